@@ -19,7 +19,7 @@ pub struct CodeNames {
     pub made: Vec<MadeCode>,
 }
 
-/// What is known of the code that a process made at run time.
+/// Names of the code that a process made at run time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MadeCode {
     /// The process.
@@ -30,7 +30,7 @@ pub struct MadeCode {
     pub places: Vec<NamedPlace>,
 }
 
-/// What is known of the code of a file that processes mapped.
+/// Names of the code of a file that processes mapped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileCode {
     /// Path when it was mapped. In JSON it is a string, or a list of bytes if it is not UTF-8.

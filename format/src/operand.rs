@@ -67,7 +67,7 @@ pub enum Location {
     SymbolIndexed {
         /// Symbol name.
         symbol: String,
-        /// What is added to the symbol's address.
+        /// Offset that is added to the symbol's address.
         address: IndexedAddress,
         /// Relocation written on the operand.
         reloc: Option<Relocation>,

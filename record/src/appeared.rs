@@ -48,7 +48,7 @@ pub struct Appeared {
 /// How a further recording includes a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// The same selection finds it.
+    /// Found by the same selection.
     Again,
     /// By its path, with the pattern.
     ByPath,

@@ -202,9 +202,9 @@ pub enum Interruption {
 pub struct Removal {
     /// The process.
     pub pid: u32,
-    /// How many are left.
+    /// Number of those that are left.
     pub left: usize,
-    /// How many there were.
+    /// Number of all of them.
     pub total: usize,
 }
 

@@ -31,7 +31,7 @@ const LIVE_TIME: Duration = Duration::from_millis(30);
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) totals: Totals,
-    /// Those on their way to the disk.
+    /// Files that are being flushed to disk.
     pub(crate) syncs: Vec<DiskSync>,
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use crate::engine::{AbandonedGroup, StoppedProcess, abandoned_groups, stopped_processes};
 use crate::error::RecordError;
 
-/// What was left behind.
+/// Tracefs events and processes that an ended recorder left.
 #[derive(Debug, Default)]
 pub struct Leftovers {
     /// Processes that lossless recordings stopped.

@@ -44,7 +44,7 @@ pub struct Finished {
     pub outcome: Result<Outcome, RecordError>,
     /// Files in stacks that are not those at their paths; known where copies of stacks were unwound.
     pub elsewhere: Vec<FileElsewhere>,
-    /// What is open in the kernel, and the command.
+    /// The attached probes, and the command.
     pub ending: Ending,
 }
 

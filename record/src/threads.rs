@@ -6,7 +6,7 @@ use std::thread::available_parallelism;
 /// Maximum number of threads if none is given: more need more than half a million hits a second each.
 const USUAL_MOST: usize = 8;
 
-/// How many threads compress a trace, the one that drains the rings among them.
+/// Number of threads that compress a trace, including the one that drains the rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Threads {
     /// Maximum number.

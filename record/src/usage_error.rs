@@ -33,7 +33,7 @@ pub enum UsageError {
     FilterName {
         /// Event of the probe.
         event: String,
-        /// What is wrong, with the offset in the filter.
+        /// The error, with its offset in the filter.
         error: ExprError,
     },
     /// A filter cannot be evaluated at a site.
@@ -41,7 +41,7 @@ pub enum UsageError {
     Filter {
         /// Event of the probe.
         event: String,
-        /// What is wrong.
+        /// The error.
         error: ConditionError,
     },
     /// A filter reads memory, which perf events do not sample.
@@ -66,7 +66,7 @@ pub enum UsageError {
     Arguments {
         /// Event of the probe.
         event: String,
-        /// What is wrong.
+        /// The error.
         error: ConditionError,
     },
     /// An argument list has a part that fetch arguments of tracefs events cannot express.

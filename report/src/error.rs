@@ -19,7 +19,7 @@ pub enum ReportError {
     /// A text is not an event pattern.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// What was requested cannot be understood, or the trace does not have it.
+    /// The question is invalid, or asks for something that the trace does not have.
     #[error(transparent)]
     Question(#[from] QuestionError),
     /// One of two recordings does not have what was requested.
@@ -27,7 +27,7 @@ pub enum ReportError {
     QuestionOfOne {
         /// The recording.
         path: PathBuf,
-        /// What it does not have.
+        /// The missing data.
         error: QuestionError,
     },
     /// The output cannot be written.

@@ -105,7 +105,7 @@ pub enum QuestionError {
         /// The key.
         name: String,
     },
-    /// What is added up is not an argument.
+    /// The value to add up is not an argument.
     #[error("{name}: expected the name of an argument, whose values are added up")]
     ValueOfKey {
         /// The key.
@@ -136,7 +136,7 @@ pub enum QuestionError {
     Filter {
         /// The filter.
         text: String,
-        /// What is wrong, and where.
+        /// The error, and its position.
         error: ExprError,
     },
     /// A filter reads memory of the traced program, which a trace does not have.
@@ -148,9 +148,9 @@ pub enum QuestionError {
     /// Intervals are too short for the length of the trace.
     #[error("{intervals} intervals are more than {most}")]
     TooManyIntervals {
-        /// How many there would be.
+        /// Requested number.
         intervals: u64,
-        /// How many there may be.
+        /// Maximum number.
         most: u64,
     },
     /// Spans are in too many groups to be compared.
@@ -158,7 +158,7 @@ pub enum QuestionError {
         "more than {most} groups of spans in {slices} slices: choose keys with fewer values, such as the shape of a text (query:shape)"
     )]
     TooManySpanGroups {
-        /// How many there may be.
+        /// Maximum number.
         most: usize,
         /// In how many slices of time.
         slices: usize,

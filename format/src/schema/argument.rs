@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{ArgumentType, Labels, Unit, Words};
 
-/// What is known of an argument.
+/// The schema of an argument.
 ///
 /// In a trace's definitions it is a JSON string if only the name is known, else an object with the
 /// members `name`, `type`, `unit`, `enum` or `flags` (objects from number to word) and `description`. A type that a

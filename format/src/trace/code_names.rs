@@ -52,7 +52,7 @@ pub(crate) fn encode(names: &CodeNames) -> io::Result<(u64, Vec<u8>)> {
     Ok((json.len() as u64, bytes))
 }
 
-/// What is after the end of the index.
+/// The bytes after the end of the index.
 pub(crate) enum AfterIndex {
     /// No names.
     Nothing,

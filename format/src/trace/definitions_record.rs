@@ -166,11 +166,11 @@ pub enum DefinitionsError {
     /// There are more of something than a recorder writes.
     #[error("the probe definitions: expected at most {max} {what}, found {found}")]
     TooMany {
-        /// Their name, in the plural.
+        /// Name of the definitions, in the plural.
         what: &'static str,
         /// Maximum number.
         max: usize,
-        /// Their number.
+        /// Number of the definitions.
         found: usize,
     },
     /// The JSON is not that of definitions.
@@ -180,7 +180,7 @@ pub enum DefinitionsError {
         line: usize,
         /// Column, counted from 1.
         column: usize,
-        /// What is wrong, with the position.
+        /// The error, with its position.
         message: String,
     },
 }

@@ -29,7 +29,7 @@ pub(crate) struct Packer {
 pub(crate) struct Chunks {
     /// The chunks as they are in the file.
     pub(crate) bytes: Vec<u8>,
-    /// Their index entries, whose offsets are in `bytes`.
+    /// Index entries of the chunks, whose offsets are in `bytes`.
     pub(crate) entries: Vec<IndexEntry>,
 }
 

@@ -16,7 +16,7 @@ use super::write_error::WriteError;
 #[derive(Debug)]
 struct PackedSamples {
     buffer: Arc<RecordBuffer>,
-    /// What is not taken from the pool yet.
+    /// The runs that were not taken from the pool yet.
     runs: VecDeque<Submitted>,
     chunks: Vec<Chunks>,
 }

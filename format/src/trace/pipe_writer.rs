@@ -36,7 +36,7 @@ pub struct PipeWriter<W: Write> {
     pipe: Append<W>,
     ingest: Ingest,
     pool: PackPool,
-    /// What was taken since the last round.
+    /// Records since the last round.
     parts: Vec<Part>,
     /// Empty buffers that keep their memory, for samples and for metadata.
     spare: Vec<[RecordBuffer; 2]>,

@@ -229,7 +229,7 @@ impl Scanner<'_> {
         Ok(next.unwrap_or(self.end))
     }
 
-    /// What is undamaged before the damage.
+    /// The undamaged part before the damage.
     fn whole(&self) -> WholeBefore {
         let blocks = self.found.blocks.iter();
         let chunks = blocks.filter(|block| block.kind == BlockKind::Chunk);

@@ -14,7 +14,7 @@ pub enum StreamError {
     /// A piece cannot be decompressed.
     #[error("the compressed stream breaks here: {0}")]
     Codec(#[from] CodecError),
-    /// What was decompressed does not consist of records.
+    /// The decompressed bytes are no records.
     #[error("the compressed stream breaks here: the decompressed bytes are not records")]
     NoRecords,
 }

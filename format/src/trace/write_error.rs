@@ -24,7 +24,7 @@ pub enum WriteError {
     Event {
         /// Name of the event.
         event: String,
-        /// What is wrong with its attr.
+        /// The error in its attr.
         fault: EventFault,
     },
     /// The probe definitions cannot be encoded.
@@ -85,7 +85,7 @@ pub struct InvalidRecord {
     pub offset: usize,
     /// Number of bytes that were pushed together.
     pub len: usize,
-    /// What is wrong with the record.
+    /// The error in the record.
     pub fault: RecordFault,
 }
 

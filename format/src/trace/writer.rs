@@ -45,7 +45,7 @@ pub struct TraceWriter<S: Storage = File> {
     head: Head,
     ingest: Ingest,
     pool: PackPool,
-    /// What was flushed in parts and is not in the file yet.
+    /// Records that were flushed in parts and are not in the file yet.
     parts: VecDeque<Part>,
     /// Empty buffers that keep their memory, for samples and for metadata.
     spare: Vec<[RecordBuffer; 2]>,

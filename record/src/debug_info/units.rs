@@ -32,7 +32,7 @@ pub(super) struct Units<'a> {
 /// The units of one file.
 struct Part<'a> {
     dwarf: Dwarf<Slice<'a>>,
-    /// Those of `.debug_info`, in its order.
+    /// The units of `.debug_info`, in their order.
     headers: Vec<(DebugInfoOffset, UnitHeader<Slice<'a>>)>,
     /// Type units.
     types: HashMap<DebugTypeSignature, (UnitHeader<Slice<'a>>, UnitOffset)>,

@@ -56,7 +56,7 @@ pub(crate) struct Attached {
     pub(crate) probes: Vec<PlannedProbe>,
     /// Their events, in the same order.
     pub(crate) planted: Vec<Planted>,
-    /// Those with argument lists, without programs.
+    /// Tracefs events with argument lists, without programs.
     pub(super) fetched: Fetched,
     /// The attach method.
     pub(super) way: Way,

@@ -30,7 +30,7 @@ pub(crate) struct Processes {
     events: Vec<Vec<Event>>,
     /// Events of CPUs that came on line later.
     later: Vec<Event>,
-    /// Their attr.
+    /// Attr of the events.
     pub(crate) attr: EventAttr,
     build_ids: BuildIds,
     filled: Vec<u8>,

@@ -16,7 +16,7 @@ pub struct Strings {
 }
 
 impl Strings {
-    /// What is read at the address in an argument. Bytes are read only if their number is known.
+    /// The memory that is read at the address in an argument. Bytes are read only if their number is known.
     fn of(self, argument: &Argument, read: &Read, has_length: bool) -> Self {
         match &argument.kind {
             Some(ArgumentType::Bytes(_)) if !has_length => Self::default(),

@@ -18,7 +18,7 @@ pub(crate) struct Symbols {
     thread: HashMap<String, Option<i64>>,
     /// Whether the file is linked to a fixed address.
     fixed: bool,
-    /// What it maps: first and last address but one.
+    /// Its address range: first address and the one after the last.
     mapped: Vec<(u64, u64)>,
     is_program: bool,
     /// Link-time address that `@GOTOFF` counts from (`_GLOBAL_OFFSET_TABLE_`).

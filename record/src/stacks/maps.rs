@@ -56,7 +56,7 @@ enum FileKey {
 struct ProcessMap {
     /// Mappings by their first addresses; they do not overlap.
     now: Vec<Mapping>,
-    /// Those that were replaced, the last ones at the end.
+    /// Mappings that were replaced, the last ones at the end.
     replaced: Vec<Mapping>,
     /// When it last executed a program, ns.
     executed: u64,
@@ -80,7 +80,7 @@ struct Mapping {
     until: u64,
 }
 
-/// What is at an address of a process.
+/// The mapping at an address of a process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found<'m> {
     pub(super) file: &'m MappedFile,
@@ -128,7 +128,7 @@ impl ProcessMaps {
         files.filter_map(MappedFile::elsewhere).cloned().collect()
     }
 
-    /// What was at an address of a process at a time.
+    /// The mapping at an address of a process at a time.
     pub(super) fn find(&self, pid: i32, address: u64, time: u64) -> Option<Found<'_>> {
         let mapping = self.processes.get(&pid)?.find(address, time)?;
         Some(Found {
@@ -282,7 +282,7 @@ impl ProcessMap {
             .or_else(|| self.replaced.iter().rev().find(has))
     }
 
-    /// What was mapped at a time.
+    /// The mapping at a time.
     fn at(&self, time: u64) -> Vec<Mapping> {
         let all = self.now.iter().chain(&self.replaced);
         let there = all.filter(|mapping| (mapping.since..mapping.until).contains(&time));

@@ -43,7 +43,7 @@ pub struct FileElsewhere {
     pub file: Arc<File>,
 }
 
-/// How many files may still be kept open.
+/// Number of further files that may be kept open.
 #[derive(Debug)]
 pub(super) struct DescriptorRoom(Cell<usize>);
 
@@ -116,7 +116,7 @@ impl MappedFile {
         })
     }
 
-    /// What is wrong with the file as a whole; `None` if it has unwind tables.
+    /// The error in the file as a whole; `None` if it has unwind tables.
     pub(super) fn wrong(&self) -> Option<ChainCut> {
         match self.tables.get() {
             None => Some(ChainCut::FileNotRead),

@@ -23,7 +23,7 @@ struct Process {
 /// Counts of a stream's probes.
 pub(crate) struct LiveCounts {
     rows: Rows,
-    /// Of each row.
+    /// Counts of each row.
     counts: Vec<Counts>,
     /// What the processes since the last table are called.
     names: HashMap<Process, Option<Box<str>>>,
@@ -38,9 +38,9 @@ pub(crate) struct LiveCounts {
 struct Counts {
     /// Hits since the last table.
     hits: u64,
-    /// Those of each process.
+    /// Counts of each process.
     processes: HashMap<Process, u64>,
-    /// Those of further processes.
+    /// Counts of all further processes.
     other_processes: u64,
     /// Hits before that.
     before: u64,

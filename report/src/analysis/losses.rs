@@ -1,4 +1,4 @@
-//! What was lost.
+//! Lost events.
 
 use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
@@ -28,7 +28,7 @@ pub(crate) enum Uncounted {
 /// Events lost, row by row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Losses {
-    /// Of each row.
+    /// Losses of each row.
     pub(crate) rows: Vec<u64>,
     /// Of no row.
     pub(crate) others: u64,
@@ -99,7 +99,7 @@ impl Losses {
     }
 }
 
-/// How many hits of some events were lost, as far as is known; `None` if it is not known at all.
+/// Number of lost hits of some events, as far as it is known; `None` if it is not known.
 pub(crate) fn lost(session: &TraceSession, of: impl Fn(usize) -> bool) -> Option<u64> {
     let sum = |all: u64, lost: u64| all.saturating_add(lost);
     let trace = session.trace();

@@ -24,7 +24,7 @@ pub(crate) enum MeasuredSubject {
 pub(crate) struct SpanGroup {
     /// Name of the span.
     pub(crate) span: String,
-    /// What they are grouped by, as it was requested.
+    /// The keys of the groups, as requested.
     pub(crate) by: Vec<String>,
     pub(crate) part: SpanPart,
 }
@@ -33,12 +33,12 @@ pub(crate) struct SpanGroup {
 #[derive(Clone, Debug)]
 pub(crate) enum SpanPart {
     All,
-    /// Those with these values of keys.
+    /// The group with these values of keys.
     Group {
         keys: Vec<Key>,
         values: Vec<KeyValue>,
     },
-    /// Those in no group shown, of so many groups if that is known.
+    /// The rest: everything in groups that are not shown, with their number if it is known.
     Others {
         groups: Option<usize>,
     },

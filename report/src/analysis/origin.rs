@@ -2,7 +2,7 @@
 
 use crate::trace::session::TraceSession;
 
-/// What is known of a trace as a whole.
+/// Facts about a trace as a whole.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) file: String,

@@ -3,7 +3,7 @@
 /// A question about a trace.
 #[derive(Clone, Debug, Default)]
 pub enum Question {
-    /// What is in it: probes, spans, arguments, losses.
+    /// A summary: probes, spans, arguments, losses.
     #[default]
     Summary,
     /// Samples counted by groups, as `perf report --sort`.
@@ -12,7 +12,7 @@ pub enum Question {
         sort: Vec<String>,
         /// An argument whose numbers are summed up in each group.
         value: Option<String>,
-        /// How many groups are shown; `None` for all.
+        /// Maximum number of groups shown; `None` for all.
         top: Option<usize>,
         /// By which figure of these numbers groups are sorted; by their events without numbers.
         order: ValueOrder,
@@ -37,7 +37,7 @@ pub enum Question {
     },
     /// The stacks of the selected events.
     Stacks {
-        /// What they weigh.
+        /// The weight of stacks.
         weight: StackWeight,
         /// Which stacks.
         of: StackKind,
@@ -70,7 +70,7 @@ impl StackKind {
 /// What stacks weigh.
 #[derive(Clone, Debug, Default)]
 pub enum StackWeight {
-    /// Their hits.
+    /// Number of hits.
     #[default]
     Hits,
     /// The sum of an argument of this name; of floats, rounded to an integer.
@@ -90,7 +90,7 @@ pub enum CallOrder {
 }
 
 impl Question {
-    /// What is asked of spans, if it is.
+    /// The question about spans, if there is one.
     pub(crate) const fn spans(&self) -> Option<&SpanQuestion> {
         match self {
             Self::Spans(question)
@@ -166,7 +166,7 @@ pub enum Scale {
     Value,
 }
 
-/// What is asked of spans.
+/// A question about spans.
 #[derive(Clone, Debug, Default)]
 pub struct SpanQuestion {
     /// `START..DONE`, or the name of a span that is found by the names of its probes.
@@ -179,7 +179,7 @@ pub struct SpanQuestion {
     pub by: Vec<String>,
     /// Shorter ones do not count, ns.
     pub min: u64,
-    /// How many of the slowest are shown, and how many groups; `None` for 10 in text, else for 10 of the slowest and all groups.
+    /// Number of the slowest spans shown, and of groups; `None` for 10 in text, otherwise for 10 of the slowest and all groups.
     pub top: Option<usize>,
     /// By which figure groups are sorted.
     pub order: SpanOrder,

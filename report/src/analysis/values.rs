@@ -63,7 +63,7 @@ impl ArgumentValues {
         })
     }
 
-    /// Of each event, where it has the argument, if it has it: the texts are those of its row.
+    /// For each event, the place of the argument, if the event has it: the texts are those of its row.
     pub(crate) fn texts_of_rows(&self) -> Vec<Vec<TextsOfArgument>> {
         let both = self.rows.of_event.iter().zip(&self.places);
         both.map(|(row, place)| {

@@ -1,4 +1,4 @@
-//! What is wrong with a trace, or with an answer about it: damage, unknown samples, disorder.
+//! Faults of a trace, or of an answer about it: damage, unknown samples, disorder.
 
 use usdtrec_format::schema::Disagreement;
 use usdtrec_format::trace::Damage;
@@ -9,10 +9,10 @@ use crate::trace::session::TraceSession;
 /// Places of damage that are kept of a stream, which may never end.
 const MOST_KEPT: usize = 4096;
 
-/// What was found wrong with a trace and with what was made of it.
+/// The faults that were found in a trace and in an answer about it.
 #[derive(Clone, Debug, Default)]
 pub struct Notices {
-    /// What is wrong in the file, in the order of the file.
+    /// Damage of the file, in the order of the file.
     pub damage: Vec<Damage>,
     /// Number of further places with damage in a stream, beyond those in `damage`.
     pub more_damage: u64,

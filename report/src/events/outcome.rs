@@ -1,8 +1,8 @@
-//! What became of a walk over the samples of a trace.
+//! The outcome of reading the samples of a trace.
 
 use usdtrec_format::trace::Damage;
 
-/// What became of a walk.
+/// The outcome of reading the samples of a trace.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     /// Blocks that could not be read.

@@ -30,7 +30,7 @@ impl Slices {
     }
 }
 
-/// How many events there are in each slice.
+/// Number of events in each slice.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pace {
     counts: Vec<u64>,
@@ -43,11 +43,11 @@ pub(crate) struct Episode {
     pub(crate) from: u64,
     /// Its end, ns.
     pub(crate) to: u64,
-    /// How many times the median there were at most; 0 for a pause.
+    /// Maximum ratio to the median; 0 for a pause.
     pub(crate) times: f64,
 }
 
-/// What is unlike the rest.
+/// Slices that differ from the rest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Episodes {
     /// Many events in a short time.

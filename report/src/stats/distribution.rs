@@ -129,7 +129,7 @@ impl<N: Number> Distribution<N> {
         }
     }
 
-    /// How many numbers were counted.
+    /// Number of numbers counted.
     pub(crate) const fn count(&self) -> u64 {
         self.count
     }

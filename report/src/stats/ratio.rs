@@ -1,6 +1,6 @@
 //! Rates and shares.
 
-/// So many a second over a duration.
+/// A count per second over a duration.
 pub(crate) fn per_second(count: u64, ns: u64) -> Option<f64> {
     (ns > 0).then(|| count as f64 * 1e9 / ns as f64)
 }

@@ -32,7 +32,7 @@ pub(crate) struct Chosen {
     pub(crate) bound: u64,
 }
 
-/// The same in every run and with any number of threads.
+/// A hash that is the same in every run and with any number of threads.
 pub(crate) fn content_hash(of: impl Hash) -> u64 {
     FixedState::with_seed(0x7573_6474_7265_6363).hash_one(of)
 }

@@ -73,12 +73,12 @@ impl TextCounts {
         self.cut += other.cut;
     }
 
-    /// How many texts were counted.
+    /// Number of texts counted.
     pub(crate) fn count(&self) -> u64 {
         self.counts.values().sum::<u64>() + self.others
     }
 
-    /// Those that were not counted one by one.
+    /// Number of texts without a count of their own.
     pub(crate) const fn others(&self) -> u64 {
         self.others
     }

@@ -18,7 +18,7 @@ pub(crate) enum Form {
     Bytes,
     /// Addresses of a text that is not in the sample.
     TextAddress,
-    /// The same; a text is a mangled name.
+    /// Addresses of a mangled name that is not in the sample.
     Mangled,
     Enum(Words),
     Flags(Words),
@@ -49,7 +49,7 @@ impl Form {
         }
     }
 
-    /// The same, in which numbers with a unit are plain ones unless `human` says otherwise.
+    /// The form of an argument's values, where numbers with a unit are plain ones unless `human` says otherwise.
     pub(crate) fn human(self, human: bool) -> Self {
         match self {
             Self::Time(_) | Self::Memory(_) if !human => Self::Plain,

@@ -8,7 +8,7 @@ use crate::trace::session::TraceSession;
 /// Rows of a report: events by their name, as one probe may have several events.
 #[derive(Debug)]
 pub(crate) struct Rows {
-    /// Of each event, its row; `None` if it is not requested or never fires.
+    /// The row of each event; `None` if it is not requested or never fires.
     pub(crate) of_event: Vec<Option<usize>>,
     pub(crate) rows: Vec<Row>,
 }

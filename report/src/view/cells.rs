@@ -30,11 +30,11 @@ pub(crate) struct Cell {
 /// The value in JSON and CSV.
 #[derive(Clone, Debug, PartialEq)]
 enum Datum {
-    /// The same as in text.
+    /// Shown as in text.
     Same,
     /// Another text.
     Text(String),
-    /// The same as in text in CSV, and this in JSON.
+    /// Shown as in text in CSV, and as this in JSON.
     Json(Json),
     /// A number, in decimal.
     Number(String),

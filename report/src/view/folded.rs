@@ -36,7 +36,7 @@ pub(crate) fn lines(stacks: &WeighedStacks) -> String {
     out
 }
 
-/// What is below the stacks of a table: its name, if there are several.
+/// The root of the stacks of a table: its name, if there are several tables.
 pub(crate) fn root<'t>(tables: &[StackTable], table: &'t StackTable) -> Option<&'t str> {
     (tables.len() > 1).then_some(&*table.name)
 }

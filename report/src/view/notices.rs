@@ -1,4 +1,4 @@
-//! What is wrong with a trace, in sentences.
+//! Faults of a trace, in sentences.
 
 use crate::events::notices::Notices;
 use crate::view::hints::{Hint, HintWords};

@@ -4,7 +4,7 @@ use crate::analysis::stacks::path::StackTable;
 use crate::analysis::stacks::weighed::WeightUnit;
 use crate::view::text::form::time;
 
-/// What is in a tree: `80 hits of sdt_app:request`.
+/// The hits in a tree, in words: `80 hits of sdt_app:request`.
 pub(crate) fn title(table: &StackTable, unit: &WeightUnit) -> String {
     let weight = weight_text(table.weight, unit);
     let StackTable { name, hits, .. } = table;

@@ -1,4 +1,4 @@
-//! What was added to the cache, as printed.
+//! The entries that were added to the cache, as printed.
 
 use std::fmt;
 use std::io::{self, Write};

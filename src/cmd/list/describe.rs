@@ -12,7 +12,7 @@ use usdtrec_format::{Arch, Binary, CodePlace, Operand, Probe, parse_operands};
 use super::listing::Files;
 use crate::functions::Functions;
 
-/// What is known of a probe.
+/// Facts about a probe.
 pub(super) struct Described {
     /// From a schema, or from debugging information.
     pub(super) description: Description,

@@ -103,7 +103,7 @@ pub(super) fn print_sites(session: &Session) {
     }
 }
 
-/// What is captured at a hit.
+/// How a site is captured.
 fn captured(plan: &CapturePlan) -> String {
     match &plan.raw {
         Some(raw) => format!(

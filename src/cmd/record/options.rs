@@ -299,7 +299,7 @@ impl NumberedFiles {
         locked(&self.0).back().cloned()
     }
 
-    /// All of them, the newest first.
+    /// All files, the newest first.
     pub(super) fn all(&self) -> Vec<PathBuf> {
         locked(&self.0).iter().rev().cloned().collect()
     }

@@ -58,7 +58,7 @@ pub struct SourcedSchema<'a> {
 }
 
 impl Schemas {
-    /// What is built in.
+    /// Origin of the built-in schemas.
     pub const BUNDLED: &str = "bundled";
 
     /// The built-in schemas only.

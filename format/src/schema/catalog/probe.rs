@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::schema::{Argument, ArgumentType, Length, ScriptCall};
 
-/// What is known of a probe.
+/// The schema of a probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProbeSchema {
     /// Provider, as in notes.
@@ -71,7 +71,7 @@ impl ProbeSchema {
         faults
     }
 
-    /// What is wrong with the function that is called or returns.
+    /// The error in the function that is called or returns.
     fn call_fault(&self, call: &ScriptCall) -> Option<String> {
         let Some(arguments) = call.arguments() else {
             let function = &call.function;

@@ -152,7 +152,7 @@ fn append(string: RawString, read: Read<'_>, limits: TextLimits, start: usize, o
 /// The limits of texts.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::engine) struct TextLimits {
-    /// Of each text, bytes.
+    /// Bytes of each text.
     text: u16,
     /// Of the record with all of its texts, bytes.
     record: usize,

@@ -11,7 +11,7 @@ const SHORT: u32 = 16;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TextLengths {
     hits: u32,
-    /// Those with a text that is too long for a short record.
+    /// Number of records with a text that is too long for a short record.
     long: u32,
     are_long: bool,
 }

@@ -174,7 +174,7 @@ fn signs_clash<'o>(
 /// A site, and the values that are known before a hit.
 struct SiteValues<'a> {
     operands: &'a [Operand],
-    /// Of each operand its value, or why it is missing.
+    /// For each operand its value, or why it is missing.
     values: Vec<Value>,
 }
 

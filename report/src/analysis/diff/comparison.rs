@@ -36,7 +36,7 @@ pub(crate) struct Comparison {
     pub(crate) figures: Vec<Metric>,
     /// Figures that were tested.
     pub(crate) tested: usize,
-    /// What is not compared.
+    /// The parts that are not compared.
     pub(crate) left_out: Vec<LeftOut>,
 }
 
@@ -121,7 +121,7 @@ fn gather(recordings: Sides<&Recording>, level: f64) -> Gathered {
 /// Figures as they are gathered.
 struct Pairs<'s> {
     asked: Vec<Asked<'s>>,
-    /// Those of which nothing can be said.
+    /// The figures that cannot be compared.
     figures: Vec<Metric>,
     left_out: Vec<LeftOut>,
 }

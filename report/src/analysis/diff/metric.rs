@@ -14,7 +14,7 @@ pub(crate) enum MetricSubject {
     Probe(String),
     /// Spans of one name.
     Span(String),
-    /// Those of them that have the same values of keys.
+    /// The part with the same values of keys.
     Group { span: String, group: GroupKey },
     /// An argument of a probe.
     Argument { event: String, name: String },
@@ -25,7 +25,7 @@ pub(crate) enum MetricSubject {
 pub(crate) enum MetricKind {
     /// Hits a second.
     Rate,
-    /// How many spans.
+    /// Number of spans.
     Count,
     /// The longest span, ns.
     Max,
@@ -78,7 +78,7 @@ pub(crate) struct NoiseTest {
     pub(crate) score: Option<f64>,
 }
 
-/// What is to be said of two figures.
+/// The result of comparing two figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// They differ by more than noise.
@@ -189,12 +189,12 @@ impl NoiseTest {
 }
 
 impl Metric {
-    /// What is to be said of it, if anything can be.
+    /// The result of the comparison, if it can be made.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         self.test.map(NoiseTest::verdict)
     }
 
-    /// How many times the noise the difference is; 0 where that is not known.
+    /// Ratio of the difference to the noise; 0 if it is not known.
     pub(crate) fn score(&self) -> f64 {
         self.test.and_then(|test| test.score).unwrap_or(0.0)
     }

@@ -13,7 +13,7 @@ use crate::analysis::diff::slices::{Counts, SLICES, total};
 const N: f64 = SLICES as f64;
 /// Least variance of a count in a slice: whole events at perfectly regular times give up to this much.
 const LEAST_VARIANCE: f64 = 0.25;
-/// What is added to the correlation of neighbours, which is not known well from so few slices: half of its standard error.
+/// Added to the correlation of neighbours, which few slices do not determine well: half of its standard error.
 const CAUTION: f64 = 0.11;
 /// Greatest correlation of neighbours that is reckoned with.
 const MOST_CORRELATION: f64 = 0.95;
@@ -44,7 +44,7 @@ pub(crate) struct Mean {
 pub(crate) struct Difference {
     /// The least difference that counts.
     pub(crate) noise: f64,
-    /// How many times that the difference is.
+    /// Ratio of the difference to it.
     pub(crate) score: f64,
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Ranked {
     pub(crate) most: Scalar,
     /// Whether numbers are as they were; else within 1/256.
     pub(crate) exact: bool,
-    /// Of all.
+    /// Counts of all values.
     pub(crate) all: Counts,
 }
 
@@ -82,7 +82,7 @@ impl Ranked {
         })
     }
 
-    /// How many there are.
+    /// Number of values.
     pub(crate) fn count(&self) -> u64 {
         total(&self.all)
     }

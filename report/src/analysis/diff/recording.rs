@@ -30,7 +30,7 @@ use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
 use crate::trace::session::resolver::Resolver;
 
-/// What is asked of a recording.
+/// The question about a recording.
 #[derive(Debug)]
 pub(crate) struct RecordingQuestion {
     pub(crate) filter: SampleFilter,
@@ -78,7 +78,7 @@ pub(crate) struct ArgumentSide {
 pub(crate) struct SpanSide {
     /// ns, in the slices in which they began; `None` without spans.
     pub(crate) durations: Option<Ranked>,
-    /// The same of each group that is requested.
+    /// The same figures for each requested group.
     pub(crate) groups: BTreeMap<GroupKey, Ranked>,
 }
 

@@ -1,6 +1,6 @@
-//! The same thing of both recordings.
+//! A pair of values of the same kind: one of each recording.
 
-/// The same thing of recording A and of recording B.
+/// A value of recording A and the same one of recording B.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sides<T> {
     pub(crate) a: T,

@@ -16,7 +16,7 @@ use crate::trace::session::hit::Hit;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 
-/// What was counted: everything, or groups that were chosen.
+/// The groups that were counted: all, or chosen ones.
 #[derive(Debug)]
 pub(crate) struct CountedGroups<A> {
     pub(crate) counts: A,

@@ -41,14 +41,14 @@ pub(crate) struct GroupTable {
     pub(crate) total: SampleCount,
     /// Rows, the greatest weight first, as many as are requested.
     pub(crate) rows: Vec<SampleGroup>,
-    /// What is not in them.
+    /// The rest that is not in the groups.
     pub(crate) others: Option<OtherGroups>,
 }
 
 /// Groups that are not shown.
 #[derive(Debug)]
 pub(crate) struct OtherGroups {
-    /// How many; `None` if they are too many to be counted.
+    /// Number of groups; `None` if they are too many to be counted.
     pub(crate) groups: Option<usize>,
     pub(crate) count: SampleCount,
     pub(crate) stats: Option<ValueFacts>,
@@ -79,14 +79,14 @@ pub(crate) struct Grouped {
     pub(crate) tables: Vec<GroupTable>,
 }
 
-/// What is asked of groups.
+/// A question about groups.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupQuestion<'a> {
     /// Keys.
     pub(crate) sort: &'a [String],
     /// The argument that is summed up.
     pub(crate) value: Option<&'a str>,
-    /// How many are shown; `None` for all.
+    /// Maximum number of groups shown; `None` for all.
     pub(crate) top: Option<usize>,
     /// By which figure of the argument they are sorted.
     pub(crate) order: ValueOrder,
@@ -331,7 +331,7 @@ impl Asked<'_> {
         }
     }
 
-    /// What is not in the groups shown, of which the last is `last`.
+    /// The rest that is not in the groups shown, of which the last is `last`.
     fn others(
         &self,
         at: usize,

@@ -15,7 +15,7 @@ const MOST: usize = 1 << 22;
 /// Processes that a key of pids adds up, as they had one pid and one name. One a thread, merged at the end.
 #[derive(Debug, Default)]
 pub(crate) struct ReusedPids {
-    /// Of each pid and name, the process that had both; `None` if there were several.
+    /// For each pid and name, the process that had both; `None` if there were several.
     processes: HashMap<NamedPid, Option<ProcessNumber>>,
     /// The pid of the last sample, and its process.
     last: Option<(NamedPid, ProcessNumber)>,

@@ -19,7 +19,7 @@ pub(crate) struct ValueStats {
     floats: ExactSum,
 }
 
-/// What is known of the numbers of a group.
+/// Statistics of the numbers of a group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ValueFacts {
     pub(crate) count: u64,
@@ -50,7 +50,7 @@ pub(crate) enum Sum {
     Floats(f64),
 }
 
-/// How many numbers there are, and the greatest finite one.
+/// Number of numbers, and the greatest finite one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ValueRange {
     count: u64,
@@ -118,7 +118,7 @@ impl ValueStats {
         self.floats.merge(&other.floats);
     }
 
-    /// What is known of them, sorted by a figure.
+    /// The statistics, sorted by a figure.
     pub(crate) fn facts(mut self, order: ValueOrder) -> ValueFacts {
         self.held.settle();
         let (integers, floats) = (&self.held.integers, &self.held.floats);

@@ -23,9 +23,9 @@ pub(crate) struct SampleCount {
 /// Groups of samples. One a thread, merged at the end.
 #[derive(Debug)]
 pub(crate) struct Groups {
-    /// How many groups there may be.
+    /// Maximum number of groups.
     most: usize,
-    /// Of each group, its place among the counts.
+    /// For each group, its place among the counts.
     places: HashMap<Box<[KeyWords]>, usize>,
     counts: Vec<SampleCount>,
     near: RecentGroups,
@@ -35,7 +35,7 @@ pub(crate) struct Groups {
     others: HashMap<usize, OtherSamples>,
     /// Whether there were more groups than there may be.
     overflow: bool,
-    /// What is known of all numbers.
+    /// Statistics of all numbers.
     pub(crate) range: ValueRange,
     /// The key of the sample at hand, its buffer used again: the row, then the words of each key.
     key: Vec<KeyWords>,

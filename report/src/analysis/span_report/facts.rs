@@ -1,4 +1,4 @@
-//! What is known of spans.
+//! Facts about spans.
 
 use crate::analysis::losses::lost;
 use crate::analysis::origin::Origin;
@@ -138,7 +138,7 @@ impl SpanFacts {
 /// Spans in groups that are not shown one by one.
 #[derive(Clone, Debug)]
 pub(crate) struct OtherSpans {
-    /// How many groups; `None` if they were too many to be counted.
+    /// Number of groups; `None` if they were too many to be counted.
     pub(crate) groups: Option<usize>,
     pub(crate) durations: DurationFacts,
     /// What one of them may have at most of the figure that groups are sorted by, if that is more than the last group shown has.
@@ -184,9 +184,9 @@ pub(crate) struct SpanReport {
     /// What spans are grouped by.
     pub(crate) by: Vec<GroupBy>,
     pub(crate) spans: Vec<SpanFacts>,
-    /// Of each of the spans, its groups in the requested order.
+    /// For each kind of span, its groups in the requested order.
     pub(crate) groups: Vec<Vec<SpanGroupFacts>>,
-    /// Of each of the spans, what is not in its groups.
+    /// For each kind of span, the rest that is not in its groups.
     pub(crate) others: Vec<Option<OtherSpans>>,
     pub(crate) slowest: Vec<Vec<SlowFacts>>,
 }

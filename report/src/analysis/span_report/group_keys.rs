@@ -9,7 +9,7 @@ use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
 use crate::trace::session::events::Event;
 
-/// What is requested as `NAME`, or as `EVENT.NAME` of one side.
+/// A key that was requested as `NAME`, or as `EVENT.NAME` of one side.
 pub(crate) fn by(
     name: &str,
     session: &TraceSession,

@@ -12,7 +12,7 @@ use crate::stats::keys::key::Key;
 pub(crate) struct RankedGroups<'t> {
     /// The first ones.
     pub(crate) shown: Vec<RankedGroup<'t>>,
-    /// What is not in them.
+    /// The rest that is not in the groups.
     pub(crate) rest: Option<Rest>,
 }
 
@@ -94,7 +94,7 @@ fn sorted<'t>(stats: &'t PairStats, walk: &SpanWalk<'_>, order: SpanOrder) -> Ve
     groups
 }
 
-/// What is not in the groups that are shown: the rest, and what was not counted group by group.
+/// The rest: groups that are not shown, and spans without statistics of a group.
 fn others(stats: &PairStats, rest: &[RankedGroup<'_>]) -> Option<Durations> {
     let unkept = stats.groups.get(&OTHERS[..]);
     if rest.is_empty() && unkept.is_none() {

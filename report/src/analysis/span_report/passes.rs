@@ -18,10 +18,10 @@ use crate::stats::timeline::Timeline;
 use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
 
-/// What is wanted of spans besides their durations.
+/// The requested facts about spans besides their durations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SpanExtras {
-    /// How many of the slowest.
+    /// Number of the slowest spans.
     pub(crate) slowest: usize,
     /// Intervals to count them in, too.
     pub(crate) heat: Option<Timeline>,

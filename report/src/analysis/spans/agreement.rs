@@ -76,7 +76,7 @@ struct Candidates {
     candidates: Vec<Candidate>,
 }
 
-/// Of each pair, the arguments that must agree.
+/// For each pair, the arguments that must agree.
 pub(crate) fn agreements(session: &TraceSession, pairs: &[Pair]) -> Vec<Agreement> {
     let mut all: Vec<Candidates> = pairs
         .iter()

@@ -1,6 +1,6 @@
 //! Spans of well-known programs that cannot be found by the words of their probes' names, or would be found wrongly.
 
-/// One of them.
+/// A span of one of these programs.
 #[derive(Debug)]
 pub(crate) struct KnownSpan {
     pub(crate) provider: &'static str,

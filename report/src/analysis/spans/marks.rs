@@ -46,9 +46,9 @@ impl Marks {
 pub(crate) struct Agreement {
     /// Their names.
     pub(crate) names: Vec<String>,
-    /// Of each of them, whether numbers count, too; else texts alone do.
+    /// For each argument, whether numbers are compared, too, not only texts.
     pub(crate) numbers: Vec<bool>,
-    /// Of each event of the trace, the index of each of them; empty for events of other pairs.
+    /// For each event of the trace, the index of each argument; empty for events of other pairs.
     pub(crate) places: Vec<Vec<usize>>,
     pub(crate) state: RandomState,
 }

@@ -40,7 +40,7 @@ pub(crate) struct PendingEnd {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SpanGroupWords {
     pub(crate) words: Box<[KeyWords]>,
-    /// The same in every run.
+    /// Hash; the same in every run.
     pub(crate) hash: u64,
 }
 
@@ -80,10 +80,10 @@ const NEAR: usize = 16;
 /// The lanes of all keys of a window.
 #[derive(Debug)]
 struct Lanes<T> {
-    /// Those in use, then those whose memory is used again.
+    /// Lanes in use, then lanes whose memory is used again.
     all: Vec<Lane<T>>,
     used: usize,
-    /// Of each key, its place.
+    /// The place of each key's lane.
     places: HashMap<MatchKey, usize>,
     /// The place last used of the keys whose pair and thread end in the same bits; few threads are at work at once.
     near: [usize; NEAR],

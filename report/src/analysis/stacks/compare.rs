@@ -19,11 +19,11 @@ use crate::trace::time_span::TimeSpan;
 /// The stacks of two recordings.
 #[derive(Debug)]
 pub(crate) struct ComparedStacks {
-    /// Of each event that both have, by name.
+    /// The trees of the events that both recordings have, by name.
     pub(crate) trees: Vec<DiffTree>,
     /// What each lost.
     pub(crate) losses: Sides<Losses>,
-    /// What is wrong with each.
+    /// The faults of each recording.
     pub(crate) notices: Sides<Notices>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn compare_stacks(
     })
 }
 
-/// What is compared of one recording.
+/// The part of one recording that is compared.
 struct OneSide {
     losses: Losses,
     events: BTreeMap<String, Vec<SlicedPath>>,

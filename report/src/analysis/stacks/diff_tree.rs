@@ -21,7 +21,7 @@ const LEAST_SHARE: u64 = 100;
 /// Nodes of a tree: some hundred bytes each.
 const MOST_NODES: usize = 1 << 17;
 
-/// What is said of a frame.
+/// The result of the comparison of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShareVerdict {
     /// Its share differs by more than noise.

@@ -42,7 +42,7 @@ pub(crate) enum UnnamedReason {
 }
 
 impl UnnamedFrames {
-    /// Those of stacks.
+    /// Counts the frames without names of stacks.
     pub(crate) fn of(tables: &[StackTable], session: &TraceSession) -> Self {
         let mut all = 0_u64;
         let mut files: BTreeMap<Option<&Path>, u64> = BTreeMap::new();

@@ -25,7 +25,7 @@ pub(crate) struct WeighedStacks {
     pub(crate) unit: WeightUnit,
     /// If they are of functions of scripts: how far they can be trusted.
     pub(crate) calls: Option<CallFacts>,
-    /// Those that have weight.
+    /// The stacks that have weight.
     pub(crate) tables: Vec<StackTable>,
     /// Frames that have no name.
     pub(crate) unnamed: UnnamedFrames,

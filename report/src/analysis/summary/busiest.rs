@@ -14,7 +14,7 @@ pub(crate) struct BusyProcess {
     pub(crate) comm: String,
     pub(crate) pid: i32,
     pub(crate) count: u64,
-    /// How many probes it hit.
+    /// Number of probes that it hit.
     pub(crate) probes: usize,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct BusyProcess {
 pub(crate) struct BusiestProcesses {
     /// The first of them, the busiest first.
     pub(crate) first: Vec<BusyProcess>,
-    /// How many there are in all.
+    /// Number of all of them.
     pub(crate) all: usize,
 }
 

@@ -214,9 +214,9 @@ impl ProbeSums {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedProcesses {
     pub(crate) name: String,
-    /// How many processes have the name.
+    /// Number of processes with the name.
     pub(crate) processes: usize,
-    /// Their samples.
+    /// Number of their samples.
     pub(crate) count: u64,
 }
 

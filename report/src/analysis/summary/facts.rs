@@ -16,7 +16,7 @@ use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
 use usdtrec_format::trace::TimeRange;
 
-/// What was counted in one walk over a trace.
+/// The counts of one reading of a trace.
 #[derive(Debug)]
 pub(crate) struct SummaryCounts {
     pub(crate) summary: Summary,
@@ -40,7 +40,7 @@ pub(crate) struct SummaryFacts {
     pub(crate) spans: Vec<SpanFacts>,
     /// The processes that hit them, the busiest first.
     pub(crate) busiest: BusiestProcesses,
-    /// What stands out.
+    /// Unusual values, bursts and pauses.
     pub(crate) unusual: Vec<Unusual>,
     pub(crate) losses: Losses,
     /// Why probes have no events.

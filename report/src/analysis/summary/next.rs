@@ -26,7 +26,7 @@ pub enum NextQuestion {
         /// Name of the spans.
         span: String,
     },
-    /// The same over time.
+    /// The same question over time.
     DurationsOverTime {
         /// Name of the spans.
         span: String,
@@ -109,7 +109,7 @@ fn of_spans(facts: &SummaryFacts) -> Vec<NextQuestion> {
         .collect()
 }
 
-/// What to group a kind of spans by.
+/// The key to group a kind of spans by.
 fn groups_of(facts: &SummaryFacts, span: &SpanFacts) -> Option<String> {
     let mut probes = facts.probes.iter();
     let begin = probes.find(|probe| span.starts.contains(&probe.event))?;

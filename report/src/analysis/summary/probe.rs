@@ -38,7 +38,7 @@ pub(crate) struct ArgumentFacts {
     /// Its type: as the schema says, else sizes and signs at the probe's sites (`s32`, `u64`, `f64`; `?` where the note
     /// gives no size).
     pub(crate) kind: String,
-    /// What it counts.
+    /// The argument that it counts.
     pub(crate) unit: Option<String>,
     /// How its values are shown.
     pub(crate) form: Form,

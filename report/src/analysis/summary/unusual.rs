@@ -1,4 +1,4 @@
-//! What stands out in a trace: values that could not be read or are not whole, bursts and pauses.
+//! Unusual things in a trace: values that could not be read or are not whole, bursts and pauses.
 
 use std::cmp::Reverse;
 
@@ -17,7 +17,7 @@ pub(crate) struct Unusual {
     pub(crate) what: UnusualKind,
 }
 
-/// What it is.
+/// Kind of an unusual thing.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum UnusualKind {
     /// Values of an argument that are not there.

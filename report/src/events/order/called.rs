@@ -13,7 +13,7 @@ use crate::trace::session::TraceSession;
 use crate::trace::session::hit::ParsedHit;
 use crate::trace::session::resolver::Resolver;
 
-/// What is known between windows.
+/// The state between windows.
 pub(crate) struct Called<'c> {
     session: &'c TraceSession,
     filter: &'c SampleFilter,

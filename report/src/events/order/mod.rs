@@ -55,9 +55,9 @@ const MOST_PENDING: usize = 1 << 30;
 pub(crate) struct Window<'a> {
     pub(crate) blocks: &'a [LoadedBlock],
     pub(crate) entries: &'a [SampleEntry],
-    /// What was before them.
+    /// The state before these samples.
     pub(crate) before: PreviousTimes,
-    /// Of each sample, the functions of the script that its thread is in; empty if they are not requested.
+    /// For each sample, the functions of the script that its thread is in; empty if they are not requested.
     pub(crate) paths: &'a [CallPath],
 }
 
@@ -70,12 +70,12 @@ impl<'a> Window<'a> {
             .filter_map(move |entry| Some(self.sample(entry)?.body))
     }
 
-    /// How many samples it has.
+    /// Number of its samples.
     pub(crate) const fn len(self) -> usize {
         self.entries.len()
     }
 
-    /// One of them.
+    /// The sample at a place.
     #[inline]
     pub(crate) fn get(self, number: usize) -> Option<PlacedBody<'a>> {
         self.sample(self.entries.get(number)?)
@@ -143,7 +143,7 @@ struct Pending<'a> {
     session: &'a TraceSession,
     /// The blocks that samples of the windows are in.
     blocks: &'a [LoadedBlock],
-    /// What was before the windows; afterwards, what was before the next.
+    /// The state before the windows; afterwards, the state before the next ones.
     before: &'a mut PreviousTimes,
 }
 
@@ -252,7 +252,7 @@ struct Walk<'s> {
     /// Blocks with their index in the file: by their earliest time, or in the order of the file where that is
     /// the only one in which they can be read.
     plan: Vec<(usize, &'s SampleBlock)>,
-    /// Of each place in the plan, the first mark of the blocks from there on.
+    /// For each place in the plan, the first mark of the blocks from there on.
     marks: Vec<Mark>,
     /// Blocks of the plan that are read.
     read: usize,
@@ -345,7 +345,7 @@ impl<'s> Walk<'s> {
         damage
     }
 
-    /// Of each block in memory, how many samples can be shown.
+    /// For each block in memory, the number of samples that can be output.
     fn settled(&self, outcome: &mut Outcome) -> Vec<usize> {
         let mut mark = self.marks.get(self.read).copied();
         let bytes: usize = self.pending.iter().map(LoadedBlock::memory).sum();

@@ -18,9 +18,9 @@ pub(crate) struct LoadedBlock {
     pub(crate) block: usize,
     /// Its records.
     pub(crate) bytes: Vec<u8>,
-    /// Those of its samples that are selected, in the order of time, and of the file where times are equal.
+    /// Its samples that are selected, in the order of time, and of the file where times are equal.
     pub(crate) keys: Vec<SampleKey>,
-    /// How many of them are shown.
+    /// Number of samples that were output.
     pub(crate) shown: usize,
     /// Samples in it that belong to no event of the trace.
     pub(crate) unknown: u64,
@@ -39,7 +39,7 @@ impl LoadedBlock {
         size_of::<Self>() + self.bytes.len() + self.keys.len() * size_of::<SampleKey>()
     }
 
-    /// How many samples are before a mark; all, without a mark.
+    /// Number of samples before a mark; all, without a mark.
     pub(crate) fn before(&self, mark: Option<Mark>) -> usize {
         let of = |key: &SampleKey| Mark {
             time: key.time,
@@ -77,7 +77,7 @@ pub(crate) struct WindowPart {
     pub(crate) keys: Range<usize>,
 }
 
-/// How many samples are in a window.
+/// Number of samples in a window.
 pub(crate) fn samples(window: &[WindowPart]) -> usize {
     window.iter().map(|part| part.keys.len()).sum()
 }

@@ -44,10 +44,10 @@ pub struct EventSelection {
 /// A selection, worked out for a trace.
 #[derive(Clone, Debug)]
 pub(crate) struct SampleFilter {
-    /// Of each event, whether it is selected.
+    /// For each event, whether it is selected.
     events: Vec<bool>,
     time: TimeRange,
-    /// Of each thread name, whether it is selected.
+    /// For each thread name, whether it is selected.
     names: Option<Vec<bool>>,
     pids: Vec<i32>,
     tids: Vec<i32>,
@@ -206,7 +206,7 @@ impl SampleFilter {
     }
 }
 
-/// Of each event, whether one of the patterns selects it.
+/// For each event, whether one of the patterns selects it.
 fn events(patterns: &[Pattern], session: &TraceSession) -> Result<Vec<bool>, ReportError> {
     let events = &session.events().events;
     if let Some(pattern) = patterns

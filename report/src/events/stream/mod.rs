@@ -29,10 +29,10 @@ use crate::trace::time_span::TimeSpan;
 /// Bytes of records that wait at most for the end of a round.
 const MOST_WAITING: usize = 256 << 20;
 
-/// What was found in a stream.
+/// Counts and faults of a stream.
 #[derive(Clone, Debug, Default)]
 pub struct StreamSummary {
-    /// What was found wrong.
+    /// The faults that were found.
     pub notices: Notices,
     /// Samples that were shown.
     pub shown: u64,

@@ -40,7 +40,7 @@ pub(crate) struct DueRecords {
     samples: Vec<Waiting>,
 }
 
-/// What is known up to a time.
+/// The names and processes that are known up to a time.
 #[derive(Debug)]
 pub(crate) struct Settled {
     /// What happened to processes.

@@ -64,7 +64,7 @@ pub(crate) enum KeyOrder<'v> {
 }
 
 impl KeyOrder<'_> {
-    /// The same without a borrowed text.
+    /// The same value without a borrowed text.
     pub(crate) fn into_owned(self) -> KeyOrder<'static> {
         match self {
             KeyOrder::Integer(number) => KeyOrder::Integer(number),

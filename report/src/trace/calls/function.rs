@@ -42,7 +42,7 @@ pub(crate) struct ScriptFunction {
     pub(crate) file: Option<Arc<Path>>,
     /// Whether a part of it is not known.
     pub(crate) partial: bool,
-    /// The same in every run.
+    /// Hash; the same in every run.
     pub(crate) hash: u64,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct ScriptFunction {
 pub(crate) struct Functions {
     numbers: HashMap<FunctionText, FunctionNumber>,
     functions: Vec<Arc<ScriptFunction>>,
-    /// Of all names and paths.
+    /// Bytes of all names and paths.
     bytes: usize,
 }
 
@@ -94,7 +94,7 @@ impl Functions {
     }
 }
 
-/// The same in every run.
+/// A hash that is the same in every run.
 fn hash(text: &FunctionText) -> u64 {
     FixedState::with_seed(0x6675_6e63).hash_one(text)
 }

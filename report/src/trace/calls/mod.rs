@@ -34,7 +34,7 @@ pub(crate) enum CallStep {
 /// The calls and returns of a trace's scripts.
 #[derive(Debug)]
 pub(crate) struct ScriptCalls {
-    /// Of each event.
+    /// Roles of each event.
     roles: Vec<Option<CallRole>>,
     functions: RwLock<Functions>,
     paths: RwLock<CallPaths>,

@@ -26,9 +26,9 @@ impl CallPath {
 struct Step {
     caller: CallPath,
     function: FunctionNumber,
-    /// How many functions it has.
+    /// Number of its functions.
     depth: usize,
-    /// The same in every run.
+    /// Hash; the same in every run.
     hash: u64,
 }
 

@@ -9,7 +9,7 @@ use crate::trace::session::events::Event;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 
-/// What stands for a part that is not known.
+/// Shown in place of a part that is not known.
 const UNKNOWN: &[u8] = b"?";
 
 /// What an event does.

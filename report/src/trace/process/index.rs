@@ -13,7 +13,7 @@ pub(crate) struct Index {
     first: i32,
     /// Bits of numbers that one part has.
     shift: u32,
-    /// Of each part, the place of its first entry.
+    /// Index of the first entry of each part.
     starts: Vec<u32>,
 }
 

@@ -10,7 +10,7 @@ const LEAST: usize = 4096;
 /// The threads that live, and when it is time to forget the others.
 #[derive(Debug, Default)]
 pub(crate) struct LivingThreads {
-    /// Of each thread its process.
+    /// The process of each thread.
     pids: HashMap<i32, i32>,
     /// Changes since something was forgotten.
     changes: usize,

@@ -32,7 +32,7 @@ pub(crate) struct MappedFile<'a> {
 /// Who mapped one of the recorded files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mappers {
-    /// Of each file.
+    /// Mappers of each file.
     files: Vec<MappersOfFile>,
 }
 

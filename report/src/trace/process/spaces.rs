@@ -10,7 +10,7 @@ use crate::trace::process::log::{FileRange, Placed, Placing};
 use crate::trace::process::words::PackedU64;
 use crate::trace::process::{DsoId, Mapping};
 
-/// How many processes up a mapping may be inherited through; a bound against cycles in damaged files.
+/// Maximum number of ancestors from which a process may have inherited a mapping; a bound against cycles in damaged files.
 const GENERATIONS: usize = 64;
 
 /// Mappings of an address space up to which all are kept of a process that lives, and most that are.
@@ -189,7 +189,7 @@ impl Spaces {
         }
     }
 
-    /// What is mapped at an address at a time.
+    /// The mapping at an address at a time.
     pub(crate) fn find(&self, pid: i32, address: u64, time: u64) -> Option<Mapping> {
         let (mut pid, mut time) = (pid, time);
         for _ in 0..GENERATIONS {
@@ -309,7 +309,7 @@ enum Found {
     Nothing,
 }
 
-/// What is mapped at an address at a time in the address spaces of a process.
+/// The mapping at an address at a time in the address spaces of a process.
 fn find(spaces: &[Space], address: u64, time: u64) -> Found {
     let begun = spaces.partition_point(|space| space.from <= time);
     let Some(space) = begun.checked_sub(1).and_then(|at| spaces.get(at)) else {

@@ -16,7 +16,7 @@ pub(crate) struct Threads {
     /// processes.
     settled: Vec<Named>,
     index: Index,
-    /// Of each thread of a stream, what it was called, in the order of time.
+    /// The names of each thread of a stream, in the order of time.
     by_tid: HashMap<i32, Vec<Named>>,
 }
 

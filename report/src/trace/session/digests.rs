@@ -7,7 +7,7 @@ use usdtrec_format::trace::{Block, Digest, Trace};
 pub(crate) struct Digests<'t>(Vec<&'t Digest>);
 
 impl<'t> Digests<'t> {
-    /// Those with a block that is `wanted`.
+    /// The digests with a block that is `wanted`.
     pub(crate) fn new(trace: &'t Trace, wanted: impl Fn(&Block) -> bool) -> Self {
         let digests = trace.digests().iter().filter(|digest| {
             // A digest is read at its first block, which must be there.

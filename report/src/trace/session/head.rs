@@ -1,4 +1,4 @@
-//! What is read of a sample before it is parsed: its event and its time.
+//! The part of a sample that is read before it is parsed: its event and its time.
 
 use crate::trace::session::events::Events;
 use crate::trace::session::ids::{SampleIds, Target};

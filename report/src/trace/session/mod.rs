@@ -266,7 +266,7 @@ impl TraceSession {
         &self.mapped().unwind_tables
     }
 
-    /// What its processes mapped.
+    /// The mappings of its processes.
     #[must_use]
     pub fn mappings(&self) -> &Mappings {
         &self.mapped().mappings
@@ -282,7 +282,7 @@ impl TraceSession {
         &self.recorded
     }
 
-    /// What was found wrong while opening.
+    /// The errors found while opening.
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
         &self.damage

@@ -118,7 +118,7 @@ impl<'s> Resolver<'s> {
         self.session
     }
 
-    /// How many arguments a site has.
+    /// Number of arguments of a site.
     pub(crate) fn argument_count(&self, site: usize) -> usize {
         let site = self.session.events.sites.get(site);
         site.map_or(0, |site| site.decoder.len())

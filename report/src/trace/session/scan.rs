@@ -413,7 +413,7 @@ pub(crate) fn mappings(
     log
 }
 
-/// How many of the first blocks are looked at at once.
+/// Number of the first blocks that are read at once.
 fn at_once(blocks: &[&Block]) -> usize {
     let mut bytes = 0;
     let few = blocks.iter().take(AT_ONCE).take_while(|block| {

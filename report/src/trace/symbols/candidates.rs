@@ -92,7 +92,7 @@ impl<'data, Elf: FileHeader, R: ReadRef<'data>> CodeSymbols for ElfFile<'data, E
     }
 }
 
-/// Those of a symbol table; nothing if its names cannot be read.
+/// The symbols of a symbol table; empty if its names cannot be read.
 fn candidates<'data, Elf: FileHeader, R: ReadRef<'data>>(
     elf: &ElfFile<'data, Elf, R>,
     table: &ElfSymbols<'data, Elf, R>,

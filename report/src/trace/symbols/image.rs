@@ -20,7 +20,7 @@ pub(crate) struct Binary {
     file: fs::File,
 }
 
-/// How many times as long a file may be as what is allocated for it on disk, which bounds the memory for what it claims.
+/// Maximum ratio of the length of a file to the size that is allocated for it on disk: bounds the memory for a sparse file.
 const MOST_RATIO: u64 = 64;
 /// Length that is allowed for any file, bytes. Some file systems do not report the allocated size of a small file.
 const LEAST: u64 = 16 << 20;

@@ -21,7 +21,7 @@ struct FileFunctions {
 }
 
 impl RecordedFunctions {
-    /// Those of a trace's definitions.
+    /// The functions in a trace's definitions.
     pub(crate) fn new(definitions: &Definitions) -> Self {
         let files = definitions.files.iter().map(|file| FileFunctions {
             path: file.path.clone(),

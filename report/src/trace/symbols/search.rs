@@ -14,7 +14,7 @@ pub struct FileView {
     pub path: PathBuf,
     /// Its build-id, if it has one.
     pub build_id: Option<BuildId>,
-    /// Where it can be read.
+    /// Path at which it can be read.
     pub at: PathBuf,
 }
 

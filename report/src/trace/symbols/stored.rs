@@ -33,7 +33,7 @@ struct StoredPlace {
 }
 
 impl StoredNames {
-    /// Those of a trace.
+    /// The names in a trace.
     pub(crate) fn new(found: &CodeNames) -> Self {
         let names = found.functions.iter().map(|name| Arc::from(name.as_str()));
         let files = found.files.iter().map(|file| {

@@ -6,11 +6,11 @@ use crate::trace::symbols::candidates::{Candidate, Candidates};
 use crate::trace::symbols::demangle::demangle;
 use crate::trace::symbols::name_table::NameTable;
 
-/// How many symbols of one rank at one address are compared by the lengths of their readable names.
+/// Maximum number of symbols of one rank at one address that are compared by the lengths of their readable names.
 const EQUAL: usize = 64;
-/// How many symbols of one rank at one address are compared at all.
+/// Maximum number of symbols of one rank at one address that are compared.
 const ALIASES: usize = 4096;
-/// How many symbols before an address are looked at for one that reaches over it.
+/// Maximum number of symbols before an address that are searched for one that contains it.
 const NESTED: usize = 64;
 
 /// The code symbols of a file.

@@ -32,7 +32,7 @@ pub(crate) enum StackCut {
     File(DsoId, FileCut),
 }
 
-/// What is wrong with the file of the last frame.
+/// The error in the file of the last frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum FileCut {
     /// It cannot be read, or is not the file that was mapped.
@@ -54,11 +54,11 @@ pub(crate) enum FileCut {
 pub(crate) struct LastFrame {
     /// The file; `None` if it is not known.
     pub(crate) file: Option<DsoId>,
-    /// What is wrong with the file as a whole.
+    /// The error in the file as a whole.
     pub(crate) wrong: Option<FileCut>,
     /// Bytes of the stack that were copied.
     pub(crate) copied: usize,
-    /// How many frames were requested.
+    /// The requested number of frames.
     pub(crate) limit: usize,
 }
 
@@ -104,7 +104,7 @@ impl StackCut {
 }
 
 impl StackCut {
-    /// The same for all stacks that are cut alike.
+    /// The same value for all stacks that are cut for the same reason.
     pub(crate) const fn without_address(self) -> Self {
         match self {
             Self::NotCopied(_) => Self::NotCopied(None),
@@ -112,7 +112,7 @@ impl StackCut {
         }
     }
 
-    /// The same in all recordings: files have other numbers in each.
+    /// The same value in all recordings, although the numbers of files differ.
     pub(crate) const fn without_file(self) -> Self {
         match self {
             Self::File(_, cut) => Self::File(DsoId(0), cut),

@@ -25,7 +25,7 @@ pub(crate) struct CallChains<'s> {
     /// Frames that are shown at most, if it is said.
     limit: Option<usize>,
     arch: Option<Arch>,
-    /// Of each event whose stacks are to be unwound, the registers of its samples.
+    /// For each event whose stacks are to be unwound, the registers of its samples.
     places: Vec<Option<RegisterPlaces>>,
     /// `None` if stacks of the recording host's architecture are not unwound.
     unwinder: Option<Unwinder>,

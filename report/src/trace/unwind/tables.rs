@@ -51,7 +51,7 @@ impl TraceTables {
         })
     }
 
-    /// What is wrong with a file as a whole; `None` if it has unwind tables.
+    /// The error in a file as a whole; `None` if it has unwind tables.
     pub(crate) fn wrong(&self, file: DsoId) -> Option<FileCut> {
         match self.files.get(file, |dso| self.read(dso))? {
             None => Some(FileCut::NotRead),

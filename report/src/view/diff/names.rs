@@ -64,7 +64,7 @@ pub(crate) fn ordered(comparison: &Comparison, human: bool) -> Vec<&Metric> {
     figures
 }
 
-/// What is not compared, groups in the order of their names.
+/// The parts that are not compared, groups in the order of their names.
 pub(crate) fn left_out(comparison: &Comparison, human: bool) -> Vec<&LeftOut> {
     let mut all: Vec<&LeftOut> = comparison.left_out.iter().collect();
     let is_new = |left: &LeftOut| {

@@ -192,7 +192,7 @@ fn everything(shares: &Shares<'_>, tables: &Tables<'_>, theme: Theme, out: &mut 
     }
 }
 
-/// What is not compared. Probes, arguments and groups of one recording only are named.
+/// The parts that are not compared. Probes, arguments and groups of one recording only are named.
 fn put_left_out(comparison: &Comparison, options: &DiffOptions, out: &mut String) {
     let DiffOptions {
         all, human, hints, ..

@@ -42,7 +42,7 @@ pub struct FlameOptions {
     pub weight: StackWeight,
     /// Which stacks.
     pub of: StackKind,
-    /// What it is written as.
+    /// The file format.
     pub format: FlameFormat,
 }
 
@@ -75,7 +75,7 @@ pub fn print(
     Ok(notices)
 }
 
-/// What is drawn.
+/// The title: which stacks are drawn.
 fn title(stacks: &WeighedStacks) -> String {
     escape(&weights::title_of_all(&stacks.tables, &stacks.unit)).into_owned()
 }

@@ -8,7 +8,7 @@ const HEIGHT: u64 = 16;
 /// The place of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FramePlace {
-    /// How many frames are below it.
+    /// Number of frames below it.
     pub(crate) depth: u64,
     /// Weight of all that is left of it.
     pub(crate) start: u64,
@@ -17,7 +17,7 @@ pub(crate) struct FramePlace {
 /// What a frame looks like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FrameLook {
-    /// What is shown of it, not escaped for XML.
+    /// Its title, not escaped for XML.
     pub(crate) title: String,
     /// Its colour, as SVG has it.
     pub(crate) fill: String,

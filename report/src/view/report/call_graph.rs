@@ -96,7 +96,7 @@ enum Pending {
     Branch {
         /// Its first node.
         at: usize,
-        /// What its first line begins with, and what the others do.
+        /// Prefix of its first line, and of its other lines.
         first: String,
         rest: String,
     },

@@ -1,4 +1,4 @@
-//! What was lost, in words.
+//! Losses, in words.
 
 use usdtrec_format::escape::escape;
 

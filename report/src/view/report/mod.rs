@@ -50,10 +50,10 @@ impl Default for StackStyle {
     }
 }
 
-/// What is asked of a trace, and how the answer looks.
+/// A question about a trace, and the form of the answer.
 #[derive(Clone, Debug, Default)]
 pub struct ReportOptions {
-    /// What is asked.
+    /// The question.
     pub question: Question,
     /// How stacks look: they are shown as text in every format.
     pub stacks: StackStyle,

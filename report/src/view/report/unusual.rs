@@ -1,4 +1,4 @@
-//! What stands out, in words.
+//! Unusual values, bursts and pauses, in words.
 
 use usdtrec_format::escape::escape;
 

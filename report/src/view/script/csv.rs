@@ -41,7 +41,7 @@ fn is_column(name: &str) -> bool {
     others.contains(&name) || COLUMNS.iter().any(|(_, column)| *column == name)
 }
 
-/// What is the same in all lines of a trace.
+/// Settings for all lines of a trace.
 #[derive(Debug)]
 pub(crate) struct CsvStyle {
     csv: Csv,
@@ -52,7 +52,7 @@ pub(crate) struct CsvStyle {
     unknown: Value,
     /// Names of the argument columns.
     arguments: Vec<String>,
-    /// Those of each event, in their order.
+    /// The columns of each event, in their order.
     events: Vec<Vec<ArgumentColumn>>,
 }
 

@@ -33,7 +33,7 @@ use crate::view::text::quoted::json_string;
 /// Names of threads that are remembered.
 const NAMES: usize = 256;
 
-/// What is the same in all lines of a trace.
+/// Settings for all lines of a trace.
 #[derive(Debug)]
 pub(crate) struct JsonStyle {
     fields: Fields,
@@ -47,7 +47,7 @@ pub(crate) struct JsonStyle {
     pub(crate) calls: Option<Arc<ScriptCalls>>,
 }
 
-/// What is the same in all lines of an event.
+/// Settings for all lines of an event.
 #[derive(Debug)]
 struct JsonEvent {
     /// The fields that its samples have.
@@ -56,7 +56,7 @@ struct JsonEvent {
     name: Piece,
     /// Whether its call chains are shown.
     chain: bool,
-    /// Those that are shown.
+    /// The fields that are shown.
     arguments: Vec<JsonArgument>,
 }
 

@@ -20,7 +20,7 @@ use crate::view::script::template::style::TemplateStyle;
 use crate::view::script::text::{TextLines, TextStyle};
 use crate::view::text::buffer::Text;
 
-/// What is the same in all lines of a trace.
+/// Settings for all lines of a trace.
 pub(crate) enum LineStyle {
     Text(TextStyle),
     Json(JsonStyle),

@@ -63,7 +63,7 @@ struct Printer<'a> {
     spans: Option<SpanColumn>,
     /// Beginnings that wait for their end.
     open: OpenSpans<()>,
-    /// What was shown before.
+    /// The lines that were shown before.
     before: PreviousTimes,
     text: Text,
     to: StreamOutput<'a>,

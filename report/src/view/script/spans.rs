@@ -21,7 +21,7 @@ use crate::view::script::times::TimeOrigin;
 use crate::view::text::buffer::Text;
 use crate::view::text::quoted::json_string;
 
-/// What is the same for all lines of a trace.
+/// Settings for all lines of a trace.
 pub(crate) struct SpanColumn {
     pub(crate) ends: SpanEnds,
     /// Names of the spans as the format has them.

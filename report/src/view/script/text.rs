@@ -37,7 +37,7 @@ const WIDEST: usize = 256;
 /// Threads, each on a CPU, whose part of the line is remembered.
 const HEADS: usize = 256;
 
-/// What is the same in all lines of an event.
+/// Settings for all lines of an event.
 #[derive(Debug)]
 pub(crate) struct TextEvent {
     fields: Fields,
@@ -63,7 +63,7 @@ struct TextArgument {
     form: Form,
 }
 
-/// What is the same in all lines of a trace.
+/// Settings for all lines of a trace.
 #[derive(Debug)]
 pub(crate) struct TextStyle {
     events: Vec<TextEvent>,

@@ -13,7 +13,7 @@ use crate::plan::condition::Condition;
 pub(in crate::engine::bpf) struct Spec<'a> {
     /// Architecture of the traced program.
     pub(in crate::engine::bpf) arch: Arch,
-    /// What is captured of each operand.
+    /// What the program captures for each operand.
     pub(in crate::engine::bpf) captures: &'a [Capture],
     /// Layout of the raw part.
     pub(in crate::engine::bpf) layout: &'a RawLayout,

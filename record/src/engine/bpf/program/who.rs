@@ -3,16 +3,16 @@
 /// Whose hits are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::engine::bpf) enum Who {
-    /// Those of all processes.
+    /// Hits of all processes.
     #[default]
     All,
-    /// Those of the processes in the map.
+    /// Hits of the processes in the map.
     Processes,
-    /// Those of the processes in the map that have links of their own.
+    /// Hits of the processes in the map that have links of their own.
     Linked,
-    /// Those of the other processes in the map.
+    /// Hits of the other processes in the map.
     Unlinked,
-    /// Those of the threads in the map.
+    /// Hits of the threads in the map.
     Threads,
 }
 

@@ -8,11 +8,11 @@ pub struct TemplateError {
     pub mark: char,
     /// Its position in the template, in characters, from 1.
     pub position: usize,
-    /// What is wrong.
+    /// The fault.
     pub kind: TemplateErrorKind,
 }
 
-/// What is wrong with a part of a template.
+/// A fault of a part of a template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TemplateErrorKind {

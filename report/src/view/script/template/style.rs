@@ -18,7 +18,7 @@ use crate::view::script::template::{Item, Meaning, Template};
 use crate::view::script::times::{TimeOrigin, WallClock};
 use crate::view::text::buffer::{Piece, Text};
 
-/// What is shown of an argument that an event does not have, or of a field that its samples do not have.
+/// Shown for an argument that an event does not have, or a field that its samples do not have.
 const NONE: &str = "-";
 
 /// The field that no template has.
@@ -27,7 +27,7 @@ const SPAN: &str = "span";
 /// A part of a line.
 #[derive(Debug)]
 pub(crate) enum LinePart {
-    /// What is the same in all lines of the event.
+    /// Settings for all lines of the event.
     Literal(Piece),
     Field(Field, Spec),
     Since(TimeOrigin, Spec),
@@ -37,7 +37,7 @@ pub(crate) enum LinePart {
     Arguments(Vec<(Piece, Form)>, Spec),
 }
 
-/// What is the same in all lines of an event.
+/// Settings for all lines of an event.
 #[derive(Debug)]
 pub(crate) struct TemplateEvent {
     pub(crate) parts: Vec<LinePart>,
@@ -45,7 +45,7 @@ pub(crate) struct TemplateEvent {
     pub(crate) has_arguments: bool,
 }
 
-/// What is the same in all lines of a trace.
+/// Settings for all lines of a trace.
 #[derive(Debug)]
 pub(crate) struct TemplateStyle {
     pub(crate) events: Vec<TemplateEvent>,
