@@ -10,6 +10,7 @@ mod demo;
 mod diff;
 #[cfg(feature = "record")]
 mod doctor;
+mod export;
 #[cfg(feature = "flame")]
 mod flame;
 mod format;
@@ -45,6 +46,7 @@ pub(crate) use self::demo::DemoArgs;
 pub(crate) use self::diff::DiffArgs;
 #[cfg(feature = "record")]
 pub(crate) use self::doctor::DoctorArgs;
+pub(crate) use self::export::{ExportArgs, ExportTo};
 #[cfg(feature = "flame")]
 pub(crate) use self::flame::FlameArgs;
 pub(crate) use self::format::OutputFormat;
@@ -160,6 +162,8 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Print a trace, one line per event
     Script(ScriptArgs),
+    /// Write the events and spans of a trace in a format of other programs
+    Export(ExportArgs),
     /// Show, check, import and export schemas: the names, types and meanings of probe arguments
     Schema(SchemaArgs),
     /// Index, list, record and report usdtrec's own probes, as a demonstration

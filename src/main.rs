@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "record")]
         Command::Record(args) => cmd::record::run(args, dir),
         Command::Diff(args) => cmd::diff::run(args, dir),
+        Command::Export(args) => cmd::export::run(args, dir),
         #[cfg(feature = "flame")]
         Command::Flame(args) => cmd::flame::run(args, dir),
         Command::Report(args) => cmd::report::run(args, dir),

@@ -27,6 +27,7 @@ mod diff;
 mod documents;
 mod ending;
 mod escapes;
+mod export;
 mod expressions;
 mod filter;
 #[cfg(feature = "flame")]

@@ -36,6 +36,7 @@ complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "report" -d 'Summari
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "flame" -d 'Draw the stacks of a trace as a flame graph (SVG or HTML)'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "diff" -d 'Compare two traces, and show the differences beyond noise'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "script" -d 'Print a trace, one line per event'
+complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "export" -d 'Write the events and spans of a trace in a format of other programs'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "schema" -d 'Show, check, import and export schemas: the names, types and meanings of probe arguments'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "demo" -d 'Index, list, record and report usdtrec\'s own probes, as a demonstration'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "doctor" -d 'Show what killed recorders left behind, and remove it with --heal'
@@ -287,6 +288,21 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l tod -d 'Also 
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l ns -d 'Print times with nine decimals instead of six'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l human -d 'Print numbers with a known unit as times (1.23ms) and sizes (1.5KiB); text format only'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s i -l input -d 'Trace file; - reads standard input' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s e -l event -d 'Show only these probes: [sdt_]PROVIDER:NAME, with globs (comma list, may be repeated)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l schema -d 'Take the names and types of arguments from this file (.toml, .d, .stp) instead of the trace; may be repeated, the last file wins' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l time -d 'Show only events in this time range: FROM,TO in seconds of the trace\'s clock, either of which may be empty, or percentages of the trace (10%-20%)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l comm -d 'Show only threads with these names (comma list)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l pid -d 'Show only these processes (comma list)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l tid -d 'Show only these threads (comma list)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s C -l cpu -d 'Show only hits on these CPUs (0-3,6)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l filter -d 'Show only hits for which this expression is true (\'bytes > 4096 && url ~ "/api/*"\')' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l to -d 'Format to write' -r -f -a "chrome\t'Trace Event Format (JSON), which chrome://tracing and many other viewers read'"
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s o -l output -d 'File to write; - writes to standard output. An existing file is replaced when the new one is complete' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l span -d 'Export these spans alone: START..DONE, or the name of a span, with globs (may be repeated) [default: all events, and the spans that are found by the names of probes]' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l key -d 'With --span, keys by which begin and end are matched (comma list), as of report' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -s h -l help -d 'Print help'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -f -a "show" -d 'Show the schemas in use, one signature per line, each with its source'

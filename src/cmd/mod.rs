@@ -6,6 +6,7 @@ pub(crate) mod demo;
 pub(crate) mod diff;
 #[cfg(feature = "record")]
 pub(crate) mod doctor;
+pub(crate) mod export;
 #[cfg(feature = "flame")]
 pub(crate) mod flame;
 pub(crate) mod list;

@@ -11,6 +11,7 @@ pub(crate) mod measured;
 pub(crate) mod origin;
 pub mod question;
 pub(crate) mod rate;
+pub(crate) mod rows;
 pub(crate) mod samples;
 pub(crate) mod span_report;
 pub(crate) mod spans;

@@ -6,6 +6,7 @@ pub(crate) mod call_words;
 pub(crate) mod cells;
 pub(crate) mod columns;
 pub mod diff;
+pub mod export;
 #[cfg(feature = "flame")]
 pub mod flame;
 pub(crate) mod folded;
@@ -13,6 +14,7 @@ pub(crate) mod format;
 pub(crate) mod frames;
 pub(crate) mod head;
 pub(crate) mod hints;
+pub(crate) mod json_arguments;
 pub(crate) mod losses;
 pub(crate) mod measured;
 pub(crate) mod no_events;

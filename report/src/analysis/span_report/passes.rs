@@ -3,16 +3,13 @@
 use crate::analysis::samples::SelectedSamples;
 use crate::analysis::span_report::group_keys;
 use crate::analysis::span_report::request::SpanRequest;
-use crate::analysis::spans::key::SpanKey;
-use crate::analysis::spans::own_keys::own_keys;
+use crate::analysis::spans::asked_keys::asked_keys;
 use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::walk::{GroupChoice, SpanOptions, SpanWalk, Spans};
 use crate::error::ReportError;
 use crate::events::notices::Notices;
 use crate::events::selection::SampleFilter;
-use crate::question_error::QuestionError;
 use crate::stats::keys::dictionary::Dictionary;
-use crate::stats::keys::key::Key;
 use crate::stats::sketch::Sketch;
 use crate::stats::timeline::Timeline;
 use crate::trace::rows::Rows;
@@ -42,14 +39,7 @@ pub(crate) fn matched<T>(
         pairs.iter().any(has)
     };
     let rows = Rows::new(session, of_pair);
-    let keys = if question.key.is_empty() {
-        own_keys(&pairs, session, &rows)
-    } else {
-        let parts = question.key.iter();
-        let parts = parts.map(|name| key(name, session, &rows, &pairs));
-        let parts: Vec<Key> = parts.collect::<Result<_, _>>()?;
-        vec![SpanKey::values(parts); pairs.len()]
-    };
+    let keys = asked_keys(&question.key, &pairs, session, &rows)?;
     let by = question.by.iter();
     let by = by.map(|name| group_keys::by(name, session, &rows, &pairs));
     let mut options = SpanOptions {
@@ -123,32 +113,5 @@ impl Asked<'_> {
         let walked = walk.run(|| (), |(), _, _, _| (), |_| false);
         notices.add_once(walked.outcome);
         walked.spans
-    }
-}
-
-/// An argument or process that both probes of each pair have.
-fn key(
-    name: &str,
-    session: &TraceSession,
-    rows: &Rows,
-    pairs: &[Pair],
-) -> Result<Key, ReportError> {
-    let key = Key::parse(name, session, rows)?;
-    let Key::Argument(_, places, _) = &key else {
-        return Ok(key);
-    };
-    let events = pairs
-        .iter()
-        .flat_map(|pair| pair.starts.iter().chain(&pair.dones));
-    let lacking = events
-        .copied()
-        .find(|&event| places.get(event).is_none_or(Option::is_none));
-    match lacking.and_then(|event| session.events().events.get(event)) {
-        Some(event) => Err(QuestionError::NoSpanKey {
-            event: event.name.clone(),
-            name: name.to_owned(),
-        }
-        .into()),
-        None => Ok(key),
     }
 }

@@ -58,6 +58,20 @@ pub(crate) struct Segment<T> {
     pub(crate) end: Option<PendingEnd>,
 }
 
+impl<T> Segment<T> {
+    /// The same segment with something else that is known of its begins.
+    pub(crate) fn map<U>(self, mut what: impl FnMut(T) -> U) -> Segment<U> {
+        let begun = self.begun.into_iter();
+        Segment {
+            key: self.key,
+            rise: self.rise,
+            base: self.base,
+            begun: begun.map(|frame| frame.map(&mut what)).collect(),
+            end: self.end,
+        }
+    }
+}
+
 /// Spans of one window. Its memory is used again.
 #[derive(Debug)]
 pub(crate) struct SpanMatcher<T> {

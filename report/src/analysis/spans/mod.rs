@@ -7,6 +7,7 @@
 
 pub(crate) mod agreement;
 pub(crate) mod ambiguity;
+pub(crate) mod asked_keys;
 pub(crate) mod beside;
 pub(crate) mod durations;
 pub(crate) mod ends;

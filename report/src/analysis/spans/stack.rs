@@ -130,6 +130,19 @@ impl<T> Frame<T> {
         }
     }
 
+    /// The same frame with something else that is known of its span.
+    pub(crate) fn map<U>(self, what: impl FnOnce(T) -> U) -> Frame<U> {
+        Frame {
+            time: self.time,
+            marks: self.marks,
+            group: self.group,
+            inner: self.inner,
+            counted: self.counted,
+            covered: self.covered,
+            what: what(self.what),
+        }
+    }
+
     fn cover(&mut self, more: Covered) {
         let mut known = self.covered.iter_mut();
         match known.find(|known| known.group == more.group) {

@@ -51,11 +51,16 @@ impl Stacks {
     /// The stack of a number, with its names.
     pub(crate) fn named(&mut self, number: u64, session: &TraceSession) -> CallStack {
         let stack = self.stacks.get(number as usize).cloned();
+        self.names(stack.as_deref().unwrap_or_default(), session)
+    }
+
+    /// A stack with its names.
+    pub(crate) fn names(&mut self, stack: &[StackPart], session: &TraceSession) -> CallStack {
         let mut named = CallStack {
             frames: Vec::new(),
             cut: None,
         };
-        for part in stack.iter().flat_map(|stack| stack.iter()) {
+        for part in stack {
             match self.frame(*part, session) {
                 Ok(frame) => named.frames.push(frame),
                 Err(cut) => named.cut = Some(cut),

@@ -1,0 +1,224 @@
+//! Rows of one window after the other, with the spans that are open between windows.
+
+use std::io;
+
+use crate::analysis::rows::hit_row::{HitTable, OwnedHit, RowHit};
+use crate::analysis::rows::row_sink::{RowSide, RowSink, SpanClose, SpanFate, SpanRow};
+use crate::analysis::rows::window_rows::{BegunHit, RowItem, WindowRows};
+use crate::analysis::spans::matcher::{OpenSpans, PendingEnd, Segment};
+use crate::analysis::spans::stack::{Frame, Totals};
+use crate::stats::keys::key::KeyWords;
+
+/// What an open span has of its begin; `None` if it is not selected.
+type KeptBegin = Option<Box<OwnedHit>>;
+
+/// Hands rows to a sink.
+pub(crate) struct RowsAcross<'a> {
+    sink: &'a mut dyn RowSink,
+    open: OpenSpans<KeptBegin>,
+    /// Hits of the windows before.
+    hits: u64,
+    /// Samples that belong to no event of the trace.
+    pub(crate) unknown: u64,
+}
+
+/// What is known of a hit whose spans are matched across windows.
+#[derive(Clone, Copy, Default)]
+struct PendingSides {
+    hit: Option<usize>,
+    matched: bool,
+    unmatched: bool,
+}
+
+/// Hands the spans to a sink that an end closes.
+struct Closing<'c> {
+    sink: &'c mut dyn RowSink,
+    pair: usize,
+    /// `None` if spans that this hit ends are not selected.
+    end: Option<RowHit<'c>>,
+    written: io::Result<()>,
+}
+
+impl Closing<'_> {
+    fn put(&mut self, span: SpanRow<'_>) {
+        if self.written.is_ok() {
+            self.written = self.sink.span(span);
+        }
+    }
+}
+
+impl Totals<KeptBegin> for Closing<'_> {
+    fn unfinished(&mut self, begun: &KeptBegin) {
+        if let Some(begun) = begun {
+            self.put(SpanRow {
+                pair: self.pair,
+                fate: SpanFate::Unfinished,
+                begin: begun.hit(),
+                end: None,
+            });
+        }
+    }
+
+    fn finished(
+        &mut self,
+        frame: &Frame<KeptBegin>,
+        duration: u64,
+        own: u64,
+    ) -> Option<Box<[KeyWords]>> {
+        if let (Some(begun), Some(hit)) = (&frame.what, self.end) {
+            self.put(SpanRow {
+                pair: self.pair,
+                fate: SpanFate::Ended,
+                begin: begun.hit(),
+                end: Some(SpanClose { hit, duration, own }),
+            });
+        }
+        None
+    }
+}
+
+impl<'a> RowsAcross<'a> {
+    pub(crate) fn new(sink: &'a mut dyn RowSink) -> Self {
+        Self {
+            sink,
+            open: OpenSpans::default(),
+            hits: 0,
+            unknown: 0,
+        }
+    }
+
+    /// Takes the rows of the next window.
+    pub(crate) fn take(&mut self, window: &mut WindowRows) -> io::Result<()> {
+        let hits = &window.hits;
+        let mut segments = std::mem::take(&mut window.segments).into_iter();
+        let mut sides = PendingSides::default();
+        for item in &window.items {
+            match *item {
+                RowItem::Pending { end } => {
+                    if let Some(segment) = segments.next() {
+                        if sides.hit != Some(end) {
+                            sides = PendingSides {
+                                hit: Some(end),
+                                ..PendingSides::default()
+                            };
+                        }
+                        let unmatched = self.close(segment, hits, end)?;
+                        sides.unmatched |= unmatched;
+                        sides.matched |= !unmatched;
+                    }
+                }
+                RowItem::Event { hit, of_span } => {
+                    let pending = Some(sides).filter(|sides| sides.hit == Some(hit));
+                    let pending = pending.unwrap_or_default();
+                    let side = match of_span || pending.matched {
+                        _ if pending.unmatched => RowSide::NoBegin,
+                        true => RowSide::OfSpan,
+                        false => RowSide::Apart,
+                    };
+                    if let Some(hit) = hits.hit(hit) {
+                        self.sink.event(hit, side)?;
+                    }
+                }
+                item => self.in_window(item, hits)?,
+            }
+        }
+        for segment in segments {
+            self.carry(segment, hits)?;
+        }
+        self.hits += hits.rows.len() as u64;
+        self.unknown += window.unknown;
+        Ok(())
+    }
+
+    /// Hands over a span that began and ended, or is known to have no end, in the window.
+    fn in_window(&mut self, item: RowItem, hits: &HitTable) -> io::Result<()> {
+        let (pair, begin, end) = match item {
+            RowItem::Ended {
+                pair,
+                begin,
+                end,
+                own,
+            } => (pair, begin, Some((end, own))),
+            RowItem::Unfinished { pair, begin } => (pair, begin, None),
+            RowItem::Pending { .. } | RowItem::Event { .. } => return Ok(()),
+        };
+        let Some(begin) = hits.hit(begin) else {
+            return Ok(());
+        };
+        let end = end.and_then(|(end, own)| {
+            let hit = hits.hit(end)?;
+            Some(SpanClose {
+                hit,
+                duration: hit.row.time.saturating_sub(begin.row.time),
+                own,
+            })
+        });
+        self.sink.span(SpanRow {
+            pair: pair as usize,
+            fate: match end {
+                Some(_) => SpanFate::Ended,
+                None => SpanFate::Unfinished,
+            },
+            begin,
+            end,
+        })
+    }
+
+    /// Takes what a window left of a key up to an end. Returns whether the end has no begin.
+    fn close(
+        &mut self,
+        mut segment: Segment<BegunHit>,
+        hits: &HitTable,
+        end: usize,
+    ) -> io::Result<bool> {
+        let pending = segment.end.take();
+        let asked = pending.as_ref().is_some_and(|pending| pending.asked);
+        let hit = hits.hit(end).filter(|_| asked);
+        self.add(segment, hits, hit, pending.as_ref())
+    }
+
+    /// Takes what a window left of a key at its end.
+    fn carry(&mut self, segment: Segment<BegunHit>, hits: &HitTable) -> io::Result<bool> {
+        self.add(segment, hits, None, None)
+    }
+
+    fn add(
+        &mut self,
+        segment: Segment<BegunHit>,
+        hits: &HitTable,
+        hit: Option<RowHit<'_>>,
+        end: Option<&PendingEnd>,
+    ) -> io::Result<bool> {
+        let mut closing = Closing {
+            sink: &mut *self.sink,
+            pair: segment.key.pair as usize,
+            end: hit,
+            written: Ok(()),
+        };
+        let first = self.hits;
+        let own = |begun: BegunHit| {
+            let begun = begun?;
+            let hit = hits.hit(begun)?;
+            Some(hit.owned(first + begun as u64))
+        };
+        let outcome = self.open.take(segment.map(own), end, &mut closing);
+        closing.written.map(|()| outcome.unmatched)
+    }
+
+    /// Hands over what is open at the end of the trace. Returns how many begins were not matched because too many were open.
+    pub(crate) fn finish(self) -> io::Result<u64> {
+        let frames = self.open.frames();
+        let begun = frames.filter_map(|(key, frame)| Some((frame.what.as_ref()?, key.pair)));
+        let mut begun: Vec<_> = begun.collect();
+        begun.sort_unstable_by_key(|(begin, pair)| (begin.number, *pair));
+        for (begin, pair) in begun {
+            self.sink.span(SpanRow {
+                pair: pair as usize,
+                fate: SpanFate::Open,
+                begin: begin.hit(),
+                end: None,
+            })?;
+        }
+        Ok(self.open.forgotten)
+    }
+}

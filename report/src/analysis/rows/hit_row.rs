@@ -1,0 +1,126 @@
+//! A hit as plain data.
+
+use std::ops::Range;
+
+use usdtrec_format::Value;
+
+use crate::trace::process::names::NameId;
+use crate::trace::unwind::stack::StackPart;
+
+/// A hit without its values and its stack, which are in lists of all hits of a window.
+#[derive(Clone, Debug)]
+pub(crate) struct HitRow {
+    /// Index of the event among those of the trace.
+    pub(crate) event: usize,
+    /// On the trace's clock, ns.
+    pub(crate) time: u64,
+    pub(crate) pid: i32,
+    pub(crate) tid: i32,
+    /// `None` where the samples of the event have none.
+    pub(crate) cpu: Option<u32>,
+    /// What the thread is called; `None` if the trace does not say.
+    pub(crate) comm: Option<NameId>,
+    values: Range<usize>,
+    stack: Range<usize>,
+}
+
+/// A hit with its values and its stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowHit<'a> {
+    pub(crate) row: &'a HitRow,
+    /// Of each argument of the event, its value or why that is missing.
+    pub(crate) values: &'a [Value],
+    /// The innermost frame first; empty if the event has no stacks, or none are requested.
+    pub(crate) stack: &'a [StackPart],
+}
+
+/// A hit that outlives its window.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnedHit {
+    row: HitRow,
+    values: Vec<Value>,
+    stack: Vec<StackPart>,
+    /// Number of the hit among all that were read, in the order of time.
+    pub(crate) number: u64,
+}
+
+/// Hits of a window.
+#[derive(Debug, Default)]
+pub(crate) struct HitTable {
+    pub(crate) rows: Vec<HitRow>,
+    values: Vec<Value>,
+    stacks: Vec<StackPart>,
+}
+
+/// What a hit is without its values and its stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HitHead {
+    pub(crate) event: usize,
+    /// ns.
+    pub(crate) time: u64,
+    pub(crate) pid: i32,
+    pub(crate) tid: i32,
+    pub(crate) cpu: Option<u32>,
+    pub(crate) comm: Option<NameId>,
+}
+
+impl HitTable {
+    /// Appends a hit; gives its index.
+    pub(crate) fn push(&mut self, head: HitHead, values: &[Value], stack: &[StackPart]) -> usize {
+        let first_value = self.values.len();
+        self.values.extend_from_slice(values);
+        let first_part = self.stacks.len();
+        self.stacks.extend_from_slice(stack);
+        self.rows.push(HitRow {
+            event: head.event,
+            time: head.time,
+            pid: head.pid,
+            tid: head.tid,
+            cpu: head.cpu,
+            comm: head.comm,
+            values: first_value..self.values.len(),
+            stack: first_part..self.stacks.len(),
+        });
+        self.rows.len() - 1
+    }
+
+    /// A hit by its index.
+    pub(crate) fn hit(&self, index: usize) -> Option<RowHit<'_>> {
+        let row = self.rows.get(index)?;
+        Some(RowHit {
+            row,
+            values: self.values.get(row.values.clone()).unwrap_or_default(),
+            stack: self.stacks.get(row.stack.clone()).unwrap_or_default(),
+        })
+    }
+
+    /// Empties it; the memory stays.
+    pub(crate) fn clear(&mut self) {
+        self.rows.clear();
+        self.values.clear();
+        self.stacks.clear();
+    }
+}
+
+impl RowHit<'_> {
+    /// A copy that outlives the window.
+    pub(crate) fn owned(self, number: u64) -> Box<OwnedHit> {
+        Box::new(OwnedHit {
+            row: self.row.clone(),
+            values: self.values.to_vec(),
+            stack: self.stack.to_vec(),
+            number,
+        })
+    }
+}
+
+impl OwnedHit {
+    /// The hit.
+    pub(crate) fn hit(&self) -> RowHit<'_> {
+        RowHit {
+            row: &self.row,
+            values: &self.values,
+            stack: &self.stack,
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What takes the rows of a trace.
+
+use std::io;
+
+use crate::analysis::rows::hit_row::RowHit;
+
+/// What a hit is to the spans of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowSide {
+    /// Its event begins and ends no span, or the hit has no value by which spans are matched.
+    Apart,
+    /// It begins or ends a span that the sink gets, too.
+    OfSpan,
+    /// It ends a span whose begin is not known.
+    NoBegin,
+}
+
+/// What became of a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SpanFate {
+    /// It ended.
+    Ended,
+    /// It has no end, and a span around it ended without it.
+    Unfinished,
+    /// It is open at the end of the trace.
+    Open,
+}
+
+/// A span.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SpanRow<'a> {
+    /// Index of its pair of probes.
+    pub(crate) pair: usize,
+    pub(crate) fate: SpanFate,
+    pub(crate) begin: RowHit<'a>,
+    /// The hit that ends it.
+    pub(crate) end: Option<SpanClose<'a>>,
+}
+
+/// How a span ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SpanClose<'a> {
+    pub(crate) hit: RowHit<'a>,
+    /// ns.
+    pub(crate) duration: u64,
+    /// What of the duration is in no span of the same pair within this one, ns.
+    pub(crate) own: u64,
+}
+
+/// Takes rows, one after the other.
+pub(crate) trait RowSink {
+    /// Takes an event. Events come in the order of time.
+    fn event(&mut self, hit: RowHit<'_>, side: RowSide) -> io::Result<()>;
+
+    /// Takes a span. Spans come in the order of the hits that end them; those without an end come when that is known, and at the end of the
+    /// trace those that are open, in the order of their begins.
+    fn span(&mut self, span: SpanRow<'_>) -> io::Result<()>;
+}

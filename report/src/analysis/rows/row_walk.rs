@@ -1,0 +1,140 @@
+//! The walk over a trace that makes rows.
+
+use usdtrec_format::{Missing, Value};
+
+use crate::analysis::rows::across::RowsAcross;
+use crate::analysis::rows::row_sink::RowSink;
+use crate::analysis::rows::row_window::{RowSource, RowWorker};
+use crate::analysis::rows::window_rows::WindowRows;
+use crate::analysis::spans::asked_keys::asked_keys;
+use crate::analysis::spans::pair::Pair;
+use crate::analysis::spans::role::Role;
+use crate::error::ReportError;
+use crate::events::notices::Notices;
+use crate::events::order::{Window, in_order};
+use crate::events::selection::span_filter::SpanEvents;
+use crate::events::selection::{EventSelection, SampleFilter};
+use crate::pool::Pool;
+use crate::stats::keys::dictionary::Dictionary;
+use crate::trace::rows::Rows;
+use crate::trace::session::TraceSession;
+
+/// Which rows are wanted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RowQuestion {
+    /// Spans: `START..DONE`, or names of those that are found by the names of probes, with globs. Empty: all events, and the spans that are found
+    /// by the names of probes. Else these spans alone.
+    pub(crate) spans: Vec<String>,
+    /// Keys by which begins and ends are matched; empty: what is known of them.
+    pub(crate) key: Vec<String>,
+    /// Whether rows have stacks.
+    pub(crate) stacks: bool,
+}
+
+/// A walk over the rows of a trace.
+pub(crate) struct RowWalk<'s> {
+    source: RowSource<'s>,
+    /// The pairs of probes that begin and end spans.
+    pub(crate) pairs: Vec<Pair>,
+}
+
+impl<'s> RowWalk<'s> {
+    /// # Errors
+    /// [`ReportError::Question`] if the trace does not have what is requested.
+    pub(crate) fn new(
+        session: &'s TraceSession,
+        selection: &EventSelection,
+        question: &RowQuestion,
+    ) -> Result<Self, ReportError> {
+        let mut pairs: Vec<Pair> = Vec::new();
+        for text in &question.spans {
+            for pair in Pair::asked(text, session)? {
+                if !pairs.contains(&pair) {
+                    pairs.push(pair);
+                }
+            }
+        }
+        let filter = if question.spans.is_empty() {
+            let filter = SampleFilter::new(selection, session)?;
+            pairs = Pair::find(session, |event| filter.event(event));
+            filter
+        } else {
+            filter_of(&pairs, selection, session)?
+        };
+        let roles = Role::of(&pairs, session.events().events.len());
+        let of_pair = |event: usize| roles.get(event).is_some_and(|roles| !roles.is_empty());
+        let rows = Rows::new(session, of_pair);
+        Ok(Self {
+            source: RowSource {
+                session,
+                filter,
+                keys: asked_keys(&question.key, &pairs, session, &rows)?,
+                roles,
+                rows,
+                dictionary: Dictionary::hashing(),
+                events: question.spans.is_empty(),
+                stacks: question.stacks,
+                unknown: Value::Missing(Missing::Operand("site not known".to_owned())),
+            },
+            pairs,
+        })
+    }
+
+    /// Whether an event may be in a row.
+    pub(crate) fn has_event(&self, event: usize) -> bool {
+        let RowSource { events, filter, .. } = &self.source;
+        let roles = self.source.roles.get(event);
+        *events && filter.event(event) || roles.is_some_and(|roles| !roles.is_empty())
+    }
+
+    /// Hands all rows to a sink.
+    ///
+    /// # Errors
+    /// [`ReportError::Write`] with the first error of the sink.
+    pub(crate) fn run(
+        &self,
+        sink: &mut dyn RowSink,
+        notices: &mut Notices,
+    ) -> Result<(), ReportError> {
+        let source = &self.source;
+        // Ends of a filtered-out begin are still its ends: only then does each other one find its own.
+        let relaxed = source.filter.relaxed(|event| self.has_event(event));
+        let workers = Pool::default();
+        let spare = Pool::<WindowRows>::default();
+        let show = |window: Window<'_>| {
+            let worker = workers.take();
+            let mut worker = worker.unwrap_or_else(|| RowWorker::new(source.session));
+            let mut rows = spare.take().unwrap_or_default();
+            source.window(&mut worker, window, &mut rows);
+            workers.put(worker);
+            rows
+        };
+        let mut across = RowsAcross::new(sink);
+        let outcome = in_order(source.session, &relaxed, None, show, |mut rows| {
+            across.take(&mut rows)?;
+            rows.clear();
+            spare.put(rows);
+            Ok::<_, ReportError>(())
+        })?;
+        notices.unknown += across.unknown;
+        notices.add(outcome);
+        notices.add_forgotten(across.finish()?);
+        Ok(())
+    }
+}
+
+/// The filter of spans that are requested: an expression may be about what ends them, too.
+fn filter_of(
+    pairs: &[Pair],
+    selection: &EventSelection,
+    session: &TraceSession,
+) -> Result<SampleFilter, ReportError> {
+    let of = |side: fn(&Pair) -> &Vec<usize>| pairs.iter().flat_map(side).copied();
+    let starts: Vec<usize> = of(|pair| &pair.starts).collect();
+    let dones: Vec<usize> = of(|pair| &pair.dones).collect();
+    let ends = SpanEvents {
+        starts: &starts,
+        dones: &dones,
+    };
+    SampleFilter::of_spans(selection, session, ends)
+}

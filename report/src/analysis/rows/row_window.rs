@@ -1,0 +1,218 @@
+//! Making rows of a window of samples.
+
+use usdtrec_format::Value;
+use usdtrec_format::perf::SampleType;
+
+use crate::analysis::rows::hit_row::{HitHead, HitTable};
+use crate::analysis::rows::window_rows::{BegunHit, RowItem, WindowRows};
+use crate::analysis::spans::key::{HitKey, SpanKey};
+use crate::analysis::spans::matcher::{MatchKey, PendingEnd, SpanMatcher};
+use crate::analysis::spans::role::Role;
+use crate::analysis::spans::stack::{Frame, Totals};
+use crate::events::order::Window;
+use crate::events::selection::SampleFilter;
+use crate::stats::keys::dictionary::Dictionary;
+use crate::stats::keys::key::KeyWords;
+use crate::trace::rows::Rows;
+use crate::trace::session::TraceSession;
+use crate::trace::session::hit::{Hit, ParsedHit};
+use crate::trace::session::resolver::Resolver;
+
+/// What rows are made of.
+#[derive(Debug)]
+pub(crate) struct RowSource<'s> {
+    pub(crate) session: &'s TraceSession,
+    pub(crate) filter: SampleFilter,
+    /// Of each event, what it is to which pair of probes.
+    pub(crate) roles: Vec<Vec<Role>>,
+    /// Of each pair, what begins and ends have in common.
+    pub(crate) keys: Vec<SpanKey>,
+    pub(crate) rows: Rows,
+    pub(crate) dictionary: Dictionary,
+    /// Whether events are rows; else spans alone.
+    pub(crate) events: bool,
+    /// Whether rows have stacks.
+    pub(crate) stacks: bool,
+    /// Value of an argument of a site that is not known.
+    pub(crate) unknown: Value,
+}
+
+/// State of a thread.
+pub(crate) struct RowWorker<'s> {
+    resolver: Resolver<'s>,
+    matcher: SpanMatcher<BegunHit>,
+    unknown: Vec<Value>,
+}
+
+/// Puts the spans that a hit of the window ends among its items.
+struct EndedInWindow<'w> {
+    items: &'w mut Vec<RowItem>,
+    pair: u32,
+    /// `None` if spans that this hit ends are not selected.
+    end: Option<usize>,
+}
+
+impl Totals<BegunHit> for EndedInWindow<'_> {
+    fn unfinished(&mut self, begun: &BegunHit) {
+        let pair = self.pair;
+        let item = begun.map(|begin| RowItem::Unfinished { pair, begin });
+        self.items.extend(item);
+    }
+
+    fn finished(&mut self, frame: &Frame<BegunHit>, _: u64, own: u64) -> Option<Box<[KeyWords]>> {
+        let pair = self.pair;
+        let both = frame.what.zip(self.end);
+        self.items.extend(both.map(|(begin, end)| RowItem::Ended {
+            pair,
+            begin,
+            end,
+            own,
+        }));
+        None
+    }
+}
+
+/// A hit of the window that becomes a row when something needs it.
+struct LazyRow<'h> {
+    hit: Hit<'h>,
+    row: Option<usize>,
+}
+
+impl<'s> RowWorker<'s> {
+    pub(crate) fn new(session: &'s TraceSession) -> Self {
+        Self {
+            resolver: Resolver::new(session),
+            matcher: SpanMatcher::default(),
+            unknown: Vec::new(),
+        }
+    }
+}
+
+impl<'s> RowSource<'s> {
+    /// Makes rows of a window.
+    pub(crate) fn window(
+        &self,
+        worker: &mut RowWorker<'s>,
+        window: Window<'_>,
+        rows: &mut WindowRows,
+    ) {
+        for body in window.bodies() {
+            let Some(ParsedHit { target, sample }) = self.session.sample(body) else {
+                rows.unknown += 1;
+                continue;
+            };
+            let hit = Hit {
+                target,
+                sample: &sample,
+            };
+            self.sample(worker, hit, rows);
+        }
+        rows.segments = worker.matcher.take();
+    }
+
+    #[inline]
+    fn sample(&self, worker: &mut RowWorker<'s>, hit: Hit<'_>, rows: &mut WindowRows) {
+        let Hit { target, sample } = hit;
+        let event = target.event as usize;
+        // Begins count although their event is not among those requested, as with report --span.
+        let passes =
+            self.filter.is_simple() || self.filter.late(target, sample, &mut worker.resolver);
+        let asked = self.events && passes && self.filter.event(event);
+        let mut row = LazyRow { hit, row: None };
+        let mut of_span = false;
+        for role in self.roles.get(event).into_iter().flatten() {
+            let Some(key) = self.keys.get(role.pair as usize) else {
+                continue;
+            };
+            let of_hit = key.of(&self.rows, &mut worker.resolver, hit, &self.dictionary);
+            let Some(HitKey { words, marks }) = of_hit else {
+                continue;
+            };
+            let key = MatchKey {
+                pair: role.pair,
+                words,
+            };
+            if role.begins {
+                of_span |= passes;
+                let begun = passes.then(|| row.index(self, worker, &mut rows.hits));
+                worker
+                    .matcher
+                    .begin(key, Frame::new(sample.time, marks, begun));
+                continue;
+            }
+            let ends = self.filter.ends(target, sample, &mut worker.resolver);
+            let index = row.index(self, worker, &mut rows.hits);
+            let mut ended = EndedInWindow {
+                items: &mut rows.items,
+                pair: role.pair,
+                end: ends.then_some(index),
+            };
+            if worker.matcher.end(key, sample.time, marks, &mut ended) {
+                of_span |= ends;
+                continue;
+            }
+            let end = PendingEnd {
+                time: sample.time,
+                marks,
+                asked: ends,
+                ..PendingEnd::default()
+            };
+            worker.matcher.leave(key, end);
+            rows.items.push(RowItem::Pending { end: index });
+        }
+        if asked {
+            let hit = row.index(self, worker, &mut rows.hits);
+            rows.items.push(RowItem::Event { hit, of_span });
+        }
+    }
+
+    /// Decodes a hit.
+    fn push(&self, worker: &mut RowWorker<'s>, hit: Hit<'_>, hits: &mut HitTable) -> usize {
+        let Hit { target, sample } = hit;
+        let resolver = &mut worker.resolver;
+        let event = self.session.events().events.get(target.event as usize);
+        let head = HitHead {
+            event: target.event as usize,
+            time: sample.time,
+            pid: sample.pid,
+            tid: sample.tid,
+            cpu: event
+                .is_some_and(|event| event.attr.sample_type.has(SampleType::CPU))
+                .then_some(sample.cpu),
+            comm: resolver.name(sample.tid, sample.time),
+        };
+        let arguments = event.map_or(0, |event| event.arguments.len());
+        let site = self.session.site_of(target, sample);
+        if let Some(site) = site {
+            resolver.values(site, sample);
+        } else {
+            worker.unknown.resize(arguments, self.unknown.clone());
+        }
+        let has_stack = self.stacks && event.is_some_and(|event| event.has_chain());
+        let stack = match has_stack {
+            // The resolver's values and stack cannot be borrowed at once.
+            true => resolver.stack(target, sample).to_vec(),
+            false => Vec::new(),
+        };
+        let values = match site {
+            Some(site) => resolver.decoded(site),
+            None => worker.unknown.get(..arguments).unwrap_or_default(),
+        };
+        hits.push(head, values, &stack)
+    }
+}
+
+impl LazyRow<'_> {
+    /// Its index.
+    fn index<'s>(
+        &mut self,
+        source: &RowSource<'s>,
+        worker: &mut RowWorker<'s>,
+        hits: &mut HitTable,
+    ) -> usize {
+        let hit = self.hit;
+        *self
+            .row
+            .get_or_insert_with(|| source.push(worker, hit, hits))
+    }
+}

@@ -1,0 +1,27 @@
+//! What is exported.
+
+use crate::view::export::export_format::ExportFormat;
+
+/// What is exported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportOptions {
+    /// The format.
+    pub format: ExportFormat,
+    /// Spans to export alone: `START..DONE`, or names of spans that are found by the names of probes, with globs. Empty: all events, and the
+    /// spans that are found by the names of probes.
+    pub spans: Vec<String>,
+    /// Keys by which begins and ends of spans are matched; empty: what is known of them.
+    pub key: Vec<String>,
+}
+
+impl ExportOptions {
+    /// All events and spans in a format.
+    #[must_use]
+    pub const fn new(format: ExportFormat) -> Self {
+        Self {
+            format,
+            spans: Vec::new(),
+            key: Vec::new(),
+        }
+    }
+}

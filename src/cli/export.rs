@@ -1,0 +1,35 @@
+//! Options of `usdtrec export`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::selection::SelectionArgs;
+
+/// `usdtrec export`.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The trace and the selection of events
+    #[command(flatten)]
+    pub(crate) selection: SelectionArgs,
+    /// Format to write
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) to: ExportTo,
+    /// File to write; - writes to standard output. An existing file is replaced when the new one is complete
+    #[arg(short, long, value_name = "PATH")]
+    pub(crate) output: PathBuf,
+    /// Export these spans alone: START..DONE, or the name of a span, with globs (may be repeated) [default: all events, and the spans that are found by
+    /// the names of probes]
+    #[arg(long, value_name = "START..DONE|NAME")]
+    pub(crate) span: Vec<String>,
+    /// With --span, keys by which begin and end are matched (comma list), as of report
+    #[arg(long, value_name = "KEYS", value_delimiter = ',', requires = "span")]
+    pub(crate) key: Vec<String>,
+}
+
+/// Formats of `export`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportTo {
+    /// Trace Event Format (JSON), which chrome://tracing and many other viewers read
+    Chrome,
+}

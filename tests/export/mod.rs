@@ -1,0 +1,5 @@
+//! `export`: each format has every selected hit with every value, and every span, of recordings of real programs.
+
+mod chrome;
+mod nasty;
+mod outputs;

@@ -1,0 +1,120 @@
+//! A recording with values and spans that formats get wrong, and what is in it by other verbs.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value as Json, json};
+
+use crate::common::{Build, Lab};
+
+const SCHEMA: &str = r#"
+provider = "nasty"
+[[probe]]
+name = "value"
+arguments = ["low: s64", "high: u64", "real: f64", "text: str"]
+[[probe]]
+name = "work__start"
+arguments = ["key: u64", "text: str"]
+[[probe]]
+name = "work__done"
+arguments = ["key: u64", "status: s32"]
+[[probe]]
+name = "job__start"
+arguments = ["job: u64"]
+[[probe]]
+name = "job__done"
+arguments = ["job: u64"]
+"#;
+
+/// A hit as far as formats have it: what `script --format json` prints of it.
+pub(super) type HitFields = BTreeMap<String, Json>;
+
+/// The recording `trace` in a lab.
+pub(super) struct Nasty {
+    pub(super) lab: Lab,
+}
+
+impl Nasty {
+    /// Records the program, with so many ordinary spans.
+    pub(super) fn record(more: usize, options: &[&str]) -> Self {
+        let lab = Lab::privileged();
+        let program = Build::USUAL.make(&lab, "nasty.c", "nasty");
+        fs::write(lab.file("nasty.toml"), SCHEMA).expect("a file");
+        let program = program.to_str().expect("a path");
+        let event = format!("sdt_nasty:*@{program}");
+        let more = more.to_string();
+        let head = ["record", "--schema", "nasty.toml", "--strlen", "4096"];
+        let tail = ["-o", "trace", "-e", &event, "--", program, &more];
+        lab.usdtrec([&head, options, &tail].concat())
+            .success()
+            .complains(" 0 lost");
+        Self { lab }
+    }
+
+    /// Exports the trace to a file.
+    #[track_caller]
+    pub(super) fn export(&self, format: &str, options: &[&str]) -> PathBuf {
+        let head = ["export", "-i", "trace", "--to", format, "-o", "exported"];
+        self.lab.usdtrec([&head, options].concat()).success();
+        self.lab.file("exported")
+    }
+
+    /// All hits as `script` prints them, in the order of time.
+    pub(super) fn hits(&self) -> Vec<HitFields> {
+        let script = self
+            .lab
+            .usdtrec(["script", "-i", "trace", "--format", "json"]);
+        let lines = script.success().stdout;
+        let hits = lines.lines().map(|line| {
+            let line: HitFields = serde_json::from_str(line).expect("JSON");
+            let known = [
+                "time_ns", "cpu", "pid", "tid", "event", "args", "missing", "cut", "bytes",
+            ];
+            let fields = line.into_iter();
+            fields
+                .filter(|(name, _)| known.contains(&&**name))
+                .collect()
+        });
+        hits.collect()
+    }
+
+    /// The spans of a name by `report`: their number, those without an end, ends without a begin, and the time in them and in no span of the name within them, ns.
+    pub(super) fn spans(&self, name: &str) -> [u64; 4] {
+        let report = ["report", "-i", "trace", "--span", name, "--format", "json"];
+        let report = self.lab.usdtrec(report).success().stdout;
+        let report: Json = serde_json::from_str(&report).expect("JSON");
+        let span = &report["spans"][0];
+        let number = |name: &str| {
+            span[name]
+                .as_u64()
+                .unwrap_or_else(|| panic!("{name}: {span}"))
+        };
+        [
+            number("count"),
+            number("open"),
+            number("unmatched"),
+            number("self_ns"),
+        ]
+    }
+}
+
+/// A number as formats write it whose readers have floats: beyond 2^53 as a string.
+pub(super) fn float_safe(value: &Json) -> Json {
+    match value {
+        Json::Number(number) => {
+            let exact = 1_u64 << 53;
+            let is_safe = number.as_i64().is_some_and(|n| n.unsigned_abs() <= exact);
+            match number.is_f64() || is_safe {
+                true => value.clone(),
+                false => json!(number.to_string()),
+            }
+        }
+        Json::Object(members) => {
+            let members = members.iter();
+            let safe = members.map(|(name, value)| (name.clone(), float_safe(value)));
+            Json::Object(safe.collect())
+        }
+        _ => value.clone(),
+    }
+}

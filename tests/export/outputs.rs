@@ -1,0 +1,58 @@
+//! Where exports go: a file has its name only when it is complete.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use crate::common::{Lab, run, test};
+
+/// The trace that is a part of the program.
+const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/demo.data");
+
+#[test]
+fn a_file_is_replaced_when_the_new_one_is_complete() {
+    let lab = Lab::new();
+    fs::write(lab.file("out"), "older").expect("a file");
+    let refused = lab.usdtrec([
+        "export", "-i", DEMO, "--to", "chrome", "-o", "out", "--span", "nowhere",
+    ]);
+    refused.exits(1).complains("nowhere");
+    assert_eq!(fs::read(lab.file("out")).expect("the file"), b"older");
+    let export = ["export", "-i", DEMO, "--to", "chrome", "-o"];
+    let to = |path: &'static str| lab.usdtrec([&export[..], &[path]].concat());
+    to("out").success().silent();
+    let written = fs::read_to_string(lab.file("out")).expect("the file");
+    assert!(written.len() > 100_000, "{}", written.len());
+    assert_eq!(to("-").success().stdout, written);
+    // What it leads to stays.
+    fs::write(lab.file("target"), "kept").expect("a file");
+    symlink("target", lab.file("link")).expect("a link");
+    to("link").success();
+    assert_eq!(fs::read(lab.file("target")).expect("the file"), b"kept");
+    to("/dev/null").success();
+    to(".").exits(1).complains("directory");
+    to("missing/out").exits(1).complains("missing/out");
+    let files = fs::read_dir(lab.path()).expect("a directory");
+    let left = files.filter(|entry| {
+        let name = entry.as_ref().expect("an entry").file_name();
+        name.to_string_lossy().starts_with(".usdtrec")
+    });
+    assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn a_pipe_is_read_as_a_file_is() {
+    let lab = Lab::new();
+    let export = |input: &str| {
+        let line = format!(
+            "cat {DEMO} | {} export -i {input} --to chrome -o -",
+            env!("CARGO_BIN_EXE_usdtrec")
+        );
+        run(lab.at_home(Path::new("sh"), ["-c", &line]))
+            .success()
+            .stdout
+    };
+    let piped = export("-");
+    assert_eq!(piped, export(DEMO));
+    assert!(piped.len() > 100_000);
+}
