@@ -319,7 +319,7 @@ _usdtrec() {
                     return 0
                     ;;
                 --to)
-                    COMPREPLY=($(compgen -W "chrome" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "chrome perfetto folded speedscope pprof" -- "${cur}"))
                     return 0
                     ;;
                 --output)

@@ -297,7 +297,11 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l pid -d 'Show 
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l tid -d 'Show only these threads (comma list)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s C -l cpu -d 'Show only hits on these CPUs (0-3,6)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l filter -d 'Show only hits for which this expression is true (\'bytes > 4096 && url ~ "/api/*"\')' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l to -d 'Format to write' -r -f -a "chrome\t'Trace Event Format (JSON), which chrome://tracing and many other viewers read'"
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l to -d 'Format to write' -r -f -a "chrome\t'Trace Event Format (JSON), which chrome://tracing and many other viewers read'
+perfetto\t'Perfetto\'s own format, for ui.perfetto.dev and trace_processor'
+folded\t'Folded stacks (outer;inner WEIGHT) by hits, or with --span by time'
+speedscope\t'speedscope\'s file format (JSON): stacks by hits, or with --span by time'
+pprof\t'pprof\'s profiles (gzip): stacks by hits, or with --span by number and time'"
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s o -l output -d 'File to write; - writes to standard output. An existing file is replaced when the new one is complete' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l span -d 'Export these spans alone: START..DONE, or the name of a span, with globs (may be repeated) [default: all events, and the spans that are found by the names of probes]' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l key -d 'With --span, keys by which begin and end are matched (comma list), as of report' -r

@@ -61,6 +61,9 @@ pub enum QuestionError {
         /// The argument.
         name: String,
     },
+    /// The time of several spans is requested as the weight of stacks.
+    #[error("stacks weigh the time of one span: expected one name, which may be a pattern")]
+    SeveralWeights,
     /// There are too many different stacks to be compared.
     #[error(
         "there are too many different stacks to be compared: choose fewer events, or a part of the traces"

@@ -32,4 +32,12 @@ pub(crate) struct ExportArgs {
 pub(crate) enum ExportTo {
     /// Trace Event Format (JSON), which chrome://tracing and many other viewers read
     Chrome,
+    /// Perfetto's own format, for ui.perfetto.dev and trace_processor
+    Perfetto,
+    /// Folded stacks (outer;inner WEIGHT) by hits, or with --span by time
+    Folded,
+    /// speedscope's file format (JSON): stacks by hits, or with --span by time
+    Speedscope,
+    /// pprof's profiles (gzip): stacks by hits, or with --span by number and time
+    Pprof,
 }

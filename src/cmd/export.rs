@@ -48,6 +48,10 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
 const fn format(to: ExportTo) -> ExportFormat {
     match to {
         ExportTo::Chrome => ExportFormat::Chrome,
+        ExportTo::Perfetto => ExportFormat::Perfetto,
+        ExportTo::Folded => ExportFormat::Folded,
+        ExportTo::Speedscope => ExportFormat::Speedscope,
+        ExportTo::Pprof => ExportFormat::Pprof,
     }
 }
 

@@ -3,3 +3,6 @@
 mod chrome;
 mod nasty;
 mod outputs;
+mod perfetto;
+mod proto;
+mod weights;

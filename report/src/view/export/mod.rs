@@ -6,17 +6,29 @@
 pub(crate) mod chrome;
 pub(crate) mod export_format;
 pub(crate) mod export_options;
+pub(crate) mod folded;
+pub(crate) mod frame_file;
 pub(crate) mod lanes;
+pub(crate) mod perfetto;
+pub(crate) mod pprof;
+pub(crate) mod protobuf;
+pub(crate) mod speedscope;
 pub(crate) mod thread_names;
+pub(crate) mod typed_value;
 
 use std::io::Write;
 
+use crate::analysis::answer::{Answer, Answered, answer};
+use crate::analysis::question::{Question, SpanQuestion, StackKind, StackWeight};
 use crate::analysis::rows::row_walk::{RowQuestion, RowWalk};
+use crate::analysis::stacks::weighed::WeighedStacks;
 use crate::error::ReportError;
 use crate::events::notices::Notices;
 use crate::events::selection::EventSelection;
+use crate::question_error::QuestionError;
 use crate::trace::session::TraceSession;
 use crate::view::export::chrome::ChromeTrace;
+use crate::view::export::perfetto::PerfettoTrace;
 
 pub use crate::view::export::export_format::ExportFormat;
 pub use crate::view::export::export_options::ExportOptions;
@@ -27,6 +39,57 @@ pub use crate::view::export::export_options::ExportOptions;
 /// [`ReportError::Question`] if the trace does not have what is requested; [`ReportError::Write`] if `out` fails. What was written until then is
 /// not complete.
 pub fn write(
+    session: &TraceSession,
+    selection: &EventSelection,
+    options: &ExportOptions,
+    out: &mut dyn Write,
+) -> Result<Notices, ReportError> {
+    let write = match options.format {
+        ExportFormat::Folded => folded::write,
+        ExportFormat::Speedscope => speedscope::write,
+        ExportFormat::Pprof => pprof::write,
+        _ => return write_rows(session, selection, options, out),
+    };
+    let weighed = weighed(session, selection, options)?;
+    write(&weighed.stacks, out)?;
+    out.flush()?;
+    Ok(weighed.notices)
+}
+
+/// Stacks with their weights, and the faults of the trace.
+struct WeighedTrace {
+    stacks: WeighedStacks,
+    notices: Notices,
+}
+
+/// Weighs the stacks: by their hits, or by the time of spans.
+fn weighed(
+    session: &TraceSession,
+    selection: &EventSelection,
+    options: &ExportOptions,
+) -> Result<WeighedTrace, ReportError> {
+    let weight = match &*options.spans {
+        [] => StackWeight::Hits,
+        [span] => StackWeight::Spans(SpanQuestion {
+            span: span.clone(),
+            key: options.key.clone(),
+            ..SpanQuestion::default()
+        }),
+        _ => return Err(QuestionError::SeveralWeights.into()),
+    };
+    let question = Question::Stacks {
+        weight,
+        of: StackKind::Auto,
+    };
+    let Answered { answer, notices } = answer(session, selection, &question, usize::MAX)?;
+    match answer {
+        Answer::Stacks(stacks) => Ok(WeighedTrace { stacks, notices }),
+        _ => Err(QuestionError::NoStackWeight.into()),
+    }
+}
+
+/// Writes events and spans one by one.
+fn write_rows(
     session: &TraceSession,
     selection: &EventSelection,
     options: &ExportOptions,
@@ -45,6 +108,12 @@ pub fn write(
             walk.run(&mut sink, &mut notices)?;
             sink.finish()?;
         }
+        ExportFormat::Perfetto => {
+            let mut sink = PerfettoTrace::new(session, &walk, out);
+            walk.run(&mut sink, &mut notices)?;
+            sink.finish()?;
+        }
+        ExportFormat::Folded | ExportFormat::Speedscope | ExportFormat::Pprof => {}
     }
     out.flush()?;
     Ok(notices)
