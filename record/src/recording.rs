@@ -435,6 +435,9 @@ impl Recording {
         takers.begin(attached, files, changes.as_deref_mut());
         self.is_behind = attached.drain(|records| takers.take(files, records), changes);
         takers.end(files);
+        if let Some(stacks) = &mut takers.stacks {
+            attached.learn_stacks(stacks.take_used());
+        }
         self.watcher.take(attached.processes.take_new_files());
     }
 

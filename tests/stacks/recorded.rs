@@ -225,6 +225,39 @@ fn that_are_cut_say_so_and_perf_shows_the_rest() {
     }
 }
 
+/// At first there is room for 2 KiB of stack, or for all frames by frame pointers.
+#[test]
+fn get_the_room_that_they_need() {
+    let lab = Lab::privileged();
+    let program = FRAME_POINTERS.make(&lab, "learned.c", "learned");
+    for (graph, why) in [
+        ("auto", "the next frame is beyond the stack that was copied"),
+        ("fp", "there are more frames than there was room for"),
+    ] {
+        let options = ["--call-graph", graph];
+        record_ours(
+            &lab,
+            &program,
+            &options,
+            &[path(&program), "3", "90", "90", "90"],
+        );
+        let all = ours(&lab);
+        let events = frames(&all);
+        let cut = format!("\t[cut: {why}]");
+        let is_whole = |event: &&[String]| event.iter().any(|frame| frame.starts_with("main+"));
+        let last = events.last().expect("an event");
+        assert!(is_whole(last), "{graph}: {last:?}");
+        assert_eq!(count(last, "deeper"), 90, "{graph}: {last:?}");
+        // The first ones are shallow, and some of the others came before their depth was known.
+        let others: Vec<_> = events.iter().filter(|event| !is_whole(event)).collect();
+        assert!(!others.is_empty(), "{graph}");
+        for event in others {
+            assert_eq!(event.last(), Some(&cut), "{graph}");
+            assert!(count(event, "deeper") > 3, "{graph}: {event:?}");
+        }
+    }
+}
+
 /// No unwind table.
 const BARE: [&str; 3] = [
     "-O2",

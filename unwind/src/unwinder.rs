@@ -48,6 +48,8 @@ pub struct Unwinder {
     /// Rows by the address that they are for: many stacks have the same callers.
     rows: Vec<Option<KnownRow>>,
     budget: Budget,
+    /// The stack pointer after the last step.
+    outermost: Option<u64>,
 }
 
 /// A row that is remembered.
@@ -91,6 +93,7 @@ impl Unwinder {
             context: UnwindContext::new(),
             rows: std::iter::repeat_with(|| None).take(ROWS).collect(),
             budget: Budget::new(),
+            outermost: None,
         })
     }
 
@@ -119,18 +122,30 @@ impl Unwinder {
             address,
             is_return: false,
         };
+        self.outermost = None;
         while frames.len() < most {
             frames.push(frame);
+            self.outermost = registers.get(self.machine.sp);
             let Some(found) = code(frame.code()) else {
                 return StackEnd::NoCode;
             };
             frame = match self.step(found, frame, &mut registers, stack) {
                 Ok(Step::Frame(caller)) => caller,
-                Ok(Step::Outermost) => return StackEnd::Outermost,
+                Ok(Step::Outermost) => {
+                    self.outermost = registers.get(self.machine.sp);
+                    return StackEnd::Outermost;
+                }
                 Err(end) => return end,
             };
         }
         StackEnd::Limit
+    }
+
+    /// The stack pointer after the last frame that [`unwind`](Self::unwind) found: what was read of the stack is below it, unless a signal
+    /// was handled on another stack. `None` if it is unknown.
+    #[must_use]
+    pub const fn outermost(&self) -> Option<u64> {
+        self.outermost
     }
 
     /// The caller of a frame; the registers become its.

@@ -42,12 +42,16 @@ pub enum ChainCut {
     Program32,
     /// Finding the callers would take more work than a stack may cause.
     TooMuchWork,
+    /// There are more frames than the record had room for. The recorder makes the room of the next stacks of the site larger.
+    NoRoom,
+    /// No callers were looked for, because more stacks were asked for than are taken in a second.
+    Rate,
     /// A reason that this version does not know.
     Other,
 }
 
 /// The reasons by their numbers of markers, from 1 on.
-const CUTS: [ChainCut; 15] = [
+const CUTS: [ChainCut; 17] = [
     ChainCut::Limit,
     ChainCut::CopyEnds,
     ChainCut::NoFrame,
@@ -63,6 +67,8 @@ const CUTS: [ChainCut; 15] = [
     ChainCut::NotAbove,
     ChainCut::Program32,
     ChainCut::TooMuchWork,
+    ChainCut::NoRoom,
+    ChainCut::Rate,
 ];
 
 impl ChainCut {

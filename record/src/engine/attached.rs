@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use usdtrec_format::perf::EventAttr;
 
-use super::bpf::{AttachMethod, Bpf};
+use super::bpf::{AttachMethod, Bpf, StackUse};
 use super::event::{Event, Mode, Place};
 use super::fetch::Fetched;
 use super::group::Group;
@@ -146,6 +146,13 @@ impl Attached {
         }
         self.site_events().try_for_each(Event::disable)?;
         self.processes.disable()
+    }
+
+    /// Takes what the stacks of sample ids have needed, for the size of the next ones.
+    pub(crate) fn learn_stacks(&mut self, used: impl Iterator<Item = (u64, StackUse)>) {
+        if let Way::Bpf(bpf) = &mut self.way {
+            bpf.learn_stacks(used);
+        }
     }
 
     /// One pass over all rings: samples first, so that earlier process records are in the same pass. Returns whether it left many records

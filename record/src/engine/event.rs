@@ -10,7 +10,7 @@ use perf_event_open_sys::{ioctls, perf_event_open};
 use usdtrec_format::perf::{Attr, SampleType};
 use usdtrec_format::{Arch, CapturePlan};
 
-use crate::plan::call_graph::{CallGraph, CallGraphMethod, mask};
+use crate::plan::call_graph::{CallGraph, mask};
 use crate::probe::PlannedProbe;
 
 /// `sample_type` of all events of a trace: the fixed head of each sample, and the sample id of each other record.
@@ -311,9 +311,9 @@ fn sampling(mode: Mode, plan: &CapturePlan) -> perf_event_attr {
 fn with_callers(raw: &mut perf_event_attr, graph: CallGraph) {
     raw.sample_type |= SampleType::CALLCHAIN.0;
     raw.set_exclude_callchain_kernel(1);
-    match graph.method {
-        CallGraphMethod::FramePointers => raw.sample_max_stack = graph.frames,
-        CallGraphMethod::Copy { bytes } => {
+    match graph.method.copied() {
+        None => raw.sample_max_stack = graph.frames,
+        Some(bytes) => {
             raw.sample_type |= (SampleType::REGS_USER | SampleType::STACK_USER).0;
             raw.sample_regs_user |= Arch::host().map_or(0, mask);
             raw.sample_stack_user = raw.sample_stack_user.max(bytes);

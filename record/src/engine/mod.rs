@@ -31,11 +31,11 @@ mod used;
 mod watch;
 
 pub(crate) use attached::{Attached, Planted};
-pub(crate) use bpf::stopped_processes;
 pub use bpf::{
     AttachMethod, EverywhereReason, NonResident, NotFaultedIn, STOPPED_VERB, Scope, SkippedMethod,
     StoppedProcess, guard_stopped,
 };
+pub(crate) use bpf::{StackUse, stopped_processes};
 pub use choice::Engine;
 pub use closers::{RELEASE_VERB, release};
 pub(crate) use event::IdCount;

@@ -25,6 +25,36 @@ pub enum CallGraphMethod {
         /// Bytes of stack from the stack pointer upwards: a multiple of 8, at most [`CallGraph::MOST_BYTES`].
         bytes: u32,
     },
+    /// The same, with as many bytes as the stacks of the site need: 512 to 16384. Perf events, and recordings that keep copies, have
+    /// 2048 always.
+    CopyNeeded,
+}
+
+impl CallGraphMethod {
+    /// Bytes of stack that are copied at first; `None` without copies.
+    pub(crate) const fn copied(self) -> Option<u32> {
+        match self {
+            Self::FramePointers => None,
+            Self::Copy { bytes } => Some(bytes),
+            Self::CopyNeeded => Some(USUAL_COPY),
+        }
+    }
+}
+
+/// Bytes of stack that are copied before it is known how many are needed.
+const USUAL_COPY: u32 = 2 << 10;
+/// Bytes of the copies among which is chosen: each is twice the one before.
+const COPIES: [u32; 6] = [512, 1024, USUAL_COPY, 4096, 8192, 16384];
+/// Frames for which there is room, among which is chosen, below the maximum.
+const CHAINS: [u16; 4] = [16, 32, 64, 128];
+
+/// Sizes of stacks among which the programs of a site choose, ascending, and at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StackSizes {
+    /// Bytes of a copy, or frames of a chain.
+    pub(crate) all: Vec<u32>,
+    /// Index of the size to begin with.
+    pub(crate) first: usize,
 }
 
 impl CallGraph {
@@ -36,7 +66,7 @@ impl CallGraph {
     /// Changes the attr of an event of programs for `arch` to that of samples with what the callers are found from.
     pub(crate) fn sample(self, arch: Arch, attr: &mut Attr) {
         attr.sample_type = attr.sample_type | SampleType::CALLCHAIN;
-        if let CallGraphMethod::Copy { bytes } = self.method {
+        if let Some(bytes) = self.method.copied() {
             attr.sample_type = attr.sample_type | SampleType::REGS_USER | SampleType::STACK_USER;
             attr.sample_regs_user |= mask(arch);
             attr.sample_stack_user = attr.sample_stack_user.max(bytes);
@@ -47,12 +77,36 @@ impl CallGraph {
     /// Whether the copies of stacks are written for sites with this plan: on demand, and where perf events copied arguments, too.
     pub(crate) const fn keeps_copy(self, plan: &CapturePlan) -> bool {
         let has_arguments = plan.raw.is_none() && plan.stack != 0;
-        matches!(self.method, CallGraphMethod::Copy { .. }) && (self.keeps_copies || has_arguments)
+        self.method.copied().is_some() && (self.keeps_copies || has_arguments)
     }
 
     /// Whether the recorder unwinds copies of stacks, and writes the callers.
     pub(crate) const fn unwinds(self) -> bool {
-        matches!(self.method, CallGraphMethod::Copy { .. }) && !self.keeps_copies
+        self.method.copied().is_some() && !self.keeps_copies
+    }
+
+    /// The sizes among which programs choose. Nobody knows how much of a copy is needed if it is kept.
+    pub(crate) fn sizes(self) -> StackSizes {
+        match self.method {
+            CallGraphMethod::CopyNeeded if !self.keeps_copies => StackSizes {
+                all: COPIES.to_vec(),
+                first: COPIES.iter().filter(|bytes| **bytes < USUAL_COPY).count(),
+            },
+            CallGraphMethod::FramePointers => {
+                let shorter = CHAINS.iter().filter(|frames| **frames < self.frames);
+                let all: Vec<u32> = shorter
+                    .chain([&self.frames])
+                    .copied()
+                    .map(u32::from)
+                    .collect();
+                let first = all.len() - 1;
+                StackSizes { all, first }
+            }
+            CallGraphMethod::Copy { .. } | CallGraphMethod::CopyNeeded => StackSizes {
+                all: self.method.copied().into_iter().collect(),
+                first: 0,
+            },
+        }
     }
 }
 

@@ -22,7 +22,7 @@ pub use self::tables::FileElsewhere;
 
 use self::maps::{Found, ProcessMaps};
 use self::rewrite::{Callers, rewrite};
-use crate::engine::Attached;
+use crate::engine::{Attached, StackUse};
 use crate::plan::call_graph::CallGraph;
 use crate::probe::PlannedProbe;
 
@@ -31,10 +31,11 @@ use crate::probe::PlannedProbe;
 pub(crate) struct StackUnwinder {
     /// The events whose samples have copies.
     events: Vec<CopiedEvent>,
-    /// Index of the event of each sample id.
-    ids: HashMap<u64, usize>,
+    /// What is known of each sample id.
+    ids: HashMap<u64, CopiedId>,
     limit: usize,
-    arch: Arch,
+    /// Column of the stack pointer in unwind tables.
+    sp: Option<u16>,
     unwinder: Unwinder,
     maps: ProcessMaps,
     /// Process records up to this time are known, ns.
@@ -53,6 +54,15 @@ struct CopiedEvent {
     places: RegisterPlaces,
     /// Whether the registers are written: arguments are in them.
     keeps_registers: bool,
+}
+
+/// A sample id whose samples have copies.
+#[derive(Clone, Copy, Debug, Default)]
+struct CopiedId {
+    /// Index of its event.
+    event: usize,
+    /// What its stacks have needed in this pass.
+    used: StackUse,
 }
 
 /// Whether arguments are decoded from sampled registers.
@@ -82,7 +92,11 @@ impl StackUnwinder {
             |probe: &PlannedProbe| probe.with_callers && !graph.keeps_copy(&probe.plan);
         for (probe, planted) in probes.filter(|(probe, _)| is_unwound(probe)) {
             let attr = &planted.attr.attr;
-            ids.extend(planted.attr.ids.iter().map(|id| (*id, events.len())));
+            let copied = CopiedId {
+                event: events.len(),
+                used: StackUse::default(),
+            };
+            ids.extend(planted.attr.ids.iter().map(|id| (*id, copied)));
             events.push(CopiedEvent {
                 layout: SampleLayout::new(attr),
                 places: RegisterPlaces::of(attr, arch),
@@ -93,7 +107,7 @@ impl StackUnwinder {
             events,
             ids,
             limit: graph.frames.into(),
-            arch,
+            sp: column(arch, arch.stack_pointer()),
             unwinder: Unwinder::new(arch)?,
             maps: ProcessMaps::new(attached.processes.attr.attr.id_type(), files(attached)),
             known: 0,
@@ -167,11 +181,14 @@ impl StackUnwinder {
 
     /// At the end of a pass, when its process records are known: passes the samples that were held.
     pub(crate) fn release(&mut self, sink: impl FnMut(&[u8])) {
-        let held = std::mem::take(&mut self.held);
+        let mut held = std::mem::take(&mut self.held);
         let known = std::mem::replace(&mut self.known, u64::MAX);
         if !held.is_empty() {
             self.pass(&held, sink);
         }
+        // The next pass will hold about as many.
+        held.clear();
+        self.held = held;
         self.maps.forget_before(known);
     }
 
@@ -180,12 +197,11 @@ impl StackUnwinder {
         let body = whole.get(8..).unwrap_or_default();
         // `PERF_SAMPLE_IDENTIFIER` puts the id first.
         let id = body.first_chunk().map(|id| u64::from_ne_bytes(*id));
-        let event = id.and_then(|id| self.ids.get(&id).copied());
-        let parts = event.and_then(|at| {
-            let event = self.events.get(at)?;
-            Some((event, event.layout.parse(body)?))
+        let parts = id.and_then(|id| {
+            let event = self.events.get(self.ids.get(&id)?.event)?;
+            Some((id, event, event.layout.parse(body)?))
         });
-        let Some((event, sample)) = parts else {
+        let Some((id, event, sample)) = parts else {
             return out.extend_from_slice(whole);
         };
         if sample.time > self.known {
@@ -195,6 +211,7 @@ impl StackUnwinder {
         self.addresses.clear();
         let keeps_registers = event.keeps_registers;
         let cut = self.unwind(&sample, &hit);
+        self.count(id, &sample, &hit, cut);
         let callers = Callers {
             addresses: &self.addresses,
             cut,
@@ -203,12 +220,37 @@ impl StackUnwinder {
         rewrite(whole, &sample, callers, out);
     }
 
+    /// What the stacks of each sample id have needed since the last call, bytes.
+    pub(crate) fn take_used(&mut self) -> impl Iterator<Item = (u64, StackUse)> {
+        let ids = self.ids.iter_mut();
+        let used = ids.map(|(id, copied)| (*id, std::mem::take(&mut copied.used)));
+        used.filter(|(_, used)| used.hits > 0)
+    }
+
+    /// Counts what the stack of a sample has needed.
+    fn count(&mut self, id: u64, sample: &Sample<'_>, hit: &Registers, cut: Option<ChainCut>) {
+        let Some(copied) = self.ids.get_mut(&id) else {
+            return;
+        };
+        let room = sample.stack.len() as u32;
+        if cut == Some(ChainCut::CopyEnds) {
+            return copied.used.count_cut(room);
+        }
+        let start = self.sp.and_then(|sp| hit.get(sp));
+        let outermost = self.unwinder.outermost();
+        let needed = start.zip(outermost).and_then(|(start, outermost)| {
+            let needed = u32::try_from(outermost.checked_sub(start)?).ok()?;
+            (needed <= room).then_some(needed)
+        });
+        // What a signal interrupted may be on another stack.
+        copied.used.count(needed.unwrap_or(room));
+    }
+
     /// Finds the callers of a sample. Returns why they are cut.
     fn unwind(&mut self, sample: &Sample<'_>, hit: &Registers) -> Option<ChainCut> {
         /// `PERF_SAMPLE_REGS_ABI_64`.
         const ABI_64: u64 = 2;
-        let sp = column(self.arch, self.arch.stack_pointer());
-        let start = sp.and_then(|sp| hit.get(sp));
+        let start = self.sp.and_then(|sp| hit.get(sp));
         let Some(start) = start.filter(|_| sample.regs_abi == ABI_64) else {
             self.addresses.push(sample.ip);
             return Some(ChainCut::Program32);

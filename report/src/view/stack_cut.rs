@@ -47,6 +47,8 @@ const fn recorded(cut: ChainCut) -> &'static str {
         ChainCut::NoFrame => "the frame pointer leads to no frame above this one",
         ChainCut::Unreadable => "the memory at the frame pointer cannot be read",
         ChainCut::TooMuchWork => "unwinding this stack would take too much work",
+        ChainCut::NoRoom => "there are more frames than there was room for",
+        ChainCut::Rate => "no stack was taken: there were too many in this second",
         _ => "the recorder found no more callers",
     }
 }

@@ -8,8 +8,6 @@ use crate::units::parse_size;
 
 /// Maximum number of recorded frames by default: perf's `PERF_MAX_STACK_DEPTH`.
 const USUAL_FRAMES: u16 = 127;
-/// Bytes of stack that `auto` copies.
-const AUTO: u32 = 2 << 10;
 /// Bytes that `dwarf` copies, as in perf.
 const DWARF: u32 = 8 << 10;
 
@@ -23,7 +21,7 @@ pub(super) fn of(args: &RecordArgs) -> Result<Option<CallGraph>, Usage> {
     }
     let method = match args.call_graph.as_deref() {
         Some(text) => method(text)?,
-        None if args.callers => CallGraphMethod::Copy { bytes: AUTO },
+        None if args.callers => CallGraphMethod::CopyNeeded,
         None => {
             let alone = [
                 (args.max_stack.is_some(), "--max-stack"),
@@ -61,7 +59,7 @@ fn method(text: &str) -> Result<CallGraphMethod, Usage> {
     let copy = |bytes| Ok(CallGraphMethod::Copy { bytes });
     match text.split_once(',') {
         None if text == "fp" => Ok(CallGraphMethod::FramePointers),
-        None if text == "auto" => copy(AUTO),
+        None if text == "auto" => Ok(CallGraphMethod::CopyNeeded),
         None if text == "dwarf" => copy(DWARF),
         Some(("dwarf", size)) => {
             let bytes = parse_size("--call-graph dwarf", size, 1)?;

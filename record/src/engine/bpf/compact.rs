@@ -44,12 +44,20 @@ impl Habit {
     }
 }
 
-/// Appends a record of the ring. `habits` is the evidence of its site's strings. Returns `false`, and appends nothing, if the record is
-/// shorter than its layout requires.
+/// What a record of the ring consists of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape<'a> {
+    pub(super) layout: &'a RawLayout,
+    pub(super) rooms: Rooms,
+    /// Size of what the callers are found from, after the record, bytes.
+    pub(super) end: usize,
+}
+
+/// Appends a record of the ring, which does not contain its end. `habits` is the evidence of its site's
+/// strings. Returns `false`, and appends nothing, if the record is not as long as its layout requires.
 pub(super) fn compact(
     record: &[u8],
-    layout: &RawLayout,
-    rooms: Rooms,
+    Shape { layout, rooms, end }: Shape<'_>,
     habits: &mut [Habit],
     out: &mut Vec<u8>,
 ) -> bool {
@@ -65,9 +73,9 @@ pub(super) fn compact(
     let mut habits = habits.iter_mut();
     let limits = TextLimits {
         text: layout.string_limit,
-        record: MOST.saturating_sub(match rooms.stack {
+        record: MOST.saturating_sub(match end {
             0 => 0,
-            stack => stack.max(MOST_CHAIN) + SPARE,
+            end => end.max(MOST_CHAIN) + SPARE,
         }),
     };
     for StringField { address, string } in layout.string_fields() {
@@ -237,7 +245,12 @@ mod tests {
     use usdtrec_format::{RawArgument, RawField};
 
     fn compact(record: &[u8], layout: &RawLayout, habits: &mut [Habit], out: &mut Vec<u8>) -> bool {
-        super::compact(record, layout, rooms(layout, 0), habits, out)
+        let shape = Shape {
+            layout,
+            rooms: rooms(layout),
+            end: 0,
+        };
+        super::compact(record, shape, habits, out)
     }
 
     fn layout(limit: u16, strings: u16) -> RawLayout {
@@ -272,7 +285,7 @@ mod tests {
             let at = RAW + usize::from(string.status);
             record[at..at + 2].copy_from_slice(&returned.to_ne_bytes());
             let mut room = bytes.to_vec();
-            room.resize(rooms(layout, 0).whole.each, 0xee);
+            room.resize(rooms(layout).whole.each, 0xee);
             record.extend(room);
         }
         record

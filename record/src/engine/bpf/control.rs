@@ -13,6 +13,7 @@
 //! | 64 | 8 each | hits lost, by sample id |
 //! | after them | 16 each | by sample id and string of its site: number of unreadable ones in a row, and the time (ns) until which none is read |
 //! | after them | 8 each | by sample id: not 0 while many texts of the site are too long for a short record |
+//! | after them | 8 each | by sample id: index of the size of its stacks |
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -59,6 +60,11 @@ pub(super) const fn long_texts_at(ids: u32, strings: u32) -> u32 {
     strings_at(ids) + ids * strings * STRING
 }
 
+/// Offset of the word of the first sample id that is the index of the size of its stacks.
+pub(super) const fn stack_sizes_at(ids: u32, strings: u32) -> u32 {
+    long_texts_at(ids, strings) + 8 * ids
+}
+
 /// The map of the words, mapped into memory.
 ///
 /// Invariant: `map` is `words` aligned u64 long, and stays mapped as long as `self`.
@@ -72,7 +78,7 @@ pub(super) struct Control {
 impl Control {
     /// Creates the map, for a number of sample ids with a maximum number of strings each.
     pub(super) fn new(ids: usize, strings: usize) -> io::Result<Self> {
-        let words = LOSSES as usize / 8 + 2 * ids + ids * strings * STRING as usize / 8;
+        let words = LOSSES as usize / 8 + 3 * ids + ids * strings * STRING as usize / 8;
         let bytes = u32::try_from(words * 8).map_err(io::Error::other)?;
         let descriptor = sys::create_map(
             sys::MapKind::Array,
@@ -185,6 +191,13 @@ impl Control {
     pub(super) fn set_long_texts(&self, offset: u32, are_long: bool) {
         if let Some(word) = self.word(offset as usize / 8) {
             word.store(are_long.into(), Ordering::Relaxed);
+        }
+    }
+
+    /// Sets the size of the stacks of the sample id whose word is at `offset`.
+    pub(super) fn set_stack_size(&self, offset: u32, index: usize) {
+        if let Some(word) = self.word(offset as usize / 8) {
+            word.store(index as u64, Ordering::Relaxed);
         }
     }
 

@@ -80,6 +80,7 @@ impl Bpf {
             sink(batch);
             batch.clear();
         }
+        samples.choose_stack_sizes(control);
         // After a record that is still being written a ring may be full as before.
         if objects.rings.fullest() < LITTLE {
             objects.let_go();

@@ -36,6 +36,7 @@ mod site_programs;
 mod sized;
 mod skipped;
 mod spared;
+mod stack_size;
 mod stopped;
 mod sys;
 #[cfg(test)]
@@ -68,6 +69,7 @@ pub(super) use self::plan::{Ability, FIRST_TYPE, Group, group};
 pub(super) use self::program::RAW;
 pub use self::scope::Scope;
 pub use self::skipped::{NotFaultedIn, SkippedMethod};
+pub(crate) use self::stack_size::StackUse;
 pub use self::stopped::{STOPPED_VERB, guard_stopped};
 
 /// Probes that are attached with programs. Dropping it detaches all of them.
@@ -211,6 +213,13 @@ impl Bpf {
     /// Lost hits that a filter could not judge, because the memory that it reads was not resident.
     pub(crate) fn unjudged(&self) -> u64 {
         self.objects.control.unjudged()
+    }
+
+    /// Takes what the stacks of sample ids have needed since the last time, for the size of the next ones.
+    pub(crate) fn learn_stacks(&mut self, used: impl Iterator<Item = (u64, StackUse)>) {
+        for (id, used) in used {
+            self.samples.learn_stack(id, used, &self.objects.control);
+        }
     }
 
     /// The count of each sample id.

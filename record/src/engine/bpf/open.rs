@@ -41,6 +41,7 @@ impl Bpf {
         let groups = plan::group(probes, options.strings, ability, options.graph)?;
         let samples = Samples::new(groups, options.first_id);
         let mut objects = Objects::create(options, btf.as_ref(), &samples)?;
+        samples.set_stack_sizes(&objects.control);
         let touch = Touch::new(options.nonresident, btf.as_ref());
         let common = Common {
             touch,

@@ -5,10 +5,11 @@ use usdtrec_format::perf::TracepointFormat;
 use usdtrec_format::schema::Argument;
 use usdtrec_format::{Arch, CapturePlan, Location, Operand, RawArgument, RawLayout};
 
+use super::compact::Shape;
 use super::context::{register_offset, runs_here};
-use super::program::{Rooms, rooms, stack_bytes};
+use super::program::{EndKind, Rooms, rooms};
 use crate::error::RecordError;
-use crate::plan::call_graph::CallGraph;
+use crate::plan::call_graph::{CallGraph, StackSizes};
 use crate::plan::capture::{Capture, Place};
 use crate::plan::condition::{self, Condition, ListedArgument};
 use crate::plan::layout::{Strings, layout};
@@ -31,6 +32,10 @@ pub(in crate::engine) struct Group {
     pub(super) rooms: Rooms,
     /// How the callers are found; `None` if they are not recorded.
     pub(super) graph: Option<CallGraph>,
+    /// What the ends of its records are; `None` if they have none.
+    pub(super) end: Option<EndKind>,
+    /// The sizes of stacks among which its programs choose; `None` if there is no choice.
+    pub(super) sizes: Option<StackSizes>,
     /// How each site is captured.
     pub(in crate::engine) plans: Vec<SitePlan>,
     /// The constants of its sites.
@@ -287,8 +292,6 @@ impl Planned {
         id: u16,
         graph: Option<CallGraph>,
     ) -> Group {
-        let stack = graph.zip(probe.arch);
-        let stack = stack.map_or(0, |(graph, arch)| stack_bytes(graph, arch));
         let layout = RawLayout { id, ..self.layout };
         Group {
             probe: PlannedProbe {
@@ -300,7 +303,13 @@ impl Planned {
                 arguments: self.arguments,
                 ..probe.clone()
             },
-            rooms: rooms(&layout, stack),
+            rooms: rooms(&layout),
+            sizes: graph
+                .map(CallGraph::sizes)
+                .filter(|sizes| sizes.all.len() > 1),
+            end: graph
+                .zip(probe.arch)
+                .map(|(graph, arch)| EndKind::of(graph, arch)),
             graph,
             layout,
             plans: vec![self.plan],
@@ -321,6 +330,15 @@ impl Group {
             ..
         } = &self.probe;
         TracepointFormat::of_layout(provider, name, &self.layout, args, *arch, arguments)
+    }
+
+    /// The shape of its records that end with so many bytes from which the callers are found.
+    pub(super) const fn shape(&self, end: usize) -> Shape<'_> {
+        Shape {
+            layout: &self.layout,
+            rooms: self.rooms,
+            end,
+        }
     }
 
     /// Architecture of the traced program.

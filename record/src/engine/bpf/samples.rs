@@ -6,10 +6,10 @@ use super::super::event::{Count, IdCount};
 use super::compact::{self, Habit};
 use super::control::{self, Control};
 use super::plan::{FIRST_TYPE, Group};
-use super::program;
+use super::program::{self, EndKind};
+use super::stack_size::{StackSize, StackUse};
 use super::text_lengths::TextLengths;
 use super::with_stack;
-use crate::plan::call_graph::CallGraph;
 
 /// `PERF_TYPE_TRACEPOINT`.
 const TRACEPOINT: u32 = 2;
@@ -39,6 +39,10 @@ struct IdState {
     received: u64,
     /// How long the texts are.
     lengths: TextLengths,
+    /// How large the stacks are.
+    stack: StackSize,
+    /// What they have needed in this pass.
+    used: StackUse,
 }
 
 impl Samples {
@@ -49,6 +53,8 @@ impl Samples {
                 group: index,
                 received: 0,
                 lengths: TextLengths::default(),
+                stack: StackSize::new(group.sizes.as_ref().map_or(0, |sizes| sizes.first)),
+                used: StackUse::default(),
             };
             group.probe.sites.iter().map(move |_| state)
         });
@@ -151,13 +157,19 @@ impl Samples {
         };
         let habits = self.habits.get_mut(index * self.strings..);
         let habits = habits.unwrap_or_default();
-        let is_whole = if let Some(graph) = group.graph {
-            put_with_stack(record, group, graph, habits, &mut self.sample, out)
+        let is_whole = if let Some(kind) = group.end {
+            let taken = Taken {
+                kind,
+                habits,
+                used: &mut state.used,
+                sample: &mut self.sample,
+            };
+            taken.put(record, group, out).is_some()
         } else if group.layout.string_limit == 0 {
             out.extend_from_slice(record);
             true
         } else {
-            compact::compact(record, &group.layout, group.rooms, habits, out)
+            compact::compact(record, group.shape(0), habits, out)
         };
         if !is_whole {
             return;
@@ -170,6 +182,49 @@ impl Samples {
         }
     }
 
+    /// Takes what the stacks of a sample id have needed since the last time.
+    pub(super) fn learn_stack(&mut self, id: u64, used: StackUse, control: &Control) {
+        let index = id.wrapping_sub(self.first_id) as usize;
+        if let Some(state) = self.ids.get_mut(index) {
+            state.used = used;
+        }
+        self.choose_stack_size(index, control);
+    }
+
+    /// At the end of a pass: chooses the sizes of stacks by what those of this pass have needed.
+    pub(super) fn choose_stack_sizes(&mut self, control: &Control) {
+        for index in 0..self.ids.len() {
+            self.choose_stack_size(index, control);
+        }
+    }
+
+    fn choose_stack_size(&mut self, index: usize, control: &Control) {
+        let size_at = self.stack_size_at(index);
+        let Some(state) = self.ids.get_mut(index).filter(|state| state.used.hits > 0) else {
+            return;
+        };
+        let used = std::mem::take(&mut state.used);
+        let group = self.groups.get(state.group);
+        if let Some(sizes) = group.and_then(|group| group.sizes.as_ref())
+            && state.stack.learn(used, control.lost(index), sizes)
+        {
+            control.set_stack_size(size_at, state.stack.index);
+        }
+    }
+
+    /// Writes the sizes that stacks begin with.
+    pub(super) fn set_stack_sizes(&self, control: &Control) {
+        for (index, state) in self.ids.iter().enumerate() {
+            control.set_stack_size(self.stack_size_at(index), state.stack.index);
+        }
+    }
+
+    /// Offset of the word with the size of the stacks of the sample id with this index.
+    fn stack_size_at(&self, index: usize) -> u32 {
+        let first = control::stack_sizes_at(self.ids.len() as u32, self.strings as u32);
+        first.wrapping_add((index as u32).wrapping_mul(8))
+    }
+
     /// Offset of the word that says whether the texts of the sample id with this index are long.
     fn long_texts_at(&self, index: usize) -> u32 {
         let first = control::long_texts_at(self.ids.len() as u32, self.strings as u32);
@@ -177,18 +232,29 @@ impl Samples {
     }
 }
 
-/// Appends a record of the ring that has the callers, or what they are found from. `sample` is for the sample without it.
-fn put_with_stack(
-    record: &[u8],
-    group: &Group,
-    graph: CallGraph,
-    habits: &mut [Habit],
-    sample: &mut Vec<u8>,
-    out: &mut Vec<u8>,
-) -> bool {
-    sample.clear();
-    let end = record.len().checked_sub(group.rooms.stack);
-    let end = end.and_then(|end| record.get(end..)).unwrap_or_default();
-    compact::compact(record, &group.layout, group.rooms, habits, sample)
-        && with_stack::put(sample, end, graph, group.arch(), out).is_some()
+/// Takes a record of the ring that has the callers, or what they are found from.
+struct Taken<'a> {
+    kind: EndKind,
+    habits: &'a mut [Habit],
+    used: &'a mut StackUse,
+    /// For the sample without it.
+    sample: &'a mut Vec<u8>,
+}
+
+impl Taken<'_> {
+    /// Appends the sample. Appends nothing, and returns `None`, if the record is not as long as it says.
+    fn put(self, record: &[u8], group: &Group, out: &mut Vec<u8>) -> Option<()> {
+        let size = record.get(program::END_SIZE..)?.first_chunk::<4>()?;
+        let size = u32::from_ne_bytes(*size) as usize;
+        let (record, end) = record.split_at_checked(record.len().checked_sub(size)?)?;
+        self.sample.clear();
+        if !compact::compact(record, group.shape(size), self.habits, self.sample) {
+            return None;
+        }
+        with_stack::put(self.sample, end, self.kind, out)?;
+        if self.kind == EndKind::Chain {
+            with_stack::count_frames(end, self.used);
+        }
+        Some(())
+    }
 }

@@ -5,8 +5,8 @@
 use super::super::context::instruction_pointer;
 use super::super::control;
 use super::super::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
-use super::sample_record::{ID_BITS, RAW, Room};
-use super::slots::{COOKIE, CPU, NOW, RING};
+use super::sample_record::{END_SIZE, ID_BITS, RAW, Room};
+use super::slots::{COOKIE, CPU, NOW, RING, STACK_END, STACK_SIZE};
 use super::spec::{Common, Spec};
 
 /// A program that is being generated.
@@ -24,6 +24,8 @@ pub(in crate::engine::bpf) struct Program<'a> {
     pub(in crate::engine::bpf) reads: u8,
     /// Room for the strings of the record that is reserved next.
     pub(in crate::engine::bpf) room: Room,
+    /// Sizes of the end of the record among which is chosen, bytes; empty if the callers are not recorded.
+    pub(in crate::engine::bpf) ends: Vec<usize>,
     /// Where to go if a string needs more; `None` if that is all that there is.
     pub(in crate::engine::bpf) longer: Option<Label>,
     /// Whether the code that is generated next runs while a record is reserved.
@@ -44,12 +46,47 @@ impl Program<'_> {
             asm.store(Width::Double, Reg::R10, RING, Reg::R0);
         }
         asm.copy(Reg::R1, Reg::R0);
-        asm.set(Reg::R2, self.room.record as i64);
-        asm.set(Reg::R3, 0);
-        asm.call(Helper::RingReserve);
+        self.reserve_size();
+        let asm = &mut self.asm;
         asm.jump_if(If::Equal, Reg::R0, 0, dropped);
         asm.copy(Reg::R7, Reg::R0);
         self.is_reserved = true;
+    }
+
+    /// Reserves in the ring `R1` a record with the size of stack that is in its slot: `R0`.
+    ///
+    /// Kernels before 6.1 take two reservations for the same if they come from one instruction and only their sizes differ. So each size
+    /// has an instruction of its own. The slot of the end's size is stored from a register, whose value the verifier then knows.
+    fn reserve_size(&mut self) {
+        if self.ends.is_empty() {
+            return self.reserve_with(0);
+        }
+        let done = self.asm.label();
+        if self.ends.len() > 1 {
+            self.asm.load(Width::Double, Reg::R4, Reg::R10, STACK_SIZE);
+        }
+        for (index, end) in self.ends.clone().into_iter().enumerate() {
+            let other = self.asm.label();
+            let is_last = index + 1 == self.ends.len();
+            if !is_last {
+                self.asm.jump_if(If::NotEqual, Reg::R4, index as i32, other);
+            }
+            self.asm.set(Reg::R2, end as i64);
+            self.asm.store(Width::Double, Reg::R10, STACK_END, Reg::R2);
+            self.reserve_with(end);
+            if !is_last {
+                self.asm.jump(done);
+            }
+            self.asm.place(other);
+        }
+        self.asm.place(done);
+    }
+
+    /// Reserves in the ring `R1` a record with an end of this size.
+    fn reserve_with(&mut self, end: usize) {
+        self.asm.set(Reg::R2, (self.room.record + end) as i64);
+        self.asm.set(Reg::R3, 0);
+        self.asm.call(Helper::RingReserve);
     }
 
     /// Whether a record is reserved at this point.
@@ -79,7 +116,12 @@ impl Program<'_> {
         asm.store(Width::Word, Reg::R7, 24, Reg::R0);
         asm.load(Width::Word, Reg::R0, Reg::R10, CPU);
         asm.store(Width::Word, Reg::R7, 40, Reg::R0);
-        asm.store_value(Width::Word, Reg::R7, 44, 0);
+        if self.ends.is_empty() {
+            asm.store_value(Width::Word, Reg::R7, END_SIZE as i16, 0);
+        } else {
+            asm.load(Width::Double, Reg::R0, Reg::R10, STACK_END);
+            asm.store(Width::Word, Reg::R7, END_SIZE as i16, Reg::R0);
+        }
         self.cookie();
         let asm = &mut self.asm;
         asm.copy(Reg::R1, Reg::R0);
@@ -136,7 +178,7 @@ impl Program<'_> {
 
     /// `R1` = the place of the site's word in the list of 64-bit words, one for each sample id, that begins at offset `first` of the
     /// control map; jumps to `out` if the site has none.
-    fn word_of_id(&mut self, first: u32, out: Label) {
+    pub(in crate::engine::bpf) fn word_of_id(&mut self, first: u32, out: Label) {
         self.cookie();
         let asm = &mut self.asm;
         asm.op_value(Op::ShiftLeft, Reg::R0, 64 - ID_BITS as i32);

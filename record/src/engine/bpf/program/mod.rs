@@ -19,10 +19,10 @@ use super::nonresident::Functions;
 pub(super) use absent::Bytes;
 pub(super) use builder::Program;
 pub(in crate::engine) use sample_record::RAW;
-pub(super) use sample_record::{ID_BITS, Rooms, at, rooms, string_at};
+pub(super) use sample_record::{END_SIZE, ID_BITS, Rooms, at, rooms, string_at};
 use slots::{NOT_MAPPED, READS};
 pub(super) use spec::{Common, CpuRange, Spec, Stop, ThreadBase};
-pub(super) use stack::stack_bytes;
+pub(super) use stack::{CHAIN, EndKind, stack_ends};
 pub(super) use who::{FIRST_TOKEN, FOLLOWED, LINKED, Who};
 
 /// Generates the program of a site. `None` if it is too long.
@@ -30,8 +30,7 @@ pub(super) fn generate(spec: &Spec<'_>, common: &Common) -> Option<Code> {
     let mut asm = Assembler::default();
     let (out, dropped) = (asm.label(), asm.label());
     let bring_in = asm.label();
-    let stack = spec.graph.map_or(0, |graph| stack_bytes(graph, spec.arch));
-    let rooms = rooms(spec.layout, stack);
+    let rooms = rooms(spec.layout);
     let whole = asm.label();
     let mut program = Program {
         asm,
@@ -42,6 +41,10 @@ pub(super) fn generate(spec: &Spec<'_>, common: &Common) -> Option<Code> {
         brings_in: false,
         reads: 0,
         room: rooms.whole,
+        ends: spec
+            .graph
+            .map(|graph| stack_ends(graph, spec.arch))
+            .unwrap_or_default(),
         longer: None,
         is_reserved: false,
         keeps_cookie: false,
@@ -55,6 +58,7 @@ pub(super) fn generate(spec: &Spec<'_>, common: &Common) -> Option<Code> {
     program
         .asm
         .store_value(Width::Double, Reg::R10, NOT_MAPPED, 0);
+    program.choose_stack_size(out);
     if let Some(short) = rooms.short {
         program.keep_cookie();
         program.skip_short(whole);

@@ -7,7 +7,8 @@
 //! | 16 | 8 | `IP` |
 //! | 24 | 4 + 4 | process, thread |
 //! | 32 | 8 | time, ns of `CLOCK_MONOTONIC` |
-//! | 40 | 8 | CPU |
+//! | 40 | 4 | CPU |
+//! | 44 | 4 | size of what the callers are found from, bytes |
 //! | 48 | 4 | size of the raw part |
 //! | 52 | | raw part ([`RawLayout`]); its `common_type` is the upper 16 bits of the cookie |
 //! | after it | | room for the strings, one of [`rooms`] for each |
@@ -17,6 +18,9 @@ use usdtrec_format::{RawLayout, RawLength};
 
 /// Offset of the raw part in a record.
 pub(in crate::engine) const RAW: usize = 52;
+
+/// Offset of the size of what the callers are found from.
+pub(in crate::engine::bpf) const END_SIZE: usize = 44;
 
 /// Bits of a cookie that are the sample id.
 pub(in crate::engine::bpf) const ID_BITS: u32 = 48;
@@ -31,7 +35,7 @@ const MOST_SHORT: usize = 4;
 pub(in crate::engine::bpf) struct Room {
     /// For each string, bytes.
     pub(in crate::engine::bpf) each: usize,
-    /// Size of the record, bytes.
+    /// Size of the record without what the callers are found from, bytes.
     pub(in crate::engine::bpf) record: usize,
 }
 
@@ -42,13 +46,11 @@ pub(in crate::engine::bpf) struct Rooms {
     pub(in crate::engine::bpf) short: Option<Room>,
     /// The limit, one byte more, by which a longer string is recognized, and the NUL.
     pub(in crate::engine::bpf) whole: Room,
-    /// Size of what the callers are found from, bytes.
-    pub(in crate::engine::bpf) stack: usize,
 }
 
 /// Room for each string of a layout. The size of a reservation is a constant, so a program first reserves room for short strings, and
-/// starts again with the whole room if one is longer. `stack` is the size of what the callers are found from, bytes.
-pub(in crate::engine::bpf) fn rooms(layout: &RawLayout, stack: usize) -> Rooms {
+/// starts again with the whole room if one is longer.
+pub(in crate::engine::bpf) fn rooms(layout: &RawLayout) -> Rooms {
     let whole = (usize::from(layout.string_limit) + 2).next_multiple_of(8);
     let always_long =
         |length| matches!(length, Some(RawLength::Fixed(bytes)) if bytes as usize > SHORT);
@@ -58,12 +60,11 @@ pub(in crate::engine::bpf) fn rooms(layout: &RawLayout, stack: usize) -> Rooms {
         && !layout.strings().any(|string| always_long(string.length));
     let room = |each: usize| Room {
         each,
-        record: RAW + usize::from(layout.size) + strings * each + stack,
+        record: RAW + usize::from(layout.size) + strings * each,
     };
     Rooms {
         short: saves.then(|| room(SHORT)),
         whole: room(whole),
-        stack,
     }
 }
 

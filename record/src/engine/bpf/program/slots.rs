@@ -24,3 +24,7 @@ pub(super) const DESCRIPTORS: i16 = -80;
 pub(super) const RING: i16 = -88;
 /// The cookie of the site.
 pub(super) const COOKIE: i16 = -96;
+/// Index of the size of the stack.
+pub(super) const STACK_SIZE: i16 = -104;
+/// Size of the end of the record, bytes: what the callers are found from.
+pub(super) const STACK_END: i16 = -112;

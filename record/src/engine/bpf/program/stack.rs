@@ -1,14 +1,17 @@
 //! What the callers of a hit are found from, at the end of a record. Nothing of it faults: a stack page that is not resident ends the copy.
 //!
 //! By frame pointers ([`CallGraphMethod::FramePointers`]): a word with the reason of a cut ([`ChainCut::marks`], 0 for none), the number of
-//! callers, and room for the return addresses. From a copy: as perf's `REGS_USER` and `STACK_USER`, with room for all bytes.
+//! callers, and room for the return addresses. From a copy: perf's `REGS_USER`, the number of bytes that were copied, and room for them.
+//!
+//! The room has one of several sizes. A word of the site says which one ([`control`]).
 
 use usdtrec_format::Arch;
 use usdtrec_format::perf::ChainCut;
 
-use super::super::insn::{Helper, If, Op, Reg, Width};
+use super::super::control;
+use super::super::insn::{Helper, If, Label, Op, Reg, Width};
 use super::builder::Program;
-use super::slots::{DESCRIPTORS, WORD};
+use super::slots::{DESCRIPTORS, STACK_END, STACK_SIZE, WORD};
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, registers};
 
 /// Bytes after which memory may be of another page, on all machines: a page, or a part of one.
@@ -18,35 +21,121 @@ const FRAME: i16 = DESCRIPTORS;
 /// `PERF_SAMPLE_REGS_ABI_32`, `PERF_SAMPLE_REGS_ABI_64`.
 const ABI: [i32; 2] = [1, 2];
 
-/// Bytes of the end of a record.
-pub(in crate::engine::bpf) fn stack_bytes(graph: CallGraph, arch: Arch) -> usize {
+/// Sizes that the end of a record can have, bytes, ascending. There is at least one.
+pub(in crate::engine::bpf) fn stack_ends(graph: CallGraph, arch: Arch) -> Vec<usize> {
+    if graph.method != CallGraphMethod::FramePointers && registers(arch).is_empty() {
+        return vec![16];
+    }
+    let sizes = graph.sizes().all.into_iter();
+    sizes
+        .map(|size| end_of(graph, arch, size as usize))
+        .collect()
+}
+
+/// Size of the end of a record with so many frames, or so many bytes of stack.
+fn end_of(graph: CallGraph, arch: Arch, size: usize) -> usize {
     match graph.method {
-        CallGraphMethod::FramePointers => 16 + 8 * usize::from(graph.frames),
-        CallGraphMethod::Copy { bytes } => match registers(arch).len() {
-            0 => 16,
-            registers => 8 + 8 * registers + 8 + bytes as usize + 8,
-        },
+        CallGraphMethod::FramePointers => CHAIN + 8 * size,
+        _ => copy_at(arch) + size,
+    }
+}
+
+/// Offset of the return addresses in the end of a record.
+pub(in crate::engine::bpf) const CHAIN: usize = 16;
+
+/// Offset of the copy in the end of a record.
+fn copy_at(arch: Arch) -> usize {
+    8 + 8 * registers(arch).len() + 8
+}
+
+/// What the end of a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine::bpf) enum EndKind {
+    /// Return addresses.
+    Chain,
+    /// Registers and a copy.
+    Copy {
+        /// Offset of the copy.
+        at: usize,
+    },
+    /// Nothing: stacks of the architecture are not unwound.
+    Nothing,
+}
+
+impl EndKind {
+    /// That of programs of an architecture.
+    pub(in crate::engine::bpf) fn of(graph: CallGraph, arch: Arch) -> Self {
+        match graph.method {
+            CallGraphMethod::FramePointers => Self::Chain,
+            _ if registers(arch).is_empty() => Self::Nothing,
+            _ => Self::Copy { at: copy_at(arch) },
+        }
     }
 }
 
 impl Program<'_> {
+    /// Stores the size of stack that the site's word says in its slot; jumps to `out` if the site has none. If the memory ends before a
+    /// copy of this size, it is a smaller size.
+    pub(super) fn choose_stack_size(&mut self, out: Label) {
+        let Some(graph) = self.spec.graph.filter(|_| self.ends.len() > 1) else {
+            return;
+        };
+        self.word_of_id(
+            control::stack_sizes_at(self.common.ids, self.common.strings),
+            out,
+        );
+        self.asm.load(Width::Double, Reg::R1, Reg::R1, 0);
+        self.asm.store(Width::Double, Reg::R10, STACK_SIZE, Reg::R1);
+        if graph.method != CallGraphMethod::FramePointers {
+            self.shorten(&graph.sizes().all);
+        }
+    }
+
+    /// Chooses a smaller size of which the last byte cannot be read either. Copies of less than a page stay.
+    fn shorten(&mut self, sizes: &[u32]) {
+        let sp = self.register(self.spec.arch.stack_pointer());
+        self.asm.load(Width::Double, Reg::R9, Reg::R6, sp);
+        self.remove_tag();
+        let done = self.asm.label();
+        let asm = &mut self.asm;
+        let pairs = sizes.iter().zip(sizes.iter().skip(1)).enumerate();
+        for (index, (smaller, size)) in pairs.rev() {
+            if *size < PAGE.cast_unsigned() {
+                continue;
+            }
+            let other = asm.label();
+            asm.load(Width::Double, Reg::R1, Reg::R10, STACK_SIZE);
+            asm.jump_if(If::NotEqual, Reg::R1, index as i32 + 1, other);
+            asm.copy(Reg::R1, Reg::R10);
+            asm.op_value(Op::Add, Reg::R1, WORD.into());
+            asm.set(Reg::R2, 8);
+            asm.copy(Reg::R3, Reg::R9);
+            asm.op_value(Op::Add, Reg::R3, smaller.cast_signed() - 8);
+            asm.call(Helper::ReadUser);
+            asm.jump_if(If::Equal, Reg::R0, 0, done);
+            asm.set(Reg::R1, index as i64);
+            asm.store(Width::Double, Reg::R10, STACK_SIZE, Reg::R1);
+            asm.place(other);
+        }
+        asm.place(done);
+    }
+
     /// Writes the end of the record. All of the rest is written; `R6`, `R8` and `R9` are not needed after it.
     pub(super) fn stack(&mut self) {
         let Some(graph) = self.spec.graph else {
             return;
         };
-        let start = self.room.record - stack_bytes(graph, self.spec.arch);
         self.asm.copy(Reg::R8, Reg::R7);
-        self.asm.op_value(Op::Add, Reg::R8, start as i32);
+        self.asm.op_value(Op::Add, Reg::R8, self.room.record as i32);
         match graph.method {
-            CallGraphMethod::FramePointers => self.frames(graph.frames),
-            CallGraphMethod::Copy { bytes } => self.copy(bytes as i32),
+            CallGraphMethod::FramePointers => self.frames(),
+            CallGraphMethod::Copy { .. } | CallGraphMethod::CopyNeeded => self.copy(),
         }
     }
 
-    /// Follows the frame pointers to at most `most` frames, that of the hit included. `R6` is the number of callers, which the
-    /// verifier knows in each round.
-    fn frames(&mut self, most: u16) {
+    /// Follows the frame pointers to as many frames as there is room for, that of the hit included. `R6` is the number of callers, which
+    /// the verifier knows in each round.
+    fn frames(&mut self) {
         let arch = self.spec.arch;
         let pointer = arch.pointer_size();
         let width = Width::of(pointer);
@@ -60,7 +149,10 @@ impl Program<'_> {
         asm.set(Reg::R6, 0);
         asm.place(next);
         asm.jump_if(If::Equal, Reg::R9, 0, whole);
-        asm.jump_if(If::AtLeast, Reg::R6, i32::from(most) - 1, limit);
+        asm.load(Width::Double, Reg::R1, Reg::R10, STACK_END);
+        asm.op_value(Op::ShiftRight, Reg::R1, 3);
+        asm.op_value(Op::Add, Reg::R1, -(CHAIN as i32 / 8 + 1));
+        asm.jump_if_reg(If::AtLeast, Reg::R6, Reg::R1, limit);
         self.remove_tag();
         let asm = &mut self.asm;
         asm.copy(Reg::R1, Reg::R10);
@@ -86,8 +178,14 @@ impl Program<'_> {
         asm.jump_if_reg(If::AtMost, Reg::R1, Reg::R9, no_frame);
         asm.copy(Reg::R9, Reg::R1);
         asm.jump(next);
+        asm.place(limit);
+        let most = self.ends.iter().max().map_or(0, |end| *end) as i32;
+        asm.load(Width::Double, Reg::R2, Reg::R10, STACK_END);
+        asm.set(Reg::R1, ChainCut::Limit.marks() as i64);
+        asm.jump_if(If::AtLeast, Reg::R2, most, end);
+        asm.set(Reg::R1, ChainCut::NoRoom.marks() as i64);
+        asm.jump(end);
         for (place, cut) in [
-            (limit, ChainCut::Limit),
             (unreadable, ChainCut::Unreadable),
             (no_frame, ChainCut::NoFrame),
         ] {
@@ -102,8 +200,8 @@ impl Program<'_> {
         asm.store(Width::Double, Reg::R8, 8, Reg::R6);
     }
 
-    /// Copies the registers and `bytes` bytes from the stack pointer upwards, or as many as are resident.
-    fn copy(&mut self, bytes: i32) {
+    /// Copies the registers, and bytes from the stack pointer upwards: as many as there is room for, or as are resident.
+    fn copy(&mut self) {
         let arch = self.spec.arch;
         let registers = registers(arch);
         if registers.is_empty() {
@@ -119,39 +217,49 @@ impl Program<'_> {
             self.asm.store(Width::Double, Reg::R8, at, Reg::R1);
             at += 8;
         }
-        self.asm.store_value(Width::Double, Reg::R8, at, bytes);
         let sp = self.register(arch.stack_pointer());
         self.asm.load(Width::Double, Reg::R9, Reg::R6, sp);
         self.remove_tag();
-        let asm = &mut self.asm;
-        asm.copy(Reg::R6, Reg::R8);
-        asm.op_value(Op::Add, Reg::R6, i32::from(at) + 8);
-        asm.op_value(Op::Add, Reg::R8, i32::from(at) + 8 + bytes);
-        let copied = asm.label();
-        asm.copy(Reg::R1, Reg::R6);
-        asm.set(Reg::R2, bytes.into());
-        asm.store(Width::Double, Reg::R10, WORD, Reg::R2);
-        asm.copy(Reg::R3, Reg::R9);
-        asm.call(Helper::ReadUser);
-        asm.jump_if(If::Equal, Reg::R0, 0, copied);
+        let copied = self.asm.label();
+        self.bytes_of_room(Reg::R2);
+        self.asm.store(Width::Double, Reg::R10, WORD, Reg::R2);
+        self.copy_stack(copied);
         // A page is missing: up to the end of a page, the last one first.
-        for pages in (0..=bytes / PAGE).rev() {
-            let beyond = asm.label();
+        let most = self.ends.iter().max().map_or(0, |end| end - copy_at(arch)) as i32;
+        for pages in (0..=most / PAGE).rev() {
+            let beyond = self.asm.label();
+            self.bytes_of_room(Reg::R3);
+            let asm = &mut self.asm;
             asm.copy(Reg::R1, Reg::R9);
             asm.op_value(Op::And, Reg::R1, PAGE - 1);
             asm.set(Reg::R2, i64::from(PAGE * (pages + 1)));
             asm.op(Op::Sub, Reg::R2, Reg::R1);
-            asm.jump_if(If::AtLeast, Reg::R2, bytes, beyond);
+            asm.jump_if_reg(If::AtLeast, Reg::R2, Reg::R3, beyond);
             asm.store(Width::Double, Reg::R10, WORD, Reg::R2);
-            asm.copy(Reg::R1, Reg::R6);
-            asm.copy(Reg::R3, Reg::R9);
-            asm.call(Helper::ReadUser);
-            asm.jump_if(If::Equal, Reg::R0, 0, copied);
-            asm.place(beyond);
+            self.copy_stack(copied);
+            self.asm.place(beyond);
         }
-        asm.store_value(Width::Double, Reg::R10, WORD, 0);
-        asm.place(copied);
-        asm.load(Width::Double, Reg::R1, Reg::R10, WORD);
-        asm.store(Width::Double, Reg::R8, 0, Reg::R1);
+        self.asm.store_value(Width::Double, Reg::R10, WORD, 0);
+        self.asm.place(copied);
+        self.asm.load(Width::Double, Reg::R1, Reg::R10, WORD);
+        self.asm.store(Width::Double, Reg::R8, at, Reg::R1);
+    }
+
+    /// `to` = bytes of stack that there is room for.
+    fn bytes_of_room(&mut self, to: Reg) {
+        self.asm.load(Width::Double, to, Reg::R10, STACK_END);
+        let before = copy_at(self.spec.arch) as i32;
+        self.asm.op_value(Op::Add, to, -before);
+    }
+
+    /// Reads `R2` bytes at `R9` into the copy; jumps to `copied` if all of them can be read.
+    fn copy_stack(&mut self, copied: Label) {
+        let to = copy_at(self.spec.arch) as i32;
+        let asm = &mut self.asm;
+        asm.copy(Reg::R1, Reg::R8);
+        asm.op_value(Op::Add, Reg::R1, to);
+        asm.copy(Reg::R3, Reg::R9);
+        asm.call(Helper::ReadUser);
+        asm.jump_if(If::Equal, Reg::R0, 0, copied);
     }
 }

@@ -129,7 +129,7 @@ fn bytes_end_where_their_length_says() {
         [0, 2, 3].map(|place| status(&record, place)),
         [expected, 4, 8]
     );
-    let room = rooms(&planned.layout, 0).of_record(record.len());
+    let room = rooms(&planned.layout).of_record(record.len());
     let text = |index: usize| {
         let at = RAW + usize::from(planned.layout.size) + index * room.unwrap().each;
         &record[at..at + 3]

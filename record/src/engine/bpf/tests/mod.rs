@@ -11,7 +11,7 @@ use serde_json::Value;
 use usdtrec_format::{Arch, Location, Operand, RawArgument, RawField, Register, parse_operands};
 
 use self::machine::{Hit, NOW, THREAD, byte_at, register_value, string_len};
-use super::compact::{compact, is_long};
+use super::compact::{Shape, compact, is_long};
 use super::context::{instruction_pointer, register_offset};
 use super::nonresident::{Look, Touch};
 use super::program::{Common, CpuRange, RAW, Spec, ThreadBase, Who, generate, rooms};
@@ -97,6 +97,15 @@ impl Planned {
     }
 
     /// A site without cookie and filter.
+    /// The shape of its records without callers.
+    fn shape(&self) -> Shape<'_> {
+        Shape {
+            layout: &self.layout,
+            rooms: rooms(&self.layout),
+            end: 0,
+        }
+    }
+
     fn spec(&self) -> Spec<'_> {
         Spec {
             cookie: None,
@@ -247,7 +256,7 @@ fn word(record: &[u8], at: usize, bytes: usize) -> u64 {
 fn check(args: &str, arch: Arch, strings: Strings) -> usize {
     let planned = Planned::new(args, arch, strings);
     let record = planned.run(&Hit::default(), &common()).unwrap();
-    let room = rooms(&planned.layout, 0).of_record(record.len());
+    let room = rooms(&planned.layout).of_record(record.len());
     assert!(room.is_some(), "{args}");
     let raw = usize::from(planned.layout.size);
     assert_eq!((raw + 4) % 8, 0, "{args}");
@@ -271,13 +280,7 @@ fn check(args: &str, arch: Arch, strings: Strings) -> usize {
     }
     let mut out = Vec::new();
     assert!(
-        compact(
-            &record,
-            &planned.layout,
-            rooms(&planned.layout, 0),
-            &mut [],
-            &mut out
-        ),
+        compact(&record, planned.shape(), &mut [], &mut out),
         "{args}"
     );
     count
@@ -316,13 +319,7 @@ fn a_text_takes_the_room_that_it_needs() {
         let ran = hit.run_all(&code);
         let record = ran.record.unwrap();
         let mut out = Vec::new();
-        assert!(compact(
-            &record,
-            &planned.layout,
-            rooms(&planned.layout, 0),
-            &mut [],
-            &mut out
-        ));
+        assert!(compact(&record, planned.shape(), &mut [], &mut out));
         let text: Vec<u8> = (0..letters.min(256))
             .map(|at| b'a' + (at % 26) as u8)
             .collect();
@@ -333,7 +330,7 @@ fn a_text_takes_the_room_that_it_needs() {
             "{letters}"
         );
         assert_eq!(
-            is_long(&record, &planned.layout, rooms(&planned.layout, 0)),
+            is_long(&record, &planned.layout, rooms(&planned.layout)),
             Some(letters >= 63)
         );
         (record.len() - fixed, ran.discarded)

@@ -307,8 +307,7 @@ fn of_an_empty_text_old_kernels_do_not_count_the_nul() {
     let mut out = Vec::new();
     assert!(super::compact(
         &ran.record.unwrap(),
-        &planned.layout,
-        super::rooms(&planned.layout, 0),
+        planned.shape(),
         &mut [],
         &mut out
     ));

@@ -3,11 +3,11 @@
 use usdtrec_format::perf::{Attr, ChainCut, SampleLayout, SampleType};
 use usdtrec_format::{Arch, Register};
 
-use super::super::program::{Common, Spec, generate, rooms, stack_bytes};
+use super::super::program::{Common, END_SIZE, EndKind, Spec, generate, stack_ends};
 use super::super::with_stack;
 use super::machine::{Hit, byte_at};
 use super::{Planned, STRINGS, register_offset};
-use crate::engine::bpf::compact::compact;
+use crate::engine::bpf::compact::{Shape, compact};
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, registers};
 
 const ARCH: Arch = Arch::X86_64;
@@ -17,15 +17,10 @@ fn value(hit: &Hit, register: Register) -> u64 {
     hit.context[register_offset(ARCH, register).unwrap() as usize / 8]
 }
 
-/// The sample of a hit, and its attr.
-fn sample(method: CallGraphMethod, hit: &Hit) -> (Vec<u8>, Attr) {
-    let graph = CallGraph {
-        method,
-        frames: 10,
-        keeps_copies: true,
-    };
-    let planned = Planned::new("8@%rax 8@%rdi -4@%edx", ARCH, STRINGS);
+/// The record of the ring for a hit.
+fn record(graph: CallGraph, hit: &Hit, planned: &Planned) -> Vec<u8> {
     let common = Common {
+        first_id: 0x42,
         ids: 1,
         strings: 4,
         ..Common::default()
@@ -34,18 +29,40 @@ fn sample(method: CallGraphMethod, hit: &Hit) -> (Vec<u8>, Attr) {
         graph: Some(graph),
         ..planned.spec()
     };
-    let record = hit.run(&generate(&spec, &common).unwrap()).unwrap();
-    let rooms = rooms(&planned.layout, stack_bytes(graph, ARCH));
+    hit.run(&generate(&spec, &common).unwrap()).unwrap()
+}
+
+/// A hit at a site whose word says this size of stack.
+fn hit_with_size(index: u64) -> Hit {
+    // The word is after those of four strings and one for the lengths of texts.
+    let mut habits = vec![0; 4 * 2 + 1];
+    habits.push(index);
+    Hit {
+        // Where the words of the site begin.
+        habits,
+        ..Hit::default()
+    }
+}
+
+/// The sample of a hit, and its attr.
+fn sample(method: CallGraphMethod, hit: &Hit) -> (Vec<u8>, Attr) {
+    let graph = CallGraph {
+        method,
+        frames: 10,
+        keeps_copies: false,
+    };
+    let planned = Planned::new("8@%rax 8@%rdi -4@%edx", ARCH, STRINGS);
+    let record = record(graph, hit, &planned);
+    let size = u32::from_ne_bytes(*record[END_SIZE..].first_chunk().unwrap()) as usize;
+    assert!(stack_ends(graph, ARCH).contains(&size));
+    let (record, end) = record.split_at(record.len() - size);
+    let shape = Shape {
+        end: size,
+        ..planned.shape()
+    };
     let (mut plain, mut whole) = (Vec::new(), b"before".to_vec());
-    assert!(compact(
-        &record,
-        &planned.layout,
-        rooms,
-        &mut [],
-        &mut plain
-    ));
-    let end = &record[record.len() - rooms.stack..];
-    with_stack::put(&plain, end, graph, ARCH, &mut whole).unwrap();
+    assert!(compact(record, shape, &mut [], &mut plain));
+    with_stack::put(&plain, end, EndKind::of(graph, ARCH), &mut whole).unwrap();
     let whole = whole.split_off(6);
     let size = u16::from_ne_bytes([whole[6], whole[7]]);
     assert_eq!(usize::from(size), whole.len());
@@ -132,5 +149,68 @@ fn frame_pointers_are_followed_upwards_only() {
         let found: Vec<u64> = sample.callers().skip(1).collect();
         assert_eq!((found.as_slice(), sample.chain_cut()), (callers, cut));
         assert_eq!(sample.callers().next(), Some(sample.ip));
+    }
+}
+
+#[test]
+fn a_copy_has_the_size_of_the_site_or_ends_with_the_memory() {
+    let graph = CallGraph {
+        method: CallGraphMethod::CopyNeeded,
+        frames: 10,
+        keeps_copies: false,
+    };
+    let planned = Planned::new("8@%rax 8@%rdi -4@%edx", ARCH, STRINGS);
+    let sp = value(&Hit::default(), ARCH.stack_pointer());
+    let sizes = graph.sizes().all;
+    for (index, size) in sizes.iter().copied().enumerate() {
+        for pages in [1, 2, 9] {
+            let there = ((sp & !0xfff) + pages * 4096 - sp) as u32;
+            let hit = Hit {
+                forbidden: std::iter::once(sp + u64::from(there)..sp + (1 << 20)).collect(),
+                ..hit_with_size(index as u64)
+            };
+            let (whole, attr) = sample(graph.method, &hit);
+            let sample = SampleLayout::new(&attr).parse(&whole[8..]).unwrap();
+            let copied = u64::from(size.min(there));
+            let bytes: Vec<u8> = (sp..sp + copied).map(byte_at).collect();
+            assert_eq!(sample.stack, bytes, "{size} of {there}");
+            // Copies of less than a page are not shortened before they are read.
+            let enough = sizes.iter().copied().find(|size| *size >= there.max(2048));
+            let room = enough.unwrap_or(size).min(size);
+            let record = record(graph, &hit, &planned);
+            let end = u32::from_ne_bytes(*record[END_SIZE..].first_chunk().unwrap());
+            let expected = 16 + 8 * registers(ARCH).len() + room as usize;
+            assert_eq!(end as usize, expected, "{size} of {there}");
+        }
+    }
+}
+
+#[test]
+fn a_chain_has_the_room_of_the_site() {
+    let frame = value(&Hit::default(), ARCH.frame_pointer().unwrap());
+    let graph = |frames| CallGraph {
+        method: CallGraphMethod::FramePointers,
+        frames,
+        keeps_copies: false,
+    };
+    assert_eq!(graph(10).sizes().all, [10]);
+    assert_eq!(graph(127).sizes().all, [16, 32, 64, 127]);
+    let planned = Planned::new("8@%rax", ARCH, STRINGS);
+    for (index, frames) in [(0, 16), (2, 64), (3, 127)] {
+        let hit = Hit {
+            forbidden: std::iter::once(frame..frame + 16).collect(),
+            ..hit_with_size(index)
+        };
+        let record = record(graph(127), &hit, &planned);
+        let end = u32::from_ne_bytes(*record[END_SIZE..].first_chunk().unwrap());
+        assert_eq!(end, 16 + 8 * frames);
+        assert_eq!(
+            record.len() - end as usize,
+            planned
+                .shape()
+                .rooms
+                .short
+                .map_or(planned.shape().rooms.whole.record, |short| short.record)
+        );
     }
 }
