@@ -216,8 +216,8 @@ fn contained(lab: &Lab, trace: &str, event: &str) -> Process {
     process
 }
 
-/// The beginning of the name of the group of a contained recorder, `unshare`'s child, and its end.
-fn group_of(contained: &Process) -> (String, String) {
+/// The group of a contained recorder, `unshare`'s child. Numbers of namespaces are used again.
+fn group_of(contained: &Process) -> String {
     let pid = contained.pid();
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
     let children = children.expect("our own child's children");
@@ -225,13 +225,17 @@ fn group_of(contained: &Process) -> (String, String) {
     let namespace = fs::read_link(format!("/proc/{child}/ns/pid")).expect("a namespace");
     let namespace = namespace.to_str().expect("pid:[INODE]").to_owned();
     let inode = namespace.trim_start_matches("pid:[").trim_end_matches(']');
-    (":usdtrec_1_".to_owned(), format!("_{inode}/"))
+    let stat = fs::read_to_string(format!("/proc/{child}/stat")).expect("a process");
+    // Field 22 (proc_pid_stat(5)); the name before field 3 is in parentheses.
+    let (_, fields) = stat.rsplit_once(')').expect("a name");
+    let start = fields.split_whitespace().nth(19).expect("a start time");
+    format!(":usdtrec_1_{start}_{inode}/")
 }
 
 /// The events of such a group.
-fn events_of(group: &(String, String)) -> Vec<String> {
+fn events_of(group: &str) -> Vec<String> {
     let events = uprobe_events();
-    let of_group = |line: &&str| line.contains(&group.0) && line.contains(&group.1);
+    let of_group = |line: &&str| line.contains(group);
     events.lines().filter(of_group).map(str::to_owned).collect()
 }
 
@@ -262,7 +266,7 @@ fn recorders_in_containers_leave_each_other_alone() {
     // The kernel closes the events of killed processes one after the other; until then they live.
     wait_until_none(|| {
         Recorder::start(&lab, on_host.iter().chain(&["fourth"])).stop();
-        groups.iter().flat_map(events_of).collect()
+        groups.iter().flat_map(|group| events_of(group)).collect()
     });
     target.hit("fire 5");
     wait_for_events(&lab, "third", 10);

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use procfs::process::{Process, all_processes};
+use procfs::process::{Process, Stat, all_processes};
 
 /// Prefix of the names of our groups.
 const PREFIX: &str = "usdtrec";
@@ -64,7 +64,7 @@ impl Owner {
             return match process {
                 Ok(Ok(process)) => process
                     .stat()
-                    .is_ok_and(|stat| stat.starttime != self.start),
+                    .is_ok_and(|stat| stat.starttime != self.start || is_zombie(&stat)),
                 _ => !Path::new("/proc").join(self.pid.to_string()).exists(),
             };
         }
@@ -76,6 +76,9 @@ impl Owner {
         for process in all_processes().ok()? {
             let Ok(process) = process else { continue };
             let Ok(stat) = process.stat() else { continue };
+            if is_zombie(&stat) {
+                continue;
+            }
             let is_as_old = stat.starttime == self.start;
             match namespace(format!("/proc/{}/ns/pid", process.pid)) {
                 // A time namespace shifts the start times that its processes see, and therefore the one in the name.
@@ -106,6 +109,12 @@ impl fmt::Display for Owner {
     }
 }
 
+/// Whether a process has ended, and its parent has not waited for it yet. Its files are closed. A process whose first thread has ended
+/// before the others is none.
+fn is_zombie(stat: &Stat) -> bool {
+    matches!(stat.state, 'Z' | 'X') && stat.num_threads <= 1
+}
+
 /// Whether a process is in our time namespace. Kernels before 5.6 have only one.
 fn has_our_clock(pid: i32) -> bool {
     let of = |process: &str| fs::read_link(format!("/proc/{process}/ns/time")).ok();
@@ -123,6 +132,8 @@ fn namespace(link: impl AsRef<Path>) -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     #[test]
@@ -138,6 +149,31 @@ mod tests {
         ] {
             assert_eq!(Owner::parse(other), None, "{other}");
         }
+    }
+
+    /// Until its parent waits for it, its id is not free.
+    #[test]
+    fn a_zombie_has_ended() {
+        let own = Owner::of_this_process().unwrap();
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let (input, pid) = (child.stdin.take(), child.id());
+        let stat = || {
+            Process::new(pid as i32)
+                .and_then(|child| child.stat())
+                .unwrap()
+        };
+        let owner = Owner {
+            pid,
+            start: stat().starttime,
+            ..own
+        };
+        assert!(!owner.has_ended(&own));
+        drop(input);
+        while stat().state != 'Z' {
+            std::thread::yield_now();
+        }
+        assert!(owner.has_ended(&own));
+        child.wait().unwrap();
     }
 
     /// Owners that run are kept; a reused process id is another owner.
