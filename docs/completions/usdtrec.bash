@@ -264,7 +264,7 @@ _usdtrec() {
             return 0
             ;;
         usdtrec__subcmd__export)
-            opts="-i -e -C -o -h --input --event --schema --time --comm --pid --tid --cpu --filter --to --output --span --key --buildid-dir --help"
+            opts="-i -e -C -o -h --input --event --schema --time --comm --pid --tid --cpu --filter --to --output --span --key --trace-id --buildid-dir --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -319,7 +319,7 @@ _usdtrec() {
                     return 0
                     ;;
                 --to)
-                    COMPREPLY=($(compgen -W "chrome perfetto folded speedscope pprof" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "chrome perfetto otlp otlp-proto folded speedscope pprof" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -335,6 +335,10 @@ _usdtrec() {
                     return 0
                     ;;
                 --key)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trace-id)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -25,6 +25,9 @@ pub(crate) struct ExportArgs {
     /// With --span, keys by which begin and end are matched (comma list), as of report
     #[arg(long, value_name = "KEYS", value_delimiter = ',', requires = "span")]
     pub(crate) key: Vec<String>,
+    /// With --to otlp, the argument that has the id of the trace: 32 hexadecimal digits, a UUID, or a traceparent [default: each span has a trace of its own]
+    #[arg(long, value_name = "ARG")]
+    pub(crate) trace_id: Option<String>,
 }
 
 /// Formats of `export`.
@@ -34,6 +37,10 @@ pub(crate) enum ExportTo {
     Chrome,
     /// Perfetto's own format, for ui.perfetto.dev and trace_processor
     Perfetto,
+    /// OpenTelemetry spans (OTLP) as lines of JSON; events of no span are left out
+    Otlp,
+    /// OpenTelemetry spans (OTLP) as a protobuf message
+    OtlpProto,
     /// Folded stacks (outer;inner WEIGHT) by hits, or with --span by time
     Folded,
     /// speedscope's file format (JSON): stacks by hits, or with --span by time

@@ -13,6 +13,7 @@ use usdtrec_report::{EventSelection, Notices, TraceSession};
 
 use super::selection;
 use crate::cli::{ExportArgs, ExportTo};
+use crate::terminal::Usage;
 use crate::{progress, terminal};
 
 /// Path that means standard output.
@@ -20,9 +21,15 @@ const STDOUT: &str = "-";
 
 /// Runs the verb.
 pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    if args.trace_id.is_some() && !matches!(args.to, ExportTo::Otlp | ExportTo::OtlpProto) {
+        return Err(
+            Usage("--trace-id has no effect without --to otlp or otlp-proto".to_owned()).into(),
+        );
+    }
     let options = ExportOptions {
         spans: args.span.clone(),
         key: args.key.clone(),
+        trace_id: args.trace_id.clone(),
         ..ExportOptions::new(format(args.to))
     };
     let session = selection::open(&args.selection, buildid_dir)?;
@@ -49,6 +56,8 @@ const fn format(to: ExportTo) -> ExportFormat {
     match to {
         ExportTo::Chrome => ExportFormat::Chrome,
         ExportTo::Perfetto => ExportFormat::Perfetto,
+        ExportTo::Otlp => ExportFormat::OtlpJson,
+        ExportTo::OtlpProto => ExportFormat::OtlpProto,
         ExportTo::Folded => ExportFormat::Folded,
         ExportTo::Speedscope => ExportFormat::Speedscope,
         ExportTo::Pprof => ExportFormat::Pprof,

@@ -54,6 +54,8 @@ int main(int argc, char **argv) {
   value(2, 2, DBL_MAX, "gr\xc3\xb6\xc3\x9f" "e \xe2\x80\xae;=1+1");
   done(5, 5); /* no begin */
   recur(3);
+  start(12, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+  done(12, 0);
   job_start(1);
   start(10, "crosses");
   job_done(1);

@@ -2,6 +2,7 @@
 
 mod chrome;
 mod nasty;
+mod otlp;
 mod outputs;
 mod perfetto;
 mod proto;

@@ -8,6 +8,10 @@ pub enum ExportFormat {
     Chrome,
     /// Folded stacks with their hits, or the time of spans.
     Folded,
+    /// OpenTelemetry's spans (OTLP) as lines of JSON.
+    OtlpJson,
+    /// OpenTelemetry's spans (OTLP) as a message `TracesData` (protobuf).
+    OtlpProto,
     /// Perfetto's trace format (protobuf).
     Perfetto,
     /// pprof's profiles (protobuf, gzip).

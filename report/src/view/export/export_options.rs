@@ -12,6 +12,8 @@ pub struct ExportOptions {
     pub spans: Vec<String>,
     /// Keys by which begins and ends of spans are matched; empty: what is known of them.
     pub key: Vec<String>,
+    /// The argument of begins or ends that has the id of the trace in the sense of OpenTelemetry, as 32 hexadecimal digits, a UUID or a `traceparent`.
+    pub trace_id: Option<String>,
 }
 
 impl ExportOptions {
@@ -22,6 +24,7 @@ impl ExportOptions {
             format,
             spans: Vec::new(),
             key: Vec::new(),
+            trace_id: None,
         }
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod export_options;
 pub(crate) mod folded;
 pub(crate) mod frame_file;
 pub(crate) mod lanes;
+pub(crate) mod otlp;
 pub(crate) mod perfetto;
 pub(crate) mod pprof;
 pub(crate) mod protobuf;
@@ -28,6 +29,7 @@ use crate::events::selection::EventSelection;
 use crate::question_error::QuestionError;
 use crate::trace::session::TraceSession;
 use crate::view::export::chrome::ChromeTrace;
+use crate::view::export::otlp::OtlpSpans;
 use crate::view::export::perfetto::PerfettoTrace;
 
 pub use crate::view::export::export_format::ExportFormat;
@@ -110,6 +112,16 @@ fn write_rows(
         }
         ExportFormat::Perfetto => {
             let mut sink = PerfettoTrace::new(session, &walk, out);
+            walk.run(&mut sink, &mut notices)?;
+            sink.finish()?;
+        }
+        ExportFormat::OtlpJson | ExportFormat::OtlpProto => {
+            let encode = match options.format {
+                ExportFormat::OtlpProto => otlp::message::encode,
+                _ => otlp::json::encode,
+            };
+            let trace = options.trace_id.as_deref();
+            let mut sink = OtlpSpans::new(session, &walk, trace, encode, out)?;
             walk.run(&mut sink, &mut notices)?;
             sink.finish()?;
         }

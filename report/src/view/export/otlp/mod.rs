@@ -1,0 +1,277 @@
+//! OpenTelemetry's protocol (OTLP): spans, as lines of JSON (`{"resourceSpans":…}`) or as one `TracesData` message.
+//!
+//! A resource is a process. Attributes of a span: `begin.NAME` and `end.NAME` are the arguments, `begin.missing.NAME` why there is none, `begin.cut.NAME` and
+//! `begin.bytes.NAME` (hexadecimal, of a text that is not UTF-8) as in `script --format json`; `thread.id`, `thread.name`, `cpu`,
+//! `self_ns`, `code.stacktrace`. There are no unsigned integers of 64 bits: those beyond 2^63 are texts. A span that has no end has no end time, and
+//! the reason in `span`. Events of no span are left out.
+
+pub(crate) mod json;
+pub(crate) mod message;
+pub(crate) mod span_ids;
+pub(crate) mod telemetry_span;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use crate::analysis::origin::Origin;
+use crate::analysis::rows::hit_row::RowHit;
+use crate::analysis::rows::row_sink::{RowSide, RowSink, SpanFate, SpanRow};
+use crate::analysis::rows::row_walk::RowWalk;
+use crate::error::ReportError;
+use crate::question_error::QuestionError;
+use crate::stats::keys::stacks::Stacks;
+use crate::trace::form::Form;
+use crate::trace::session::TraceSession;
+use crate::view::export::otlp::span_ids::{SpanIdSource, parsed_trace};
+use crate::view::export::otlp::telemetry_span::{
+    Attribute, Resource, ResourceSpans, TelemetrySpan,
+};
+use crate::view::export::thread_names::name;
+use crate::view::export::typed_value::{TypedValue, guessed_address, is_cut, text_bytes};
+use crate::view::frames::{cut_text, frame_text};
+use crate::view::text::buffer::Text;
+
+/// Spans that are written together.
+const TOGETHER: usize = 512;
+
+/// How spans are encoded.
+pub(crate) type Encode = fn(&[ResourceSpans]) -> Vec<u8>;
+
+/// Writes the format.
+pub(crate) struct OtlpSpans<'a> {
+    session: &'a TraceSession,
+    out: &'a mut dyn Write,
+    encode: Encode,
+    host: String,
+    machine: String,
+    /// Nanoseconds by which the wall clock is ahead of the trace's.
+    ahead: i128,
+    pairs: Vec<String>,
+    /// Of each event, its arguments.
+    events: Vec<Vec<OtlpArgument>>,
+    ids: SpanIdSource,
+    stacks: Stacks,
+    /// By process.
+    waiting: BTreeMap<i32, ResourceSpans>,
+    count: usize,
+}
+
+/// An argument of an event.
+struct OtlpArgument {
+    name: String,
+    form: Form,
+    /// Whether its values are ids of traces.
+    is_trace: bool,
+}
+
+impl<'a> OtlpSpans<'a> {
+    /// `trace` is the argument that has the ids of traces.
+    ///
+    /// # Errors
+    /// [`ReportError::Question`] without the time of day, which OTLP needs, or if no event has the argument.
+    pub(crate) fn new(
+        session: &'a TraceSession,
+        walk: &RowWalk<'_>,
+        trace: Option<&str>,
+        encode: Encode,
+        out: &'a mut dyn Write,
+    ) -> Result<Self, ReportError> {
+        let clock = session.info().clock.filter(|clock| clock.wall_ns != 0);
+        let clock = clock.ok_or(QuestionError::NoTimeOfDay)?;
+        let origin = Origin::new(session);
+        let mut has_trace = trace.is_none();
+        let events = session.events().events.iter().map(|event| {
+            let wanted = trace.and_then(|trace| event.argument(trace));
+            has_trace |= wanted.is_some();
+            let arguments = event.arguments.iter().enumerate();
+            let arguments = arguments.map(|(at, argument)| OtlpArgument {
+                name: argument.name.clone(),
+                form: Form::new(argument).human(false),
+                is_trace: wanted == Some(at),
+            });
+            arguments.collect()
+        });
+        let events = events.collect();
+        if let (Some(name), false) = (trace, has_trace) {
+            return Err(QuestionError::NoArgument {
+                name: name.to_owned(),
+                known: String::new(),
+                fields: Vec::new(),
+            }
+            .into());
+        }
+        Ok(Self {
+            session,
+            out,
+            encode,
+            ids: SpanIdSource::new(&origin.host),
+            host: origin.host,
+            machine: origin.machine,
+            ahead: i128::from(clock.wall_ns) - i128::from(clock.clock_ns),
+            pairs: walk.pairs.iter().map(|pair| pair.name.clone()).collect(),
+            events,
+            stacks: Stacks::default(),
+            waiting: BTreeMap::new(),
+            count: 0,
+        })
+    }
+
+    /// Writes what is left.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        self.write()
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        self.count = 0;
+        let waiting = std::mem::take(&mut self.waiting);
+        let all: Vec<ResourceSpans> = waiting.into_values().collect();
+        if all.is_empty() {
+            return Ok(());
+        }
+        self.out.write_all(&(self.encode)(&all))
+    }
+
+    /// Nanoseconds since 1970.
+    fn wall(&self, time: u64) -> u64 {
+        u64::try_from(i128::from(time) + self.ahead).unwrap_or(0)
+    }
+
+    /// Appends the attributes of a hit.
+    fn hit(&mut self, side: &str, hit: RowHit<'_>, out: &mut Vec<Attribute>) {
+        let arguments = self.events.get(hit.row.event);
+        let arguments = arguments.map_or(&[][..], Vec::as_slice);
+        for (OtlpArgument { name, form, .. }, value) in arguments.iter().zip(hit.values) {
+            let mut put = |kind: &str, value| {
+                out.push(Attribute {
+                    key: format!("{side}.{kind}{name}"),
+                    value,
+                });
+            };
+            match TypedValue::new(form, value) {
+                TypedValue::Missing(reason) => put("missing.", TypedValue::Text(reason.into())),
+                TypedValue::Text(text) => put("", TypedValue::Text(text.into_owned().into())),
+                TypedValue::Unsigned(number) => put("", TypedValue::Unsigned(number)),
+                TypedValue::Signed(number) => put("", TypedValue::Signed(number)),
+                TypedValue::Float(number) => put("", TypedValue::Float(number)),
+                TypedValue::Bool(is) => put("", TypedValue::Bool(is)),
+                TypedValue::Address(address) => put("", TypedValue::Address(address)),
+            }
+            if is_cut(value) {
+                put("cut.", TypedValue::Bool(true));
+            }
+            if let Some(bytes) = text_bytes(form, value) {
+                let mut text = Text::default();
+                text.hex_bytes(bytes);
+                put("bytes.", TypedValue::Text(text.into_string().into()));
+            }
+            if let Some(address) = guessed_address(value) {
+                put("numbers.", TypedValue::Unsigned(address));
+            }
+        }
+        if let Some(cpu) = hit.row.cpu {
+            out.push(Attribute {
+                key: format!("{side}.cpu"),
+                value: TypedValue::Unsigned(cpu.into()),
+            });
+        }
+    }
+
+    fn stack(&mut self, hit: RowHit<'_>) -> Option<Attribute> {
+        if hit.stack.is_empty() {
+            return None;
+        }
+        let stack = self.stacks.names(hit.stack, self.session);
+        let frames = stack.frames.iter().map(frame_text);
+        let lines: Vec<String> = frames.chain(stack.cut.iter().map(cut_text)).collect();
+        Some(Attribute {
+            key: "code.stacktrace".to_owned(),
+            value: TypedValue::Text(lines.join("\n").into()),
+        })
+    }
+
+    /// The id of the trace that a hit has in an argument.
+    fn trace_of(&self, hit: RowHit<'_>) -> Option<span_ids::ParentIds> {
+        let arguments = self.events.get(hit.row.event)?;
+        let mut values = arguments.iter().zip(hit.values);
+        let (argument, value) = values.find(|(argument, _)| argument.is_trace)?;
+        match TypedValue::new(&argument.form, value) {
+            TypedValue::Text(text) => parsed_trace(&text),
+            _ => None,
+        }
+    }
+
+    fn resource(&self, pid: i32, time: u64) -> Resource {
+        let processes = self.session.processes();
+        let known = processes.comm(pid, time).name;
+        Resource {
+            host: self.host.clone(),
+            machine: self.machine.clone(),
+            pid,
+            name: known.map_or_else(String::new, |id| name(self.session, id).to_owned()),
+        }
+    }
+}
+
+impl RowSink for OtlpSpans<'_> {
+    fn event(&mut self, _: RowHit<'_>, _: RowSide) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn span(&mut self, span: SpanRow<'_>) -> io::Result<()> {
+        let begin = span.begin.row;
+        let mut attributes = vec![Attribute {
+            key: "thread.id".to_owned(),
+            value: TypedValue::Signed(begin.tid.into()),
+        }];
+        if let Some(comm) = begin.comm {
+            attributes.push(Attribute {
+                key: "thread.name".to_owned(),
+                value: TypedValue::Text(name(self.session, comm).to_owned().into()),
+            });
+        }
+        self.hit("begin", span.begin, &mut attributes);
+        attributes.extend(self.stack(span.begin));
+        if let Some(end) = span.end {
+            self.hit("end", end.hit, &mut attributes);
+            attributes.push(Attribute {
+                key: "self_ns".to_owned(),
+                value: TypedValue::Unsigned(end.own),
+            });
+        }
+        let fate = match span.fate {
+            SpanFate::Ended => None,
+            SpanFate::Unfinished => Some("unfinished"),
+            SpanFate::Open => Some("open"),
+        };
+        attributes.extend(fate.map(|fate| Attribute {
+            key: "span".to_owned(),
+            value: TypedValue::Text(fate.into()),
+        }));
+        let given = self
+            .trace_of(span.begin)
+            .or_else(|| self.trace_of(span.end?.hit));
+        let ids = self.ids.next(begin, given);
+        let made = TelemetrySpan {
+            ids,
+            name: self.pairs.get(span.pair).cloned().unwrap_or_default(),
+            start: self.wall(begin.time),
+            end: span.end.map(|end| self.wall(end.hit.row.time)),
+            attributes,
+        };
+        let resource = match self.waiting.contains_key(&begin.pid) {
+            true => None,
+            false => Some(self.resource(begin.pid, begin.time)),
+        };
+        let waiting = self.waiting.entry(begin.pid);
+        let waiting = waiting.or_insert_with(|| ResourceSpans {
+            resource: resource.unwrap_or_default(),
+            spans: Vec::new(),
+        });
+        waiting.spans.push(made);
+        self.count += 1;
+        match self.count < TOGETHER {
+            true => Ok(()),
+            false => self.write(),
+        }
+    }
+}
