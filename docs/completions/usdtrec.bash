@@ -486,7 +486,7 @@ _usdtrec() {
             return 0
             ;;
         usdtrec__subcmd__record)
-            opts="-e -a -p -t -i -C -m -f -q -v -o -z -R -g -T -c -F -h --event --filter --all-cpus --pid --tid --no-inherit --cpu --mmap-pages --duration --engine --strings --nonresident --strlen --lossless --stack-size --schema --force --quiet --verbose --output --compression-level --threads --max-size --switch-output --switch-max-files --raw-samples --call-graph --no-call-graph --max-stack --keep-stacks --no-symbols --timestamp --count --freq --buildid-dir --help"
+            opts="-e -a -p -t -i -C -m -f -q -v -o -z -R -g -T -c -F -h --event --filter --all-cpus --pid --tid --no-inherit --cpu --mmap-pages --duration --engine --strings --nonresident --strlen --lossless --stack-size --schema --force --quiet --verbose --output --compression-level --threads --max-size --switch-output --switch-max-files --raw-samples --call-graph --no-call-graph --max-stack --stack-rate --keep-stacks --no-symbols --timestamp --count --freq --buildid-dir --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -601,6 +601,10 @@ _usdtrec() {
                     return 0
                     ;;
                 --max-stack)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --stack-rate)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -91,6 +91,7 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l switch-output
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l switch-max-files -d 'With --switch-output, keep only the newest N files' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l call-graph -d 'Record the callers of each hit: auto; fp, by frame pointers; dwarf or dwarf,SIZE, by unwind tables from a copy of SIZE bytes of stack (8 to 32K, 8K without SIZE)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l max-stack -d 'With -g or --call-graph, record at most N frames of each hit, 1 to 1024 [default: 127]' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l stack-rate -d 'With -g or --call-graph, record the callers of at most N hits a second of each site and thread' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s c -l count -d 'Sampling period' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s F -l freq -d 'Sampling frequency' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F

@@ -63,6 +63,8 @@ pub struct Outcome {
     pub silent: Vec<String>,
     /// Number of hits whose programs were still waiting for memory when the recording ended. They are not in the trace.
     pub unfinished: u64,
+    /// Number of hits of which no stack was taken, because of [`CallGraph::rate`](crate::CallGraph::rate).
+    pub without_stack: u64,
     /// Number of lost hits that a filter could not judge, because the memory that it reads was not resident.
     pub unjudged: u64,
     /// How often a lossless recording continued processes although the ring was full, because the recorder did not run for more than a
@@ -213,6 +215,7 @@ impl Recording {
                 unfinished,
                 cpus_uncounted: misses_hits(&session, &cpus),
                 changed_cpus: cpus.changed(),
+                without_stack: session.attached.without_stack(),
                 unjudged: session.attached.unjudged(),
                 suspensions: session.attached.suspensions(),
                 missed_processes: session.attached.missed(),

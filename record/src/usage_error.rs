@@ -156,6 +156,9 @@ pub enum ProgramFeature {
     /// Recording callers beside arguments in the raw part of samples.
     #[error("recording callers beside stored arguments")]
     RawWithCallers,
+    /// Taking the stacks of some hits only.
+    #[error("limiting the rate of stacks")]
+    StackRate,
     /// A choice of the memory that is brought in.
     #[error("reading memory that is not resident")]
     NonResident,

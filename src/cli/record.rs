@@ -56,6 +56,12 @@ pub(crate) struct RecordArgs {
     /// With -g or --call-graph, record at most N frames of each hit, 1 to 1024 [default: 127]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(usdtrec_record::CallGraph::MOST_FRAMES)))]
     pub(crate) max_stack: Option<u16>,
+    /// With -g or --call-graph, record the callers of at most N hits a second of each site and thread
+    ///
+    /// For probes that are hit too often. Events without callers say so. Of more than 16,384 sites and threads, those that were not hit for
+    /// the longest time begin anew. Needs the bpf engine.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+    pub(crate) stack_rate: Option<u32>,
     /// Write the copies of stacks instead of the callers; script and perf unwind them when they read the trace
     #[arg(long)]
     pub(crate) keep_stacks: bool,

@@ -100,7 +100,7 @@ pub(super) const CAPTURE: [Choice; 23] = [
     }),
 ];
 
-pub(super) const RECORD: [Choice; 14] = [
+pub(super) const RECORD: [Choice; 15] = [
     choice("-o, --output", "-o out", |seen| {
         seen.exists("out") || seen.exists("out.1") || seen.exists("out.3")
     }),
@@ -148,6 +148,9 @@ pub(super) const RECORD: [Choice; 14] = [
     }),
     choice("--max-stack", "--max-stack 1", |seen| {
         seen.text.contains("[cut: the limit of frames is 1]")
+    }),
+    choice("--stack-rate", "--stack-rate 1", |seen| {
+        seen.text.contains("[cut: no stack was taken")
     }),
     choice("--keep-stacks", "--keep-stacks", |seen| {
         let files = seen.traces();
@@ -222,6 +225,7 @@ pub(super) const TOP: [Choice; 2] = [
 /// Options whose effect needs another one.
 pub(super) const NEEDS: &[(&str, &str)] = &[
     ("--max-stack 1", "-g"),
+    ("--stack-rate 1", "-g"),
     ("--no-call-graph", "-g"),
     ("--keep-stacks", "-g"),
     ("--no-symbols", "-g"),

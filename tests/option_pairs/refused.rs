@@ -31,6 +31,11 @@ pub(super) const REFUSED: &[(&str, &str, &str)] = &[
         "--max-stack has no effect with --keep-stacks",
     ),
     (
+        "--engine perf-tracefs",
+        "--stack-rate 1",
+        "--stack-rate needs the bpf engine",
+    ),
+    (
         "--call-graph fp",
         "--keep-stacks",
         "--keep-stacks has no effect with --call-graph fp",

@@ -235,26 +235,76 @@ fn get_the_room_that_they_need() {
         ("fp", "there are more frames than there was room for"),
     ] {
         let options = ["--call-graph", graph];
-        record_ours(
-            &lab,
-            &program,
-            &options,
-            &[path(&program), "3", "90", "90", "90"],
-        );
-        let all = ours(&lab);
+        let is_whole = |event: &&[String]| event.iter().any(|frame| frame.starts_with("main+"));
+        // Each depth takes a second or more: a recorder that gets little of the CPU needs several.
+        let mut all = Vec::new();
+        for times in [1, 3, 9, 27] {
+            let depths = ["90"].repeat(times);
+            let command = [&[path(&program), "3"], depths.as_slice()].concat();
+            record_ours(&lab, &program, &options, &command);
+            all = ours(&lab);
+            if frames(&all).last().is_some_and(&is_whole) {
+                break;
+            }
+        }
         let events = frames(&all);
         let cut = format!("\t[cut: {why}]");
-        let is_whole = |event: &&[String]| event.iter().any(|frame| frame.starts_with("main+"));
         let last = events.last().expect("an event");
         assert!(is_whole(last), "{graph}: {last:?}");
         assert_eq!(count(last, "deeper"), 90, "{graph}: {last:?}");
-        // The first ones are shallow, and some of the others came before their depth was known.
-        let others: Vec<_> = events.iter().filter(|event| !is_whole(event)).collect();
-        assert!(!others.is_empty(), "{graph}");
-        for event in others {
+        // The first ones are shallow, and others came before their depth was known.
+        assert!(is_whole(&events[0]), "{graph}: {:?}", events[0]);
+        for event in events.iter().filter(|event| !is_whole(event)) {
             assert_eq!(event.last(), Some(&cut), "{graph}");
             assert!(count(event, "deeper") > 3, "{graph}: {event:?}");
         }
+    }
+}
+
+#[test]
+fn are_not_taken_more_often_than_allowed() {
+    let lab = Lab::privileged();
+    let program = FRAME_POINTERS.make(&lab, "learned.c", "learned");
+    let event = format!("*:*@{}", program.display());
+    let why = "\t[cut: no stack was taken: there were too many in this second]";
+    for graph in [
+        &["-g"][..],
+        &["--call-graph", "fp"],
+        &["-g", "--keep-stacks"],
+    ] {
+        let start = ["record", "-q", "-o", "stacks", "-e", &event];
+        let words = [
+            &start[..],
+            graph,
+            &["--stack-rate", "5", "--", path(&program), "3"],
+        ]
+        .concat();
+        let said = lab.usdtrec(words).success().stderr;
+        let all = ours(&lab);
+        let events = frames(&all);
+        assert_eq!(events.len(), 1000, "{graph:?}");
+        let without = events
+            .iter()
+            .filter(|event| event.last().is_some_and(|line| line == why));
+        let without = without.count();
+        assert!(
+            said.contains(&format!("{without} of 1000 events have no stack")),
+            "{without}: {said}"
+        );
+        // Ten hits follow each other without a pause.
+        assert!(without >= 5, "{graph:?}: {without}");
+        for event in &events[..5] {
+            assert_eq!(count(event, "deeper"), 3, "{graph:?}: {event:?}");
+        }
+        let hit = &events[5];
+        assert_eq!((hit.len(), hit[1].as_str()), (2, why), "{graph:?}: {hit:?}");
+        assert!(hit[0].starts_with("hits+"), "{graph:?}: {hit:?}");
+        let report = lab
+            .usdtrec(["report", "-g", "-i", "stacks"])
+            .success()
+            .stdout;
+        let head = format!("# {without} hits have no stack: there were too many in a second\n");
+        assert!(report.contains(&head), "{report}");
     }
 }
 
@@ -364,6 +414,12 @@ fn options_of_recording_without_effect_are_refused() {
             &["-g", "--keep-stacks", "--max-stack", "3"],
             "--max-stack has no effect with",
         ),
+        (&["--stack-rate", "3"], "--stack-rate has no effect without"),
+        (
+            &["-g", "--stack-rate", "3", "--engine", "perf"],
+            "--stack-rate needs the bpf engine",
+        ),
+        (&["-g", "--stack-rate", "0"], "0 is not in 1..="),
         (&["--call-graph", "lbr"], "expected auto, fp, dwarf"),
         (&["--call-graph", "dwarf,1M"], "expected 8 bytes to 32K"),
         (&["--call-graph", "dwarf,0"], "expected 8 bytes to 32K"),

@@ -247,6 +247,9 @@ fn check_callers(
     if probes.iter().any(is_list) {
         return Err(UsageError::NeedsBpf(ProgramFeature::ListWithCallers).into());
     }
+    if graph.rate.is_some() {
+        return Err(UsageError::NeedsBpf(ProgramFeature::StackRate).into());
+    }
     if options.raw_samples {
         return Err(UsageError::NeedsBpf(ProgramFeature::RawWithCallers).into());
     }

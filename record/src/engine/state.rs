@@ -72,6 +72,14 @@ impl Attached {
         }
     }
 
+    /// Number of hits of which no stack was taken, because of the rate.
+    pub(crate) const fn without_stack(&self) -> u64 {
+        match &self.way {
+            Way::Bpf(bpf) => bpf.without_stack(),
+            _ => 0,
+        }
+    }
+
     /// Number of lost hits that a filter could not judge, because the memory that it reads was not resident.
     pub(crate) fn unjudged(&self) -> u64 {
         match &self.way {

@@ -1,5 +1,7 @@
 //! How the callers of a hit are recorded.
 
+use std::num::NonZeroU32;
+
 use usdtrec_format::perf::{Attr, SampleType};
 use usdtrec_format::{Arch, CapturePlan, Register};
 use usdtrec_unwind::column;
@@ -13,6 +15,9 @@ pub struct CallGraph {
     pub frames: u16,
     /// Whether registers and copies of stacks are written, to be unwound when the trace is read, instead of the callers.
     pub keeps_copies: bool,
+    /// Maximum number of stacks that a thread takes in a second at a site; `None` for all. Hits beyond it are recorded without a stack, and
+    /// say so.
+    pub rate: Option<NonZeroU32>,
 }
 
 /// How callers are found.

@@ -210,8 +210,14 @@ impl StackUnwinder {
         let hit = event.places.read(&sample);
         self.addresses.clear();
         let keeps_registers = event.keeps_registers;
-        let cut = self.unwind(&sample, &hit);
-        self.count(id, &sample, &hit, cut);
+        let cut = if sample.chain_cut() == Some(ChainCut::Rate) {
+            self.addresses.push(sample.ip);
+            Some(ChainCut::Rate)
+        } else {
+            let cut = self.unwind(&sample, &hit);
+            self.count(id, &sample, &hit, cut);
+            cut
+        };
         let callers = Callers {
             addresses: &self.addresses,
             cut,

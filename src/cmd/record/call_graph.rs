@@ -1,8 +1,10 @@
-//! `-g`, `--call-graph`, `--no-call-graph`, `--max-stack`, `--keep-stacks`, `--no-symbols`.
+//! `-g`, `--call-graph`, `--no-call-graph`, `--max-stack`, `--stack-rate`, `--keep-stacks`, `--no-symbols`.
+
+use std::num::NonZeroU32;
 
 use usdtrec_record::{CallGraph, CallGraphMethod};
 
-use crate::cli::RecordArgs;
+use crate::cli::{Engine, RecordArgs};
 use crate::terminal::Usage;
 use crate::units::parse_size;
 
@@ -13,6 +15,10 @@ const DWARF: u32 = 8 << 10;
 
 /// How callers are recorded; `None` if they are not.
 pub(super) fn of(args: &RecordArgs) -> Result<Option<CallGraph>, Usage> {
+    use Engine::{Perf, PerfPmu, PerfTracefs};
+    if args.stack_rate.is_some() && matches!(args.capture.engine, Perf | PerfPmu | PerfTracefs) {
+        return Err(Usage("--stack-rate needs the bpf engine".to_owned()));
+    }
     if args.keep_stacks && args.max_stack.is_some() {
         return Err(Usage(
             "--max-stack has no effect with --keep-stacks: stacks are unwound when the trace is read"
@@ -25,6 +31,7 @@ pub(super) fn of(args: &RecordArgs) -> Result<Option<CallGraph>, Usage> {
         None => {
             let alone = [
                 (args.max_stack.is_some(), "--max-stack"),
+                (args.stack_rate.is_some(), "--stack-rate"),
                 (args.keep_stacks, "--keep-stacks"),
                 (args.no_symbols, "--no-symbols"),
                 (!args.no_call_graph.is_empty(), "--no-call-graph"),
@@ -52,6 +59,7 @@ pub(super) fn of(args: &RecordArgs) -> Result<Option<CallGraph>, Usage> {
         method,
         frames: args.max_stack.unwrap_or(USUAL_FRAMES),
         keeps_copies: args.keep_stacks,
+        rate: args.stack_rate.and_then(NonZeroU32::new),
     }))
 }
 

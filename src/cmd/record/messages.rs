@@ -199,6 +199,12 @@ pub(in crate::cmd) fn print_losses(outcome: &Outcome, args: &CaptureArgs) {
             }
         ));
     }
+    if outcome.without_stack > 0 {
+        say(format_args!(
+            "usdtrec: {} of {} events have no stack, because of --stack-rate",
+            outcome.without_stack, outcome.totals.samples
+        ));
+    }
     if outcome.unjudged > 0 {
         say(format_args!(
             "usdtrec: {} hits are lost because the filter reads memory that was not resident, so that it could not be evaluated (see --nonresident)",

@@ -104,6 +104,8 @@ pub(super) enum Map {
     Spared,
     /// The processes that are held until probes are attached to them.
     Held,
+    /// How many stacks were taken, by site and thread.
+    StackRates,
     /// The ring that wakes the thread that attaches them.
     Calls,
 }

@@ -36,6 +36,7 @@ mod site_programs;
 mod sized;
 mod skipped;
 mod spared;
+mod stack_rates;
 mod stack_size;
 mod stopped;
 mod sys;
@@ -208,6 +209,11 @@ impl Bpf {
     /// How often processes were not stopped although the ring was full, because it was not drained for long.
     pub(crate) fn suspensions(&self) -> u64 {
         self.objects.control.suspensions()
+    }
+
+    /// Hits of which no stack was taken, because of the rate.
+    pub(crate) const fn without_stack(&self) -> u64 {
+        self.samples.without_stack
     }
 
     /// Lost hits that a filter could not judge, because the memory that it reads was not resident.

@@ -1,7 +1,7 @@
 //! What the programs and the recorder share in the kernel: maps and rings.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use super::attach;
 use super::btf::Btf;
@@ -11,6 +11,7 @@ use super::follow::Tracked;
 use super::options::BpfOptions;
 use super::samples::Samples;
 use super::site_programs::Maps;
+use super::stack_rates;
 use super::stopped::Stopped;
 use crate::error::RecordError;
 use crate::kernel_error::{BpfObject, KernelOperation};
@@ -23,6 +24,8 @@ pub(super) struct Objects {
     pub(super) stopped: Option<Stopped>,
     pub(super) control: Control,
     pub(super) rings: CpuRings,
+    /// `None` if the rate of stacks is not limited.
+    stack_rates: Option<OwnedFd>,
 }
 
 impl Objects {
@@ -46,7 +49,10 @@ impl Objects {
             .lossless
             .then(|| Stopped::new(&control, options.planting))
             .transpose();
+        let stack_rates = options.graph.and_then(|graph| graph.rate);
+        let stack_rates = stack_rates.map(|_| stack_rates::create()).transpose();
         Ok(Self {
+            stack_rates: stack_rates.map_err(setup(BpfObject::Control))?,
             tracked,
             stopped: stopped.map_err(setup(BpfObject::StoppedProcesses))?,
             control,
@@ -62,6 +68,7 @@ impl Objects {
             tracked: self.tracked.as_fd(),
             can_hold: self.tracked.hold.is_some(),
             stopped: self.stopped.as_ref().map(AsFd::as_fd),
+            stack_rates: self.stack_rates.as_ref().map(AsFd::as_fd),
             spared: self.stopped.as_ref().map(Stopped::spared),
         }
     }

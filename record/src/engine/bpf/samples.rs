@@ -28,6 +28,8 @@ pub(super) struct Samples {
     strings: usize,
     /// A sample without its stack.
     sample: Vec<u8>,
+    /// Number of hits of which no stack was taken, because of the rate.
+    pub(super) without_stack: u64,
 }
 
 /// State of a sample id.
@@ -68,6 +70,7 @@ impl Samples {
             strings,
             groups,
             sample: Vec::new(),
+            without_stack: 0,
         }
     }
 
@@ -164,7 +167,9 @@ impl Samples {
                 used: &mut state.used,
                 sample: &mut self.sample,
             };
-            taken.put(record, group, out).is_some()
+            let has_stack = taken.put(record, group, out);
+            self.without_stack += u64::from(has_stack == Some(false));
+            has_stack.is_some()
         } else if group.layout.string_limit == 0 {
             out.extend_from_slice(record);
             true
@@ -242,8 +247,8 @@ struct Taken<'a> {
 }
 
 impl Taken<'_> {
-    /// Appends the sample. Appends nothing, and returns `None`, if the record is not as long as it says.
-    fn put(self, record: &[u8], group: &Group, out: &mut Vec<u8>) -> Option<()> {
+    /// Appends the sample. Returns whether it has a stack. Appends nothing, and returns `None`, if the record is not as long as it says.
+    fn put(self, record: &[u8], group: &Group, out: &mut Vec<u8>) -> Option<bool> {
         let size = record.get(program::END_SIZE..)?.first_chunk::<4>()?;
         let size = u32::from_ne_bytes(*size) as usize;
         let (record, end) = record.split_at_checked(record.len().checked_sub(size)?)?;
@@ -252,9 +257,9 @@ impl Taken<'_> {
             return None;
         }
         with_stack::put(self.sample, end, self.kind, out)?;
-        if self.kind == EndKind::Chain {
+        if self.kind == EndKind::Chain && size > 0 {
             with_stack::count_frames(end, self.used);
         }
-        Some(())
+        Some(size > 0)
     }
 }

@@ -47,6 +47,7 @@ pub(super) struct Maps<'a> {
     pub(super) can_hold: bool,
     pub(super) stopped: Option<BorrowedFd<'a>>,
     pub(super) spared: Option<BorrowedFd<'a>>,
+    pub(super) stack_rates: Option<BorrowedFd<'a>>,
 }
 
 /// The loaded programs of sites.
@@ -136,6 +137,7 @@ fn load(code: &Code, maps: &Maps<'_>, attach_method: AttachMethod) -> Result<Own
             Map::Tracked => maps.tracked,
             Map::Stopped => maps.stopped.unwrap_or(maps.tracked),
             Map::Spared => maps.spared.unwrap_or(maps.tracked),
+            Map::StackRates => maps.stack_rates.unwrap_or(maps.tracked),
             // Not in programs of sites.
             Map::Held | Map::Calls => maps.tracked,
         };

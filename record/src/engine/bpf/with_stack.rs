@@ -9,6 +9,8 @@ use super::stack_size::StackUse;
 const RAW_SIZE: usize = RAW - 4;
 /// A call chain without callers in the kernel.
 const NO_CALLERS: [u8; 8] = [0; 8];
+/// Neither registers (`PERF_SAMPLE_REGS_ABI_NONE`) nor a copy: the ABI, and the size.
+const NO_COPY: [u8; 16] = [0; 16];
 
 /// Appends a sample without a stack, with what the end of its record has. Appends nothing, and returns `None`, if that is too short.
 pub(super) fn put(sample: &[u8], end: &[u8], kind: EndKind, out: &mut Vec<u8>) -> Option<()> {
@@ -33,6 +35,14 @@ fn put_all(sample: &[u8], end: &[u8], kind: EndKind, out: &mut Vec<u8>) -> Optio
     out.extend_from_slice(head);
     // The upper half of `CPU`.
     out.get_mut(start + END_SIZE..start + RAW_SIZE)?.fill(0);
+    if end.is_empty() {
+        put_callchain(&[word(head, 16)?], Some(ChainCut::Rate), out);
+        out.extend_from_slice(raw);
+        if kind != EndKind::Chain {
+            out.extend(NO_COPY);
+        }
+        return Some(());
+    }
     match kind {
         EndKind::Chain => {
             let (cut, callers) = chain(end)?;

@@ -1,7 +1,10 @@
 //! Stacks with their weights, from the outermost frame to the innermost.
 
+use usdtrec_format::perf::ChainCut;
+
 use crate::stats::keys::stack::{CallStack, FrameName};
 use crate::stats::keys::value::KeyValue;
+use crate::trace::unwind::cut::StackCut;
 use crate::trace::unwind::known_cut::KnownCut;
 
 /// A step of a path.
@@ -84,5 +87,18 @@ impl StackTable {
             paths,
         };
         (!table.paths.is_empty()).then_some(table)
+    }
+
+    /// Hits of which the recorder took no stack, because there were too many in a second.
+    pub(crate) fn without_stack(&self) -> u64 {
+        let is_left_out = |path: &&WeighedPath| {
+            let cut = path.steps.first();
+            matches!(cut, Some(Step::Cut(known)) if known.cut == StackCut::Recorded(ChainCut::Rate))
+        };
+        self.paths
+            .iter()
+            .filter(is_left_out)
+            .map(|path| path.hits)
+            .sum()
     }
 }

@@ -45,6 +45,7 @@ pub(crate) fn weigh(
         losses: Losses::new(session, &rows),
         unit,
         calls,
+        without_stack: tables.iter().map(StackTable::without_stack).sum(),
         unnamed: UnnamedFrames::of(&tables, session),
         tables,
     })

@@ -27,6 +27,8 @@ pub(crate) struct WeighedStacks {
     pub(crate) calls: Option<CallFacts>,
     /// The stacks that have weight.
     pub(crate) tables: Vec<StackTable>,
+    /// Hits of which the recorder took no stack, because there were too many in a second.
+    pub(crate) without_stack: u64,
     /// Frames that have no name.
     pub(crate) unnamed: UnnamedFrames,
 }

@@ -68,7 +68,9 @@ impl<'s> CallChains<'s> {
             return Some(StackCut::Limit(limit));
         }
         let event = self.places.get(target.event as usize);
-        if event.is_none_or(Option::is_none) {
+        let is_copied = event.is_some_and(Option::is_some);
+        // Nothing is copied where no stack was taken.
+        if !is_copied || sample.chain_cut() == Some(ChainCut::Rate) {
             let cut = sample.chain_cut()?;
             return Some(self.recorded(cut, sample, addresses.get(before..).unwrap_or_default()));
         }

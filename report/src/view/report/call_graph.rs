@@ -43,6 +43,13 @@ pub(crate) fn text(stacks: &WeighedStacks, graph: CallGraphStyle, style: AnswerS
     for words in stacks.calls.iter().flat_map(call_words) {
         style.theme.put_remark(&format!("# {words}"), &mut out);
     }
+    if stacks.without_stack > 0 {
+        let words = format!(
+            "# {} hits have no stack: there were too many in a second",
+            stacks.without_stack
+        );
+        style.theme.put_remark(&words, &mut out);
+    }
     if stacks.tables.is_empty() {
         out.push_str("\nNo stacks.\n");
     }

@@ -156,7 +156,7 @@ impl Program<'_> {
     }
 
     /// Loads the cookie of the site: `R0`.
-    fn cookie(&mut self) {
+    pub(in crate::engine::bpf) fn cookie(&mut self) {
         if let Some(cookie) = self.spec.cookie {
             return self.asm.set(Reg::R0, cookie.cast_signed());
         }

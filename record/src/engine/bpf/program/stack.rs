@@ -5,31 +5,35 @@
 //!
 //! The room has one of several sizes. A word of the site says which one ([`control`]).
 
+use std::num::NonZeroU32;
+
 use usdtrec_format::Arch;
 use usdtrec_format::perf::ChainCut;
 
 use super::super::control;
-use super::super::insn::{Helper, If, Label, Op, Reg, Width};
+use super::super::insn::{Helper, If, Label, Map, Op, Reg, Width};
 use super::builder::Program;
-use super::slots::{DESCRIPTORS, STACK_END, STACK_SIZE, WORD};
+use super::slots::{DESCRIPTORS, RATE, RATE_KEY, STACK_END, STACK_SIZE, WORD};
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, registers};
 
 /// Bytes after which memory may be of another page, on all machines: a page, or a part of one.
 const PAGE: i32 = 4096;
+/// ns.
+const SECOND: i32 = 1_000_000_000;
 /// A frame: the caller's frame pointer and the return address. Nothing else is in the slot any more.
 const FRAME: i16 = DESCRIPTORS;
 /// `PERF_SAMPLE_REGS_ABI_32`, `PERF_SAMPLE_REGS_ABI_64`.
 const ABI: [i32; 2] = [1, 2];
 
-/// Sizes that the end of a record can have, bytes, ascending. There is at least one.
+/// Sizes that the end of a record can have, bytes: ascending, and at last 0 if there may be no stack. There is at least one.
 pub(in crate::engine::bpf) fn stack_ends(graph: CallGraph, arch: Arch) -> Vec<usize> {
-    if graph.method != CallGraphMethod::FramePointers && registers(arch).is_empty() {
-        return vec![16];
-    }
-    let sizes = graph.sizes().all.into_iter();
-    sizes
-        .map(|size| end_of(graph, arch, size as usize))
-        .collect()
+    let end = |size: u32| end_of(graph, arch, size as usize);
+    let mut ends: Vec<usize> = match EndKind::of(graph, arch) {
+        EndKind::Nothing => vec![16],
+        _ => graph.sizes().all.into_iter().map(end).collect(),
+    };
+    ends.extend(graph.rate.map(|_| 0));
+    ends
 }
 
 /// Size of the end of a record with so many frames, or so many bytes of stack.
@@ -80,15 +84,65 @@ impl Program<'_> {
         let Some(graph) = self.spec.graph.filter(|_| self.ends.len() > 1) else {
             return;
         };
-        self.word_of_id(
-            control::stack_sizes_at(self.common.ids, self.common.strings),
-            out,
-        );
+        let done = self.asm.label();
+        if let Some(rate) = graph.rate {
+            self.limit_rate(rate, done);
+        }
+        if self.ends.iter().filter(|end| **end > 0).count() == 1 {
+            self.asm.set(Reg::R1, 0);
+            self.asm.store(Width::Double, Reg::R10, STACK_SIZE, Reg::R1);
+            return self.asm.place(done);
+        }
+        let first = control::stack_sizes_at(self.common.ids, self.common.strings);
+        self.word_of_id(first, out);
         self.asm.load(Width::Double, Reg::R1, Reg::R1, 0);
         self.asm.store(Width::Double, Reg::R10, STACK_SIZE, Reg::R1);
         if graph.method != CallGraphMethod::FramePointers {
             self.shorten(&graph.sizes().all);
         }
+        self.asm.place(done);
+    }
+
+    /// Chooses to take no stack, and jumps to `done`, if the thread has taken so many at this site since its second began.
+    fn limit_rate(&mut self, rate: NonZeroU32, done: Label) {
+        self.cookie();
+        let asm = &mut self.asm;
+        let (begins, known, taken) = (asm.label(), asm.label(), asm.label());
+        asm.store(Width::Double, Reg::R10, RATE_KEY, Reg::R0);
+        asm.call(Helper::PidTgid);
+        asm.cut_to_32(Reg::R0);
+        asm.store(Width::Double, Reg::R10, RATE_KEY + 8, Reg::R0);
+        asm.call(Helper::KtimeNs);
+        asm.copy(Reg::R9, Reg::R0);
+        asm.call_map(Helper::MapLookup, Map::StackRates, RATE_KEY);
+        asm.jump_if(If::NotEqual, Reg::R0, 0, known);
+        asm.store(Width::Double, Reg::R10, RATE, Reg::R9);
+        asm.store_value(Width::Double, Reg::R10, RATE + 8, 1);
+        asm.set_map(Reg::R1, Map::StackRates);
+        for (register, slot) in [(Reg::R2, RATE_KEY), (Reg::R3, RATE)] {
+            asm.copy(register, Reg::R10);
+            asm.op_value(Op::Add, register, slot.into());
+        }
+        asm.set(Reg::R4, 0);
+        asm.call(Helper::MapUpdate);
+        asm.jump(taken);
+        asm.place(known);
+        asm.load(Width::Double, Reg::R1, Reg::R0, 0);
+        asm.copy(Reg::R2, Reg::R9);
+        asm.op(Op::Sub, Reg::R2, Reg::R1);
+        asm.jump_if(If::AtLeast, Reg::R2, SECOND, begins);
+        asm.load(Width::Double, Reg::R1, Reg::R0, 8);
+        asm.op_value(Op::Add, Reg::R1, 1);
+        asm.store(Width::Double, Reg::R0, 8, Reg::R1);
+        let most = i32::try_from(rate.get()).unwrap_or(i32::MAX);
+        asm.jump_if(If::AtMost, Reg::R1, most, taken);
+        asm.set(Reg::R1, self.ends.len() as i64 - 1);
+        asm.store(Width::Double, Reg::R10, STACK_SIZE, Reg::R1);
+        asm.jump(done);
+        asm.place(begins);
+        asm.store(Width::Double, Reg::R0, 0, Reg::R9);
+        asm.store_value(Width::Double, Reg::R0, 8, 1);
+        asm.place(taken);
     }
 
     /// Chooses a smaller size of which the last byte cannot be read either. Copies of less than a page stay.
@@ -125,12 +179,18 @@ impl Program<'_> {
         let Some(graph) = self.spec.graph else {
             return;
         };
+        let done = self.asm.label();
+        if graph.rate.is_some() {
+            self.asm.load(Width::Double, Reg::R1, Reg::R10, STACK_END);
+            self.asm.jump_if(If::Equal, Reg::R1, 0, done);
+        }
         self.asm.copy(Reg::R8, Reg::R7);
         self.asm.op_value(Op::Add, Reg::R8, self.room.record as i32);
         match graph.method {
             CallGraphMethod::FramePointers => self.frames(),
             CallGraphMethod::Copy { .. } | CallGraphMethod::CopyNeeded => self.copy(),
         }
+        self.asm.place(done);
     }
 
     /// Follows the frame pointers to as many frames as there is room for, that of the hit included. `R6` is the number of callers, which

@@ -19,6 +19,7 @@ const MAP_LOOKUP_ELEM: i32 = 1;
 pub(in crate::engine::bpf) enum MapKind {
     Hash = 1,
     Array = 2,
+    LruHash = 9,
     ArrayOfMaps = 12,
     Ring = 27,
 }

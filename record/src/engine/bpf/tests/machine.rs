@@ -30,6 +30,8 @@ struct Kernel {
     cpu: u64,
     pid_tgid: u64,
     tracked: HashSet<u32>,
+    /// Address of the thread's entry in the map of rates; 0 if it has none.
+    rate_at: u64,
     /// Addresses that cannot be read.
     forbidden: Vec<std::ops::Range<u64>>,
     /// Addresses that can be read only once they were touched.
@@ -43,6 +45,7 @@ thread_local! {
 /// Maps, as programs have them.
 const RINGS: u64 = 1;
 const TRACKED: u64 = 2;
+const RATES: u64 = 6;
 /// The ring of the CPU.
 const RING: u64 = 5;
 /// Words of the control map.
@@ -119,6 +122,8 @@ pub(super) struct Hit {
     pub(super) is_old: bool,
     /// Unreadable strings in a row and the time until which none is read, string by string.
     pub(super) habits: Vec<u64>,
+    /// When the thread's second began, and how many stacks it has taken since; `None` if it has taken none.
+    pub(super) rate: Option<[u64; 2]>,
 }
 
 impl Default for Hit {
@@ -143,6 +148,7 @@ impl Default for Hit {
             busy: 0,
             is_old: false,
             habits: Vec::new(),
+            rate: None,
         }
     }
 }
@@ -235,6 +241,11 @@ impl Hit {
         control[0] = u64::from(self.enabled);
         let habits = control::strings_at(1) as usize / 8;
         control[habits..habits + self.habits.len()].copy_from_slice(&self.habits);
+        if let Some(rate) = self.rate {
+            let entry = &mut control[CONTROL - rate.len()..];
+            entry.copy_from_slice(&rate);
+            KERNEL.with_borrow_mut(|kernel| kernel.rate_at = entry.as_ptr() as u64);
+        }
         let program = bytes_of(code, control.as_ptr() as u64);
         let context: Vec<u8> = self
             .context
@@ -326,6 +337,7 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
             Map::Tracked => TRACKED,
             Map::Stopped => 3,
             Map::Spared => 4,
+            Map::StackRates => RATES,
             Map::Held | Map::Calls => unreachable!("not in programs of sites"),
         };
         words[at] = words[at] & 0xffff_ffff | value << 32;
@@ -342,7 +354,11 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
 
 type Function = fn(u64, u64, u64, u64, u64) -> u64;
 
-const HELPERS: [(Helper, Function); 16] = [
+const HELPERS: [(Helper, Function); 17] = [
+    (Helper::MapUpdate, |map, _, _, flags, _| {
+        assert_eq!((map, flags), (RATES, 0));
+        0
+    }),
     (Helper::Comm, comm),
     (Helper::MapLookup, map_lookup),
     (Helper::KtimeNs, |_, _, _, _, _| NOW),
@@ -389,6 +405,7 @@ fn map_lookup(map: u64, key: u64, _: u64, _: u64, _: u64) -> u64 {
             assert_eq!(u64::from(key), kernel.cpu);
             RING
         }
+        RATES => kernel.rate_at,
         TRACKED => u64::from(kernel.tracked.contains(&key)),
         _ => panic!("map {map} is not looked up"),
     })

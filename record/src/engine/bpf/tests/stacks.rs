@@ -1,11 +1,13 @@
 //! What the callers are found from, at the end of a record.
 
+use std::num::NonZeroU32;
+
 use usdtrec_format::perf::{Attr, ChainCut, SampleLayout, SampleType};
 use usdtrec_format::{Arch, Register};
 
 use super::super::program::{Common, END_SIZE, EndKind, Spec, generate, stack_ends};
 use super::super::with_stack;
-use super::machine::{Hit, byte_at};
+use super::machine::{Hit, NOW, byte_at};
 use super::{Planned, STRINGS, register_offset};
 use crate::engine::bpf::compact::{Shape, compact};
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, registers};
@@ -50,7 +52,12 @@ fn sample(method: CallGraphMethod, hit: &Hit) -> (Vec<u8>, Attr) {
         method,
         frames: 10,
         keeps_copies: false,
+        rate: None,
     };
+    sample_of(graph, hit)
+}
+
+fn sample_of(graph: CallGraph, hit: &Hit) -> (Vec<u8>, Attr) {
     let planned = Planned::new("8@%rax 8@%rdi -4@%edx", ARCH, STRINGS);
     let record = record(graph, hit, &planned);
     let size = u32::from_ne_bytes(*record[END_SIZE..].first_chunk().unwrap()) as usize;
@@ -158,6 +165,7 @@ fn a_copy_has_the_size_of_the_site_or_ends_with_the_memory() {
         method: CallGraphMethod::CopyNeeded,
         frames: 10,
         keeps_copies: false,
+        rate: None,
     };
     let planned = Planned::new("8@%rax 8@%rdi -4@%edx", ARCH, STRINGS);
     let sp = value(&Hit::default(), ARCH.stack_pointer());
@@ -192,6 +200,7 @@ fn a_chain_has_the_room_of_the_site() {
         method: CallGraphMethod::FramePointers,
         frames,
         keeps_copies: false,
+        rate: None,
     };
     assert_eq!(graph(10).sizes().all, [10]);
     assert_eq!(graph(127).sizes().all, [16, 32, 64, 127]);
@@ -212,5 +221,46 @@ fn a_chain_has_the_room_of_the_site() {
                 .short
                 .map_or(planned.shape().rooms.whole.record, |short| short.record)
         );
+    }
+}
+
+#[test]
+fn no_more_stacks_are_taken_in_a_second() {
+    const SECOND: u64 = 1_000_000_000;
+    for method in [
+        CallGraphMethod::FramePointers,
+        CallGraphMethod::Copy { bytes: 64 },
+        CallGraphMethod::CopyNeeded,
+    ] {
+        let graph = CallGraph {
+            method,
+            frames: 10,
+            keeps_copies: false,
+            rate: NonZeroU32::new(3),
+        };
+        for (rate, is_taken) in [
+            (None, true),
+            (Some([NOW - 5, 2]), true),
+            (Some([NOW - 5, 3]), false),
+            (Some([NOW - SECOND + 1, 1000]), false),
+            (Some([NOW - SECOND, 1000]), true),
+        ] {
+            let hit = Hit {
+                rate,
+                ..hit_with_size(0)
+            };
+            let (whole, attr) = sample_of(graph, &hit);
+            let sample = SampleLayout::new(&attr).parse(&whole[8..]).unwrap();
+            let cut = sample.chain_cut();
+            assert_eq!(cut == Some(ChainCut::Rate), !is_taken, "{graph:?} {rate:?}");
+            let has_copy = !sample.stack.is_empty();
+            let copies = method != CallGraphMethod::FramePointers;
+            assert_eq!(has_copy, is_taken && copies, "{graph:?} {rate:?}");
+            if !is_taken {
+                assert!(sample.callers().eq([sample.ip]), "{graph:?} {rate:?}");
+                assert_eq!(sample.regs_abi, 0);
+            }
+            assert!(!sample.raw.is_empty());
+        }
     }
 }
