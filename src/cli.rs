@@ -16,6 +16,7 @@ mod flame;
 mod format;
 #[cfg(all(test, feature = "record"))]
 mod generated;
+mod inline;
 mod list;
 mod print;
 #[cfg(feature = "record")]
@@ -50,6 +51,7 @@ pub(crate) use self::export::{ExportArgs, ExportTo};
 #[cfg(feature = "flame")]
 pub(crate) use self::flame::FlameArgs;
 pub(crate) use self::format::OutputFormat;
+pub(crate) use self::inline::InlineArgs;
 pub(crate) use self::list::{ListArgs, ListFormat};
 pub(crate) use self::print::{PrintArgs, ScriptFormat};
 #[cfg(feature = "record")]

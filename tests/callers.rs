@@ -153,7 +153,7 @@ fn stacks_are_those_of_stock_perf() {
     let lab = Lab::privileged();
     let printed = record(&lab, &["hit*"], &["--call-graph", "dwarf,8192"]);
     let theirs = perfs_stacks(&lab);
-    let groups = report(&lab, &["--sort", "stack"]);
+    let groups = report(&lab, &["--sort", "stack", "--no-inline"]);
     let ours: BTreeMap<String, u64> = groups
         .iter()
         .map(|group| {
@@ -356,7 +356,9 @@ fn trees_have_the_percentages_of_stock_perf() {
     let theirs = perfs_stacks(&lab);
     let all: u64 = theirs.values().sum();
     for order in ["caller", "callee"] {
-        let tree = ["report", "-i", "trace", "-g", &format!("{order},0")];
+        let order_and_least = format!("{order},0");
+        let tree = ["report", "-i", "trace", "--no-inline", "-g"];
+        let tree = [&tree[..], &[&order_and_least]].concat();
         let text = lab.usdtrec(tree).success().silent().stdout;
         let branches = branches(&text);
         assert!(branches.len() > 6, "{text}");
@@ -395,7 +397,7 @@ fn trees_have_the_percentages_of_stock_perf() {
         .filter(|(_, stack)| stack.contains(';'))
         .map(|(percent, stack)| (stack.to_owned(), percent.to_owned()))
         .collect();
-    let ours = folded_lines(&lab, &[])
+    let ours = folded_lines(&lab, &["--no-inline"])
         .into_iter()
         .map(|(stack, count)| (stack, format!("{:.2}", 100.0 * count as f64 / all as f64)));
     assert_eq!(ours.collect::<BTreeMap<_, _>>(), perfs);

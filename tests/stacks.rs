@@ -1,6 +1,7 @@
 //! Stacks that are unwound from a copy: of files of `perf record --call-graph dwarf`, against stock perf and against the program.
 
 mod another_host;
+mod inlined;
 mod recorded;
 
 use std::fs;
@@ -43,8 +44,8 @@ fn without_address(line: &str) -> String {
 
 /// What stock perf and we print.
 fn both(lab: &Lab, perf: &Perf<'_>, options: &[&str]) -> [Vec<String>; 2] {
-    let start = ["script", "-i", "stacks"];
-    let theirs = perf.run([&start[..], &["--no-inline"], options].concat());
+    let start = ["script", "-i", "stacks", "--no-inline"];
+    let theirs = perf.run([&start[..], options].concat());
     let ours = lab.usdtrec([&start[..], options].concat());
     [theirs.success(), ours.success().silent()]
         .map(|text| text.stdout.lines().map(without_address).collect())
@@ -59,7 +60,7 @@ fn frames(lines: &[String]) -> Vec<&[String]> {
 }
 
 fn ours(lab: &Lab) -> Vec<String> {
-    let script = lab.usdtrec(["script", "-i", "stacks", "-F", FIELDS]);
+    let script = lab.usdtrec(["script", "-i", "stacks", "--no-inline", "-F", FIELDS]);
     let text = script.success().silent().stdout;
     text.lines().map(without_address).collect()
 }

@@ -264,7 +264,7 @@ _usdtrec() {
             return 0
             ;;
         usdtrec__subcmd__export)
-            opts="-i -e -C -o -h --input --event --schema --time --comm --pid --tid --cpu --filter --to --output --span --key --trace-id --buildid-dir --help"
+            opts="-i -e -C -o -h --input --event --schema --time --comm --pid --tid --cpu --filter --inline --no-inline --to --output --span --key --trace-id --buildid-dir --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -354,7 +354,7 @@ _usdtrec() {
             return 0
             ;;
         usdtrec__subcmd__flame)
-            opts="-i -e -C -h --input --event --schema --time --comm --pid --tid --cpu --filter --diff --stacks --value --span --key --min --buildid-dir --help"
+            opts="-i -e -C -h --input --event --schema --time --comm --pid --tid --cpu --filter --inline --no-inline --diff --stacks --value --span --key --min --buildid-dir --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -636,7 +636,7 @@ _usdtrec() {
             return 0
             ;;
         usdtrec__subcmd__report)
-            opts="-i -e -C -s -g -n -h --input --event --schema --time --comm --pid --tid --cpu --filter --sort --value --span --key --by --min --order --hist --scale --heatmap --call-graph --stacks --folded --rate --top --show-nr-samples --stdio --human --color --format --buildid-dir --help"
+            opts="-i -e -C -s -g -n -h --input --event --schema --time --comm --pid --tid --cpu --filter --inline --no-inline --sort --value --span --key --by --min --order --hist --scale --heatmap --call-graph --stacks --folded --rate --top --show-nr-samples --stdio --human --color --format --buildid-dir --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -888,7 +888,7 @@ _usdtrec() {
             return 0
             ;;
         usdtrec__subcmd__script)
-            opts="-i -e -C -G -F -h --input --event --schema --time --comm --pid --tid --cpu --filter --hide-call-graph --stacks --max-stack --fields --reltime --deltatime --tod --ns --human --format --buildid-dir --help"
+            opts="-i -e -C -G -F -h --input --event --schema --time --comm --pid --tid --cpu --filter --inline --no-inline --hide-call-graph --stacks --max-stack --fields --reltime --deltatime --tod --ns --human --format --buildid-dir --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

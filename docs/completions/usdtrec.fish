@@ -223,6 +223,8 @@ json\t'One JSON object per line'
 csv\t'Comma-separated values with a header line; texts that spreadsheets would evaluate as formulas are prefixed with \''
 csv-raw\t'Comma-separated values with a header line; all texts unchanged'"
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l inline -d 'Show frames of functions whose code was inlined, marked (inlined) (always on; accepted for compatibility with perf)'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l no-inline -d 'Do not show frames of functions whose code was inlined'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l folded -d 'Print each stack as a line for flame graph programs: functions from the outermost one with ; between, a blank, and the weight as of --call-graph'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s n -l show-nr-samples -d 'Show the number of events in each group (always on; accepted for compatibility with perf)'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l stdio -d 'Print plain text (always on; accepted for compatibility with perf)'
@@ -245,6 +247,8 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l span -d 'Weigh
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l key -d 'With --span, keys by which begin and end are matched (comma list), as of report' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l min -d 'With --span, show only spans of at least this duration (10us, 5ms, 1s)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l inline -d 'Show frames of functions whose code was inlined, marked (inlined) (always on; accepted for compatibility with perf)'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l no-inline -d 'Do not show frames of functions whose code was inlined'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -s e -l event -d 'Show only these probes: [sdt_]PROVIDER:NAME, with globs (comma list, may be repeated)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l schema -d 'Take the names and types of arguments from this file (.toml, .d, .stp) instead of the trace; may be repeated, the last file wins' -r -F
@@ -282,6 +286,8 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l max-stack -d 
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -s F -l fields -d 'Fields to print (comma list); with + or - before a field, add it to the default fields or remove it (-F +tod,-cpu)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l format -d 'Output format: text, json, csv, csv-raw, or a template (\'{comm} {url:?} {time:.3}\'; see below)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l inline -d 'Show frames of functions whose code was inlined, marked (inlined) (always on; accepted for compatibility with perf)'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l no-inline -d 'Do not show frames of functions whose code was inlined'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -s G -l hide-call-graph -d 'Do not print call chains'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l reltime -d 'Print times relative to the first event printed; in JSON and CSV, add reltime_ns'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l deltatime -d 'Print times relative to the previous line; in JSON and CSV, add deltatime_ns'
@@ -310,6 +316,8 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l span -d 'Expo
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l key -d 'With --span, keys by which begin and end are matched (comma list), as of report' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l trace-id -d 'With --to otlp, the argument that has the id of the trace: 32 hexadecimal digits, a UUID, or a traceparent [default: each span has a trace of its own]' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l inline -d 'Show frames of functions whose code was inlined, marked (inlined) (always on; accepted for compatibility with perf)'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l no-inline -d 'Do not show frames of functions whose code was inlined'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -s h -l help -d 'Print help'

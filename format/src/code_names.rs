@@ -1,4 +1,4 @@
-//! The functions at the addresses of a trace's stacks, by the symbols of the recording host.
+//! The functions and lines at the addresses of a trace's stacks, by the symbols and the debugging information of the recording host.
 
 use std::path::PathBuf;
 
@@ -12,6 +12,9 @@ use crate::definitions::path_bytes;
 pub struct CodeNames {
     /// Names of functions, demangled, without parameters, each once.
     pub functions: Vec<String>,
+    /// Paths of source files, as compilers wrote them, each once; bytes that are not UTF-8 are replaced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<String>,
     /// The files that are in stacks.
     pub files: Vec<FileCode>,
     /// Code that processes made at run time, as those said (`/tmp/perf-PID.map`).
@@ -43,6 +46,38 @@ pub struct FileCode {
     pub symbols: KnownSymbols,
     /// Places that have a name, by file offset.
     pub places: Vec<NamedPlace>,
+    /// Places that have a line or are of inlined functions, by file offset, from debugging information. Recorders before this was
+    /// written say nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<LinedPlace>,
+}
+
+/// The lines of a place, and the functions whose code was inlined there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinedPlace {
+    /// File offset of the instruction, bytes: for a caller, one less than the address in the stack, so that it is within the call.
+    pub at: u64,
+    /// Inlined functions, the innermost first; the last frame is that of the function that is not inlined.
+    pub frames: Vec<LinedFrame>,
+}
+
+/// A frame of a place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinedFrame {
+    /// Index of the inlined function's name in [`CodeNames::functions`]; `None` of the function that is not inlined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<u32>,
+    /// Index of the source file in [`CodeNames::sources`]; `None` if the line is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<u32>,
+    /// Line, from 1; 0 if it is not known.
+    #[serde(default, skip_serializing_if = "is_unknown")]
+    pub line: u64,
+}
+
+/// serde passes a reference.
+const fn is_unknown(line: &u64) -> bool {
+    *line == 0
 }
 
 /// A place in a function.
@@ -66,4 +101,19 @@ pub enum KnownSymbols {
     OfOthers,
     /// All that the file was linked with.
     All,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_older_recorders_are_read() {
+        let json = r#"{"functions":["main"],"files":[{"path":"/bin/app","symbols":"all","places":[{"at":1,"function":0,"within":2}]}]}"#;
+        let names: CodeNames = serde_json::from_str(json).unwrap();
+        assert_eq!(names.files[0].places.len(), 1);
+        assert!(names.files[0].lines.is_empty() && names.sources.is_empty());
+        // What they would not know is not written where it is empty.
+        assert_eq!(serde_json::to_string(&names).unwrap(), json);
+    }
 }

@@ -6,6 +6,8 @@ use clap::Args;
 use usdtrec_format::{Pattern, PatternError, split_patterns};
 use usdtrec_report::{CpuSet, TimeSpan};
 
+use super::inline::InlineArgs;
+
 /// Patterns of one option.
 pub(crate) type Patterns = Vec<Pattern>;
 
@@ -26,6 +28,9 @@ pub(crate) struct SelectionArgs {
     /// Selection of events
     #[command(flatten)]
     pub(crate) which: WhichArgs,
+    /// Frames of inlined functions
+    #[command(flatten)]
+    pub(crate) inline: InlineArgs,
 }
 
 /// Selection of events.

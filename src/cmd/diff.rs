@@ -8,7 +8,7 @@ use usdtrec_report::diff::{self, DiffOptions};
 use super::report::{colours, plain_numbers};
 use super::selection;
 use crate::advice::HINTS;
-use crate::cli::{DiffArgs, OutputFormat};
+use crate::cli::{DiffArgs, InlineArgs, OutputFormat};
 use crate::terminal;
 
 /// Runs the verb.
@@ -27,8 +27,9 @@ pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         colours: colours(args.color),
         hints: HINTS,
     };
-    let a = selection::open_file(&args.a, &args.which, buildid_dir)?;
-    let b = selection::open_file(&args.b, &args.which, buildid_dir)?;
+    let inline = InlineArgs::default();
+    let a = selection::open_file(&args.a, &args.which, inline, buildid_dir)?;
+    let b = selection::open_file(&args.b, &args.which, inline, buildid_dir)?;
     let asked = selection::selection(&args.which);
     let notices = diff::print(&a, &b, &asked, &options, &mut selection::output()?)?;
     for (session, notices) in [a, b].iter().zip(&notices) {

@@ -52,8 +52,9 @@ fn diff(
         ..FlameOptions::default()
     };
     let which = &args.selection.which;
-    let a = selection::open_file(a, which, buildid_dir)?;
-    let b = selection::open_file(b, which, buildid_dir)?;
+    let inline = args.selection.inline;
+    let a = selection::open_file(a, which, inline, buildid_dir)?;
+    let b = selection::open_file(b, which, inline, buildid_dir)?;
     let mut picture = Vec::new();
     let asked = selection::selection(which);
     let notices = flame::print_diff(&a, &b, &asked, &options, &mut picture)?;

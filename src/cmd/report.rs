@@ -90,6 +90,11 @@ fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
         Ok(())
     };
     let is_of_stacks = args.call_graph.is_some() || args.folded;
+    let mut keys = args.sort.iter().chain(&args.by);
+    anyhow::ensure!(
+        !args.selection.inline.no_inline || is_of_stacks || keys.any(|key| has_functions(key)),
+        "--no-inline has no effect on {kind} without stacks: use it with --call-graph, --folded, or the keys stack, caller and sym"
+    );
     if is_of_stacks {
         refuse_with_stacks(args, kind)?;
     } else {
@@ -147,6 +152,12 @@ fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
         "--by and --sort have the same meaning with --rate: use only one of them"
     );
     Ok(())
+}
+
+/// Whether a key is of functions that may be inlined.
+fn has_functions(key: &str) -> bool {
+    let key = key.strip_suffix(":native").unwrap_or(key);
+    ["stack", "caller", "sym", "symbol"].contains(&key)
 }
 
 /// Refuses options that would have no effect on stacks.

@@ -68,10 +68,18 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
 
 /// Refuses options that would have no effect.
 fn refuse(args: &ScriptArgs) -> Result<(), Usage> {
+    let no_inline = args.selection.inline.no_inline;
+    if no_inline && stack_kind(args.stacks) == StackKind::Script {
+        return Err(Usage(
+            "--no-inline has no effect on --stacks script: functions of scripts are not inlined"
+                .to_owned(),
+        ));
+    }
     let option = match (args.hide_call_graph, args.max_stack, args.stacks) {
         (true, ..) => "--hide-call-graph",
         (_, Some(_), _) => "--max-stack",
         (_, _, Some(_)) => "--stacks",
+        _ if no_inline => "--no-inline",
         _ => return Ok(()),
     };
     let kind = match args.print.format {
@@ -107,7 +115,7 @@ fn from_stdin(
     buildid_dir: Option<&Path>,
     options: &ScriptOptions,
 ) -> anyhow::Result<StreamSummary> {
-    let sources = selection::sources(&args.selection.which, buildid_dir)?;
+    let sources = selection::sources(&args.selection.which, args.selection.inline, buildid_dir)?;
     let asked = selection::selection(&args.selection.which);
     let mut out = selection::output()?;
     let input = std::io::stdin().lock();

@@ -14,7 +14,7 @@ use usdtrec_report::Format;
 use usdtrec_report::{EventSelection, Notices, ReportError, Sources, TraceSession};
 
 use crate::advice::{HINTS, explained};
-use crate::cli::{OutputFormat, SelectionArgs, WhichArgs};
+use crate::cli::{InlineArgs, OutputFormat, SelectionArgs, WhichArgs};
 use crate::{schemas, terminal};
 
 /// File name that means standard input.
@@ -24,9 +24,14 @@ const STDIN: &str = "-";
 ///
 /// # Errors
 /// If a schema file cannot be read.
-pub(super) fn sources(args: &WhichArgs, buildid_dir: Option<&Path>) -> anyhow::Result<Sources> {
+pub(super) fn sources(
+    args: &WhichArgs,
+    inline: InlineArgs,
+    buildid_dir: Option<&Path>,
+) -> anyhow::Result<Sources> {
     Ok(Sources {
         views: Vec::new(),
+        no_inline: inline.no_inline,
         buildid_dir: cache_dir(buildid_dir),
         schemas: schemas::named(&args.schema)?,
         time: args.time.clone(),
@@ -50,16 +55,17 @@ pub(super) fn open(
     args: &SelectionArgs,
     buildid_dir: Option<&Path>,
 ) -> anyhow::Result<ManuallyDrop<TraceSession>> {
-    open_file(&args.input, &args.which, buildid_dir).map(ManuallyDrop::new)
+    open_file(&args.input, &args.which, args.inline, buildid_dir).map(ManuallyDrop::new)
 }
 
 /// Opens a trace.
 pub(super) fn open_file(
     path: &Path,
     args: &WhichArgs,
+    inline: InlineArgs,
     buildid_dir: Option<&Path>,
 ) -> anyhow::Result<TraceSession> {
-    let sources = sources(args, buildid_dir)?;
+    let sources = sources(args, inline, buildid_dir)?;
     let opened = if path.as_os_str() == STDIN {
         TraceSession::from_file(stored_stdin()?, path, &sources)
     } else {

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{BUILD, FIELDS, frames};
+use super::{BUILD, FIELDS, frames, inlined};
 use crate::common::{Build, Lab, Perf, need_tool, run, test};
 
 /// A root directory with the binary, the libraries that it needs, and a trace.
@@ -128,6 +128,46 @@ fn names_are_those_of_the_recording_host() {
         "{there}"
     );
     assert!(here(&lab, &["report", "--folded"]).contains("middle"));
+}
+
+/// What is inlined, and lines, are in the trace, too.
+#[test]
+fn inlined_frames_are_those_of_the_recording_host() {
+    let lab = Lab::privileged();
+    let more: [&[&str]; 4] = [
+        &["script", "-F", "+srcline"],
+        &["script", "--format", "json", "-F", "+sym,+srcline"],
+        &["script", "--no-inline", "-F", "+srcline"],
+        &["report", "--sort", "stack", "--no-inline"],
+    ];
+    for program in inlined::programs(&lab) {
+        inlined::record(&lab, &program, &["-g"]);
+        let root = EmptyRoot::new(&lab, "stacks");
+        for question in QUESTIONS.iter().chain(&more) {
+            let (here, there) = (here(&lab, question), root.usdtrec(question));
+            let is_inlined = !question.contains(&"--no-inline");
+            assert_eq!(
+                here.contains("inlined\":true") || here.contains("(inlined)"),
+                is_inlined,
+                "{here}"
+            );
+            let has_lines = question.contains(&"-F") && !question.contains(&FIELDS);
+            assert_eq!(
+                here.contains("inlined.cc:") || here.contains("inlined.rs:"),
+                has_lines,
+                "{here}"
+            );
+            let [here, there] =
+                [here, there.replace("/trace", "stacks")].map(|text| without_head(&text));
+            assert_eq!(here, there, "{question:?}");
+        }
+    }
+    // They come from the trace.
+    let [program, _] = inlined::programs(&lab);
+    inlined::record(&lab, &program, &["-g", "--no-symbols"]);
+    let root = EmptyRoot::new(&lab, "stacks");
+    assert!(!root.usdtrec(&["report", "--folded"]).contains("inlined)"));
+    assert!(here(&lab, &["report", "--folded"]).contains("inlined)"));
 }
 
 #[test]

@@ -80,7 +80,7 @@ pub fn append_code_names(file: &File, names: &CodeNames) -> Result<(), AppendErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::code_names::{FileCode, KnownSymbols, MadeCode, NamedPlace};
+    use crate::code_names::{FileCode, KnownSymbols, LinedFrame, LinedPlace, MadeCode, NamedPlace};
     use crate::perf::{Attr, EventAttr, SampleType};
     use crate::trace::{Compression, TraceInfo, TraceWriter};
 
@@ -92,11 +92,23 @@ mod tests {
         };
         CodeNames {
             functions: vec!["main".to_owned(), "ns::work".to_owned()],
+            sources: vec!["/src/app.c".to_owned()],
             files: vec![FileCode {
                 path: "/bin/app".into(),
                 build_id: "abcd".parse().ok(),
                 symbols: KnownSymbols::All,
                 places: (0..90).map(place).collect(),
+                lines: vec![LinedPlace {
+                    at: 7,
+                    frames: vec![
+                        LinedFrame {
+                            function: Some(1),
+                            source: Some(0),
+                            line: 12,
+                        },
+                        LinedFrame::default(),
+                    ],
+                }],
             }],
             made: vec![MadeCode {
                 pid: 17,

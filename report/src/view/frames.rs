@@ -16,7 +16,10 @@ const CALLED_BY: &str = " <- ";
 /// A frame in text, not escaped: the function, else the file with the offset, else the address.
 pub(crate) fn frame_text(frame: &FrameName) -> String {
     match frame {
-        FrameName::Function { name, .. } => name.to_string(),
+        FrameName::Function { name, inlined, .. } => match inlined {
+            true => format!("{name} (inlined)"),
+            false => name.to_string(),
+        },
         FrameName::Offset { file, offset } => {
             let base = file.file_name().unwrap_or(file.as_os_str());
             format!("{}+{offset:#x}", base.to_string_lossy())
@@ -51,7 +54,12 @@ pub(crate) fn stack_json(stack: &CallStack) -> Json {
 
 fn frame_json(frame: &FrameName) -> Json {
     match frame {
-        FrameName::Function { name, file } => json!({"sym": **name, "dso": path(file)}),
+        FrameName::Function {
+            name,
+            file,
+            inlined: true,
+        } => json!({"sym": **name, "dso": path(file), "inlined": true}),
+        FrameName::Function { name, file, .. } => json!({"sym": **name, "dso": path(file)}),
         FrameName::Offset { file, offset } => {
             json!({"sym": null, "dso": path(file), "offset": format!("{offset:#x}")})
         }

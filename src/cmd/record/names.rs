@@ -1,4 +1,4 @@
-//! The names of functions in stacks, which are stored in the trace when recording has ended.
+//! The names of functions in stacks, what is inlined there, and the lines, which are stored in the trace when recording has ended.
 
 mod perf_maps;
 
@@ -39,7 +39,7 @@ impl NameStore<'_> {
             }
             let what = match self.store_in(trace, begun) {
                 Ok(false) => continue,
-                Ok(true) => "some names of functions are not in the trace: there was no time to look them up".to_owned(),
+                Ok(true) => "some names of functions, inlined functions or lines are not in the trace: there was no time to look them up".to_owned(),
                 Err(error) => format!("names of functions are not in the trace: {error}"),
             };
             say(format_args!(

@@ -1,35 +1,43 @@
-//! The functions at all addresses of a trace's stacks.
+//! The functions and lines at all addresses of a trace's stacks.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashSet};
-use usdtrec_format::{CodeNames, FileCode, MadeCode, NamedPlace};
+use usdtrec_format::{
+    CodeNames, FileCode, LinedFrame, LinedPlace, MadeCode, NamedPlace, SourceLine,
+};
 
 use crate::error::ReportError;
 use crate::events::fold::fold_until;
 use crate::events::selection::{EventSelection, SampleFilter};
 use crate::trace::process::DsoId;
 use crate::trace::session::TraceSession;
+use crate::trace::session::resolver::StackPlace;
+use crate::trace::symbols::known_inlining::FoundInlining;
 use crate::trace::symbols::perf_map::{MadePlace, MappedFunction, functions};
 
 /// Places of code whose names are found; stacks with more are no stacks of a program.
 const MOST: usize = 1 << 20;
+/// Frames of inlined functions, and lines, that are found.
+const MOST_FRAMES: usize = 1 << 20;
 
-/// The functions in the stacks of a trace, as far as there was time to find them.
+/// The functions in the stacks of a trace, and their lines, as far as there was time to find them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StackNames {
-    /// The functions.
+    /// The functions and lines.
     pub names: CodeNames,
-    /// Whether functions are missing, because `stop` ended the search or there are more than a million places.
+    /// Whether some are missing, because `stop` ended the search or there are more than a million places or frames.
     pub incomplete: bool,
 }
 
-/// A place in a file that is mapped.
+/// Places in stacks.
 #[derive(Default)]
 struct CodePlaces {
-    files: HashSet<(DsoId, u64)>,
+    /// Places in files that are mapped, with the number of stacks that they are in.
+    files: HashMap<StackPlace, u64>,
     /// Where code may be that was made at run time.
     made: HashSet<MadePlace>,
 }
@@ -44,7 +52,8 @@ impl CodePlaces {
 pub type OpenPerfMap<'m> = dyn Fn(i32) -> Option<Box<dyn BufRead>> + 'm;
 
 impl StackNames {
-    /// Finds the functions at all addresses of stacks, and of hits, until `stop` is true. What processes made at run time has the names that their perf maps say,
+    /// Finds the functions at all addresses of stacks, and of hits, and what is inlined there, until `stop` is true: first all functions, then what is
+    /// inlined; of both, those first that are in the most stacks. What processes made at run time has the names that their perf maps say,
     /// which `open_map` opens.
     ///
     /// # Errors
@@ -61,31 +70,33 @@ impl StackNames {
             &stop,
             CodePlaces::default,
             |places, resolver, target, sample| {
-                if !places.is_full() {
-                    let CodePlaces { files, made } = places;
-                    resolver.each_place(
-                        target,
-                        sample,
-                        |file, offset| {
-                            files.insert((file, offset));
-                        },
-                        |place| {
+                let is_full = places.is_full();
+                let CodePlaces { files, made } = places;
+                resolver.each_place(
+                    target,
+                    sample,
+                    |place| match is_full {
+                        true => {
+                            files.entry(place).and_modify(|hits| *hits += 1);
+                        }
+                        false => *files.entry(place).or_default() += 1,
+                    },
+                    |place| {
+                        if !is_full {
                             made.insert(place);
-                        },
-                    );
-                }
+                        }
+                    },
+                );
             },
         );
-        let mut files: BTreeMap<DsoId, Vec<u64>> = BTreeMap::new();
         let mut made: BTreeMap<(i32, u64), Vec<u64>> = BTreeMap::new();
         let full = folded.states.iter().any(CodePlaces::is_full);
         let mut all = CodePlaces::default();
         for places in folded.states {
-            all.files.extend(places.files);
+            for (place, hits) in places.files {
+                *all.files.entry(place).or_default() += hits;
+            }
             all.made.extend(places.made);
-        }
-        for (file, offset) in all.files {
-            files.entry(file).or_default().push(offset);
         }
         for place in all.made {
             let of_program = made.entry((place.pid, place.began)).or_default();
@@ -109,16 +120,12 @@ impl StackNames {
                 found.add_made(MadeBy { pid, began }, &addresses, &functions);
             }
         }
-        for (file, mut offsets) in files {
-            if stop() {
-                break;
-            }
-            offsets.sort_unstable();
-            found.add(session, file, &offsets);
-        }
+        let places = most_frequent(all.files);
+        let named = found.add_functions(session, &places, &stop);
+        let lined = found.add_lines(session, &places, &stop);
         Ok(Self {
-            names: found.names,
-            incomplete: full || stop(),
+            names: found.names(session),
+            incomplete: full || !named || !lined || stop(),
         })
     }
 }
@@ -131,34 +138,133 @@ struct MadeBy {
     began: u64,
 }
 
-/// Functions found so far.
+/// The places that are in the most stacks first; those in as many in the order of files and offsets.
+fn most_frequent(places: HashMap<StackPlace, u64>) -> Vec<StackPlace> {
+    let mut places: Vec<_> = places.into_iter().collect();
+    places.sort_unstable_by_key(|(place, hits)| (Reverse(*hits), *place));
+    places.into_iter().map(|(place, _)| place).collect()
+}
+
+/// Functions and lines found so far.
 #[derive(Default)]
 struct Found {
     names: CodeNames,
     numbers: HashMap<Arc<str>, u32>,
+    sources: HashMap<String, u32>,
+    files: BTreeMap<DsoId, FileFound>,
+    /// Frames of all places with lines.
+    frames: usize,
+}
+
+/// What was found of a file.
+#[derive(Default)]
+struct FileFound {
+    /// By file offset.
+    places: BTreeMap<u64, NamedPlace>,
+    /// By file offset.
+    lines: BTreeMap<u64, LinedPlace>,
 }
 
 impl Found {
-    fn add(&mut self, session: &TraceSession, file: DsoId, offsets: &[u64]) {
-        let Some(dso) = session.mappings().file(file) else {
-            return;
-        };
-        let symbols = session.symbols();
-        let places = offsets.iter().filter_map(|&at| {
-            let symbol = symbols.find(file, at)?;
-            Some(NamedPlace {
-                at,
-                function: self.number(&symbol.name),
-                within: symbol.offset,
-            })
+    /// Adds the functions at places; returns whether there was time for all.
+    fn add_functions(
+        &mut self,
+        session: &TraceSession,
+        places: &[StackPlace],
+        stop: impl Fn() -> bool,
+    ) -> bool {
+        for place in places {
+            if stop() {
+                return false;
+            }
+            let file = self.files.entry(place.file).or_default();
+            let at = place.offset;
+            if file.places.contains_key(&at) {
+                continue;
+            }
+            if let Some(symbol) = session.symbols().find(place.file, at) {
+                let (function, within) = (self.number(&symbol.name), symbol.offset);
+                let named = NamedPlace {
+                    at,
+                    function,
+                    within,
+                };
+                let file = self.files.entry(place.file).or_default();
+                file.places.insert(at, named);
+            }
+        }
+        true
+    }
+
+    /// Adds what is inlined at places, and the lines; returns whether there was time and room for all.
+    fn add_lines(
+        &mut self,
+        session: &TraceSession,
+        places: &[StackPlace],
+        stop: impl Fn() -> bool,
+    ) -> bool {
+        for place in places {
+            if stop() || self.frames > MOST_FRAMES {
+                return false;
+            }
+            let at = place.instruction;
+            let file = self.files.entry(place.file).or_default();
+            if file.lines.contains_key(&at) {
+                continue;
+            }
+            if let Some(inlining) = session.symbols().inlining(place.file, at) {
+                let frames = self.lined(&inlining);
+                self.frames += frames.len();
+                let file = self.files.entry(place.file).or_default();
+                file.lines.insert(at, LinedPlace { at, frames });
+            }
+        }
+        true
+    }
+
+    fn lined(&mut self, inlining: &FoundInlining) -> Vec<LinedFrame> {
+        let mut frames = Vec::new();
+        for call in &inlining.calls {
+            let function = Some(self.number(&call.name));
+            frames.push(self.frame(function, call.source.as_ref()));
+        }
+        frames.push(self.frame(None, inlining.source.as_ref()));
+        frames
+    }
+
+    fn frame(&mut self, function: Option<u32>, source: Option<&SourceLine>) -> LinedFrame {
+        let line = source.map_or(0, |source| source.line);
+        let source = source.map(|SourceLine { file, .. }| {
+            if let Some(&known) = self.sources.get(file) {
+                return known;
+            }
+            let number = self.names.sources.len() as u32;
+            self.names.sources.push(file.clone());
+            self.sources.insert(file.clone(), number);
+            number
         });
-        let places = places.collect();
-        self.names.files.push(FileCode {
-            path: dso.path.clone(),
-            build_id: dso.build_id,
-            symbols: symbols.known(file),
-            places,
-        });
+        LinedFrame {
+            function,
+            source,
+            line,
+        }
+    }
+
+    /// All that was found.
+    fn names(self, session: &TraceSession) -> CodeNames {
+        let mut names = self.names;
+        for (id, file) in self.files {
+            if let Some(dso) = session.mappings().file(id) {
+                names.files.push(FileCode {
+                    path: dso.path.clone(),
+                    build_id: dso.build_id,
+                    symbols: session.symbols().known(id),
+                    places: file.places.into_values().collect(),
+                    lines: file.lines.into_values().collect(),
+                });
+            }
+        }
+        names
     }
 
     /// Adds functions that a process made at run time, by their addresses.

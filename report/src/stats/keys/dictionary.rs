@@ -153,9 +153,13 @@ impl Dictionary {
 /// A hash of a stack that is the same in every run: functions have numbers in the order in which they are found.
 fn stack_hash(stack: &[StackPart], session: &TraceSession) -> u64 {
     let part = |hash: u64, part: &StackPart| match part {
-        StackPart::Function { file, name } => {
+        StackPart::Function {
+            file,
+            name,
+            inlined,
+        } => {
             let name = session.symbols().name(*name);
-            content_hash((hash, file, name.as_deref()))
+            content_hash((hash, file, name.as_deref(), inlined))
         }
         StackPart::Made { name } => {
             let name = session.symbols().name(*name);

@@ -232,13 +232,7 @@ impl Key {
                 Some(file) => KeyWords::new(kind::KNOWN, u64::from(file.0)),
                 None => KeyWords::new(kind::UNKNOWN, 0),
             },
-            Self::Sym => match &resolver.place(sample).symbol {
-                Some(symbol) => {
-                    let name = symbol.id;
-                    KeyWords::new(kind::KNOWN, dictionary.symbol(resolver.session(), name))
-                }
-                None => KeyWords::new(kind::UNKNOWN, sample.ip),
-            },
+            Self::Sym => symbol_words(resolver, target, sample, dictionary),
             Self::Caller => caller_words(resolver, target, sample, dictionary),
             Self::Stack => {
                 let session = resolver.session();
@@ -300,11 +294,7 @@ impl Key {
                 KeyValue::File(file.flatten().map(|file| file.path.clone()))
             }
             Self::Sym if kind == kind::UNKNOWN => KeyValue::Address(word),
-            Self::Sym => {
-                let symbol = session.symbols().name(NameOfSymbol(id));
-                KeyValue::Function(symbol.unwrap_or_default())
-            }
-            Self::Caller => caller(kind, word, session, dictionary),
+            Self::Sym | Self::Caller => caller(kind, word, session, dictionary),
             Self::Stack => match kind {
                 kind::STACK => KeyValue::Stack(dictionary.stack_of(word, session)),
                 kind::OTHER_STACK => KeyValue::OtherStacks,
@@ -362,6 +352,25 @@ fn path_words(key: &ScriptKey, path: Option<CallPath>, dictionary: &Dictionary) 
     }
 }
 
+/// The words of the function with the probe: where stacks were recorded, the one that is inlined there.
+fn symbol_words(
+    resolver: &mut Resolver<'_>,
+    target: Target,
+    sample: &Sample<'_>,
+    dictionary: &Dictionary,
+) -> KeyWords {
+    let session = resolver.session();
+    if has_chain(session, target)
+        && let Some(inlined) = resolver.inlined_hit(sample)
+    {
+        return stack_words(&[inlined], session, dictionary);
+    }
+    match &resolver.place(sample).symbol {
+        Some(symbol) => KeyWords::new(kind::KNOWN, dictionary.symbol(session, symbol.id)),
+        None => KeyWords::new(kind::UNKNOWN, sample.ip),
+    }
+}
+
 /// The words of a caller: callers are the same if their names are, as functions with probes are.
 fn caller_words(
     resolver: &mut Resolver<'_>,
@@ -375,9 +384,14 @@ fn caller_words(
     }
     match resolver.caller(target, sample) {
         None => KeyWords::new(kind::ABSENT, 0),
-        Some(StackPart::Function { name, .. } | StackPart::Made { name }) => {
-            KeyWords::new(kind::KNOWN, dictionary.symbol(session, name))
-        }
+        Some(
+            StackPart::Function {
+                name,
+                inlined: false,
+                ..
+            }
+            | StackPart::Made { name },
+        ) => KeyWords::new(kind::KNOWN, dictionary.symbol(session, name)),
         Some(part) => stack_words(&[part], session, dictionary),
     }
 }

@@ -23,6 +23,8 @@ pub(crate) enum FrameName {
         name: Arc<str>,
         /// The file that it is in.
         file: Arc<Path>,
+        /// Whether its code was inlined in that of its caller.
+        inlined: bool,
     },
     /// A place in a file that has no symbol there.
     Offset {
@@ -67,10 +69,15 @@ impl FrameName {
 
     fn put_order(&self, order: &mut Vec<u8>) {
         match self {
-            Self::Function { name, file } => {
+            Self::Function {
+                name,
+                file,
+                inlined,
+            } => {
                 order.extend(name.as_bytes());
                 order.push(0);
                 order.extend(file_name(file));
+                order.extend(inlined.then_some(1));
             }
             Self::Offset { file, offset } => {
                 order.extend(file_name(file));

@@ -72,9 +72,14 @@ impl Stacks {
     /// A frame with its names, or why there is none.
     fn frame(&mut self, part: StackPart, session: &TraceSession) -> Result<FrameName, KnownCut> {
         Ok(match part {
-            StackPart::Function { file, name } => FrameName::Function {
+            StackPart::Function {
+                file,
+                name,
+                inlined,
+            } => FrameName::Function {
                 name: session.symbols().name(name).unwrap_or_default(),
                 file: self.file(file, session),
+                inlined,
             },
             StackPart::Offset { file, offset } => FrameName::Offset {
                 file: self.file(file, session),

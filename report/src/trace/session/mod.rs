@@ -48,6 +48,8 @@ pub struct Sources {
     pub schemas: Schemas,
     /// Where files are that are not those at their paths.
     pub views: Vec<FileView>,
+    /// Whether stacks have no frames of functions whose code was inlined.
+    pub no_inline: bool,
     /// The span of time in which samples will be requested: samples beside it, and what processes did later, need not be there.
     pub time: Option<TimeSpan>,
 }
@@ -253,6 +255,11 @@ impl TraceSession {
     #[must_use]
     pub fn processes(&self) -> &Processes {
         &self.processes
+    }
+
+    /// Whether stacks have frames of functions whose code was inlined.
+    pub(crate) const fn shows_inlined(&self) -> bool {
+        !self.sources.no_inline
     }
 
     /// Its symbols.

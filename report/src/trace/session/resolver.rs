@@ -1,5 +1,7 @@
 //! What a thread that shows samples keeps between them: buffers, and answers that mostly stay the same.
 
+use std::sync::Arc;
+
 use foldhash::HashMap;
 use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
@@ -11,8 +13,10 @@ use crate::trace::process::names::NameId;
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::symbols::Symbol;
+use crate::trace::symbols::known_inlining::FoundInlining;
 use crate::trace::symbols::perf_map::{MadePlace, is_made};
 use crate::trace::unwind::CallChains;
+use crate::trace::unwind::cut::StackCut;
 use crate::trace::unwind::stack::StackPart;
 
 /// Most places that are remembered; then the memory is started anew.
@@ -45,6 +49,16 @@ struct StackChains<'s> {
     callers: CallChains<'s>,
 }
 
+/// A frame in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct StackPlace {
+    pub(crate) file: DsoId,
+    /// Offset of its address in the file, bytes.
+    pub(crate) offset: u64,
+    /// Offset of an instruction whose line is that of the frame, bytes.
+    pub(crate) instruction: u64,
+}
+
 /// Frames of a hit with its caller.
 const WITH_CALLER: usize = 2;
 
@@ -59,6 +73,39 @@ pub(crate) struct Place {
     pub(crate) symbol: Option<Symbol>,
     /// If no file is there, but code that the process made at run time may be.
     made: Option<MadePlace>,
+    /// What is inlined there, if the code at the address was hit, and if it called a function; `None` until it is looked up.
+    inlining: [Option<MaybeInlining>; 2],
+}
+
+/// `None` if nothing is known.
+type MaybeInlining = Option<Arc<FoundInlining>>;
+
+/// What an address in a stack is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FrameKind {
+    /// Of the instruction with the probe.
+    Hit,
+    /// Of a caller: within the call, or after it.
+    Caller,
+}
+
+impl FrameKind {
+    /// That of an address by its number in a stack, from the innermost.
+    pub(crate) const fn of(number: usize) -> Self {
+        match number {
+            0 => Self::Hit,
+            _ => Self::Caller,
+        }
+    }
+
+    /// The offset of an instruction of which a file offset in a stack says the address.
+    const fn instruction(self, offset: u64) -> u64 {
+        match self {
+            Self::Hit => offset,
+            // An address after the call may be another function's, or another line's.
+            Self::Caller => offset.saturating_sub(1),
+        }
+    }
 }
 
 /// A span that holds no time.
@@ -168,6 +215,10 @@ impl<'s> Resolver<'s> {
 
     /// The file and the function at an address in the process of a sample, at its time.
     pub(crate) fn place_of(&mut self, sample: &Sample<'_>, address: u64) -> &Place {
+        self.known_place(sample, address)
+    }
+
+    fn known_place(&mut self, sample: &Sample<'_>, address: u64) -> &mut Place {
         if self.places.len() >= PLACES {
             self.places.clear();
         }
@@ -195,21 +246,26 @@ impl<'s> Resolver<'s> {
         parts.get(WITH_CALLER - 1).copied()
     }
 
-    /// Calls `each` with the file and the file offset of each frame of a sample's stack, and of the hit, and `each_made` with those where code may
-    /// be that was made at run time.
+    /// Calls `each` with each frame of a sample's stack, and of the hit, and `each_made` with those where code may be that was made at run time.
     pub(crate) fn each_place(
         &mut self,
         target: Target,
         sample: &Sample<'_>,
-        mut each: impl FnMut(DsoId, u64),
+        mut each: impl FnMut(StackPlace),
         mut each_made: impl FnMut(MadePlace),
     ) {
-        self.find_chain(target, sample, |chains| &mut chains.all);
-        let addresses = std::mem::take(&mut self.addresses);
-        for &address in addresses.iter().chain([&sample.ip]) {
+        let (addresses, _) = self.chain(target, sample, |chains| &mut chains.all);
+        let frames = addresses.iter().enumerate();
+        for (number, &address) in frames.chain([(0, &sample.ip)]) {
             let place = self.place_of(sample, address);
             if let Some(file) = place.file {
-                each(file, place.offset);
+                let offset = place.offset;
+                let instruction = FrameKind::of(number).instruction(offset);
+                each(StackPlace {
+                    file,
+                    offset,
+                    instruction,
+                });
             }
             if let Some(made) = place.made {
                 each_made(made);
@@ -224,26 +280,99 @@ impl<'s> Resolver<'s> {
         sample: &Sample<'_>,
         choose: impl for<'c> FnOnce(&'c mut StackChains<'s>) -> &'c mut CallChains<'s>,
     ) -> &'r [StackPart] {
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.clear();
+        let (addresses, cut) = self.chain(target, sample, choose);
+        for (number, &address) in addresses.iter().enumerate() {
+            self.put_frames(sample, address, FrameKind::of(number), &mut parts);
+        }
+        parts.extend(cut.map(|cut| StackPart::Cut(cut.without_address())));
+        self.addresses = addresses;
+        self.parts = parts;
+        &self.parts
+    }
+}
+
+impl<'s> Resolver<'s> {
+    /// The addresses of a sample's chain, in a buffer that the caller gives back, and why the chain is cut.
+    fn chain(
+        &mut self,
+        target: Target,
+        sample: &Sample<'_>,
+        choose: impl for<'c> FnOnce(&'c mut StackChains<'s>) -> &'c mut CallChains<'s>,
+    ) -> (Vec<u64>, Option<StackCut>) {
         let session = self.session;
         let chains = self.chains.get_or_insert_with(|| StackChains {
             all: CallChains::new(session, None),
             callers: CallChains::new(session, Some(WITH_CALLER)),
         });
         let mut addresses = std::mem::take(&mut self.addresses);
-        let mut parts = std::mem::take(&mut self.parts);
         addresses.clear();
-        parts.clear();
         let cut = choose(chains).find(target, sample, &mut addresses);
         if addresses.is_empty() {
             // Where the hit is, is always known.
             addresses.push(sample.ip);
         }
-        let frames = addresses.iter();
-        parts.extend(frames.map(|&address| self.place_of(sample, address).frame(address)));
-        parts.extend(cut.map(|cut| StackPart::Cut(cut.without_address())));
-        self.addresses = addresses;
-        self.parts = parts;
-        &self.parts
+        (addresses, cut)
+    }
+
+    /// The place of an address, and what is inlined there.
+    pub(crate) fn inlining(
+        &mut self,
+        sample: &Sample<'_>,
+        address: u64,
+        kind: FrameKind,
+    ) -> (&Place, Option<&FoundInlining>) {
+        let session = self.session;
+        let place = self.known_place(sample, address);
+        let file = place.file;
+        let offset = kind.instruction(place.offset);
+        let slot = match kind {
+            FrameKind::Hit => 0,
+            FrameKind::Caller => 1,
+        };
+        if let Some(slot) = place.inlining.get_mut(slot) {
+            slot.get_or_insert_with(|| session.symbols().inlining(file?, offset));
+        }
+        let place = &*place;
+        let found = place.inlining.get(slot).and_then(Option::as_ref);
+        (place, found.and_then(|found| found.as_deref()))
+    }
+
+    /// The innermost function that is inlined where a sample hit; `None` if the function there is not inlined, or inlined ones are not shown.
+    pub(crate) fn inlined_hit(&mut self, sample: &Sample<'_>) -> Option<StackPart> {
+        if !self.session.shows_inlined() {
+            return None;
+        }
+        let (place, found) = self.inlining(sample, sample.ip, FrameKind::Hit);
+        Some(StackPart::Function {
+            file: place.file?,
+            name: found?.calls.first()?.id,
+            inlined: true,
+        })
+    }
+
+    /// Appends the frames of an address: those of inlined functions, and that of the function that they are in.
+    fn put_frames(
+        &mut self,
+        sample: &Sample<'_>,
+        address: u64,
+        kind: FrameKind,
+        parts: &mut Vec<StackPart>,
+    ) {
+        if !self.session.shows_inlined() {
+            parts.push(self.place_of(sample, address).frame(address));
+            return;
+        }
+        let (place, found) = self.inlining(sample, address, kind);
+        if let (Some(file), Some(found)) = (place.file, found) {
+            parts.extend(found.calls.iter().map(|call| StackPart::Function {
+                file,
+                name: call.id,
+                inlined: true,
+            }));
+        }
+        parts.push(place.frame(address));
     }
 }
 
@@ -254,6 +383,7 @@ impl Place {
             (Some(file), Some(symbol)) => StackPart::Function {
                 file,
                 name: symbol.id,
+                inlined: false,
             },
             (None, Some(symbol)) => StackPart::Made { name: symbol.id },
             (Some(file), None) => StackPart::Offset {
@@ -292,6 +422,7 @@ impl Place {
             offset: mapping.map_or(0, |mapping| mapping.file_offset(address)),
             symbol,
             made,
+            inlining: [None, None],
         }
     }
 }

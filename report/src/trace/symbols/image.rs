@@ -50,6 +50,17 @@ impl Binary {
         is_it.then_some(file)
     }
 
+    /// `len` bytes at a file offset; `None` if the file does not have them.
+    pub(crate) fn bytes(&self, at: u64, len: usize) -> Option<Vec<u8>> {
+        let end = at.checked_add(len as u64)?;
+        if end > self.file.metadata().ok()?.len() {
+            return None;
+        }
+        let mut bytes = vec![0; len];
+        self.file.read_exact_at(&mut bytes, at).ok()?;
+        Some(bytes)
+    }
+
     /// CRC-32 (IEEE) of the whole file; `None` if it cannot be read.
     pub(crate) fn checksum(&self) -> Option<u32> {
         let mut sum = crc32fast::Hasher::new();
@@ -69,7 +80,8 @@ impl Binary {
 /// An ELF file whose headers were read.
 pub(crate) type ParsedBinary<'f> = object::File<'f, &'f ReadCache<fs::File>>;
 
-fn build_id_of(file: &ParsedBinary<'_>) -> Option<BuildId> {
+/// The GNU build-id of a file.
+pub(crate) fn build_id_of(file: &ParsedBinary<'_>) -> Option<BuildId> {
     file.build_id().ok()?.and_then(|id| BuildId::new(id).ok())
 }
 
@@ -133,7 +145,8 @@ impl DebugLink {
     /// Maximum length of the section, bytes: a name and a checksum.
     const MOST: u64 = 4096 + 8;
 
-    fn of(file: &ParsedBinary<'_>) -> Option<Self> {
+    /// What a file's section says.
+    pub(crate) fn of(file: &ParsedBinary<'_>) -> Option<Self> {
         let section = file.section_by_name(".gnu_debuglink")?;
         if section.size() > Self::MOST {
             return None;

@@ -2,7 +2,10 @@
 
 pub(crate) mod candidates;
 pub(crate) mod demangle;
+pub(crate) mod found_names;
 pub(crate) mod image;
+pub(crate) mod inlined;
+pub(crate) mod known_inlining;
 pub(crate) mod mini_debug;
 pub(crate) mod name_table;
 pub(crate) mod of_file;
@@ -16,17 +19,20 @@ pub(crate) mod table;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use foldhash::HashMap;
 use usdtrec_format::KnownSymbols;
 use usdtrec_format::trace::Trace;
 use usdtrec_unwind::Segments;
 
 use crate::trace::process::{Dso, DsoId};
+use crate::trace::symbols::found_names::FoundNames;
+pub use crate::trace::symbols::found_names::NameOfSymbol;
 use crate::trace::symbols::image::Image;
+use crate::trace::symbols::inlined::{InlineInfo, Inlining};
+use crate::trace::symbols::known_inlining::{FoundInlining, KnownInlining};
 use crate::trace::symbols::per_file::PerFile;
 use crate::trace::symbols::perf_map::MadePlace;
 use crate::trace::symbols::recorded::RecordedFunctions;
-use crate::trace::symbols::search::FileView;
+use crate::trace::symbols::search::{DebugBinary, FileView};
 use crate::trace::symbols::stored::StoredNames;
 use crate::trace::symbols::table::SymbolTable;
 
@@ -42,6 +48,9 @@ pub struct Symbols {
     views: Vec<FileView>,
     recorded: RecordedFunctions,
     stored: StoredNames,
+    /// Debugging information.
+    info: PerFile<Option<InlineInfo>>,
+    inlining: KnownInlining,
     names: Mutex<FoundNames>,
 }
 
@@ -53,17 +62,6 @@ struct Code {
     segments: Option<Segments>,
     /// Whether the symbols are all that the file was linked with.
     complete: bool,
-}
-
-/// The name of a function that was found, by number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NameOfSymbol(pub(crate) u32);
-
-/// Names of functions that were found, each once.
-#[derive(Debug, Default)]
-struct FoundNames {
-    names: Vec<Arc<str>>,
-    numbers: HashMap<Arc<str>, NameOfSymbol>,
 }
 
 /// A place in a function.
@@ -87,6 +85,8 @@ impl Symbols {
             views: Vec::new(),
             recorded: RecordedFunctions::default(),
             stored: StoredNames::default(),
+            info: PerFile::new(files),
+            inlining: KnownInlining::default(),
             names: Mutex::default(),
         }
     }
@@ -112,11 +112,14 @@ impl Symbols {
     /// Appends files to those that are known.
     pub(crate) fn extend(&mut self, files: &[Dso]) {
         self.code.extend(files);
+        self.info.extend(files);
     }
 
     /// Keeps these files alone, in this order, and forgets which names were found: numbers of both are others then.
     pub(crate) fn keep(&mut self, files: &[DsoId]) {
         self.code.keep(files);
+        self.info.keep(files);
+        self.inlining = KnownInlining::default();
         self.names = Mutex::default();
     }
 
@@ -147,17 +150,51 @@ impl Symbols {
     /// The function's name and the offset in it, by the file's symbols.
     fn of_file(&self, file: DsoId, offset: u64) -> Option<(Arc<str>, u64)> {
         let code = self.code.get(file, |dso| self.read(dso))?.as_ref()?;
-        // Most linkers give code the same address as offset.
-        let address = match &code.segments {
-            Some(segments) => segments.address(offset)?,
-            None => offset,
-        };
-        code.symbols.find(address)
+        code.symbols.find(code.address(offset)?)
+    }
+
+    /// The functions that are inlined at a file offset, and the lines there; `None` if nothing is known.
+    pub(crate) fn inlining(&self, file: DsoId, offset: u64) -> Option<Arc<FoundInlining>> {
+        let known = self.inlining.get(file, offset);
+        known.unwrap_or_else(|| {
+            let dso = self.code.file(file);
+            let stored = dso.and_then(|dso| self.stored.inlining(dso, offset));
+            let found = stored.or_else(|| self.inlining_of_file(file, offset));
+            let found = found.or_else(|| self.line_of_trace(file, offset));
+            let found = found.map(|found| Arc::new(FoundInlining::new(found, &mut self.found())));
+            self.inlining.keep(file, offset, found.clone());
+            found
+        })
+    }
+
+    fn inlining_of_file(&self, file: DsoId, offset: u64) -> Option<Inlining> {
+        let code = self.code.get(file, |dso| self.read(dso))?.as_ref();
+        let info = self.info.get(file, |dso| self.read_info(dso))?.as_ref()?;
+        let address = code.map_or(Some(offset), |code| code.address(offset))?;
+        let found = info.at(address);
+        (!found.is_unknown()).then_some(found)
+    }
+
+    /// The line that the recording host's debugging information said of a site.
+    fn line_of_trace(&self, file: DsoId, offset: u64) -> Option<Inlining> {
+        let place = self.recorded.find(self.code.file(file)?, offset)?;
+        Some(Inlining {
+            calls: Vec::new(),
+            source: Some(place.source.clone()?),
+        })
+    }
+
+    fn read_info(&self, dso: &Dso) -> Option<InlineInfo> {
+        let view = self.views.iter().find(|view| view.is_of(dso));
+        let view = view.map(|view| view.at.as_path());
+        let found = DebugBinary::of(self.buildid_dir.as_deref(), dso, view)?;
+        InlineInfo::read(&found)
     }
 
     /// The function's name and the offset in it, as the recording host's symbols said.
     fn of_trace(&self, file: DsoId, offset: u64) -> Option<(Arc<str>, u64)> {
-        let function = self.recorded.find(self.code.file(file)?, offset)?;
+        let place = self.recorded.find(self.code.file(file)?, offset)?;
+        let function = place.function.as_ref()?;
         Some((Arc::from(function.name.as_str()), function.offset))
     }
 
@@ -175,7 +212,7 @@ impl Symbols {
     /// A function's name by its number.
     #[must_use]
     pub fn name(&self, id: NameOfSymbol) -> Option<Arc<str>> {
-        self.found().names.get(id.0 as usize).cloned()
+        self.found().name(id)
     }
 
     fn found(&self) -> MutexGuard<'_, FoundNames> {
@@ -205,11 +242,13 @@ impl Symbols {
     }
 }
 
-impl FoundNames {
-    fn number(&mut self, name: &Arc<str>) -> NameOfSymbol {
-        *self.numbers.entry(Arc::clone(name)).or_insert_with(|| {
-            self.names.push(Arc::clone(name));
-            NameOfSymbol(self.names.len() as u32 - 1)
-        })
+impl Code {
+    /// The address as linked of a file offset.
+    fn address(&self, offset: u64) -> Option<u64> {
+        // Most linkers give code the same address as offset.
+        match &self.segments {
+            Some(segments) => segments.address(offset),
+            None => Some(offset),
+        }
     }
 }

@@ -1,9 +1,9 @@
-//! The functions of sites that a trace names: what symbols said on the recording host.
+//! The functions and lines of sites that a trace names: what symbols and debugging information said on the recording host.
 
 use std::path::PathBuf;
 
 use foldhash::HashMap;
-use usdtrec_format::{BuildId, Definitions, FunctionPlace};
+use usdtrec_format::{BuildId, CodePlace, Definitions};
 
 use crate::trace::process::Dso;
 
@@ -17,7 +17,7 @@ pub(crate) struct RecordedFunctions {
 struct FileFunctions {
     path: PathBuf,
     build_id: Option<BuildId>,
-    at: HashMap<u64, FunctionPlace>,
+    at: HashMap<u64, CodePlace>,
 }
 
 impl RecordedFunctions {
@@ -34,16 +34,18 @@ impl RecordedFunctions {
                 continue;
             };
             for site in &probe.sites {
-                if let (Some(offset), Some(function)) = (site.site.offset, &site.place.function) {
-                    file.at.insert(offset, function.clone());
+                if let Some(offset) = site.site.offset
+                    && !site.place.is_unknown()
+                {
+                    file.at.insert(offset, site.place.clone());
                 }
             }
         }
         Self { files }
     }
 
-    /// The function at an offset of a file that processes mapped.
-    pub(crate) fn find(&self, dso: &Dso, offset: u64) -> Option<&FunctionPlace> {
+    /// The function and the line at an offset of a file that processes mapped.
+    pub(crate) fn find(&self, dso: &Dso, offset: u64) -> Option<&CodePlace> {
         let is_it = |file: &&FileFunctions| match (file.build_id, dso.build_id) {
             (Some(recorded), Some(mapped)) => recorded == mapped,
             _ => file.path == dso.path,

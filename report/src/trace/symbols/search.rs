@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use object::read::Object;
 use usdtrec_format::{BuildId, debug_file_by_build_id, debug_files_by_link};
 
 use crate::trace::process::Dso;
-use crate::trace::symbols::image::{Binary, DebugLink, Image};
+use crate::trace::symbols::image::{Binary, DebugLink, Image, ParsedBinary, build_id_of};
 
 /// Where a file can be read that is not the one at its path: it is deleted, replaced, or in another mount namespace.
 #[derive(Clone, Debug)]
@@ -46,6 +47,64 @@ pub(crate) fn cached(buildid_dir: Option<&Path>, id: BuildId, name: &str) -> Opt
     let (first, rest) = text.split_at(2);
     let dir = buildid_dir?.join(".build-id");
     Some(dir.join(first).join(rest).join(name))
+}
+
+/// A file with debugging information.
+pub(crate) struct DebugBinary {
+    /// Where it was opened.
+    pub(crate) path: PathBuf,
+    pub(crate) binary: Binary,
+}
+
+impl DebugBinary {
+    fn open(path: PathBuf, id: Option<BuildId>) -> Option<Self> {
+        let binary = Binary::open(&path)?;
+        let has_info = |file: ParsedBinary<'_>| file.section_by_name(".debug_info").is_some();
+        binary.parse(id).is_some_and(has_info).then_some(())?;
+        Some(Self { path, binary })
+    }
+
+    /// The file with the debugging information of a program: the program, at `view` if that is said, or a separate file, where
+    /// [`separate`] finds it.
+    pub(crate) fn of(buildid_dir: Option<&Path>, dso: &Dso, view: Option<&Path>) -> Option<Self> {
+        if !dso.path.is_absolute() {
+            return None;
+        }
+        let of_dso = || cached(buildid_dir, dso.build_id?, "elf");
+        let places = [view.map(Path::to_owned), Some(dso.path.clone()), of_dso()];
+        let mut places = places.into_iter().flatten();
+        if let Some(found) = places.find_map(|path| Self::open(path, dso.build_id)) {
+            return Some(found);
+        }
+        let program = match view {
+            Some(view) => Binary::open(view),
+            None => program(buildid_dir, dso),
+        };
+        let file = program.as_ref().and_then(|file| file.parse(dso.build_id));
+        let id = dso.build_id.or_else(|| build_id_of(file.as_ref()?));
+        let of_build_id = id.and_then(|id| {
+            let files = [
+                cached(buildid_dir, id, "debug"),
+                Some(debug_file_by_build_id(id)),
+            ];
+            let mut files = files.into_iter().flatten();
+            files.find_map(|path| Self::open(path, Some(id)))
+        });
+        of_build_id.or_else(|| Self::linked(&dso.path, id, &DebugLink::of(file.as_ref()?)?))
+    }
+
+    fn linked(program: &Path, id: Option<BuildId>, link: &DebugLink) -> Option<Self> {
+        let files = debug_files_by_link(program, &link.name);
+        files.into_iter().find_map(|path| {
+            let found = Self::open(path, None)?;
+            let build_id = build_id_of(&found.binary.parse(None)?);
+            let is_it = match (id, build_id) {
+                (Some(id), Some(found)) => id == found,
+                _ => found.binary.checksum()? == link.checksum,
+            };
+            is_it.then_some(found)
+        })
+    }
 }
 
 /// The symbols in the separate file of a program: that of its build-id in the build-id cache or among the system's debug files, else the one that

@@ -1,18 +1,21 @@
-//! The functions of stacks that a trace names: what symbols said when recording ended.
+//! The functions of stacks that a trace names, and their lines: what symbols and debugging information said when recording ended.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use foldhash::HashMap;
-use usdtrec_format::{BuildId, CodeNames, KnownSymbols};
+use usdtrec_format::{BuildId, CodeNames, KnownSymbols, LinedFrame, SourceLine};
 
 use crate::trace::process::Dso;
+use crate::trace::symbols::inlined::{InlinedCall, Inlining};
 use crate::trace::symbols::perf_map::MadePlace;
 
 /// Functions by file and file offset.
 #[derive(Debug, Default)]
 pub(crate) struct StoredNames {
     names: Vec<Arc<str>>,
+    /// Paths of source files.
+    sources: Vec<String>,
     files: HashMap<(PathBuf, Option<BuildId>), StoredFile>,
     /// Of code that processes made at run time.
     made: HashMap<MadePlace, StoredPlace>,
@@ -22,6 +25,7 @@ pub(crate) struct StoredNames {
 struct StoredFile {
     symbols: KnownSymbols,
     places: HashMap<u64, StoredPlace>,
+    lines: HashMap<u64, Vec<LinedFrame>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,9 +45,12 @@ impl StoredNames {
                 let (name, within) = (place.function, place.within);
                 (place.at, StoredPlace { name, within })
             });
+            let lines = file.lines.iter();
+            let lines = lines.map(|place| (place.at, place.frames.clone()));
             let stored = StoredFile {
                 symbols: file.symbols,
                 places: places.collect(),
+                lines: lines.collect(),
             };
             ((file.path.clone(), file.build_id), stored)
         });
@@ -60,6 +67,7 @@ impl StoredNames {
         });
         Self {
             names: names.collect(),
+            sources: found.sources.clone(),
             files: files.collect(),
             made: made.collect(),
         }
@@ -70,6 +78,29 @@ impl StoredNames {
         let place = self.file(dso)?.places.get(&offset)?;
         let name = self.names.get(place.name as usize)?;
         Some((Arc::clone(name), place.within))
+    }
+
+    /// What is inlined at a file offset.
+    pub(crate) fn inlining(&self, dso: &Dso, offset: u64) -> Option<Inlining> {
+        let frames = self.file(dso)?.lines.get(&offset)?;
+        let (outer, inner) = frames.split_last()?;
+        let calls = inner.iter().map(|frame| {
+            let name = self.names.get(frame.function? as usize)?;
+            Some(InlinedCall {
+                name: Arc::clone(name),
+                source: self.source(frame),
+            })
+        });
+        Some(Inlining {
+            calls: calls.flatten().collect(),
+            source: self.source(outer),
+        })
+    }
+
+    fn source(&self, frame: &LinedFrame) -> Option<SourceLine> {
+        let file = self.sources.get(frame.source? as usize)?.clone();
+        let line = frame.line;
+        Some(SourceLine { file, line })
     }
 
     /// Whether there are names of code that was made at run time.

@@ -13,6 +13,8 @@ pub(crate) enum StackPart {
         file: DsoId,
         /// The function's name.
         name: NameOfSymbol,
+        /// Whether its code was inlined in that of the next frame.
+        inlined: bool,
     },
     /// A frame in a file that has no symbol there.
     Offset {

@@ -8,7 +8,7 @@ use crate::view::script::arguments::ArgumentChoice;
 use crate::view::script::fields::{Field, Fields};
 
 /// Names of the fields; `trace` is what perf calls the arguments of a tracepoint.
-const NAMES: [(&str, Field); 15] = [
+const NAMES: [(&str, Field); 16] = [
     ("comm", Field::Comm),
     ("tid", Field::Tid),
     ("pid", Field::Pid),
@@ -22,6 +22,7 @@ const NAMES: [(&str, Field); 15] = [
     ("sym", Field::Sym),
     ("symoff", Field::Symoff),
     ("dso", Field::Dso),
+    ("srcline", Field::Srcline),
     ("span", Field::Span),
     ("trace", Field::Args),
 ];
@@ -66,10 +67,7 @@ const OTHERS: [(&[&str], &str); 8] = [
         ],
         "it is decoded from traces of instructions",
     ),
-    (
-        &["srcline", "srccode"],
-        "lines of source are not looked up; there are sym and symoff",
-    ),
+    (&["srccode"], "source files are not read; there is srcline"),
     (
         &["iregs", "uregs"],
         "registers are shown as the arguments that they hold; perf script -F uregs shows those in the file",

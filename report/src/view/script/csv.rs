@@ -10,17 +10,18 @@ use crate::events::selection::SampleFilter;
 use crate::trace::form::Form;
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
-use crate::trace::session::resolver::Resolver;
+use crate::trace::session::resolver::{FrameKind, Resolver};
+use crate::trace::symbols::known_inlining::FoundInlining;
 use crate::view::script::arguments::of_unknown_site;
 use crate::view::script::fields::{Field, Fields};
-use crate::view::script::location::file_name;
+use crate::view::script::location::{file_name, whole_source_text};
 use crate::view::script::options::ScriptOptions;
 use crate::view::script::times::{TimeOrigin, TimesOfDay, WallClock};
 use crate::view::text::buffer::Text;
 use crate::view::text::quoted::Csv;
 
 /// Columns before those of the arguments, in order.
-const COLUMNS: [(Field, &str); 12] = [
+const COLUMNS: [(Field, &str); 13] = [
     (Field::Time, "time_ns"),
     (Field::Tod, "tod"),
     (Field::Cpu, "cpu"),
@@ -31,6 +32,7 @@ const COLUMNS: [(Field, &str); 12] = [
     (Field::Ip, "ip"),
     (Field::Sym, "sym"),
     (Field::Symoff, "symoff"),
+    (Field::Srcline, "srcline"),
     (Field::Dso, "dso"),
     (Field::Period, "period"),
 ];
@@ -241,6 +243,12 @@ impl<'s> CsvLines<'s> {
             }
             Field::Period => out.unsigned(session.weight(target, sample)),
             Field::Sym | Field::Symoff | Field::Dso => self.place(field, sample, out),
+            Field::Srcline => {
+                let (_, found) = self.resolver.inlining(sample, sample.ip, FrameKind::Hit);
+                if let Some(source) = found.and_then(FoundInlining::innermost) {
+                    out.string(&self.style.csv.field(&whole_source_text(source)));
+                }
+            }
             // Columns of their own.
             Field::Args | Field::Span => {}
         }

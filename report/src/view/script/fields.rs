@@ -35,6 +35,8 @@ pub enum Field {
     Dso,
     /// The span that the event ends.
     Span,
+    /// Line of source at the address.
+    Srcline,
 }
 
 /// Several fields.

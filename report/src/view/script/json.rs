@@ -5,9 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use usdtrec_format::Value;
 use usdtrec_format::escape::escape_bytes;
 use usdtrec_format::perf::Sample;
+use usdtrec_format::{SourceLine, Value};
 
 use crate::error::ReportError;
 use crate::events::order::before::PreviousTimes;
@@ -18,13 +18,15 @@ use crate::trace::form::Form;
 use crate::trace::process::names::{NameId, ThreadName};
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
-use crate::trace::session::resolver::Resolver;
+use crate::trace::session::resolver::{FrameKind, Place, Resolver};
+use crate::trace::symbols::known_inlining::FoundInlining;
 use crate::trace::unwind::CallChains;
 use crate::trace::unwind::known_cut::KnownCut;
 use crate::view::json_arguments::{JsonArgument, JsonIntegers, put_arguments};
 use crate::view::script::arguments::of_unknown_site;
 use crate::view::script::fields::{Field, Fields};
 use crate::view::script::lines_calls::calls_of;
+use crate::view::script::location::whole_source_text;
 use crate::view::script::options::ScriptOptions;
 use crate::view::script::times::{TimeOrigin, TimesOfDay, WallClock};
 use crate::view::stack_cut::reason;
@@ -131,6 +133,57 @@ fn escaped_path(path: &Path) -> Cow<'_, str> {
     }
 }
 
+/// Begins a frame.
+fn put_address(address: u64, out: &mut Text) {
+    out.fixed(b"{\"ip\":\"0x");
+    out.hex(address);
+    out.byte(b'"');
+}
+
+/// The function and the file of an address.
+fn put_place(fields: Fields, session: &TraceSession, place: &Place, out: &mut Text) {
+    if fields.has(Field::Sym) {
+        out.fixed(b",\"sym\":");
+        match &place.symbol {
+            Some(symbol) => out.json_string(&symbol.name),
+            None => out.fixed(b"null"),
+        }
+    }
+    put_offset_and_file(fields, session, place, out);
+}
+
+/// The distance from the start of the function that is not inlined, and its file.
+fn put_offset_and_file(fields: Fields, session: &TraceSession, place: &Place, out: &mut Text) {
+    if let (true, Some(symbol)) = (fields.has(Field::Symoff), &place.symbol) {
+        out.fixed(b",\"symoff\":");
+        out.unsigned(symbol.offset);
+    }
+    if fields.has(Field::Dso) {
+        out.fixed(b",\"dso\":");
+        match place.file.and_then(|file| session.mappings().file(file)) {
+            Some(file) => {
+                let bytes = file.path.as_os_str().as_bytes();
+                match std::str::from_utf8(bytes) {
+                    Ok(text) => out.json_string(text),
+                    Err(_) => out.json_string(&escape_bytes(bytes)),
+                }
+            }
+            None => out.fixed(b"null"),
+        }
+    }
+}
+
+/// The line of source; `null` if it is not known.
+fn put_source(fields: Fields, source: Option<&SourceLine>, out: &mut Text) {
+    if fields.has(Field::Srcline) {
+        out.fixed(b",\"srcline\":");
+        match source {
+            Some(source) => out.json_string(&whole_source_text(source)),
+            None => out.fixed(b"null"),
+        }
+    }
+}
+
 /// The functions of a script.
 fn script_frames(functions: &[Arc<ScriptFunction>], most: Option<usize>, out: &mut Text) {
     out.fixed(b",\"stack\":[");
@@ -217,7 +270,7 @@ impl<'s> JsonLines<'s> {
             out.hex(sample.ip);
             out.byte(b'"');
         }
-        self.place(fields, sample, sample.ip, out);
+        self.place(fields, sample, out);
         if event.chain {
             self.chain(target, sample, out);
         }
@@ -302,13 +355,11 @@ impl<'s> JsonLines<'s> {
         addresses.clear();
         let cut = self.chains.find(target, sample, &mut addresses);
         out.fixed(b",\"stack\":[");
-        for (at, &address) in addresses.iter().enumerate() {
-            out.bytes(if at == 0 { b"{" } else { b",{" });
-            out.fixed(b"\"ip\":\"0x");
-            out.hex(address);
-            out.byte(b'"');
-            self.place(self.style.fields, sample, address, out);
-            out.byte(b'}');
+        for (number, &address) in addresses.iter().enumerate() {
+            if number > 0 {
+                out.byte(b',');
+            }
+            self.frames(sample, address, FrameKind::of(number), out);
         }
         out.byte(b']');
         self.addresses = addresses;
@@ -318,36 +369,45 @@ impl<'s> JsonLines<'s> {
         }
     }
 
-    fn place(&mut self, fields: Fields, sample: &Sample<'_>, address: u64, out: &mut Text) {
-        let asked = [Field::Sym, Field::Symoff, Field::Dso];
-        if !asked.iter().any(|&field| fields.has(field)) {
-            return;
-        }
+    /// The frames of an address: those of inlined functions, and that of the function that they are in.
+    fn frames(&mut self, sample: &Sample<'_>, address: u64, kind: FrameKind, out: &mut Text) {
+        let fields = self.style.fields;
         let session = self.resolver.session();
-        let place = self.resolver.place_of(sample, address);
-        if fields.has(Field::Sym) {
-            out.fixed(b",\"sym\":");
-            match &place.symbol {
-                Some(symbol) => out.json_string(&symbol.name),
-                None => out.fixed(b"null"),
+        let shows_inlined = session.shows_inlined();
+        let (place, found) = match shows_inlined || fields.has(Field::Srcline) {
+            true => self.resolver.inlining(sample, address, kind),
+            false => (self.resolver.place_of(sample, address), None),
+        };
+        let calls = found.filter(|_| shows_inlined);
+        for call in calls.map_or(&[][..], |found| &found.calls) {
+            put_address(address, out);
+            if fields.has(Field::Sym) {
+                out.fixed(b",\"sym\":");
+                out.json_string(&call.name);
             }
+            put_offset_and_file(fields, session, place, out);
+            put_source(fields, call.source.as_ref(), out);
+            out.fixed(b",\"inlined\":true},");
         }
-        if let (true, Some(symbol)) = (fields.has(Field::Symoff), &place.symbol) {
-            out.fixed(b",\"symoff\":");
-            out.unsigned(symbol.offset);
+        put_address(address, out);
+        put_place(fields, session, place, out);
+        let source = found.and_then(|found| match shows_inlined {
+            true => found.source.as_ref(),
+            false => found.innermost(),
+        });
+        put_source(fields, source, out);
+        out.byte(b'}');
+    }
+
+    fn place(&mut self, fields: Fields, sample: &Sample<'_>, out: &mut Text) {
+        let asked = [Field::Sym, Field::Symoff, Field::Dso];
+        let session = self.resolver.session();
+        if asked.iter().any(|&field| fields.has(field)) {
+            put_place(fields, session, self.resolver.place(sample), out);
         }
-        if fields.has(Field::Dso) {
-            out.fixed(b",\"dso\":");
-            match place.file.and_then(|file| session.mappings().file(file)) {
-                Some(file) => {
-                    let bytes = file.path.as_os_str().as_bytes();
-                    match std::str::from_utf8(bytes) {
-                        Ok(text) => out.json_string(text),
-                        Err(_) => out.json_string(&escape_bytes(bytes)),
-                    }
-                }
-                None => out.fixed(b"null"),
-            }
+        if fields.has(Field::Srcline) {
+            let (_, found) = self.resolver.inlining(sample, sample.ip, FrameKind::Hit);
+            put_source(fields, found.and_then(FoundInlining::innermost), out);
         }
     }
 

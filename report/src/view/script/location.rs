@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 
+use usdtrec_format::SourceLine;
 use usdtrec_format::escape::{escape, escape_bytes};
 
 use crate::trace::session::TraceSession;
@@ -17,6 +18,19 @@ pub(crate) fn symbol_name(place: &Place) -> Cow<'_, str> {
         Some(symbol) => escape(&symbol.name),
         None => Cow::Borrowed(UNKNOWN),
     }
+}
+
+/// A line of source: as perf, the file without its directory.
+pub(crate) fn source_text(source: &SourceLine) -> String {
+    let SourceLine { file, line } = source;
+    let base = file.rsplit('/').next().unwrap_or(file);
+    format!("{}:{line}", escape(base))
+}
+
+/// A line of source with the whole path, not escaped.
+pub(crate) fn whole_source_text(source: &SourceLine) -> String {
+    let SourceLine { file, line } = source;
+    format!("{file}:{line}")
 }
 
 /// The file's path.

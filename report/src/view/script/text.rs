@@ -10,6 +10,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
+use usdtrec_format::SourceLine;
 use usdtrec_format::escape::{escape, escape_bytes};
 use usdtrec_format::perf::Sample;
 
@@ -21,12 +22,13 @@ use crate::trace::calls::paths::CallPath;
 use crate::trace::form::Form;
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
-use crate::trace::session::resolver::Resolver;
+use crate::trace::session::resolver::{FrameKind, Place, Resolver};
+use crate::trace::symbols::known_inlining::FoundInlining;
 use crate::trace::unwind::CallChains;
 use crate::trace::unwind::known_cut::KnownCut;
 use crate::view::script::fields::{Field, Fields};
 use crate::view::script::lines_calls::calls_of;
-use crate::view::script::location::{file_name, symbol_name};
+use crate::view::script::location::{file_name, source_text, symbol_name};
 use crate::view::script::options::ScriptOptions;
 use crate::view::script::times::{TimeOrigin, TimesOfDay, WallClock};
 use crate::view::stack_cut::reason;
@@ -229,7 +231,12 @@ impl<'s> TextLines<'s> {
             out.right_hex(sample.ip);
         }
         if fields.has(Field::Sym) || fields.has(Field::Dso) {
-            self.place(fields, sample, sample.ip, out);
+            let session = self.resolver.session();
+            put_place(fields, session, self.resolver.place(sample), out);
+        }
+        if fields.has(Field::Srcline) {
+            let (_, found) = self.resolver.inlining(sample, sample.ip, FrameKind::Hit);
+            put_source(fields, found.and_then(FoundInlining::innermost), out);
         }
         out.byte(b'\n');
     }
@@ -244,8 +251,8 @@ impl<'s> TextLines<'s> {
         let mut addresses = std::mem::take(&mut self.addresses);
         addresses.clear();
         let cut = self.chains.find(target, sample, &mut addresses);
-        for &address in &addresses {
-            self.frame(fields, sample, address, out);
+        for (number, &address) in addresses.iter().enumerate() {
+            self.frames(fields, sample, address, FrameKind::of(number), out);
         }
         self.addresses = addresses;
         if let Some(cut) = cut {
@@ -256,11 +263,50 @@ impl<'s> TextLines<'s> {
         out.byte(b'\n');
     }
 
-    /// A line of a call chain.
-    fn frame(&mut self, fields: Fields, sample: &Sample<'_>, address: u64, out: &mut Text) {
+    /// The lines of an address of a call chain: those of inlined functions, and that of the function that they are in.
+    fn frames(
+        &mut self,
+        fields: Fields,
+        sample: &Sample<'_>,
+        address: u64,
+        kind: FrameKind,
+        out: &mut Text,
+    ) {
+        let session = self.resolver.session();
+        let shows_inlined = session.shows_inlined();
+        if !shows_inlined && !fields.has(Field::Srcline) {
+            out.byte(b'\t');
+            out.right_hex(address);
+            put_place(
+                fields,
+                session,
+                self.resolver.place_of(sample, address),
+                out,
+            );
+            out.byte(b'\n');
+            return;
+        }
+        let (place, found) = self.resolver.inlining(sample, address, kind);
+        let calls = found.filter(|_| shows_inlined);
+        for call in calls.map_or(&[][..], |found| &found.calls) {
+            out.byte(b'\t');
+            out.right_hex(address);
+            if fields.has(Field::Sym) {
+                out.byte(b' ');
+                out.string(&escape(&call.name));
+                put_offset(fields, place, out);
+            }
+            put_source(fields, call.source.as_ref(), out);
+            out.fixed(b" (inlined)\n");
+        }
+        let source = found.and_then(|found| match shows_inlined {
+            true => found.source.as_ref(),
+            false => found.innermost(),
+        });
         out.byte(b'\t');
         out.right_hex(address);
-        self.place(fields, sample, address, out);
+        put_place(fields, session, place, out);
+        put_source(fields, source, out);
         out.byte(b'\n');
     }
 
@@ -352,23 +398,35 @@ impl<'s> TextLines<'s> {
         out.right(&weight.to_string(), 10);
         out.byte(b' ');
     }
+}
 
-    fn place(&mut self, fields: Fields, sample: &Sample<'_>, address: u64, out: &mut Text) {
-        let session = self.resolver.session();
-        let place = self.resolver.place_of(sample, address);
-        if fields.has(Field::Sym) {
-            out.byte(b' ');
-            out.string(&symbol_name(place));
-            if let (true, Some(symbol)) = (fields.has(Field::Symoff), &place.symbol) {
-                out.fixed(b"+0x");
-                out.hex(symbol.offset);
-            }
-        }
-        if fields.has(Field::Dso) {
-            out.fixed(b" (");
-            out.string(&file_name(session, place));
-            out.byte(b')');
-        }
+/// The function and the file of an address.
+fn put_place(fields: Fields, session: &TraceSession, place: &Place, out: &mut Text) {
+    if fields.has(Field::Sym) {
+        out.byte(b' ');
+        out.string(&symbol_name(place));
+        put_offset(fields, place, out);
+    }
+    if fields.has(Field::Dso) {
+        out.fixed(b" (");
+        out.string(&file_name(session, place));
+        out.byte(b')');
+    }
+}
+
+/// The distance from the start of the function that is not inlined.
+fn put_offset(fields: Fields, place: &Place, out: &mut Text) {
+    if let (true, Some(symbol)) = (fields.has(Field::Symoff), &place.symbol) {
+        out.fixed(b"+0x");
+        out.hex(symbol.offset);
+    }
+}
+
+/// The line of source, as perf on a line of its own.
+fn put_source(fields: Fields, source: Option<&SourceLine>, out: &mut Text) {
+    if let (true, Some(source)) = (fields.has(Field::Srcline), source) {
+        out.fixed(b"\n  ");
+        out.string(&source_text(source));
     }
 }
 

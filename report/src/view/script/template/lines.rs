@@ -7,10 +7,11 @@ use crate::events::order::before::PreviousTimes;
 use crate::trace::session::TraceSession;
 use crate::trace::session::hit::Hit;
 use crate::trace::session::ids::Target;
-use crate::trace::session::resolver::Resolver;
+use crate::trace::session::resolver::{FrameKind, Resolver};
+use crate::trace::symbols::known_inlining::FoundInlining;
 use crate::view::script::arguments::of_unknown_site;
 use crate::view::script::fields::Field;
-use crate::view::script::location::{file_name, symbol_name};
+use crate::view::script::location::{file_name, source_text, symbol_name};
 use crate::view::script::template::layout::{
     argument, hex, pad, pad_number, signed, text, unsigned,
 };
@@ -133,6 +134,11 @@ impl<'s> TemplateLines<'s> {
             }
             Field::Ip => hex(sample.ip, spec, out),
             Field::Sym | Field::Symoff | Field::Dso => self.place(field, spec, sample, out),
+            Field::Srcline => {
+                let (_, found) = self.resolver.inlining(sample, sample.ip, FrameKind::Hit);
+                let source = found.and_then(FoundInlining::innermost);
+                text(&source.map(source_text).unwrap_or_default(), spec, out);
+            }
             // Worked out for the event, or no part of templates.
             Field::Event | Field::Args | Field::Span => {}
         }

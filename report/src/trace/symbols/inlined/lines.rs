@@ -1,0 +1,168 @@
+//! A table of lines (DWARF 5, 6.2), read once.
+
+use gimli::{DebugLine, DebugLineOffset, Dwarf, LineProgramHeader, Reader, Section, Unit};
+use usdtrec_format::SourceLine;
+
+use super::sections::Bytes;
+use super::texts::{text, utf8};
+
+/// Maximum number of rows that are read.
+const MOST_ROWS: usize = 1 << 21;
+/// Maximum length of the header of a table, bytes: a parsed file takes up to a hundred times its bytes of memory.
+const LONGEST_HEADER: u64 = 1 << 20;
+/// Maximum number of sequences that are checked for an address: they overlap only if a linker removed sections.
+const MOST_CHECKED: usize = 64;
+/// Maximum length of a path, bytes: `PATH_MAX`.
+const LONGEST_PATH: usize = 4096;
+
+/// A table of lines.
+#[derive(Debug)]
+pub(super) struct Lines {
+    header: LineProgramHeader<Bytes>,
+    /// Sorted.
+    sequences: Vec<Sequence>,
+    /// In each sequence, in the order of addresses.
+    rows: Vec<LineRow>,
+}
+
+/// Code without gaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Sequence {
+    begin: u64,
+    /// Address after the last one.
+    end: u64,
+    /// Index of its first row.
+    first: u32,
+    /// Index after its last row.
+    after: u32,
+}
+
+/// The line of all code from an address to that of the next row.
+#[derive(Clone, Copy, Debug)]
+struct LineRow {
+    address: u64,
+    file: u32,
+    /// 0 for code that the compiler made up.
+    line: u32,
+}
+
+impl Lines {
+    /// Reads the table at an offset of `.debug_line`, which ends at `end`. What comes after damage is not found.
+    pub(super) fn read(
+        dwarf: &Dwarf<Bytes>,
+        unit: &Unit<Bytes>,
+        at: DebugLineOffset,
+        end: usize,
+    ) -> Option<Self> {
+        let mut table = dwarf.debug_line.reader().clone();
+        table.truncate(end).ok()?;
+        if header_length(&table, at)? > LONGEST_HEADER {
+            return None;
+        }
+        let size = unit.header.address_size();
+        let program = DebugLine::from(table).program(at, size, unit.comp_dir.clone(), None);
+        let program = program.ok()?;
+        let mut lines = Self {
+            header: program.header().clone(),
+            sequences: Vec::new(),
+            rows: Vec::new(),
+        };
+        let mut rows = program.rows();
+        let mut first = 0;
+        while let Ok(Some((_, row))) = rows.next_row() {
+            if row.end_sequence() {
+                lines.end_sequence(first, row.address());
+                first = lines.rows.len();
+                continue;
+            }
+            if lines.rows.len() >= MOST_ROWS {
+                break;
+            }
+            lines.rows.push(LineRow {
+                address: row.address(),
+                file: u32::try_from(row.file_index()).unwrap_or(u32::MAX),
+                line: row
+                    .line()
+                    .map_or(0, |line| u32::try_from(line.get()).unwrap_or(0)),
+            });
+        }
+        lines.sequences.sort_unstable();
+        Some(lines)
+    }
+
+    fn end_sequence(&mut self, first: usize, end: u64) {
+        let Some(begin) = self.rows.get(first).map(|row| row.address) else {
+            return;
+        };
+        // A linker gives code that it removed the address 0.
+        if 0 < begin && begin < end {
+            self.sequences.push(Sequence {
+                begin,
+                end,
+                first: first as u32,
+                after: self.rows.len() as u32,
+            });
+        }
+    }
+
+    /// Number of rows.
+    pub(super) const fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The line of the code at an address.
+    pub(super) fn at(
+        &self,
+        dwarf: &Dwarf<Bytes>,
+        unit: &Unit<Bytes>,
+        address: u64,
+    ) -> Option<SourceLine> {
+        let after = self.sequences.partition_point(|one| one.begin <= address);
+        let before = self.sequences.get(..after)?.iter().rev().take(MOST_CHECKED);
+        let mut before = before.filter(|one| address < one.end);
+        let sequence = before.next()?;
+        let rows = self
+            .rows
+            .get(sequence.first as usize..sequence.after as usize)?;
+        let after = rows.partition_point(|row| row.address <= address);
+        let row = rows.get(after.checked_sub(1)?)?;
+        self.line(dwarf, unit, Some(row.file.into()), row.line.into())
+    }
+
+    /// The line of a file, by its number in the table.
+    pub(super) fn line(
+        &self,
+        dwarf: &Dwarf<Bytes>,
+        unit: &Unit<Bytes>,
+        file: Option<u64>,
+        line: u64,
+    ) -> Option<SourceLine> {
+        if line == 0 {
+            return None;
+        }
+        let file = self.header.file(file?)?;
+        let part = |value| utf8(&text(dwarf, unit, value)?);
+        let mut path = part(file.path_name())?;
+        let directory = file.directory(&self.header).and_then(part);
+        let compiled_in = unit.comp_dir.as_ref().and_then(utf8);
+        for directory in directory.into_iter().chain(compiled_in) {
+            if !path.starts_with('/') {
+                path = format!("{directory}/{path}");
+            }
+        }
+        (path.len() <= LONGEST_PATH).then_some(SourceLine { file: path, line })
+    }
+}
+
+/// What a table claims of the length of its header, bytes.
+fn header_length(table: &Bytes, at: DebugLineOffset) -> Option<u64> {
+    let mut table = table.clone();
+    table.skip(at.0).ok()?;
+    let (_, format) = table.read_initial_length().ok()?;
+    if table.read_u16().ok()? >= 5 {
+        // Sizes of an address and of a segment selector.
+        table.skip(2).ok()?;
+    }
+    let length = table.read_length(format).ok()?;
+    u64::try_from(length).ok()
+}

@@ -1,0 +1,226 @@
+//! Inlined calls and lines of source, from the debugging information of a file.
+//!
+//! The information may be damaged or made to do harm. Time and memory are in proportion to the file, whatever it claims: that is why
+//! this is not crate `addr2line`, which reads a list of ranges, a header of lines or a table of abbreviations as often as it is named.
+
+mod calls;
+mod lines;
+mod origin;
+mod sections;
+mod texts;
+mod units;
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use foldhash::HashMap;
+use gimli::{DebugLineOffset, UnitOffset};
+use object::read::{Object, ObjectSection};
+use usdtrec_format::{BuildId, SourceLine, debug_file_by_build_id};
+
+use self::calls::Calls;
+use self::lines::Lines;
+use self::origin::NamedEntry;
+use self::sections::{Room, load};
+use self::units::{ReadUnit, UnitCode, Units, lock};
+use crate::trace::symbols::demangle::demangle;
+use crate::trace::symbols::image::{Binary, ParsedBinary, build_id_of};
+use crate::trace::symbols::search::DebugBinary;
+
+/// What perf prints for a name that is not known.
+const UNKNOWN: &str = "[unknown]";
+/// Ranges and rows that are kept; then what was read is forgotten.
+const MOST_KEPT: usize = 1 << 22;
+
+/// The debugging information of a file.
+pub(crate) struct InlineInfo {
+    own: Units,
+    /// Of the file that several share (`dwz -m`).
+    shared: Option<Units>,
+    /// Sorted.
+    code: Vec<UnitCode>,
+    /// Where each table of lines ends, by its offset.
+    lines_end: BTreeMap<usize, usize>,
+    kept: Mutex<Kept>,
+}
+
+/// What was read.
+#[derive(Default)]
+struct Kept {
+    units: HashMap<u32, Option<Arc<UnitInfo>>>,
+    lines: HashMap<usize, Option<Arc<Lines>>>,
+    /// Ranges and rows in both.
+    len: usize,
+}
+
+/// What was read of a unit.
+struct UnitInfo {
+    read: ReadUnit,
+    calls: Calls,
+    lines: Option<Arc<Lines>>,
+}
+
+/// What debugging information says of an address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Inlining {
+    /// The functions whose code was inlined there, the innermost first.
+    pub(crate) calls: Vec<InlinedCall>,
+    /// The line in the function that is not inlined.
+    pub(crate) source: Option<SourceLine>,
+}
+
+/// A function whose code was inlined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct InlinedCall {
+    /// Its name, demangled.
+    pub(crate) name: Arc<str>,
+    /// The line in it.
+    pub(crate) source: Option<SourceLine>,
+}
+
+impl fmt::Debug for InlineInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InlineInfo").finish_non_exhaustive()
+    }
+}
+
+impl InlineInfo {
+    /// Reads the sections of a file; `None` if they are too long, or have no unit.
+    pub(crate) fn read(found: &DebugBinary) -> Option<Self> {
+        let DebugBinary { path, binary } = found;
+        let file = binary.parse(None)?;
+        let mut room = Room::new();
+        let own = load(binary, &file, &mut room)?;
+        let mut dwarf = own.borrow(Clone::clone);
+        let shared = shared(path, &file)
+            .and_then(|(binary, id)| load(&binary, &binary.parse(Some(id))?, &mut room));
+        if let Some(shared) = &shared {
+            dwarf.set_sup(shared.borrow(Clone::clone));
+        }
+        let own = Units::new(dwarf);
+        if own.is_empty() {
+            return None;
+        }
+        let (code, lines_end) = own.code();
+        Some(Self {
+            own,
+            shared: shared.map(|shared| Units::new(shared.borrow(Clone::clone))),
+            code,
+            lines_end,
+            kept: Mutex::default(),
+        })
+    }
+
+    /// What is inlined at an address, as linked; nothing if it is not known.
+    pub(crate) fn at(&self, address: u64) -> Inlining {
+        let unit = UnitCode::find(&self.code, address).and_then(|unit| self.unit(unit));
+        let Some(unit) = unit else {
+            return Inlining::default();
+        };
+        let of = &unit.read.unit;
+        let line = |file, line| unit.lines.as_ref()?.line(&self.own.dwarf, of, file, line);
+        // The outermost call first; a call's line is in its caller.
+        let calls: Vec<_> = unit.calls.at(address).collect();
+        let here = unit.lines.as_ref();
+        let here = here.and_then(|lines| lines.at(&self.own.dwarf, of, address));
+        let mut sources = calls.iter().map(|call| line(call.file, call.line));
+        let outer = sources.next();
+        let inner = sources.chain([here.clone()]);
+        let named = calls.iter().zip(inner).map(|(call, source)| {
+            let entry = NamedEntry {
+                units: &self.own,
+                shared: self.shared.as_ref(),
+                unit: &unit.read.unit,
+                at: UnitOffset(call.entry),
+            };
+            let name = entry.name();
+            let name = name.map_or_else(|| UNKNOWN.to_owned(), |name| demangle(&name));
+            let name = Arc::from(name);
+            InlinedCall { name, source }
+        });
+        let mut calls: Vec<InlinedCall> = named.collect();
+        calls.reverse();
+        Inlining {
+            calls,
+            source: outer.unwrap_or(here),
+        }
+    }
+
+    fn unit(&self, at: u32) -> Option<Arc<UnitInfo>> {
+        if let Some(known) = lock(&self.kept).units.get(&at) {
+            return known.clone();
+        }
+        let read = self.read_unit(at).map(Arc::new);
+        let mut kept = lock(&self.kept);
+        let len = read.as_ref().map_or(0, |unit| unit.calls.len());
+        kept.make_room(len + 1);
+        kept.units.insert(at, read.clone());
+        read
+    }
+
+    fn read_unit(&self, at: u32) -> Option<UnitInfo> {
+        let read = self.own.unit(at)?;
+        let calls = Calls::read(&self.own.dwarf, &read.unit);
+        let lines = read.lines.and_then(|at| self.lines(at, &read));
+        Some(UnitInfo { read, calls, lines })
+    }
+
+    fn lines(&self, at: DebugLineOffset, unit: &ReadUnit) -> Option<Arc<Lines>> {
+        if let Some(known) = lock(&self.kept).lines.get(&at.0) {
+            return known.clone();
+        }
+        let end = *self.lines_end.get(&at.0)?;
+        let read = Lines::read(&self.own.dwarf, &unit.unit, at, end).map(Arc::new);
+        let mut kept = lock(&self.kept);
+        kept.make_room(read.as_ref().map_or(1, |lines| lines.len()));
+        kept.lines.insert(at.0, read.clone());
+        read
+    }
+}
+
+impl Inlining {
+    /// Whether nothing is known.
+    pub(crate) const fn is_unknown(&self) -> bool {
+        self.calls.is_empty() && self.source.is_none()
+    }
+}
+
+impl Kept {
+    fn make_room(&mut self, len: usize) {
+        self.len += len;
+        if self.len > MOST_KEPT {
+            *self = Self {
+                len,
+                ..Self::default()
+            };
+        }
+    }
+}
+
+/// The shared file that a file names (`.gnu_debugaltlink`), with its build-id.
+fn shared(path: &Path, file: &ParsedBinary<'_>) -> Option<(Binary, BuildId)> {
+    let section = file.section_by_name(".gnu_debugaltlink")?;
+    if section.size() > 4096 + 64 {
+        return None;
+    }
+    let (name, id) = file.gnu_debugaltlink().ok()??;
+    let id = BuildId::new(id).ok()?;
+    let beside = path
+        .canonicalize()
+        .ok()?
+        .parent()?
+        .join(OsStr::from_bytes(name));
+    let paths: [PathBuf; 2] = [beside, debug_file_by_build_id(id)];
+    let open = |path: &PathBuf| {
+        let binary = Binary::open(path)?;
+        let is_it = binary
+            .parse(Some(id))
+            .is_some_and(|file| build_id_of(&file) == Some(id));
+        is_it.then_some(binary)
+    };
+    Some((paths.iter().find_map(open)?, id))
+}

@@ -1,0 +1,291 @@
+//! Units of debugging information, each read by itself.
+//!
+//! Reading takes time and memory in proportion to the file: tables that several units name (of abbreviations, of lines) are read once, and end
+//! where the next one begins, so that they cannot overlap.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use foldhash::HashMap;
+use gimli::{
+    Abbreviations, AttributeValue, DebugAbbrev, DebugAbbrevOffset, DebugAddrBase, DebugInfoOffset,
+    DebugLineOffset, DebugLocListsBase, DebugRngListsBase, DebugStrOffsetsBase, Dwarf, Reader,
+    Section, Unit, UnitHeader,
+};
+
+use super::sections::Bytes;
+
+/// Maximum number of units of a file. Those of the largest browsers have 30,000.
+const MOST_UNITS: usize = 1 << 18;
+/// Maximum number of address ranges that are read from a file. Units may share a list, so that a short file could claim any number.
+const MOST_RANGES: usize = 1 << 22;
+/// Maximum number of ranges that are checked for an address: they overlap only if a linker removed sections.
+const MOST_CHECKED: usize = 64;
+
+/// The units of one file.
+pub(super) struct Units {
+    pub(super) dwarf: Dwarf<Bytes>,
+    /// The units of `.debug_info`, in their order.
+    headers: Vec<UnitHeader<Bytes>>,
+    /// Where each table of abbreviations ends.
+    abbreviations_end: BTreeMap<usize, usize>,
+    abbreviations: Mutex<HashMap<usize, Option<Arc<Abbreviations>>>>,
+}
+
+/// A unit whose first entry was read.
+pub(super) struct ReadUnit {
+    /// Without its line program.
+    pub(super) unit: Unit<Bytes>,
+    /// Offset of its line program.
+    pub(super) lines: Option<DebugLineOffset>,
+    ranges: CodeRanges,
+}
+
+/// Addresses of code, as an entry says them.
+#[derive(Default)]
+pub(super) struct CodeRanges {
+    low: Option<AttributeValue<Bytes>>,
+    high: Option<AttributeValue<Bytes>>,
+    list: Option<AttributeValue<Bytes>>,
+}
+
+/// Code of a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct UnitCode {
+    /// First address.
+    begin: u64,
+    /// Address after the last one.
+    end: u64,
+    /// The unit, by its place in the file.
+    pub(super) unit: u32,
+}
+
+impl Units {
+    /// The units of sections.
+    pub(super) fn new(dwarf: Dwarf<Bytes>) -> Self {
+        let mut headers = Vec::new();
+        let mut all = dwarf.units();
+        // Units after damage cannot be found.
+        while let Ok(Some(header)) = all.next() {
+            if headers.len() >= MOST_UNITS {
+                break;
+            }
+            headers.push(header);
+        }
+        let starts = headers.iter().map(|header| header.debug_abbrev_offset().0);
+        let end = dwarf.debug_abbrev.reader().len();
+        Self {
+            abbreviations_end: ends(starts, end),
+            abbreviations: Mutex::default(),
+            headers,
+            dwarf,
+        }
+    }
+
+    /// Whether there are no units.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.headers.is_empty()
+    }
+
+    /// A unit by its place in the file.
+    pub(super) fn unit(&self, at: u32) -> Option<ReadUnit> {
+        ReadUnit::new(self, self.headers.get(at as usize)?.clone())
+    }
+
+    /// The place of the unit with an entry.
+    pub(super) fn of_entry(&self, offset: DebugInfoOffset) -> Option<u32> {
+        let start = |header: &UnitHeader<Bytes>| header.debug_info_offset();
+        let after = self
+            .headers
+            .partition_point(|header| start(header) <= Some(offset));
+        u32::try_from(after.checked_sub(1)?).ok()
+    }
+
+    /// The code of all units, sorted, and where the tables of lines end.
+    pub(super) fn code(&self) -> (Vec<UnitCode>, BTreeMap<usize, usize>) {
+        let (mut found, mut lines) = (Vec::new(), Vec::new());
+        let mut room = MOST_RANGES;
+        for place in 0..self.headers.len() as u32 {
+            let Some(unit) = self.unit(place) else {
+                continue;
+            };
+            lines.extend(unit.lines.map(|offset| offset.0));
+            unit.ranges
+                .each(&self.dwarf, &unit.unit, &mut room, |begin, end| {
+                    let unit = place;
+                    found.push(UnitCode { begin, end, unit });
+                });
+        }
+        found.sort_unstable();
+        let end = self.dwarf.debug_line.reader().len();
+        (found, ends(lines.into_iter(), end))
+    }
+
+    fn abbreviations(&self, at: DebugAbbrevOffset) -> Option<Arc<Abbreviations>> {
+        let mut known = lock(&self.abbreviations);
+        if let Some(known) = known.get(&at.0) {
+            return known.clone();
+        }
+        let end = *self.abbreviations_end.get(&at.0)?;
+        let mut table = self.dwarf.debug_abbrev.reader().clone();
+        let read = table
+            .truncate(end)
+            .ok()
+            .and_then(|()| DebugAbbrev::from(table).abbreviations(at).ok())
+            .map(Arc::new);
+        known.insert(at.0, read.clone());
+        read
+    }
+}
+
+impl UnitCode {
+    /// The unit with the code at an address.
+    pub(super) fn find(all: &[Self], address: u64) -> Option<u32> {
+        let after = all.partition_point(|code| code.begin <= address);
+        let before = all.get(..after)?.iter().rev().take(MOST_CHECKED);
+        let mut before = before.filter(|code| address < code.end);
+        Some(before.next()?.unit)
+    }
+}
+
+impl ReadUnit {
+    /// Reads the first entry of a unit.
+    fn new(units: &Units, header: UnitHeader<Bytes>) -> Option<Self> {
+        let dwarf = &units.dwarf;
+        let encoding = header.encoding();
+        let mut unit = Unit {
+            abbreviations: units.abbreviations(header.debug_abbrev_offset())?,
+            name: None,
+            comp_dir: None,
+            low_pc: 0,
+            str_offsets_base: DebugStrOffsetsBase::default_for_encoding_and_file(
+                encoding,
+                dwarf.file_type,
+            ),
+            addr_base: DebugAddrBase(0),
+            loclists_base: DebugLocListsBase::default_for_encoding_and_file(
+                encoding,
+                dwarf.file_type,
+            ),
+            rnglists_base: DebugRngListsBase::default_for_encoding_and_file(
+                encoding,
+                dwarf.file_type,
+            ),
+            line_program: None,
+            dwo_id: None,
+            header,
+        };
+        let (mut lines, mut directory) = (None, None);
+        let mut ranges = CodeRanges::default();
+        let root = {
+            let mut cursor = unit.header.entries(&unit.abbreviations);
+            cursor.next_dfs().ok()?;
+            cursor.current()?.clone()
+        };
+        for attr in root.attrs() {
+            match (attr.name(), attr.value()) {
+                (gimli::DW_AT_comp_dir, value) => directory = Some(value),
+                (gimli::DW_AT_stmt_list, AttributeValue::DebugLineRef(at)) => lines = Some(at),
+                (gimli::DW_AT_str_offsets_base, AttributeValue::DebugStrOffsetsBase(base)) => {
+                    unit.str_offsets_base = base;
+                }
+                (
+                    gimli::DW_AT_addr_base | gimli::DW_AT_GNU_addr_base,
+                    AttributeValue::DebugAddrBase(base),
+                ) => unit.addr_base = base,
+                (gimli::DW_AT_rnglists_base, AttributeValue::DebugRngListsBase(base)) => {
+                    unit.rnglists_base = base;
+                }
+                (name, value) => ranges.note(name, value),
+            }
+        }
+        // The tables of addresses and texts are known by now.
+        if let Some(low) = &ranges.low
+            && let Ok(Some(low)) = dwarf.attr_address(&unit, low.clone())
+        {
+            unit.low_pc = low;
+        }
+        if root.tag() != gimli::DW_TAG_compile_unit {
+            ranges = CodeRanges::default();
+        }
+        let directory = directory.and_then(|value| super::texts::text(dwarf, &unit, value));
+        unit.comp_dir = directory;
+        Some(Self {
+            unit,
+            lines,
+            ranges,
+        })
+    }
+}
+
+impl CodeRanges {
+    /// Notes an attribute that says addresses.
+    pub(super) fn note(&mut self, name: gimli::DwAt, value: AttributeValue<Bytes>) {
+        match name {
+            gimli::DW_AT_low_pc => self.low = Some(value),
+            gimli::DW_AT_high_pc => self.high = Some(value),
+            gimli::DW_AT_ranges => self.list = Some(value),
+            _ => {}
+        }
+    }
+
+    /// Calls `each` with the first address and the one after the last of each range that is not empty, as long as there is room.
+    pub(super) fn each(
+        self,
+        dwarf: &Dwarf<Bytes>,
+        unit: &Unit<Bytes>,
+        room: &mut usize,
+        mut each: impl FnMut(u64, u64),
+    ) {
+        // A linker gives code that it removed the address 0.
+        let mut each = |begin, end| {
+            if 0 < begin && begin < end {
+                each(begin, end);
+            }
+        };
+        let list = self
+            .list
+            .and_then(|list| dwarf.attr_ranges_offset(unit, list).ok().flatten());
+        if let Some(list) = list {
+            let Ok(mut ranges) = dwarf.ranges(unit, list) else {
+                return;
+            };
+            while *room > 0 {
+                let Ok(Some(range)) = ranges.next() else {
+                    return;
+                };
+                *room -= 1;
+                each(range.begin, range.end);
+            }
+            return;
+        }
+        let address = |value| dwarf.attr_address(unit, value).ok().flatten();
+        let Some(low) = self.low.and_then(address) else {
+            return;
+        };
+        let high = self.high.and_then(|high| match high.udata_value() {
+            Some(size) => low.checked_add(size),
+            None => address(high),
+        });
+        if let Some(high) = high.filter(|_| *room > 0) {
+            *room -= 1;
+            each(low, high);
+        }
+    }
+}
+
+/// Where each of the tables that begin at these offsets ends: where the next one begins, or at the end of all.
+fn ends(starts: impl Iterator<Item = usize>, end: usize) -> BTreeMap<usize, usize> {
+    let mut ends: BTreeMap<usize, usize> = starts.map(|start| (start, end)).collect();
+    let mut next = end;
+    for (start, end) in ends.iter_mut().rev() {
+        *end = next;
+        next = *start;
+    }
+    ends
+}
+
+/// Nothing in here can be left half-done by a panic elsewhere.
+pub(super) fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
