@@ -24,14 +24,15 @@ for graph in auto fp dwarf,32K; do
 done
 
 # At first there is room for 2 KiB, which is not enough for 90 frames. Each of them takes a second or more: a slow recorder needs several.
-deep=90
-for try in 1 2 3 4; do
-  record -g -o trace -e 'learned:*@/targets/learned' -- /targets/learned 3 $deep
+set -- 90
+while :; do
+  record -g -o trace -e 'learned:*@/targets/learned' -- /targets/learned 3 "$@"
   usdtrec script -F ip,sym -i trace >found
   grep -q 'cut: the next frame is beyond the stack' found || fail "nothing is cut: $(tail -n 100 found)"
   awk 'BEGIN { RS = "" } { last = $0 } END { print last }' found >last
   grep -q 'cut: the next' last || break
-  deep="$deep $deep $deep"
+  [ $# -lt 27 ] || break
+  set -- "$@" "$@" "$@"
 done
 [ "$(grep -c ' deeper' last)" = 90 ] || fail "$(cat last)"
 echo "$(cut -d ' ' -f 1 /proc/uptime) room for 90 frames: as expected"
