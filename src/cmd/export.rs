@@ -26,14 +26,6 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
             Usage("--trace-id has no effect without --to otlp or otlp-proto".to_owned()).into(),
         );
     }
-    let without_stacks = [ExportTo::Chrome, ExportTo::Otlp, ExportTo::OtlpProto];
-    if args.selection.inline.no_inline && without_stacks.contains(&args.to) {
-        return Err(Usage(
-            "--no-inline has no effect on --to chrome, otlp and otlp-proto, which have no stacks"
-                .to_owned(),
-        )
-        .into());
-    }
     let options = ExportOptions {
         spans: args.span.clone(),
         key: args.key.clone(),
