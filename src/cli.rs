@@ -1,5 +1,6 @@
 //! The command line: verbs and their options, in perf's words where perf has them.
 
+mod archive;
 mod buildid_cache;
 mod call_graph;
 #[cfg(feature = "record")]
@@ -38,6 +39,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use usdtrec_format::escape::escape;
 
+pub(crate) use self::archive::ArchiveArgs;
 pub(crate) use self::buildid_cache::BuildidCacheArgs;
 #[cfg(feature = "record")]
 pub(crate) use self::capture::{CaptureArgs, Engine, NonResident, Strings};
@@ -166,6 +168,11 @@ pub(crate) enum Command {
     Script(ScriptArgs),
     /// Write the events and spans of a trace in a format of other programs
     Export(ExportArgs),
+    /// Take what another host needs to name the functions in a trace
+    ///
+    /// The names of functions in stacks are stored in a trace when recording ends. For a trace that has none (record --no-symbols), archive stores them later, on the
+    /// host of the recording. archive --debug writes the programs themselves, for other tools and for more than names.
+    Archive(ArchiveArgs),
     /// Show, check, import and export schemas: the names, types and meanings of probe arguments
     Schema(SchemaArgs),
     /// Index, list, record and report usdtrec's own probes, as a demonstration

@@ -28,6 +28,7 @@ fn main() -> ExitCode {
     let cli = Cli::of_process();
     let dir = cli.buildid_dir.as_deref();
     let outcome = match &cli.command {
+        Command::Archive(args) => cmd::archive::run(args, dir),
         Command::BuildidCache(args) => cmd::buildid_cache::run(args, dir),
         Command::List(args) => cmd::list::run(args, dir),
         #[cfg(feature = "record")]

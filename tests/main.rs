@@ -13,6 +13,7 @@
 
 mod another_reader;
 mod appeared;
+mod archive;
 mod attach;
 mod bpf;
 mod cache;

@@ -78,6 +78,20 @@ pub enum CacheError {
         shown(.0)
     )]
     NoBuildId(PathBuf),
+    /// The copy of a file does not have the build-id that it is to be stored under.
+    #[error(
+        "{}: expected build-id {expected}, found {}",
+        shown(.path),
+        .found.map_or_else(|| "no build-id".to_owned(), |id| id.to_string())
+    )]
+    OtherBuildId {
+        /// Path of the file on its host.
+        path: PathBuf,
+        /// The expected build-id.
+        expected: BuildId,
+        /// The build-id in the file.
+        found: Option<BuildId>,
+    },
     /// A name without a slash was not found.
     #[error("{}: not found in the working directory, in PATH or as a library", shown(.0))]
     NotFound(PathBuf),

@@ -8,6 +8,7 @@ pub mod elf;
 mod entry;
 mod file_mapping;
 mod find;
+mod import;
 mod library;
 mod lock;
 mod lookup;

@@ -26,7 +26,7 @@ use crate::find::{self, resolve};
 use crate::text::ProbesText;
 
 /// Prefix of the names of unfinished files, which perf ignores.
-const TEMPORARY: &str = ".usdtrec-";
+pub(crate) const TEMPORARY: &str = ".usdtrec-";
 
 /// A file that was added to the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -235,7 +235,7 @@ impl Cache {
     }
 
     /// Opens a directory of the cache, creating it if necessary.
-    fn make(&self, locked: &Locked, dir: &Path) -> Result<Directory, CacheError> {
+    pub(crate) fn make(&self, locked: &Locked, dir: &Path) -> Result<Directory, CacheError> {
         let made = locked.root.create_below(self.inside(dir));
         made.map_err(CacheError::io(dir))
     }

@@ -16,6 +16,9 @@ _usdtrec() {
             ",$1")
                 cmd="usdtrec"
                 ;;
+            usdtrec,archive)
+                cmd="usdtrec__subcmd__archive"
+                ;;
             usdtrec,buildid-cache)
                 cmd="usdtrec__subcmd__buildid__subcmd__cache"
                 ;;
@@ -74,12 +77,50 @@ _usdtrec() {
 
     case "${cmd}" in
         usdtrec)
-            opts="-h -V --buildid-dir --help --version buildid-cache list record trace top report flame diff script export schema demo doctor"
+            opts="-h -V --buildid-dir --help --version buildid-cache list record trace top report flame diff script export archive schema demo doctor"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --buildid-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        usdtrec__subcmd__archive)
+            opts="-i -o -h --input --debug --output --unpack --buildid-dir --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --input)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -i)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --unpack)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --buildid-dir)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

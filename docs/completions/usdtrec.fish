@@ -37,6 +37,7 @@ complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "flame" -d 'Draw the
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "diff" -d 'Compare two traces, and show the differences beyond noise'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "script" -d 'Print a trace, one line per event'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "export" -d 'Write the events and spans of a trace in a format of other programs'
+complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "archive" -d 'Take what another host needs to name the functions in a trace'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "schema" -d 'Show, check, import and export schemas: the names, types and meanings of probe arguments'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "demo" -d 'Index, list, record and report usdtrec\'s own probes, as a demonstration'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "doctor" -d 'Show what killed recorders left behind, and remove it with --heal'
@@ -319,6 +320,12 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l buildid-dir -
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l inline -d 'Show frames of functions whose code was inlined, marked (inlined) (always on; accepted for compatibility with perf)'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l no-inline -d 'Do not show frames of functions whose code was inlined'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand archive" -s i -l input -d 'Trace file' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand archive" -s o -l output -d 'With --debug, the tarball to write [default: FILE.tar.bz2]; an existing file is replaced' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand archive" -l unpack -d 'Add the files of a tarball, of archive --debug or of perf archive, to the build-id cache' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand archive" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand archive" -l debug -d 'Write the programs and libraries in which the trace has hits or frames, and their separate files with debugging information, into a tarball in the layout of perf archive'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand archive" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -s h -l help -d 'Print help'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -f -a "show" -d 'Show the schemas in use, one signature per line, each with its source'

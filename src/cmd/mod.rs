@@ -1,5 +1,6 @@
 //! One file per verb: each converts its options and calls the crate that does the work.
 
+pub(crate) mod archive;
 pub(crate) mod buildid_cache;
 #[cfg(feature = "record")]
 pub(crate) mod demo;

@@ -31,6 +31,7 @@ use messages::{
     ProgressLine, print_refused_engines, print_sites, print_smaller_rings, print_summary,
 };
 use names::NameStore;
+pub(super) use names::open_map;
 pub(super) use options::{Given, capture};
 use options::{NumberedFiles, destination, events, is_pipe, options};
 

@@ -12,7 +12,7 @@ use usdtrec_format::trace::append_code_names;
 use usdtrec_record::{FileElsewhere, Signals};
 use usdtrec_report::{FileView, Sources, StackNames, TraceSession};
 
-use self::perf_maps::open_map;
+pub(crate) use self::perf_maps::open_map;
 use crate::cmd::selection::cache_dir;
 use crate::terminal::say;
 

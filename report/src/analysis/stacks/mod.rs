@@ -3,6 +3,7 @@
 pub(crate) mod call_facts;
 pub(crate) mod compare;
 pub(crate) mod diff_tree;
+mod files;
 pub(crate) mod names;
 pub(crate) mod path;
 pub(crate) mod sliced;

@@ -1,6 +1,7 @@
 //! Symbols: from an address in a mapped file to a function's name.
 
 pub(crate) mod candidates;
+pub(crate) mod code_file;
 pub(crate) mod demangle;
 pub(crate) mod found_names;
 pub(crate) mod image;

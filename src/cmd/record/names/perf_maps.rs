@@ -13,7 +13,7 @@ const MOST: u64 = 1 << 30;
 
 /// Opens the perf map of a process: in the root directory of the process, by its number in its own namespace, while it lives; else in that of this program.
 /// `None` if there is none, or it is not one that perf would read: a regular file of root, of this user, or of the user of the process.
-pub(super) fn open_map(pid: i32) -> Option<Box<dyn BufRead>> {
+pub(crate) fn open_map(pid: i32) -> Option<Box<dyn BufRead>> {
     let of_process = own_number(pid).and_then(|own| {
         let root = format!("/proc/{pid}/root");
         let owner = fs::metadata(format!("/proc/{pid}")).ok()?.uid();

@@ -1,0 +1,135 @@
+//! `usdtrec archive`.
+
+mod pack;
+mod unpack;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use usdtrec_buildid_cache::Cache;
+use usdtrec_format::escape::shown;
+use usdtrec_report::{CodeFile, Sources, TraceSession};
+
+use self::pack::Packed;
+use self::unpack::Unpacked;
+use super::selection::{cache_dir, named};
+use crate::cli::ArchiveArgs;
+use crate::terminal::say;
+use crate::{progress, units};
+
+/// Runs the verb.
+pub(crate) fn run(args: &ArchiveArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    if let Some(tarball) = &args.unpack {
+        return unpack(tarball, buildid_dir);
+    }
+    if args.debug {
+        pack(args, buildid_dir)?;
+    } else {
+        store_names(args, buildid_dir)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Fails if no file was added although the tarball has some.
+fn unpack(tarball: &Path, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let cache = Cache::open(buildid_dir)?;
+    let Unpacked { added, left_out } =
+        unpack::run(&cache, tarball).with_context(|| shown(tarball).to_string())?;
+    for (path, why) in &left_out {
+        say(format_args!("usdtrec: left out: {}: {why}", shown(path)));
+    }
+    say(format_args!(
+        "usdtrec: {added} {} in {}",
+        if added == 1 { "file" } else { "files" },
+        shown(cache.dir())
+    ));
+    let is_useless = added == 0 && !left_out.is_empty();
+    Ok(if is_useless {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn pack(args: &ArchiveArgs, buildid_dir: Option<&Path>) -> anyhow::Result<()> {
+    let buildid_dir = cache_dir(buildid_dir);
+    let session = open(&args.input, buildid_dir.clone())?;
+    let files = progress::shown(&session, || CodeFile::all(&session, buildid_dir.as_deref()))?;
+    let tarball = args.output.clone().unwrap_or_else(|| {
+        let mut name = args.input.clone().into_os_string();
+        name.push(".tar.bz2");
+        PathBuf::from(name)
+    });
+    let written = pack::write(&files, &tarball);
+    let Packed { count, bytes } =
+        written.with_context(|| format!("cannot write {}", shown(&tarball)))?;
+    for file in files.iter().filter(|file| file.program.is_none()) {
+        let why = match file.build_id {
+            None => "the trace has no build-id of it".to_owned(),
+            Some(id) => {
+                format!("no file of build-id {id} is at this path or in the build-id cache")
+            }
+        };
+        say(format_args!(
+            "usdtrec: left out: {}: {why}",
+            shown(&file.path)
+        ));
+    }
+    say(format_args!(
+        "usdtrec: wrote {count} {}, {} {}; on the other host: usdtrec archive --unpack {}",
+        if count == 1 { "file" } else { "files" },
+        units::size(bytes),
+        shown(&tarball),
+        shown(Path::new(tarball.file_name().unwrap_or_default())),
+    ));
+    Ok(())
+}
+
+fn open(path: &Path, buildid_dir: Option<PathBuf>) -> anyhow::Result<TraceSession> {
+    let sources = Sources {
+        buildid_dir,
+        ..Sources::default()
+    };
+    TraceSession::open(path, &sources).map_err(|error| named(error, path))
+}
+
+/// Stores the names of functions in stacks in a trace that has none.
+#[cfg(feature = "record")]
+fn store_names(args: &ArchiveArgs, buildid_dir: Option<&Path>) -> anyhow::Result<()> {
+    use std::fs::File;
+
+    use usdtrec_format::trace::append_code_names;
+    use usdtrec_report::StackNames;
+
+    use super::record::open_map;
+
+    let path = &args.input;
+    let session = open(path, cache_dir(buildid_dir))?;
+    if session.trace().code_names().is_some() {
+        say(format_args!(
+            "usdtrec: {}: the names of functions in stacks are in the trace already",
+            shown(path)
+        ));
+        return Ok(());
+    }
+    let file = File::options().read(true).write(true).open(path);
+    let file = file.with_context(|| format!("cannot write {}", shown(path)))?;
+    let found = progress::shown(&session, || StackNames::find(&session, &open_map, || false))?;
+    let count = found.names.functions.len();
+    append_code_names(&file, &found.names).with_context(|| shown(path).to_string())?;
+    say(format_args!(
+        "usdtrec: {}: stored the names of {count} {} in the trace",
+        shown(path),
+        if count == 1 { "function" } else { "functions" },
+    ));
+    Ok(())
+}
+
+/// Perf maps are opened by the recorder's code.
+#[cfg(not(feature = "record"))]
+fn store_names(_args: &ArchiveArgs, _buildid_dir: Option<&Path>) -> anyhow::Result<()> {
+    anyhow::bail!(
+        "expected --debug or --unpack: this usdtrec is built without the recorder, which finds names"
+    )
+}
