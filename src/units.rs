@@ -58,7 +58,6 @@ fn split_unit(text: &str) -> (&str, &str) {
     (digits, &text[digits.len()..])
 }
 
-#[cfg(feature = "record")]
 /// Formats a size: `3.9 MB`, `812 B`. As in perf, 1 MB is 1024 * 1024 bytes.
 pub(crate) fn size(bytes: u64) -> String {
     let units = [(1_u64 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB")];
