@@ -31,8 +31,8 @@ impl CodeFile {
                 resolver.each_place(
                     target,
                     sample,
-                    |file, _| {
-                        files.insert(file);
+                    |place| {
+                        files.insert(place.file);
                     },
                     |_| (),
                 );
