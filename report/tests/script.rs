@@ -228,11 +228,8 @@ fn templates_say_what_a_line_is() {
         error.contains("no event that is asked for has an argument \"arg2\"; arguments are: arg1; fields are: comm,"),
         "{error}"
     );
-    let error = run("{srcline}", &done, false).unwrap_err();
-    assert!(
-        error.contains("lines of source are not looked up"),
-        "{error}"
-    );
+    // No file of this recording exists.
+    assert_eq!(run("{srcline}", &done, false).unwrap(), "\n");
 }
 
 #[test]

@@ -98,6 +98,9 @@ fn of_script() {
     }
     answers.add(stacks);
     let unmet = [
+        "srcline",
+        "stack[].srcline",
+        "stack[].inlined",
         "demangled",
         "demangled.NAME",
         "symoff",
