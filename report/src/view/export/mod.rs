@@ -1,6 +1,6 @@
 //! `export`: the events and spans of a trace in the formats of other programs.
 //!
-//! Each format is a folder that implements [`RowSink`](crate::analysis::rows::row_sink::RowSink), or shows the weighed stacks of a trace, and
+//! Each format is a folder that implements `RowSink`, or shows the weighed stacks of a trace, and
 //! uses none of the others. What several formats need of a timeline is in the files next to them.
 
 pub(crate) mod chrome;
