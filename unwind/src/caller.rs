@@ -84,6 +84,26 @@ pub(crate) fn interrupted(
     Ok(saved)
 }
 
+/// Whether a signal's handler has the stack of `sigaltstack(2)`, which what it interrupted does not have. The registers are those of the code
+/// that the handler returns to, and those that the signal interrupted.
+pub(crate) fn is_on_other_stack(
+    machine: &Machine,
+    [handler, interrupted]: [&Registers; 2],
+    stack: StackCopy<'_>,
+) -> bool {
+    let Some(sp) = handler.get(machine.sp) else {
+        return false;
+    };
+    let saved = sp.wrapping_add(machine.signal_stack.into());
+    // `ss_sp`, `ss_flags`, `ss_size`
+    let (Ok(begin), Ok(size)) = (stack.word(saved), stack.word(saved.wrapping_add(16))) else {
+        return false;
+    };
+    // The stack pointer of an empty stack is its end.
+    let is_there = |sp: u64| sp.wrapping_sub(begin).wrapping_sub(1) < size;
+    is_there(sp) && !interrupted.get(machine.sp).is_some_and(is_there)
+}
+
 /// Follows the rules of a row.
 struct Rules<'a> {
     table: &'a Table,

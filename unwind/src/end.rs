@@ -11,6 +11,8 @@ pub enum StackEnd {
     CopyEnds,
     /// The memory at this address is needed, which is not in the copy of the stack.
     NotCopied(u64),
+    /// The last frame is on the stack from which a signal's handler switched to another one, and only that one was copied.
+    OtherStack,
     /// Nothing is known of the code at the last frame.
     NoCode,
     /// The unwind tables of the last frame's file have no entry for its address.

@@ -19,6 +19,8 @@ pub(crate) struct Machine {
     pub(crate) signal_return: &'static [u8],
     /// Where the kernel saves the registers that a signal interrupts, in bytes from the stack pointer of the code above.
     pub(crate) saved: &'static [SavedRegister],
+    /// Where the kernel saves the address and the size of the signal stack (`uc_stack`), in bytes from the same stack pointer.
+    pub(crate) signal_stack: u16,
 }
 
 /// A register in the frame of a signal.
@@ -59,6 +61,7 @@ static X86_64: Machine = Machine {
         saved(7, 160),
         saved(16, 168),
     ],
+    signal_stack: 16,
 };
 
 /// `x0` in `struct rt_sigframe` of `arch/arm64/kernel/signal.c`: after a `siginfo` of 128 bytes, 176 bytes of `struct ucontext` and the fault
@@ -89,6 +92,7 @@ static AARCH64: Machine = Machine {
         saved(31, X0 + 8 * 31),
         saved(32, X0 + 8 * 32),
     ],
+    signal_stack: 128 + 16,
 };
 
 impl Machine {

@@ -156,6 +156,36 @@ fn the_registers_that_a_signal_interrupted_are_those_that_the_kernel_saved() {
     );
 }
 
+/// The kernel saves which stack handlers of signals have. What it interrupted may be above or below that.
+#[test]
+fn a_signal_that_has_a_stack_of_its_own_is_the_reason_of_a_cut() {
+    let mut stack = [0; 40];
+    stack[0] = 0xf000;
+    stack[1 + 16 / 8] = STACK - 0x1000;
+    stack[1 + 168 / 8] = 0x1005;
+    let frames = vec![0x1050, 0xefff, 0x1005];
+    for (interrupted, size, end) in [
+        (STACK + 0x10_0000, 0x2000, StackEnd::OtherStack),
+        (STACK - 0x2000, 0x2000, StackEnd::OtherStack),
+        // Both have the same one, or the handler has not this one.
+        (STACK + 8 * 40, 0x2000, StackEnd::CopyEnds),
+        (STACK + 0x10_0000, 0x800, StackEnd::CopyEnds),
+        (STACK + 0x10_0000, 0, StackEnd::CopyEnds),
+    ] {
+        stack[1 + 32 / 8] = size;
+        stack[1 + 160 / 8] = interrupted;
+        let found = unwind(section(&[&[]]), 0x1050, &stack, 100);
+        assert_eq!(found, (frames.clone(), end), "{interrupted:#x} {size:#x}");
+    }
+    // It may have been copied with the other one.
+    stack[1 + 32 / 8] = 0x1000 + 8 * 30;
+    stack[1 + 160 / 8] = STACK + 8 * 31;
+    stack[31] = 0x1010;
+    let found = unwind(section(&[&[]]), 0x1050, &stack, 100);
+    let frames = [frames, vec![0x100f]].concat();
+    assert_eq!(found, (frames, StackEnd::Outermost));
+}
+
 #[test]
 fn a_hundred_thousand_frames_are_found() {
     let stack = vec![0x1010; 100_000];

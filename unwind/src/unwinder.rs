@@ -4,7 +4,7 @@ use gimli::UnwindContext;
 use usdtrec_format::Arch;
 
 use crate::budget::Budget;
-use crate::caller::{caller, interrupted};
+use crate::caller::{caller, interrupted, is_on_other_stack};
 use crate::end::StackEnd;
 use crate::machine::Machine;
 use crate::registers::Registers;
@@ -50,6 +50,8 @@ pub struct Unwinder {
     budget: Budget,
     /// The stack pointer after the last step.
     outermost: Option<u64>,
+    /// Whether a signal's handler, which has a stack of its own, was passed.
+    is_on_other_stack: bool,
 }
 
 /// A row that is remembered.
@@ -94,6 +96,7 @@ impl Unwinder {
             rows: std::iter::repeat_with(|| None).take(ROWS).collect(),
             budget: Budget::new(),
             outermost: None,
+            is_on_other_stack: false,
         })
     }
 
@@ -123,6 +126,7 @@ impl Unwinder {
             is_return: false,
         };
         self.outermost = None;
+        self.is_on_other_stack = false;
         while frames.len() < most {
             frames.push(frame);
             self.outermost = registers.get(self.machine.sp);
@@ -134,6 +138,9 @@ impl Unwinder {
                 Ok(Step::Outermost) => {
                     self.outermost = registers.get(self.machine.sp);
                     return StackEnd::Outermost;
+                }
+                Err(StackEnd::CopyEnds | StackEnd::NotCopied(_)) if self.is_on_other_stack => {
+                    return StackEnd::OtherStack;
                 }
                 Err(end) => return end,
             };
@@ -182,6 +189,9 @@ impl Unwinder {
             }
             Err(end) => return Err(end),
         };
+        if !is_return {
+            self.is_on_other_stack |= is_on_other_stack(machine, [registers, &next], stack);
+        }
         *registers = next;
         Ok(match registers.get(machine.ip) {
             None | Some(0) => Step::Outermost,

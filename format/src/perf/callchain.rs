@@ -46,12 +46,14 @@ pub enum ChainCut {
     NoRoom,
     /// No callers were looked for, because more stacks were asked for than are taken in a second.
     Rate,
+    /// The last frame is on the stack from which a signal's handler switched to another one, and only that one was copied.
+    OtherStack,
     /// A reason that this version does not know.
     Other,
 }
 
 /// The reasons by their numbers of markers, from 1 on.
-const CUTS: [ChainCut; 17] = [
+const CUTS: [ChainCut; 18] = [
     ChainCut::Limit,
     ChainCut::CopyEnds,
     ChainCut::NoFrame,
@@ -69,6 +71,7 @@ const CUTS: [ChainCut; 17] = [
     ChainCut::TooMuchWork,
     ChainCut::NoRoom,
     ChainCut::Rate,
+    ChainCut::OtherStack,
 ];
 
 impl ChainCut {

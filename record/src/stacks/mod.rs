@@ -285,6 +285,7 @@ impl StackUnwinder {
             StackEnd::NotCopied(_) => ChainCut::NotCopied,
             StackEnd::UnknownRegister(_) => ChainCut::UnknownRegister,
             StackEnd::NotAbove => ChainCut::NotAbove,
+            StackEnd::OtherStack => ChainCut::OtherStack,
             StackEnd::TooMuchWork => ChainCut::TooMuchWork,
             StackEnd::LongEntry => ChainCut::LongEntry,
             StackEnd::BadEntry | StackEnd::BadExpression => ChainCut::BadEntry,

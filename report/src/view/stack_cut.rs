@@ -48,6 +48,9 @@ const fn recorded(cut: ChainCut) -> &'static str {
         ChainCut::Unreadable => "the memory at the frame pointer cannot be read",
         ChainCut::TooMuchWork => "unwinding this stack would take too much work",
         ChainCut::NoRoom => "there are more frames than there was room for",
+        ChainCut::OtherStack => {
+            "a signal was handled on a stack of its own, and the interrupted one was not copied"
+        }
         ChainCut::Rate => "no stack was taken: there were too many in this second",
         _ => "the recorder found no more callers",
     }

@@ -94,6 +94,7 @@ impl StackCut {
             StackEnd::UnknownRegister(column) => Self::UnknownRegister(column),
             StackEnd::NotAbove => Self::NotAbove,
             StackEnd::TooMuchWork => Self::Recorded(ChainCut::TooMuchWork),
+            StackEnd::OtherStack => Self::Recorded(ChainCut::OtherStack),
             StackEnd::NoCode => file(FileCut::NotRead),
             StackEnd::NoEntry => file(FileCut::NoEntry),
             StackEnd::LongEntry => file(FileCut::LongEntry),
