@@ -62,7 +62,7 @@ pub(crate) use self::report::{HistScale, Order, ReportArgs};
 pub(crate) use self::schema::{SchemaAction, SchemaArgs};
 pub(crate) use self::script::ScriptArgs;
 pub(crate) use self::selection::{SelectionArgs, WhichArgs};
-pub(crate) use self::stacks::kind as stack_kind;
+pub(crate) use self::stacks::{Stacks, kind as stack_kind};
 #[cfg(feature = "record")]
 pub(crate) use self::trace::{TopArgs, TraceArgs};
 use self::words::normalized;

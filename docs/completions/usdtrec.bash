@@ -213,7 +213,7 @@ _usdtrec() {
             return 0
             ;;
         usdtrec__subcmd__diff)
-            opts="-e -C -a -h --event --schema --time --comm --pid --tid --cpu --filter --by --min --all --human --color --format --buildid-dir --help"
+            opts="-e -C -a -h --event --schema --time --comm --pid --tid --cpu --filter --inline --no-inline --by --min --all --human --color --format --buildid-dir --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -190,7 +190,7 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l pid -d 'Show 
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l tid -d 'Show only these threads (comma list)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s C -l cpu -d 'Show only hits on these CPUs (0-3,6)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l filter -d 'Show only hits for which this expression is true (\'bytes > 4096 && url ~ "/api/*"\')' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s s -l sort -d 'Group events by these keys (comma list): event, comm, pid, tid, cpu, dso, sym, caller, stack, an argument, or ARG:shape' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s s -l sort -d 'Group events by these keys (comma list): event, comm, pid, tid, cpu, dso, sym, srcline, caller, stack, an argument, or ARG:shape' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l value -d 'With --sort, show sum, mean and percentiles of this argument for each group; sorts by sum unless --order is given. With --call-graph or --folded, weigh stacks by its sum' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l span -d 'Show durations from one probe to another: START..DONE, or the name of a span, with globs' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l key -d 'With --span, keys by which begin and end are matched (comma list): tid, pid, or arguments that both have (tid,funcname)' -r
@@ -269,6 +269,8 @@ json\t'One JSON object per line'
 csv\t'Comma-separated values with a header line; texts that spreadsheets would evaluate as formulas are prefixed with \''
 csv-raw\t'Comma-separated values with a header line; all texts unchanged'"
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l inline -d 'Show frames of functions whose code was inlined, marked (inlined) (always on; accepted for compatibility with perf)'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l no-inline -d 'Do not show frames of functions whose code was inlined'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -s a -l all -d 'Also show changes within noise'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l human -d 'Print numbers with a known unit as times (1.23ms) and sizes (1.5KiB); text format only'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'

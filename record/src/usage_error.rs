@@ -115,6 +115,15 @@ pub enum UsageError {
         /// The maximum number of frames.
         most: u16,
     },
+    /// Arguments are decoded from the copies of stacks, which are written, and not unwound while recording.
+    #[error(
+        "{probe} has arguments on the stack, so copies of stacks are recorded, of which a reader finds all frames: \
+         for a limit of frames, use the bpf engine or frame pointers"
+    )]
+    LimitOfCopies {
+        /// The probe.
+        probe: String,
+    },
     /// Only programs can do it.
     #[error("{0} needs the bpf engine")]
     NeedsBpf(ProgramFeature),

@@ -7,6 +7,7 @@ use usdtrec_report::diff::DiffOptions;
 
 use super::colour::Colour;
 use super::format::OutputFormat;
+use super::inline::InlineArgs;
 use super::selection::WhichArgs;
 
 /// Text after the options in `diff --help`: the statistical method.
@@ -30,6 +31,9 @@ pub(crate) struct DiffArgs {
     /// Selection of events; `--time` must be a percentage range
     #[command(flatten)]
     pub(crate) which: WhichArgs,
+    /// Frames of inlined functions
+    #[command(flatten)]
+    pub(crate) inline: InlineArgs,
     /// Also compare spans grouped by these keys of their begin event: arguments, or keys of report --sort (query:shape)
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) by: Vec<String>,

@@ -55,10 +55,10 @@ pub(crate) struct ReportArgs {
     /// The trace and the selection of events
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
-    /// Group events by these keys (comma list): event, comm, pid, tid, cpu, dso, sym, caller, stack, an argument, or ARG:shape
+    /// Group events by these keys (comma list): event, comm, pid, tid, cpu, dso, sym, srcline, caller, stack, an argument, or ARG:shape
     ///
     /// The shape of a text is the text without its numbers and quoted texts: query:shape groups SQL statements that differ only in their values.
-    /// sym is the function with the probe, caller the one that called it, stack all of them: both need a trace that was recorded with stacks, or with the calls
+    /// sym is the function with the probe, srcline its line of source (where there is debugging information), caller the one that called it, stack all of them: both need a trace that was recorded with stacks, or with the calls
     /// and returns of a script's functions (see --stacks). stack:native and stack:script say which of the two, as do caller:native and caller:script.
     #[arg(short, long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) sort: Vec<String>,

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use usdtrec_report::diff::{self, DiffOptions};
 
-use super::report::{colours, plain_numbers};
+use super::report::{colours, has_functions, plain_numbers};
 use super::selection;
 use crate::advice::HINTS;
-use crate::cli::{DiffArgs, InlineArgs, OutputFormat};
-use crate::terminal;
+use crate::cli::{DiffArgs, OutputFormat};
+use crate::terminal::{self, Usage};
 
 /// Runs the verb.
 pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
@@ -27,7 +27,14 @@ pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         colours: colours(args.color),
         hints: HINTS,
     };
-    let inline = InlineArgs::default();
+    let inline = args.inline;
+    if inline.no_inline && !args.by.iter().any(|key| has_functions(key)) {
+        return Err(Usage(
+            "--no-inline has no effect on diff without stacks: use it with --by stack, caller or sym"
+                .to_owned(),
+        )
+        .into());
+    }
     let a = selection::open_file(&args.a, &args.which, inline, buildid_dir)?;
     let b = selection::open_file(&args.b, &args.which, inline, buildid_dir)?;
     let asked = selection::selection(&args.which);

@@ -17,6 +17,7 @@ use crate::terminal;
 
 /// Runs the verb.
 pub(crate) fn run(args: &FlameArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    selection::refuse_no_inline_of_scripts(args.selection.inline, args.stacks)?;
     if let [a, b] = &*args.diff {
         return diff(args, a, b, buildid_dir);
     }

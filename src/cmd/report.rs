@@ -95,6 +95,7 @@ fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
         !args.selection.inline.no_inline || is_of_stacks || keys.any(|key| has_functions(key)),
         "--no-inline has no effect on {kind} without stacks: use it with --call-graph, --folded, or the keys stack, caller and sym"
     );
+    selection::refuse_no_inline_of_scripts(args.selection.inline, args.stacks)?;
     if is_of_stacks {
         refuse_with_stacks(args, kind)?;
     } else {
@@ -155,7 +156,7 @@ fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
 }
 
 /// Whether a key is of functions that may be inlined.
-fn has_functions(key: &str) -> bool {
+pub(super) fn has_functions(key: &str) -> bool {
     let key = key.strip_suffix(":native").unwrap_or(key);
     ["stack", "caller", "sym", "symbol"].contains(&key)
 }

@@ -69,9 +69,10 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
 /// Refuses options that would have no effect.
 fn refuse(args: &ScriptArgs) -> Result<(), Usage> {
     let no_inline = args.selection.inline.no_inline;
-    if no_inline && stack_kind(args.stacks) == StackKind::Script {
+    selection::refuse_no_inline_of_scripts(args.selection.inline, args.stacks)?;
+    if no_inline && args.hide_call_graph {
         return Err(Usage(
-            "--no-inline has no effect on --stacks script: functions of scripts are not inlined"
+            "--no-inline has no effect with --hide-call-graph: inlined functions are in stacks"
                 .to_owned(),
         ));
     }

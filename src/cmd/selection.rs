@@ -10,11 +10,12 @@ use anyhow::Context;
 use usdtrec_buildid_cache::{Cache, CacheError};
 use usdtrec_format::escape::shown;
 use usdtrec_format::trace::ReadError;
-use usdtrec_report::Format;
-use usdtrec_report::{EventSelection, Notices, ReportError, Sources, TraceSession};
+use usdtrec_report::question::StackKind;
+use usdtrec_report::{Event, EventSelection, Format, Notices, ReportError, Sources, TraceSession};
 
 use crate::advice::{HINTS, explained};
-use crate::cli::{InlineArgs, OutputFormat, SelectionArgs, WhichArgs};
+use crate::cli::{InlineArgs, OutputFormat, SelectionArgs, Stacks, WhichArgs, stack_kind};
+use crate::terminal::Usage;
 use crate::{schemas, terminal};
 
 /// File name that means standard input.
@@ -71,7 +72,29 @@ pub(super) fn open_file(
     } else {
         TraceSession::open(path, &sources)
     };
-    opened.map_err(|error| named(error, path))
+    let session = opened.map_err(|error| named(error, path))?;
+    if inline.no_inline && !session.events().events.iter().any(Event::has_chain) {
+        return Err(Usage(format!(
+            "--no-inline has no effect on {}, which has no stacks: record -g records them",
+            shown(path)
+        ))
+        .into());
+    }
+    Ok(session)
+}
+
+/// Refuses `--no-inline` where functions of scripts are shown.
+pub(super) fn refuse_no_inline_of_scripts(
+    inline: InlineArgs,
+    stacks: Option<Stacks>,
+) -> Result<(), Usage> {
+    if !inline.no_inline || stack_kind(stacks) != StackKind::Script {
+        return Ok(());
+    }
+    Err(Usage(
+        "--no-inline has no effect on --stacks script: functions of scripts are not inlined"
+            .to_owned(),
+    ))
 }
 
 /// Adds the trace's path to an error that is about the trace and does not name it.

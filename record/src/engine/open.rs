@@ -160,7 +160,9 @@ impl Attached {
             let graph = probe.graph(options.graph);
             graph.is_some_and(|graph| graph.keeps_copy(&probe.plan))
         };
-        let mut attached = Self::empty(options, pmu, probes.iter().any(keeps))?;
+        let kept = probes.iter().find(|probe| keeps(probe));
+        check_limit(options.graph, kept)?;
+        let mut attached = Self::empty(options, pmu, kept.is_some())?;
         attached.fetched = fetched;
         if let Some(group) = group {
             attached.way = Way::Tracefs(group);
@@ -260,6 +262,18 @@ fn check_callers(
         (CallGraphMethod::FramePointers, Some(most)) if graph.frames > most => {
             Err(UsageError::MaxStack { most }.into())
         }
+        _ => Ok(()),
+    }
+}
+
+/// Whether the limit of frames is kept, if the copies of the stacks of a probe are written for its arguments.
+fn check_limit(graph: Option<CallGraph>, kept: Option<&PlannedProbe>) -> Result<(), UsageError> {
+    let is_limited =
+        |graph: CallGraph| !graph.keeps_copies && graph.frames != CallGraph::USUAL_FRAMES;
+    match kept {
+        Some(probe) if graph.is_some_and(is_limited) => Err(UsageError::LimitOfCopies {
+            probe: probe.event(),
+        }),
         _ => Ok(()),
     }
 }

@@ -63,6 +63,8 @@ pub(crate) struct StackSizes {
 }
 
 impl CallGraph {
+    /// Maximum number of frames if no other is requested: perf's `PERF_MAX_STACK_DEPTH`.
+    pub const USUAL_FRAMES: u16 = 127;
     /// Maximum number of frames.
     pub const MOST_FRAMES: u16 = 1024;
     /// Maximum number of bytes of stack that are copied.

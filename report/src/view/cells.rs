@@ -10,6 +10,7 @@ use crate::stats::keys::key::Key;
 use crate::stats::keys::value::KeyValue;
 use crate::trace::form::Form;
 use crate::view::frames::{cut_text, frame_text, stack_json, stack_line};
+use crate::view::script::location::whole_source_text;
 use crate::view::stack_cut::reason;
 use crate::view::text::buffer::Text;
 use crate::view::text::scalar::json_decimal;
@@ -104,6 +105,12 @@ impl Cell {
             }
             KeyValue::Address(address) => Self::text(&format!("[.] {address:#018x}"))
                 .with(Datum::Text(format!("{address:#x}"))),
+            KeyValue::Source(None) => Self::text("[unknown]").with(Datum::None),
+            KeyValue::Source(Some(source)) => {
+                let base = source.file.rsplit('/').next().unwrap_or(&source.file);
+                let whole = escape(&whole_source_text(source)).into_owned();
+                Self::text(&format!("{base}:{}", source.line)).with(Datum::Text(whole))
+            }
             KeyValue::Stack(stack) => Self {
                 cut: stack.cut.as_ref().map(|cut| reason(cut).into_owned()),
                 ..Self::text(&stack_line(stack)).with(Datum::Json(stack_json(stack)))

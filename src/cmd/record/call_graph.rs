@@ -8,8 +8,6 @@ use crate::cli::{Engine, RecordArgs};
 use crate::terminal::Usage;
 use crate::units::parse_size;
 
-/// Maximum number of recorded frames by default: perf's `PERF_MAX_STACK_DEPTH`.
-const USUAL_FRAMES: u16 = 127;
 /// Bytes that `dwarf` copies, as in perf.
 const DWARF: u32 = 8 << 10;
 
@@ -57,7 +55,7 @@ pub(super) fn of(args: &RecordArgs) -> Result<Option<CallGraph>, Usage> {
     }
     Ok(Some(CallGraph {
         method,
-        frames: args.max_stack.unwrap_or(USUAL_FRAMES),
+        frames: args.max_stack.unwrap_or(CallGraph::USUAL_FRAMES),
         keeps_copies: args.keep_stacks,
         rate: args.stack_rate.and_then(NonZeroU32::new),
     }))

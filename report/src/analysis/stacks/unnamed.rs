@@ -1,6 +1,6 @@
 //! Frames that have no name, summed up by file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use usdtrec_format::KnownSymbols;
@@ -17,6 +17,8 @@ pub(crate) struct UnnamedFrames {
     pub(crate) all: u64,
     /// By file, the most frames first.
     pub(crate) files: Vec<UnnamedFile>,
+    /// Files whose debugging information is too long to read, so that frames of inlined functions are missing, sorted.
+    pub(crate) too_long: Vec<Box<Path>>,
 }
 
 /// The frames without a name of one file.
@@ -67,8 +69,20 @@ impl UnnamedFrames {
         });
         let mut files: Vec<UnnamedFile> = files.collect();
         files.sort_by(|a, b| (b.frames, &a.reason).cmp(&(a.frames, &b.reason)));
-        Self { all, files }
+        Self {
+            all,
+            files,
+            too_long: too_long(session),
+        }
     }
+}
+
+/// The files of a trace whose debugging information was requested and is too long.
+fn too_long(session: &TraceSession) -> Vec<Box<Path>> {
+    let files = session.mappings().files().iter().enumerate();
+    let long = files.filter(|(at, _)| session.symbols().has_too_long_info(DsoId(*at as u32)));
+    let paths: BTreeSet<Box<Path>> = long.map(|(_, dso)| dso.path.as_path().into()).collect();
+    paths.into_iter().collect()
 }
 
 impl UnnamedReason {

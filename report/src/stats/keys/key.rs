@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use usdtrec_format::perf::Sample;
-use usdtrec_format::{Missing, StringAt, Value};
+use usdtrec_format::{Missing, SourceLine, StringAt, Value};
 
 use crate::error::ReportError;
 use crate::list::list;
@@ -22,8 +22,9 @@ use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
 use crate::trace::session::events::Event;
 use crate::trace::session::ids::Target;
-use crate::trace::session::resolver::Resolver;
+use crate::trace::session::resolver::{FrameKind, Resolver};
 use crate::trace::symbols::NameOfSymbol;
+use crate::trace::symbols::known_inlining::FoundInlining;
 use crate::trace::unwind::stack::StackPart;
 
 /// Something to group by.
@@ -36,6 +37,8 @@ pub(crate) enum Key {
     Cpu,
     Dso,
     Sym,
+    /// The line of source of the hit.
+    Source,
     /// The function that called that of the hit.
     Caller,
     /// The whole stack.
@@ -111,6 +114,7 @@ impl Key {
             "cpu" => Self::Cpu,
             "dso" => Self::Dso,
             "sym" | "symbol" => Self::Sym,
+            "srcline" => Self::Source,
             "caller" | "caller:native" | "caller:script" | "stack" | "stack:native"
             | "stack:script" => Self::of_stacks(name, session, rows)?,
             name if name.ends_with(SHAPE) => {
@@ -177,6 +181,7 @@ impl Key {
             Self::Cpu => "CPU",
             Self::Dso => "Shared Object",
             Self::Sym => "Symbol",
+            Self::Source => "Source:Line",
             Self::Caller | Self::ScriptCaller(_) => "Caller",
             Self::Stack | Self::ScriptStack(_) => "Stack",
             Self::Interval(_) => "Interval",
@@ -194,6 +199,7 @@ impl Key {
             Self::Cpu => "cpu",
             Self::Dso => "dso",
             Self::Sym => "sym",
+            Self::Source => "srcline",
             Self::Caller => "caller",
             Self::Stack => "stack",
             Self::ScriptCaller(key) | Self::ScriptStack(key) => &key.name,
@@ -233,6 +239,7 @@ impl Key {
                 None => KeyWords::new(kind::UNKNOWN, 0),
             },
             Self::Sym => symbol_words(resolver, target, sample, dictionary),
+            Self::Source => source_words(resolver, sample, dictionary),
             Self::Caller => caller_words(resolver, target, sample, dictionary),
             Self::Stack => {
                 let session = resolver.session();
@@ -295,6 +302,7 @@ impl Key {
             }
             Self::Sym if kind == kind::UNKNOWN => KeyValue::Address(word),
             Self::Sym | Self::Caller => caller(kind, word, session, dictionary),
+            Self::Source => source(kind, word, dictionary),
             Self::Stack => match kind {
                 kind::STACK => KeyValue::Stack(dictionary.stack_of(word, session)),
                 kind::OTHER_STACK => KeyValue::OtherStacks,
@@ -371,6 +379,38 @@ fn symbol_words(
     }
 }
 
+/// The words of the line of source of a hit: of the innermost function that is inlined there.
+fn source_words(
+    resolver: &mut Resolver<'_>,
+    sample: &Sample<'_>,
+    dictionary: &Dictionary,
+) -> KeyWords {
+    let (_, found) = resolver.inlining(sample, sample.ip, FrameKind::Hit);
+    match found.and_then(FoundInlining::innermost) {
+        Some(SourceLine { file, line }) => of_text(format!("{file}:{line}").as_bytes(), dictionary),
+        None => KeyWords::new(kind::UNKNOWN, 0),
+    }
+}
+
+/// The line of source that words encode.
+fn source(kind: u64, word: u64, dictionary: &Dictionary) -> KeyValue {
+    match kind {
+        kind::TEXT => {
+            let text = dictionary.text_of(word);
+            let text = String::from_utf8_lossy(&text);
+            let parts = text.rsplit_once(':');
+            KeyValue::Source(parts.and_then(|(file, line)| {
+                Some(SourceLine {
+                    file: file.to_owned(),
+                    line: line.parse().ok()?,
+                })
+            }))
+        }
+        kind::OTHER_TEXT => KeyValue::OtherTexts,
+        _ => KeyValue::Source(None),
+    }
+}
+
 /// The words of a caller: callers are the same if their names are, as functions with probes are.
 fn caller_words(
     resolver: &mut Resolver<'_>,
@@ -442,7 +482,7 @@ fn places(
 }
 
 /// Names of members and columns besides those of keys.
-const RESERVED: [&str; 33] = [
+const RESERVED: [&str; 34] = [
     "event",
     "comm",
     "pid",
@@ -451,6 +491,7 @@ const RESERVED: [&str; 33] = [
     "dso",
     "sym",
     "symbol",
+    "srcline",
     "caller",
     "stack",
     "stack_cut",

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use usdtrec_format::Value;
+use usdtrec_format::{SourceLine, Value};
 
 use crate::stats::keys::stack::{CallStack, FrameName};
 use crate::stats::number::Float;
@@ -34,6 +34,8 @@ pub(crate) enum KeyValue {
     Function(Arc<str>),
     /// An address that is in no known function.
     Address(u64),
+    /// A line of source; `None` if it is not known.
+    Source(Option<SourceLine>),
     /// A stack.
     Stack(CallStack),
     /// A caller that is in no known function.
@@ -88,6 +90,9 @@ impl KeyValue {
             Self::File(Some(path)) => text(path.file_name().unwrap_or(path.as_os_str()).as_bytes()),
             Self::Function(name) => text(name.as_bytes()),
             Self::Address(address) => made(format!("{address:#018x}")),
+            Self::Source(None) => text(b"[unknown]"),
+            // The lines of a file in their order.
+            Self::Source(Some(source)) => made(format!("{}:{:020}", source.file, source.line)),
             Self::Stack(stack) => KeyOrder::Text(Cow::Owned(stack.order())),
             Self::Frame(frame) => KeyOrder::Text(Cow::Owned(frame.order())),
             Self::Cut(cut) => KeyOrder::Text(Cow::Owned(cut.order())),

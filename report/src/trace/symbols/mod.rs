@@ -28,7 +28,7 @@ use crate::trace::process::{Dso, DsoId};
 use crate::trace::symbols::found_names::FoundNames;
 pub use crate::trace::symbols::found_names::NameOfSymbol;
 use crate::trace::symbols::image::Image;
-use crate::trace::symbols::inlined::{InlineInfo, Inlining};
+use crate::trace::symbols::inlined::{InlineInfo, Inlining, NoInlineInfo};
 use crate::trace::symbols::known_inlining::{FoundInlining, KnownInlining};
 use crate::trace::symbols::per_file::PerFile;
 use crate::trace::symbols::perf_map::MadePlace;
@@ -50,7 +50,7 @@ pub struct Symbols {
     recorded: RecordedFunctions,
     stored: StoredNames,
     /// Debugging information.
-    info: PerFile<Option<InlineInfo>>,
+    info: PerFile<Result<InlineInfo, NoInlineInfo>>,
     inlining: KnownInlining,
     names: Mutex<FoundNames>,
 }
@@ -170,7 +170,8 @@ impl Symbols {
 
     fn inlining_of_file(&self, file: DsoId, offset: u64) -> Option<Inlining> {
         let code = self.code.get(file, |dso| self.read(dso))?.as_ref();
-        let info = self.info.get(file, |dso| self.read_info(dso))?.as_ref()?;
+        let info = self.info.get(file, |dso| self.read_info(dso))?;
+        let info = info.as_ref().ok()?;
         let address = code.map_or(Some(offset), |code| code.address(offset))?;
         let found = info.at(address);
         (!found.is_unknown()).then_some(found)
@@ -185,11 +186,16 @@ impl Symbols {
         })
     }
 
-    fn read_info(&self, dso: &Dso) -> Option<InlineInfo> {
+    /// Whether the inlined functions of a file were asked for, and its debugging information was too long to read.
+    pub(crate) fn has_too_long_info(&self, file: DsoId) -> bool {
+        matches!(self.info.known(file), Some(Err(NoInlineInfo::TooLong)))
+    }
+
+    fn read_info(&self, dso: &Dso) -> Result<InlineInfo, NoInlineInfo> {
         let view = self.views.iter().find(|view| view.is_of(dso));
         let view = view.map(|view| view.at.as_path());
-        let found = DebugBinary::of(self.buildid_dir.as_deref(), dso, view)?;
-        InlineInfo::read(&found)
+        let found = DebugBinary::of(self.buildid_dir.as_deref(), dso, view);
+        InlineInfo::read(&found.ok_or(NoInlineInfo::Absent)?)
     }
 
     /// The function's name and the offset in it, as the recording host's symbols said.

@@ -26,6 +26,11 @@ impl<T> PerFile<T> {
         Some(value.get_or_init(|| make(file)))
     }
 
+    /// The value of a file, if it was made.
+    pub(crate) fn known(&self, file: DsoId) -> Option<&T> {
+        self.values.get(file.0 as usize)?.get()
+    }
+
     /// A file.
     pub(crate) fn file(&self, file: DsoId) -> Option<&Dso> {
         self.files.get(file.0 as usize)

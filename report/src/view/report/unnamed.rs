@@ -6,6 +6,7 @@ use std::path::Path;
 use usdtrec_format::escape::escape_bytes;
 
 use crate::analysis::stacks::unnamed::{UnnamedFrames, UnnamedReason};
+use crate::trace::symbols::inlined::LIMIT;
 use crate::view::columns::folded_from;
 use crate::view::hints::{Hint, HintWords};
 use crate::view::numbers::percent;
@@ -13,8 +14,25 @@ use crate::view::numbers::percent;
 /// Files that are listed.
 const MOST: usize = 10;
 
-/// Appends which files have frames without a name, if there are any.
+/// Appends which files have frames without a name, if there are any, and of which files no inlined functions are known.
 pub(crate) fn put(unnamed: &UnnamedFrames, hints: HintWords, out: &mut String) {
+    put_unnamed(unnamed, hints, out);
+    if unnamed.too_long.is_empty() {
+        return;
+    }
+    let limit = LIMIT >> 20;
+    let _ = writeln!(
+        out,
+        "\nFrames of inlined functions are missing: debugging information of more than {limit} MiB is not read"
+    );
+    for file in unnamed.too_long.iter().take(MOST) {
+        let file = escape_bytes(file.as_os_str().as_encoded_bytes());
+        folded_from("  ", &file, "         ", out);
+    }
+    put_more(unnamed.too_long.len(), out);
+}
+
+fn put_unnamed(unnamed: &UnnamedFrames, hints: HintWords, out: &mut String) {
     let Some(all) = unnamed
         .files
         .iter()
@@ -33,12 +51,12 @@ pub(crate) fn put(unnamed: &UnnamedFrames, hints: HintWords, out: &mut String) {
         );
         folded_from("  ", &line, "         ", out);
     }
-    if let Some(more) = unnamed
-        .files
-        .len()
-        .checked_sub(MOST)
-        .filter(|more| *more > 0)
-    {
+    put_more(unnamed.files.len(), out);
+}
+
+/// Appends how many of so many files are not listed.
+fn put_more(files: usize, out: &mut String) {
+    if let Some(more) = files.checked_sub(MOST).filter(|more| *more > 0) {
         let _ = writeln!(out, "  and {more} more files");
     }
 }

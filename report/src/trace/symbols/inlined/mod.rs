@@ -25,6 +25,7 @@ use usdtrec_format::{BuildId, SourceLine, debug_file_by_build_id};
 use self::calls::Calls;
 use self::lines::Lines;
 use self::origin::NamedEntry;
+pub(crate) use self::sections::{LIMIT, NoInlineInfo};
 use self::sections::{Room, load};
 use self::units::{ReadUnit, UnitCode, Units, lock};
 use crate::trace::symbols::demangle::demangle;
@@ -89,12 +90,12 @@ impl fmt::Debug for InlineInfo {
 }
 
 impl InlineInfo {
-    /// Reads the sections of a file; `None` if they are too long, or have no unit.
-    pub(crate) fn read(found: &DebugBinary) -> Option<Self> {
+    /// Reads the sections of a file.
+    pub(crate) fn read(found: &DebugBinary) -> Result<Self, NoInlineInfo> {
         let DebugBinary { path, binary } = found;
-        let file = binary.parse(None)?;
+        let file = binary.parse(None).ok_or(NoInlineInfo::Absent)?;
         let mut room = Room::new();
-        let own = load(binary, &file, &mut room)?;
+        let own = load(binary, &file, &mut room).ok_or_else(|| room.reason())?;
         let mut dwarf = own.borrow(Clone::clone);
         let shared = shared(path, &file)
             .and_then(|(binary, id)| load(&binary, &binary.parse(Some(id))?, &mut room));
@@ -103,10 +104,10 @@ impl InlineInfo {
         }
         let own = Units::new(dwarf);
         if own.is_empty() {
-            return None;
+            return Err(NoInlineInfo::Absent);
         }
         let (code, lines_end) = own.code();
-        Some(Self {
+        Ok(Self {
             own,
             shared: shared.map(|shared| Units::new(shared.borrow(Clone::clone))),
             code,

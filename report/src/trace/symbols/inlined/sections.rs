@@ -14,7 +14,7 @@ pub(super) type Bytes = EndianReader<RunTimeEndian, Arc<[u8]>>;
 pub(super) type Sections = DwarfSections<Bytes>;
 
 /// Maximum length of the debugging information of a file and of the one that it shares with others, decompressed, bytes.
-const LIMIT: u64 = 512 << 20;
+pub(crate) const LIMIT: u64 = 512 << 20;
 /// Maximum compression ratio. Compilers' output has up to 12.
 const MOST_RATIO: u64 = 64;
 
@@ -34,17 +34,45 @@ const READ: [SectionId; 10] = [
 
 /// The number of bytes of debugging information that may still be read.
 #[derive(Debug)]
-pub(super) struct Room(u64);
+pub(super) struct Room {
+    bytes: u64,
+    /// Whether there were more.
+    is_exceeded: bool,
+}
 
 impl Room {
     pub(super) const fn new() -> Self {
-        Self(LIMIT)
+        Self {
+            bytes: LIMIT,
+            is_exceeded: false,
+        }
     }
 
     fn take(&mut self, bytes: u64) -> Option<usize> {
-        self.0 = self.0.checked_sub(bytes)?;
+        let Some(left) = self.bytes.checked_sub(bytes) else {
+            self.is_exceeded = true;
+            return None;
+        };
+        self.bytes = left;
         usize::try_from(bytes).ok()
     }
+
+    /// Why sections could not be read.
+    pub(super) const fn reason(&self) -> NoInlineInfo {
+        match self.is_exceeded {
+            true => NoInlineInfo::TooLong,
+            false => NoInlineInfo::Absent,
+        }
+    }
+}
+
+/// Why nothing is known of the inlined functions of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoInlineInfo {
+    /// It has no debugging information, or that cannot be read.
+    Absent,
+    /// Its debugging information is longer than is read.
+    TooLong,
 }
 
 /// The content of the sections of a file; `None` if one of them cannot be read, or all are too long.
