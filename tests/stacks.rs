@@ -2,6 +2,8 @@
 
 mod another_host;
 mod inlined;
+mod moving;
+mod options;
 mod recorded;
 
 use std::fs;
@@ -44,9 +46,15 @@ fn without_address(line: &str) -> String {
 
 /// What stock perf and we print.
 fn both(lab: &Lab, perf: &Perf<'_>, options: &[&str]) -> [Vec<String>; 2] {
-    let start = ["script", "-i", "stacks", "--no-inline"];
-    let theirs = perf.run([&start[..], options].concat());
-    let ours = lab.usdtrec([&start[..], options].concat());
+    let start = ["script", "-i", "stacks"];
+    // It is refused where no stacks are shown.
+    let no_inline: &[&str] = match options.contains(&"-G") {
+        true => &[],
+        false => &["--no-inline"],
+    };
+    let options = [no_inline, options].concat();
+    let theirs = perf.run([&start[..], &options].concat());
+    let ours = lab.usdtrec([&start[..], &options].concat());
     [theirs.success(), ours.success().silent()]
         .map(|text| text.stdout.lines().map(without_address).collect())
 }

@@ -7,13 +7,13 @@ use std::path::Path;
 use super::{BUILD, FIELDS, both, check_program, count, frames, ours, record};
 use crate::common::{Build, Lab, Perf, test};
 
-const FRAME_POINTERS: Build = Build {
+pub(super) const FRAME_POINTERS: Build = Build {
     compiler: "gcc",
     options: &["-O2", "-fno-omit-frame-pointer"],
 };
 
 /// Records a command with all probes of a program into `stacks`.
-fn record_ours(lab: &Lab, program: &Path, options: &[&str], command: &[&str]) {
+pub(super) fn record_ours(lab: &Lab, program: &Path, options: &[&str], command: &[&str]) {
     let event = format!("*:*@{}", program.display());
     let start = ["record", "-q", "-o", "stacks", "-e", &event];
     let words = [&start[..], options, &["--"], command].concat();
@@ -21,7 +21,7 @@ fn record_ours(lab: &Lab, program: &Path, options: &[&str], command: &[&str]) {
     assert!(!lab.events("stacks").is_empty());
 }
 
-fn path(program: &Path) -> &str {
+pub(super) fn path(program: &Path) -> &str {
     program.to_str().expect("a path")
 }
 
