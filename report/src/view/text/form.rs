@@ -85,8 +85,10 @@ impl Text {
 
     /// Bytes in hexadecimal, one after the other.
     pub(crate) fn hex_bytes(&mut self, bytes: &[u8]) {
+        const DIGITS: [u8; 16] = *b"0123456789abcdef";
         for byte in bytes {
-            self.string(&format!("{byte:02x}"));
+            let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
+            self.fixed(&[DIGITS[high], DIGITS[low]]);
         }
     }
 

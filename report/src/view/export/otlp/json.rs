@@ -1,81 +1,114 @@
 //! OTLP as a line of JSON: ids are hexadecimal, integers of 64 bits are strings.
 
-use serde_json::{Value as Json, json};
-
 use crate::view::export::otlp::telemetry_span::{Attribute, ResourceSpans, TelemetrySpan};
 use crate::view::export::typed_value::TypedValue;
 use crate::view::text::buffer::Text;
 
-/// `SPAN_KIND_INTERNAL`.
-const INTERNAL: u64 = 1;
-
 /// A line with these spans.
 pub(crate) fn encode(all: &[ResourceSpans]) -> Vec<u8> {
-    let resources = all.iter().map(|of| {
-        json!({
-            "resource": {"attributes": attributes(&of.resource.attributes())},
-            "scopeSpans": [{
-                "scope": {"name": "usdtrec"},
-                "spans": of.spans.iter().map(span).collect::<Vec<Json>>(),
-            }],
-        })
-    });
-    let line = json!({"resourceSpans": resources.collect::<Vec<Json>>()});
-    (line.to_string() + "\n").into_bytes()
+    let mut out = Text::default();
+    out.string("{\"resourceSpans\":[");
+    for (at, of) in all.iter().enumerate() {
+        if at > 0 {
+            out.byte(b',');
+        }
+        out.string("{\"resource\":{\"attributes\":");
+        put_attributes(&of.resource.attributes(), &mut out);
+        out.string("},\"scopeSpans\":[{\"scope\":{\"name\":\"usdtrec\"},\"spans\":[");
+        for (at, span) in of.spans.iter().enumerate() {
+            if at > 0 {
+                out.byte(b',');
+            }
+            put_span(span, &mut out);
+        }
+        out.string("]}]}");
+    }
+    out.string("]}\n");
+    out.as_slice().to_vec()
 }
 
-fn span(span: &TelemetrySpan) -> Json {
-    let mut made = json!({
-        "traceId": hex(&span.ids.trace),
-        "spanId": hex(&span.ids.span),
-        "name": span.name,
-        "kind": INTERNAL,
-        "startTimeUnixNano": span.start.to_string(),
-        "attributes": attributes(&span.attributes),
-    });
+fn put_span(span: &TelemetrySpan, out: &mut Text) {
+    out.string("{\"traceId\":\"");
+    out.hex_bytes(&span.ids.trace);
+    out.string("\",\"spanId\":\"");
+    out.hex_bytes(&span.ids.span);
     if let Some(parent) = &span.ids.parent {
-        made["parentSpanId"] = hex(parent).into();
+        out.string("\",\"parentSpanId\":\"");
+        out.hex_bytes(parent);
     }
+    out.string("\",\"name\":");
+    out.json_string(&span.name);
+    // `SPAN_KIND_INTERNAL`.
+    out.string(",\"kind\":1,\"startTimeUnixNano\":\"");
+    out.unsigned(span.start);
     if let Some(end) = span.end {
-        made["endTimeUnixNano"] = end.to_string().into();
+        out.string("\",\"endTimeUnixNano\":\"");
+        out.unsigned(end);
     }
-    made
+    out.string("\",\"attributes\":");
+    put_attributes(&span.attributes, out);
+    out.byte(b'}');
 }
 
-fn hex(bytes: &[u8]) -> String {
-    let mut text = Text::default();
-    text.hex_bytes(bytes);
-    text.into_string()
+fn put_attributes(all: &[Attribute], out: &mut Text) {
+    out.byte(b'[');
+    for (at, one) in all.iter().enumerate() {
+        if at > 0 {
+            out.byte(b',');
+        }
+        out.fixed(b"{\"key\":");
+        out.json_string(&one.key);
+        out.fixed(b",\"value\":{");
+        put_value(&one.value, out);
+        out.fixed(b"}}");
+    }
+    out.byte(b']');
 }
 
-fn attributes(all: &[Attribute]) -> Json {
-    let all = all
-        .iter()
-        .map(|one| json!({"key": one.key, "value": value(&one.value)}));
-    all.collect()
-}
-
-fn value(value: &TypedValue<'_>) -> Json {
+fn put_value(value: &TypedValue<'_>, out: &mut Text) {
     match value {
-        TypedValue::Unsigned(number) => match i64::try_from(*number) {
-            Ok(_) => json!({"intValue": number.to_string()}),
-            Err(_) => json!({"stringValue": number.to_string()}),
-        },
-        TypedValue::Signed(number) => json!({"intValue": number.to_string()}),
-        TypedValue::Float(number) => json!({"doubleValue": float(*number)}),
-        TypedValue::Bool(is) => json!({"boolValue": is}),
-        TypedValue::Address(address) => json!({"stringValue": format!("{address:#x}")}),
-        TypedValue::Text(text) => json!({"stringValue": text}),
-        TypedValue::Missing(reason) => json!({"stringValue": reason}),
+        TypedValue::Unsigned(number) => {
+            match i64::try_from(*number) {
+                Ok(_) => out.fixed(b"\"intValue\":\""),
+                Err(_) => out.fixed(b"\"stringValue\":\""),
+            }
+            out.unsigned(*number);
+            out.byte(b'"');
+        }
+        TypedValue::Signed(number) => {
+            out.fixed(b"\"intValue\":\"");
+            out.signed(*number);
+            out.byte(b'"');
+        }
+        TypedValue::Float(number) => {
+            out.fixed(b"\"doubleValue\":");
+            put_float(*number, out);
+        }
+        TypedValue::Bool(is) => {
+            out.fixed(b"\"boolValue\":");
+            out.string(if *is { "true" } else { "false" });
+        }
+        TypedValue::Address(address) => {
+            out.fixed(b"\"stringValue\":\"0x");
+            out.hex(*address);
+            out.byte(b'"');
+        }
+        TypedValue::Text(text) => put_text(text, out),
+        TypedValue::Missing(reason) => put_text(reason, out),
     }
 }
 
-/// A float; what JSON has no number for is as ProtoJSON has it.
-fn float(number: f64) -> Json {
+fn put_text(text: &str, out: &mut Text) {
+    out.fixed(b"\"stringValue\":");
+    out.json_string(text);
+}
+
+/// Appends a float; what JSON has no number for is as ProtoJSON has it.
+fn put_float(number: f64, out: &mut Text) {
     match number {
-        n if n.is_nan() => json!("NaN"),
-        n if n == f64::INFINITY => json!("Infinity"),
-        n if n == f64::NEG_INFINITY => json!("-Infinity"),
-        n => json!(n),
+        n if n.is_nan() => out.fixed(b"\"NaN\""),
+        n if n == f64::INFINITY => out.fixed(b"\"Infinity\""),
+        n if n == f64::NEG_INFINITY => out.fixed(b"\"-Infinity\""),
+        n => out.float64(n),
     }
 }
