@@ -18,6 +18,7 @@ mod schemas;
 #[cfg(feature = "record")]
 mod sdt;
 mod terminal;
+mod unfinished_file;
 mod units;
 
 use std::process::ExitCode;

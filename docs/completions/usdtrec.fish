@@ -309,12 +309,14 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s C -l cpu -d '
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l filter -d 'Show only hits for which this expression is true (\'bytes > 4096 && url ~ "/api/*"\')' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l to -d 'Format to write' -r -f -a "chrome\t'Trace Event Format (JSON), which chrome://tracing and many other viewers read'
 perfetto\t'Perfetto\'s own format, for ui.perfetto.dev and trace_processor'
+ctf\t'Common Trace Format 1.8 (a folder), for babeltrace2 and Trace Compass; events alone'
+firefox\t'Firefox Profiler\'s processed profile (JSON), for profiler.firefox.com'
 otlp\t'OpenTelemetry spans (OTLP) as lines of JSON; events of no span are left out'
 otlp-proto\t'OpenTelemetry spans (OTLP) as a protobuf message'
 folded\t'Folded stacks (outer;inner WEIGHT) by hits, or with --span by time'
 speedscope\t'speedscope\'s file format (JSON): stacks by hits, or with --span by time'
 pprof\t'pprof\'s profiles (gzip): stacks by hits, or with --span by number and time'"
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s o -l output -d 'File to write; - writes to standard output. An existing file is replaced when the new one is complete' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s o -l output -d 'File to write, compressed with gzip if its name ends with .gz; - writes to standard output. An existing file is replaced when the new one is complete. With --to ctf a folder, which does not exist or is empty' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l span -d 'Export these spans alone: START..DONE, or the name of a span, with globs (may be repeated) [default: all events, and the spans that are found by the names of probes]' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l key -d 'With --span, keys by which begin and end are matched (comma list), as of report' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l trace-id -d 'With --to otlp, the argument that has the id of the trace: 32 hexadecimal digits, a UUID, or a traceparent [default: each span has a trace of its own]' -r

@@ -64,6 +64,11 @@ pub enum QuestionError {
     /// The time of several spans is requested as the weight of stacks.
     #[error("stacks weigh the time of one span: expected one name, which may be a pattern")]
     SeveralWeights,
+    /// A profile would be larger than its program can read.
+    #[error(
+        "the profile has more than 500 MB of JSON or 65536 threads, which Firefox Profiler cannot read"
+    )]
+    TooLargeProfile,
     /// There are too many different stacks to be compared.
     #[error(
         "there are too many different stacks to be compared: choose fewer events, or a part of the traces"

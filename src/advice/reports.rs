@@ -31,6 +31,9 @@ fn of_question(error: &QuestionError) -> Option<String> {
             "record the probes at which functions are called and return: record -e 'php:function__*', 'python:function__*', 'ruby:*method__*' or \
              'hotspot:method__*'"
         }
+        QuestionError::TooLargeProfile => {
+            "choose a part of the trace with --time, or fewer events with -e"
+        }
         QuestionError::NoTimeOfDay => {
             "record with usdtrec, or with: perf record -k CLOCK_MONOTONIC"
         }

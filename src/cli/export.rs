@@ -15,7 +15,8 @@ pub(crate) struct ExportArgs {
     /// Format to write
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) to: ExportTo,
-    /// File to write; - writes to standard output. An existing file is replaced when the new one is complete
+    /// File to write, compressed with gzip if its name ends with .gz; - writes to standard output. An existing file is replaced when the new one is complete. With --to
+    /// ctf a folder, which does not exist or is empty
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: PathBuf,
     /// Export these spans alone: START..DONE, or the name of a span, with globs (may be repeated) [default: all events, and the spans that are found by
@@ -37,6 +38,10 @@ pub(crate) enum ExportTo {
     Chrome,
     /// Perfetto's own format, for ui.perfetto.dev and trace_processor
     Perfetto,
+    /// Common Trace Format 1.8 (a folder), for babeltrace2 and Trace Compass; events alone
+    Ctf,
+    /// Firefox Profiler's processed profile (JSON), for profiler.firefox.com
+    Firefox,
     /// OpenTelemetry spans (OTLP) as lines of JSON; events of no span are left out
     Otlp,
     /// OpenTelemetry spans (OTLP) as a protobuf message

@@ -1,12 +1,12 @@
 //! `usdtrec export`.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use tempfile::NamedTempFile;
+use tempfile::TempDir;
 use usdtrec_format::escape::shown;
 use usdtrec_report::export::{self, ExportFormat, ExportOptions};
 use usdtrec_report::{EventSelection, Notices, TraceSession};
@@ -14,6 +14,7 @@ use usdtrec_report::{EventSelection, Notices, TraceSession};
 use super::selection;
 use crate::cli::{ExportArgs, ExportTo};
 use crate::terminal::Usage;
+use crate::unfinished_file::{UNFINISHED, UnfinishedFile, folder_of};
 use crate::{progress, terminal};
 
 /// Path that means standard output.
@@ -26,10 +27,13 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
             Usage("--trace-id has no effect without --to otlp or otlp-proto".to_owned()).into(),
         );
     }
+    check_folder(args)?;
     let options = ExportOptions {
         spans: args.span.clone(),
         key: args.key.clone(),
         trace_id: args.trace_id.clone(),
+        // Profiles of pprof always are.
+        gzip: args.to != ExportTo::Pprof && args.output.extension() == Some("gz".as_ref()),
         ..ExportOptions::new(format(args.to))
     };
     let session = selection::open(&args.selection, buildid_dir)?;
@@ -39,7 +43,9 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         asked: &asked,
         options: &options,
     };
-    let notices = if args.output.as_os_str() == STDOUT {
+    let notices = if options.format.is_folder() {
+        what.write_folder(&args.output)?
+    } else if args.output.as_os_str() == STDOUT {
         what.write(&mut selection::output()?)?
     } else {
         what.write_file(&args.output)?
@@ -51,6 +57,22 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     Ok(ExitCode::SUCCESS)
 }
 
+/// Refuses what a folder of events cannot have.
+fn check_folder(args: &ExportArgs) -> Result<(), Usage> {
+    if args.to != ExportTo::Ctf {
+        return Ok(());
+    }
+    if args.output.as_os_str() == STDOUT {
+        return Err(Usage("--to ctf writes a folder: -o - is none".to_owned()));
+    }
+    if !args.span.is_empty() {
+        return Err(Usage(
+            "--span has no effect with --to ctf, which has events alone".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
 /// Converts the format.
 const fn format(to: ExportTo) -> ExportFormat {
     match to {
@@ -58,6 +80,8 @@ const fn format(to: ExportTo) -> ExportFormat {
         ExportTo::Perfetto => ExportFormat::Perfetto,
         ExportTo::Otlp => ExportFormat::OtlpJson,
         ExportTo::OtlpProto => ExportFormat::OtlpProto,
+        ExportTo::Ctf => ExportFormat::Ctf,
+        ExportTo::Firefox => ExportFormat::Firefox,
         ExportTo::Folded => ExportFormat::Folded,
         ExportTo::Speedscope => ExportFormat::Speedscope,
         ExportTo::Pprof => ExportFormat::Pprof,
@@ -79,6 +103,29 @@ impl Exported<'_> {
         Ok(written?)
     }
 
+    /// Writes a folder, which has its name only when it is complete. An empty one is replaced.
+    fn write_folder(&self, path: &Path) -> anyhow::Result<Notices> {
+        let cannot = || format!("cannot write {}", shown(path));
+        let is_free = match fs::read_dir(path) {
+            Ok(mut entries) => entries.next().is_none(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+            Err(error) => return Err(error).with_context(cannot),
+        };
+        if !is_free {
+            let error = io::Error::from(io::ErrorKind::DirectoryNotEmpty);
+            return Err(error).with_context(cannot);
+        }
+        let unfinished =
+            TempDir::with_prefix_in(UNFINISHED, folder_of(path)).with_context(cannot)?;
+        let notices = progress::shown(self.session, || {
+            export::write_folder(self.session, self.asked, self.options, unfinished.path())
+        })?;
+        fs::rename(unfinished.path(), path).with_context(cannot)?;
+        // It is not there any more.
+        let _ = unfinished.keep();
+        Ok(notices)
+    }
+
     /// Writes a file, which has its name only when it is complete. A device or FIFO is written to.
     fn write_file(&self, path: &Path) -> anyhow::Result<Notices> {
         let cannot = || format!("cannot write {}", shown(path));
@@ -93,17 +140,9 @@ impl Exported<'_> {
                 .with_context(cannot)?;
             return self.write(&mut out);
         }
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        let mut unfinished = NamedTempFile::with_prefix_in(
-            ".usdtrec-export-",
-            folder.unwrap_or_else(|| Path::new(".")),
-        )
-        .with_context(cannot)?;
-        let notices = self.write(unfinished.as_file_mut())?;
-        unfinished.as_file_mut().flush().with_context(cannot)?;
-        unfinished.persist(path).with_context(cannot)?;
+        let mut unfinished = UnfinishedFile::create(path).with_context(cannot)?;
+        let notices = self.write(unfinished.file())?;
+        unfinished.finish(path).with_context(cannot)?;
         Ok(notices)
     }
 }

@@ -1,6 +1,10 @@
 //! `export`: each format has every selected hit with every value, and every span, of recordings of real programs.
 
 mod chrome;
+mod ctf;
+mod firefox;
+mod firefox_profile;
+mod losses;
 mod nasty;
 mod otlp;
 mod outputs;

@@ -62,21 +62,7 @@ impl Nasty {
 
     /// All hits as `script` prints them, in the order of time.
     pub(super) fn hits(&self) -> Vec<HitFields> {
-        let script = self
-            .lab
-            .usdtrec(["script", "-i", "trace", "--format", "json"]);
-        let lines = script.success().stdout;
-        let hits = lines.lines().map(|line| {
-            let line: HitFields = serde_json::from_str(line).expect("JSON");
-            let known = [
-                "time_ns", "cpu", "pid", "tid", "event", "args", "missing", "cut", "bytes",
-            ];
-            let fields = line.into_iter();
-            fields
-                .filter(|(name, _)| known.contains(&&**name))
-                .collect()
-        });
-        hits.collect()
+        script_hits(&self.lab, "trace", &KNOWN)
     }
 
     /// The spans of a name by `report`: their number, those without an end, ends without a begin, and the time in them and in no span of the name within them, ns.
@@ -96,6 +82,41 @@ impl Nasty {
             number("unmatched"),
             number("self_ns"),
         ]
+    }
+}
+
+/// Members of a hit that formats have.
+pub(super) const KNOWN: [&str; 9] = [
+    "time_ns", "cpu", "pid", "tid", "event", "args", "missing", "cut", "bytes",
+];
+
+/// All hits of a trace as `script` prints them, in the order of time.
+pub(super) fn script_hits(lab: &Lab, input: &str, known: &[&str]) -> Vec<HitFields> {
+    let script = ["script", "-i", input, "--format", "json"];
+    let names = ["-F", "+sym,+dso"];
+    let names = &names[..if known.contains(&"stack") { 2 } else { 0 }];
+    let lines = lab.usdtrec([&script, names].concat()).success().stdout;
+    let hits = lines.lines().map(|line| {
+        let line: HitFields = serde_json::from_str(line).expect("JSON");
+        let fields = line.into_iter();
+        fields
+            .filter(|(name, _)| known.contains(&&**name))
+            .collect()
+    });
+    hits.collect()
+}
+
+/// What a frame of a hit is called in formats, as far as `script` says it: the function, else what begins so.
+pub(super) fn is_frame(expected: &Json, found: &str) -> bool {
+    if let Some(name) = expected["sym"].as_str() {
+        return found.trim_end_matches(" (inlined)") == name;
+    }
+    match expected["dso"].as_str() {
+        Some(file) => {
+            let base = file.rsplit('/').next().expect("a name");
+            found.starts_with(&format!("{base}+0x"))
+        }
+        None => found == expected["ip"].as_str().expect("an address"),
     }
 }
 

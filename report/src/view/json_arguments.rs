@@ -1,4 +1,4 @@
-//! Arguments of an event in JSON: `"args":{…}`, and the members next to it that say what the values do not.
+//! Arguments of an event in JSON: `"args":{…}`, and the members next to it that say what the values do not; or a member for each of these.
 
 use usdtrec_format::Value;
 
@@ -7,6 +7,9 @@ use crate::view::text::buffer::{Piece, Text};
 
 /// Integers up to this one are exact where numbers are floats of 8 bytes, as in JavaScript.
 const MOST_EXACT: u64 = 1 << 53;
+
+/// Numbers with fewer digits are less than that.
+const EXACT_DIGITS: usize = 16;
 
 /// How integers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +25,7 @@ pub(crate) enum JsonIntegers {
 pub(crate) struct JsonArgument {
     /// Its place among the event's.
     pub(crate) place: usize,
-    /// The name as a JSON string, and a colon.
+    /// The name as a JSON string, and a colon; for flat members without the first quote.
     pub(crate) name: Piece,
     /// How its values are shown.
     pub(crate) form: Form,
@@ -76,18 +79,82 @@ pub(crate) fn put_arguments<'v>(
         }
         complete &= argument.is_complete();
         out.piece(argument.name);
-        let start = out.len();
-        out.formed_json(argument.form, argument.value);
-        if integers == JsonIntegers::ExactOrStrings
-            && is_inexact(argument.value)
-            && out.byte_at(start).is_some_and(|first| *first != b'"')
-        {
-            out.pad(start, 1, 1, b'"');
-        }
+        put_value(argument, integers, out);
     }
     out.byte(b'}');
     if !complete {
         details(&named, out);
+    }
+}
+
+/// Names of members that are not in objects.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlatPrefixes<'p> {
+    /// Before the names of arguments.
+    pub(crate) values: &'p str,
+    /// Before the names of what the values do not say, as in `missing:NAME`.
+    pub(crate) details: &'p str,
+}
+
+/// Appends a member `,"PREFIX:NAME":…` for each value, and for what it does not say. A value that is `null` has none.
+pub(crate) fn put_flat_arguments(
+    arguments: &[JsonArgument],
+    values: &[Value],
+    prefixes: FlatPrefixes<'_>,
+    out: &mut Text,
+) {
+    for argument in arguments {
+        let Some(value) = values.get(argument.place) else {
+            continue;
+        };
+        let named = NamedValue {
+            name: &argument.name,
+            form: &argument.form,
+            value,
+        };
+        let length = out.len();
+        flat_name([prefixes.values, ""], named.name, out);
+        let start = out.len();
+        put_value(named, JsonIntegers::ExactOrStrings, out);
+        if out.as_slice().get(start..) == Some(b"null") {
+            out.drop_last(out.len() - length);
+        }
+        if named.is_complete() {
+            continue;
+        }
+        for JsonDetail { word, write, .. } in &DETAILS {
+            let length = out.len();
+            flat_name([prefixes.details, word], named.name, out);
+            let start = out.len();
+            if !write(named.form, value, out) {
+                out.drop_last(out.len() - length);
+            } else if out.len() - start >= EXACT_DIGITS && out.byte_at(start) != Some(&mut b'"') {
+                out.pad(start, 1, 1, b'"');
+            }
+        }
+    }
+}
+
+/// Appends a comma and the name of a member up to its colon.
+fn flat_name(prefix: [&str; 2], name: &Piece, out: &mut Text) {
+    out.fixed(b",\"");
+    for part in prefix {
+        out.string(part);
+    }
+    out.byte(b':');
+    out.piece(name);
+}
+
+/// Appends a value.
+#[inline]
+fn put_value(argument: NamedValue<'_>, integers: JsonIntegers, out: &mut Text) {
+    let start = out.len();
+    out.formed_json(argument.form, argument.value);
+    if integers == JsonIntegers::ExactOrStrings
+        && is_inexact(argument.value)
+        && out.byte_at(start).is_some_and(|first| *first != b'"')
+    {
+        out.pad(start, 1, 1, b'"');
     }
 }
 
@@ -100,51 +167,66 @@ const fn is_inexact(value: &Value) -> bool {
     }
 }
 
-/// Appends what the values of `args` do not say, as objects with the arguments that it applies to.
-fn details<'v>(named: &(impl Iterator<Item = NamedValue<'v>> + Clone), out: &mut Text) {
-    object(b",\"missing\":{", named.clone(), out, |form, value, out| {
-        let reason = form.missing(value);
-        reason.is_some_and(|reason| {
-            out.json_string(&reason);
-            true
-        })
-    });
-    object(
-        b",\"numbers\":{",
-        named.clone(),
-        out,
-        |_, value, out| match value {
+/// What a value does not say.
+pub(crate) struct JsonDetail {
+    /// What it is called.
+    pub(crate) word: &'static str,
+    /// The start of the object with those arguments that it applies to.
+    start: &'static [u8],
+    /// Appends it; returns whether there is something to say.
+    write: fn(&Form, &Value, &mut Text) -> bool,
+}
+
+/// All that values may not say.
+pub(crate) const DETAILS: [JsonDetail; 5] = [
+    JsonDetail {
+        word: "missing",
+        start: b",\"missing\":{",
+        write: |form, value, out| {
+            let reason = form.missing(value);
+            reason.is_some_and(|reason| {
+                out.json_string(&reason);
+                true
+            })
+        },
+    },
+    JsonDetail {
+        word: "numbers",
+        start: b",\"numbers\":{",
+        write: |_, value, out| match value {
             Value::String(text) if text.guessed => {
                 out.unsigned(text.address);
                 true
             }
             _ => false,
         },
-    );
-    object(
-        b",\"demangled\":{",
-        named.clone(),
-        out,
-        |form, value, out| {
+    },
+    JsonDetail {
+        word: "demangled",
+        start: b",\"demangled\":{",
+        write: |form, value, out| {
             let readable = form.readable(value);
             readable.is_some_and(|name| {
                 out.json_string(&name);
                 true
             })
         },
-    );
-    object(b",\"cut\":{", named.clone(), out, |_, value, out| {
-        let cut = matches!(value, Value::String(text) if text.cut);
-        if cut {
-            out.fixed(b"true");
-        }
-        cut
-    });
-    object(
-        b",\"bytes\":{",
-        named.clone(),
-        out,
-        |form, value, out| match value {
+    },
+    JsonDetail {
+        word: "cut",
+        start: b",\"cut\":{",
+        write: |_, value, out| {
+            let cut = matches!(value, Value::String(text) if text.cut);
+            if cut {
+                out.fixed(b"true");
+            }
+            cut
+        },
+    },
+    JsonDetail {
+        word: "bytes",
+        start: b",\"bytes\":{",
+        write: |form, value, out| match value {
             Value::String(text)
                 if *form != Form::Bytes && std::str::from_utf8(&text.bytes).is_err() =>
             {
@@ -155,7 +237,14 @@ fn details<'v>(named: &(impl Iterator<Item = NamedValue<'v>> + Clone), out: &mut
             }
             _ => false,
         },
-    );
+    },
+];
+
+/// Appends what the values of `args` do not say, as objects with the arguments that it applies to.
+fn details<'v>(named: &(impl Iterator<Item = NamedValue<'v>> + Clone), out: &mut Text) {
+    for JsonDetail { start, write, .. } in &DETAILS {
+        object(start, named.clone(), out, write);
+    }
 }
 
 /// Appends an object with those arguments of which `write` writes something; nothing without such an argument.

@@ -1,7 +1,6 @@
 //! Making rows of a window of samples.
 
 use usdtrec_format::Value;
-use usdtrec_format::perf::SampleType;
 
 use crate::analysis::rows::hit_row::{HitHead, HitTable};
 use crate::analysis::rows::window_rows::{BegunHit, RowItem, WindowRows};
@@ -177,7 +176,7 @@ impl<'s> RowSource<'s> {
             pid: sample.pid,
             tid: sample.tid,
             cpu: event
-                .is_some_and(|event| event.attr.sample_type.has(SampleType::CPU))
+                .is_some_and(|event| event.has_cpu())
                 .then_some(sample.cpu),
             comm: resolver.name(sample.tid, sample.time),
         };

@@ -121,6 +121,11 @@ impl Event {
                 || self.attr.sample_type.has(SampleType::STACK_USER))
     }
 
+    /// Whether its samples have the CPU.
+    pub(crate) const fn has_cpu(&self) -> bool {
+        self.attr.sample_type.has(SampleType::CPU)
+    }
+
     /// Whether perf calls it a tracepoint.
     #[must_use]
     pub const fn is_tracepoint(&self) -> bool {

@@ -6,6 +6,10 @@
 pub enum ExportFormat {
     /// Trace Event Format: JSON of `chrome://tracing`.
     Chrome,
+    /// Common Trace Format 1.8: a folder.
+    Ctf,
+    /// Firefox Profiler's processed profile (JSON).
+    Firefox,
     /// Folded stacks with their hits, or the time of spans.
     Folded,
     /// OpenTelemetry's spans (OTLP) as lines of JSON.
@@ -18,4 +22,12 @@ pub enum ExportFormat {
     Pprof,
     /// speedscope's file format (JSON).
     Speedscope,
+}
+
+impl ExportFormat {
+    /// Whether it is a folder of several files.
+    #[must_use]
+    pub const fn is_folder(self) -> bool {
+        matches!(self, Self::Ctf)
+    }
 }

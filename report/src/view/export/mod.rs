@@ -3,11 +3,16 @@
 //! Each format is a folder that implements `RowSink`, or shows the weighed stacks of a trace, and
 //! uses none of the others. What several formats need of a timeline is in the files next to them.
 
+pub(crate) mod argument_parts;
 pub(crate) mod chrome;
+pub(crate) mod column_spool;
+pub(crate) mod ctf;
 pub(crate) mod export_format;
 pub(crate) mod export_options;
+pub(crate) mod firefox;
 pub(crate) mod folded;
 pub(crate) mod frame_file;
+pub(crate) mod interned;
 pub(crate) mod lanes;
 pub(crate) mod otlp;
 pub(crate) mod perfetto;
@@ -15,9 +20,14 @@ pub(crate) mod pprof;
 pub(crate) mod protobuf;
 pub(crate) mod speedscope;
 pub(crate) mod thread_names;
+pub(crate) mod trace_losses;
 pub(crate) mod typed_value;
 
-use std::io::Write;
+use std::io::{self, Write};
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use crate::analysis::answer::{Answer, Answered, answer};
 use crate::analysis::question::{Question, SpanQuestion, StackKind, StackWeight};
@@ -29,6 +39,8 @@ use crate::events::selection::EventSelection;
 use crate::question_error::QuestionError;
 use crate::trace::session::TraceSession;
 use crate::view::export::chrome::ChromeTrace;
+use crate::view::export::ctf::CtfTrace;
+use crate::view::export::firefox::FirefoxProfile;
 use crate::view::export::otlp::OtlpSpans;
 use crate::view::export::perfetto::PerfettoTrace;
 
@@ -46,7 +58,51 @@ pub fn write(
     options: &ExportOptions,
     out: &mut dyn Write,
 ) -> Result<Notices, ReportError> {
+    if !options.gzip {
+        return write_plain(session, selection, options, out);
+    }
+    let mut packed = GzEncoder::new(out, Compression::default());
+    let notices = write_plain(session, selection, options, &mut packed)?;
+    packed.finish()?.flush()?;
+    Ok(notices)
+}
+
+/// Writes the selected events into an empty folder, for formats of several files.
+///
+/// # Errors
+/// Those of [`write`]; [`ReportError::Write`] for a format of one file.
+pub fn write_folder(
+    session: &TraceSession,
+    selection: &EventSelection,
+    options: &ExportOptions,
+    folder: &Path,
+) -> Result<Notices, ReportError> {
+    if !options.format.is_folder() {
+        return Err(io::Error::from(io::ErrorKind::IsADirectory).into());
+    }
+    let walk = RowWalk::new(
+        session,
+        selection,
+        &RowQuestion {
+            stacks: true,
+            ..RowQuestion::default()
+        },
+    )?;
+    let mut notices = Notices::new(session);
+    let mut sink = CtfTrace::new(session, folder);
+    walk.run(&mut sink, &mut notices)?;
+    sink.finish()?;
+    Ok(notices)
+}
+
+fn write_plain(
+    session: &TraceSession,
+    selection: &EventSelection,
+    options: &ExportOptions,
+    out: &mut dyn Write,
+) -> Result<Notices, ReportError> {
     let write = match options.format {
+        ExportFormat::Ctf => return Err(io::Error::from(io::ErrorKind::NotADirectory).into()),
         ExportFormat::Folded => folded::write,
         ExportFormat::Speedscope => speedscope::write,
         ExportFormat::Pprof => pprof::write,
@@ -110,6 +166,15 @@ fn write_rows(
             walk.run(&mut sink, &mut notices)?;
             sink.finish()?;
         }
+        ExportFormat::Firefox => {
+            let mut sink = FirefoxProfile::new(session, &walk, out);
+            let walked = walk.run(&mut sink, &mut notices);
+            if sink.is_too_large() {
+                return Err(QuestionError::TooLargeProfile.into());
+            }
+            walked?;
+            sink.finish()?;
+        }
         ExportFormat::Perfetto => {
             let mut sink = PerfettoTrace::new(session, &walk, out);
             walk.run(&mut sink, &mut notices)?;
@@ -125,7 +190,10 @@ fn write_rows(
             walk.run(&mut sink, &mut notices)?;
             sink.finish()?;
         }
-        ExportFormat::Folded | ExportFormat::Speedscope | ExportFormat::Pprof => {}
+        ExportFormat::Ctf
+        | ExportFormat::Folded
+        | ExportFormat::Speedscope
+        | ExportFormat::Pprof => {}
     }
     out.flush()?;
     Ok(notices)
