@@ -1,11 +1,12 @@
-//! Names of code that a program made at run time, by its perf map, which is read when recording ends.
+//! Names of code that a program made at run time, by its perf map, which is taken when the program or the recording ends.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::callers::folded_lines;
-use crate::common::{Build, Lab, need_tool, run, test};
+use crate::common::{Build, Lab, Process, need_tool, run, test, wait_until};
 
 const BUILD: Build = Build {
     compiler: "gcc",
@@ -37,6 +38,12 @@ fn record(lab: &Lab, how: &str) -> BTreeMap<String, u64> {
     record.arg("--").arg(program).arg(how);
     let pid = run(record).success().stdout;
     drop(Map::of(pid.trim()));
+    stacks(lab)
+}
+
+/// The hits by what is above `main`.
+#[track_caller]
+fn stacks(lab: &Lab) -> BTreeMap<String, u64> {
     let folded = folded_lines(lab, &[]);
     let above = folded.into_iter().map(|(stack, hits)| {
         let (_, above) = stack.rsplit_once("main;").expect("main");
@@ -45,17 +52,23 @@ fn record(lab: &Lab, how: &str) -> BTreeMap<String, u64> {
     above.collect()
 }
 
-/// Names are in the trace, the last ones of each address, and are escaped as all are.
-#[test]
-fn functions_have_the_names_of_the_map() {
-    let lab = Lab::privileged();
+/// The hits of testdata/targets/made.c with the names of its map.
+fn named() -> BTreeMap<String, u64> {
     let expected = [
         ("made a;hit", 3),
         ("made\\x3bb\\x1b[1m;hit", 5),
         ("made\\x3bb\\x1b[1m;nested;made a;hit", 2),
     ];
-    let expected = expected.map(|(stack, hits)| (stack.to_owned(), hits));
-    assert_eq!(record(&lab, "map"), expected.into());
+    expected
+        .map(|(stack, hits)| (stack.to_owned(), hits))
+        .into()
+}
+
+/// Names are in the trace, the last ones of each address, and are escaped as all are.
+#[test]
+fn functions_have_the_names_of_the_map() {
+    let lab = Lab::privileged();
+    assert_eq!(record(&lab, "map"), named());
     let tree = lab
         .usdtrec(["report", "-i", "trace", "-g"])
         .success()
@@ -65,11 +78,11 @@ fn functions_have_the_names_of_the_map() {
     assert_eq!(script.matches(" made a+0x").count(), 5, "{script}");
 }
 
-/// A map that is no regular file is not read, and does not block.
+/// A map that is no regular file is not read, and does not block; nor is that of an earlier process with the pid, or of another user.
 #[test]
-fn a_map_that_is_no_file_is_not_read() {
+fn a_map_that_cannot_be_trusted_is_not_read() {
     let lab = Lab::privileged();
-    for how in ["fifo", "link"] {
+    for how in ["fifo", "link", "stale", "foreign"] {
         let stacks = record(&lab, how);
         assert_eq!(stacks.len(), 3, "{stacks:?}");
         assert!(
@@ -83,6 +96,72 @@ fn a_map_that_is_no_file_is_not_read() {
         .stdout;
     assert!(tree.contains("code that was made at run time"), "{tree}");
     assert!(tree.contains("--perf-basic-prof"), "{tree}");
+}
+
+/// Starts a recording of a shell script, which gets the program as `$0`.
+fn recorder(lab: &Lab, script: &str) -> Process {
+    let program = BUILD.make(lab, "made.c", "made");
+    let event = format!("made:hit@{}", program.display());
+    let mut record = lab.command(["record", "--call-graph", "fp", "-o", "trace", "-e", &event]);
+    record.args(["--", "sh", "-c", script]).arg(program);
+    Process::spawn(record)
+}
+
+/// Whether a process has a file open that `is_it` says is the one.
+fn has_open(pid: u32, is_it: impl Fn(&Path) -> bool) -> bool {
+    let open = fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten();
+    open.flatten().any(|entry| is_it(&entry.path()))
+}
+
+/// The map is taken when its process ends: it is removed then, and another one is written.
+#[test]
+fn a_process_ends_before_the_recording() {
+    let lab = Lab::privileged();
+    let mut recorder = recorder(&lab, r#""$0" map; read line"#);
+    let pid = recorder.line().expect("a pid");
+    let map = Map::of(&pid);
+    wait_until("opening the map", || {
+        has_open(recorder.pid(), |open| {
+            fs::read_link(open).is_ok_and(|path| path == map.0)
+        })
+    });
+    fs::remove_file(&map.0).expect("a map");
+    fs::write(&map.0, "0 7fffffffffff another").expect("a file");
+    recorder.say("end");
+    recorder.finish().success();
+    assert_eq!(stacks(&lab), named());
+}
+
+/// A process with namespaces of its own: it has another number there, and its `/tmp` ends with it.
+#[test]
+fn a_container_ends_before_the_recording() {
+    let lab = Lab::privileged();
+    need_tool("unshare");
+    let script = r#"unshare --pid --fork --mount --mount-proc sh -c 'mount -t tmpfs none /tmp && exec ./made map wait'; echo ended; read line"#;
+    let mut recorder = recorder(&lab, script);
+    let own: u32 = recorder.line().expect("a pid").parse().expect("a number");
+    assert!(own < 10, "a number in the namespace: {own}");
+    let exe = lab.file("made");
+    let processes = fs::read_dir("/proc").expect("/proc").flatten();
+    let mut roots = processes.filter_map(|process| {
+        let is_it = fs::read_link(process.path().join("exe")).ok()? == exe;
+        is_it.then(|| process.path().join("root/tmp"))
+    });
+    let id = |path: &Path| {
+        let found = fs::metadata(path).ok()?;
+        Some((found.dev(), found.ino()))
+    };
+    let tmp = id(&roots.next().expect("the program")).expect("its directory");
+    wait_until("opening its directory", || {
+        has_open(recorder.pid(), |open| id(open) == Some(tmp))
+    });
+    recorder.say("end");
+    assert_eq!(recorder.line().as_deref(), Some("ended"));
+    recorder.say("end");
+    recorder.finish().success();
+    assert_eq!(stacks(&lab), named());
 }
 
 const JAVA: &str = r#"

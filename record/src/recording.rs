@@ -14,6 +14,7 @@ use crate::engine::{Attached, EverywhereReason};
 use crate::error::RecordError;
 use crate::files::Files;
 use crate::losses::{ProbeLoss, Tally};
+use crate::makers::{CodeMakers, PerfMaps};
 use crate::session::Session;
 use crate::signals::Signals;
 use crate::snapshot::Snapshot;
@@ -44,6 +45,8 @@ pub struct Finished {
     pub outcome: Result<Outcome, RecordError>,
     /// Files in stacks that are not those at their paths; known where copies of stacks were unwound.
     pub elsewhere: Vec<FileElsewhere>,
+    /// Where programs with recorded stacks name the code that they made at run time.
+    pub perf_maps: PerfMaps,
     /// The attached probes, and the command.
     pub ending: Ending,
 }
@@ -242,6 +245,7 @@ impl Recording {
                 .as_ref()
                 .map(StackUnwinder::files_elsewhere)
                 .unwrap_or_default(),
+            perf_maps: takers.makers.map(CodeMakers::finish).unwrap_or_default(),
             ending,
         }
     }
@@ -462,6 +466,8 @@ pub(crate) struct Takers {
     pub(crate) user_filter: Option<UserFilter>,
     /// Unwinding of copies of stacks.
     pub(crate) stacks: Option<StackUnwinder>,
+    /// What programs say of the code that they make.
+    pub(crate) makers: Option<CodeMakers>,
 }
 
 impl Takers {
@@ -469,8 +475,12 @@ impl Takers {
     fn begin(&mut self, attached: &mut Attached, files: &mut Files, changes: Option<&mut Vec<u8>>) {
         if let Some(stacks) = &mut self.stacks {
             let now = StackUnwinder::now();
+            let makers = &mut self.makers;
             attached.drain_processes(
                 |records| {
+                    if let Some(makers) = makers {
+                        makers.take(records);
+                    }
                     stacks.learn(records);
                     files.push(records);
                 },
@@ -482,10 +492,15 @@ impl Takers {
 
     /// Passes records of a ring to the file, except for samples that a filter excludes.
     fn take(&mut self, files: &mut Files, records: &[u8]) {
-        let stacks = &mut self.stacks;
-        let mut push = |records: &[u8]| match stacks {
-            Some(stacks) => stacks.pass(records, |records| files.push(records)),
-            None => files.push(records),
+        let (stacks, makers) = (&mut self.stacks, &mut self.makers);
+        let mut push = |records: &[u8]| {
+            if let Some(makers) = makers {
+                makers.take(records);
+            }
+            match stacks {
+                Some(stacks) => stacks.pass(records, |records| files.push(records)),
+                None => files.push(records),
+            }
         };
         match &mut self.user_filter {
             Some(user_filter) => user_filter.pass(records, push),
@@ -497,6 +512,9 @@ impl Takers {
     fn end(&mut self, files: &mut Files) {
         if let Some(stacks) = &mut self.stacks {
             stacks.release(|records| files.push(records));
+        }
+        if let Some(makers) = &mut self.makers {
+            makers.settle();
         }
     }
 }

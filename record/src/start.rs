@@ -7,6 +7,7 @@ use crate::command::HeldCommand;
 use crate::error::RecordError;
 use crate::files::{Destination, Files};
 use crate::kernel_error::KernelOperation;
+use crate::makers::CodeMakers;
 use crate::recording::{Recording, Takers};
 use crate::session::Session;
 use crate::stacks::StackUnwinder;
@@ -25,12 +26,17 @@ impl Session {
     ) -> Result<Recording, RecordError> {
         let user_filter = UserFilter::of(&self.attached)?;
         let mut stacks = StackUnwinder::of(&self.attached, self.options.graph);
+        let id_type = self.attached.processes.attr.attr.id_type();
+        let mut makers = self.options.graph.map(|_| CodeMakers::new(id_type));
         let mut files = Files::create(self.describe()?, self.options.packing(), destination)?;
         if !self.starts_at_exec() {
             self.attached.processes.enable().map_err(start_failed)?;
             let running = self.running_processes();
             if let Some(stacks) = &mut stacks {
                 stacks.learn(&running);
+            }
+            if let Some(makers) = &mut makers {
+                makers.take(&running);
             }
             files.push(&running);
         }
@@ -45,6 +51,7 @@ impl Session {
         let takers = Takers {
             user_filter,
             stacks,
+            makers,
         };
         Ok(Recording::new(self, files, command, started, takers))
     }

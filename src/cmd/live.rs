@@ -112,6 +112,7 @@ impl Live<'_> {
         });
         let Finished {
             elsewhere: _,
+            perf_maps: _,
             outcome,
             mut ending,
         } = finished;

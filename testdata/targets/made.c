@@ -1,11 +1,13 @@
 // Code that is made at run time calls a function with a probe; a perf map names it.
-// made map|fifo|link: prints its pid; how often each path is taken is in main().
+// made map|fifo|link|stale|foreign [wait]: prints its pid; how often each path is taken is in main(). With wait, it ends with its input.
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/sdt.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef void target(long);
@@ -56,6 +58,12 @@ int main(int argc, char **argv) {
         fprintf(file, "no line of a map\n%lx %zx replaced\n", (long)a, sizeof code);
         fprintf(file, "%lx %zx made a\n%lx %zx made;b\033[1m\n", (long)a, sizeof code, (long)b, sizeof code);
         fclose(file);
+        // as a process of that pid left it that ran an hour ago
+        struct timespec before[2] = {{time(0) - 3600, 1}, {time(0) - 3600, 1}};
+        if (!strcmp(argv[1], "stale") && utimensat(AT_FDCWD, name, before, 0))
+            return 1;
+        if (!strcmp(argv[1], "foreign") && chown(name, 65534, 65534))
+            return 1;
         if (name == other && symlink(other, map))
             return 1;
     }
@@ -66,5 +74,8 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 2; i++)
         b(nested, i);
     printf("%d\n", getpid());
+    fflush(stdout);
+    if (argc > 2)
+        getchar();
     return 0;
 }

@@ -100,6 +100,20 @@ impl<'a> Mmap<'a> {
         Some(map)
     }
 
+    /// Whether memory that is mapped by this name is that of no file, where programs make code.
+    #[must_use]
+    pub fn is_memory(name: &[u8]) -> bool {
+        let kinds: [&[u8]; 6] = [
+            b"//anon",
+            b"/anon_hugepage",
+            b"/memfd:",
+            b"/dev/zero",
+            b"[heap]",
+            b"[anon",
+        ];
+        kinds.iter().any(|kind| name.starts_with(kind))
+    }
+
     /// Appends an MMAP2 record.
     pub fn encode(&self, sample_type: SampleType, out: &mut Vec<u8>) {
         let (identity, has_build_id) = self.file.identity();

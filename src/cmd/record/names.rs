@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use usdtrec_format::escape::shown;
 use usdtrec_format::trace::append_code_names;
-use usdtrec_record::{FileElsewhere, Signals};
+use usdtrec_record::{FileElsewhere, PerfMaps, Signals};
 use usdtrec_report::{FileView, Sources, StackNames, TraceSession};
 
-pub(crate) use self::perf_maps::open_map;
+pub(crate) use self::perf_maps::read as read_map;
 use crate::cmd::selection::cache_dir;
 use crate::terminal::say;
 
@@ -25,6 +25,7 @@ pub(super) struct NameStore<'a> {
     pub(super) buildid_dir: Option<&'a Path>,
     /// Files in stacks that are not those at their paths.
     pub(super) elsewhere: &'a [FileElsewhere],
+    pub(super) perf_maps: &'a PerfMaps,
     pub(super) signals: &'a Signals,
 }
 
@@ -58,6 +59,7 @@ impl NameStore<'_> {
             ..Sources::default()
         };
         let session = TraceSession::from_file(file.try_clone()?, trace, &sources)?;
+        let open_map = |pid, time| read_map(self.perf_maps.open(pid, time));
         let found = StackNames::find(&session, &open_map, || {
             begun.elapsed() >= TIME || self.signals.has_arrived()
         })?;

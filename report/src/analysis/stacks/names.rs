@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::sync::Arc;
 
-use foldhash::{HashMap, HashSet};
+use foldhash::HashMap;
 use usdtrec_format::{
     CodeNames, FileCode, LinedFrame, LinedPlace, MadeCode, NamedPlace, SourceLine,
 };
@@ -38,8 +38,8 @@ pub struct StackNames {
 struct CodePlaces {
     /// Places in files that are mapped, with the number of stacks that they are in.
     files: HashMap<StackPlace, u64>,
-    /// Where code may be that was made at run time.
-    made: HashSet<MadePlace>,
+    /// Where code may be that was made at run time, with the last time at which it ran, ns.
+    made: HashMap<MadePlace, u64>,
 }
 
 impl CodePlaces {
@@ -48,8 +48,8 @@ impl CodePlaces {
     }
 }
 
-/// Opens the perf map of a process of this host by its pid; `None` if it has none that can be trusted.
-pub type OpenPerfMap<'m> = dyn Fn(i32) -> Option<Box<dyn BufRead>> + 'm;
+/// Opens the perf map of the program that a process, by its pid, ran at a time, ns of the trace's clock; `None` if it has none that can be trusted.
+pub type OpenPerfMap<'m> = dyn Fn(i32, u64) -> Option<Box<dyn BufRead>> + 'm;
 
 impl StackNames {
     /// Finds the functions at all addresses of stacks, and of hits, and what is inlined there, until `stop` is true: first all functions, then what is
@@ -83,41 +83,38 @@ impl StackNames {
                     },
                     |place| {
                         if !is_full {
-                            made.insert(place);
+                            let last = made.entry(place).or_default();
+                            *last = sample.time.max(*last);
                         }
                     },
                 );
             },
         );
-        let mut made: BTreeMap<(i32, u64), Vec<u64>> = BTreeMap::new();
+        let mut made: BTreeMap<(i32, u64), MadeByProgram> = BTreeMap::new();
         let full = folded.states.iter().any(CodePlaces::is_full);
         let mut all = CodePlaces::default();
         for places in folded.states {
             for (place, hits) in places.files {
                 *all.files.entry(place).or_default() += hits;
             }
-            all.made.extend(places.made);
-        }
-        for place in all.made {
-            let of_program = made.entry((place.pid, place.began)).or_default();
-            of_program.push(place.address);
+            for (place, time) in places.made {
+                let by = made.entry((place.pid, place.began)).or_default();
+                by.last = by.last.max(time);
+                by.addresses.push(place.address);
+            }
         }
         let mut found = Found::default();
         // Maps vanish, files mostly do not: maps come first.
-        let mut newest: BTreeMap<i32, u64> = BTreeMap::new();
-        for &(pid, began) in made.keys() {
-            newest.insert(pid, began);
-        }
-        for ((pid, began), mut addresses) in made {
-            // A map is that of the last program of its pid.
-            if stop() || newest.get(&pid) != Some(&began) {
-                continue;
+        for ((pid, began), mut by) in made {
+            if stop() {
+                break;
             }
-            addresses.sort_unstable();
-            if let Some(map) = open_map(pid) {
+            by.addresses.sort_unstable();
+            by.addresses.dedup();
+            if let Some(map) = open_map(pid, by.last) {
                 // What cannot be read has no names.
-                let functions = functions(map, &addresses, &stop).unwrap_or_default();
-                found.add_made(MadeBy { pid, began }, &addresses, &functions);
+                let functions = functions(map, &by.addresses, &stop).unwrap_or_default();
+                found.add_made(MadeBy { pid, began }, &by.addresses, &functions);
             }
         }
         let places = most_frequent(all.files);
@@ -128,6 +125,14 @@ impl StackNames {
             incomplete: full || !named || !lined || stop(),
         })
     }
+}
+
+/// Code that a program made at run time.
+#[derive(Default)]
+struct MadeByProgram {
+    addresses: Vec<u64>,
+    /// When it last ran, ns.
+    last: u64,
 }
 
 /// A program that made code at run time.

@@ -6,6 +6,7 @@ use std::io::{self, BufRead, Read};
 use std::path::Path;
 
 use foldhash::HashMap;
+use usdtrec_format::perf::Mmap;
 
 /// Bytes of a map that are read.
 const MOST_BYTES: u64 = 1 << 30;
@@ -31,16 +32,7 @@ pub(crate) struct MappedFunction {
 
 /// Whether memory that is mapped by this name is that of no file, where programs make code.
 pub(crate) fn is_made(path: &Path) -> bool {
-    let kinds = [
-        "//anon",
-        "/anon_hugepage",
-        "/memfd:",
-        "/dev/zero",
-        "[heap]",
-        "[anon",
-    ];
-    let text = path.as_os_str().as_encoded_bytes();
-    kinds.iter().any(|kind| text.starts_with(kind.as_bytes()))
+    Mmap::is_memory(path.as_os_str().as_encoded_bytes())
 }
 
 /// The functions at addresses, which are sorted, until `stop` is true.

@@ -1,0 +1,90 @@
+//! A perf map: a file that its process may be trusted to have written.
+
+use std::fs::File;
+use std::ops::RangeInclusive;
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::MetadataExt;
+
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+
+/// Maximum size, bytes.
+const MOST: u64 = 1 << 30;
+/// How much the time at which a file was changed may be before that of the change, ns: a tick of the slowest kernels.
+const TICK: u64 = 10_000_000;
+/// The same for file systems that keep seconds, or every other one.
+const SECONDS: u64 = 2_000_000_000;
+
+/// Whose map is looked for.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    /// The number of the process in its own pid namespace.
+    pub(super) number: i32,
+    /// Its user, if it is known.
+    pub(super) owner: Option<u32>,
+    /// When it ran, ns of the time of day. A map that was last changed at another time is that of another process with its number.
+    pub(super) times: RangeInclusive<u64>,
+}
+
+impl Wanted {
+    /// Opens the map in a directory. `None` if there is none, or it is not one that perf would read: a regular file of root, of this user, or of the user of the process.
+    pub(super) fn open(&self, tmp: BorrowedFd<'_>) -> Option<File> {
+        // Neither a link nor a pipe in place of the map may lead elsewhere, or block.
+        let flags =
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let path = format!("perf-{}.map", self.number);
+        let map = openat2(tmp, path, flags, Mode::empty(), resolve).ok()?;
+        let map = File::from(map);
+        self.is(&map).then_some(map)
+    }
+
+    /// Whether an open file is the map.
+    pub(super) fn is(&self, map: &File) -> bool {
+        let Ok(found) = map.metadata() else {
+            return false;
+        };
+        let own = rustix::process::geteuid().as_raw();
+        let owners = [Some(0), Some(own), self.owner];
+        found.is_file()
+            && owners.contains(&Some(found.uid()))
+            && found.len() <= MOST
+            && self.was_changed(found.mtime(), found.mtime_nsec())
+    }
+
+    /// Whether the process ran when the file was last changed.
+    fn was_changed(&self, seconds: i64, nanoseconds: i64) -> bool {
+        let early = if nanoseconds == 0 { SECONDS } else { TICK };
+        let changed = u64::try_from(i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds));
+        let (first, last) = (*self.times.start(), *self.times.end());
+        changed.is_ok_and(|changed| changed.saturating_add(early) >= first && changed <= last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_was_changed_while_its_process_ran() {
+        let (begun, ended) = (100 * 1_000_000_000, 200 * 1_000_000_000);
+        let wanted = Wanted {
+            number: 7,
+            owner: None,
+            times: begun..=ended,
+        };
+        for (seconds, nanoseconds, expected) in [
+            (99, 995_000_000, true),
+            (99, 980_000_000, false),
+            (98, 0, true),
+            (97, 0, false),
+            (150, 1, true),
+            (200, 0, true),
+            (200, 1, false),
+            (-1, 0, false),
+            (i64::MAX, 0, false),
+        ] {
+            let changed = wanted.was_changed(seconds, nanoseconds);
+            assert_eq!(changed, expected, "{seconds} {nanoseconds}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Processes that make code at run time, and the files in which they name it.
+//!
+//! A process names its code in `/tmp/perf-PID.map`, by its number in its own pid namespace and below its own root directory. Once it has ended, neither
+//! can be looked up, and the file may be removed or replaced. So `/tmp` is opened when the first hit of such a process was recorded, and the
+//! map when the process has ended.
+
+mod change;
+mod clocks;
+mod map_file;
+mod perf_maps;
+mod program;
+mod view;
+
+use std::collections::{HashMap, HashSet};
+
+use usdtrec_format::perf::{RecordType, Records, SampleType, Task};
+
+pub use self::perf_maps::PerfMaps;
+
+use self::change::{Change, Event};
+use self::program::Program;
+use self::view::{TmpDirs, View};
+
+/// Maximum number of programs that run.
+const MOST: usize = 1 << 16;
+/// Maximum number of programs whose maps may be looked for when recording ends.
+const MOST_KEPT: usize = 1 << 14;
+/// Maximum number of pids with samples in a pass.
+const MOST_SAMPLED: usize = 1 << 12;
+/// Maximum number of processes that are looked at after a pass: others are after the next samples of theirs.
+const MOST_VIEWS: usize = 64;
+/// Maximum number of maps that are kept open. Those of later processes are opened when recording ends.
+const MOST_OPEN: usize = 256;
+
+/// Follows processes that make code at run time.
+#[derive(Debug)]
+pub(crate) struct CodeMakers {
+    /// `sample_type` of the process records' sample ids.
+    id_type: SampleType,
+    /// When recording began, ns.
+    begun: u64,
+    /// What each process runs.
+    running: HashMap<i32, Program>,
+    /// Programs that ended in the last pass: the next one may have samples of theirs.
+    ended: Vec<Program>,
+    /// Programs that have ended and had samples.
+    kept: Vec<Program>,
+    events: Vec<Event>,
+    sampled: HashSet<i32>,
+    last_sampled: i32,
+    tmp: TmpDirs,
+    /// Number of further maps that may be kept open.
+    room: usize,
+}
+
+impl CodeMakers {
+    pub(crate) fn new(id_type: SampleType) -> Self {
+        Self {
+            id_type,
+            begun: clocks::monotonic(),
+            running: HashMap::new(),
+            ended: Vec::new(),
+            kept: Vec::new(),
+            events: Vec::new(),
+            sampled: HashSet::new(),
+            last_sampled: 0,
+            tmp: TmpDirs::default(),
+            room: MOST_OPEN,
+        }
+    }
+
+    /// Takes whole records, samples among them, of a pass over the rings.
+    pub(crate) fn take(&mut self, records: &[u8]) {
+        for record in Records::new(records) {
+            if record.kind == RecordType::SAMPLE {
+                // Samples begin with `IDENTIFIER`, `IP`, `TID`.
+                let pid = record.body.get(16..20).and_then(|pid| pid.first_chunk());
+                let pid = pid.map_or(0, |pid| i32::from_ne_bytes(*pid));
+                if pid != self.last_sampled && self.sampled.len() < MOST_SAMPLED {
+                    self.last_sampled = pid;
+                    self.sampled.insert(pid);
+                }
+            } else if let Some(event) = Event::of(&record, self.id_type) {
+                self.events.push(event);
+            }
+        }
+    }
+
+    /// Ends a pass.
+    pub(crate) fn settle(&mut self) {
+        self.keep_ended();
+        // Records of several CPUs are not in the order of time.
+        let mut events = std::mem::take(&mut self.events);
+        events.sort_by_key(|event| event.time);
+        for event in events.drain(..) {
+            self.apply(event);
+        }
+        self.events = events;
+        for program in &mut self.ended {
+            program.is_sampled |= self.sampled.contains(&program.pid);
+        }
+        let mut views = 0;
+        for pid in self.sampled.drain() {
+            let Some(program) = self.running.get_mut(&pid) else {
+                continue;
+            };
+            program.is_sampled = true;
+            if program.makes && program.view.is_none() && views < MOST_VIEWS {
+                views += 1;
+                program.view = View::of(pid, &mut self.tmp);
+            }
+        }
+        self.last_sampled = 0;
+    }
+
+    /// The maps of all programs, when no more records come.
+    pub(crate) fn finish(mut self) -> PerfMaps {
+        self.settle();
+        self.keep_ended();
+        self.kept.extend(self.running.into_values());
+        self.kept
+            .retain(|program| program.makes && program.is_sampled);
+        PerfMaps::new(self.kept, self.begun)
+    }
+
+    /// Keeps the programs that ended in the last pass, if they had samples, with their maps.
+    fn keep_ended(&mut self) {
+        for mut program in self.ended.drain(..) {
+            let is_sampled = program.is_sampled || self.sampled.contains(&program.pid);
+            if !is_sampled || self.kept.len() >= MOST_KEPT {
+                continue;
+            }
+            program.is_sampled = true;
+            if self.room > 0 {
+                program.open_map(self.begun);
+                self.room -= usize::from(program.map.is_some());
+            }
+            self.kept.push(program);
+        }
+    }
+
+    fn apply(&mut self, event: Event) {
+        let Event { pid, time, change } = event;
+        match change {
+            Change::Makes => {
+                if let Some(program) = self.entry(pid, 0) {
+                    program.makes = true;
+                }
+            }
+            Change::Executed => {
+                self.end(pid, time);
+                // The other threads have ended without being the last.
+                if let Some(program) = self.entry(pid, time) {
+                    (program.threads, program.makes) = (1, false);
+                }
+            }
+            Change::Forked(task) => self.fork(task, time),
+            Change::Exited => {
+                let Some(program) = self.running.get_mut(&pid) else {
+                    return;
+                };
+                program.threads = program.threads.saturating_sub(1);
+                if program.threads == 0 {
+                    self.end(pid, time);
+                }
+            }
+        }
+    }
+
+    fn fork(&mut self, task: Task, time: u64) {
+        if task.pid == task.parent_pid || task.already_ran {
+            // What ran before may have made code before.
+            if let Some(program) = self.entry(task.pid, 0) {
+                program.threads += 1;
+            }
+            return;
+        }
+        let parent = self.running.get(&task.parent_pid);
+        let makes = parent.is_none_or(|parent| parent.makes);
+        self.end(task.pid, time);
+        if let Some(program) = self.entry(task.pid, time) {
+            (program.threads, program.makes) = (1, makes);
+        }
+    }
+
+    /// The program that a process runs, which is new if none is known; `None` if there are too many.
+    fn entry(&mut self, pid: i32, began: u64) -> Option<&mut Program> {
+        if self.running.len() >= MOST && !self.running.contains_key(&pid) {
+            return None;
+        }
+        let program = self.running.entry(pid);
+        Some(program.or_insert_with(|| Program::new(pid, began)))
+    }
+
+    fn end(&mut self, pid: i32, time: u64) {
+        if let Some(mut program) = self.running.remove(&pid)
+            && program.makes
+        {
+            program.ended = Some(time);
+            self.ended.push(program);
+        }
+    }
+}

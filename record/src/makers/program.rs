@@ -1,0 +1,80 @@
+//! A program that a process ran.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use super::clocks::Clocks;
+use super::map_file::Wanted;
+use super::view::{self, View};
+
+/// A program that a process ran, from a fork or `execve(2)` to the next one, or to its end.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) pid: i32,
+    /// When it began, ns of the trace's clock; 0 if it was before the recording.
+    pub(super) began: u64,
+    /// When it ended.
+    pub(super) ended: Option<u64>,
+    /// Number of its threads.
+    pub(super) threads: u64,
+    /// Whether it may make code.
+    pub(super) makes: bool,
+    /// Whether hits of it were recorded.
+    pub(super) is_sampled: bool,
+    /// What it sees; `None` if it has not been looked at, or had ended.
+    pub(super) view: Option<View>,
+    /// Its map, opened after it had ended.
+    pub(super) map: Option<File>,
+}
+
+impl Program {
+    pub(super) const fn new(pid: i32, began: u64) -> Self {
+        Self {
+            pid,
+            began,
+            ended: None,
+            threads: 0,
+            makes: true,
+            is_sampled: false,
+            view: None,
+            map: None,
+        }
+    }
+
+    /// Opens the map if the program has one. `begun` is when recording began.
+    pub(super) fn open_map(&mut self, begun: u64) {
+        self.map = self.find_map(begun);
+    }
+
+    /// The map, as the process saw it when it was looked at; else in this program's `/tmp`.
+    pub(super) fn find_map(&self, begun: u64) -> Option<File> {
+        let wanted = self.wanted(begun);
+        match &self.view {
+            Some(view) => wanted.open(view.tmp.as_ref()?.as_fd()),
+            None => wanted.open(view::open(Path::new("/"))?.as_fd()),
+        }
+    }
+
+    /// The map to look for. `begun` is when recording began.
+    pub(super) fn wanted(&self, begun: u64) -> Wanted {
+        let clocks = Clocks::now();
+        let began = match (self.began, &self.view) {
+            (0, Some(view)) => view.began(clocks),
+            // What ended before it was looked at, ran when recording began: since then nothing else has had its pid.
+            (0, None) => clocks.of_trace(begun),
+            (began, _) => clocks.of_trace(began),
+        };
+        let ended = self.ended.map_or(u64::MAX, |ended| clocks.of_trace(ended));
+        Wanted {
+            number: self.view.as_ref().map_or(self.pid, |view| view.number),
+            owner: self.view.as_ref().map(|view| view.owner),
+            times: began..=ended,
+        }
+    }
+
+    /// Whether it ran at a time of the trace's clock.
+    pub(super) fn ran_at(&self, time: u64) -> bool {
+        (self.began..=self.ended.unwrap_or(u64::MAX)).contains(&time)
+    }
+}

@@ -1,0 +1,81 @@
+//! What a process sees, looked up while it runs.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::rc::Rc;
+
+use procfs::process::Process;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
+
+use super::clocks::Clocks;
+
+/// Maximum number of directories that are kept open.
+const MOST: usize = 256;
+/// Flags of a handle of a directory.
+const HANDLE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// What a process sees.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    /// Its number in its own pid namespace.
+    pub(super) number: i32,
+    /// Its user.
+    pub(super) owner: u32,
+    /// When it began, ticks since the host started.
+    pub(super) start: u64,
+    /// Its `/tmp`; `None` if too many others are open.
+    pub(super) tmp: Option<Rc<OwnedFd>>,
+}
+
+/// The `/tmp` directories of processes, by device and inode, which stay those of the directory while it is open.
+#[derive(Debug, Default)]
+pub(super) struct TmpDirs(HashMap<(u64, u64), Rc<OwnedFd>>);
+
+impl View {
+    /// What a process sees now; `None` if it has ended.
+    pub(super) fn of(pid: i32, dirs: &mut TmpDirs) -> Option<Self> {
+        let process = Process::new(pid).ok()?;
+        let stat = process.stat().ok()?;
+        let numbers = process.status().ok()?.nspid?;
+        if matches!(stat.state, 'Z' | 'X') {
+            return None;
+        }
+        Some(Self {
+            number: *numbers.last()?,
+            owner: process.uid().ok()?,
+            start: stat.starttime,
+            tmp: dirs.of(pid),
+        })
+    }
+
+    /// When the process began, ns of the time of day.
+    pub(super) fn began(&self, clocks: Clocks) -> u64 {
+        let ticks = procfs::ticks_per_second().max(1);
+        clocks.since_boot(self.start.saturating_mul(1_000_000_000 / ticks))
+    }
+}
+
+impl TmpDirs {
+    fn of(&mut self, pid: i32) -> Option<Rc<OwnedFd>> {
+        let dir = open(Path::new(&format!("/proc/{pid}/root")))?;
+        let found = fstat(&dir).ok()?;
+        let key = (found.st_dev, found.st_ino);
+        if let Some(known) = self.0.get(&key) {
+            return Some(Rc::clone(known));
+        }
+        if self.0.len() >= MOST {
+            return None;
+        }
+        let dir = Rc::new(dir);
+        self.0.insert(key, Rc::clone(&dir));
+        Some(dir)
+    }
+}
+
+/// Opens `/tmp` below a root directory. What is mounted there stays mounted while it is open.
+pub(super) fn open(root: &Path) -> Option<OwnedFd> {
+    let root = openat(CWD, root, HANDLE, Mode::empty()).ok()?;
+    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    openat2(root.as_fd(), "tmp", HANDLE, Mode::empty(), resolve).ok()
+}
