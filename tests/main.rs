@@ -39,6 +39,7 @@ mod handmade;
 mod harmless;
 mod held;
 mod java;
+mod jit_dumps;
 mod kill;
 mod kill_matrix;
 mod layers;

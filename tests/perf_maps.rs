@@ -108,7 +108,7 @@ fn recorder(lab: &Lab, script: &str) -> Process {
 }
 
 /// Whether a process has a file open that `is_it` says is the one.
-fn has_open(pid: u32, is_it: impl Fn(&Path) -> bool) -> bool {
+pub(crate) fn has_open(pid: u32, is_it: impl Fn(&Path) -> bool) -> bool {
     let open = fs::read_dir(format!("/proc/{pid}/fd"))
         .into_iter()
         .flatten();

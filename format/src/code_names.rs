@@ -17,7 +17,7 @@ pub struct CodeNames {
     pub sources: Vec<String>,
     /// The files that are in stacks.
     pub files: Vec<FileCode>,
-    /// Code that processes made at run time, as those said (`/tmp/perf-PID.map`).
+    /// Code that processes made at run time, as those said (`/tmp/perf-PID.map`, jitdumps).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub made: Vec<MadeCode>,
 }
@@ -31,6 +31,19 @@ pub struct MadeCode {
     pub began: u64,
     /// Places that have a name, by address.
     pub places: Vec<NamedPlace>,
+    /// Places that have a name from a time on, by address, then time. Recorders before jitdumps were read say nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timed: Vec<TimedPlace>,
+}
+
+/// A place in a function that is there from a time on, until another one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimedPlace {
+    /// ns of the trace's clock; 0 if it is not known.
+    pub since: u64,
+    /// The place.
+    #[serde(flatten)]
+    pub place: NamedPlace,
 }
 
 /// Names of the code of a file that processes mapped.

@@ -64,7 +64,7 @@ pub use kernel_error::{BpfObject, BpfRefusal, ErrorMeaning, KernelOperation};
 pub use leftovers::{Leftovers, LeftoversError, leftovers};
 pub use limits::raise_open_files;
 pub use losses::ProbeLoss;
-pub use makers::PerfMaps;
+pub use makers::MakerFiles;
 pub use no_probe::{NoProbe, Searched};
 pub use nop5::{Nop5Danger, TRIAL_VERB, TrialError, TrialFaults, trial};
 pub use plan::call_graph::{CallGraph, CallGraphMethod};

@@ -14,7 +14,7 @@ use crate::engine::{Attached, EverywhereReason};
 use crate::error::RecordError;
 use crate::files::Files;
 use crate::losses::{ProbeLoss, Tally};
-use crate::makers::{CodeMakers, PerfMaps};
+use crate::makers::{CodeMakers, MakerFiles};
 use crate::session::Session;
 use crate::signals::Signals;
 use crate::snapshot::Snapshot;
@@ -46,7 +46,7 @@ pub struct Finished {
     /// Files in stacks that are not those at their paths; known where copies of stacks were unwound.
     pub elsewhere: Vec<FileElsewhere>,
     /// Where programs with recorded stacks name the code that they made at run time.
-    pub perf_maps: PerfMaps,
+    pub maker_files: MakerFiles,
     /// The attached probes, and the command.
     pub ending: Ending,
 }
@@ -245,7 +245,7 @@ impl Recording {
                 .as_ref()
                 .map(StackUnwinder::files_elsewhere)
                 .unwrap_or_default(),
-            perf_maps: takers.makers.map(CodeMakers::finish).unwrap_or_default(),
+            maker_files: takers.makers.map(CodeMakers::finish).unwrap_or_default(),
             ending,
         }
     }

@@ -28,7 +28,7 @@ mod trace;
 mod view;
 
 pub use analysis::question;
-pub use analysis::stacks::names::{OpenPerfMap, StackNames};
+pub use analysis::stacks::names::{MadeNames, StackNames};
 pub use analysis::summary::next::NextQuestion;
 pub use error::ReportError;
 pub use events::no_events::NoEventsReason;

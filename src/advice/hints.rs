@@ -24,7 +24,7 @@ fn words(hint: &Hint<'_>) -> String {
         }
         Hint::RecordedFile => "add the recorded file with usdtrec buildid-cache --add FILE",
         Hint::RuntimeCode => {
-            "it has names if /tmp/perf-PID.map says them when recording ends: node --perf-basic-prof, java -XX:+PreserveFramePointer with jcmd PID Compiler.perfmap, \
+            "it has names if the process writes /tmp/perf-PID.map or a jitdump: node --perf-basic-prof, java -XX:+PreserveFramePointer with jcmd PID Compiler.perfmap, \
              python -X perf, ruby --yjit --yjit-perf; and callers with record --call-graph fp"
         }
         Hint::Record { pids } => return record(pids),

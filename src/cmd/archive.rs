@@ -100,10 +100,9 @@ fn store_names(args: &ArchiveArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     use std::fs::File;
 
     use usdtrec_format::trace::append_code_names;
-    use usdtrec_record::PerfMaps;
     use usdtrec_report::StackNames;
 
-    use super::record::read_map;
+    use super::record::OfRunning;
 
     let path = &args.input;
     let session = open(path, cache_dir(buildid_dir))?;
@@ -119,8 +118,8 @@ fn store_names(args: &ArchiveArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     // A process that began after the trace was written has the pid of a recorded one by chance.
     let written = file.metadata().and_then(|found| found.modified());
     let written = written.with_context(|| format!("cannot read {}", shown(path)))?;
-    let open_map = |pid, _| read_map(PerfMaps::of_running(pid, written));
-    let found = progress::shown(&session, || StackNames::find(&session, &open_map, || false))?;
+    let made = OfRunning(written);
+    let found = progress::shown(&session, || StackNames::find(&session, &made, || false))?;
     let count = found.names.functions.len();
     append_code_names(&file, &found.names).with_context(|| shown(path).to_string())?;
     say(format_args!(

@@ -112,7 +112,7 @@ impl Live<'_> {
         });
         let Finished {
             elsewhere: _,
-            perf_maps: _,
+            maker_files: _,
             outcome,
             mut ending,
         } = finished;

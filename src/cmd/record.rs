@@ -31,7 +31,7 @@ use messages::{
     ProgressLine, print_refused_engines, print_sites, print_smaller_rings, print_summary,
 };
 use names::NameStore;
-pub(super) use names::read_map;
+pub(super) use names::OfRunning;
 pub(super) use options::{Given, capture};
 use options::{NumberedFiles, destination, events, is_pipe, options};
 
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     let Finished {
         outcome,
         elsewhere,
-        perf_maps,
+        maker_files,
         mut ending,
     } = finished;
     line.clear();
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         let store = NameStore {
             buildid_dir,
             elsewhere: &elsewhere,
-            perf_maps: &perf_maps,
+            maker_files: &maker_files,
             signals: &ready.signals,
         };
         let numbered = files.all();

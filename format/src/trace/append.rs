@@ -80,7 +80,9 @@ pub fn append_code_names(file: &File, names: &CodeNames) -> Result<(), AppendErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::code_names::{FileCode, KnownSymbols, LinedFrame, LinedPlace, MadeCode, NamedPlace};
+    use crate::code_names::{
+        FileCode, KnownSymbols, LinedFrame, LinedPlace, MadeCode, NamedPlace, TimedPlace,
+    };
     use crate::perf::{Attr, EventAttr, SampleType};
     use crate::trace::{Compression, TraceInfo, TraceWriter};
 
@@ -114,6 +116,10 @@ mod tests {
                 pid: 17,
                 began: 5,
                 places: (90..95).map(place).collect(),
+                timed: vec![TimedPlace {
+                    since: 7,
+                    place: place(96),
+                }],
             }],
         }
     }

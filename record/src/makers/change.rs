@@ -2,8 +2,10 @@
 
 use usdtrec_format::perf::{Comm, Mmap, RawRecord, RecordType, SampleType, Task};
 
+use super::jit_dump::DumpMapping;
+
 /// A change of a process.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Event {
     /// ns.
     pub(super) time: u64,
@@ -11,10 +13,12 @@ pub(super) struct Event {
     pub(super) change: Change,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Change {
     /// It may execute memory that is that of no file.
     Makes,
+    /// It mapped a jitdump.
+    Dumps(Box<DumpMapping>),
     Executed,
     Forked(Task),
     /// A thread ended.
@@ -27,8 +31,14 @@ impl Event {
         let (pid, time, change) = match record.kind {
             RecordType::MMAP2 => {
                 let map = Mmap::parse(record, id_type)?;
-                let makes = map.cpu_mode == Mmap::USER && Mmap::is_memory(map.path);
-                makes.then_some((map.pid, map.id.time, Change::Makes))?
+                if map.cpu_mode != Mmap::USER {
+                    return None;
+                }
+                let change = match DumpMapping::of(&map) {
+                    Some(dump) => Change::Dumps(Box::new(dump)),
+                    None => Mmap::is_memory(map.path).then_some(Change::Makes)?,
+                };
+                (map.pid, map.id.time, change)
             }
             RecordType::COMM => {
                 let comm = Comm::parse(record, id_type)?;

@@ -2,12 +2,13 @@
 //!
 //! A process names its code in `/tmp/perf-PID.map`, by its number in its own pid namespace and below its own root directory. Once it has ended, neither
 //! can be looked up, and the file may be removed or replaced. So `/tmp` is opened when the first hit of such a process was recorded, and the
-//! map when the process has ended.
+//! map when the process has ended. Others write a jitdump, which they map executable: it is opened when the record of the mapping is seen.
 
 mod change;
 mod clocks;
+mod files;
+mod jit_dump;
 mod map_file;
-mod perf_maps;
 mod program;
 mod view;
 
@@ -15,9 +16,10 @@ use std::collections::{HashMap, HashSet};
 
 use usdtrec_format::perf::{RecordType, Records, SampleType, Task};
 
-pub use self::perf_maps::PerfMaps;
+pub use self::files::MakerFiles;
 
 use self::change::{Change, Event};
+use self::jit_dump::DumpMapping;
 use self::program::Program;
 use self::view::{TmpDirs, View};
 
@@ -29,7 +31,7 @@ const MOST_KEPT: usize = 1 << 14;
 const MOST_SAMPLED: usize = 1 << 12;
 /// Maximum number of processes that are looked at after a pass: others are after the next samples of theirs.
 const MOST_VIEWS: usize = 64;
-/// Maximum number of maps that are kept open. Those of later processes are opened when recording ends.
+/// Maximum number of maps and jitdumps that are kept open. Maps of later processes are opened when recording ends.
 const MOST_OPEN: usize = 256;
 
 /// Follows processes that make code at run time.
@@ -49,7 +51,7 @@ pub(crate) struct CodeMakers {
     sampled: HashSet<i32>,
     last_sampled: i32,
     tmp: TmpDirs,
-    /// Number of further maps that may be kept open.
+    /// Number of further maps and jitdumps that may be kept open.
     room: usize,
 }
 
@@ -113,14 +115,14 @@ impl CodeMakers {
         self.last_sampled = 0;
     }
 
-    /// The maps of all programs, when no more records come.
-    pub(crate) fn finish(mut self) -> PerfMaps {
+    /// The maps and jitdumps of all programs, when no more records come.
+    pub(crate) fn finish(mut self) -> MakerFiles {
         self.settle();
         self.keep_ended();
         self.kept.extend(self.running.into_values());
         self.kept
             .retain(|program| program.makes && program.is_sampled);
-        PerfMaps::new(self.kept, self.begun)
+        MakerFiles::new(self.kept, self.begun)
     }
 
     /// Keeps the programs that ended in the last pass, if they had samples, with their maps.
@@ -128,6 +130,7 @@ impl CodeMakers {
         for mut program in self.ended.drain(..) {
             let is_sampled = program.is_sampled || self.sampled.contains(&program.pid);
             if !is_sampled || self.kept.len() >= MOST_KEPT {
+                self.room += usize::from(program.dump.is_some());
                 continue;
             }
             program.is_sampled = true;
@@ -147,6 +150,7 @@ impl CodeMakers {
                     program.makes = true;
                 }
             }
+            Change::Dumps(mapping) => self.open_dump(pid, &mapping),
             Change::Executed => {
                 self.end(pid, time);
                 // The other threads have ended without being the last.
@@ -164,6 +168,21 @@ impl CodeMakers {
                     self.end(pid, time);
                 }
             }
+        }
+    }
+
+    /// Opens a jitdump, in place of an earlier one of the program.
+    fn open_dump(&mut self, pid: i32, mapping: &DumpMapping) {
+        let has_room = self.room > 0;
+        let Some(program) = self.entry(pid, 0) else {
+            return;
+        };
+        program.makes = true;
+        if (has_room || program.dump.is_some())
+            && let Some(dump) = mapping.open(pid)
+            && program.dump.replace(dump).is_none()
+        {
+            self.room -= 1;
         }
     }
 

@@ -26,6 +26,8 @@ pub(super) struct Program {
     pub(super) view: Option<View>,
     /// Its map, opened after it had ended.
     pub(super) map: Option<File>,
+    /// Its jitdump.
+    pub(super) dump: Option<File>,
 }
 
 impl Program {
@@ -39,6 +41,7 @@ impl Program {
             is_sampled: false,
             view: None,
             map: None,
+            dump: None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The names of functions in stacks, what is inlined there, and the lines, which are stored in the trace when recording has ended.
 
-mod perf_maps;
+mod made_names;
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use usdtrec_format::escape::shown;
 use usdtrec_format::trace::append_code_names;
-use usdtrec_record::{FileElsewhere, PerfMaps, Signals};
+use usdtrec_record::{FileElsewhere, MakerFiles, Signals};
 use usdtrec_report::{FileView, Sources, StackNames, TraceSession};
 
-pub(crate) use self::perf_maps::read as read_map;
+use self::made_names::OfRecording;
+pub(crate) use self::made_names::OfRunning;
 use crate::cmd::selection::cache_dir;
 use crate::terminal::say;
 
@@ -25,7 +26,7 @@ pub(super) struct NameStore<'a> {
     pub(super) buildid_dir: Option<&'a Path>,
     /// Files in stacks that are not those at their paths.
     pub(super) elsewhere: &'a [FileElsewhere],
-    pub(super) perf_maps: &'a PerfMaps,
+    pub(super) maker_files: &'a MakerFiles,
     pub(super) signals: &'a Signals,
 }
 
@@ -59,8 +60,8 @@ impl NameStore<'_> {
             ..Sources::default()
         };
         let session = TraceSession::from_file(file.try_clone()?, trace, &sources)?;
-        let open_map = |pid, time| read_map(self.perf_maps.open(pid, time));
-        let found = StackNames::find(&session, &open_map, || {
+        let made_names = OfRecording(self.maker_files);
+        let found = StackNames::find(&session, &made_names, || {
             begun.elapsed() >= TIME || self.signals.has_arrived()
         })?;
         append_code_names(&file, &found.names)?;

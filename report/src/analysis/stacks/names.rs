@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 use usdtrec_format::{
-    CodeNames, FileCode, LinedFrame, LinedPlace, MadeCode, NamedPlace, SourceLine,
+    CodeNames, FileCode, LinedFrame, LinedPlace, MadeCode, NamedPlace, SourceLine, TimedPlace,
 };
 
 use crate::error::ReportError;
@@ -16,6 +16,7 @@ use crate::events::selection::{EventSelection, SampleFilter};
 use crate::trace::process::DsoId;
 use crate::trace::session::TraceSession;
 use crate::trace::session::resolver::StackPlace;
+use crate::trace::symbols::jit_dump::{self, DumpedFunction};
 use crate::trace::symbols::known_inlining::FoundInlining;
 use crate::trace::symbols::perf_map::{MadePlace, MappedFunction, functions};
 
@@ -48,19 +49,23 @@ impl CodePlaces {
     }
 }
 
-/// Opens the perf map of the program that a process, by its pid, ran at a time, ns of the trace's clock; `None` if it has none that can be trusted.
-pub type OpenPerfMap<'m> = dyn Fn(i32, u64) -> Option<Box<dyn BufRead>> + 'm;
+/// Files in which processes of this host name the code that they made at run time. A program is what a process, by its pid, ran at a time, ns of the trace's clock.
+pub trait MadeNames {
+    /// Opens the perf map of a program, from its beginning; `None` if it has none that can be trusted.
+    fn perf_map(&self, pid: i32, time: u64) -> Option<Box<dyn BufRead>>;
+    /// Opens its jitdump.
+    fn jit_dump(&self, pid: i32, time: u64) -> Option<Box<dyn BufRead>>;
+}
 
 impl StackNames {
     /// Finds the functions at all addresses of stacks, and of hits, and what is inlined there, until `stop` is true: first all functions, then what is
-    /// inlined; of both, those first that are in the most stacks. What processes made at run time has the names that their perf maps say,
-    /// which `open_map` opens.
+    /// inlined; of both, those first that are in the most stacks. What processes made at run time has the names that `made` says.
     ///
     /// # Errors
     /// [`ReportError`].
     pub fn find(
         session: &TraceSession,
-        open_map: &OpenPerfMap<'_>,
+        made_names: &dyn MadeNames,
         stop: impl Fn() -> bool + Sync,
     ) -> Result<Self, ReportError> {
         let filter = SampleFilter::new(&EventSelection::default(), session)?;
@@ -111,11 +116,13 @@ impl StackNames {
             }
             by.addresses.sort_unstable();
             by.addresses.dedup();
-            if let Some(map) = open_map(pid, by.last) {
-                // What cannot be read has no names.
-                let functions = functions(map, &by.addresses, &stop).unwrap_or_default();
-                found.add_made(MadeBy { pid, began }, &by.addresses, &functions);
-            }
+            // What cannot be read has no names.
+            let dump = || made_names.jit_dump(pid, by.last);
+            let dumped = jit_dump::functions(dump, &by.addresses, &stop).unwrap_or_default();
+            let map = made_names.perf_map(pid, by.last);
+            let mapped = map.map(|map| functions(map, &by.addresses, &stop));
+            let mapped = mapped.and_then(Result::ok).unwrap_or_default();
+            found.add_made(MadeBy { pid, began }, &by.addresses, &mapped, &dumped);
         }
         let places = most_frequent(all.files);
         let named = found.add_functions(session, &places, &stop);
@@ -278,6 +285,7 @@ impl Found {
         by: MadeBy,
         addresses: &[u64],
         functions: &HashMap<u64, MappedFunction>,
+        dumped: &[DumpedFunction],
     ) {
         let MadeBy { pid, began } = by;
         let places = addresses.iter().filter_map(|&at| {
@@ -289,8 +297,22 @@ impl Found {
             })
         });
         let places: Vec<NamedPlace> = places.collect();
-        if !places.is_empty() {
-            self.names.made.push(MadeCode { pid, began, places });
+        let timed = dumped.iter().map(|function| TimedPlace {
+            since: function.since,
+            place: NamedPlace {
+                at: function.address,
+                function: self.number(&function.name),
+                within: function.within,
+            },
+        });
+        let timed: Vec<TimedPlace> = timed.collect();
+        if !places.is_empty() || !timed.is_empty() {
+            self.names.made.push(MadeCode {
+                pid,
+                began,
+                places,
+                timed,
+            });
         }
     }
 

@@ -411,13 +411,15 @@ impl Place {
             began: mappings.began(sample.pid, sample.time),
             address,
         });
+        let mut until = mappings.mappings_until(sample.pid, sample.time);
         let symbol = symbol.or_else(|| {
             let at = made.filter(|_| session.symbols().has_made())?;
-            session.symbols().made(at)
+            until = until.min(session.symbols().made_until(at, sample.time));
+            session.symbols().made(at, sample.time)
         });
         Self {
             from: sample.time,
-            until: mappings.mappings_until(sample.pid, sample.time),
+            until,
             file: mapping.map(|mapping| mapping.dso),
             offset: mapping.map_or(0, |mapping| mapping.file_offset(address)),
             symbol,

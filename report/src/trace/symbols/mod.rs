@@ -6,6 +6,7 @@ pub(crate) mod demangle;
 pub(crate) mod found_names;
 pub(crate) mod image;
 pub(crate) mod inlined;
+pub(crate) mod jit_dump;
 pub(crate) mod known_inlining;
 pub(crate) mod mini_debug;
 pub(crate) mod name_table;
@@ -141,9 +142,14 @@ impl Symbols {
         self.stored.has_made()
     }
 
-    /// The function that a process made at an address; `None` if the trace does not say it.
-    pub(crate) fn made(&self, at: MadePlace) -> Option<Symbol> {
-        let (name, offset) = self.stored.find_made(at)?;
+    /// When the function that a process made at an address is another one, at the earliest after a time; `u64::MAX` if it stays.
+    pub(crate) fn made_until(&self, at: MadePlace, time: u64) -> u64 {
+        self.stored.made_until(at, time)
+    }
+
+    /// The function that a process made at an address and that is there at a time; `None` if the trace does not say it.
+    pub(crate) fn made(&self, at: MadePlace, time: u64) -> Option<Symbol> {
+        let (name, offset) = self.stored.find_made(at, time)?;
         let id = self.found().number(&name);
         Some(Symbol { name, id, offset })
     }

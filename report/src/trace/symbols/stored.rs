@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use foldhash::HashMap;
-use usdtrec_format::{BuildId, CodeNames, KnownSymbols, LinedFrame, SourceLine};
+use usdtrec_format::{BuildId, CodeNames, KnownSymbols, LinedFrame, SourceLine, TimedPlace};
 
 use crate::trace::process::Dso;
 use crate::trace::symbols::inlined::{InlinedCall, Inlining};
@@ -19,6 +19,8 @@ pub(crate) struct StoredNames {
     files: HashMap<(PathBuf, Option<BuildId>), StoredFile>,
     /// Of code that processes made at run time.
     made: HashMap<MadePlace, StoredPlace>,
+    /// Of such code with times: from when on each function is there, in the order of time.
+    timed: HashMap<MadePlace, Vec<(u64, StoredPlace)>>,
 }
 
 #[derive(Debug)]
@@ -65,7 +67,24 @@ impl StoredNames {
                 (at, StoredPlace { name, within })
             })
         });
+        let mut timed: HashMap<MadePlace, Vec<_>> = HashMap::default();
+        for code in &found.made {
+            for TimedPlace { since, place } in &code.timed {
+                let at = MadePlace {
+                    pid: code.pid,
+                    began: code.began,
+                    address: place.at,
+                };
+                let (name, within) = (place.function, place.within);
+                let stored = (*since, StoredPlace { name, within });
+                timed.entry(at).or_default().push(stored);
+            }
+        }
+        for functions in timed.values_mut() {
+            functions.sort_by_key(|(since, _)| *since);
+        }
         Self {
+            timed,
             names: names.collect(),
             sources: found.sources.clone(),
             files: files.collect(),
@@ -105,14 +124,28 @@ impl StoredNames {
 
     /// Whether there are names of code that was made at run time.
     pub(crate) fn has_made(&self) -> bool {
-        !self.made.is_empty()
+        !self.made.is_empty() || !self.timed.is_empty()
     }
 
-    /// The name of the function that a process made at an address, and the offset in it.
-    pub(crate) fn find_made(&self, at: MadePlace) -> Option<(Arc<str>, u64)> {
-        let place = self.made.get(&at)?;
+    /// The name of the function that a process made at an address and that is there at a time, and the offset in it.
+    pub(crate) fn find_made(&self, at: MadePlace, time: u64) -> Option<(Arc<str>, u64)> {
+        let timed = self.timed.get(&at).and_then(|functions| {
+            let after = functions.partition_point(|(since, _)| *since <= time);
+            functions.get(after.checked_sub(1)?)
+        });
+        let timed = timed.map(|(_, place)| place);
+        let place = timed.or_else(|| self.made.get(&at))?;
         let name = self.names.get(place.name as usize)?;
         Some((Arc::clone(name), place.within))
+    }
+
+    /// When the function that a process made at an address is another one, at the earliest after a time; `u64::MAX` if it stays.
+    pub(crate) fn made_until(&self, at: MadePlace, time: u64) -> u64 {
+        let Some(functions) = self.timed.get(&at) else {
+            return u64::MAX;
+        };
+        let after = functions.partition_point(|(since, _)| *since <= time);
+        functions.get(after).map_or(u64::MAX, |(since, _)| *since)
     }
 
     /// Which symbols of a file the recording host had.

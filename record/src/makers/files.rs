@@ -1,4 +1,4 @@
-//! The perf maps of a recording that has ended.
+//! The perf maps and jitdumps of a recording that has ended.
 
 use std::fs::File;
 use std::io::Seek;
@@ -8,15 +8,15 @@ use super::clocks::{Clocks, monotonic};
 use super::program::Program;
 use super::view::{TmpDirs, View};
 
-/// The perf maps (`/tmp/perf-PID.map`) of the programs with hits in a recording that has ended.
+/// The perf maps (`/tmp/perf-PID.map`) and jitdumps of the programs with hits in a recording that has ended.
 #[derive(Debug, Default)]
-pub struct PerfMaps {
+pub struct MakerFiles {
     programs: Vec<Program>,
     /// When recording began, ns.
     begun: u64,
 }
 
-impl PerfMaps {
+impl MakerFiles {
     pub(super) const fn new(programs: Vec<Program>, begun: u64) -> Self {
         Self { programs, begun }
     }
@@ -24,14 +24,11 @@ impl PerfMaps {
     /// Opens the map of the program that a process ran at a time, ns of the trace's clock. `None` if there is none that can be trusted: a regular file
     /// of at most a gigabyte that belongs to root, to this user or to the user of the process, and that was last changed while the program ran.
     #[must_use]
-    pub fn open(&self, pid: i32, time: u64) -> Option<File> {
-        let mut programs = self.programs.iter().rev();
-        let program = programs.find(|program| program.pid == pid && program.ran_at(time))?;
+    pub fn perf_map(&self, pid: i32, time: u64) -> Option<File> {
+        let program = self.program(pid, time)?;
         let wanted = program.wanted(self.begun);
         if let Some(map) = &program.map {
-            // Another trace of the recording may have been read with it.
-            let mut map = map.try_clone().ok()?;
-            map.rewind().ok()?;
+            let map = again(map)?;
             // A process with the same number may have written into it since.
             return wanted.is(&map).then_some(map);
         }
@@ -51,9 +48,20 @@ impl PerfMaps {
         }
     }
 
+    /// Opens the jitdump that the program that a process ran at a time, ns of the trace's clock, mapped last.
+    #[must_use]
+    pub fn jit_dump(&self, pid: i32, time: u64) -> Option<File> {
+        again(self.program(pid, time)?.dump.as_ref()?)
+    }
+
+    fn program(&self, pid: i32, time: u64) -> Option<&Program> {
+        let mut programs = self.programs.iter().rev();
+        programs.find(|program| program.pid == pid && program.ran_at(time))
+    }
+
     /// Opens the map of a process that runs, if it began before `time`: the one that a trace of that time has by its pid.
     #[must_use]
-    pub fn of_running(pid: i32, time: SystemTime) -> Option<File> {
+    pub fn perf_map_of_running(pid: i32, time: SystemTime) -> Option<File> {
         let view = View::of(pid, &mut TmpDirs::default())?;
         let time = time.duration_since(UNIX_EPOCH).ok()?.as_nanos();
         if u128::from(view.began(Clocks::now())) > time {
@@ -63,4 +71,11 @@ impl PerfMaps {
         program.view = Some(view);
         program.find_map(monotonic())
     }
+}
+
+/// An open file from its beginning: another trace of the recording may have been read with it.
+fn again(file: &File) -> Option<File> {
+    let mut file = file.try_clone().ok()?;
+    file.rewind().ok()?;
+    Some(file)
 }

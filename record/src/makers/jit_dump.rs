@@ -1,0 +1,65 @@
+//! A jitdump: a file that its process maps executable, so that its record shows where it is.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use usdtrec_format::perf::{Mmap, MmapFile};
+
+/// A mapping of a jitdump.
+#[derive(Clone, Debug)]
+pub(super) struct DumpMapping {
+    path: PathBuf,
+    inode: u64,
+    /// First address.
+    start: u64,
+    /// Address after the last.
+    end: u64,
+}
+
+impl DumpMapping {
+    /// `None` of mappings of other files: a jitdump is called `jit-NUMBER.dump`.
+    pub(super) fn of(map: &Mmap<'_>) -> Option<Self> {
+        let name = map.path.rsplit(|byte| *byte == b'/').next()?;
+        let number = name.strip_prefix(b"jit-")?.strip_suffix(b".dump")?;
+        if number.is_empty() || !number.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+        let MmapFile::Inode { inode, .. } = map.file else {
+            return None;
+        };
+        Some(Self {
+            path: OsStr::from_bytes(map.path).into(),
+            inode,
+            start: map.start,
+            end: map.start.saturating_add(map.len),
+        })
+    }
+
+    /// Opens the file that the process has mapped; of a process that has ended, the one at the path, if it is the same.
+    pub(super) fn open(&self, pid: i32) -> Option<File> {
+        let Self { start, end, .. } = self;
+        let below = self.path.strip_prefix("/").ok()?;
+        let views = [
+            PathBuf::from(format!("/proc/{pid}/map_files/{start:x}-{end:x}")),
+            PathBuf::from(format!("/proc/{pid}/root")).join(below),
+            self.path.clone(),
+        ];
+        views.iter().find_map(|view| self.open_at(view))
+    }
+
+    /// Opens the file at a path if it is the one. Nothing else is opened, which may block.
+    fn open_at(&self, path: &Path) -> Option<File> {
+        let handle = OFlags::PATH | OFlags::CLOEXEC;
+        let handle = File::from(openat(CWD, path, handle, Mode::empty()).ok()?);
+        let found = handle.metadata().ok()?;
+        if !found.is_file() || found.ino() != self.inode {
+            return None;
+        }
+        File::open(format!("/proc/self/fd/{}", handle.as_raw_fd())).ok()
+    }
+}
