@@ -1,7 +1,7 @@
 //! Bytes as a file.
 
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{Seek as _, SeekFrom, Write as _};
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
@@ -19,6 +19,13 @@ impl Scratch {
 
     pub(crate) fn open(&self) -> File {
         self.file.try_clone().unwrap()
+    }
+
+    /// Writes after its end.
+    pub(crate) fn append(&self, bytes: &[u8]) {
+        let mut file = self.open();
+        file.seek(SeekFrom::End(0)).unwrap();
+        file.write_all(bytes).unwrap();
     }
 
     /// A path that leads to it while it lives.

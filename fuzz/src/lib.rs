@@ -4,6 +4,7 @@
 //! A function panics if something is wrong with us. What is wrong with the input is no reason to.
 
 pub mod cache;
+pub mod code_names;
 pub mod compact;
 pub mod definitions;
 pub mod elf;
@@ -30,6 +31,7 @@ pub type Run = fn(&[u8]);
 /// Every target by its name, which is also that of the directory of its inputs in `testdata/fuzz/`.
 pub const TARGETS: &[(&str, Run)] = &[
     ("cache", cache::run),
+    ("code_names", code_names::run),
     ("definitions", definitions::run),
     ("elf", elf::run),
     ("filters", filters::run),

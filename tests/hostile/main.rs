@@ -11,6 +11,7 @@
 
 mod changes;
 mod child;
+mod crafted;
 mod damage;
 #[path = "../../fuzz/src/lib.rs"]
 mod fuzz;
@@ -19,4 +20,5 @@ mod groups;
 mod limits;
 mod names;
 mod replay;
+mod symbols;
 mod unwound;

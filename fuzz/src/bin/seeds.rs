@@ -18,6 +18,7 @@ fn main() -> Outcome<()> {
     traces()?;
     record_runs()?;
     definitions()?;
+    code_names()?;
     notes()?;
     operands()?;
     texts()?;
@@ -37,6 +38,19 @@ fn save(target: &str, name: &str, bytes: &[u8]) -> Outcome<()> {
         .join(target);
     fs::create_dir_all(&dir)?;
     Ok(fs::write(dir.join(name), bytes)?)
+}
+
+/// Names of the functions of the file that `code_names` maps.
+fn code_names() -> Outcome<()> {
+    let json = br#"{"functions":["main","inner"],"sources":["/src/a.c"],"files":[{"path":"/bin/app","symbols":"all","places":[{"at":256,"function":0,"within":16}],"lines":[{"at":256,"frames":[{"function":1,"source":0,"line":3},{"source":0,"line":7}]}]}],"made":[{"pid":7,"began":0,"places":[{"at":365072220416,"function":1,"within":0}]}]}"#;
+    for how in [0, 2, 4] {
+        save(
+            "code_names",
+            &format!("names-{how}"),
+            &[&[how], &json[..]].concat(),
+        )?;
+    }
+    save("code_names", "section", &[&[1], &[0; 24][..]].concat())
 }
 
 /// Whole files: those of other programs, and small ones of ours.

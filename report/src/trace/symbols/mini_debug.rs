@@ -10,7 +10,7 @@ use crate::trace::symbols::candidates::{Candidates, CodeSymbols, Content};
 /// Maximum length of the section, bytes. Those of Fedora's largest libraries have 2 MB.
 const MOST_COMPRESSED: u64 = 16 << 20;
 /// Maximum length of the ELF file, bytes.
-const MOST: u64 = 64 << 20;
+const MOST: u64 = 32 << 20;
 /// Maximum memory for decompressing, KiB.
 const MOST_MEMORY: u32 = 80 << 10;
 

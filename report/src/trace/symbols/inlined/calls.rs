@@ -54,9 +54,9 @@ impl Calls {
         Self { calls }
     }
 
-    /// Number of ranges.
-    pub(super) const fn len(&self) -> usize {
-        self.calls.len()
+    /// Size in memory, bytes.
+    pub(super) const fn size(&self) -> usize {
+        size_of_val(self.calls.as_slice())
     }
 
     /// The calls at an address, the outermost first.

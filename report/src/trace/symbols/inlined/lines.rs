@@ -1,6 +1,8 @@
 //! A table of lines (DWARF 5, 6.2), read once.
 
-use gimli::{DebugLine, DebugLineOffset, Dwarf, LineProgramHeader, Reader, Section, Unit};
+use gimli::{
+    DebugLine, DebugLineOffset, Dwarf, FileEntry, LineProgramHeader, Reader, Section, Unit,
+};
 use usdtrec_format::SourceLine;
 
 use super::sections::Bytes;
@@ -8,8 +10,8 @@ use super::texts::{text, utf8};
 
 /// Maximum number of rows that are read.
 const MOST_ROWS: usize = 1 << 21;
-/// Maximum length of the header of a table, bytes: a parsed file takes up to a hundred times its bytes of memory.
-const LONGEST_HEADER: u64 = 1 << 20;
+/// Maximum length of the header of a table, bytes: a parsed file takes up to 150 times its bytes of memory.
+const LONGEST_HEADER: u64 = 1 << 18;
 /// Maximum number of sequences that are checked for an address: they overlap only if a linker removed sections.
 const MOST_CHECKED: usize = 64;
 /// Maximum length of a path, bytes: `PATH_MAX`.
@@ -105,9 +107,12 @@ impl Lines {
         }
     }
 
-    /// Number of rows.
-    pub(super) const fn len(&self) -> usize {
-        self.rows.len()
+    /// Size in memory, bytes.
+    pub(super) fn size(&self) -> usize {
+        let names = self.header.file_names().len() + self.header.include_directories().len();
+        size_of_val(&*self.rows)
+            + size_of_val(&*self.sequences)
+            + names * size_of::<FileEntry<Bytes>>()
     }
 
     /// The line of the code at an address.

@@ -34,8 +34,8 @@ use crate::trace::symbols::search::DebugBinary;
 
 /// What perf prints for a name that is not known.
 const UNKNOWN: &str = "[unknown]";
-/// Ranges and rows that are kept; then what was read is forgotten.
-const MOST_KEPT: usize = 1 << 22;
+/// Bytes that what was read may take; then it is forgotten.
+const MOST_KEPT: usize = 96 << 20;
 
 /// The debugging information of a file.
 pub(crate) struct InlineInfo {
@@ -54,8 +54,8 @@ pub(crate) struct InlineInfo {
 struct Kept {
     units: HashMap<u32, Option<Arc<UnitInfo>>>,
     lines: HashMap<usize, Option<Arc<Lines>>>,
-    /// Ranges and rows in both.
-    len: usize,
+    /// Size of both in memory, bytes.
+    size: usize,
 }
 
 /// What was read of a unit.
@@ -157,8 +157,10 @@ impl InlineInfo {
         }
         let read = self.read_unit(at).map(Arc::new);
         let mut kept = lock(&self.kept);
-        let len = read.as_ref().map_or(0, |unit| unit.calls.len());
-        kept.make_room(len + 1);
+        let size = read
+            .as_ref()
+            .map_or(0, |unit| unit.calls.size() + unit.read.abbreviations_size);
+        kept.make_room(size);
         kept.units.insert(at, read.clone());
         read
     }
@@ -177,7 +179,7 @@ impl InlineInfo {
         let end = *self.lines_end.get(&at.0)?;
         let read = Lines::read(&self.own.dwarf, &unit.unit, at, end).map(Arc::new);
         let mut kept = lock(&self.kept);
-        kept.make_room(read.as_ref().map_or(1, |lines| lines.len()));
+        kept.make_room(read.as_ref().map_or(0, |lines| lines.size()));
         kept.lines.insert(at.0, read.clone());
         read
     }
@@ -191,11 +193,12 @@ impl Inlining {
 }
 
 impl Kept {
-    fn make_room(&mut self, len: usize) {
-        self.len += len;
-        if self.len > MOST_KEPT {
+    fn make_room(&mut self, size: usize) {
+        let size = size + size_of::<UnitInfo>();
+        self.size += size;
+        if self.size > MOST_KEPT {
             *self = Self {
-                len,
+                size,
                 ..Self::default()
             };
         }

@@ -1,6 +1,6 @@
 //! Units of debugging information, each read by itself.
 //!
-//! Reading takes time and memory in proportion to the file: tables that several units name (of abbreviations, of lines) are read once, and end
+//! Reading takes time and memory in proportion to the file: tables that several units name (of abbreviations, of lines) are kept within limits, and end
 //! where the next one begins, so that they cannot overlap.
 
 use std::collections::BTreeMap;
@@ -19,6 +19,14 @@ use super::sections::Bytes;
 const MOST_UNITS: usize = 1 << 18;
 /// Maximum number of address ranges that are read from a file. Units may share a list, so that a short file could claim any number.
 const MOST_RANGES: usize = 1 << 22;
+/// Maximum length of a table of abbreviations, bytes. Those of compilers have some kilobytes.
+const LONGEST_ABBREVIATIONS: usize = 1 << 20;
+/// Bytes of tables of abbreviations that are kept.
+const MOST_ABBREVIATIONS: usize = 2 << 20;
+/// Bytes of tables of abbreviations that may be read besides eight times the section.
+const READ_AGAIN: usize = 64 << 20;
+/// Maximum size of an abbreviation in memory, divided by its bytes in the file: 112 for 4.
+const ABBREVIATION_RATIO: usize = 28;
 /// Maximum number of ranges that are checked for an address: they overlap only if a linker removed sections.
 const MOST_CHECKED: usize = 64;
 
@@ -29,7 +37,17 @@ pub(super) struct Units {
     headers: Vec<UnitHeader<Bytes>>,
     /// Where each table of abbreviations ends.
     abbreviations_end: BTreeMap<usize, usize>,
-    abbreviations: Mutex<HashMap<usize, Option<Arc<Abbreviations>>>>,
+    abbreviations: Mutex<KnownAbbreviations>,
+}
+
+/// Tables of abbreviations that were read, by their offsets.
+#[derive(Default)]
+struct KnownAbbreviations {
+    tables: HashMap<usize, Option<Arc<Abbreviations>>>,
+    /// Bytes of the section that the tables are.
+    kept: usize,
+    /// Bytes that were read, those of tables that were forgotten and read again included.
+    read: usize,
 }
 
 /// A unit whose first entry was read.
@@ -38,6 +56,8 @@ pub(super) struct ReadUnit {
     pub(super) unit: Unit<Bytes>,
     /// Offset of its line program.
     pub(super) lines: Option<DebugLineOffset>,
+    /// Maximum size of its abbreviations in memory, bytes.
+    pub(super) abbreviations_size: usize,
     ranges: CodeRanges,
 }
 
@@ -121,19 +141,36 @@ impl Units {
         (found, ends(lines.into_iter(), end))
     }
 
+    /// Number of bytes in which a table of abbreviations is.
+    fn abbreviations_len(&self, at: DebugAbbrevOffset) -> Option<usize> {
+        let len = self.abbreviations_end.get(&at.0)?.checked_sub(at.0)?;
+        Some(len.min(LONGEST_ABBREVIATIONS))
+    }
+
+    /// A table of abbreviations; `None` if it is damaged or too long, or too many tables were forgotten and read again.
     fn abbreviations(&self, at: DebugAbbrevOffset) -> Option<Arc<Abbreviations>> {
         let mut known = lock(&self.abbreviations);
-        if let Some(known) = known.get(&at.0) {
+        if let Some(known) = known.tables.get(&at.0) {
             return known.clone();
         }
-        let end = *self.abbreviations_end.get(&at.0)?;
+        let len = self.abbreviations_len(at)?;
         let mut table = self.dwarf.debug_abbrev.reader().clone();
+        if known.read > READ_AGAIN.saturating_add(8 * table.len()) {
+            return None;
+        }
+        known.read += len;
+        known.kept += len;
+        if known.kept > MOST_ABBREVIATIONS {
+            known.tables.clear();
+            known.kept = len;
+        }
+        let end = at.0 + len;
         let read = table
             .truncate(end)
             .ok()
             .and_then(|()| DebugAbbrev::from(table).abbreviations(at).ok())
             .map(Arc::new);
-        known.insert(at.0, read.clone());
+        known.tables.insert(at.0, read.clone());
         read
     }
 }
@@ -153,6 +190,8 @@ impl ReadUnit {
     fn new(units: &Units, header: UnitHeader<Bytes>) -> Option<Self> {
         let dwarf = &units.dwarf;
         let encoding = header.encoding();
+        let abbreviations = units.abbreviations_len(header.debug_abbrev_offset());
+        let abbreviations_size = abbreviations?.saturating_mul(ABBREVIATION_RATIO);
         let mut unit = Unit {
             abbreviations: units.abbreviations(header.debug_abbrev_offset())?,
             name: None,
@@ -214,6 +253,7 @@ impl ReadUnit {
             unit,
             lines,
             ranges,
+            abbreviations_size,
         })
     }
 }
