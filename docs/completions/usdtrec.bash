@@ -305,7 +305,7 @@ _usdtrec() {
             return 0
             ;;
         usdtrec__subcmd__export)
-            opts="-i -e -C -o -h --input --event --schema --time --comm --pid --tid --cpu --filter --inline --no-inline --to --output --span --key --trace-id --buildid-dir --help"
+            opts="-i -e -C -o -h --input --event --schema --time --comm --pid --tid --cpu --filter --inline --no-inline --to --output --span --key --trace-id --counter --buildid-dir --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -380,6 +380,10 @@ _usdtrec() {
                     return 0
                     ;;
                 --trace-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --counter)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -320,6 +320,7 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s o -l output -
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l span -d 'Export these spans alone: START..DONE, or the name of a span, with globs (may be repeated) [default: all events, and the spans that are found by the names of probes]' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l key -d 'With --span, keys by which begin and end are matched (comma list), as of report' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l trace-id -d 'With --to otlp, the argument that has the id of the trace: 32 hexadecimal digits, a UUID, or a traceparent [default: each span has a trace of its own]' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l counter -d 'With --to perfetto, an argument whose numbers are a counter of each process, besides (may be repeated)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l inline -d 'Show frames of functions whose code was inlined, marked (inlined) (always on; accepted for compatibility with perf)'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l no-inline -d 'Do not show frames of functions whose code was inlined'

@@ -29,6 +29,9 @@ pub(crate) struct ExportArgs {
     /// With --to otlp, the argument that has the id of the trace: 32 hexadecimal digits, a UUID, or a traceparent [default: each span has a trace of its own]
     #[arg(long, value_name = "ARG")]
     pub(crate) trace_id: Option<String>,
+    /// With --to perfetto, an argument whose numbers are a counter of each process, besides (may be repeated)
+    #[arg(long, value_name = "ARG")]
+    pub(crate) counter: Vec<String>,
 }
 
 /// Formats of `export`.

@@ -27,11 +27,16 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
             Usage("--trace-id has no effect without --to otlp or otlp-proto".to_owned()).into(),
         );
     }
+    if !args.counter.is_empty() && args.to != ExportTo::Perfetto {
+        let refused = "--counter has no effect without --to perfetto";
+        return Err(Usage(refused.to_owned()).into());
+    }
     check_folder(args)?;
     let options = ExportOptions {
         spans: args.span.clone(),
         key: args.key.clone(),
         trace_id: args.trace_id.clone(),
+        counters: args.counter.clone(),
         // Profiles of pprof always are.
         gzip: args.to != ExportTo::Pprof && args.output.extension() == Some("gz".as_ref()),
         ..ExportOptions::new(format(args.to))

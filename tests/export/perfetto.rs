@@ -184,3 +184,67 @@ fn a_span_that_ends_on_another_thread_flows_there() {
     assert_eq!(read.flows.values().collect::<Vec<_>>(), [&2]);
     assert_eq!(read.spans.len(), 1, "this span alone");
 }
+
+#[test]
+fn counters_have_the_numbers_of_arguments() {
+    let nasty = Nasty::record(5, &[]);
+    let asked = [
+        "--counter",
+        "high",
+        "--counter",
+        "real",
+        "--counter",
+        "status",
+    ];
+    let bytes = fs::read(nasty.export("perfetto", &asked)).expect("a file");
+    let mut names: Numbered = Numbered::new();
+    let mut found: BTreeMap<(String, u64), Json> = BTreeMap::new();
+    for packet in Message::parse(&bytes).messages(1) {
+        if let Some(track) = packet
+            .message(60)
+            .filter(|track| track.message(8).is_some())
+        {
+            assert!(track.number(5).is_some(), "below its process");
+            let name = track.text(2).expect("a name");
+            names.insert(track.number(1).expect("an id"), name);
+        }
+        let counter = packet
+            .message(11)
+            .filter(|event| event.number(9) == Some(4));
+        let Some(counter) = counter else {
+            continue;
+        };
+        let value = match (counter.number(30), counter.all(44).next()) {
+            (Some(number), None) => json!(number.cast_signed()),
+            (None, Some(Field::Fixed(bits))) => float(f64::from_bits(*bits)),
+            other => panic!("{other:?}"),
+        };
+        let name = names[&counter.number(11).expect("a track")].clone();
+        found.insert((name, packet.number(8).expect("a time")), value);
+    }
+    let mut expected = BTreeMap::new();
+    for hit in nasty.hits() {
+        for name in ["high", "real", "status"] {
+            let Some(value) = hit["args"].get(name) else {
+                continue;
+            };
+            let event = hit["event"].as_str().expect("a name");
+            // Beyond 2^63 there are floats alone.
+            let value = match value.as_i64() {
+                None if value.is_u64() => json!(value.as_f64()),
+                _ => value.clone(),
+            };
+            let time = hit["time_ns"].as_u64().expect("a time");
+            expected.insert((format!("{event} {name}"), time), value);
+        }
+    }
+    assert_eq!(found, expected);
+    let export = ["export", "-i", "trace", "-o", "x", "--counter"];
+    let refused = |more: &[&str]| nasty.lab.usdtrec([&export, more].concat());
+    refused(&["high", "--to", "chrome"])
+        .exits(2)
+        .complains("--counter");
+    refused(&["nowhere", "--to", "perfetto"])
+        .exits(1)
+        .complains("nowhere");
+}

@@ -80,6 +80,11 @@ impl<'s> RowWalk<'s> {
         })
     }
 
+    /// Whether hits are rows; else spans alone.
+    pub(crate) const fn has_events(&self) -> bool {
+        self.source.events
+    }
+
     /// Whether an event may be in a row.
     pub(crate) fn has_event(&self, event: usize) -> bool {
         let RowSource { events, filter, .. } = &self.source;

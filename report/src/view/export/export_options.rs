@@ -14,6 +14,8 @@ pub struct ExportOptions {
     pub key: Vec<String>,
     /// The argument of begins or ends that has the id of the trace in the sense of OpenTelemetry, as 32 hexadecimal digits, a UUID or a `traceparent`.
     pub trace_id: Option<String>,
+    /// Arguments whose numbers are counters, in [`ExportFormat::Perfetto`].
+    pub counters: Vec<String>,
     /// Whether the output is compressed with gzip.
     pub gzip: bool,
 }
@@ -27,6 +29,7 @@ impl ExportOptions {
             spans: Vec::new(),
             key: Vec::new(),
             trace_id: None,
+            counters: Vec::new(),
             gzip: false,
         }
     }

@@ -43,6 +43,7 @@ use crate::view::export::ctf::CtfTrace;
 use crate::view::export::firefox::FirefoxProfile;
 use crate::view::export::otlp::OtlpSpans;
 use crate::view::export::perfetto::PerfettoTrace;
+use crate::view::export::perfetto::counters::Counters;
 
 pub use crate::view::export::export_format::ExportFormat;
 pub use crate::view::export::export_options::ExportOptions;
@@ -176,7 +177,8 @@ fn write_rows(
             sink.finish()?;
         }
         ExportFormat::Perfetto => {
-            let mut sink = PerfettoTrace::new(session, &walk, out);
+            let counters = Counters::new(session, &options.counters)?;
+            let mut sink = PerfettoTrace::new(session, &walk, counters, out);
             walk.run(&mut sink, &mut notices)?;
             sink.finish()?;
         }

@@ -5,6 +5,7 @@
 //! | span | slice on the track of its thread; on a track of its own below it if it does not nest with others of the thread, ends on another thread, or has no end (then the slice has none) |
 //! | span that ends on another thread | besides, an instant there, with a flow from the slice |
 //! | event of no span | instant |
+//! | argument that is requested as a counter | value of a counter of its process |
 //!
 //! Annotations: `args.NAME` of the begin or the event, `end.NAME` of the end, `cpu`, `self_ns`; as in JSON `missing.NAME` (reasons), `cut.NAME`, `bytes.NAME`
 //! (hexadecimal, of texts that are not UTF-8), `numbers.NAME`, all of the begin, and `end_missing.NAME` and so on of the end; `span` where begin or
@@ -12,6 +13,7 @@
 
 pub(crate) mod annotations;
 pub(crate) mod callstacks;
+pub(crate) mod counters;
 pub(crate) mod fields;
 pub(crate) mod tracks;
 
@@ -24,6 +26,7 @@ use crate::trace::session::TraceSession;
 use crate::view::export::lanes::Lanes;
 use crate::view::export::perfetto::annotations::{AnnotationNames, Side};
 use crate::view::export::perfetto::callstacks::CallstackIds;
+use crate::view::export::perfetto::counters::Counters;
 use crate::view::export::perfetto::fields::{
     SEQUENCE, clock, clock_snapshot, defaults, event_type, interned, name, packet, snapshot,
     track_event,
@@ -51,6 +54,9 @@ pub(crate) struct PerfettoTrace<'a> {
     tracks: Tracks,
     lanes: Lanes,
     stacks: CallstackIds,
+    counters: Counters,
+    /// Whether spans are written alone: else each hit is an event, too.
+    spans_alone: bool,
     flows: u64,
 }
 
@@ -71,6 +77,7 @@ impl<'a> PerfettoTrace<'a> {
     pub(crate) fn new(
         session: &'a TraceSession,
         walk: &RowWalk<'_>,
+        counters: Counters,
         out: &'a mut dyn Write,
     ) -> Self {
         let mut trace = Self {
@@ -82,6 +89,8 @@ impl<'a> PerfettoTrace<'a> {
             tracks: Tracks::default(),
             lanes: Lanes::default(),
             stacks: CallstackIds::default(),
+            counters,
+            spans_alone: !walk.has_events(),
             flows: 0,
         };
         trace.clocks();
@@ -234,12 +243,16 @@ fn put_name(data: &mut Proto, field: u32, number: u64, text: &str) {
 
 impl RowSink for PerfettoTrace<'_> {
     fn event(&mut self, hit: RowHit<'_>, side: RowSide) -> io::Result<()> {
-        if side == RowSide::OfSpan {
+        if side == RowSide::OfSpan && self.counters.is_empty() {
             return Ok(());
         }
         let track = self
             .tracks
             .of_thread(self.session, hit.row, &mut self.proto);
+        self.counters.put(hit, &mut self.tracks, &mut self.proto);
+        if side == RowSide::OfSpan {
+            return self.flush();
+        }
         let head = EventHead {
             kind: event_type::INSTANT,
             time: hit.row.time,
@@ -260,6 +273,11 @@ impl RowSink for PerfettoTrace<'_> {
     fn span(&mut self, span: SpanRow<'_>) -> io::Result<()> {
         let begin = span.begin.row;
         let thread = self.tracks.of_thread(self.session, begin, &mut self.proto);
+        if self.spans_alone {
+            for hit in [span.begin].into_iter().chain(span.end.map(|end| end.hit)) {
+                self.counters.put(hit, &mut self.tracks, &mut self.proto);
+            }
+        }
         let end = span.end.map(|end| end.hit.row);
         let same = end.is_some_and(|end| (end.pid, end.tid) == (begin.pid, begin.tid));
         let nests =

@@ -9,7 +9,7 @@ use crate::view::export::protobuf::Proto;
 use crate::view::export::thread_names::{NewNames, ThreadNames};
 
 /// Tracks, numbered from 1.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Tracks {
     names: ThreadNames,
     threads: HashMap<ThreadKey, u64>,
@@ -18,7 +18,7 @@ pub(crate) struct Tracks {
 }
 
 /// A thread of a process.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct ThreadKey {
     pid: i32,
     tid: i32,
@@ -94,6 +94,22 @@ impl Tracks {
         descriptor(out, uuid, |one| {
             one.unsigned(track::PARENT, thread);
             one.bytes(track::NAME, b"spans that do not nest");
+        });
+        uuid
+    }
+
+    /// A new track of a counter of a process.
+    pub(crate) fn of_counter(&mut self, pid: i32, name: &str, unit: u64, out: &mut Proto) -> u64 {
+        let process = self.processes.get(&pid).copied();
+        let uuid = self.next();
+        descriptor(out, uuid, |one| {
+            if let Some(process) = process {
+                one.unsigned(track::PARENT, process);
+            }
+            one.bytes(track::NAME, name.as_bytes());
+            one.message(track::COUNTER, |counter| {
+                counter.unsigned(track::COUNTER_UNIT, unit);
+            });
         });
         uuid
     }
