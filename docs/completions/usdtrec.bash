@@ -681,7 +681,7 @@ _usdtrec() {
             return 0
             ;;
         usdtrec__subcmd__report)
-            opts="-i -e -C -s -g -n -h --input --event --schema --time --comm --pid --tid --cpu --filter --inline --no-inline --sort --value --span --key --by --min --order --hist --scale --heatmap --call-graph --stacks --folded --rate --top --show-nr-samples --stdio --human --color --format --buildid-dir --help"
+            opts="-i -e -C -s -g -n -h --input --event --schema --time --comm --pid --tid --cpu --filter --inline --no-inline --sort --value --span --key --by --min --order --hist --scale --heatmap --call-graph --stacks --folded --rate --top --show-nr-samples --stdio --human --color --html --format --buildid-dir --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -801,6 +801,10 @@ _usdtrec() {
                     ;;
                 --color)
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --html)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --format)

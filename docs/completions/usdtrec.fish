@@ -219,6 +219,7 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l top -d 'Show 
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l color -d 'When to use colours' -r -f -a "auto\t'If standard output is a terminal and NO_COLOR is not set'
 always\t'Always'
 never\t'Never'"
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l html -d 'Write all answers into a page for browsers, which needs no network and no other file, as export --to html does; - writes to standard output' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l format -d 'Output format' -r -f -a "text\t'Text; events in the format of `perf script`'
 json\t'One JSON object per line'
 csv\t'Comma-separated values with a header line; texts that spreadsheets would evaluate as formulas are prefixed with \''
@@ -307,7 +308,8 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l pid -d 'Show 
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l tid -d 'Show only these threads (comma list)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s C -l cpu -d 'Show only hits on these CPUs (0-3,6)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l filter -d 'Show only hits for which this expression is true (\'bytes > 4096 && url ~ "/api/*"\')' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l to -d 'Format to write' -r -f -a "chrome\t'Trace Event Format (JSON), which chrome://tracing and many other viewers read'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l to -d 'Format to write' -r -f -a "html\t'A page for browsers with the answers of report, which needs no network and no other file'
+chrome\t'Trace Event Format (JSON), which chrome://tracing and many other viewers read'
 perfetto\t'Perfetto\'s own format, for ui.perfetto.dev and trace_processor'
 ctf\t'Common Trace Format 1.8 (a folder), for babeltrace2 and Trace Compass; events alone'
 firefox\t'Firefox Profiler\'s processed profile (JSON), for profiler.firefox.com'

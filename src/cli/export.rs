@@ -37,6 +37,8 @@ pub(crate) struct ExportArgs {
 /// Formats of `export`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportTo {
+    /// A page for browsers with the answers of report, which needs no network and no other file
+    Html,
     /// Trace Event Format (JSON), which chrome://tracing and many other viewers read
     Chrome,
     /// Perfetto's own format, for ui.perfetto.dev and trace_processor

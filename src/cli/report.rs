@@ -1,5 +1,7 @@
 //! Options of `usdtrec report`.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
 use usdtrec_report::report::CallGraphStyle;
 
@@ -144,6 +146,18 @@ pub(crate) struct ReportArgs {
         alias = "stdio-color"
     )]
     pub(crate) color: Colour,
+    /// Write all answers into a page for browsers, which needs no network and no other file, as export --to html does; - writes to standard output
+    ///
+    /// With --span, and --key, its spans are these alone.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = [
+            "sort", "value", "by", "min", "order", "hist", "scale", "heatmap", "call_graph", "stacks", "folded", "rate", "top", "human",
+            "color", "format"
+        ]
+    )]
+    pub(crate) html: Option<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: OutputFormat,

@@ -12,7 +12,7 @@ use usdtrec_report::export::{self, ExportFormat, ExportOptions};
 use usdtrec_report::{EventSelection, Notices, TraceSession};
 
 use super::selection;
-use crate::cli::{ExportArgs, ExportTo};
+use crate::cli::{ExportArgs, ExportTo, SelectionArgs};
 use crate::terminal::Usage;
 use crate::unfinished_file::{UNFINISHED, UnfinishedFile, folder_of};
 use crate::{progress, terminal};
@@ -41,23 +41,33 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         gzip: args.to != ExportTo::Pprof && args.output.extension() == Some("gz".as_ref()),
         ..ExportOptions::new(format(args.to))
     };
-    let session = selection::open(&args.selection, buildid_dir)?;
-    let asked = selection::selection(&args.selection.which);
+    write(&args.selection, &options, &args.output, buildid_dir)
+}
+
+/// Exports to a file, or to standard output.
+pub(super) fn write(
+    args: &SelectionArgs,
+    options: &ExportOptions,
+    output: &Path,
+    buildid_dir: Option<&Path>,
+) -> anyhow::Result<ExitCode> {
+    let session = selection::open(args, buildid_dir)?;
+    let asked = selection::selection(&args.which);
     let what = Exported {
         session: &session,
         asked: &asked,
-        options: &options,
+        options,
     };
     let notices = if options.format.is_folder() {
-        what.write_folder(&args.output)?
-    } else if args.output.as_os_str() == STDOUT {
+        what.write_folder(output)?
+    } else if output.as_os_str() == STDOUT {
         what.write(&mut selection::output()?)?
     } else {
-        what.write_file(&args.output)?
+        what.write_file(output)?
     };
-    selection::print_notices(&args.selection.input, &notices);
+    selection::print_notices(&args.input, &notices);
     if let Some(tail) = session.trace().uncommitted() {
-        terminal::warn(&args.selection.input, tail);
+        terminal::warn(&args.input, tail);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -81,6 +91,7 @@ fn check_folder(args: &ExportArgs) -> Result<(), Usage> {
 /// Converts the format.
 const fn format(to: ExportTo) -> ExportFormat {
     match to {
+        ExportTo::Html => ExportFormat::Html,
         ExportTo::Chrome => ExportFormat::Chrome,
         ExportTo::Perfetto => ExportFormat::Perfetto,
         ExportTo::Otlp => ExportFormat::OtlpJson,

@@ -4,19 +4,24 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
+use usdtrec_report::export::{ExportFormat, ExportOptions};
 use usdtrec_report::question::{
     Question, Scale, SpanOrder, SpanQuestion, StackWeight, Subject, ValueOrder,
 };
 use usdtrec_report::report::{self, ReportOptions, StackStyle};
 
-use super::selection;
+use super::{export, selection};
 use crate::advice::HINTS;
 use crate::cli::{Colour, HistScale, Order, OutputFormat, ReportArgs, stack_kind};
+use crate::terminal::Usage;
 use crate::units::parse_duration;
 use crate::{progress, terminal};
 
 /// Runs the verb.
 pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    if let Some(page) = &args.html {
+        return write_page(args, page, buildid_dir);
+    }
     let options = ReportOptions {
         question: question(args)?,
         stacks: match args.call_graph {
@@ -39,6 +44,24 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         terminal::warn(&args.selection.input, tail);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the page that `export --to html` writes.
+fn write_page(
+    args: &ReportArgs,
+    page: &Path,
+    buildid_dir: Option<&Path>,
+) -> anyhow::Result<ExitCode> {
+    if !args.key.is_empty() && args.span.is_none() {
+        return Err(Usage("--key has no effect on --html without --span".to_owned()).into());
+    }
+    let options = ExportOptions {
+        spans: args.span.clone().into_iter().collect(),
+        key: args.key.clone(),
+        gzip: page.extension() == Some("gz".as_ref()),
+        ..ExportOptions::new(ExportFormat::Html)
+    };
+    export::write(&args.selection, &options, page, buildid_dir)
 }
 
 /// Whether to use colours on standard output.

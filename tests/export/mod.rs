@@ -4,6 +4,7 @@ mod chrome;
 mod ctf;
 mod firefox;
 mod firefox_profile;
+mod html;
 mod losses;
 mod nasty;
 mod otlp;

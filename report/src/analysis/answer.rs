@@ -105,7 +105,7 @@ pub(crate) fn answer(
 }
 
 /// The filter where an expression may be about what ends spans, too.
-fn filter_of_spans(
+pub(crate) fn filter_of_spans(
     session: &TraceSession,
     selection: &EventSelection,
     question: &SpanQuestion,
@@ -121,7 +121,8 @@ fn filter_of_spans(
     SampleFilter::of_spans(selection, session, ends)
 }
 
-fn summary(samples: SelectedSamples<'_>, notices: &mut Notices) -> SummaryFacts {
+/// Sums up all samples.
+pub(crate) fn summary(samples: SelectedSamples<'_>, notices: &mut Notices) -> SummaryFacts {
     let SelectedSamples { session, filter } = samples;
     let rows = Rows::new(session, |event| filter.event(event));
     let mut counted = walk(samples, &rows, notices);

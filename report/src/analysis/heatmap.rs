@@ -168,7 +168,13 @@ fn bucketed(value: &Value) -> Option<Bucketed> {
 }
 
 impl HeatMap {
-    fn new(of: MeasuredSubject, kind: BucketKind, cells: &Cells, timeline: Timeline) -> Self {
+    /// The map of cells.
+    pub(crate) fn new(
+        of: MeasuredSubject,
+        kind: BucketKind,
+        cells: &Cells,
+        timeline: Timeline,
+    ) -> Self {
         let count = |column: usize, index: i32| {
             let cell = HeatCell {
                 interval: column as u32,

@@ -81,6 +81,15 @@ struct Divided {
     buckets: Vec<Bucket>,
 }
 
+impl Histogram {
+    /// The histogram of spans.
+    pub(crate) fn of_spans(spans: SpanDurations, scale: Scale) -> Self {
+        let SpanDurations { spans, durations } = spans;
+        let kind = BucketKind::Time;
+        divided(&durations.distribution, Ruler { scale, kind }).of(MeasuredSubject::Spans(spans), 0)
+    }
+}
+
 impl Divided {
     fn of(self, of: MeasuredSubject, missing: u64) -> Histogram {
         Histogram {
@@ -115,11 +124,7 @@ pub(crate) fn histograms(
                 groups: span_groups,
             };
             let found = span_report::named(request, None, notices)?;
-            let kind = BucketKind::Time;
-            let one = |SpanDurations { spans, durations }: SpanDurations| {
-                divided(&durations.distribution, Ruler { scale, kind })
-                    .of(MeasuredSubject::Spans(spans), 0)
-            };
+            let one = |spans: SpanDurations| Histogram::of_spans(spans, scale);
             Ok(Histograms {
                 origin: Origin::new(samples.session),
                 ambiguities: found.ambiguities,

@@ -9,6 +9,7 @@ pub(crate) mod live_counts;
 pub(crate) mod losses;
 pub(crate) mod measured;
 pub(crate) mod origin;
+pub(crate) mod overview;
 pub mod question;
 pub(crate) mod rate;
 pub(crate) mod rows;

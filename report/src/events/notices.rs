@@ -52,6 +52,18 @@ impl Notices {
         self.unknown = unknown;
     }
 
+    /// Adds what was found wrong while another question about the same trace was answered.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.damage.extend(other.damage);
+        self.damage.sort_by_key(|damage| damage.offset);
+        self.damage.dedup();
+        self.more_damage = self.more_damage.max(other.more_damage);
+        self.unknown = self.unknown.max(other.unknown);
+        self.disordered |= other.disordered;
+        self.forgotten = self.forgotten.max(other.forgotten);
+        self.reused_pids = self.reused_pids.max(other.reused_pids);
+    }
+
     /// Adds begins of spans that were not matched.
     pub(crate) fn add_forgotten(&mut self, spans: u64) {
         self.forgotten += spans;

@@ -45,32 +45,41 @@ pub(crate) fn spans(
     request: SpanRequest<'_>,
     notices: &mut Notices,
 ) -> Result<SpanReport, ReportError> {
-    let SelectedSamples { session, filter } = request.samples;
     let extras = SpanExtras {
         slowest: request.question.top.unwrap_or(TOP),
         heat: None,
     };
     matched(request, extras, notices, |walk, spans| {
-        let pair_stats = spans.pair_stats.iter().enumerate();
-        let ranked = pair_stats.map(|(at, _)| {
-            let ranked = ranked(walk, &spans, at, request.ranking());
-            let shown = ranked.shown.into_iter().map(|ranked| ranked.group);
-            (shown.collect(), ranked.rest.map(|rest| rest.others))
-        });
-        let (groups, others) = ranked.unzip();
-        let slowest = spans.pair_stats.iter();
-        SpanReport {
-            origin: Origin::new(session),
-            ambiguities: ambiguities(walk, filter),
-            by: walk.options.by.clone(),
-            min: request.question.min,
-            order: request.question.order,
-            spans: facts(walk, &spans),
-            groups,
-            others,
-            slowest: slowest.map(|stats| SlowFacts::of(session, stats)).collect(),
-        }
+        report_of(request, walk, &spans)
     })
+}
+
+/// The report of spans that are matched.
+pub(crate) fn report_of(
+    request: SpanRequest<'_>,
+    walk: &SpanWalk<'_>,
+    spans: &Spans,
+) -> SpanReport {
+    let SelectedSamples { session, filter } = request.samples;
+    let pair_stats = spans.pair_stats.iter().enumerate();
+    let ranked = pair_stats.map(|(at, _)| {
+        let ranked = ranked(walk, spans, at, request.ranking());
+        let shown = ranked.shown.into_iter().map(|ranked| ranked.group);
+        (shown.collect(), ranked.rest.map(|rest| rest.others))
+    });
+    let (groups, others) = ranked.unzip();
+    let slowest = spans.pair_stats.iter();
+    SpanReport {
+        origin: Origin::new(session),
+        ambiguities: ambiguities(walk, filter),
+        by: walk.options.by.clone(),
+        min: request.question.min,
+        order: request.question.order,
+        spans: facts(walk, spans),
+        groups,
+        others,
+        slowest: slowest.map(|stats| SlowFacts::of(session, stats)).collect(),
+    }
 }
 
 /// The spans of each pair, or of each group in the requested order and of all others; by the interval of `heat` in which they began, if it is given.

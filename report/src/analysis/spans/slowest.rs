@@ -6,6 +6,8 @@ use usdtrec_format::trace::BlockReader;
 
 use crate::analysis::spans::durations::SlowSpan;
 use crate::events::order::place::SamplePlace;
+use crate::stats::keys::stack::CallStack;
+use crate::stats::keys::stacks::Stacks;
 use crate::trace::form::Form;
 use crate::trace::session::TraceSession;
 use crate::trace::session::hit::ParsedHit;
@@ -21,6 +23,8 @@ pub(crate) struct SlowBegin {
     /// Name of the event.
     pub(crate) event: String,
     pub(crate) arguments: Vec<SlowArgument>,
+    /// The functions that led to it; `None` if the event has no stacks.
+    pub(crate) stack: Option<CallStack>,
     /// File offset of the block that it is in.
     pub(crate) offset: u64,
 }
@@ -96,12 +100,18 @@ fn begin(session: &TraceSession, resolver: &mut Resolver<'_>, body: &[u8]) -> Op
         form: Form::new(argument),
         value: value.clone(),
     });
+    let arguments = arguments.collect();
+    let stack = event.has_chain().then(|| {
+        let parts = resolver.stack(target, &sample);
+        Stacks::default().names(parts, session)
+    });
     Some(SlowBegin {
         pid: sample.pid,
         tid: sample.tid,
         comm: processes.name_or_number(comm, sample.tid).into_owned(),
         event: event.name.clone(),
-        arguments: arguments.collect(),
+        arguments,
+        stack,
         offset: 0,
     })
 }

@@ -98,7 +98,7 @@ fn of_spans(facts: &SummaryFacts) -> Vec<NextQuestion> {
     };
     let by = spans.iter().find_map(|span| {
         Some(NextQuestion::SlowGroups {
-            by: groups_of(facts, span)?,
+            by: groups_of(facts, &span.starts)?,
             span: name(span),
         })
     });
@@ -109,10 +109,10 @@ fn of_spans(facts: &SummaryFacts) -> Vec<NextQuestion> {
         .collect()
 }
 
-/// The key to group a kind of spans by.
-fn groups_of(facts: &SummaryFacts, span: &SpanFacts) -> Option<String> {
+/// The key to group the spans by that these events begin.
+pub(crate) fn groups_of(facts: &SummaryFacts, starts: &[String]) -> Option<String> {
     let mut probes = facts.probes.iter();
-    let begin = probes.find(|probe| span.starts.contains(&probe.event))?;
+    let begin = probes.find(|probe| starts.contains(&probe.event))?;
     // Statements with their numbers: nearly each one is different.
     let mut arguments = begin.arguments.iter();
     let shaped = |argument: &&ArgumentFacts| argument.texts.as_ref().is_some_and(has_shapes);

@@ -12,6 +12,8 @@ pub enum ExportFormat {
     Firefox,
     /// Folded stacks with their hits, or the time of spans.
     Folded,
+    /// A page for browsers with the answers of a report, which needs no other file.
+    Html,
     /// OpenTelemetry's spans (OTLP) as lines of JSON.
     OtlpJson,
     /// OpenTelemetry's spans (OTLP) as a message `TracesData` (protobuf).

@@ -12,6 +12,7 @@ pub(crate) mod export_options;
 pub(crate) mod firefox;
 pub(crate) mod folded;
 pub(crate) mod frame_file;
+pub(crate) mod html;
 pub(crate) mod interned;
 pub(crate) mod lanes;
 pub(crate) mod otlp;
@@ -107,6 +108,7 @@ fn write_plain(
         ExportFormat::Folded => folded::write,
         ExportFormat::Speedscope => speedscope::write,
         ExportFormat::Pprof => pprof::write,
+        ExportFormat::Html => return html::write(session, selection, options, out),
         _ => return write_rows(session, selection, options, out),
     };
     let weighed = weighed(session, selection, options)?;
@@ -194,6 +196,7 @@ fn write_rows(
         }
         ExportFormat::Ctf
         | ExportFormat::Folded
+        | ExportFormat::Html
         | ExportFormat::Speedscope
         | ExportFormat::Pprof => {}
     }

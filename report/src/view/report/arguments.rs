@@ -71,7 +71,7 @@ pub(crate) fn put(facts: &SummaryFacts, human: bool, theme: Theme, out: &mut Str
 }
 
 /// The values of an argument, in words.
-fn holds(argument: &ArgumentFacts, human: bool) -> String {
+pub(crate) fn holds(argument: &ArgumentFacts, human: bool) -> String {
     let form = argument.form.clone().human(human);
     let spreads = [&argument.integers, &argument.floats];
     let spreads = spreads.into_iter().flatten();

@@ -20,7 +20,7 @@ use crate::view::text::scalar::{decimal, json_decimal, shown_decimal};
 const BAR: usize = 42;
 
 /// How a histogram is divided, in words.
-const fn words(division: Division) -> &'static str {
+pub(crate) const fn words(division: Division) -> &'static str {
     match division {
         Division::Values => "by value",
         Division::Linear => "buckets of one width",
@@ -30,7 +30,7 @@ const fn words(division: Division) -> &'static str {
 }
 
 /// An edge in decimal, or the text itself.
-fn edge(edge: &Edge) -> String {
+pub(crate) fn edge(edge: &Edge) -> String {
     match edge {
         Edge::Number(number) => decimal(*number),
         Edge::NaN => "NaN".to_owned(),
@@ -51,7 +51,7 @@ fn json_edge(of: &Edge) -> Value {
 }
 
 /// The label of a bucket's bar.
-fn label(from: &Edge, form: &Form) -> String {
+pub(crate) fn label(from: &Edge, form: &Form) -> String {
     const LONGEST: usize = 30;
     if let Edge::Text(text) = from {
         let whole = readable(from, form);

@@ -11,6 +11,16 @@ use crate::view::theme::Theme;
 
 /// Appends the section of losses, if events were lost or the count is not exact.
 pub(crate) fn put(facts: &SummaryFacts, theme: Theme, out: &mut String) {
+    let lines = lines(facts);
+    if !lines.is_empty() {
+        out.push('\n');
+        theme.put_alarm("Lost", out);
+        lines.iter().for_each(|line| folded(line, "  ", out));
+    }
+}
+
+/// What was lost of which probe, and why the count is not exact.
+pub(crate) fn lines(facts: &SummaryFacts) -> Vec<String> {
     let losses = &facts.losses;
     let mut lines = Vec::new();
     for probe in facts.probes.iter().filter(|probe| probe.lost > 0) {
@@ -28,9 +38,5 @@ pub(crate) fn put(facts: &SummaryFacts, theme: Theme, out: &mut String) {
     if let Some(why) = doubt(losses) {
         lines.push(format!("not exact: {}", escape(why)));
     }
-    if !lines.is_empty() {
-        out.push('\n');
-        theme.put_alarm("Lost", out);
-        lines.iter().for_each(|line| folded(line, "  ", out));
-    }
+    lines
 }

@@ -47,8 +47,14 @@ pub(crate) fn put(facts: &SummaryFacts, style: AnswerStyle, out: &mut String) {
     reasons(facts, style.hints, out);
 }
 
-/// Names the probes without events.
 fn without_events(facts: &SummaryFacts, out: &mut String) {
+    if let Some(text) = silent(facts) {
+        folded(&text, "  ", out);
+    }
+}
+
+/// Names the probes without events; `None` if all have some.
+pub(crate) fn silent(facts: &SummaryFacts) -> Option<String> {
     const NAMED: usize = 24;
     let silent = facts.probes.iter();
     let silent = silent.filter(|probe| probe.count == 0 && probe.lost == 0);
@@ -59,10 +65,7 @@ fn without_events(facts: &SummaryFacts, out: &mut String) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    if !silent.is_empty() {
-        let text = format!("0 events: {}{more}", escape(&names));
-        folded(&text, "  ", out);
-    }
+    (!silent.is_empty()).then(|| format!("0 events: {}{more}", escape(&names)))
 }
 
 /// Appends the known reasons why probes have no events.

@@ -84,7 +84,7 @@ pub(crate) fn span_table(spans: &[SpanFacts], theme: Theme, out: &mut String) {
 }
 
 /// The name of a span, without its provider unless another span has the same name.
-fn name(span: &SpanFacts, all: &[SpanFacts]) -> String {
+pub(crate) fn name(span: &SpanFacts, all: &[SpanFacts]) -> String {
     let bare = |name| match str::split_once(name, ':') {
         Some((_, bare)) if !name.contains("..") => bare,
         _ => name,
@@ -100,7 +100,7 @@ fn name(span: &SpanFacts, all: &[SpanFacts]) -> String {
 }
 
 /// Warnings: more than one in a hundred begins has no end, or ends no begin.
-fn warnings(span: &SpanFacts, name: &str) -> Vec<String> {
+pub(crate) fn warnings(span: &SpanFacts, name: &str) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut warn = |missing: u64, what: &str, lack: &str, reasons: &[&str]| {
         let all = span.counts.ended.saturating_add(missing);
@@ -138,7 +138,7 @@ fn warnings(span: &SpanFacts, name: &str) -> Vec<String> {
 }
 
 /// Remarks: keys other than the thread, nesting, and hits that belong to no span.
-fn remarks(shown: &[&SpanFacts], all: &[SpanFacts]) -> Vec<String> {
+pub(crate) fn remarks(shown: &[&SpanFacts], all: &[SpanFacts]) -> Vec<String> {
     let mut remarks = Vec::new();
     let mut keys: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for span in shown.iter().filter(|span| span.key != "tid") {
@@ -214,7 +214,8 @@ fn heading(first: &str) -> Vec<String> {
     .to_vec()
 }
 
-fn figures(name: &str, durations: &DurationFacts) -> Vec<String> {
+/// The cells of a row of spans.
+pub(crate) fn figures(name: &str, durations: &DurationFacts) -> Vec<String> {
     let of = |ns: u64| {
         if durations.count == 0 {
             "-".to_owned()

@@ -18,12 +18,18 @@ pub(crate) fn put(facts: &SummaryFacts, theme: Theme, out: &mut String) {
     if facts.unusual.is_empty() {
         return;
     }
-    let names = ShortNames::new(facts);
     out.push('\n');
     theme.put_heading("Unusual", out);
-    for unusual in &facts.unusual {
-        folded_from("  ", &sentence(unusual, &names), "      ", out);
+    for sentence in sentences(facts) {
+        folded_from("  ", &sentence, "      ", out);
     }
+}
+
+/// A sentence for each thing that is unusual.
+pub(crate) fn sentences(facts: &SummaryFacts) -> Vec<String> {
+    let names = ShortNames::new(facts);
+    let unusual = facts.unusual.iter();
+    unusual.map(|unusual| sentence(unusual, &names)).collect()
 }
 
 fn sentence(unusual: &Unusual, names: &ShortNames) -> String {

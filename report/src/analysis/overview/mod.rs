@@ -1,0 +1,309 @@
+//! All that one page says of a trace: the summary, spans in detail, what happened when, and stacks.
+
+pub(crate) mod spans;
+
+use std::cmp::Reverse;
+
+use crate::analysis::answer::{Answer, Answered, answer, summary};
+use crate::analysis::heatmap::{HeatMaps, heat_maps};
+use crate::analysis::histogram::{Histograms, histograms};
+use crate::analysis::overview::spans::SpanOverview;
+use crate::analysis::question::{Question, Scale, SpanQuestion, StackKind, StackWeight, Subject};
+use crate::analysis::rate::{Rates, rates};
+use crate::analysis::samples::SelectedSamples;
+use crate::analysis::spans::pair::Pair;
+use crate::analysis::stacks::weighed::WeighedStacks;
+use crate::analysis::summary::facts::SummaryFacts;
+use crate::analysis::summary::next::groups_of;
+use crate::analysis::summary::probe::ArgumentFacts;
+use crate::error::ReportError;
+use crate::events::notices::Notices;
+use crate::events::selection::{EventSelection, SampleFilter};
+use crate::stats::timeline::Timeline;
+use crate::trace::form::Form;
+use crate::trace::session::TraceSession;
+
+/// Kinds of spans that are shown in detail: each is a walk over the trace.
+const MOST_SPANS: usize = 6;
+/// Arguments whose numbers are shown in detail.
+const MOST_NUMBERS: usize = 2;
+/// Slowest spans of a kind, and groups.
+const TOP: usize = 20;
+/// Intervals in which events are counted.
+const INTERVALS: usize = 60;
+
+/// Which spans are shown in detail.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OverviewQuestion<'a> {
+    /// `START..DONE`, or names with globs; if empty, those that are found by the names of probes.
+    pub(crate) spans: &'a [String],
+    /// Keys by which begins and ends are matched; empty: what is known of them.
+    pub(crate) key: &'a [String],
+}
+
+/// All answers of a page.
+#[derive(Debug)]
+pub(crate) struct Overview {
+    pub(crate) summary: SummaryFacts,
+    /// Spans in detail, those with the longest total time first.
+    pub(crate) spans: Vec<SpanOverview>,
+    /// Kinds of spans without details, because there are too many.
+    pub(crate) more_spans: usize,
+    /// Kinds of spans without details, because the filter is not about them.
+    pub(crate) unfiltered_spans: usize,
+    /// Events of each probe over time; `None` without events.
+    pub(crate) rates: Option<Rates>,
+    pub(crate) numbers: Vec<NumberOverview>,
+    /// By hits, and by the time in the spans that come first; empty if there are no stacks.
+    pub(crate) stacks: Vec<WeighedStacks>,
+    pub(crate) notices: Notices,
+}
+
+/// The numbers of an argument.
+#[derive(Debug)]
+pub(crate) struct NumberOverview {
+    pub(crate) histograms: Histograms,
+    pub(crate) heat: HeatMaps,
+}
+
+/// A kind of span to be shown in detail.
+struct SpanToShow {
+    /// As questions name it.
+    name: String,
+    /// Keys of its groups.
+    by: Vec<String>,
+}
+
+/// Answers all questions.
+///
+/// # Errors
+/// [`ReportError::Question`] if the trace does not have what is selected or named.
+pub(crate) fn overview(
+    session: &TraceSession,
+    selection: &EventSelection,
+    question: OverviewQuestion<'_>,
+) -> Result<Overview, ReportError> {
+    let filter = SampleFilter::new(selection, session)?;
+    let samples = SelectedSamples {
+        session,
+        filter: &filter,
+    };
+    let mut notices = Notices::new(session);
+    let summary = summary(samples, &mut notices);
+    let mut overview = Overview {
+        summary,
+        spans: Vec::new(),
+        more_spans: 0,
+        unfiltered_spans: 0,
+        rates: None,
+        numbers: Vec::new(),
+        stacks: Vec::new(),
+        notices,
+    };
+    overview.add_spans(session, selection, question)?;
+    if overview.summary.events > 0 {
+        overview.add_rates(samples)?;
+        if question.spans.is_empty() {
+            overview.add_numbers(samples)?;
+        }
+        overview.add_stacks(session, selection, question.key);
+    }
+    Ok(overview)
+}
+
+impl Overview {
+    /// Asks, and joins what is found wrong.
+    fn asked<T>(
+        &mut self,
+        session: &TraceSession,
+        ask: impl FnOnce(&mut Notices) -> Result<T, ReportError>,
+    ) -> Result<T, ReportError> {
+        let mut notices = Notices::new(session);
+        let answer = ask(&mut notices);
+        self.notices.join(notices);
+        answer
+    }
+
+    fn add_spans(
+        &mut self,
+        session: &TraceSession,
+        selection: &EventSelection,
+        question: OverviewQuestion<'_>,
+    ) -> Result<(), ReportError> {
+        let mut names = match question.spans {
+            [] => self.seen_spans(),
+            names => named_spans(session, names)?,
+        };
+        self.more_spans = names.len().saturating_sub(MOST_SPANS);
+        names.truncate(MOST_SPANS);
+        for name in names {
+            let starts = starts(session, &name)?;
+            let shown = SpanToShow {
+                by: groups_of(&self.summary, &starts).into_iter().collect(),
+                name,
+            };
+            match self.span(session, selection, &shown, question.key) {
+                Ok(found) => self.spans.push(found),
+                // The filter may have names that this one does not have.
+                Err(ReportError::Question(_)) if question.spans.is_empty() => {
+                    self.unfiltered_spans += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let total = |found: &SpanOverview| -> u64 {
+            let spans = found.report.spans.iter();
+            let totals = spans.map(|span| span.durations.total);
+            totals.fold(0, u64::saturating_add)
+        };
+        self.spans.sort_by_key(|found| Reverse(total(found)));
+        Ok(())
+    }
+
+    /// Names of the spans that the summary has, those with the longest total time first.
+    fn seen_spans(&self) -> Vec<String> {
+        let seen = self.summary.spans.iter();
+        let mut seen: Vec<_> = seen.filter(|span| span.counts.is_seen()).collect();
+        seen.sort_by_key(|span| Reverse(span.durations.total));
+        let mut names: Vec<String> = Vec::new();
+        for span in seen {
+            if !names.contains(&span.name) {
+                names.push(span.name.clone());
+            }
+        }
+        names
+    }
+
+    fn span(
+        &mut self,
+        session: &TraceSession,
+        selection: &EventSelection,
+        shown: &SpanToShow,
+        key: &[String],
+    ) -> Result<SpanOverview, ReportError> {
+        let mut question = SpanQuestion {
+            span: shown.name.clone(),
+            key: key.to_vec(),
+            by: shown.by.clone(),
+            top: Some(TOP),
+            ..SpanQuestion::default()
+        };
+        let ask = |question: &SpanQuestion, notices: &mut Notices| {
+            SpanOverview::new(session, selection, question, notices)
+        };
+        match self.asked(session, |notices| ask(&question, notices)) {
+            // Not all spans of the name have the key of the groups.
+            Err(ReportError::Question(_)) if !question.by.is_empty() => {
+                question.by.clear();
+                self.asked(session, |notices| ask(&question, notices))
+            }
+            answer => answer,
+        }
+    }
+
+    fn add_rates(&mut self, samples: SelectedSamples<'_>) -> Result<(), ReportError> {
+        let SelectedSamples { session, filter } = samples;
+        let interval = Timeline::divided(session, filter, INTERVALS).interval;
+        let found = self.asked(session, |notices| rates(samples, interval, &[], notices))?;
+        self.rates = Some(found);
+        Ok(())
+    }
+
+    fn add_numbers(&mut self, samples: SelectedSamples<'_>) -> Result<(), ReportError> {
+        let keys = self.summary.spans.iter().map(|span| &*span.key);
+        let keys: Vec<&str> = keys.collect();
+        let mut names: Vec<String> = Vec::new();
+        for probe in self.summary.probes.iter().filter(|probe| probe.count > 0) {
+            for argument in &probe.arguments {
+                let is_key = keys.contains(&&*argument.name);
+                if has_distribution(argument) && !is_key && !names.contains(&argument.name) {
+                    names.push(argument.name.clone());
+                }
+            }
+        }
+        for name in names.into_iter().take(MOST_NUMBERS) {
+            // An argument may have the name of another key.
+            let of = Subject::Argument(format!("args.{name}"));
+            let found = self.asked(samples.session, |notices| {
+                Ok(NumberOverview {
+                    histograms: histograms(samples, &of, Scale::Auto, 0, notices)?,
+                    heat: heat_maps(samples, &of, 0, notices)?,
+                })
+            })?;
+            self.numbers.push(found);
+        }
+        Ok(())
+    }
+
+    /// Weighs the stacks, if there are any.
+    fn add_stacks(&mut self, session: &TraceSession, selection: &EventSelection, key: &[String]) {
+        let mut weights = vec![StackWeight::Hits];
+        let spans = self.spans.iter().flat_map(|found| &found.report.spans);
+        let longest = spans.max_by_key(|span| span.durations.total);
+        weights.extend(longest.map(|span| {
+            StackWeight::Spans(SpanQuestion {
+                span: span.name.clone(),
+                key: key.to_vec(),
+                ..SpanQuestion::default()
+            })
+        }));
+        for weight in weights {
+            let question = Question::Stacks {
+                weight,
+                of: StackKind::Auto,
+            };
+            match answer(session, selection, &question, usize::MAX) {
+                Ok(Answered {
+                    answer: Answer::Stacks(stacks),
+                    notices,
+                }) if !stacks.tables.is_empty() => {
+                    self.notices.join(notices);
+                    self.stacks.push(stacks);
+                }
+                // There are none, or the filter is about other spans.
+                _ => return,
+            }
+        }
+    }
+}
+
+/// Names of the spans that are asked for, each once.
+fn named_spans(session: &TraceSession, asked: &[String]) -> Result<Vec<String>, ReportError> {
+    let mut names: Vec<String> = Vec::new();
+    for text in asked {
+        let pairs = match text.contains("..") {
+            true => vec![text.clone()],
+            false => {
+                let pairs = Pair::asked(text, session)?;
+                pairs.into_iter().map(|pair| pair.name).collect()
+            }
+        };
+        for name in pairs {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    Ok(names)
+}
+
+/// Names of the events that begin the spans of a name.
+fn starts(session: &TraceSession, name: &str) -> Result<Vec<String>, ReportError> {
+    let pairs = Pair::asked(name, session)?;
+    let starts = pairs.iter().flat_map(|pair| &pair.starts);
+    let events = starts.filter_map(|&event| session.events().events.get(event));
+    Ok(events.map(|event| event.name.clone()).collect())
+}
+
+/// Whether an argument has so many different numbers that their distribution says something.
+fn has_distribution(argument: &ArgumentFacts) -> bool {
+    let is_number = matches!(argument.form, Form::Plain | Form::Time(_) | Form::Memory(_));
+    let mut spreads = [&argument.integers, &argument.floats].into_iter().flatten();
+    is_number
+        && spreads.any(|spread| {
+            spread
+                .values
+                .as_ref()
+                .is_none_or(|values| values.len() > 16)
+        })
+}

@@ -1,0 +1,41 @@
+//! A page for browsers: one file that needs nothing else, with the answers of `report`.
+//!
+//! Whoever opens it did not make the trace: what comes from traced programs is text, never markup, and the page's policy allows no script but its own.
+//! Each table has room for so many bytes, so that the page is never larger than two megabytes.
+
+pub(crate) mod flame;
+pub(crate) mod heat;
+pub(crate) mod histogram;
+pub(crate) mod markup;
+pub(crate) mod page;
+pub(crate) mod slowest;
+pub(crate) mod spans;
+pub(crate) mod summary;
+pub(crate) mod table;
+
+use std::io::Write;
+
+use crate::analysis::overview::{OverviewQuestion, overview};
+use crate::error::ReportError;
+use crate::events::notices::Notices;
+use crate::events::selection::EventSelection;
+use crate::trace::session::TraceSession;
+use crate::view::export::export_options::ExportOptions;
+
+/// Writes the page.
+pub(crate) fn write(
+    session: &TraceSession,
+    selection: &EventSelection,
+    options: &ExportOptions,
+    out: &mut dyn Write,
+) -> Result<Notices, ReportError> {
+    let question = OverviewQuestion {
+        spans: &options.spans,
+        key: &options.key,
+    };
+    let overview = overview(session, selection, question)?;
+    let page = page::page(&overview, !options.spans.is_empty());
+    out.write_all(page.into_string().as_bytes())?;
+    out.flush()?;
+    Ok(overview.notices)
+}
