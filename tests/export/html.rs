@@ -349,6 +349,18 @@ fn selections_and_spans_are_those_of_other_exports() {
             .expect("a text")
             .contains("No events.")
     );
+    // The end's argument, which events do not have.
+    let of_end = ["--span", "request", "--filter", "request__done.arg2 == 500"];
+    export(&of_end).success();
+    let page = Page::read(&lab.file("page.html"));
+    let [spans] = &report(&lab, DEMO, &of_end)[..] else {
+        panic!("one report")
+    };
+    let [row] = page.rows("spans", "data spans")[..] else {
+        panic!("one kind of span")
+    };
+    same_figures(row, &spans["spans"][0]);
+    assert!(number(&row[1]) > 0);
     export(&["--span", "nowhere"]).exits(1).complains("nowhere");
     let refused = lab.usdtrec(["report", "-i", DEMO, "--html", "page.html", "--sort", "pid"]);
     refused.exits(2).complains("--html");

@@ -1,26 +1,25 @@
 //! All that one page says of a trace: the summary, spans in detail, what happened when, and stacks.
 
+pub(crate) mod numbers;
 pub(crate) mod spans;
 
 use std::cmp::Reverse;
 
 use crate::analysis::answer::{Answer, Answered, answer, summary};
-use crate::analysis::heatmap::{HeatMaps, heat_maps};
-use crate::analysis::histogram::{Histograms, histograms};
+use crate::analysis::overview::numbers::NumberOverview;
 use crate::analysis::overview::spans::SpanOverview;
-use crate::analysis::question::{Question, Scale, SpanQuestion, StackKind, StackWeight, Subject};
+use crate::analysis::question::{Question, SpanQuestion, StackKind, StackWeight};
 use crate::analysis::rate::{Rates, rates};
 use crate::analysis::samples::SelectedSamples;
 use crate::analysis::spans::pair::Pair;
 use crate::analysis::stacks::weighed::WeighedStacks;
 use crate::analysis::summary::facts::SummaryFacts;
 use crate::analysis::summary::next::groups_of;
-use crate::analysis::summary::probe::ArgumentFacts;
 use crate::error::ReportError;
 use crate::events::notices::Notices;
 use crate::events::selection::{EventSelection, SampleFilter};
+use crate::question_error::QuestionError;
 use crate::stats::timeline::Timeline;
-use crate::trace::form::Form;
 use crate::trace::session::TraceSession;
 
 /// Kinds of spans that are shown in detail: each is a walk over the trace.
@@ -45,6 +44,8 @@ pub(crate) struct OverviewQuestion<'a> {
 #[derive(Debug)]
 pub(crate) struct Overview {
     pub(crate) summary: SummaryFacts,
+    /// Whether the summary is of the events that pass the filter; else that is of spans alone.
+    pub(crate) is_filtered: bool,
     /// Spans in detail, those with the longest total time first.
     pub(crate) spans: Vec<SpanOverview>,
     /// Kinds of spans without details, because there are too many.
@@ -57,13 +58,6 @@ pub(crate) struct Overview {
     /// By hits, and by the time in the spans that come first; empty if there are no stacks.
     pub(crate) stacks: Vec<WeighedStacks>,
     pub(crate) notices: Notices,
-}
-
-/// The numbers of an argument.
-#[derive(Debug)]
-pub(crate) struct NumberOverview {
-    pub(crate) histograms: Histograms,
-    pub(crate) heat: HeatMaps,
 }
 
 /// A kind of span to be shown in detail.
@@ -83,7 +77,7 @@ pub(crate) fn overview(
     selection: &EventSelection,
     question: OverviewQuestion<'_>,
 ) -> Result<Overview, ReportError> {
-    let filter = SampleFilter::new(selection, session)?;
+    let (filter, is_filtered) = filter_of_events(session, selection, question)?;
     let samples = SelectedSamples {
         session,
         filter: &filter,
@@ -92,6 +86,7 @@ pub(crate) fn overview(
     let summary = summary(samples, &mut notices);
     let mut overview = Overview {
         summary,
+        is_filtered,
         spans: Vec::new(),
         more_spans: 0,
         unfiltered_spans: 0,
@@ -109,6 +104,24 @@ pub(crate) fn overview(
         overview.add_stacks(session, selection, question.key);
     }
     Ok(overview)
+}
+
+/// The filter of events, and whether the selection's expression is in it: that may have names which only spans have.
+fn filter_of_events(
+    session: &TraceSession,
+    selection: &EventSelection,
+    question: OverviewQuestion<'_>,
+) -> Result<(SampleFilter, bool), ReportError> {
+    match SampleFilter::new(selection, session) {
+        Err(ReportError::Question(QuestionError::Filter { .. })) if !question.spans.is_empty() => {
+            let all = EventSelection {
+                filter: None,
+                ..selection.clone()
+            };
+            Ok((SampleFilter::new(&all, session)?, false))
+        }
+        filter => Ok((filter?, true)),
+    }
 }
 
 impl Overview {
@@ -210,25 +223,10 @@ impl Overview {
     }
 
     fn add_numbers(&mut self, samples: SelectedSamples<'_>) -> Result<(), ReportError> {
-        let keys = self.summary.spans.iter().map(|span| &*span.key);
-        let keys: Vec<&str> = keys.collect();
-        let mut names: Vec<String> = Vec::new();
-        for probe in self.summary.probes.iter().filter(|probe| probe.count > 0) {
-            for argument in &probe.arguments {
-                let is_key = keys.contains(&&*argument.name);
-                if has_distribution(argument) && !is_key && !names.contains(&argument.name) {
-                    names.push(argument.name.clone());
-                }
-            }
-        }
+        let names = numbers::names(&self.summary);
         for name in names.into_iter().take(MOST_NUMBERS) {
-            // An argument may have the name of another key.
-            let of = Subject::Argument(format!("args.{name}"));
             let found = self.asked(samples.session, |notices| {
-                Ok(NumberOverview {
-                    histograms: histograms(samples, &of, Scale::Auto, 0, notices)?,
-                    heat: heat_maps(samples, &of, 0, notices)?,
-                })
+                NumberOverview::new(samples, &name, notices)
             })?;
             self.numbers.push(found);
         }
@@ -293,17 +291,4 @@ fn starts(session: &TraceSession, name: &str) -> Result<Vec<String>, ReportError
     let starts = pairs.iter().flat_map(|pair| &pair.starts);
     let events = starts.filter_map(|&event| session.events().events.get(event));
     Ok(events.map(|event| event.name.clone()).collect())
-}
-
-/// Whether an argument has so many different numbers that their distribution says something.
-fn has_distribution(argument: &ArgumentFacts) -> bool {
-    let is_number = matches!(argument.form, Form::Plain | Form::Time(_) | Form::Memory(_));
-    let mut spreads = [&argument.integers, &argument.floats].into_iter().flatten();
-    is_number
-        && spreads.any(|spread| {
-            spread
-                .values
-                .as_ref()
-                .is_none_or(|values| values.len() > 16)
-        })
 }

@@ -7,6 +7,7 @@ pub(crate) mod flame;
 pub(crate) mod heat;
 pub(crate) mod histogram;
 pub(crate) mod markup;
+pub(crate) mod notes;
 pub(crate) mod page;
 pub(crate) mod slowest;
 pub(crate) mod spans;

@@ -2,8 +2,8 @@
 
 use crate::analysis::overview::Overview;
 use crate::view::export::html::markup::{Markup, shortened};
-use crate::view::export::html::spans::{self, put_notes};
-use crate::view::export::html::{flame, summary};
+use crate::view::export::html::notes::put_notes;
+use crate::view::export::html::{flame, spans, summary};
 use crate::view::head;
 use crate::view::hints::HintWords;
 use crate::view::losses::words;
@@ -17,7 +17,7 @@ const SCRIPT: &str = include_str!("page.js");
 
 /// What the page may load and run: the style and the script that it has, by their SHA-256, and nothing else.
 const POLICY: &str = "default-src 'none'; \
-    style-src 'sha256-WHCYmv098Wtf+wFMzYN+4JtPSfNoHrCcKsu/vmIzgUU='; \
+    style-src 'sha256-gRqoDdjA4lwKg6qRhbwcZn8aMQwaHfr59WCAtGO8Zxk='; \
     script-src 'sha256-8BUAY6hqDcxHC2+AUOGjHqTRockmM7uJg3uP9nx3P9M='; \
     base-uri 'none'; form-action 'none'";
 
@@ -45,6 +45,10 @@ pub(crate) fn page(overview: &Overview, are_named: bool) -> Markup {
         out.tag("</section>\n");
     }
     out.tag("<section id=\"events\"><h2>Events</h2>\n");
+    if !overview.is_filtered {
+        let words = "these are all events: the filter is about spans";
+        put_notes("note", [words.to_owned()], &mut out);
+    }
     if facts.events == 0 {
         out.tag("<p>No events.</p>\n");
     }

@@ -7,6 +7,7 @@ use crate::trace::form::Form;
 use crate::view::cells::{cells, group_name};
 use crate::view::export::html::heat::{ShadeMap, ShadeRow};
 use crate::view::export::html::markup::{Markup, shortened};
+use crate::view::export::html::notes::put_notes;
 use crate::view::export::html::table::{HtmlCell, HtmlColumn, HtmlTable};
 use crate::view::export::html::{histogram, slowest};
 use crate::view::hints::{HintWords, more_groups};
@@ -18,7 +19,6 @@ use crate::view::text::scalar;
 /// Room for the rows of the table of all, and of groups, bytes.
 const ROOM: usize = 48 << 10;
 const ROOM_OF_GROUPS: usize = 24 << 10;
-const ROOM_OF_NOTES: usize = 16 << 10;
 /// Kinds of spans in detail.
 pub(crate) const MOST_DETAILS: usize = 6;
 /// Maximum length of the name of a group, characters.
@@ -67,32 +67,6 @@ pub(crate) fn put_table(shown: &[&SpanFacts], out: &mut Markup) {
     put_notes("note", remarks(shown, &all), out);
     if shown.iter().any(|span| !span.durations.exact) {
         put_notes("note", ["percentiles are within 0.4 %".to_owned()], out);
-    }
-}
-
-/// Appends paragraphs, as many as there is room for.
-pub(crate) fn put_notes(
-    class: &'static str,
-    notes: impl IntoIterator<Item = String>,
-    out: &mut Markup,
-) {
-    let end = out.len() + ROOM_OF_NOTES;
-    let mut left_out = 0;
-    for note in notes {
-        let mut next = Markup::default();
-        next.tag("<p")
-            .attribute("class", class)
-            .tag(">")
-            .text(&shortened(&note, 1000))
-            .tag("</p>\n");
-        match left_out > 0 || out.len() + next.len() > end {
-            true => left_out += 1,
-            false => drop(out.append(&next)),
-        }
-    }
-    if left_out > 0 {
-        let more = format!("{left_out} more left out here");
-        out.tag("<p class=\"note\">").text(&more).tag("</p>\n");
     }
 }
 

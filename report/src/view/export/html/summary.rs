@@ -1,7 +1,8 @@
 //! The summary: probes, what is unusual, arguments and processes.
 
 use crate::analysis::heatmap::HeatMap;
-use crate::analysis::overview::{NumberOverview, Overview};
+use crate::analysis::overview::Overview;
+use crate::analysis::overview::numbers::NumberOverview;
 use crate::analysis::rate::Rates;
 use crate::analysis::summary::facts::SummaryFacts;
 use crate::analysis::summary::probe::{ArgumentFacts, ProbeFacts, Spread};
@@ -12,7 +13,7 @@ use crate::trace::session::event_name::short_name as short;
 use crate::view::export::html::heat::{ShadeMap, ShadeRow};
 use crate::view::export::html::histogram;
 use crate::view::export::html::markup::{Markup, shortened};
-use crate::view::export::html::spans::put_notes;
+use crate::view::export::html::notes::put_notes;
 use crate::view::export::html::table::{HtmlCell, HtmlColumn, HtmlTable};
 use crate::view::hints::HintWords;
 use crate::view::measured::{form, measured};
