@@ -107,6 +107,11 @@ pub enum DamageKind {
         "the names of functions in stacks are cut or damaged: they are looked up again in the recorded files"
     )]
     CodeNames,
+    /// Readings of the clocks are damaged.
+    #[error(
+        "readings of the clocks are damaged: times of day are those of the other readings"
+    )]
+    Clocks,
     /// The file ends with a flush that was not committed.
     #[error(
         "ends inside a flush that was not committed (recorder killed, or still writing): {} before it are whole, {rest} bytes are ignored",
@@ -259,6 +264,7 @@ impl DamageKind {
                 | Self::Definitions(_)
                 | Self::Index
                 | Self::CodeNames
+                | Self::Clocks
                 | Self::Uncommitted { .. }
                 | Self::DataSize(_)
                 | Self::ProcessRecords

@@ -47,6 +47,8 @@ pub(crate) struct IndexTail {
     newest: u64,
     /// File offset of the newest digest; 0 if there is none.
     pub(crate) digest: u64,
+    /// File offset of the newest clock readings; 0 if there are none.
+    pub(crate) clocks: u64,
     /// Totals of the file.
     pub(crate) totals: RunningTotals,
     /// Whether CPUs went off line or came on line while recording with perf events.
@@ -91,6 +93,7 @@ impl IndexTail {
             entries: self.since_page[self.written..].to_vec(),
             cpus_changed: self.cpus_changed,
             recorded: self.recorded,
+            clocks: self.clocks,
             head,
             ..IndexNode::default()
         };

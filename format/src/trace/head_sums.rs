@@ -54,11 +54,16 @@ impl HeadSums {
         let header = FileHeader::parse(Cursor::new(body))?;
         let (attrs, table) = (cursor.u32()?, cursor.u32()?);
         let count = cursor.u32().filter(|count| *count <= MAX_FEATURES)?;
+        let features = (0..count).map(|_| cursor.u32());
+        let features = features.collect::<Option<_>>()?;
+        if count.is_multiple_of(2) {
+            cursor.u32()?;
+        }
         Some(Self {
             header,
             attrs,
             table,
-            features: (0..count).map(|_| cursor.u32()).collect::<Option<_>>()?,
+            features,
         })
     }
 

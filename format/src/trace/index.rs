@@ -11,7 +11,7 @@
 //! | 8 | 4 | CRC-32 (IEEE) of the rest of the node |
 //! | 12 | 4 | length of the node, bytes, including this table |
 //! | 16 | 2 | version: 1, or 2 with checksums of the head, which readers of version 1 ignore |
-//! | 18 | 2 | flags: bit 0 the recorder ended and wrote its losses; bit 1 the time range of the recording follows; bit 2 the recorder has not ended, and the losses are those counted so far; bit 3 CPUs went off line or came on line while recording with perf events: hits there are missing and not counted as lost |
+//! | 18 | 2 | flags: bit 0 the recorder ended and wrote its losses; bit 1 the time range of the recording follows; bit 2 the recorder has not ended, and the losses are those counted so far; bit 3 CPUs went off line or came on line while recording with perf events: hits there are missing and not counted as lost; bit 4 the offset of clock readings follows |
 //! | 20 | 4 | number of entries |
 //! | 24 | 4 | number of losses |
 //! | 28 | 4 | 0 |
@@ -24,6 +24,7 @@
 //! | | 24 each | losses: event (4), 0 (4), id (8), lost (8) |
 //! | | 16 | if flag bit 1 is set: time at which recording began (8), time up to which events are in the file (8), ns of the trace's clock |
 //! | | | version 2: [checksums of the head](super::head_sums) |
+//! | | 8 | if flag bit 4 is set: file offset of the newest [`clock readings`](super::clock_readings) |
 
 use super::Loss;
 use super::head_sums::HeadSums;
@@ -38,6 +39,7 @@ const FINISHED: u16 = 1;
 const RECORDED: u16 = 2;
 const COUNTED: u16 = 4;
 const CPUS_CHANGED: u16 = 8;
+const CLOCKS: u16 = 16;
 const METADATA: u32 = 1;
 /// Offset after the CRC, from the start of the node.
 const CRC_FROM: usize = 12;
@@ -99,6 +101,8 @@ pub(crate) struct IndexNode {
     pub(crate) recorded: Option<TimeRange>,
     /// Checksums of the head; pages have none.
     pub(crate) head: Option<HeadSums>,
+    /// File offset of the newest clock readings; 0 if there are none. Pages have none.
+    pub(crate) clocks: u64,
 }
 
 impl IndexNode {
@@ -109,7 +113,8 @@ impl IndexNode {
         let flags = flag(self.finished, FINISHED)
             | flag(self.recorded.is_some(), RECORDED)
             | flag(self.counted, COUNTED)
-            | flag(self.cpus_changed, CPUS_CHANGED);
+            | flag(self.cpus_changed, CPUS_CHANGED)
+            | flag(self.clocks != 0, CLOCKS);
         out.extend(MAGIC);
         out.extend([0; 8]);
         out.extend(VERSIONS[usize::from(self.head.is_some())].to_le_bytes());
@@ -137,6 +142,9 @@ impl IndexNode {
         }
         if let Some(head) = &self.head {
             head.encode(out);
+        }
+        if self.clocks != 0 {
+            out.extend(self.clocks.to_le_bytes());
         }
         let len = (out.len() - start) as u32;
         out[start + CRC_FROM..start + CRC_FROM + 4].copy_from_slice(&len.to_le_bytes());
@@ -189,6 +197,10 @@ impl IndexNode {
         } else {
             None
         };
+        let clocks = match flags & CLOCKS {
+            0 => 0,
+            _ => cursor.u64()?,
+        };
         Some(Self {
             finished: flags & FINISHED != 0,
             counted: flags & COUNTED != 0,
@@ -200,6 +212,7 @@ impl IndexNode {
             losses,
             recorded,
             head,
+            clocks,
         })
     }
 }
@@ -288,12 +301,13 @@ mod tests {
             }],
             recorded: Some(TimeRange::new(5, 11)),
             head: Some(head),
+            clocks: 65_900,
         };
         let mut bytes = Vec::new();
         node.encode(&mut bytes);
         let head = FileHeader::LEN + 6 * size_of::<u32>();
-        let (entry, times) = (48, 16);
-        assert_eq!(bytes.len(), NODE + entry + LOSS + times + head);
+        let (entry, times, clocks) = (48, 16, 8);
+        assert_eq!(bytes.len(), NODE + entry + LOSS + times + head + clocks);
         assert_eq!(IndexNode::parse(&bytes).as_ref(), Some(&node));
         for at in 0..bytes.len() {
             let mut flipped = bytes.clone();

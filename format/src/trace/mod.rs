@@ -14,6 +14,7 @@
 //! | footer | the data end 8 bytes after its start, where perf reads the feature table |
 //! | *more rounds* | |
 //! | digests | after about a hundred rounds, a copy of their metadata in a record of type 65 |
+//! | clock readings | in a round after each reading of the clocks, records of type 65 |
 //! | losses | records of type 13, plain |
 //! | feature table, last node of the index | after the end of the data, when the recorder has ended normally |
 //! | names of functions in stacks | appended when they are found; the file is complete without them |
@@ -86,6 +87,7 @@ mod block;
 mod block_reader;
 mod buffer;
 mod chunk;
+mod clock_readings;
 mod code_names;
 mod codec;
 mod compression;
@@ -131,6 +133,7 @@ mod writer;
 pub use append::{AppendError, append_code_names};
 pub use block::{Block, BlockKind};
 pub use block_reader::BlockReader;
+pub use clock_readings::{ClockReading, WallQuality};
 pub use codec::CodecError;
 pub use compression::Compression;
 pub use damage::Damage;

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::block::{Block, BlockKind};
 use super::chunk::RECORD_HEADER;
+use super::clock_readings::{self, ClockReading, FoundReadings};
 use super::code_names::{self, AfterIndex};
 use super::damage::Damage;
 use super::damage_kind::DamageKind;
@@ -63,6 +64,7 @@ pub(crate) struct Opening {
     finished: bool,
     cpus_changed: bool,
     recorded: Option<TimeRange>,
+    clocks: Vec<ClockReading>,
     index_end: Option<u64>,
     code_names: Option<CodeNames>,
     /// The newest node with checksums, and its offset.
@@ -107,6 +109,7 @@ impl Opening {
             finished: true,
             cpus_changed: false,
             recorded: None,
+            clocks: Vec::new(),
             index_end: None,
             code_names: None,
             checked: None,
@@ -141,6 +144,7 @@ impl Opening {
             finished: self.finished,
             cpus_changed: self.cpus_changed,
             recorded: self.recorded.filter(|time| time.first <= time.last),
+            clocks: self.clocks,
             sample_time: self.features.sample_time,
             index_end: self.index_end,
             code_names: self.code_names,
@@ -160,6 +164,7 @@ impl Opening {
         };
         let found = scan(&self.source, part, rules)?;
         self.finished = found.damage.is_empty();
+        self.read_scanned_clocks(&found)?;
         self.take_scan(found);
         Ok(())
     }
@@ -340,6 +345,7 @@ impl Opening {
         self.finished = index.newest.finished;
         self.cpus_changed = index.newest.cpus_changed;
         self.recorded = index.newest.recorded;
+        self.take_clocks(clock_readings::walk(&self.source, index.newest.clocks)?);
         if index.newest.finished {
             self.losses = Some(index.newest.losses);
             return Ok(());
@@ -360,6 +366,20 @@ impl Opening {
             self.uncommitted = Some(Damage::new(footer_end, kind));
         }
         Ok(())
+    }
+
+    /// Reads the clock readings of a file without an index.
+    fn read_scanned_clocks(&mut self, found: &ScannedRecords) -> Result<(), ReadError> {
+        let found = clock_readings::read_all(&self.source, &found.clocks)?;
+        self.take_clocks(found);
+        Ok(())
+    }
+
+    fn take_clocks(&mut self, found: FoundReadings) {
+        self.clocks = found.readings;
+        if let Some(at) = found.damaged_at {
+            self.damage.push(Damage::new(at, DamageKind::Clocks));
+        }
     }
 
     /// Finds the blocks by scanning the records. Returns the offset of a feature table, if there is one.
@@ -390,6 +410,7 @@ impl Opening {
         if !data.cut && (rolling || older.is_some()) {
             self.damage.push(Damage::new(data.end, DamageKind::Index));
         }
+        self.read_scanned_clocks(&found)?;
         self.take_scan(found);
         Ok(if cut { older } else { Some(data.end) })
     }

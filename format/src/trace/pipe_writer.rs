@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 
 use super::buffer::RecordBuffer;
 use super::chunk::RECORD_HEADER;
+use super::clock_readings::{self, ClockReading};
 use super::compression::Compression;
 use super::head::{check_attrs, feature_bodies};
 use super::index::IndexEntry;
@@ -180,6 +181,19 @@ impl<W: Write> PipeWriter<W> {
             put_loss(loss, self.id_type, &mut records);
         }
         if records.is_empty() {
+            return Ok(());
+        }
+        self.write(&records)?;
+        self.flush_output()
+    }
+
+    /// Writes readings of the clocks. Call it only between flushes.
+    ///
+    /// # Errors
+    /// [`WriteError::Io`].
+    pub fn write_clocks(&mut self, readings: &[ClockReading]) -> Result<(), WriteError> {
+        let mut records = Vec::new();
+        if clock_readings::put(readings, 0, 0, &mut records).is_none() {
             return Ok(());
         }
         self.write(&records)?;

@@ -4,6 +4,7 @@ use super::block::Block;
 use super::damage::Damage;
 use super::digest::Digest;
 use super::group_counts::GroupReads;
+use super::clock_readings::ClockReading;
 use super::time_range::TimeRange;
 use super::trace_files::TraceFiles;
 use super::{Loss, TraceInfo};
@@ -25,6 +26,7 @@ pub struct Trace {
     pub(crate) finished: bool,
     pub(crate) cpus_changed: bool,
     pub(crate) recorded: Option<TimeRange>,
+    pub(crate) clocks: Vec<ClockReading>,
     pub(crate) sample_time: Option<TimeRange>,
     /// File offset after the last node of the index, in a file whose recorder has ended.
     pub(crate) index_end: Option<u64>,
@@ -49,6 +51,7 @@ impl Trace {
             finished: true,
             cpus_changed: false,
             recorded: None,
+            clocks: Vec::new(),
             sample_time: None,
             index_end: None,
             code_names: None,
@@ -111,6 +114,13 @@ impl Trace {
     #[must_use]
     pub const fn recorded(&self) -> Option<TimeRange> {
         self.recorded
+    }
+
+    /// Readings of the trace's clock and the wall clock, in the order of time. Traces of stock perf and of usdtrec 0.1 have none; they have
+    /// the one of [`TraceInfo::clock`], if any.
+    #[must_use]
+    pub fn clock_readings(&self) -> &[ClockReading] {
+        &self.clocks
     }
 
     /// Earliest and latest time of a sample, ns: from the blocks if all of them have times, else from the head.

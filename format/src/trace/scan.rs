@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use super::block::{Block, BlockKind};
 use super::chunk::{ChunkHeader, FRAME_AT, RECORD_HEADER};
+use super::clock_readings::is_readings;
 use super::damage::Damage;
 use super::damage_kind::{DamageKind, NoRecord, WholeBefore};
 use super::read_error::ReadError;
@@ -30,6 +31,8 @@ pub(crate) struct ScannedRecords {
     pub(crate) damage: Vec<Damage>,
     /// File offset of the payload of the last type-65 record.
     pub(crate) last_ignored: Option<u64>,
+    /// File offsets of the payloads of clock readings.
+    pub(crate) clocks: Vec<u64>,
 }
 
 /// Parameters of a scan.
@@ -121,7 +124,11 @@ impl Scanner<'_> {
                 return Ok(ScanStep::To(next + u64::from(len)));
             }
             RecordType::HEADER_EVENT_TYPE => {
-                self.found.last_ignored = Some(at + RECORD_HEADER as u64);
+                let payload = at + RECORD_HEADER as u64;
+                self.found.last_ignored = Some(payload);
+                if bytes.get(RECORD_HEADER..).is_some_and(is_readings) {
+                    self.found.clocks.push(payload);
+                }
                 self.collect(BlockKind::Plain, at, next, PLAIN_BLOCK);
             }
             RecordType::FINISHED_ROUND => self.collect(BlockKind::Plain, at, next, PLAIN_BLOCK),

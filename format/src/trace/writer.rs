@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use super::buffer::RecordBuffer;
 use super::chunk::RECORD_HEADER;
+use super::clock_readings::{self, ClockReading};
 use super::compression::Compression;
 use super::digest::DigestTail;
 use super::footer::{IndexTail, put_ignored_record};
@@ -51,6 +52,8 @@ pub struct TraceWriter<S: Storage = File> {
     spare: Vec<[RecordBuffer; 2]>,
     index: IndexTail,
     digest: DigestTail,
+    /// Clock readings that are not in the file yet.
+    clocks: Vec<ClockReading>,
     /// Losses so far.
     losses: LossCounts,
     /// Counts of all flushed records; their time range is `SAMPLE_TIME`.
@@ -87,6 +90,7 @@ impl<S: Storage> TraceWriter<S> {
             spare: Vec::new(),
             index: IndexTail::default(),
             digest: DigestTail::default(),
+            clocks: Vec::new(),
             losses: LossCounts::default(),
             counts: RecordCounts::default(),
             end: head.data_offset,
@@ -121,6 +125,11 @@ impl<S: Storage> TraceWriter<S> {
     /// Notes that CPUs went off line or came on line while recording with perf events, so that hits there are missing and not counted as lost.
     pub const fn set_cpus_changed(&mut self) {
         self.index.cpus_changed = true;
+    }
+
+    /// Adds readings of the clocks, later than all before. The next flush of records, or the end, writes them.
+    pub fn add_clocks(&mut self, readings: &[ClockReading]) {
+        self.clocks.extend_from_slice(readings);
     }
 
     /// Allows `threads` threads to compress, the caller's among them: helpers are started when records wait, or at once if `at_once`. Without
@@ -271,12 +280,14 @@ impl<S: Storage> TraceWriter<S> {
         if let Some(digest) = self.digest.put(at, index.digest, sink.out()) {
             index.digest = digest;
         }
+        put_clocks(&self.clocks, &mut index, &mut sink);
         let footer = put_footer(&self.head, &mut index, &self.losses, &mut sink);
         sink.drain()?;
         self.write_sample_time(&counts)?;
         self.commit(footer.data_end)?;
         self.end = footer.end;
         self.index = index;
+        self.clocks.clear();
         self.counts = counts;
         self.digest.flushed(part.metadata(), blocks, metadata);
         Ok(())
@@ -289,6 +300,7 @@ impl<S: Storage> TraceWriter<S> {
         for loss in losses.iter().filter(|loss| loss.lost != 0) {
             put_loss(loss, self.id_type, sink.out());
         }
+        put_clocks(&self.clocks, &mut self.index, &mut sink);
         let data_end = sink.position();
         sink.out().extend_from_slice(&self.head.table);
         let node = IndexNode {
@@ -347,6 +359,18 @@ struct Footer {
     data_end: u64,
     /// File offset after the record.
     end: u64,
+}
+
+/// Appends clock readings, if there are any.
+fn put_clocks<S: Storage>(
+    clocks: &[ClockReading],
+    index: &mut IndexTail,
+    sink: &mut Sink<'_, S>,
+) {
+    let (at, previous) = (sink.at(), index.clocks);
+    if let Some(newest) = clock_readings::put(clocks, at, previous, sink.out()) {
+        index.clocks = newest;
+    }
 }
 
 /// Appends full pages and a footer.
