@@ -20,6 +20,7 @@ mod cache;
 mod callers;
 #[path = "hostile/changes.rs"]
 mod changes;
+mod clocks;
 mod common;
 mod cxx;
 mod debug_info;

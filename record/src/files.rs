@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 
 use usdtrec_format::trace::{Compression, Loss, Totals, TraceInfo, WriteError};
 
+use crate::clocks::Clocks;
 use crate::error::RecordError;
-use crate::host;
 use crate::outlet::Outlet;
 use crate::signals::Signals;
 use crate::sync::DiskSync;
 use crate::threads::Threads;
+use crate::trace_clock;
 use crate::writer::{Pace, Writer};
 
 /// Length of buffered records from which on they are flushed, bytes.
@@ -137,6 +138,7 @@ pub(crate) struct Files {
     flushed: Instant,
     /// Sum of the files that are finished.
     finished: Totals,
+    clocks: Clocks,
     /// The first error of writing since the last flush.
     failed: Option<WriteError>,
     /// Files on their way to the disk.
@@ -150,21 +152,28 @@ pub(crate) struct Files {
 impl Files {
     /// Begins the first file.
     pub(crate) fn create(
-        info: TraceInfo,
+        mut info: TraceInfo,
         packing: Packing,
         mut destination: Destination,
     ) -> Result<Self, RecordError> {
-        let writer = begin(&info, packing, &mut destination)?;
+        let (clocks, first) = Clocks::begin();
+        // The head has the same reading, so that a stream and its file have the same times of day.
+        if let Some(clock) = &mut info.clock {
+            (clock.wall_ns, clock.clock_ns) = (first.wall_ns, first.clock_ns);
+        }
+        let mut writer = begin(&info, packing, &mut destination)?;
         let now = Instant::now();
+        writer.add_clocks(&[first])?;
         Ok(Self {
             info,
             packing,
             destination,
             writer,
             opened: now,
-            began: host::now(),
+            began: trace_clock::now(),
             flushed: now,
             finished: Totals::default(),
+            clocks,
             failed: None,
             syncs: Vec::new(),
             cpus_changed: false,
@@ -196,7 +205,18 @@ impl Files {
 
     /// Notes that recording begins now: the probes are live.
     pub(crate) fn note_start(&mut self) {
-        self.began = host::now();
+        self.began = trace_clock::now();
+    }
+
+    /// The descriptor that becomes readable when the wall clock was set.
+    pub(crate) fn clock_descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.clocks.descriptor()
+    }
+
+    /// Notes the time of day if it is due: when the wall clock was set, and every minute.
+    pub(crate) fn look_at_clocks(&mut self) -> Result<(), RecordError> {
+        let readings = self.clocks.look();
+        Ok(self.writer.add_clocks(&readings)?)
     }
 
     /// Notes that hits are missing on CPUs that went off line or came on line.
@@ -222,7 +242,7 @@ impl Files {
 
     /// Writes what was taken.
     pub(crate) fn flush(&mut self) -> Result<(), RecordError> {
-        self.writer.set_recorded(self.began, host::now());
+        self.writer.set_recorded(self.began, trace_clock::now());
         self.writer.flush()?;
         self.flushed = Instant::now();
         Ok(())
@@ -243,11 +263,14 @@ impl Files {
         // Before the oldest files are deleted on purpose.
         self.deleted.extend(file.as_ref().and_then(deleted));
         let next = begin(&self.info, self.packing, &mut self.destination)?;
-        let now = host::now();
+        let now = trace_clock::now();
         let mut ended = std::mem::replace(&mut self.writer, next);
         if self.cpus_changed {
             self.writer.set_cpus_changed();
         }
+        let reading = self.clocks.read();
+        ended.add_clocks(&[reading])?;
+        self.writer.add_clocks(&[reading])?;
         ended.set_recorded(self.began, now);
         self.began = now;
         let totals = ended.finish(losses)?;
@@ -273,7 +296,11 @@ impl Files {
         let file = self.writer.take_handle();
         self.deleted.extend(file.as_ref().and_then(deleted));
         let refusal = self.take_refusal();
-        self.writer.set_recorded(self.began, host::now());
+        // The reader of a pipe may have closed it.
+        if self.writer.written_pipe().is_none() {
+            self.writer.add_clocks(&[self.clocks.read()])?;
+        }
+        self.writer.set_recorded(self.began, trace_clock::now());
         let totals = self.writer.finish(losses)?;
         self.syncs.extend(file.map(DiskSync::start));
         refusal?;

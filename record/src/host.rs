@@ -2,11 +2,12 @@
 
 use std::fs;
 
-use rustix::time::{ClockId, clock_getres, clock_gettime};
+use rustix::time::{ClockId, clock_getres};
 use usdtrec_format::trace::{Clock, TraceInfo};
 
 use crate::cpus;
 use crate::error::RecordError;
+use crate::trace_clock::{self, nanoseconds};
 
 /// The head of a trace recorded here, without events and definitions.
 ///
@@ -32,22 +33,13 @@ pub(crate) fn describe(version: &str, command: Vec<String>) -> Result<TraceInfo,
     })
 }
 
-/// The trace's clock now, ns.
-pub(crate) fn now() -> u64 {
-    nanoseconds(clock_gettime(ClockId::Monotonic))
-}
-
-fn nanoseconds(time: rustix::time::Timespec) -> u64 {
-    (time.tv_sec as u64) * 1_000_000_000 + time.tv_nsec as u64
-}
-
 /// The monotonic clock, with this moment on it and on the wall clock.
 fn clock() -> Clock {
     Clock {
         id: libc::CLOCK_MONOTONIC as u32,
-        resolution_ns: nanoseconds(clock_getres(ClockId::Monotonic)),
-        wall_ns: nanoseconds(clock_gettime(ClockId::Realtime)),
-        clock_ns: now(),
+        resolution_ns: u64::try_from(nanoseconds(clock_getres(ClockId::Monotonic))).unwrap_or(0),
+        wall_ns: trace_clock::wall(),
+        clock_ns: trace_clock::now(),
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod appeared;
 mod build_ids;
+mod clocks;
 mod command;
 mod cpus;
 pub mod debug_info;
@@ -44,8 +45,10 @@ mod start;
 mod sync;
 mod target;
 mod threads;
+mod trace_clock;
 mod usage_error;
 mod user_filter;
+mod wall_quality;
 mod writer;
 
 pub use appeared::{Appeared, AppearedFiles, Remedy};

@@ -258,6 +258,7 @@ impl Recording {
     ) -> Result<End, RecordError> {
         loop {
             let end = self.wait(signals)?;
+            self.files.look_at_clocks()?;
             self.drain();
             self.write_losses()?;
             let came = self.cpus.look();
@@ -305,6 +306,7 @@ impl Recording {
         let of_programs = outputs.end..polled.len();
         polled.extend(attached.readable().map(readable));
         polled.extend(self.cpus.descriptor().map(readable));
+        polled.extend(self.files.clock_descriptor().map(readable));
         let threads = polled.len()..;
         let alive = attached
             .processes

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use usdtrec_format::trace::{
-    Compression, Loss, PipeWriter, Totals, TraceInfo, TraceWriter, WriteError,
+    ClockReading, Compression, Loss, PipeWriter, Totals, TraceInfo, TraceWriter, WriteError,
 };
 
 use crate::outlet::Outlet;
@@ -180,6 +180,17 @@ impl Writer {
                 Ok(())
             }
             Self::Pipe(writer, ..) => writer.write_losses(losses),
+        }
+    }
+
+    /// Takes readings of the clocks: a pipe has them at once, a file with its next flush. To be called between flushes.
+    pub(crate) fn add_clocks(&mut self, readings: &[ClockReading]) -> Result<(), WriteError> {
+        match self {
+            Self::File(writer, _) => {
+                writer.add_clocks(readings);
+                Ok(())
+            }
+            Self::Pipe(writer, ..) => writer.write_clocks(readings),
         }
     }
 

@@ -7,6 +7,7 @@
     reason = "what does not hold in a test is a failed test"
 )]
 
+mod clocks;
 mod diff;
 mod digests;
 mod fields;

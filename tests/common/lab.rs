@@ -106,7 +106,7 @@ pub(crate) fn need_tool(name: &str) {
 }
 
 /// Where a program is: a path, or a name to be found in PATH.
-fn find_tool(name: &str) -> Option<PathBuf> {
+pub(crate) fn find_tool(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .map(|directory| directory.join(name))

@@ -22,7 +22,7 @@ pub(crate) use compiler::Build;
 pub(crate) use engine::Engine;
 pub(crate) use event::Event;
 pub(crate) use judge::judge;
-pub(crate) use lab::{Lab, alone_with, need_tool};
+pub(crate) use lab::{Lab, alone_with, find_tool, need_tool};
 pub(crate) use memory::byte_of;
 pub(crate) use perf::{Perf, events_of_recorder, uprobe_events};
 pub(crate) use postgres::Postgres;

@@ -108,9 +108,7 @@ pub enum DamageKind {
     )]
     CodeNames,
     /// Readings of the clocks are damaged.
-    #[error(
-        "readings of the clocks are damaged: times of day are those of the other readings"
-    )]
+    #[error("readings of the clocks are damaged: times of day are those of the other readings")]
     Clocks,
     /// The file ends with a flush that was not committed.
     #[error(

@@ -1,10 +1,10 @@
 //! An open trace.
 
 use super::block::Block;
+use super::clock_readings::ClockReading;
 use super::damage::Damage;
 use super::digest::Digest;
 use super::group_counts::GroupReads;
-use super::clock_readings::ClockReading;
 use super::time_range::TimeRange;
 use super::trace_files::TraceFiles;
 use super::{Loss, TraceInfo};

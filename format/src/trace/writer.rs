@@ -362,11 +362,7 @@ struct Footer {
 }
 
 /// Appends clock readings, if there are any.
-fn put_clocks<S: Storage>(
-    clocks: &[ClockReading],
-    index: &mut IndexTail,
-    sink: &mut Sink<'_, S>,
-) {
+fn put_clocks<S: Storage>(clocks: &[ClockReading], index: &mut IndexTail, sink: &mut Sink<'_, S>) {
     let (at, previous) = (sink.at(), index.clocks);
     if let Some(newest) = clock_readings::put(clocks, at, previous, sink.out()) {
         index.clocks = newest;

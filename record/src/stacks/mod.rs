@@ -8,9 +8,7 @@ mod tables;
 
 use std::collections::HashMap;
 use std::sync::Arc as Shared;
-use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::perf::{Attr, ChainCut, RecordType, Records, Sample, SampleLayout, SampleType};
 use usdtrec_format::{Arch, CapturePlan};
@@ -25,6 +23,7 @@ use self::rewrite::{Callers, rewrite};
 use crate::engine::{Attached, StackUse};
 use crate::plan::call_graph::CallGraph;
 use crate::probe::PlannedProbe;
+use crate::trace_clock;
 
 /// Replaces copies of stacks by the callers.
 #[derive(Debug)]
@@ -144,9 +143,7 @@ impl StackUnwinder {
     /// Before process records are drained that are in a ring already: the time up to which they are known then.
     #[must_use]
     pub(crate) fn now() -> u64 {
-        let now = clock_gettime(ClockId::Monotonic);
-        let now = Duration::try_from(now).unwrap_or_default();
-        u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+        trace_clock::now()
     }
 
     /// All process records up to a time are known.

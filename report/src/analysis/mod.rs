@@ -1,6 +1,7 @@
 //! Answers to questions about a trace, as plain data: numbers are numbers, and nothing is rendered.
 
 pub(crate) mod answer;
+pub(crate) mod clock_facts;
 pub(crate) mod diff;
 pub(crate) mod groups;
 pub(crate) mod heatmap;

@@ -1,5 +1,6 @@
 //! Where, when and how a trace was recorded.
 
+use crate::analysis::clock_facts::{self, ClockFacts};
 use crate::trace::session::TraceSession;
 
 /// Facts about a trace as a whole.
@@ -11,6 +12,8 @@ pub(crate) struct Origin {
     pub(crate) kernel: String,
     /// `CLOCK_REALTIME` of the first sample, ns since 1970.
     pub(crate) wall_ns: Option<u64>,
+    /// How exact times of day are.
+    pub(crate) clock: Option<ClockFacts>,
     /// What wrote the trace.
     pub(crate) producer: String,
     pub(crate) engine: Option<String>,
@@ -22,17 +25,13 @@ pub(crate) struct Origin {
 impl Origin {
     pub(crate) fn new(session: &TraceSession) -> Self {
         let info = session.info();
-        let first = session.time().map(|time| time.first);
-        let wall_ns = info.clock.zip(first).and_then(|(clock, first)| {
-            let since = i128::from(first) - i128::from(clock.clock_ns);
-            u64::try_from(i128::from(clock.wall_ns) + since).ok()
-        });
         Self {
             file: session.path().display().to_string(),
             host: info.hostname.clone(),
             machine: info.machine.clone(),
             kernel: info.os_release.clone(),
-            wall_ns,
+            wall_ns: clock_facts::start(session),
+            clock: ClockFacts::of(session),
             producer: info.version.clone(),
             engine: info
                 .definitions

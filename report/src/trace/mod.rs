@@ -8,3 +8,4 @@ pub(crate) mod session;
 pub mod symbols;
 pub(crate) mod time_span;
 pub(crate) mod unwind;
+pub(crate) mod wall_times;

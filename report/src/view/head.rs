@@ -2,7 +2,9 @@
 
 use usdtrec_format::escape::escape;
 
+use crate::analysis::clock_facts::ClockFacts;
 use crate::analysis::origin::Origin;
+use crate::trace::wall_times::ClockStep;
 use crate::view::columns::folded_from;
 use crate::view::theme::Theme;
 
@@ -64,5 +66,22 @@ pub(crate) fn lines(origin: &Origin) -> Vec<String> {
     if !origin.command.is_empty() {
         lines.push(escape(&origin.command.join(" ")).into_owned());
     }
+    if let Some(clock) = &origin.clock {
+        lines.extend(clock_line(clock));
+    }
     lines
+}
+
+/// A line about a wall clock that was set while recording.
+fn clock_line(clock: &ClockFacts) -> Option<String> {
+    let sum: i128 = clock.steps.iter().map(ClockStep::by_ns).sum();
+    let times = match clock.steps.len() {
+        0 => return None,
+        1 => "once".to_owned(),
+        count => format!("{count} times"),
+    };
+    let seconds = sum as f64 / 1e9;
+    Some(format!(
+        "the wall clock was set {times} while recording, by {seconds:+.3} s: times of day are right on both sides"
+    ))
 }

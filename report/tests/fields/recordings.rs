@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use usdtrec_format::schema::Labels;
+use usdtrec_format::trace::{ClockReading, WallQuality};
 
 use crate::support::{DONE, HIT, Hit, REQUEST, REQUEST_INLINED, Recorded, Recording};
 
@@ -42,6 +43,18 @@ pub(super) fn few() -> Recorded {
 /// Eight seconds with a burst, a pause, and losses.
 pub(super) fn many() -> Recorded {
     let mut recording = start();
+    for (clock_ns, wall_ns) in [(0, 1), (HIT.time, 2)] {
+        recording.clocks(&[ClockReading {
+            clock_ns,
+            wall_ns,
+            error_ns: 20,
+            wall_quality: Some(WallQuality {
+                is_synchronized: true,
+                estimated_us: 1,
+                maximum_us: 2,
+            }),
+        }]);
+    }
     for at in 0..8000_u64 {
         let hits = match at {
             3000..3250 => 5,

@@ -11,7 +11,7 @@ use usdtrec_format::perf::{
     Attr, Comm, EventAttr, Mmap, MmapFile, Pmu, SampleId, SampleType, Task,
 };
 use usdtrec_format::schema::Argument;
-use usdtrec_format::trace::{Clock, Compression, Loss, TraceInfo, TraceWriter};
+use usdtrec_format::trace::{Clock, ClockReading, Compression, Loss, TraceInfo, TraceWriter};
 use usdtrec_format::{
     Arch, CapturePlan, CodePlace, Definitions, FileDefinition, ProbeDefinition, Site,
     SiteDefinition,
@@ -321,6 +321,10 @@ impl Recording {
 
     pub fn hit(&mut self, hit: Hit) {
         self.writer.push(&sample(hit));
+    }
+
+    pub fn clocks(&mut self, readings: &[ClockReading]) {
+        self.writer.add_clocks(readings);
     }
 
     pub fn flush(&mut self) {

@@ -37,6 +37,7 @@ use crate::trace::symbols::Symbols;
 use crate::trace::symbols::search::FileView;
 use crate::trace::time_span::TimeSpan;
 use crate::trace::unwind::tables::TraceTables;
+use crate::trace::wall_times::WallTimes;
 use usdtrec_format::trace::TimeRange;
 
 /// What a session takes besides the trace.
@@ -60,6 +61,7 @@ pub struct Sources {
 pub struct TraceSession {
     path: PathBuf,
     trace: Trace,
+    wall_times: Option<WallTimes>,
     events: Events,
     ids: SampleIds,
     places: OnceLock<SitePlaces>,
@@ -161,6 +163,7 @@ impl TraceSession {
             time: scan.time,
             lost,
             damage,
+            wall_times: WallTimes::of(&trace),
             trace,
             read: AtomicU64::new(0),
         }
@@ -243,6 +246,11 @@ impl TraceSession {
     #[must_use]
     pub fn info(&self) -> &TraceInfo {
         self.trace.info()
+    }
+
+    /// The time of day of its times; `None` if the trace does not say.
+    pub(crate) const fn wall_times(&self) -> Option<&WallTimes> {
+        self.wall_times.as_ref()
     }
 
     /// Its events and sites.

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use usdtrec_format::escape::{escape_bytes, escape_json};
 
+use crate::analysis::clock_facts::ClockFacts;
 use crate::analysis::summary::busiest::BusyProcess;
 use crate::analysis::summary::facts::SummaryFacts;
 use crate::analysis::summary::probe::{ArgumentFacts, ProbeFacts, Spread, TextFacts};
@@ -47,6 +48,7 @@ pub(crate) fn json(facts: &SummaryFacts) -> String {
         "producer": facts.origin.producer,
         "command": facts.origin.command,
         "start": date_for_machines(&facts.origin),
+        "clock": facts.origin.clock.as_ref().map(json_clock),
         "events": facts.events,
         "begin_ns": facts.recorded.map(|time| time.first),
         "end_ns": facts.recorded.map(|time| time.last),
@@ -63,6 +65,27 @@ pub(crate) fn json(facts: &SummaryFacts) -> String {
         "damage": damage,
     });
     escape_json(&report.to_string()).into_owned() + "\n"
+}
+
+fn json_clock(clock: &ClockFacts) -> Value {
+    let steps = clock.steps.iter().map(|step| {
+        json!({
+            "from_ns": step.before.clock_ns,
+            "to_ns": step.after.clock_ns,
+            "by_ns": i64::try_from(step.by_ns()).ok(),
+        })
+    });
+    let known = clock.quality;
+    let synchronized = known.filter(|quality| quality.is_synchronized);
+    let nanoseconds = |microseconds: u32| u64::from(microseconds) * 1000;
+    json!({
+        "readings": clock.readings,
+        "error_ns": clock.error_ns,
+        "steps": steps.collect::<Vec<_>>(),
+        "synchronized": known.map(|quality| quality.is_synchronized),
+        "utc_error_ns": synchronized.map(|quality| nanoseconds(quality.estimated_us)),
+        "utc_max_error_ns": synchronized.map(|quality| nanoseconds(quality.maximum_us)),
+    })
 }
 
 fn json_process(process: &BusyProcess) -> Value {

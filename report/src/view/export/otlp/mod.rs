@@ -22,6 +22,7 @@ use crate::question_error::QuestionError;
 use crate::stats::keys::stacks::Stacks;
 use crate::trace::form::Form;
 use crate::trace::session::TraceSession;
+use crate::trace::wall_times::WallTimes;
 use crate::view::export::otlp::span_ids::{SpanIdSource, parsed_trace};
 use crate::view::export::otlp::telemetry_span::{
     Attribute, Resource, ResourceSpans, TelemetrySpan,
@@ -44,8 +45,7 @@ pub(crate) struct OtlpSpans<'a> {
     encode: Encode,
     host: String,
     machine: String,
-    /// Nanoseconds by which the wall clock is ahead of the trace's.
-    ahead: i128,
+    times: &'a WallTimes,
     pairs: Vec<String>,
     /// Of each event, its arguments.
     events: Vec<Vec<OtlpArgument>>,
@@ -76,8 +76,7 @@ impl<'a> OtlpSpans<'a> {
         encode: Encode,
         out: &'a mut dyn Write,
     ) -> Result<Self, ReportError> {
-        let clock = session.info().clock.filter(|clock| clock.wall_ns != 0);
-        let clock = clock.ok_or(QuestionError::NoTimeOfDay)?;
+        let times = session.wall_times().ok_or(QuestionError::NoTimeOfDay)?;
         let origin = Origin::new(session);
         let mut has_trace = trace.is_none();
         let events = session.events().events.iter().map(|event| {
@@ -107,7 +106,7 @@ impl<'a> OtlpSpans<'a> {
             ids: SpanIdSource::new(&origin.host),
             host: origin.host,
             machine: origin.machine,
-            ahead: i128::from(clock.wall_ns) - i128::from(clock.clock_ns),
+            times,
             pairs: walk.pairs.iter().map(|pair| pair.name.clone()).collect(),
             events,
             stacks: Stacks::default(),
@@ -133,7 +132,7 @@ impl<'a> OtlpSpans<'a> {
 
     /// Nanoseconds since 1970.
     fn wall(&self, time: u64) -> u64 {
-        u64::try_from(i128::from(time) + self.ahead).unwrap_or(0)
+        u64::try_from(self.times.wall(time)).unwrap_or(0)
     }
 
     /// Appends the attributes of a hit.

@@ -23,6 +23,7 @@ use crate::analysis::rows::hit_row::RowHit;
 use crate::analysis::rows::row_sink::{RowSide, RowSink, SpanClose, SpanFate, SpanRow};
 use crate::analysis::rows::row_walk::RowWalk;
 use crate::trace::session::TraceSession;
+use crate::trace::wall_times::WallTimes;
 use crate::view::export::lanes::Lanes;
 use crate::view::export::perfetto::annotations::{AnnotationNames, Side};
 use crate::view::export::perfetto::callstacks::CallstackIds;
@@ -98,7 +99,7 @@ impl<'a> PerfettoTrace<'a> {
         trace
     }
 
-    /// The clock of the trace's times, and the time of day at one moment of it.
+    /// The clock of the trace's times, and the time of day at one moment of it and around each step of the wall clock.
     fn clocks(&mut self) {
         let Some(known) = self.session.info().clock else {
             return;
@@ -106,6 +107,20 @@ impl<'a> PerfettoTrace<'a> {
         let Some(id) = clock_of(known.id) else {
             return;
         };
+        let turns = self.session.wall_times().map(WallTimes::turns);
+        match turns {
+            None => self.clock_snapshot(id, known.clock_ns, None),
+            Some(turns) => {
+                for turn in turns {
+                    let wall = (id != clock::REALTIME).then_some(turn.wall_ns);
+                    self.clock_snapshot(id, turn.clock_ns, wall);
+                }
+            }
+        }
+    }
+
+    /// A moment of the trace's clock, and its time of day.
+    fn clock_snapshot(&mut self, id: u64, time: u64, wall: Option<u64>) {
         self.proto.message(packet::SELF, |sent| {
             sent.unsigned(packet::SEQUENCE_ID, SEQUENCE);
             sent.message(packet::CLOCK_SNAPSHOT, |taken| {
@@ -115,9 +130,9 @@ impl<'a> PerfettoTrace<'a> {
                         one.unsigned(snapshot::TIMESTAMP, time);
                     });
                 };
-                put(id, known.clock_ns);
-                if known.wall_ns != 0 && id != clock::REALTIME {
-                    put(clock::REALTIME, known.wall_ns);
+                put(id, time);
+                if let Some(wall) = wall {
+                    put(clock::REALTIME, wall);
                 }
                 taken.unsigned(clock_snapshot::PRIMARY, id);
             });
