@@ -3,7 +3,7 @@
 //! A byte says how the section is made; the rest is the JSON, or the section.
 
 use usdtrec_format::perf::put_callchain;
-use usdtrec_format::trace::{Compression, TraceWriter};
+use usdtrec_format::trace::{Compression, Trace, TraceWriter};
 
 use super::file::Scratch;
 use super::{records, shown};
@@ -15,9 +15,19 @@ const MAPPED: u64 = 0x55_0000_0000;
 
 /// Shows a trace with these names in one of the ways.
 pub fn run(bytes: &[u8]) {
-    let Some((&how, rest)) = bytes.split_first() else {
-        return;
-    };
+    if let Some(scratch) = trace(bytes) {
+        shown::some(&scratch.path(), crc32fast::hash(bytes));
+    }
+}
+
+/// Whether the names are read.
+pub fn are_read(bytes: &[u8]) -> bool {
+    let trace = trace(bytes).map(|scratch| Trace::open(&scratch.path()));
+    trace.is_some_and(|trace| trace.unwrap().code_names().is_some())
+}
+
+fn trace(bytes: &[u8]) -> Option<Scratch> {
+    let (&how, rest) = bytes.split_first()?;
     let scratch = Scratch::new(&[]);
     let written = TraceWriter::create(scratch.open(), &records::info(), Compression::None);
     let mut writer = written.unwrap();
@@ -29,7 +39,7 @@ pub fn run(bytes: &[u8]) {
         _ => [MAGIC, rest].concat(),
     };
     scratch.append(&section);
-    shown::some(&scratch.path(), crc32fast::hash(bytes));
+    Some(scratch)
 }
 
 /// The section with this JSON. Lengths are wrong in some.

@@ -11,6 +11,7 @@
 
 mod changes;
 mod child;
+mod code_names;
 mod crafted;
 mod damage;
 #[path = "../../fuzz/src/lib.rs"]
