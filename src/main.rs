@@ -7,6 +7,8 @@ mod advice;
 )]
 mod cli;
 mod cmd;
+#[cfg(feature = "debuginfod")]
+mod debuginfod;
 mod fold;
 mod functions;
 #[cfg(feature = "record")]

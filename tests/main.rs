@@ -24,6 +24,8 @@ mod clocks;
 mod common;
 mod cxx;
 mod debug_info;
+#[cfg(feature = "debuginfod")]
+mod debuginfod;
 mod demo;
 mod diff;
 mod documents;

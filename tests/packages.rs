@@ -16,7 +16,11 @@ fn packages() -> Vec<Value> {
     let mut metadata = Command::new(cargo);
     metadata.current_dir(env!("CARGO_MANIFEST_DIR"));
     metadata.args(["metadata", "--format-version=1", "--locked", "--offline"]);
-    metadata.args(["--filter-platform", "x86_64-unknown-linux-gnu"]);
+    metadata.args([
+        "--all-features",
+        "--filter-platform",
+        "x86_64-unknown-linux-gnu",
+    ]);
     let metadata = run(metadata).success().stdout;
     let mut metadata: Value = serde_json::from_str(&metadata).expect("JSON");
     let nodes = metadata["resolve"]["nodes"].as_array().expect("nodes");

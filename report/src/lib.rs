@@ -41,6 +41,7 @@ pub use question_error::QuestionError;
 pub use trace::session::events::{Event, EventSite, Events};
 pub use trace::session::{Sources, TraceSession};
 pub use trace::symbols::code_file::CodeFile;
+pub use trace::symbols::fetch::FetchDebug;
 pub use trace::symbols::of_file::FileSymbols;
 pub use trace::symbols::search::FileView;
 pub use trace::time_span::{TimeSpan, TimeSpanError};

@@ -13,7 +13,7 @@ use usdtrec_report::{CodeFile, Sources, TraceSession};
 
 use self::pack::Packed;
 use self::unpack::Unpacked;
-use super::selection::{cache_dir, named};
+use super::selection::{cache_dir, fetch, named};
 use crate::cli::ArchiveArgs;
 use crate::terminal::say;
 use crate::{progress, units};
@@ -89,6 +89,7 @@ fn pack(args: &ArchiveArgs, buildid_dir: Option<&Path>) -> anyhow::Result<()> {
 fn open(path: &Path, buildid_dir: Option<PathBuf>) -> anyhow::Result<TraceSession> {
     let sources = Sources {
         buildid_dir,
+        fetch: fetch(),
         ..Sources::default()
     };
     TraceSession::open(path, &sources).map_err(|error| named(error, path))

@@ -5,13 +5,16 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
 use usdtrec_buildid_cache::{Cache, CacheError};
 use usdtrec_format::escape::shown;
 use usdtrec_format::trace::ReadError;
 use usdtrec_report::question::StackKind;
-use usdtrec_report::{Event, EventSelection, Format, Notices, ReportError, Sources, TraceSession};
+use usdtrec_report::{
+    Event, EventSelection, FetchDebug, Format, Notices, ReportError, Sources, TraceSession,
+};
 
 use crate::advice::{HINTS, explained};
 use crate::cli::{InlineArgs, OutputFormat, SelectionArgs, Stacks, WhichArgs, stack_kind};
@@ -32,11 +35,25 @@ pub(super) fn sources(
 ) -> anyhow::Result<Sources> {
     Ok(Sources {
         views: Vec::new(),
+        fetch: fetch(),
         no_inline: inline.no_inline,
         buildid_dir: cache_dir(buildid_dir),
         schemas: schemas::named(&args.schema)?,
         time: args.time.clone(),
     })
+}
+
+/// Fetches debugging information that this host lacks, if the environment names servers.
+#[cfg(feature = "debuginfod")]
+pub(super) fn fetch() -> Option<Arc<dyn FetchDebug>> {
+    let client = crate::debuginfod::Debuginfod::from_env()?;
+    Some(Arc::new(client))
+}
+
+/// This usdtrec is built without a client of debuginfod servers.
+#[cfg(not(feature = "debuginfod"))]
+pub(super) const fn fetch() -> Option<Arc<dyn FetchDebug>> {
+    None
 }
 
 /// The directory of the build-id cache; `None`, with a message, if it cannot be used.

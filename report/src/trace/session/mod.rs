@@ -34,6 +34,7 @@ use crate::trace::session::ids::SampleIds;
 use crate::trace::session::scan::Scan;
 use crate::trace::session::site_index::SitePlaces;
 use crate::trace::symbols::Symbols;
+use crate::trace::symbols::fetch::FetchDebug;
 use crate::trace::symbols::search::FileView;
 use crate::trace::time_span::TimeSpan;
 use crate::trace::unwind::tables::TraceTables;
@@ -49,6 +50,8 @@ pub struct Sources {
     pub schemas: Schemas,
     /// Where files are that are not those at their paths.
     pub views: Vec<FileView>,
+    /// Fetches files with debugging information that this host lacks.
+    pub fetch: Option<Arc<dyn FetchDebug>>,
     /// Whether stacks have no frames of functions whose code was inlined.
     pub no_inline: bool,
     /// The span of time in which samples will be requested: samples beside it, and what processes did later, need not be there.
@@ -91,8 +94,9 @@ impl Mapped {
     fn new(mappings: Mappings, trace: &Trace, sources: &Sources) -> Self {
         let buildid_dir = sources.buildid_dir.as_deref();
         let symbols = Symbols::new(buildid_dir, mappings.files());
+        let symbols = symbols.with_recorded(trace).with_views(&sources.views);
         Self {
-            symbols: symbols.with_recorded(trace).with_views(&sources.views),
+            symbols: symbols.with_fetch(sources.fetch.clone()),
             unwind_tables: TraceTables::new(buildid_dir, mappings.files()),
             mappings,
         }

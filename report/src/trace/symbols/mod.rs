@@ -3,6 +3,7 @@
 pub(crate) mod candidates;
 pub(crate) mod code_file;
 pub(crate) mod demangle;
+pub(crate) mod fetch;
 pub(crate) mod found_names;
 pub(crate) mod image;
 pub(crate) mod inlined;
@@ -21,11 +22,12 @@ pub(crate) mod table;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use usdtrec_format::KnownSymbols;
 use usdtrec_format::trace::Trace;
+use usdtrec_format::{BuildId, KnownSymbols};
 use usdtrec_unwind::Segments;
 
 use crate::trace::process::{Dso, DsoId};
+use crate::trace::symbols::fetch::FetchDebug;
 use crate::trace::symbols::found_names::FoundNames;
 pub use crate::trace::symbols::found_names::NameOfSymbol;
 use crate::trace::symbols::image::Image;
@@ -48,6 +50,7 @@ pub struct Symbols {
     buildid_dir: Option<PathBuf>,
     code: PerFile<Option<Code>>,
     views: Vec<FileView>,
+    fetch: Option<Arc<dyn FetchDebug>>,
     recorded: RecordedFunctions,
     stored: StoredNames,
     /// Debugging information.
@@ -85,6 +88,7 @@ impl Symbols {
             buildid_dir: buildid_dir.map(Path::to_owned),
             code: PerFile::new(files),
             views: Vec::new(),
+            fetch: None,
             recorded: RecordedFunctions::default(),
             stored: StoredNames::default(),
             info: PerFile::new(files),
@@ -109,6 +113,16 @@ impl Symbols {
             views: views.to_vec(),
             ..self
         }
+    }
+
+    /// Fetches what is neither on this host nor in the trace.
+    pub(crate) fn with_fetch(self, fetch: Option<Arc<dyn FetchDebug>>) -> Self {
+        Self { fetch, ..self }
+    }
+
+    /// A file with debugging information that this host lacks.
+    fn fetched(&self, id: Option<BuildId>) -> Option<PathBuf> {
+        self.fetch.as_ref()?.debug_info(id?)
     }
 
     /// Appends files to those that are known.
@@ -200,7 +214,10 @@ impl Symbols {
     fn read_info(&self, dso: &Dso) -> Result<InlineInfo, NoInlineInfo> {
         let view = self.views.iter().find(|view| view.is_of(dso));
         let view = view.map(|view| view.at.as_path());
-        let found = DebugBinary::of(self.buildid_dir.as_deref(), dso, view);
+        let found = DebugBinary::of(self.buildid_dir.as_deref(), dso, view).or_else(|| {
+            let fetched = self.fetched(dso.build_id)?;
+            DebugBinary::open(fetched, dso.build_id)
+        });
         InlineInfo::read(&found.ok_or(NoInlineInfo::Absent)?)
     }
 
@@ -245,7 +262,11 @@ impl Symbols {
         let segments = program.as_ref().map(|program| program.segments.clone());
         let complete = program.as_ref().is_some_and(|program| program.complete);
         let debug = (!complete).then(|| search::separate(dir, dso, program.as_ref()));
-        let debug = debug.flatten();
+        let debug = debug.flatten().or_else(|| {
+            let id = dso.build_id.filter(|_| !complete);
+            let fetched = Image::read(&self.fetched(id)?, id)?;
+            fetched.complete.then_some(fetched)
+        });
         let image = debug.or(program)?;
         Some(Code {
             symbols: image.symbols,

@@ -57,7 +57,7 @@ pub(crate) struct DebugBinary {
 }
 
 impl DebugBinary {
-    fn open(path: PathBuf, id: Option<BuildId>) -> Option<Self> {
+    pub(crate) fn open(path: PathBuf, id: Option<BuildId>) -> Option<Self> {
         let binary = Binary::open(&path)?;
         let has_info = |file: ParsedBinary<'_>| file.section_by_name(".debug_info").is_some();
         binary.parse(id).is_some_and(has_info).then_some(())?;
