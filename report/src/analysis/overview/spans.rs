@@ -10,6 +10,7 @@ use crate::analysis::span_report::facts::SpanReport;
 use crate::analysis::span_report::passes::{SpanExtras, matched};
 use crate::analysis::span_report::request::SpanRequest;
 use crate::analysis::span_report::{SpanDurations, report_of};
+use crate::analysis::spans::slowest::BeginStacks;
 use crate::error::ReportError;
 use crate::events::notices::Notices;
 use crate::events::selection::EventSelection;
@@ -79,7 +80,7 @@ impl SpanOverview {
             });
             Self {
                 shapes: shapes.collect(),
-                report: report_of(request, walk, &spans),
+                report: report_of(request, walk, &spans, BeginStacks::With),
                 timeline,
             }
         })

@@ -7,7 +7,7 @@ use crate::analysis::spans::ambiguity::Ambiguity;
 use crate::analysis::spans::durations::{Durations, PairStats, SlowSpan, SpanCounts};
 use crate::analysis::spans::key::SpanKey;
 use crate::analysis::spans::pair::Pair;
-use crate::analysis::spans::slowest::{SlowBegin, begins};
+use crate::analysis::spans::slowest::{BeginStacks, SlowBegin, begins};
 use crate::analysis::spans::walk::GroupBy;
 use crate::stats::distribution::Quantile;
 use crate::stats::keys::value::KeyValue;
@@ -162,10 +162,10 @@ pub(crate) struct SlowFacts {
 
 impl SlowFacts {
     /// The slowest of a pair, the slowest first.
-    pub(crate) fn of(session: &TraceSession, stats: &PairStats) -> Vec<Self> {
+    pub(crate) fn of(session: &TraceSession, stats: &PairStats, stacks: BeginStacks) -> Vec<Self> {
         let mut all: Vec<SlowSpan> = stats.slowest.iter().map(|slow| slow.0).collect();
         all.sort_by(|a, b| b.cmp(a));
-        let begins = begins(session, &all);
+        let begins = begins(session, &all, stacks);
         let both = all.into_iter().zip(begins);
         both.map(|(slow, begin)| Self { slow, begin }).collect()
     }

@@ -16,6 +16,7 @@ use crate::analysis::span_report::request::SpanRequest;
 use crate::analysis::spans::ambiguity::{Ambiguity, ambiguities};
 use crate::analysis::spans::durations::Durations;
 use crate::analysis::spans::key::SpanKey;
+use crate::analysis::spans::slowest::BeginStacks;
 use crate::analysis::spans::walk::{SpanWalk, Spans};
 use crate::error::ReportError;
 use crate::events::notices::Notices;
@@ -50,7 +51,7 @@ pub(crate) fn spans(
         heat: None,
     };
     matched(request, extras, notices, |walk, spans| {
-        report_of(request, walk, &spans)
+        report_of(request, walk, &spans, BeginStacks::Without)
     })
 }
 
@@ -59,6 +60,7 @@ pub(crate) fn report_of(
     request: SpanRequest<'_>,
     walk: &SpanWalk<'_>,
     spans: &Spans,
+    stacks: BeginStacks,
 ) -> SpanReport {
     let SelectedSamples { session, filter } = request.samples;
     let pair_stats = spans.pair_stats.iter().enumerate();
@@ -78,7 +80,9 @@ pub(crate) fn report_of(
         spans: facts(walk, spans),
         groups,
         others,
-        slowest: slowest.map(|stats| SlowFacts::of(session, stats)).collect(),
+        slowest: slowest
+            .map(|stats| SlowFacts::of(session, stats, stacks))
+            .collect(),
     }
 }
 

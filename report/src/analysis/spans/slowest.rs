@@ -23,7 +23,7 @@ pub(crate) struct SlowBegin {
     /// Name of the event.
     pub(crate) event: String,
     pub(crate) arguments: Vec<SlowArgument>,
-    /// The functions that led to it; `None` if the event has no stacks.
+    /// The functions that led to it; `None` if the event has no stacks, or none are requested.
     pub(crate) stack: Option<CallStack>,
     /// File offset of the block that it is in.
     pub(crate) offset: u64,
@@ -37,8 +37,19 @@ pub(crate) struct SlowArgument {
     pub(crate) value: Value,
 }
 
+/// Whether stacks of the events are requested: finding their functions may mean to read the files of programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BeginStacks {
+    Without,
+    With,
+}
+
 /// The events that began these spans; empty if the file cannot be read any more.
-pub(crate) fn begins(session: &TraceSession, slowest: &[SlowSpan]) -> Vec<SlowBegin> {
+pub(crate) fn begins(
+    session: &TraceSession,
+    slowest: &[SlowSpan],
+    stacks: BeginStacks,
+) -> Vec<SlowBegin> {
     let mut found = vec![SlowBegin::default(); slowest.len()];
     let mut wanted: Vec<(SamplePlace, usize)> = slowest
         .iter()
@@ -72,10 +83,9 @@ pub(crate) fn begins(session: &TraceSession, slowest: &[SlowSpan]) -> Vec<SlowBe
             while let Some((_, at)) =
                 due.next_if(|(place, _)| place.offset as usize == record.offset)
             {
-                if let (Some(found), Some(begin)) = (
-                    found.get_mut(at),
-                    begin(session, &mut resolver, record.body),
-                ) {
+                if let (Some(found), Some(begin)) =
+                    (found.get_mut(at), begin(&mut resolver, record.body, stacks))
+                {
                     *found = begin;
                     found.offset = block.block.offset;
                 }
@@ -85,7 +95,8 @@ pub(crate) fn begins(session: &TraceSession, slowest: &[SlowSpan]) -> Vec<SlowBe
     found
 }
 
-fn begin(session: &TraceSession, resolver: &mut Resolver<'_>, body: &[u8]) -> Option<SlowBegin> {
+fn begin(resolver: &mut Resolver<'_>, body: &[u8], stacks: BeginStacks) -> Option<SlowBegin> {
+    let session = resolver.session();
     let ParsedHit { target, sample } = session.sample(body)?;
     let event = session.events().events.get(target.event as usize)?;
     let comm = resolver.name(sample.tid, sample.time);
@@ -101,7 +112,8 @@ fn begin(session: &TraceSession, resolver: &mut Resolver<'_>, body: &[u8]) -> Op
         value: value.clone(),
     });
     let arguments = arguments.collect();
-    let stack = event.has_chain().then(|| {
+    let has_stack = stacks == BeginStacks::With && event.has_chain();
+    let stack = has_stack.then(|| {
         let parts = resolver.stack(target, &sample);
         Stacks::default().names(parts, session)
     });
