@@ -1,0 +1,48 @@
+//! Stacks beside stock perf and bpftrace, in one run: `cargo bench --bench stacks`, as root, on an idle machine.
+//!
+//! bpftrace is `$BPFTRACE`, or that of `$PATH`, and the perf that reads stacks is `$PERF`. Prints Markdown. Nothing is asserted:
+//! absolute times belong to a machine, and the ratios are what to look at.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a benchmark that cannot run has no other way to say so"
+)]
+
+mod bpftrace;
+#[path = "../../tests/common/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "the tests use the rest")]
+mod common;
+#[path = "../cpu_time.rs"]
+mod cpu_time;
+mod deep;
+mod hits;
+#[path = "../machine.rs"]
+mod machine;
+mod names;
+#[path = "../table.rs"]
+#[allow(dead_code, reason = "another benchmark uses the rest")]
+mod table;
+#[path = "../timed.rs"]
+mod timed;
+mod unwinding;
+mod wide;
+
+use common::{Lab, Perf};
+
+/// Rounds of every measurement.
+const ROUNDS: usize = 5;
+
+fn main() {
+    // `cargo test --benches` only builds.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    let lab = Lab::privileged();
+    let perf = Perf::new(&lab);
+    println!("{}\n", machine::describe());
+    hits::compare(&lab, &perf);
+    unwinding::compare(&lab, &perf);
+    wide::compare(&lab);
+    names::show(&lab);
+}
