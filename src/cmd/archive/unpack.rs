@@ -10,13 +10,15 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::Context;
 use bzip2::read::MultiBzDecoder;
 use tar::{Archive, EntryType};
-use usdtrec_buildid_cache::Cache;
+use usdtrec_buildid_cache::{Cache, CacheError};
 use usdtrec_format::BuildId;
 
 /// Maximum ratio of the unpacked size to that of the tarball. Programs are compressed to a half or a tenth.
 const MAX_RATIO: u64 = 200;
 /// Unpacked size that is accepted at any ratio, bytes.
 const SMALL: u64 = 64 << 20;
+/// Maximum number of separate files, each an open one, that wait for programs later in the tarball.
+const MOST_WAITING: usize = 128;
 /// Magic bytes of bzip2.
 const BZIP2: &[u8] = b"BZh";
 
@@ -69,23 +71,22 @@ pub(super) fn run(cache: &Cache, tarball: &Path) -> anyhow::Result<Unpacked> {
         };
         let mut copy = tempfile::tempfile_in(unpack_dir(cache)?)?;
         io::copy(&mut entry, &mut copy)?;
-        match place.kind {
-            Kind::Debug => debug_files.push((place, copy)),
-            Kind::Program => {
-                let added = cache.import(&place.path, place.build_id, copy).map(drop);
-                unpacked.note(path, added);
-            }
+        let has_program = place.kind == Kind::Program || cache.entry(place.build_id).is_some();
+        if !has_program && debug_files.len() < MOST_WAITING {
+            debug_files.push((place, copy));
+            continue;
         }
+        unpacked.note(path, place.import(cache, copy));
     }
     for (place, copy) in debug_files {
-        let added = cache.import_debug_file(&place.path, place.build_id, copy);
+        let added = place.import(cache, copy);
         unpacked.note(place.path, added);
     }
     Ok(unpacked)
 }
 
 impl Unpacked {
-    fn note(&mut self, path: PathBuf, added: Result<(), usdtrec_buildid_cache::CacheError>) {
+    fn note(&mut self, path: PathBuf, added: Result<(), CacheError>) {
         match added {
             Ok(()) => self.added += 1,
             Err(error) => {
@@ -118,6 +119,13 @@ enum Kind {
 }
 
 impl Place {
+    fn import(&self, cache: &Cache, copy: File) -> Result<(), CacheError> {
+        match self.kind {
+            Kind::Program => cache.import(&self.path, self.build_id, copy).map(drop),
+            Kind::Debug => cache.import_debug_file(&self.path, self.build_id, copy),
+        }
+    }
+
     /// `None` if the path is not of the layout.
     fn of(path: &Path) -> Option<Self> {
         let kind = match path.file_name()?.to_str()? {
