@@ -48,6 +48,10 @@ impl Program {
     /// Opens the map if the program has one. `begun` is when recording began.
     pub(super) fn open_map(&mut self, begun: u64) {
         self.map = self.find_map(begun);
+        // The directory is not needed any more.
+        if let Some(view) = &mut self.view {
+            view.tmp = None;
+        }
     }
 
     /// The map, as the process saw it when it was looked at; else in this program's `/tmp`.

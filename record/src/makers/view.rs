@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use procfs::process::Process;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
@@ -28,9 +28,10 @@ pub(super) struct View {
     pub(super) tmp: Option<Rc<OwnedFd>>,
 }
 
-/// The `/tmp` directories of processes, by device and inode, which stay those of the directory while it is open.
+/// The `/tmp` directories of processes, by device and inode, which stay those of the directory while it is open. They are open while views have them: an
+/// open directory keeps its file system from being unmounted.
 #[derive(Debug, Default)]
-pub(super) struct TmpDirs(HashMap<(u64, u64), Rc<OwnedFd>>);
+pub(super) struct TmpDirs(HashMap<(u64, u64), Weak<OwnedFd>>);
 
 impl View {
     /// What a process sees now; `None` if it has ended.
@@ -61,14 +62,17 @@ impl TmpDirs {
         let dir = open(Path::new(&format!("/proc/{pid}/root")))?;
         let found = fstat(&dir).ok()?;
         let key = (found.st_dev, found.st_ino);
-        if let Some(known) = self.0.get(&key) {
-            return Some(Rc::clone(known));
+        if let Some(known) = self.0.get(&key).and_then(Weak::upgrade) {
+            return Some(known);
+        }
+        if self.0.len() >= MOST {
+            self.0.retain(|_, known| known.strong_count() > 0);
         }
         if self.0.len() >= MOST {
             return None;
         }
         let dir = Rc::new(dir);
-        self.0.insert(key, Rc::clone(&dir));
+        self.0.insert(key, Rc::downgrade(&dir));
         Some(dir)
     }
 }
