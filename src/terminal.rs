@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use usdtrec_format::PatternError;
 #[cfg(feature = "record")]
 use usdtrec_record::RecordError;
@@ -83,11 +82,6 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
 /// Prints a warning about a file on stderr.
 pub(crate) fn warn(path: &Path, error: &dyn fmt::Display) {
     say(format_args!("usdtrec: {}: {error}", shown(path)));
-}
-
-/// Locks a mutex, ignoring poison.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

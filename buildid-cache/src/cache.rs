@@ -111,6 +111,12 @@ impl CacheError {
         let path = path.into();
         move |source| Self::Io { path, source }
     }
+
+    /// For `map_err`: adds the path to the error of an ELF file.
+    pub(crate) fn elf(path: impl Into<PathBuf>) -> impl FnOnce(ElfError) -> Self {
+        let path = path.into();
+        move |source| Self::Elf { path, source }
+    }
 }
 
 /// perf's build-id cache.

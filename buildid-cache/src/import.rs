@@ -9,7 +9,7 @@ use usdtrec_format::BuildId;
 
 use crate::cache::{Cache, CacheError};
 use crate::copy;
-use crate::elf::{ElfError, ObjectFile};
+use crate::elf::ObjectFile;
 use crate::store::{AddedFile, TEMPORARY};
 
 impl Cache {
@@ -24,7 +24,7 @@ impl Cache {
         copy: File,
     ) -> Result<AddedFile, CacheError> {
         let file = checked(path, build_id, copy)?;
-        let mut scan = file.scan().map_err(|source| elf_error(path, source))?;
+        let mut scan = file.scan().map_err(CacheError::elf(path))?;
         // The file at this path of this host is another one.
         path.clone_into(&mut scan.binary.path);
         self.add_scan(scan, &file)
@@ -62,7 +62,7 @@ impl Cache {
 /// A copy that has the build-id.
 fn checked(path: &Path, build_id: BuildId, copy: File) -> Result<ObjectFile, CacheError> {
     let file = ObjectFile::from_file(copy, path.to_owned());
-    let file = file.map_err(|source| elf_error(path, source))?;
+    let file = file.map_err(CacheError::elf(path))?;
     if file.build_id() == Some(build_id) {
         return Ok(file);
     }
@@ -71,11 +71,4 @@ fn checked(path: &Path, build_id: BuildId, copy: File) -> Result<ObjectFile, Cac
         expected: build_id,
         found: file.build_id(),
     })
-}
-
-fn elf_error(path: &Path, source: ElfError) -> CacheError {
-    CacheError::Elf {
-        path: path.to_owned(),
-        source,
-    }
 }

@@ -383,20 +383,12 @@ enum Copies {
 
 /// Reads the probes of a file to add.
 fn scan_for(file: &ObjectFile) -> Result<ProbeScan, CacheError> {
-    let scan = file
-        .scan()
-        .map_err(|source| elf_error(file.path(), source))?;
-    if scan.debug_file {
-        return Err(elf_error(file.path(), ElfError::DebugFile));
-    }
-    Ok(scan)
-}
-
-fn elf_error(path: &Path, source: ElfError) -> CacheError {
-    CacheError::Elf {
-        path: path.to_owned(),
-        source,
-    }
+    let error = CacheError::elf(file.path());
+    let scan = match file.scan() {
+        Ok(scan) if scan.debug_file => Err(ElfError::DebugFile),
+        scanned => scanned,
+    };
+    scan.map_err(error)
 }
 
 /// Whether a directory could not be opened because its path has a link or a component such as `..`.

@@ -13,6 +13,7 @@ pub(crate) mod flame;
 pub(crate) mod list;
 #[cfg(feature = "record")]
 mod live;
+mod mutex;
 mod print;
 #[cfg(feature = "record")]
 pub(crate) mod record;

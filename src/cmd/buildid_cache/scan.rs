@@ -13,6 +13,7 @@ use usdtrec_buildid_cache::{AddedFile, Cache, CacheError, WalkEvent, walk};
 use usdtrec_format::escape::shown;
 
 use super::added::{counted, print_added};
+use crate::cmd::mutex::locked;
 use crate::terminal::{self, say};
 
 /// Adds all files with probes below the directories.
@@ -23,7 +24,7 @@ pub(super) fn run(cache: &Cache, dirs: &[PathBuf], verbose: bool) -> anyhow::Res
         walk(dir, &|step| run.take(step)).with_context(|| shown(dir).to_string())?;
     }
     run.progress.finish_and_clear();
-    let failure = terminal::locked(&run.failure).take();
+    let failure = locked(&run.failure).take();
     if let Some(error) = failure {
         return Err(error);
     }
@@ -94,7 +95,7 @@ impl<'a> Run<'a> {
                     .suspend(|| say(format_args!("usdtrec: {error}")));
             }
             Err(error) => {
-                terminal::locked(&self.failure).get_or_insert(error.into());
+                locked(&self.failure).get_or_insert(error.into());
             }
         }
     }
@@ -103,7 +104,7 @@ impl<'a> Run<'a> {
         self.added.fetch_add(1, Ordering::Relaxed);
         self.probes.fetch_add(added.probes, Ordering::Relaxed);
         // The lock keeps lines of several threads apart.
-        let mut failure = terminal::locked(&self.failure);
+        let mut failure = locked(&self.failure);
         if let Err(error) = self.progress.suspend(|| print_added(added)) {
             failure.get_or_insert(error);
         }

@@ -13,6 +13,7 @@ use usdtrec_format::Pattern;
 use usdtrec_format::escape::{escape, shown};
 
 use crate::cli::ListArgs;
+use crate::cmd::mutex::locked;
 use crate::terminal::{self, say};
 
 /// Open files, by their displayed paths.
@@ -87,12 +88,12 @@ impl Listing {
         let failed = Mutex::new(Vec::new());
         walk(dir, &|step| match step {
             WalkEvent::File => {}
-            WalkEvent::Probes(scan, _) => terminal::locked(&found).push(present(scan)),
-            WalkEvent::Unreadable(path, error) => terminal::locked(&failed).push((path, error)),
+            WalkEvent::Probes(scan, _) => locked(&found).push(present(scan)),
+            WalkEvent::Unreadable(path, error) => locked(&failed).push((path, error)),
         })
         .with_context(|| shown(dir).to_string())?;
-        self.binaries.append(&mut terminal::locked(&found));
-        for (path, error) in terminal::locked(&failed).iter() {
+        self.binaries.append(&mut locked(&found));
+        for (path, error) in locked(&failed).iter() {
             terminal::warn(path, error);
         }
         Ok(())

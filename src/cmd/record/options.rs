@@ -19,8 +19,9 @@ use usdtrec_record::{
 
 use super::call_graph;
 use crate::cli::{self, CaptureArgs, RecordArgs, UnsupportedArgs};
+use crate::cmd::mutex::locked;
 use crate::output;
-use crate::terminal::{Usage, locked};
+use crate::terminal::Usage;
 use crate::units::{parse_duration, parse_size};
 
 /// Default zstd level, also named in the help. For these records it takes no more CPU time than level 1; files are up to 14 % smaller and

@@ -125,7 +125,7 @@ impl<'a> RowsAcross<'a> {
         for segment in segments {
             self.carry(segment, hits)?;
         }
-        self.hits += hits.rows.len() as u64;
+        self.hits += hits.len() as u64;
         self.unknown += window.unknown;
         Ok(())
     }

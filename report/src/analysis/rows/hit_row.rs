@@ -7,8 +7,8 @@ use usdtrec_format::Value;
 use crate::trace::process::names::NameId;
 use crate::trace::unwind::stack::StackPart;
 
-/// A hit without its values and its stack, which are in lists of all hits of a window.
-#[derive(Clone, Debug)]
+/// A hit without its values and its stack.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct HitRow {
     /// Index of the event among those of the trace.
     pub(crate) event: usize,
@@ -20,6 +20,12 @@ pub(crate) struct HitRow {
     pub(crate) cpu: Option<u32>,
     /// What the thread is called; `None` if the trace does not say.
     pub(crate) comm: Option<NameId>,
+}
+
+/// A hit of a window: its values and its stack are in lists of all hits.
+#[derive(Clone, Debug)]
+struct TableHit {
+    row: HitRow,
     values: Range<usize>,
     stack: Range<usize>,
 }
@@ -47,56 +53,44 @@ pub(crate) struct OwnedHit {
 /// Hits of a window.
 #[derive(Debug, Default)]
 pub(crate) struct HitTable {
-    pub(crate) rows: Vec<HitRow>,
+    hits: Vec<TableHit>,
     values: Vec<Value>,
     stacks: Vec<StackPart>,
 }
 
-/// What a hit is without its values and its stack.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HitHead {
-    pub(crate) event: usize,
-    /// ns.
-    pub(crate) time: u64,
-    pub(crate) pid: i32,
-    pub(crate) tid: i32,
-    pub(crate) cpu: Option<u32>,
-    pub(crate) comm: Option<NameId>,
-}
-
 impl HitTable {
     /// Appends a hit; gives its index.
-    pub(crate) fn push(&mut self, head: HitHead, values: &[Value], stack: &[StackPart]) -> usize {
+    pub(crate) fn push(&mut self, row: HitRow, values: &[Value], stack: &[StackPart]) -> usize {
         let first_value = self.values.len();
         self.values.extend_from_slice(values);
         let first_part = self.stacks.len();
         self.stacks.extend_from_slice(stack);
-        self.rows.push(HitRow {
-            event: head.event,
-            time: head.time,
-            pid: head.pid,
-            tid: head.tid,
-            cpu: head.cpu,
-            comm: head.comm,
+        self.hits.push(TableHit {
+            row,
             values: first_value..self.values.len(),
             stack: first_part..self.stacks.len(),
         });
-        self.rows.len() - 1
+        self.hits.len() - 1
+    }
+
+    /// Number of hits.
+    pub(crate) fn len(&self) -> usize {
+        self.hits.len()
     }
 
     /// A hit by its index.
     pub(crate) fn hit(&self, index: usize) -> Option<RowHit<'_>> {
-        let row = self.rows.get(index)?;
+        let hit = self.hits.get(index)?;
         Some(RowHit {
-            row,
-            values: self.values.get(row.values.clone()).unwrap_or_default(),
-            stack: self.stacks.get(row.stack.clone()).unwrap_or_default(),
+            row: &hit.row,
+            values: self.values.get(hit.values.clone()).unwrap_or_default(),
+            stack: self.stacks.get(hit.stack.clone()).unwrap_or_default(),
         })
     }
 
     /// Empties it; the memory stays.
     pub(crate) fn clear(&mut self) {
-        self.rows.clear();
+        self.hits.clear();
         self.values.clear();
         self.stacks.clear();
     }
@@ -106,7 +100,7 @@ impl RowHit<'_> {
     /// A copy that outlives the window.
     pub(crate) fn owned(self, number: u64) -> Box<OwnedHit> {
         Box::new(OwnedHit {
-            row: self.row.clone(),
+            row: *self.row,
             values: self.values.to_vec(),
             stack: self.stack.to_vec(),
             number,

@@ -2,7 +2,7 @@
 
 use usdtrec_format::Value;
 
-use crate::analysis::rows::hit_row::{HitHead, HitTable};
+use crate::analysis::rows::hit_row::{HitRow, HitTable};
 use crate::analysis::rows::window_rows::{BegunHit, RowItem, WindowRows};
 use crate::analysis::spans::key::{HitKey, SpanKey};
 use crate::analysis::spans::matcher::{MatchKey, PendingEnd, SpanMatcher};
@@ -170,7 +170,7 @@ impl<'s> RowSource<'s> {
         let Hit { target, sample } = hit;
         let resolver = &mut worker.resolver;
         let event = self.session.events().events.get(target.event as usize);
-        let head = HitHead {
+        let row = HitRow {
             event: target.event as usize,
             time: sample.time,
             pid: sample.pid,
@@ -197,7 +197,7 @@ impl<'s> RowSource<'s> {
             Some(site) => resolver.decoded(site),
             None => worker.unknown.get(..arguments).unwrap_or_default(),
         };
-        hits.push(head, values, &stack)
+        hits.push(row, values, &stack)
     }
 }
 
