@@ -78,7 +78,13 @@ fn print(text: &str) -> (String, Vec<String>) {
     }
     parts.push(part.trim().to_owned());
     let format = parts.remove(0);
-    (format.trim_matches('"').to_owned(), parts)
+    (unquoted(&format).to_owned(), parts)
+}
+
+/// The text between the quotes of a C string. The string may end with an escaped quote, so one quote is removed at each end.
+fn unquoted(string: &str) -> &str {
+    let string = string.strip_prefix('"').unwrap_or(string);
+    string.strip_suffix('"').unwrap_or(string)
 }
 
 #[cfg(test)]
@@ -111,6 +117,20 @@ mod tests {
         assert_eq!(fields, expected);
         assert_eq!(found.print, "a, \\\" %s (%d)");
         assert_eq!(found.print_arguments, ["REC->a", "f(b, \",\")", "{ 1, 2 }"]);
+    }
+
+    #[test]
+    fn an_escaped_quote_at_the_end_stays() {
+        for (print, expected) in [
+            (r#""name=\"%s\"", REC->name"#, r#"name=\"%s\""#),
+            (r#""\"%s\"""#, r#"\"%s\""#),
+            (r#""""#, ""),
+            (r#""%s\\", REC->name"#, r#"%s\\"#),
+        ] {
+            let text = format!("name: x\nID: 5\nprint fmt: {print}\n");
+            let found = tracepoint("s", text.as_bytes()).unwrap();
+            assert_eq!(found.print, expected);
+        }
     }
 
     #[test]
