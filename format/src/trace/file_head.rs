@@ -157,6 +157,9 @@ impl Attrs {
         }
         *left -= section.size;
         let bytes = source.bytes(section.offset, section.size as usize)?;
-        Ok(take_ids(&bytes))
+        let mut ids = take_ids(&bytes);
+        // The first one may be there twice: see `head`.
+        ids.dedup();
+        Ok(ids)
     }
 }

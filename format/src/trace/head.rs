@@ -3,10 +3,15 @@
 //! | offset | |
 //! |---|---|
 //! | 0 | file header, 104 bytes |
-//! | 104 | ids of the attrs, 8 bytes each |
+//! | 104 | ids of the attrs, 8 bytes each; the first one twice |
 //! | | attrs: 112 bytes, then offset and size of the ids |
 //! | | bodies of the features |
 //! | a multiple of 65536 | data |
+//!
+//! The repeated id is for Perfetto's trace_processor, which reads no compressed records, and takes the feature table and the sections only where stock perf
+//! writes them, after the data (`perf_data_tokenizer.cc`). There a flush cannot write them: the table would have to be a record of the next data, and the
+//! sections would be written again in each flush. It refuses the file because of the id; otherwise it would abort at the end of the data. perf 6.1 and 7.2, samply 0.13 and
+//! hotspot 1.6 ignore the repetition.
 //!
 //! The alignment is for perf, which maps the data by pages of up to 64 KiB: the record after whose first 8 bytes the data end (see
 //! [`footer`](super::footer)) must not be longer than its distance from the start of the page.
@@ -63,7 +68,7 @@ impl Head {
                 definitions_record::encode(definitions).map_err(WriteError::Definitions)?;
         }
         let mut bytes = vec![0; FileHeader::LEN];
-        let attrs = put_attrs(&info.events, &mut bytes);
+        let attrs = put_attrs(&info.events, Ids::FirstTwice, &mut bytes);
         let attrs_sum = sum(&bytes[FileHeader::LEN..]);
         let mut features = [0; 4];
         let mut sums = Vec::new();
@@ -105,15 +110,32 @@ impl Head {
     }
 }
 
+/// Which ids the attrs have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ids {
+    /// Each one once.
+    Once,
+    /// The first one twice.
+    FirstTwice,
+}
+
 /// Appends ids and attrs. Returns the section of the attrs.
-fn put_attrs(events: &[EventAttr], bytes: &mut Vec<u8>) -> Section {
+pub(crate) fn put_attrs(events: &[EventAttr], which: Ids, bytes: &mut Vec<u8>) -> Section {
     let mut attrs = Vec::new();
+    let mut repeated = match which {
+        Ids::Once => None,
+        Ids::FirstTwice => events.iter().flat_map(|event| &event.ids).next(),
+    };
     for event in events {
-        let ids = Section {
-            offset: bytes.len() as u64,
-            size: 8 * event.ids.len() as u64,
-        };
+        let offset = bytes.len() as u64;
+        if let Some(id) = repeated.take_if(|id| event.ids.first() == Some(id)) {
+            bytes.extend(id.to_le_bytes());
+        }
         bytes.extend(event.ids.iter().flat_map(|id| id.to_le_bytes()));
+        let ids = Section {
+            offset,
+            size: bytes.len() as u64 - offset,
+        };
         event.attr.encode(&mut attrs);
         ids.encode(&mut attrs);
     }
