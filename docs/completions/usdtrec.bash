@@ -360,7 +360,7 @@ _usdtrec() {
                     return 0
                     ;;
                 --to)
-                    COMPREPLY=($(compgen -W "html chrome perfetto ctf firefox otlp otlp-proto folded speedscope pprof" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "html chrome perfetto ctf firefox otlp otlp-proto folded speedscope perf pprof" -- "${cur}"))
                     return 0
                     ;;
                 --output)

@@ -317,6 +317,7 @@ otlp\t'OpenTelemetry spans (OTLP) as lines of JSON; events of no span are left o
 otlp-proto\t'OpenTelemetry spans (OTLP) as a protobuf message'
 folded\t'Folded stacks (outer;inner WEIGHT) by hits, or with --span by time'
 speedscope\t'speedscope\'s file format (JSON): stacks by hits, or with --span by time'
+perf\t'A plain perf.data file without compression, for programs that do not read compressed ones'
 pprof\t'pprof\'s profiles (gzip): stacks by hits, or with --span by number and time'"
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s o -l output -d 'File to write, compressed with gzip if its name ends with .gz; - writes to standard output. An existing file is replaced when the new one is complete. With --to ctf a folder, which does not exist or is empty' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l span -d 'Export these spans alone: START..DONE, or the name of a span, with globs (may be repeated) [default: all events, and the spans that are found by the names of probes]' -r

@@ -26,6 +26,12 @@ pub enum QuestionError {
         /// The spans that are found by the names of probes; may be empty.
         known: String,
     },
+    /// Samples of the trace read groups of counters, which are shown as several samples each.
+    #[error(
+        "the trace has samples that read a group of counters, which a plain file would have twice: expected samples of one event each; \
+         stock perf reads the trace itself"
+    )]
+    GroupReads,
     /// No event that is selected ends a span.
     #[error("no event that is asked for ends a span, as query__done ends what query__start began")]
     NoSpanEnds,

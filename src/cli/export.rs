@@ -55,6 +55,8 @@ pub(crate) enum ExportTo {
     Folded,
     /// speedscope's file format (JSON): stacks by hits, or with --span by time
     Speedscope,
+    /// A plain perf.data file without compression, for programs that do not read compressed ones
+    Perf,
     /// pprof's profiles (gzip): stacks by hits, or with --span by number and time
     Pprof,
 }

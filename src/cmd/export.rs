@@ -1,7 +1,7 @@
 //! `usdtrec export`.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Seek};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -32,6 +32,7 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         return Err(Usage(refused.to_owned()).into());
     }
     check_folder(args)?;
+    check_perf(args)?;
     let options = ExportOptions {
         spans: args.span.clone(),
         key: args.key.clone(),
@@ -88,6 +89,26 @@ fn check_folder(args: &ExportArgs) -> Result<(), Usage> {
     Ok(())
 }
 
+/// Refuses what has no effect on copies of records.
+fn check_perf(args: &ExportArgs) -> Result<(), Usage> {
+    if args.to != ExportTo::Perf {
+        return Ok(());
+    }
+    if args.output.extension() == Some("gz".as_ref()) {
+        return Err(Usage(
+            "--to perf writes a plain file: expected a name that does not end with .gz".to_owned(),
+        ));
+    }
+    let option = match args.selection.inline.no_inline {
+        _ if !args.span.is_empty() => "--span",
+        true => "--no-inline",
+        false => return Ok(()),
+    };
+    Err(Usage(format!(
+        "{option} has no effect with --to perf, which copies the records of the trace"
+    )))
+}
+
 /// Converts the format.
 const fn format(to: ExportTo) -> ExportFormat {
     match to {
@@ -100,6 +121,7 @@ const fn format(to: ExportTo) -> ExportFormat {
         ExportTo::Firefox => ExportFormat::Firefox,
         ExportTo::Folded => ExportFormat::Folded,
         ExportTo::Speedscope => ExportFormat::Speedscope,
+        ExportTo::Perf => ExportFormat::Perf,
         ExportTo::Pprof => ExportFormat::Pprof,
     }
 }
@@ -112,9 +134,24 @@ struct Exported<'a> {
 }
 
 impl Exported<'_> {
+    /// Writes to standard output, a device or a FIFO.
     fn write(&self, out: &mut File) -> anyhow::Result<Notices> {
-        let written = progress::shown(self.session, || {
-            export::write(self.session, self.asked, self.options, out)
+        if self.options.format != ExportFormat::Perf {
+            return self.write_new(out);
+        }
+        // The header is written last.
+        let mut stored = tempfile::tempfile().context("cannot make a temporary file")?;
+        let notices = self.write_new(&mut stored)?;
+        stored.rewind().context("cannot read the temporary file")?;
+        io::copy(&mut stored, out).context("cannot write")?;
+        Ok(notices)
+    }
+
+    /// Writes to an empty file.
+    fn write_new(&self, out: &mut File) -> anyhow::Result<Notices> {
+        let written = progress::shown(self.session, || match self.options.format {
+            ExportFormat::Perf => export::write_perf(self.session, self.asked, out),
+            _ => export::write(self.session, self.asked, self.options, out),
         });
         Ok(written?)
     }
@@ -157,7 +194,7 @@ impl Exported<'_> {
             return self.write(&mut out);
         }
         let mut unfinished = UnfinishedFile::create(path).with_context(cannot)?;
-        let notices = self.write(unfinished.file())?;
+        let notices = self.write_new(unfinished.file())?;
         unfinished.finish(path).with_context(cannot)?;
         Ok(notices)
     }

@@ -9,6 +9,8 @@ mod losses;
 mod nasty;
 mod otlp;
 mod outputs;
+mod perf;
 mod perfetto;
 mod proto;
+mod trace_processor;
 mod weights;

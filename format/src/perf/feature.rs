@@ -9,7 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use super::cursor::{Cursor, until_nul};
-use super::{Attr, EventAttr, RawRecord, Records};
+use super::record::{RecordBuilder, padded};
+use super::{Attr, EventAttr, RawRecord, RecordType, Records};
 use crate::build_id::BuildId;
 
 /// Number of a feature: its bit in the header (`HEADER_*`).
@@ -176,6 +177,26 @@ pub(crate) fn build_ids(section: &[u8]) -> Vec<BuildIdEntry> {
         })
     };
     Records::new(section).map_while(entry).collect()
+}
+
+/// Appends `BUILD_ID`. Which files are the kernel's is not known here; perf needs it for paths in brackets only.
+pub(crate) fn put_build_ids(entries: &[BuildIdEntry], out: &mut Vec<u8>) {
+    const KERNEL: u16 = 1;
+    const USER: u16 = 2;
+    const HAS_LENGTH: u16 = 1 << 15;
+    for BuildIdEntry { build_id, path } in entries {
+        let path = path.as_os_str().as_bytes();
+        let mode = if path.starts_with(b"[") { KERNEL } else { USER };
+        let mut record = RecordBuilder::new(out, RecordType(0), HAS_LENGTH | mode);
+        record.bytes(&(-1_i32).to_le_bytes());
+        let mut id = [0; BuildId::MAX];
+        let bytes = build_id.as_bytes();
+        id[..bytes.len()].copy_from_slice(bytes);
+        record.bytes(&id);
+        record.bytes(&[bytes.len() as u8, 0, 0, 0]);
+        record.bytes(&padded(path));
+        record.end();
+    }
 }
 
 /// Parses ids of 8 bytes; remaining bytes are ignored.

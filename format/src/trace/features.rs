@@ -68,6 +68,8 @@ pub(crate) struct Features {
     /// `EVENT_DESC`.
     described: Vec<EventAttr>,
     resolution_ns: Option<u64>,
+    /// Where the sections are in a file.
+    pub(crate) sections: Vec<(Feature, Section)>,
     /// Damage found; it never costs records.
     pub(crate) damage: Vec<Damage>,
 }
@@ -85,6 +87,7 @@ impl Features {
         sums: &[u32],
     ) -> Result<(), ReadError> {
         let mut sums = sums.iter();
+        self.sections.clone_from(&table.sections);
         for &(feature, section) in &table.sections {
             let expected = sums.next().copied().filter(|expected| *expected != 0);
             let is_damaged = |body: &[u8]| expected.is_some_and(|expected| sum(body) != expected);

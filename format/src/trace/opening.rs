@@ -149,6 +149,7 @@ impl Opening {
             index_end: self.index_end,
             code_names: self.code_names,
             group_reads: None,
+            sections: self.features.sections,
         })
     }
 

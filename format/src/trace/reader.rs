@@ -9,6 +9,8 @@ use super::time_range::TimeRange;
 use super::trace_files::TraceFiles;
 use super::{Loss, TraceInfo};
 use crate::code_names::CodeNames;
+use crate::perf::feature::Feature;
+use crate::perf::header::Section;
 
 /// An open trace: the contents of its head, and a list of its blocks. It does not change when a recorder appends to the file.
 #[derive(Debug)]
@@ -33,6 +35,8 @@ pub struct Trace {
     pub(crate) code_names: Option<CodeNames>,
     /// The splitter of group samples, if there are any.
     pub(crate) group_reads: Option<GroupReads>,
+    /// The feature sections of a file.
+    pub(crate) sections: Vec<(Feature, Section)>,
 }
 
 impl Trace {
@@ -56,6 +60,7 @@ impl Trace {
             index_end: None,
             code_names: None,
             group_reads: None,
+            sections: Vec::new(),
         }
     }
 
@@ -153,6 +158,12 @@ impl Trace {
     #[must_use]
     pub fn uncommitted(&self) -> Option<&Damage> {
         self.uncommitted.as_ref()
+    }
+
+    /// Whether [`BlockReader`](super::BlockReader) makes several samples of one that reads a group of counters (`perf record -e '{a,b}:S'`).
+    #[must_use]
+    pub const fn splits_groups(&self) -> bool {
+        self.group_reads.is_some()
     }
 
     /// File length, bytes.

@@ -21,6 +21,7 @@ pub(crate) mod called;
 pub(crate) mod load;
 pub(crate) mod pending;
 pub(crate) mod place;
+pub(crate) mod records;
 #[cfg(test)]
 mod tests;
 

@@ -18,6 +18,8 @@ pub enum ExportFormat {
     OtlpJson,
     /// OpenTelemetry's spans (OTLP) as a message `TracesData` (protobuf).
     OtlpProto,
+    /// A perf.data file without compression.
+    Perf,
     /// Perfetto's trace format (protobuf).
     Perfetto,
     /// pprof's profiles (protobuf, gzip).

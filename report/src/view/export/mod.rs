@@ -16,6 +16,7 @@ pub(crate) mod html;
 pub(crate) mod interned;
 pub(crate) mod lanes;
 pub(crate) mod otlp;
+pub(crate) mod perf;
 pub(crate) mod perfetto;
 pub(crate) mod pprof;
 pub(crate) mod protobuf;
@@ -48,11 +49,13 @@ use crate::view::export::perfetto::counters::Counters;
 
 pub use crate::view::export::export_format::ExportFormat;
 pub use crate::view::export::export_options::ExportOptions;
+pub use crate::view::export::perf::write as write_perf;
 
 /// Writes the selected events and spans.
 ///
 /// # Errors
-/// [`ReportError::Question`] if the trace does not have what is requested; [`ReportError::Write`] if `out` fails. What was written until then is
+/// [`ReportError::Question`] if the trace does not have what is requested; [`ReportError::Write`] if `out` fails, and for formats of several files ([`write_folder`]) or that are
+/// written from their end ([`write_perf`]). What was written until then is
 /// not complete.
 pub fn write(
     session: &TraceSession,
@@ -105,6 +108,7 @@ fn write_plain(
 ) -> Result<Notices, ReportError> {
     let write = match options.format {
         ExportFormat::Ctf => return Err(io::Error::from(io::ErrorKind::NotADirectory).into()),
+        ExportFormat::Perf => return Err(io::Error::from(io::ErrorKind::NotSeekable).into()),
         ExportFormat::Folded => folded::write,
         ExportFormat::Speedscope => speedscope::write,
         ExportFormat::Pprof => pprof::write,
@@ -195,6 +199,7 @@ fn write_rows(
             sink.finish()?;
         }
         ExportFormat::Ctf
+        | ExportFormat::Perf
         | ExportFormat::Folded
         | ExportFormat::Html
         | ExportFormat::Speedscope
