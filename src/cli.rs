@@ -26,6 +26,7 @@ mod report;
 mod schema;
 mod script;
 mod selection;
+mod sql;
 mod stacks;
 #[cfg(feature = "record")]
 mod trace;
@@ -62,6 +63,7 @@ pub(crate) use self::report::{HistScale, Order, ReportArgs};
 pub(crate) use self::schema::{SchemaAction, SchemaArgs};
 pub(crate) use self::script::ScriptArgs;
 pub(crate) use self::selection::{SelectionArgs, WhichArgs};
+pub(crate) use self::sql::{SqlArgs, SqlEngine};
 pub(crate) use self::stacks::{Stacks, kind as stack_kind};
 #[cfg(feature = "record")]
 pub(crate) use self::trace::{TopArgs, TraceArgs};
@@ -168,6 +170,8 @@ pub(crate) enum Command {
     Script(ScriptArgs),
     /// Write the events and spans of a trace in a format of other programs
     Export(ExportArgs),
+    /// Print SQL over datasets of export --to parquet: views, and examples of questions
+    Sql(SqlArgs),
     /// Take what another host needs to name the functions in a trace
     ///
     /// The names of functions in stacks are stored in a trace when recording ends. For a trace that has none (record --no-symbols), archive stores them later, on the

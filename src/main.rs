@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         Command::Flame(args) => cmd::flame::run(args, dir),
         Command::Report(args) => cmd::report::run(args, dir),
         Command::Schema(args) => cmd::schema::run(args),
+        Command::Sql(args) => cmd::sql::run(args),
         Command::Script(args) => cmd::script::run(args, dir),
         #[cfg(feature = "record")]
         Command::Trace(args) => cmd::trace::run(args, dir),

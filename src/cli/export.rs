@@ -16,7 +16,7 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) to: ExportTo,
     /// File to write, compressed with gzip if its name ends with .gz; - writes to standard output. An existing file is replaced when the new one is complete. With --to
-    /// ctf a folder, which does not exist or is empty
+    /// ctf a folder, which does not exist or is empty; with --to parquet a folder, which does not exist
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: PathBuf,
     /// Export these spans alone: START..DONE, or the name of a span, with globs (may be repeated) [default: all events, and the spans that are found by
@@ -32,6 +32,15 @@ pub(crate) struct ExportArgs {
     /// With --to perfetto, an argument whose numbers are a counter of each process, besides (may be repeated)
     #[arg(long, value_name = "ARG")]
     pub(crate) counter: Vec<String>,
+    /// With --to parquet, an argument to leave out (may be repeated)
+    #[arg(long, value_name = "ARG")]
+    pub(crate) drop: Vec<String>,
+    /// With --to parquet, an argument whose values are replaced by keyed hashes (may be repeated)
+    #[arg(long, value_name = "ARG")]
+    pub(crate) hash: Vec<String>,
+    /// With --hash, the file whose bytes are the key: equal values have equal hashes in all exports with one key [default: a random key that is not kept]
+    #[arg(long, value_name = "PATH", requires = "hash")]
+    pub(crate) hash_key: Option<PathBuf>,
 }
 
 /// Formats of `export`.
@@ -41,6 +50,8 @@ pub(crate) enum ExportTo {
     Html,
     /// Trace Event Format (JSON), which chrome://tracing and many other viewers read
     Chrome,
+    /// A folder of Parquet files: a table for each probe and each kind of span
+    Parquet,
     /// Perfetto's own format, for ui.perfetto.dev and trace_processor
     Perfetto,
     /// Common Trace Format 1.8 (a folder), for babeltrace2 and Trace Compass; events alone

@@ -1,5 +1,8 @@
 //! `usdtrec export`.
 
+#[cfg(feature = "parquet")]
+mod dataset;
+
 use std::fs::{self, File};
 use std::io::{self, Seek};
 use std::path::Path;
@@ -33,6 +36,14 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     }
     check_folder(args)?;
     check_perf(args)?;
+    let redacts = !args.drop.is_empty() || !args.hash.is_empty();
+    if redacts && args.to != ExportTo::Parquet {
+        let refused = "--drop and --hash have no effect without --to parquet";
+        return Err(Usage(refused.to_owned()).into());
+    }
+    let Some(format) = format(args.to) else {
+        return dataset(args, buildid_dir);
+    };
     let options = ExportOptions {
         spans: args.span.clone(),
         key: args.key.clone(),
@@ -40,7 +51,7 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         counters: args.counter.clone(),
         // Profiles of pprof always are.
         gzip: args.to != ExportTo::Pprof && args.output.extension() == Some("gz".as_ref()),
-        ..ExportOptions::new(format(args.to))
+        ..ExportOptions::new(format)
     };
     write(&args.selection, &options, &args.output, buildid_dir)
 }
@@ -66,11 +77,16 @@ pub(super) fn write(
     } else {
         what.write_file(output)?
     };
-    selection::print_notices(&args.input, &notices);
+    Ok(end(args, &session, &notices))
+}
+
+/// Prints what is wrong with the trace.
+fn end(args: &SelectionArgs, session: &TraceSession, notices: &Notices) -> ExitCode {
+    selection::print_notices(&args.input, notices);
     if let Some(tail) = session.trace().uncommitted() {
         terminal::warn(&args.input, tail);
     }
-    Ok(ExitCode::SUCCESS)
+    ExitCode::SUCCESS
 }
 
 /// Refuses what a folder of events cannot have.
@@ -109,9 +125,21 @@ fn check_perf(args: &ExportArgs) -> Result<(), Usage> {
     )))
 }
 
-/// Converts the format.
-const fn format(to: ExportTo) -> ExportFormat {
-    match to {
+#[cfg(feature = "parquet")]
+fn dataset(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    dataset::write(args, buildid_dir)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn dataset(_: &ExportArgs, _: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let refused =
+        "--to parquet: usdtrec was built without feature parquet; build it with --features parquet";
+    Err(Usage(refused.to_owned()).into())
+}
+
+/// Converts the format; `None` of one that is a folder.
+const fn format(to: ExportTo) -> Option<ExportFormat> {
+    Some(match to {
         ExportTo::Html => ExportFormat::Html,
         ExportTo::Chrome => ExportFormat::Chrome,
         ExportTo::Perfetto => ExportFormat::Perfetto,
@@ -123,7 +151,8 @@ const fn format(to: ExportTo) -> ExportFormat {
         ExportTo::Speedscope => ExportFormat::Speedscope,
         ExportTo::Perf => ExportFormat::Perf,
         ExportTo::Pprof => ExportFormat::Pprof,
-    }
+        ExportTo::Parquet => return None,
+    })
 }
 
 /// What is exported.

@@ -21,6 +21,7 @@ pub(crate) mod report;
 pub(crate) mod schema;
 pub(crate) mod script;
 mod selection;
+pub(crate) mod sql;
 #[cfg(feature = "record")]
 pub(crate) mod top;
 #[cfg(feature = "record")]

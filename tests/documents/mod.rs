@@ -116,6 +116,7 @@ fn pages_about_postgresql() {
         ("docs/guides/lock-waits.md", 8),
         ("docs/guides/where-in-the-code.md", 8),
         ("docs/guides/export.md", 3),
+        ("docs/guides/fleet.md", 3),
         ("docs/guides/another-host.md", 5),
         ("docs/guides/hosts.md", 6),
     ];

@@ -9,6 +9,7 @@ mod losses;
 mod nasty;
 mod otlp;
 mod outputs;
+mod parquet;
 mod perf;
 mod perfetto;
 mod proto;

@@ -182,7 +182,7 @@ impl Spread {
 }
 
 /// The kinds of each argument at all sites of a probe, `/` between different ones.
-fn kinds(session: &TraceSession, events: &[usize], arguments: usize) -> Vec<String> {
+pub(crate) fn kinds(session: &TraceSession, events: &[usize], arguments: usize) -> Vec<String> {
     let mut kinds = vec![Vec::<String>::new(); arguments];
     let types = events
         .iter()

@@ -36,6 +36,8 @@ use crate::trace::process::living::LivingThreads;
 use crate::trace::process::log::{Naming, Renamed};
 use crate::trace::process::names::Names;
 use crate::trace::process::texts::TextPool;
+#[cfg(feature = "parquet")]
+use crate::trace::process::threads::ThreadComm;
 use crate::trace::process::threads::Threads;
 
 /// The threads of a trace and what they were called.
@@ -160,6 +162,12 @@ impl Processes {
     #[must_use]
     pub fn comm(&self, tid: i32, time: u64) -> CommSpan {
         self.threads.at(tid, time)
+    }
+
+    /// What the threads of a whole trace were called, each in the order of time.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn comms(&self) -> impl Iterator<Item = ThreadComm> {
+        self.threads.settled()
     }
 
     /// A thread name.

@@ -32,6 +32,14 @@ struct Named {
     process: ProcessNumber,
 }
 
+/// What a thread is called for a time.
+#[cfg(feature = "parquet")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ThreadComm {
+    pub(crate) tid: i32,
+    pub(crate) comm: CommSpan,
+}
+
 /// Stands for no name: there are fewer names.
 const NO_NAME: NameId = NameId(u32::MAX);
 
@@ -107,6 +115,24 @@ impl Threads {
             settled,
             by_tid: HashMap::default(),
         }
+    }
+
+    /// What the threads of a whole trace were called, each in the order of time.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn settled(&self) -> impl Iterator<Item = ThreadComm> {
+        self.settled.iter().enumerate().map(|(at, named)| {
+            let next = self.settled.get(at + 1);
+            let next = next.filter(|next| next.tid == named.tid);
+            ThreadComm {
+                tid: named.tid,
+                comm: CommSpan {
+                    name: named.name(),
+                    process: named.process,
+                    from: named.time(),
+                    until: next.map_or(u64::MAX, Named::time),
+                },
+            }
+        })
     }
 
     /// A thread is called `name` from `time` on, which no earlier call's exceeds; `None`: no name is known.

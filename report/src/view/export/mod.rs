@@ -16,6 +16,8 @@ pub(crate) mod html;
 pub(crate) mod interned;
 pub(crate) mod lanes;
 pub(crate) mod otlp;
+#[cfg(feature = "parquet")]
+pub mod parquet;
 pub(crate) mod perf;
 pub(crate) mod perfetto;
 pub(crate) mod pprof;

@@ -1,0 +1,147 @@
+//! Types of the columns of arguments.
+
+use usdtrec_format::schema::{Argument, ArgumentType};
+
+use crate::trace::form::Form;
+use crate::view::export::parquet::column::{ColumnSpec, ColumnType};
+
+/// What the columns of an argument are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ArgumentKind {
+    Number {
+        kind: ColumnType,
+        /// Whether nothing says that it is a number, so that it may be the address of what looks like a text.
+        is_guess: bool,
+    },
+    Bool,
+    /// Words for numbers: enumerations, flags, characters.
+    Words,
+    Address,
+    Text {
+        mangled: bool,
+    },
+    Bytes,
+}
+
+impl ArgumentKind {
+    /// The kind of an argument; `operands` are the kinds of its operands at all sites, `/` between different ones.
+    pub(crate) fn new(argument: &Argument, form: &Form, operands: &str) -> Self {
+        match form {
+            Form::Enum(_) | Form::Flags(_) | Form::Char => Self::Words,
+            Form::Bool => Self::Bool,
+            Form::Address => Self::Address,
+            Form::Bytes => Self::Bytes,
+            Form::TextAddress => Self::Text { mangled: false },
+            Form::Mangled => Self::Text { mangled: true },
+            Form::Plain | Form::Time(_) | Form::Memory(_) => match &argument.kind {
+                Some(kind) => Self::Number {
+                    kind: declared(kind),
+                    is_guess: false,
+                },
+                None => of_operands(operands),
+            },
+        }
+    }
+
+    /// The kind whose columns take the values of both.
+    pub(crate) fn merged(self, other: Self) -> Self {
+        use ColumnType::{Float64, Int64};
+        match (self, other) {
+            (one, other) if one == other => one,
+            (
+                Self::Number { kind, is_guess },
+                Self::Number {
+                    kind: other,
+                    is_guess: also,
+                },
+            ) => Self::Number {
+                kind: match (kind, other) {
+                    (one, other) if one == other => one,
+                    (Float64, _) | (_, Float64) => Float64,
+                    _ => Int64,
+                },
+                is_guess: is_guess || also,
+            },
+            _ => Self::Text { mangled: false },
+        }
+    }
+
+    /// What follows the name of the argument in the names of its columns, in their order.
+    pub(crate) const fn suffixes(self) -> &'static [&'static str] {
+        match self {
+            Self::Number { is_guess: true, .. } => &["", "__missing", "__text", "__cut", "__bytes"],
+            Self::Number { .. } | Self::Bool | Self::Address => &["", "__missing"],
+            Self::Words => &["", "__missing", "__number"],
+            Self::Text { mangled: false } => &["", "__missing", "__cut", "__bytes"],
+            Self::Text { mangled: true } => &["", "__missing", "__cut", "__bytes", "__demangled"],
+            Self::Bytes => &["", "__missing", "__cut"],
+        }
+    }
+
+    /// The columns of an argument of the name.
+    pub(crate) fn specs(self, name: &str) -> impl Iterator<Item = ColumnSpec> {
+        self.suffixes().iter().map(move |suffix| {
+            let kind = match *suffix {
+                "" => self.value(),
+                "__cut" => ColumnType::Bool,
+                "__bytes" => ColumnType::Binary,
+                "__number" => ColumnType::Int64,
+                _ => ColumnType::Text,
+            };
+            ColumnSpec::new(format!("{name}{suffix}"), kind)
+        })
+    }
+
+    const fn value(self) -> ColumnType {
+        match self {
+            Self::Number { kind, .. } => kind,
+            Self::Bool => ColumnType::Bool,
+            Self::Address => ColumnType::UInt64,
+            Self::Words | Self::Text { .. } => ColumnType::Text,
+            Self::Bytes => ColumnType::Binary,
+        }
+    }
+}
+
+const fn declared(kind: &ArgumentType) -> ColumnType {
+    match kind {
+        ArgumentType::Integer { bytes, signed } if *signed || *bytes < 8 => ColumnType::Int64,
+        ArgumentType::Float32 | ArgumentType::Float64 => ColumnType::Float64,
+        _ => ColumnType::UInt64,
+    }
+}
+
+fn of_operands(operands: &str) -> ArgumentKind {
+    let has = |kinds: &[&str]| operands.split('/').any(|kind| kinds.contains(&kind));
+    let is_guess = true;
+    let kind = match () {
+        () if has(&["str"]) => return ArgumentKind::Text { mangled: false },
+        () if has(&["f32", "f64"]) => ColumnType::Float64,
+        () if has(&["s8", "s16", "s32", "s64"]) => ColumnType::Int64,
+        () if has(&["u64", "?"]) || operands.is_empty() => ColumnType::UInt64,
+        () => ColumnType::Int64,
+    };
+    ArgumentKind::Number { kind, is_guess }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_take_the_values_of_all_operands() {
+        let kind = |operands: &str| match of_operands(operands) {
+            ArgumentKind::Number { kind, .. } => kind,
+            _ => ColumnType::Text,
+        };
+        assert_eq!(kind("s32"), ColumnType::Int64);
+        assert_eq!(kind("u32"), ColumnType::Int64);
+        assert_eq!(kind("u32/u64"), ColumnType::UInt64);
+        assert_eq!(kind("u64/s32"), ColumnType::Int64);
+        assert_eq!(kind("s32/f64"), ColumnType::Float64);
+        assert_eq!(kind("str"), ColumnType::Text);
+        assert_eq!(kind(""), ColumnType::UInt64);
+        let text = ArgumentKind::Text { mangled: false };
+        assert_eq!(text.merged(ArgumentKind::Bool), text);
+    }
+}

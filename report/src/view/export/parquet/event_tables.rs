@@ -1,0 +1,206 @@
+//! The tables `events`: one for each probe.
+
+use std::io;
+
+use foldhash::HashMap;
+
+use usdtrec_format::perf::SampleType;
+
+use crate::analysis::rows::hit_row::{HitRow, RowHit};
+use crate::analysis::rows::row_sink::RowSide;
+use crate::trace::rows::Rows;
+use crate::trace::session::TraceSession;
+use crate::trace::session::event_name::short_name;
+use crate::view::export::frame_file::path_text;
+use crate::view::export::parquet::argument::TableArgument;
+use crate::view::export::parquet::arguments::{ArgumentColumns, DescribedColumn};
+use crate::view::export::parquet::column::{ColumnSpec, ColumnType, RowCells};
+use crate::view::export::parquet::facts::DatasetFacts;
+use crate::view::export::parquet::folder::folder_name;
+use crate::view::export::parquet::names::ColumnNames;
+use crate::view::export::parquet::redaction::RedactedArguments;
+use crate::view::export::parquet::table::{ParquetTable, TablePlace};
+use crate::view::export::thread_names::name;
+
+/// Columns of every event.
+const FIXED: usize = 11;
+
+/// A table of a probe.
+pub(crate) struct ProbeTable {
+    /// Name of the event as `script` prints it.
+    pub(crate) event: String,
+    pub(crate) table: ParquetTable,
+    pub(crate) columns: Vec<DescribedColumn>,
+}
+
+/// What is the same for all hits of an event.
+pub(crate) struct EventFacts {
+    /// Its table among all.
+    table: Option<usize>,
+    arguments: Vec<TableArgument>,
+    has_time: bool,
+    /// The file with the probe.
+    file: Option<String>,
+    pub(crate) build_id: Option<String>,
+}
+
+/// The tables of all probes.
+pub(crate) struct EventTables {
+    pub(crate) tables: Vec<ProbeTable>,
+    pub(crate) events: Vec<EventFacts>,
+}
+
+/// Provider and name of what is called `PROVIDER:NAME`.
+pub(crate) fn provider_and_name(name: &str) -> (Option<&str>, &str) {
+    match short_name(name).split_once(':') {
+        Some((provider, name)) => (Some(provider), name),
+        None => (None, short_name(name)),
+    }
+}
+
+/// Where a table of a probe or span is. `taken` says how many tables a folder has: different names may have the same folder.
+pub(crate) fn place_of(
+    facts: &DatasetFacts,
+    table: &str,
+    key: &str,
+    full_name: &str,
+    taken: &mut HashMap<std::path::PathBuf, usize>,
+) -> TablePlace {
+    let (provider, bare) = provider_and_name(full_name);
+    let TablePlace { folder, mut stem } = facts.place(table);
+    let folder = folder.join(folder_name("provider", provider));
+    let folder = folder.join(folder_name(key, Some(bare)));
+    let number = taken.entry(folder.clone()).or_insert(0);
+    if *number > 0 {
+        stem.push_str(&format!("-{number}"));
+        stem.push('x');
+    }
+    *number += 1;
+    TablePlace { folder, stem }
+}
+
+fn fixed() -> [ColumnSpec; FIXED] {
+    [
+        ColumnSpec::steady("ts_ns"),
+        ColumnSpec::steady("clock_ns"),
+        ColumnSpec::new("cpu", ColumnType::Int64),
+        ColumnSpec::new("pid", ColumnType::Int32),
+        ColumnSpec::new("tid", ColumnType::Int32),
+        ColumnSpec::new("comm", ColumnType::Text),
+        ColumnSpec::new("file", ColumnType::Text),
+        ColumnSpec::new("build_id", ColumnType::Text),
+        ColumnSpec::new("no_begin", ColumnType::Bool),
+        ColumnSpec::new("stack_id", ColumnType::Int64),
+        ColumnSpec::steady("trace_id"),
+    ]
+}
+
+impl EventFacts {
+    fn new(session: &TraceSession, at: usize) -> Self {
+        let event = session.events().events.get(at);
+        let definitions = session.info().definitions.as_ref();
+        let file = definitions.and_then(|all| {
+            let probe = all.probes.get(event?.probe?)?;
+            all.files.get(probe.file)
+        });
+        Self {
+            table: None,
+            arguments: Vec::new(),
+            has_time: event.is_some_and(|event| event.attr.sample_type.has(SampleType::TIME)),
+            file: file.map(|file| path_text(&file.path).into_owned()),
+            build_id: file.and_then(|file| file.build_id.map(|id| id.to_string())),
+        }
+    }
+
+    /// The time of a hit, if its samples have one.
+    pub(crate) fn time(&self, row: &HitRow) -> Option<u64> {
+        self.has_time.then_some(row.time)
+    }
+}
+
+impl EventTables {
+    /// Writes a file without rows: readers of the dataset find the columns.
+    pub(crate) fn write_empty(facts: &DatasetFacts) -> io::Result<()> {
+        let place = place_of(facts, "events", "probe", "", &mut HashMap::default());
+        let metadata = facts.metadata("events");
+        ParquetTable::new(place, fixed().to_vec(), &metadata)?.finish_always()
+    }
+
+    pub(crate) fn new(
+        session: &TraceSession,
+        asked: impl Fn(usize) -> bool,
+        facts: &DatasetFacts,
+        redacted: &RedactedArguments,
+    ) -> io::Result<Self> {
+        let count = session.events().events.len();
+        let mut all = Self {
+            tables: Vec::new(),
+            events: (0..count).map(|at| EventFacts::new(session, at)).collect(),
+        };
+        let mut taken = HashMap::default();
+        for row in Rows::new(session, asked).rows {
+            let fixed = fixed();
+            let mut names = ColumnNames::new(fixed.iter().map(|spec| &*spec.name));
+            let ArgumentColumns {
+                columns,
+                specs,
+                mut of_event,
+            } = ArgumentColumns::new(session, &row.events, redacted, "", &mut names, FIXED);
+            let mut metadata = facts.metadata("events");
+            metadata.push(("usdtrec.event", row.name.clone()));
+            let place = place_of(facts, "events", "probe", &row.name, &mut taken);
+            let specs = fixed.into_iter().chain(specs).collect();
+            for &event in &row.events {
+                if let Some(facts) = all.events.get_mut(event) {
+                    facts.table = Some(all.tables.len());
+                    facts.arguments = of_event.remove(&event).unwrap_or_default();
+                }
+            }
+            all.tables.push(ProbeTable {
+                table: ParquetTable::new(place, specs, &metadata)?,
+                event: row.name,
+                columns,
+            });
+        }
+        Ok(all)
+    }
+
+    /// Puts a hit. Gives by how much the memory has changed, bytes.
+    #[inline]
+    pub(crate) fn put(
+        &mut self,
+        session: &TraceSession,
+        facts: &DatasetFacts,
+        hit: RowHit<'_>,
+        side: RowSide,
+        stack: Option<i64>,
+    ) -> io::Result<isize> {
+        let RowHit { row, values, .. } = hit;
+        let Some(event) = self.events.get(row.event) else {
+            return Ok(0);
+        };
+        let Some(probe) = event.table.and_then(|table| self.tables.get_mut(table)) else {
+            return Ok(0);
+        };
+        let columns = probe.table.row();
+        let time = event.time(row);
+        let mut cells = RowCells::new(columns);
+        cells.int64(time.and_then(|time| facts.wall(time)));
+        cells.count(time);
+        cells.int64(row.cpu.map(i64::from));
+        cells.int32(Some(row.pid));
+        cells.int32(Some(row.tid));
+        cells.text(row.comm.map(|id| name(session, id)));
+        cells.text(event.file.as_deref());
+        cells.text(event.build_id.as_deref());
+        cells.bool(Some(side == RowSide::NoBegin));
+        cells.int64(stack);
+        cells.int64(Some(facts.trace_id));
+        for argument in &event.arguments {
+            if let Some(value) = values.get(argument.place) {
+                argument.put(columns, value);
+            }
+        }
+        probe.table.end_row()
+    }
+}

@@ -1,0 +1,222 @@
+//! Tables that are written at the end: `processes`, `losses`, `columns` and `meta`.
+
+use std::io;
+
+use foldhash::HashMap;
+
+use crate::analysis::losses::{LossSource, Losses};
+use crate::trace::rows::Rows;
+use crate::trace::session::TraceSession;
+use crate::view::export::parquet::arguments::DescribedColumn;
+use crate::view::export::parquet::column::{ColumnSpec, ColumnType, RowCells};
+use crate::view::export::parquet::event_tables::{ProbeTable, provider_and_name};
+use crate::view::export::parquet::facts::{DatasetFacts, SCHEMA_VERSION};
+use crate::view::export::parquet::span_tables::PairTable;
+use crate::view::export::parquet::table::ParquetTable;
+use crate::view::export::thread_names::name;
+use crate::view::losses::doubt;
+
+/// `CLOCK_MONOTONIC` and others, by `clockid_t`.
+const CLOCKS: [(u32, &str); 5] = [
+    (0, "CLOCK_REALTIME"),
+    (1, "CLOCK_MONOTONIC"),
+    (4, "CLOCK_MONOTONIC_RAW"),
+    (7, "CLOCK_BOOTTIME"),
+    (11, "CLOCK_TAI"),
+];
+
+fn table<const COUNT: usize>(
+    facts: &DatasetFacts,
+    name: &str,
+    columns: [(&str, ColumnType); COUNT],
+) -> io::Result<ParquetTable> {
+    let specs = columns.map(|(name, kind)| ColumnSpec::new(name, kind));
+    ParquetTable::new(facts.place(name), specs.to_vec(), &facts.metadata(name))
+}
+
+/// A text, unless it is empty.
+fn said(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// What threads were called, and when.
+pub(crate) fn processes(session: &TraceSession, facts: &DatasetFacts) -> io::Result<()> {
+    let columns = [
+        ("trace_id", ColumnType::Int64),
+        ("tid", ColumnType::Int32),
+        ("comm", ColumnType::Text),
+        ("from_ts_ns", ColumnType::Int64),
+        ("until_ts_ns", ColumnType::Int64),
+        ("from_clock_ns", ColumnType::Int64),
+        ("until_clock_ns", ColumnType::Int64),
+    ];
+    let mut table = table(facts, "processes", columns)?;
+    for of in session.processes().comms() {
+        let begin = Some(of.comm.from).filter(|time| *time > 0);
+        let end = Some(of.comm.until).filter(|time| *time < u64::MAX);
+        let mut cells = RowCells::new(table.row());
+        cells.int64(Some(facts.trace_id));
+        cells.int32(Some(of.tid));
+        cells.text(of.comm.name.map(|id| name(session, id)));
+        cells.int64(begin.and_then(|time| facts.wall(time)));
+        cells.int64(end.and_then(|time| facts.wall(time)));
+        cells.count(begin);
+        cells.count(end);
+        table.end_row()?;
+    }
+    table.finish_always()
+}
+
+/// Columns of `losses`.
+const LOSSES: [(&str, ColumnType); 9] = [
+    ("trace_id", ColumnType::Int64),
+    ("event", ColumnType::Text),
+    ("provider", ColumnType::Text),
+    ("probe", ColumnType::Text),
+    ("exported", ColumnType::Int64),
+    ("lost", ColumnType::Int64),
+    ("exact", ColumnType::Bool),
+    ("counted", ColumnType::Text),
+    ("doubt", ColumnType::Text),
+];
+
+/// How many events each probe has lost, with the number of those that are exported.
+pub(crate) fn losses(
+    session: &TraceSession,
+    facts: &DatasetFacts,
+    tables: &[ProbeTable],
+) -> io::Result<()> {
+    let mut table = table(facts, "losses", LOSSES)?;
+    let rows = Rows::new(session, |_| true);
+    let losses = Losses::new(session, &rows);
+    let exported = tables
+        .iter()
+        .map(|probe| (&*probe.event, probe.table.total));
+    let exported: HashMap<&str, u64> = exported.collect();
+    let of_rows = rows.rows.iter().map(|row| Some(&*row.name));
+    let lost = losses.rows.iter().chain([&losses.others]);
+    for (event, lost) in of_rows.chain([None]).zip(lost) {
+        if event.is_none() && *lost == 0 {
+            continue;
+        }
+        let names = event.map(provider_and_name);
+        let rows = event.map(|event| exported.get(event).copied().unwrap_or(0));
+        let mut cells = RowCells::new(table.row());
+        cells.int64(Some(facts.trace_id));
+        cells.text(event);
+        cells.text(names.and_then(|(provider, _)| provider));
+        cells.text(names.map(|(_, probe)| probe));
+        cells.count(rows);
+        cells.count(losses.known(*lost));
+        cells.bool(Some(losses.exact));
+        cells.text(Some(word(losses.counted)));
+        cells.text(doubt(&losses));
+        table.end_row()?;
+    }
+    table.finish_always()
+}
+
+const fn word(counted: LossSource) -> &'static str {
+    match counted {
+        LossSource::AtTheEnd => "at the end",
+        LossSource::AtTheLastFlush => "at the last flush",
+        LossSource::AsSaid => "as the kernel said",
+        LossSource::Unknown => "not counted",
+    }
+}
+
+/// The columns of arguments: which argument each is, and what it counts.
+pub(crate) fn columns(
+    facts: &DatasetFacts,
+    probes: &[ProbeTable],
+    pairs: &[PairTable],
+) -> io::Result<()> {
+    let columns = [
+        ("trace_id", ColumnType::Int64),
+        ("of_table", ColumnType::Text),
+        ("name", ColumnType::Text),
+        ("column_name", ColumnType::Text),
+        ("type", ColumnType::Text),
+        ("argument", ColumnType::Text),
+        ("unit", ColumnType::Text),
+        ("description", ColumnType::Text),
+    ];
+    let mut table = table(facts, "columns", columns)?;
+    let of_probes = probes
+        .iter()
+        .flat_map(|probe| (probe.columns.iter()).map(|column| ("events", &*probe.event, column)));
+    let of_pairs = pairs
+        .iter()
+        .flat_map(|pair| (pair.columns.iter()).map(|column| ("spans", &*pair.name, column)));
+    for (of_table, of, described) in of_probes.chain(of_pairs) {
+        let DescribedColumn {
+            column,
+            argument,
+            kind,
+            unit,
+            description,
+        } = described;
+        for (at, spec) in kind.specs(column).enumerate() {
+            let mut cells = RowCells::new(table.row());
+            cells.int64(Some(facts.trace_id));
+            cells.text(Some(of_table));
+            cells.text(Some(of));
+            cells.text(Some(&spec.name));
+            cells.text(Some(spec.kind.name()));
+            cells.text(Some(argument));
+            cells.text(unit.as_deref().filter(|_| at == 0));
+            cells.text(description.as_deref().filter(|_| at == 0));
+            table.end_row()?;
+        }
+    }
+    table.finish_always()
+}
+
+/// Columns of `meta`.
+const META: [(&str, ColumnType); 16] = [
+    ("trace_id", ColumnType::Int64),
+    ("schema_version", ColumnType::Int32),
+    ("exporter", ColumnType::Text),
+    ("recorder", ColumnType::Text),
+    ("engine", ColumnType::Text),
+    ("command", ColumnType::Text),
+    ("machine", ColumnType::Text),
+    ("kernel", ColumnType::Text),
+    ("cpus", ColumnType::Int64),
+    ("clock", ColumnType::Text),
+    ("wall_ns", ColumnType::Int64),
+    ("wall_clock_ns", ColumnType::Int64),
+    ("first_ts_ns", ColumnType::Int64),
+    ("last_ts_ns", ColumnType::Int64),
+    ("first_clock_ns", ColumnType::Int64),
+    ("last_clock_ns", ColumnType::Int64),
+];
+
+/// The trace as a whole: one row.
+pub(crate) fn meta(session: &TraceSession, facts: &DatasetFacts) -> io::Result<()> {
+    let mut table = table(facts, "meta", META)?;
+    let info = session.info();
+    let clock = info.clock;
+    let known = clock.and_then(|clock| CLOCKS.iter().find(|(id, _)| *id == clock.id));
+    let (first, last) = session.time().map(|time| (time.first, time.last)).unzip();
+    let online = Some(info.cpus_online).filter(|count| *count > 0);
+    let mut cells = RowCells::new(table.row());
+    cells.int64(Some(facts.trace_id));
+    cells.int32(Some(SCHEMA_VERSION));
+    cells.text(Some(concat!("usdtrec ", env!("CARGO_PKG_VERSION"))));
+    cells.text(said(&info.version));
+    cells.text(facts.origin.engine.as_deref());
+    cells.text(serde_json::to_string(&info.command).ok().as_deref());
+    cells.text(said(&info.machine));
+    cells.text(said(&info.os_release));
+    cells.int64(online.map(i64::from));
+    cells.text(known.map(|(_, name)| *name));
+    cells.count(clock.map(|clock| clock.wall_ns));
+    cells.count(clock.map(|clock| clock.clock_ns));
+    cells.int64(first.and_then(|time| facts.wall(time)));
+    cells.int64(last.and_then(|time| facts.wall(time)));
+    cells.count(first);
+    cells.count(last);
+    table.end_row()?;
+    table.finish_always()
+}

@@ -1,0 +1,99 @@
+//! What is the same for all tables of a trace.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use sha2::{Digest, Sha256};
+
+use crate::analysis::origin::Origin;
+use crate::trace::session::TraceSession;
+use crate::view::export::parquet::folder::folder_name;
+use crate::view::export::parquet::table::TablePlace;
+
+/// Version of the tables: it rises when a column gets another meaning or is removed.
+pub(crate) const SCHEMA_VERSION: i32 = 1;
+
+/// Facts of a trace.
+#[derive(Debug)]
+pub(crate) struct DatasetFacts {
+    pub(crate) origin: Origin,
+    /// Hash of where, when and how the trace was recorded.
+    pub(crate) trace_id: i64,
+    /// Nanoseconds by which the wall clock is ahead of the trace's; `None` if that is not known.
+    ahead: Option<i128>,
+    /// UTC day of the first sample.
+    date: Option<String>,
+    folder: PathBuf,
+}
+
+/// A number of 63 bits from a hash.
+pub(crate) fn id_of(hash: Sha256) -> i64 {
+    let bytes = hash.finalize();
+    let number = bytes
+        .iter()
+        .take(8)
+        .fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
+    (number >> 1).cast_signed()
+}
+
+impl DatasetFacts {
+    /// Of a dataset in a folder.
+    pub(crate) fn new(session: &TraceSession, folder: &Path) -> Self {
+        let origin = Origin::new(session);
+        let clock = session.info().clock.filter(|clock| clock.wall_ns != 0);
+        let ahead = clock.map(|clock| i128::from(clock.wall_ns) - i128::from(clock.clock_ns));
+        let first = ahead.and(origin.wall_ns);
+        let first = first.and_then(|ns| Timestamp::from_nanosecond(ns.into()).ok());
+        Self {
+            trace_id: trace_id(session, &origin),
+            ahead,
+            date: first.map(|first| first.strftime("%Y-%m-%d").to_string()),
+            folder: folder.to_owned(),
+            origin,
+        }
+    }
+
+    /// A time of the trace's clock, ns since 1970.
+    #[inline]
+    pub(crate) fn wall(&self, time: u64) -> Option<i64> {
+        i64::try_from(i128::from(time) + self.ahead?).ok()
+    }
+
+    /// Where a table is.
+    pub(crate) fn place(&self, table: &str) -> TablePlace {
+        let host = Some(&*self.origin.host);
+        let folder = self.folder.join(folder_name("table", Some(table)));
+        let folder = folder.join(folder_name("host", host));
+        TablePlace {
+            folder: folder.join(folder_name("date", self.date.as_deref())),
+            stem: format!("{:016x}", self.trace_id),
+        }
+    }
+
+    /// What each file says of itself, where the names of its folders are lost.
+    pub(crate) fn metadata(&self, table: &str) -> Vec<(&'static str, String)> {
+        vec![
+            ("usdtrec.schema_version", SCHEMA_VERSION.to_string()),
+            ("usdtrec.table", table.to_owned()),
+            ("usdtrec.host", self.origin.host.clone()),
+            ("usdtrec.trace_id", self.trace_id.to_string()),
+        ]
+    }
+}
+
+fn trace_id(session: &TraceSession, origin: &Origin) -> i64 {
+    let mut hash = Sha256::new();
+    let mut number = |number: u64| hash.update(number.to_le_bytes());
+    let clock = session.info().clock;
+    let time = session.time();
+    number(clock.map_or(0, |clock| clock.wall_ns));
+    number(clock.map_or(0, |clock| clock.clock_ns));
+    number(time.map_or(0, |time| time.first));
+    number(time.map_or(0, |time| time.last));
+    let names = [&origin.host, &origin.machine, &origin.kernel];
+    for text in names.into_iter().chain(&origin.command) {
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text);
+    }
+    id_of(hash)
+}

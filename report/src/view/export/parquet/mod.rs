@@ -1,0 +1,75 @@
+//! Parquet: a dataset of one table for each probe and each kind of span, in folders as Hive has them. `docs/parquet.md` describes the tables.
+//!
+//! Rows are in memory until a row group of their table is complete, at most 64 MiB of all tables. A file is written by one group after
+//! the other.
+
+pub(crate) mod argument;
+pub(crate) mod argument_type;
+pub(crate) mod arguments;
+pub(crate) mod column;
+pub(crate) mod dataset;
+pub(crate) mod event_tables;
+pub(crate) mod fact_tables;
+pub(crate) mod facts;
+pub(crate) mod folder;
+pub(crate) mod names;
+pub(crate) mod part_file;
+pub(crate) mod redaction;
+pub(crate) mod span_tables;
+pub(crate) mod stack_table;
+pub(crate) mod table;
+
+use std::path::Path;
+
+use crate::analysis::rows::row_walk::{RowQuestion, RowWalk};
+use crate::error::ReportError;
+use crate::events::notices::Notices;
+use crate::events::selection::EventSelection;
+use crate::trace::session::TraceSession;
+use crate::view::export::parquet::dataset::ParquetDataset;
+use crate::view::export::parquet::facts::DatasetFacts;
+use crate::view::export::parquet::redaction::{RedactedArguments, RedactedRows};
+
+pub use crate::view::export::parquet::redaction::Redaction;
+
+/// What a dataset has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DatasetOptions {
+    /// Spans to export alone: `START..DONE`, or names of spans that are found by the names of probes, with globs. Empty: all events, and the
+    /// spans that are found by the names of probes.
+    pub spans: Vec<String>,
+    /// Keys by which begins and ends of spans are matched; empty: what is known of them.
+    pub key: Vec<String>,
+    /// Arguments that are left out or hashed.
+    pub redaction: Redaction,
+}
+
+/// Writes the selected events and spans into a folder, which exists and is empty.
+///
+/// # Errors
+/// [`ReportError::Question`] if the trace does not have what is requested; [`ReportError::Write`] if a file cannot be written. What was written until
+/// then is not complete.
+pub fn write(
+    session: &TraceSession,
+    selection: &EventSelection,
+    options: &DatasetOptions,
+    folder: &Path,
+) -> Result<Notices, ReportError> {
+    let question = RowQuestion {
+        spans: options.spans.clone(),
+        key: options.key.clone(),
+        stacks: true,
+    };
+    let walk = RowWalk::new(session, selection, &question)?;
+    let redacted = RedactedArguments::new(session, &options.redaction)?;
+    let facts = DatasetFacts::new(session, folder);
+    let mut dataset = ParquetDataset::new(session, &walk, facts, &redacted)?;
+    let mut notices = Notices::new(session);
+    let mut rows = RedactedRows {
+        arguments: &redacted,
+        sink: &mut dataset,
+    };
+    walk.run(&mut rows, &mut notices)?;
+    dataset.finish()?;
+    Ok(notices)
+}

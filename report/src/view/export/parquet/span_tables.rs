@@ -1,0 +1,161 @@
+//! The tables `spans`: one for each pair of probes.
+
+use std::io;
+
+use foldhash::HashMap;
+
+use crate::analysis::rows::row_sink::{SpanFate, SpanRow};
+use crate::analysis::spans::pair::Pair;
+use crate::trace::session::TraceSession;
+use crate::view::export::parquet::argument::TableArgument;
+use crate::view::export::parquet::arguments::{ArgumentColumns, DescribedColumn};
+use crate::view::export::parquet::column::{ColumnSpec, ColumnType, RowCells};
+use crate::view::export::parquet::event_tables::{EventFacts, place_of};
+use crate::view::export::parquet::facts::DatasetFacts;
+use crate::view::export::parquet::names::ColumnNames;
+use crate::view::export::parquet::redaction::RedactedArguments;
+use crate::view::export::parquet::table::ParquetTable;
+use crate::view::export::thread_names::name;
+
+/// Columns of every span.
+const FIXED: usize = 18;
+
+/// A table of a pair of probes.
+pub(crate) struct PairTable {
+    /// Name of the spans as `report --span` prints it.
+    pub(crate) name: String,
+    pub(crate) table: ParquetTable,
+    pub(crate) columns: Vec<DescribedColumn>,
+    /// By event.
+    begin: HashMap<usize, Vec<TableArgument>>,
+    end: HashMap<usize, Vec<TableArgument>>,
+}
+
+/// The ids of the stacks of both sides.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SpanStacks {
+    pub(crate) begin: Option<i64>,
+    pub(crate) end: Option<i64>,
+}
+
+fn fixed() -> [ColumnSpec; FIXED] {
+    [
+        ColumnSpec::steady("begin_ts_ns"),
+        ColumnSpec::steady("end_ts_ns"),
+        ColumnSpec::steady("begin_clock_ns"),
+        ColumnSpec::steady("end_clock_ns"),
+        ColumnSpec::steady("duration_ns"),
+        ColumnSpec::steady("self_ns"),
+        ColumnSpec::new("fate", ColumnType::Text),
+        ColumnSpec::new("pid", ColumnType::Int32),
+        ColumnSpec::new("tid", ColumnType::Int32),
+        ColumnSpec::new("comm", ColumnType::Text),
+        ColumnSpec::new("end_pid", ColumnType::Int32),
+        ColumnSpec::new("end_tid", ColumnType::Int32),
+        ColumnSpec::new("begin_cpu", ColumnType::Int64),
+        ColumnSpec::new("end_cpu", ColumnType::Int64),
+        ColumnSpec::new("build_id", ColumnType::Text),
+        ColumnSpec::new("begin_stack_id", ColumnType::Int64),
+        ColumnSpec::new("end_stack_id", ColumnType::Int64),
+        ColumnSpec::steady("trace_id"),
+    ]
+}
+
+impl PairTable {
+    /// Writes a file without rows: readers of the dataset find the columns.
+    pub(crate) fn write_empty(facts: &DatasetFacts) -> io::Result<()> {
+        let place = place_of(facts, "spans", "span", "", &mut HashMap::default());
+        let metadata = facts.metadata("spans");
+        ParquetTable::new(place, fixed().to_vec(), &metadata)?.finish_always()
+    }
+
+    pub(crate) fn all(
+        session: &TraceSession,
+        pairs: &[Pair],
+        facts: &DatasetFacts,
+        redacted: &RedactedArguments,
+    ) -> io::Result<Vec<Self>> {
+        let mut taken = HashMap::default();
+        let mut all = Vec::new();
+        for pair in pairs {
+            let fixed = fixed();
+            let mut names = ColumnNames::new(fixed.iter().map(|spec| &*spec.name));
+            let mut of = |events: &[usize], prefix, first| {
+                ArgumentColumns::new(session, events, redacted, prefix, &mut names, first)
+            };
+            let begin = of(&pair.starts, "begin_", FIXED);
+            let end = of(&pair.dones, "end_", FIXED + begin.specs.len());
+            let specs = fixed.into_iter().chain(begin.specs).chain(end.specs);
+            let mut metadata = facts.metadata("spans");
+            metadata.push(("usdtrec.span", pair.name.clone()));
+            let place = place_of(facts, "spans", "span", &pair.name, &mut taken);
+            all.push(Self {
+                name: pair.name.clone(),
+                table: ParquetTable::new(place, specs.collect(), &metadata)?,
+                columns: begin.columns.into_iter().chain(end.columns).collect(),
+                begin: begin.of_event,
+                end: end.of_event,
+            });
+        }
+        Ok(all)
+    }
+
+    /// Puts a span. Gives by how much the memory has changed, bytes.
+    pub(crate) fn put(
+        &mut self,
+        session: &TraceSession,
+        facts: &DatasetFacts,
+        events: &[EventFacts],
+        span: SpanRow<'_>,
+        stacks: SpanStacks,
+    ) -> io::Result<isize> {
+        let begin = span.begin.row;
+        let end = span.end.map(|end| end.hit.row);
+        let of_begin = events.get(begin.event);
+        let begin_time = of_begin.and_then(|event| event.time(begin));
+        let end_time = end.and_then(|end| events.get(end.event)?.time(end));
+        let columns = self.table.row();
+        let mut cells = RowCells::new(columns);
+        cells.int64(begin_time.and_then(|time| facts.wall(time)));
+        cells.int64(end_time.and_then(|time| facts.wall(time)));
+        cells.count(begin_time);
+        cells.count(end_time);
+        cells.count(span.end.map(|end| end.duration));
+        cells.count(span.end.map(|end| end.own));
+        cells.text(Some(word(span.fate)));
+        cells.int32(Some(begin.pid));
+        cells.int32(Some(begin.tid));
+        cells.text(begin.comm.map(|id| name(session, id)));
+        cells.int32(end.map(|end| end.pid));
+        cells.int32(end.map(|end| end.tid));
+        cells.int64(begin.cpu.map(i64::from));
+        cells.int64(end.and_then(|end| end.cpu.map(i64::from)));
+        cells.text(of_begin.and_then(|event| event.build_id.as_deref()));
+        cells.int64(stacks.begin);
+        cells.int64(stacks.end);
+        cells.int64(Some(facts.trace_id));
+        let sides = [
+            (&self.begin, Some(span.begin)),
+            (&self.end, span.end.map(|end| end.hit)),
+        ];
+        for (arguments, hit) in sides {
+            let Some(hit) = hit else {
+                continue;
+            };
+            for argument in arguments.get(&hit.row.event).into_iter().flatten() {
+                if let Some(value) = hit.values.get(argument.place) {
+                    argument.put(columns, value);
+                }
+            }
+        }
+        self.table.end_row()
+    }
+}
+
+const fn word(fate: SpanFate) -> &'static str {
+    match fate {
+        SpanFate::Ended => "ended",
+        SpanFate::Unfinished => "unfinished",
+        SpanFate::Open => "open",
+    }
+}

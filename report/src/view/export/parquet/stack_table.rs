@@ -1,0 +1,176 @@
+//! The table `stacks`: each different stack once, a row for each frame.
+
+use std::io;
+
+use foldhash::{HashMap, HashSet};
+use sha2::{Digest, Sha256};
+
+use crate::stats::keys::stack::{CallStack, FrameName};
+use crate::stats::keys::stacks::Stacks;
+use crate::trace::session::TraceSession;
+use crate::trace::unwind::stack::StackPart;
+use crate::view::export::frame_file::path_text;
+use crate::view::export::parquet::column::{ColumnSpec, ColumnType, RowCells};
+use crate::view::export::parquet::facts::{DatasetFacts, id_of};
+use crate::view::export::parquet::table::ParquetTable;
+use crate::view::frames::frame_text;
+use crate::view::stack_cut::reason;
+
+/// Parts of stacks whose ids are remembered.
+const MOST_PARTS: usize = 1 << 20;
+/// Stacks of which it is remembered that they were written. After so many, a stack may be written again.
+const MOST_WRITTEN: usize = 1 << 20;
+
+/// The table.
+#[derive(Debug)]
+pub(crate) struct StackRows {
+    pub(crate) table: ParquetTable,
+    trace_id: i64,
+    ids: HashMap<Box<[StackPart]>, i64>,
+    parts: usize,
+    written: HashSet<i64>,
+    names: Stacks,
+}
+
+/// A frame, or the reason why there are no more, which follows the outermost frame.
+#[derive(Default)]
+struct FrameCells {
+    frame: Option<String>,
+    function: Option<String>,
+    file: Option<String>,
+    offset: Option<u64>,
+    address: Option<u64>,
+    is_inlined: Option<bool>,
+    cut: Option<String>,
+}
+
+impl StackRows {
+    pub(crate) fn new(facts: &DatasetFacts) -> io::Result<Self> {
+        let columns = [
+            ("trace_id", ColumnType::Int64),
+            ("stack_id", ColumnType::Int64),
+            ("depth", ColumnType::Int32),
+            ("frame", ColumnType::Text),
+            ("function", ColumnType::Text),
+            ("file", ColumnType::Text),
+            ("offset", ColumnType::UInt64),
+            ("address", ColumnType::UInt64),
+            ("inlined", ColumnType::Bool),
+            ("cut", ColumnType::Text),
+        ];
+        let specs = columns.map(|(name, kind)| ColumnSpec::new(name, kind));
+        let metadata = facts.metadata("stacks");
+        Ok(Self {
+            table: ParquetTable::new(facts.place("stacks"), specs.to_vec(), &metadata)?,
+            trace_id: facts.trace_id,
+            ids: HashMap::default(),
+            parts: 0,
+            written: HashSet::default(),
+            names: Stacks::default(),
+        })
+    }
+
+    /// The id of a stack, which is a hash of what its frames are called: it is the same in all traces. `None` without a stack.
+    pub(crate) fn id(
+        &mut self,
+        stack: &[StackPart],
+        session: &TraceSession,
+    ) -> io::Result<Option<i64>> {
+        if stack.is_empty() {
+            return Ok(None);
+        }
+        if let Some(&id) = self.ids.get(stack) {
+            return Ok(Some(id));
+        }
+        let named = self.names.names(stack, session);
+        let frames = cells(&named);
+        let id = hash(&frames);
+        if self.parts + stack.len() > MOST_PARTS {
+            self.ids.clear();
+            self.parts = 0;
+        }
+        self.parts += stack.len();
+        self.ids.insert(stack.into(), id);
+        if self.written.len() >= MOST_WRITTEN {
+            self.written.clear();
+        }
+        if self.written.insert(id) {
+            self.write(id, &frames)?;
+        }
+        Ok(Some(id))
+    }
+
+    fn write(&mut self, id: i64, frames: &[FrameCells]) -> io::Result<()> {
+        for (depth, frame) in (0..).zip(frames) {
+            let mut cells = RowCells::new(self.table.row());
+            cells.int64(Some(self.trace_id));
+            cells.int64(Some(id));
+            cells.int32(Some(depth));
+            cells.text(frame.frame.as_deref());
+            cells.text(frame.function.as_deref());
+            cells.text(frame.file.as_deref());
+            cells.uint64(frame.offset);
+            cells.uint64(frame.address);
+            cells.bool(frame.is_inlined);
+            cells.text(frame.cut.as_deref());
+            self.table.end_row()?;
+        }
+        Ok(())
+    }
+}
+
+fn cells(stack: &CallStack) -> Vec<FrameCells> {
+    let frames = stack.frames.iter().map(|frame| {
+        let mut cells = FrameCells {
+            frame: Some(frame_text(frame)),
+            is_inlined: Some(false),
+            ..FrameCells::default()
+        };
+        match frame {
+            FrameName::Function {
+                name,
+                file,
+                inlined,
+            } => {
+                cells.function = Some(name.to_string());
+                cells.file = Some(path_text(file).into_owned());
+                cells.is_inlined = Some(*inlined);
+            }
+            FrameName::Offset { file, offset } => {
+                cells.file = Some(path_text(file).into_owned());
+                cells.offset = Some(*offset);
+            }
+            FrameName::Address(address) => cells.address = Some(*address),
+            FrameName::Script { name, file } => {
+                cells.function = Some(name.to_string());
+                cells.file = file.as_deref().map(|file| path_text(file).into_owned());
+            }
+        }
+        cells
+    });
+    let cut = stack.cut.iter().map(|cut| FrameCells {
+        cut: Some(reason(cut).into_owned()),
+        ..FrameCells::default()
+    });
+    frames.chain(cut).collect()
+}
+
+fn hash(frames: &[FrameCells]) -> i64 {
+    let mut hash = Sha256::new();
+    for frame in frames {
+        for text in [&frame.frame, &frame.function, &frame.file, &frame.cut] {
+            let text = text.as_deref();
+            hash.update(
+                text.map_or(u64::MAX, |text| text.len() as u64)
+                    .to_le_bytes(),
+            );
+            hash.update(text.unwrap_or_default());
+        }
+        for number in [frame.offset, frame.address] {
+            hash.update([u8::from(number.is_some())]);
+            hash.update(number.unwrap_or_default().to_le_bytes());
+        }
+        hash.update([u8::from(frame.is_inlined == Some(true))]);
+    }
+    id_of(hash)
+}

@@ -1,0 +1,212 @@
+//! A table of a dataset: rows in memory, and the files that have the rows before.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{ColumnPath, Type, TypePtr};
+
+use crate::view::export::parquet::column::{ColumnSpec, ParquetColumn};
+use crate::view::export::parquet::part_file::PartFile;
+
+/// Rows of a row group, at most.
+const ROWS: usize = 1 << 17;
+/// Bytes in memory of a row group, about.
+const GROUP_BYTES: usize = 16 << 20;
+/// Row groups of a file, at most: their descriptions are in memory until its end.
+const GROUPS: usize = 64;
+/// Rows between two looks at what the columns take.
+const LOOK: usize = 32;
+
+/// Where a table is.
+#[derive(Clone, Debug)]
+pub(crate) struct TablePlace {
+    pub(crate) folder: PathBuf,
+    /// How the names of its files begin.
+    pub(crate) stem: String,
+}
+
+/// A table.
+#[derive(Debug)]
+pub(crate) struct ParquetTable {
+    place: TablePlace,
+    pub(crate) specs: Vec<ColumnSpec>,
+    columns: Vec<ParquetColumn>,
+    schema: TypePtr,
+    properties: WriterPropertiesPtr,
+    writer: Option<SerializedFileWriter<PartFile>>,
+    /// Files so far.
+    parts: usize,
+    /// Rows in memory.
+    rows: usize,
+    /// Bytes in memory at the last look.
+    size: usize,
+    /// Rows that were put.
+    pub(crate) total: u64,
+}
+
+impl ParquetTable {
+    /// A table without rows. `metadata` is in each of its files.
+    pub(crate) fn new(
+        place: TablePlace,
+        specs: Vec<ColumnSpec>,
+        metadata: &[(&str, String)],
+    ) -> io::Result<Self> {
+        let fields = specs.iter().map(ColumnSpec::schema);
+        let fields = fields
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(io::Error::other)?;
+        let schema = Type::group_type_builder("row").with_fields(fields).build();
+        Ok(Self {
+            columns: specs
+                .iter()
+                .map(|spec| ParquetColumn::new(spec.kind))
+                .collect(),
+            schema: Arc::new(schema.map_err(io::Error::other)?),
+            properties: Arc::new(properties(&specs, metadata)?),
+            place,
+            specs,
+            writer: None,
+            parts: 0,
+            rows: 0,
+            size: 0,
+            total: 0,
+        })
+    }
+
+    /// The columns of the next row, each of which takes one value.
+    #[inline]
+    pub(crate) fn row(&mut self) -> &mut [ParquetColumn] {
+        &mut self.columns
+    }
+
+    /// Ends the row; columns that took no value are null. Gives by how much the memory has changed, bytes.
+    #[inline]
+    pub(crate) fn end_row(&mut self) -> io::Result<isize> {
+        self.rows += 1;
+        self.total += 1;
+        for column in &mut self.columns {
+            column.pad(self.rows);
+        }
+        if !self.rows.is_multiple_of(LOOK) {
+            return Ok(0);
+        }
+        let before = self.size;
+        self.size = self.columns.iter().map(ParquetColumn::size).sum();
+        if self.rows >= ROWS || self.size >= GROUP_BYTES {
+            self.flush()?;
+        }
+        Ok(self.size.cast_signed() - before.cast_signed())
+    }
+
+    /// Bytes in memory.
+    pub(crate) const fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Writes the rows in memory as a row group.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        if self.rows > 0 {
+            self.write_group()?;
+            self.rows = 0;
+        }
+        self.size = 0;
+        let written = self.writer.as_ref();
+        if written.is_some_and(|writer| writer.flushed_row_groups().len() >= GROUPS) {
+            self.end_file()?;
+        }
+        Ok(())
+    }
+
+    fn write_group(&mut self) -> io::Result<()> {
+        let mut writer = match self.writer.take() {
+            Some(writer) => writer,
+            None => self.next_file()?,
+        };
+        let specs = &self.specs;
+        let columns = &mut self.columns;
+        let mut write = || -> Result<(), ParquetError> {
+            let mut group = writer.next_row_group()?;
+            for (column, spec) in columns.iter_mut().zip(specs) {
+                if let Some(mut next) = group.next_column()? {
+                    column.write(spec.kind, next.untyped())?;
+                    next.close()?;
+                }
+            }
+            group.close()?;
+            Ok(())
+        };
+        write().map_err(io_error)?;
+        writer.flush()?;
+        self.writer = Some(writer);
+        Ok(())
+    }
+
+    fn next_file(&mut self) -> io::Result<SerializedFileWriter<PartFile>> {
+        let name = format!("{}-{}.parquet", self.place.stem, self.parts);
+        self.parts += 1;
+        let file = PartFile::create(self.place.folder.join(name))?;
+        let (schema, properties) = (Arc::clone(&self.schema), Arc::clone(&self.properties));
+        SerializedFileWriter::new(file, schema, properties).map_err(io_error)
+    }
+
+    fn end_file(&mut self) -> io::Result<()> {
+        match self.writer.take() {
+            Some(mut writer) => {
+                writer.finish().map_err(io_error)?;
+                writer.inner_mut().flush()
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Writes what is left.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        self.flush()?;
+        self.end_file()
+    }
+
+    /// As [`finish`](Self::finish), of a table that has a file even if it has no row.
+    pub(crate) fn finish_always(&mut self) -> io::Result<()> {
+        self.flush()?;
+        if self.parts == 0 {
+            self.writer = Some(self.next_file()?);
+        }
+        self.end_file()
+    }
+}
+
+fn properties(specs: &[ColumnSpec], metadata: &[(&str, String)]) -> io::Result<WriterProperties> {
+    let level = ZstdLevel::try_new(1).map_err(io::Error::other)?;
+    let metadata = metadata
+        .iter()
+        .map(|(key, value)| KeyValue::new((*key).to_owned(), value.clone()));
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(level))
+        .set_created_by(concat!("usdtrec ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_key_value_metadata(Some(metadata.collect()));
+    for spec in specs.iter().filter(|spec| spec.is_steady) {
+        let path = ColumnPath::new(vec![spec.name.clone()]);
+        properties = properties
+            .set_column_dictionary_enabled(path.clone(), false)
+            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+    }
+    Ok(properties.build())
+}
+
+/// The error of the file, if it is one.
+fn io_error(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(error) => match error.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(error) => io::Error::other(error),
+        },
+        error => io::Error::other(error),
+    }
+}

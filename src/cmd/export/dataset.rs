@@ -1,0 +1,116 @@
+//! `usdtrec export --to parquet`.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread;
+
+use anyhow::Context;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
+use tempfile::TempDir;
+use usdtrec_format::escape::shown;
+use usdtrec_report::export::parquet::{self, DatasetOptions, Redaction};
+
+use super::{STDOUT, end};
+use crate::cli::ExportArgs;
+use crate::cmd::selection;
+use crate::progress;
+use crate::terminal::Usage;
+use crate::unfinished_file::{UNFINISHED, folder_of};
+
+/// Bytes of a key, at least.
+const LEAST_KEY: usize = 16;
+/// Bytes of a key, at most.
+const MOST_KEY: u64 = 4096;
+/// Bytes of a random key.
+const RANDOM_KEY: u64 = 32;
+
+/// Writes a folder, which has its name only when it is complete.
+pub(super) fn write(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let path = &args.output;
+    if path.as_os_str() == STDOUT {
+        let refused = "--to parquet writes a folder: expected its name after -o, found -";
+        return Err(Usage(refused.to_owned()).into());
+    }
+    let cannot = || format!("cannot write {}", shown(path));
+    if path.symlink_metadata().is_ok() {
+        return Err(io::Error::from(io::ErrorKind::AlreadyExists)).with_context(cannot);
+    }
+    let options = DatasetOptions {
+        spans: args.span.clone(),
+        key: args.key.clone(),
+        redaction: Redaction {
+            drop: args.drop.clone(),
+            hash: args.hash.clone(),
+            key: key(args)?,
+        },
+    };
+    let session = selection::open(&args.selection, buildid_dir)?;
+    let asked = selection::selection(&args.selection.which);
+    let unfinished = TempDir::with_prefix_in(UNFINISHED, folder_of(path)).with_context(cannot)?;
+    remove_at_signal(unfinished.path().to_owned()).with_context(cannot)?;
+    let notices = progress::shown(&session, || {
+        parquet::write(&session, &asked, &options, unfinished.path())
+    })?;
+    name(unfinished, path).with_context(cannot)?;
+    Ok(end(&args.selection, &session, &notices))
+}
+
+/// Removes the folder if a signal ends the program.
+fn remove_at_signal(folder: PathBuf) -> io::Result<()> {
+    /// How often: files may be made meanwhile.
+    const TRIES: usize = 8;
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    thread::Builder::new().spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            let _ = (0..TRIES).find(|_| fs::remove_dir_all(&folder).is_ok());
+            // It ends the program.
+            let _ = emulate_default_handler(signal);
+        }
+    })?;
+    Ok(())
+}
+
+/// Gives a folder its name, unless there is one of that name.
+fn name(unfinished: TempDir, path: &Path) -> io::Result<()> {
+    match renameat_with(CWD, unfinished.path(), CWD, path, RenameFlags::NOREPLACE) {
+        // Some file systems cannot refuse; without this, an empty folder is replaced at most.
+        Err(rustix::io::Errno::INVAL) => fs::rename(unfinished.path(), path)?,
+        named => named?,
+    }
+    // It is not there any more.
+    let _ = unfinished.keep();
+    Ok(())
+}
+
+/// The key of hashes: the bytes of the file, or random ones.
+fn key(args: &ExportArgs) -> anyhow::Result<Vec<u8>> {
+    let mut key = Vec::new();
+    let Some(path) = &args.hash_key else {
+        if !args.hash.is_empty() {
+            let random = Path::new("/dev/urandom");
+            let read =
+                File::open(random).and_then(|file| file.take(RANDOM_KEY).read_to_end(&mut key));
+            read.with_context(|| format!("cannot read {}", shown(random)))?;
+        }
+        return Ok(key);
+    };
+    let read = File::open(path).and_then(|file| file.take(MOST_KEY + 1).read_to_end(&mut key));
+    read.with_context(|| format!("cannot read {}", shown(path)))?;
+    if !(LEAST_KEY..=MOST_KEY as usize).contains(&key.len()) {
+        let found = match key.len() as u64 > MOST_KEY {
+            true => "more".to_owned(),
+            false => key.len().to_string(),
+        };
+        return Err(Usage(format!(
+            "--hash-key {}: expected {LEAST_KEY} to {MOST_KEY} bytes, found {found}",
+            shown(path)
+        ))
+        .into());
+    }
+    Ok(key)
+}
