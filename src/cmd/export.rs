@@ -89,15 +89,17 @@ fn end(args: &SelectionArgs, session: &TraceSession, notices: &Notices) -> ExitC
     ExitCode::SUCCESS
 }
 
-/// Refuses what a folder of events cannot have.
+/// Refuses what formats that are folders cannot have.
 fn check_folder(args: &ExportArgs) -> Result<(), Usage> {
-    if args.to != ExportTo::Ctf {
-        return Ok(());
-    }
+    let name = match args.to {
+        ExportTo::Ctf => "ctf",
+        ExportTo::Parquet => "parquet",
+        _ => return Ok(()),
+    };
     if args.output.as_os_str() == STDOUT {
-        return Err(Usage("--to ctf writes a folder: -o - is none".to_owned()));
+        return Err(Usage(format!("--to {name} writes a folder: -o - is none")));
     }
-    if !args.span.is_empty() {
+    if args.to == ExportTo::Ctf && !args.span.is_empty() {
         return Err(Usage(
             "--span has no effect with --to ctf, which has events alone".to_owned(),
         ));
@@ -127,7 +129,11 @@ fn check_perf(args: &ExportArgs) -> Result<(), Usage> {
 
 #[cfg(feature = "parquet")]
 fn dataset(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    dataset::write(args, buildid_dir)
+    let options = dataset::options(args)?;
+    let session = selection::open(&args.selection, buildid_dir)?;
+    let asked = selection::selection(&args.selection.which);
+    let notices = dataset::write(&session, &asked, &options, &args.output)?;
+    Ok(end(&args.selection, &session, &notices))
 }
 
 #[cfg(not(feature = "parquet"))]

@@ -3,7 +3,6 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::thread;
 
 use anyhow::Context;
@@ -14,10 +13,9 @@ use signal_hook::low_level::emulate_default_handler;
 use tempfile::TempDir;
 use usdtrec_format::escape::shown;
 use usdtrec_report::export::parquet::{self, DatasetOptions, Redaction};
+use usdtrec_report::{EventSelection, Notices, TraceSession};
 
-use super::{STDOUT, end};
 use crate::cli::ExportArgs;
-use crate::cmd::selection;
 use crate::progress;
 use crate::terminal::Usage;
 use crate::unfinished_file::{UNFINISHED, folder_of};
@@ -29,18 +27,9 @@ const MOST_KEY: u64 = 4096;
 /// Bytes of a random key.
 const RANDOM_KEY: u64 = 32;
 
-/// Writes a folder, which has its name only when it is complete.
-pub(super) fn write(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let path = &args.output;
-    if path.as_os_str() == STDOUT {
-        let refused = "--to parquet writes a folder: expected its name after -o, found -";
-        return Err(Usage(refused.to_owned()).into());
-    }
-    let cannot = || format!("cannot write {}", shown(path));
-    if path.symlink_metadata().is_ok() {
-        return Err(io::Error::from(io::ErrorKind::AlreadyExists)).with_context(cannot);
-    }
-    let options = DatasetOptions {
+/// What is requested of a dataset.
+pub(super) fn options(args: &ExportArgs) -> anyhow::Result<DatasetOptions> {
+    Ok(DatasetOptions {
         spans: args.span.clone(),
         key: args.key.clone(),
         redaction: Redaction {
@@ -48,16 +37,27 @@ pub(super) fn write(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Re
             hash: args.hash.clone(),
             key: key(args)?,
         },
-    };
-    let session = selection::open(&args.selection, buildid_dir)?;
-    let asked = selection::selection(&args.selection.which);
+    })
+}
+
+/// Writes a folder, which has its name only when it is complete.
+pub(super) fn write(
+    session: &TraceSession,
+    asked: &EventSelection,
+    options: &DatasetOptions,
+    path: &Path,
+) -> anyhow::Result<Notices> {
+    let cannot = || format!("cannot write {}", shown(path));
+    if path.symlink_metadata().is_ok() {
+        return Err(io::Error::from(io::ErrorKind::AlreadyExists)).with_context(cannot);
+    }
     let unfinished = TempDir::with_prefix_in(UNFINISHED, folder_of(path)).with_context(cannot)?;
     remove_at_signal(unfinished.path().to_owned()).with_context(cannot)?;
-    let notices = progress::shown(&session, || {
-        parquet::write(&session, &asked, &options, unfinished.path())
+    let notices = progress::shown(session, || {
+        parquet::write(session, asked, options, unfinished.path())
     })?;
     name(unfinished, path).with_context(cannot)?;
-    Ok(end(&args.selection, &session, &notices))
+    Ok(notices)
 }
 
 /// Removes the folder if a signal ends the program.
