@@ -140,7 +140,8 @@ pub(crate) fn numbered(path: &Path, number: u64) -> PathBuf {
     with_suffix(path, &number.to_string())
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+/// A path with a point and a suffix at its end.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
     name.push(suffix);

@@ -72,6 +72,7 @@ mod registered;
 mod reused_pids;
 mod ruby;
 mod same_answers;
+mod schedule;
 mod schema;
 mod script_stacks;
 mod shared_cache;

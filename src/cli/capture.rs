@@ -52,7 +52,7 @@ pub(crate) enum NonResident {
 }
 
 /// Options shared by `record`, `trace` and `top`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct CaptureArgs {
     /// Probes to record: [sdt_]PROVIDER:NAME[(ARGUMENTS)][@PATH], with globs (comma list, may be repeated)
     ///

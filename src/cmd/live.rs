@@ -14,8 +14,8 @@ use usdtrec_record::{
 use usdtrec_report::{NoEventsReason, ReportError, Sources, StreamSummary};
 
 use super::record::{
-    AppearedReports, Ready, attached_line, capture, exit_code, prepare, print_end_reason,
-    print_losses, print_notice, print_scope,
+    AppearedReports, Ready, attach, attached_line, capture, exit_code, print_end_reason,
+    print_losses, print_notice, print_scope, select,
 };
 use super::selection;
 use crate::advice::HINTS;
@@ -63,17 +63,14 @@ impl Live<'_> {
             options.strings = Strings::default();
         }
         let duration = options.duration;
-        let mut ready = prepare(self.args, options, self.muted, self.buildid_dir)?;
-        ready.signals.watch_output(self.output.try_clone()?);
+        let selected = select(self.args, self.buildid_dir)?;
+        let mut signals = Signals::catch(false)?;
+        let Ready { session, held } = attach(self.args, selected, options, self.muted, &signals)?;
+        signals.watch_output(self.output.try_clone()?);
         let sources = Sources {
             buildid_dir: selection::cache_dir(self.buildid_dir),
             ..Sources::default()
         };
-        let Ready {
-            session,
-            held,
-            signals,
-        } = ready;
         let LiveDestination {
             destination,
             reader: pipe,

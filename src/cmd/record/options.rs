@@ -58,6 +58,13 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
     if is_pipe(args) {
         check_pipe(args)?;
     }
+    if args.switch_max_files.is_some() && args.switch_output.is_none() && args.every.is_none() {
+        return Err(Usage(
+            "--switch-max-files needs --switch-output or --every: other recordings have one file"
+                .to_owned(),
+        )
+        .into());
+    }
     if args.threads.is_some() && args.compression_level == Some(0) {
         return Err(
             Usage("--threads has no effect with -z0: nothing is compressed".to_owned()).into(),

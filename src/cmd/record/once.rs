@@ -1,0 +1,157 @@
+//! One recording of `record`, from attaching to the end.
+
+use std::path::Path;
+use std::process::ExitStatus;
+
+use anyhow::Context;
+use usdtrec_format::escape::shown;
+use usdtrec_record::{End, Finished, Moment, Options, Outcome, RecordError, Recording, Signals};
+use usdtrec_report::{NoEventsReason, Sources, TraceSession};
+
+use super::messages::{
+    AppearedReports, ProgressLine, attached_line, print_end_reason, print_losses, print_scope,
+    print_summary,
+};
+use super::names::NameStore;
+use super::options::{NumberedFiles, destination, is_pipe};
+use super::{Ready, Selected, attach, print_notice, schedule};
+use crate::advice::HINTS;
+use crate::cli::RecordArgs;
+use crate::terminal::say;
+
+/// A recording to be made.
+pub(super) struct Once<'a> {
+    pub(super) args: &'a RecordArgs,
+    pub(super) options: Options,
+    pub(super) buildid_dir: Option<&'a Path>,
+    /// When it was to begin.
+    pub(super) due: Option<Moment>,
+}
+
+/// A recording that was made.
+pub(super) struct Recorded {
+    /// The command's status.
+    pub(super) status: Option<ExitStatus>,
+    /// Why the recording ended.
+    pub(super) end: End,
+}
+
+impl Once<'_> {
+    /// Attaches the probes, records to the end, and detaches them.
+    pub(super) fn record(self, selected: Selected, signals: &Signals) -> anyhow::Result<Recorded> {
+        let Self {
+            args, buildid_dir, ..
+        } = self;
+        let quiet = args.capture.quiet;
+        let stores_names = self.options.graph.is_some() && !args.no_symbols && !is_pipe(args);
+        let files = NumberedFiles::default();
+        let recording = self.start(selected, &files, signals)?;
+        let mut line = ProgressLine::new(&args.capture);
+        let mut appeared = AppearedReports::new(quiet);
+        let finished = recording.run(signals, &mut |progress| {
+            if appeared.has_new(&progress.appeared) {
+                line.interrupt(|| appeared.print_new(&progress.appeared));
+            }
+            line.draw(&progress);
+        });
+        let Finished {
+            outcome,
+            elsewhere,
+            maker_files,
+            mut ending,
+        } = finished;
+        line.clear();
+        let outcome = outcome.with_context(|| shown(&args.output).to_string());
+        if let Ok(outcome) = &outcome {
+            print_outcome(args, outcome, &mut appeared);
+        }
+        let mut notify = |notice| print_notice(notice, quiet);
+        let status = ending.end_command(signals, &mut notify);
+        ending.let_go(signals, &mut notify);
+        if stores_names && outcome.is_ok() {
+            let store = NameStore {
+                buildid_dir,
+                elsewhere: &elsewhere,
+                maker_files: &maker_files,
+                signals,
+            };
+            let numbered = files.all();
+            let single = [args.output.clone()];
+            store.store(if numbered.is_empty() {
+                &single
+            } else {
+                &numbered
+            });
+        }
+        let synced = ending.sync(signals, &mut notify);
+        let outcome = outcome?;
+        synced.with_context(|| shown(&args.output).to_string())?;
+        if !quiet {
+            print_silent_reasons(args, &files, &outcome);
+        }
+        Ok(Recorded {
+            status,
+            end: outcome.end,
+        })
+    }
+
+    fn start(
+        self,
+        selected: Selected,
+        files: &NumberedFiles,
+        signals: &Signals,
+    ) -> anyhow::Result<Recording> {
+        let Self {
+            args, options, due, ..
+        } = self;
+        let duration = options.duration;
+        let Ready { session, held } =
+            attach(&args.capture, selected, options, is_pipe(args), signals)?;
+        let attached = attached_line("record", &session);
+        let started = session.start(destination(args, signals, duration, files)?, held);
+        let recording = started.map_err(|error| match error {
+            RecordError::Write(_) => {
+                anyhow::Error::from(error).context(shown(&args.output).to_string())
+            }
+            error => error.into(),
+        })?;
+        if !args.capture.quiet {
+            if let Some(due) = due {
+                say(format_args!("usdtrec: {}", schedule::lateness(due)));
+            }
+            // Printed when all probes are enabled: scripts wait for this line before they start their workload.
+            say(attached);
+        }
+        Ok(recording)
+    }
+}
+
+fn print_outcome(args: &RecordArgs, outcome: &Outcome, appeared: &mut AppearedReports) {
+    if !args.capture.quiet {
+        print_end_reason("record", &args.capture, outcome.end);
+        print_summary(outcome, &args.output);
+    }
+    appeared.print_all(&outcome.appeared);
+    if args.capture.verbose {
+        print_scope(outcome);
+    }
+    print_losses(outcome, &args.capture);
+}
+
+/// Prints the known reasons for probes without hits, which are read from the finished trace.
+fn print_silent_reasons(args: &RecordArgs, files: &NumberedFiles, outcome: &Outcome) {
+    if outcome.silent.is_empty() || is_pipe(args) {
+        return;
+    }
+    // A trace that was written to a device cannot be read back.
+    let path = files.last().unwrap_or_else(|| args.output.clone());
+    let is_file = path.metadata().is_ok_and(|found| found.is_file());
+    let session = is_file.then(|| TraceSession::open(&path, &Sources::default()));
+    if let Some(Ok(session)) = session {
+        let silent = |event: &str| outcome.silent.iter().any(|silent| silent == event);
+        let reasons = NoEventsReason::find(&session, silent);
+        for reason in NoEventsReason::sentences(&reasons, HINTS) {
+            say(format_args!("usdtrec: {reason}"));
+        }
+    }
+}
