@@ -17,6 +17,8 @@ mod flame;
 mod format;
 #[cfg(all(test, feature = "record"))]
 mod generated;
+#[cfg(feature = "record")]
+mod import;
 mod inline;
 mod list;
 mod print;
@@ -54,6 +56,8 @@ pub(crate) use self::export::{ExportArgs, ExportTo};
 #[cfg(feature = "flame")]
 pub(crate) use self::flame::FlameArgs;
 pub(crate) use self::format::OutputFormat;
+#[cfg(feature = "record")]
+pub(crate) use self::import::ImportArgs;
 pub(crate) use self::inline::InlineArgs;
 pub(crate) use self::list::{ListArgs, ListFormat};
 pub(crate) use self::print::{PrintArgs, ScriptFormat};
@@ -172,6 +176,12 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Print SQL over datasets of export --to parquet: views, and examples of questions
     Sql(SqlArgs),
+    /// Make a trace of the output of bpftrace
+    ///
+    /// Each event is a line of bpftrace -f json: a printf of nsecs, cpu, probe, pid, tid, comm and NAME=VALUE for each argument, with tabs between and a newline at the end.
+    /// Lines of other forms are left out and counted.
+    #[cfg(feature = "record")]
+    Import(ImportArgs),
     /// Take what another host needs to name the functions in a trace
     ///
     /// The names of functions in stacks are stored in a trace when recording ends. For a trace that has none (record --no-symbols), archive stores them later, on the

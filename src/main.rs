@@ -40,6 +40,8 @@ fn main() -> ExitCode {
         Command::Export(args) => cmd::export::run(args, dir),
         #[cfg(feature = "flame")]
         Command::Flame(args) => cmd::flame::run(args, dir),
+        #[cfg(feature = "record")]
+        Command::Import(args) => cmd::import::run(args),
         Command::Report(args) => cmd::report::run(args, dir),
         Command::Schema(args) => cmd::schema::run(args),
         Command::Sql(args) => cmd::sql::run(args),

@@ -41,6 +41,7 @@ mod garbled;
 mod handmade;
 mod harmless;
 mod held;
+mod import;
 mod java;
 mod jit_dumps;
 mod kill;

@@ -10,6 +10,8 @@ pub(crate) mod doctor;
 pub(crate) mod export;
 #[cfg(feature = "flame")]
 pub(crate) mod flame;
+#[cfg(feature = "record")]
+pub(crate) mod import;
 pub(crate) mod list;
 #[cfg(feature = "record")]
 mod live;
