@@ -37,6 +37,9 @@ _usdtrec() {
             usdtrec,flame)
                 cmd="usdtrec__subcmd__flame"
                 ;;
+            usdtrec,import)
+                cmd="usdtrec__subcmd__import"
+                ;;
             usdtrec,list)
                 cmd="usdtrec__subcmd__list"
                 ;;
@@ -51,9 +54,6 @@ _usdtrec() {
                 ;;
             usdtrec,script)
                 cmd="usdtrec__subcmd__script"
-                ;;
-            usdtrec,sql)
-                cmd="usdtrec__subcmd__sql"
                 ;;
             usdtrec,top)
                 cmd="usdtrec__subcmd__top"
@@ -80,7 +80,7 @@ _usdtrec() {
 
     case "${cmd}" in
         usdtrec)
-            opts="-h -V --buildid-dir --help --version buildid-cache list record trace top report flame diff script export sql archive schema demo doctor"
+            opts="-h -V --buildid-dir --help --version buildid-cache list record trace top report flame diff script export import archive schema demo doctor"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -308,7 +308,7 @@ _usdtrec() {
             return 0
             ;;
         usdtrec__subcmd__export)
-            opts="-i -e -C -o -h --input --event --schema --time --comm --pid --tid --cpu --filter --inline --no-inline --to --output --span --key --trace-id --counter --drop --hash --hash-key --buildid-dir --help"
+            opts="-i -e -C -o -h --input --event --schema --time --comm --pid --tid --cpu --filter --inline --no-inline --to --output --span --key --trace-id --counter --buildid-dir --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -363,7 +363,7 @@ _usdtrec() {
                     return 0
                     ;;
                 --to)
-                    COMPREPLY=($(compgen -W "html chrome parquet perfetto ctf firefox otlp otlp-proto folded speedscope pprof" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "html chrome perfetto ctf firefox otlp otlp-proto folded speedscope pprof" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -387,18 +387,6 @@ _usdtrec() {
                     return 0
                     ;;
                 --counter)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --drop)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --hash)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --hash-key)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -503,6 +491,32 @@ _usdtrec() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        usdtrec__subcmd__import)
+            opts="-o -h --output --buildid-dir --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --buildid-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         usdtrec__subcmd__list)
             opts="-p -v -h --file --pid --dir --verbose --schema --format --buildid-dir --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -546,7 +560,7 @@ _usdtrec() {
             return 0
             ;;
         usdtrec__subcmd__record)
-            opts="-e -a -p -t -i -C -m -f -q -v -o -z -R -g -T -c -F -h --event --filter --all-cpus --pid --tid --no-inherit --cpu --mmap-pages --duration --engine --strings --nonresident --strlen --lossless --stack-size --schema --force --quiet --verbose --output --compression-level --threads --max-size --switch-output --switch-max-files --raw-samples --call-graph --no-call-graph --max-stack --stack-rate --keep-stacks --no-symbols --timestamp --count --freq --buildid-dir --help"
+            opts="-e -a -p -t -i -C -m -f -q -v -o -z -R -g -T -c -F -h --event --filter --all-cpus --pid --tid --no-inherit --cpu --mmap-pages --duration --engine --strings --nonresident --strlen --lossless --stack-size --schema --force --quiet --verbose --output --compression-level --threads --max-size --switch-output --switch-max-files --at --every --raw-samples --call-graph --no-call-graph --max-stack --stack-rate --keep-stacks --no-symbols --timestamp --count --freq --buildid-dir --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -653,6 +667,14 @@ _usdtrec() {
                     return 0
                     ;;
                 --switch-max-files)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --at)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --every)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1024,28 +1046,6 @@ _usdtrec() {
                     ;;
                 --format)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --buildid-dir)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        usdtrec__subcmd__sql)
-            opts="-h --engine --buildid-dir --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --engine)
-                    COMPREPLY=($(compgen -W "duckdb spark datafusion clickhouse" -- "${cur}"))
                     return 0
                     ;;
                 --buildid-dir)
