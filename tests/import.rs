@@ -172,7 +172,7 @@ fn reports_and_exports_read_it() {
         "export", "--to", "chrome", "-i", "out.data", "-o", "out.json",
     ];
     lab.usdtrec(words).success();
-    lab.usdtrec(["script", "--tod", "-i", "out.data"]).exits(2);
+    lab.usdtrec(["script", "--tod", "-i", "out.data"]).exits(1);
 }
 
 #[test]
