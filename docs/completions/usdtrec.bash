@@ -55,6 +55,9 @@ _usdtrec() {
             usdtrec,script)
                 cmd="usdtrec__subcmd__script"
                 ;;
+            usdtrec,sql)
+                cmd="usdtrec__subcmd__sql"
+                ;;
             usdtrec,top)
                 cmd="usdtrec__subcmd__top"
                 ;;
@@ -80,7 +83,7 @@ _usdtrec() {
 
     case "${cmd}" in
         usdtrec)
-            opts="-h -V --buildid-dir --help --version buildid-cache list record trace top report flame diff script export import archive schema demo doctor"
+            opts="-h -V --buildid-dir --help --version buildid-cache list record trace top report flame diff script export sql import archive schema demo doctor"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -308,7 +311,7 @@ _usdtrec() {
             return 0
             ;;
         usdtrec__subcmd__export)
-            opts="-i -e -C -o -h --input --event --schema --time --comm --pid --tid --cpu --filter --inline --no-inline --to --output --span --key --trace-id --counter --buildid-dir --help"
+            opts="-i -e -C -o -h --input --event --schema --time --comm --pid --tid --cpu --filter --inline --no-inline --to --output --span --key --trace-id --counter --drop --hash --hash-key --buildid-dir --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -363,7 +366,7 @@ _usdtrec() {
                     return 0
                     ;;
                 --to)
-                    COMPREPLY=($(compgen -W "html chrome perfetto ctf firefox otlp otlp-proto folded speedscope pprof" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "html chrome parquet perfetto ctf firefox otlp otlp-proto folded speedscope perf pprof" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -387,6 +390,18 @@ _usdtrec() {
                     return 0
                     ;;
                 --counter)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --drop)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --hash)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --hash-key)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1046,6 +1061,28 @@ _usdtrec() {
                     ;;
                 --format)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --buildid-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        usdtrec__subcmd__sql)
+            opts="-h --engine --buildid-dir --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --engine)
+                    COMPREPLY=($(compgen -W "duckdb spark datafusion clickhouse" -- "${cur}"))
                     return 0
                     ;;
                 --buildid-dir)

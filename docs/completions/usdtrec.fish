@@ -37,6 +37,7 @@ complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "flame" -d 'Draw the
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "diff" -d 'Compare two traces, and show the differences beyond noise'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "script" -d 'Print a trace, one line per event'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "export" -d 'Write the events and spans of a trace in a format of other programs'
+complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "sql" -d 'Print SQL over datasets of export --to parquet: views, and examples of questions'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "import" -d 'Make a trace of the output of bpftrace'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "archive" -d 'Take what another host needs to name the functions in a trace'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "schema" -d 'Show, check, import and export schemas: the names, types and meanings of probe arguments'
@@ -313,6 +314,7 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s C -l cpu -d '
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l filter -d 'Show only hits for which this expression is true (\'bytes > 4096 && url ~ "/api/*"\')' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l to -d 'Format to write' -r -f -a "html\t'A page for browsers with the answers of report, which needs no network and no other file'
 chrome\t'Trace Event Format (JSON), which chrome://tracing and many other viewers read'
+parquet\t'A folder of Parquet files: a table for each probe and each kind of span'
 perfetto\t'Perfetto\'s own format, for ui.perfetto.dev and trace_processor'
 ctf\t'Common Trace Format 1.8 (a folder), for babeltrace2 and Trace Compass; events alone'
 firefox\t'Firefox Profiler\'s processed profile (JSON), for profiler.firefox.com'
@@ -320,16 +322,26 @@ otlp\t'OpenTelemetry spans (OTLP) as lines of JSON; events of no span are left o
 otlp-proto\t'OpenTelemetry spans (OTLP) as a protobuf message'
 folded\t'Folded stacks (outer;inner WEIGHT) by hits, or with --span by time'
 speedscope\t'speedscope\'s file format (JSON): stacks by hits, or with --span by time'
+perf\t'A plain perf.data file without compression, for programs that do not read compressed ones'
 pprof\t'pprof\'s profiles (gzip): stacks by hits, or with --span by number and time'"
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s o -l output -d 'File to write, compressed with gzip if its name ends with .gz; - writes to standard output. An existing file is replaced when the new one is complete. With --to ctf a folder, which does not exist or is empty' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s o -l output -d 'File to write, compressed with gzip if its name ends with .gz; - writes to standard output. An existing file is replaced when the new one is complete. With --to ctf a folder, which does not exist or is empty; with --to parquet a folder, which does not exist' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l span -d 'Export these spans alone: START..DONE, or the name of a span, with globs (may be repeated) [default: all events, and the spans that are found by the names of probes]' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l key -d 'With --span, keys by which begin and end are matched (comma list), as of report' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l trace-id -d 'With --to otlp, the argument that has the id of the trace: 32 hexadecimal digits, a UUID, or a traceparent [default: each span has a trace of its own]' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l counter -d 'With --to perfetto, an argument whose numbers are a counter of each process, besides (may be repeated)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l drop -d 'With --to parquet, an argument to leave out (may be repeated)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l hash -d 'With --to parquet, an argument whose values are replaced by keyed hashes (may be repeated)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l hash-key -d 'With --hash, the file whose bytes are the key: equal values have equal hashes in all exports with one key [default: a random key that is not kept]' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l inline -d 'Show frames of functions whose code was inlined, marked (inlined) (always on; accepted for compatibility with perf)'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l no-inline -d 'Do not show frames of functions whose code was inlined'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand sql" -l engine -d 'Engine to write SQL for' -r -f -a "duckdb\t'DuckDB'
+spark\t'Spark SQL'
+datafusion\t'DataFusion, without views of probes'
+clickhouse\t'ClickHouse: clickhouse local, chdb'"
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand sql" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand sql" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand import" -s o -l output -d 'Trace file; an existing file is renamed to FILE.old' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand import" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
