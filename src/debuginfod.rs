@@ -16,7 +16,8 @@ use usdtrec_report::FetchDebug;
 
 use self::cache::{ClientCache, Place};
 use self::limits::Limits;
-use crate::terminal::{locked, say};
+use crate::mutex::locked;
+use crate::terminal::say;
 
 /// Maximum number of redirections of a request.
 const REDIRECTS: u32 = 3;

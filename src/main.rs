@@ -11,6 +11,7 @@ mod cmd;
 mod debuginfod;
 mod fold;
 mod functions;
+mod mutex;
 #[cfg(feature = "record")]
 mod output;
 #[cfg(feature = "record")]

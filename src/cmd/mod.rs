@@ -15,7 +15,6 @@ pub(crate) mod import;
 pub(crate) mod list;
 #[cfg(feature = "record")]
 mod live;
-mod mutex;
 mod print;
 #[cfg(feature = "record")]
 pub(crate) mod record;

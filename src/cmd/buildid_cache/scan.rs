@@ -13,7 +13,7 @@ use usdtrec_buildid_cache::{AddedFile, Cache, CacheError, WalkEvent, walk};
 use usdtrec_format::escape::shown;
 
 use super::added::{counted, print_added};
-use crate::cmd::mutex::locked;
+use crate::mutex::locked;
 use crate::terminal::{self, say};
 
 /// Adds all files with probes below the directories.

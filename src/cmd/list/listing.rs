@@ -13,7 +13,7 @@ use usdtrec_format::Pattern;
 use usdtrec_format::escape::{escape, shown};
 
 use crate::cli::ListArgs;
-use crate::cmd::mutex::locked;
+use crate::mutex::locked;
 use crate::terminal::{self, say};
 
 /// Open files, by their displayed paths.

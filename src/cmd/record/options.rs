@@ -19,7 +19,7 @@ use usdtrec_record::{
 
 use super::call_graph;
 use crate::cli::{self, CaptureArgs, RecordArgs, UnsupportedArgs};
-use crate::cmd::mutex::locked;
+use crate::mutex::locked;
 use crate::output;
 use crate::terminal::Usage;
 use crate::units::{parse_duration, parse_size};
