@@ -1,5 +1,6 @@
 //! `usdtrec import`.
 
+mod bad_line;
 mod event;
 mod lines;
 mod raw;
@@ -14,8 +15,9 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use usdtrec_format::escape::shown;
 
+use self::bad_line::BadLine;
 use self::event::ImportedEvent;
-use self::lines::{BadLine, Line, Lines};
+use self::lines::{Line, Lines};
 use self::shapes::Shapes;
 use self::writing::Writing;
 use crate::cli::ImportArgs;

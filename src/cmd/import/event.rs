@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::lines::BadLine;
+use super::bad_line::BadLine;
 
 /// Maximum number of arguments of an event.
 const MAX_ARGUMENTS: usize = 100;

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, Read};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::bad_line::BadLine;
 use super::event::ImportedEvent;
 
 /// Maximum length of a line, bytes.
@@ -21,23 +22,6 @@ pub(super) enum Line<'a> {
     Aggregate,
     /// Neither an event nor an error.
     Other,
-}
-
-/// Why a line is none that can be imported.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum BadLine {
-    #[error("expected JSON: {0}")]
-    Json(String),
-    #[error("expected at most 1 MiB")]
-    TooLong,
-    #[error("expected a newline at the end of the printf, as separate events have")]
-    NoEnd,
-    #[error("expected {what}, found {found:?}")]
-    Field { what: &'static str, found: String },
-    #[error("expected at most 100 arguments")]
-    TooManyArguments,
-    #[error("expected at most 4096 probes with different arguments")]
-    TooManyShapes,
 }
 
 /// A line of bpftrace.

@@ -7,7 +7,9 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use usdtrec_format::CapturePlan;
 use usdtrec_format::escape::shown;
-use usdtrec_record::{AppearedFiles, End, Outcome, PlannedProbe, PlannedSite, Progress, Session};
+use usdtrec_record::{
+    AppearedFiles, End, Notice, Outcome, PlannedProbe, PlannedSite, Progress, Session,
+};
 
 use crate::advice;
 use crate::cli::CaptureArgs;
@@ -333,5 +335,12 @@ impl ProgressLine {
 
     pub(super) fn clear(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// Prints a notice about the end of a recording. With `quiet`, only what is left undone when the process exits is printed.
+pub(in crate::cmd) fn print_notice(notice: Notice, quiet: bool) {
+    if !quiet || notice.is_final() {
+        say(format_args!("usdtrec: {notice}"));
     }
 }

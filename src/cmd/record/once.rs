@@ -1,20 +1,21 @@
 //! One recording of `record`, from attaching to the end.
 
 use std::path::Path;
-use std::process::ExitStatus;
+use std::process::{ExitCode, ExitStatus};
 
 use anyhow::Context;
 use usdtrec_format::escape::shown;
 use usdtrec_record::{End, Finished, Moment, Options, Outcome, RecordError, Recording, Signals};
 use usdtrec_report::{NoEventsReason, Sources, TraceSession};
 
+use super::attach::{Ready, Selected, attach};
 use super::messages::{
-    AppearedReports, ProgressLine, attached_line, print_end_reason, print_losses, print_scope,
-    print_summary,
+    AppearedReports, ProgressLine, attached_line, print_end_reason, print_losses, print_notice,
+    print_scope, print_summary,
 };
 use super::names::NameStore;
 use super::options::{NumberedFiles, destination, is_pipe};
-use super::{Ready, Selected, attach, print_notice, schedule};
+use super::schedule;
 use crate::advice::HINTS;
 use crate::cli::RecordArgs;
 use crate::terminal::say;
@@ -154,4 +155,16 @@ fn print_silent_reasons(args: &RecordArgs, files: &NumberedFiles, outcome: &Outc
             say(format_args!("usdtrec: {reason}"));
         }
     }
+}
+
+/// The exit status: the command's, as with perf; 0 without a command.
+pub(in crate::cmd) fn exit_code(status: Option<ExitStatus>) -> ExitCode {
+    use std::os::unix::process::ExitStatusExt;
+    let code = |status: ExitStatus| match (status.code(), status.signal()) {
+        (Some(code), _) => u8::try_from(code).unwrap_or(1),
+        // Sent by `end_command` if the recording ends before the command.
+        (None, Some(libc::SIGTERM)) => 0,
+        (None, signal) => 128 + u8::try_from(signal.unwrap_or(0)).unwrap_or(0),
+    };
+    status.map_or(ExitCode::SUCCESS, |status| ExitCode::from(code(status)))
 }

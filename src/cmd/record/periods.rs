@@ -8,9 +8,9 @@ use anyhow::bail;
 use usdtrec_format::escape::shown;
 use usdtrec_record::{End, Moment, Options, Signals, Waited};
 
-use super::once::{Once, Recorded};
+use super::attach::select;
+use super::once::{Once, Recorded, exit_code};
 use super::schedule::{Slots, date, stamp};
-use super::{exit_code, select};
 use crate::cli::{CaptureArgs, RecordArgs};
 use crate::output;
 use crate::terminal::say;

@@ -1,0 +1,18 @@
+//! Lines that cannot be imported.
+
+/// Why a line is none that can be imported.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BadLine {
+    #[error("expected JSON: {0}")]
+    Json(String),
+    #[error("expected at most 1 MiB")]
+    TooLong,
+    #[error("expected a newline at the end of the printf, as separate events have")]
+    NoEnd,
+    #[error("expected {what}, found {found:?}")]
+    Field { what: &'static str, found: String },
+    #[error("expected at most 100 arguments")]
+    TooManyArguments,
+    #[error("expected at most 4096 probes with different arguments")]
+    TooManyShapes,
+}

@@ -1,0 +1,108 @@
+//! Selecting probes and attaching them.
+
+use std::path::Path;
+
+use usdtrec_format::Pattern;
+use usdtrec_format::schema::Schemas;
+use usdtrec_record::{
+    EventSelector, HeldCommand, Options, Planting, Selection, Signals, Target, check_privilege,
+    raise_open_files,
+};
+
+use super::choose::choose;
+use super::messages::{print_refused_engines, print_sites, print_smaller_rings};
+use super::options::events;
+use crate::advice;
+use crate::cli::CaptureArgs;
+use crate::terminal::say;
+
+/// Probes that are attached but not yet enabled, and the command that waits for them.
+pub(in crate::cmd) struct Ready {
+    pub(in crate::cmd) session: usdtrec_record::Session,
+    pub(in crate::cmd) held: Option<HeldCommand>,
+}
+
+/// Selected probes.
+pub(in crate::cmd) struct Selected {
+    selection: Selection,
+    patterns: Vec<Pattern>,
+}
+
+/// Selects the probes, and prints what is not recorded.
+pub(in crate::cmd) fn select(
+    args: &CaptureArgs,
+    buildid_dir: Option<&Path>,
+) -> anyhow::Result<Selected> {
+    let events = events(args)?;
+    check_privilege()?;
+    raise_open_files();
+    let selection = choose(args, &events, buildid_dir)?;
+    for refusal in &selection.refusals {
+        say(format_args!("usdtrec: {}", advice::refusal(refusal)));
+    }
+    if args.verbose && selection.tried_nops {
+        say("usdtrec: 5-byte nops: safe on this kernel (tested on a process of usdtrec)");
+    }
+    // A built-in schema may be for another version of the program: printed only with -v.
+    for disagreement in &selection.disagreements {
+        if args.verbose || disagreement.place != Schemas::BUNDLED {
+            say(format_args!("usdtrec: {disagreement}"));
+        }
+    }
+    Ok(Selected {
+        selection,
+        patterns: patterns(&events),
+    })
+}
+
+/// Attaches the probes. With `muted`, the command's standard output is redirected to standard error.
+pub(in crate::cmd) fn attach(
+    args: &CaptureArgs,
+    selected: Selected,
+    mut options: Options,
+    muted: bool,
+    signals: &Signals,
+) -> anyhow::Result<Ready> {
+    let held = (!args.command.is_empty())
+        .then(|| HeldCommand::fork(&args.command, muted))
+        .transpose()?;
+    options.target = target(args, held.as_ref());
+    options.patterns = selected.patterns;
+    let planting = Planting {
+        signals,
+        say: &|caution| {
+            if !args.quiet {
+                say(format_args!("usdtrec: {}", advice::caution(caution)));
+            }
+        },
+    };
+    let session = usdtrec_record::Session::attach(selected.selection.probes, options, planting)?;
+    for refused in session.refused() {
+        say(format_args!(
+            "usdtrec: {}; {} is not recorded",
+            advice::message(&refused.error),
+            refused.probe.event()
+        ));
+    }
+    if !args.quiet {
+        print_smaller_rings(&session);
+    }
+    if args.verbose {
+        print_refused_engines(&session);
+        print_sites(&session);
+    }
+    Ok(Ready { session, held })
+}
+
+fn patterns(events: &[EventSelector]) -> Vec<Pattern> {
+    events.iter().map(|wanted| wanted.pattern.clone()).collect()
+}
+
+fn target(args: &CaptureArgs, held: Option<&HeldCommand>) -> Target {
+    match held {
+        _ if !args.pid.is_empty() => Target::Processes(args.pid.clone()),
+        _ if !args.tid.is_empty() => Target::Threads(args.tid.clone()),
+        Some(held) if !args.all_cpus => Target::Command(held.pid()),
+        _ => Target::All,
+    }
+}
