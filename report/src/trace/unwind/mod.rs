@@ -3,6 +3,7 @@
 
 pub(crate) mod cut;
 pub(crate) mod known_cut;
+mod recent_mappings;
 pub(crate) mod stack;
 pub(crate) mod tables;
 
@@ -14,6 +15,7 @@ use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::unwind::cut::{LastFrame, StackCut};
 use crate::trace::unwind::known_cut::arch_of;
+use crate::trace::unwind::recent_mappings::RecentMappings;
 
 /// Frames that are unwound at most if nothing is said: perf's `PERF_MAX_STACK_DEPTH`.
 const USUAL_LIMIT: usize = 127;
@@ -29,6 +31,7 @@ pub(crate) struct CallChains<'s> {
     places: Vec<Option<RegisterPlaces>>,
     /// `None` if stacks of the recording host's architecture are not unwound.
     unwinder: Option<Unwinder>,
+    recent: RecentMappings,
     frames: Vec<StackFrame>,
 }
 
@@ -47,6 +50,7 @@ impl<'s> CallChains<'s> {
             arch,
             places,
             unwinder: arch.filter(|_| unwinds).and_then(Unwinder::new),
+            recent: RecentMappings::default(),
             frames: Vec::new(),
         }
     }
@@ -118,8 +122,9 @@ impl<'s> CallChains<'s> {
             bytes: sample.stack,
         };
         let mut last = None;
+        let recent = &mut self.recent;
         let code = |address| {
-            let mapping = mappings.mapping(sample.pid, address, sample.time);
+            let mapping = recent.find(mappings, sample.pid, address, sample.time);
             last = mapping.map(|mapping| mapping.dso);
             let mapping = mapping?;
             tables.code(mapping.dso, mapping.file_offset(address))
