@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan, Zoned};
+use jiff::{Timestamp, ToSpan, Unit, Zoned};
 use usdtrec_record::Moment;
 
 use crate::cli::RecordArgs;
@@ -161,9 +161,11 @@ pub(super) fn lateness(due: Moment) -> String {
     )
 }
 
-/// `2026-11-23T12:00:00Z`.
+/// `2026-11-23T12:00:00Z`, to the millisecond.
 pub(super) fn date(wall_ns: i64) -> String {
-    Timestamp::from_nanosecond(i128::from(wall_ns)).map_or_else(
+    let date = Timestamp::from_nanosecond(i128::from(wall_ns));
+    let date = date.and_then(|date| date.round(Unit::Millisecond));
+    date.map_or_else(
         |_| format!("{wall_ns} ns after 1970"),
         |date| date.to_string(),
     )
