@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(take("pid"), "pid_2");
         assert_eq!(take("Rows"), "arg_Rows");
         assert_eq!(take("rows"), "rows_2");
-        assert_eq!(take("rows__missing"), "arg_rows__missing");
+        assert_eq!(take("rows__missing"), "rows__missing_2");
         assert_eq!(take("a.b[0]\n"), "a_b_0__");
         assert_eq!(take(""), "_");
         assert_eq!(take("host"), "arg_host");
