@@ -2,9 +2,10 @@
 
     parquet.py DATASET SCRIPT REPORT...
 
-SCRIPT has the lines of `script --format json`, each REPORT the answer of `report --span NAME --format json`. Both DuckDB and pyarrow read the
+SCRIPT has the lines of `script --format json`, with `--tod` if the trace has the time of day, each REPORT the answer of `report --span NAME --format json`. Both DuckDB and pyarrow read the
 dataset. Prints what is not equal, and how much was compared.
 """
+import datetime
 import glob
 import json
 import math
@@ -89,16 +90,24 @@ def compare_argument(row, name, column, line):
     return 1
 
 
-def compare_event(row, line, columns, ahead):
+def wall_ns(line):
+    """ns since 1970 of a time of day; None if the trace does not say it."""
+    if "tod" not in line:
+        return None
+    day, digits = line["tod"].rstrip("Z").split(".")
+    seconds = datetime.datetime.fromisoformat(day).replace(tzinfo=datetime.timezone.utc).timestamp()
+    return int(seconds) * 1_000_000_000 + int(digits)
+
+
+def compare_event(row, line, columns):
     for name, column in [("time_ns", "clock_ns"), ("cpu", "cpu"), ("pid", "pid"), ("tid", "tid")]:
         if row[column] != line[name]:
             differ(line["event"], column, row[column], "expected", line[name])
     comm = row["comm"] if row["comm"] is not None else f":{row['tid']}"
     if comm != line["comm"]:
         differ("comm", repr(comm), "expected", repr(line["comm"]))
-    wall = row["clock_ns"] + ahead if ahead is not None and row["clock_ns"] is not None else None
-    if row["ts_ns"] != wall:
-        differ("ts_ns", row["ts_ns"], "expected", wall)
+    if row["ts_ns"] != wall_ns(line):
+        differ("ts_ns", row["ts_ns"], "expected", wall_ns(line))
     if (row["stack_id"] is not None) != bool(line.get("stack")) and "stack_cut" not in line:
         differ("stack_id", row["stack_id"], line.get("stack"))
     return sum(compare_argument(row, name, columns[name], line) for name in line["args"])
@@ -111,7 +120,8 @@ def main():
         lines.setdefault(line["event"], []).append(line)
     files = lambda table: sorted(glob.glob(f"{DATASET}/table={table}/**/*.parquet", recursive=True))
     meta, = of_duckdb(files("meta"))
-    ahead = meta["wall_ns"] - meta["wall_clock_ns"] if meta["wall_ns"] else None
+    if lines and (meta["first_ts_ns"] is None) != all("tod" not in line for of in lines.values() for line in of):
+        differ("meta", meta)
     columns = {}
     for row in of_duckdb(files("columns")):
         key = (row["of_table"], row["name"])
@@ -131,7 +141,7 @@ def main():
                 differ(event, len(rows), "rows, expected", len(lines[event]))
             names = columns.get(("events", event), {})
             for row, line in zip(rows, lines[event]):
-                values += compare_event(row, line, names, ahead)
+                values += compare_event(row, line, names)
     for row in of_duckdb(files("losses")):
         if row["event"] is not None and row["exported"] != len(lines.get(row["event"], [])):
             differ("losses", row, "expected", len(lines.get(row["event"], [])))

@@ -52,7 +52,13 @@ fn compare(lab: &Lab, trace: &str, spans: &[&str]) -> Finished {
     };
     let dataset = ["export", "-i", trace, "--to", "parquet", "-o", "dataset"];
     lab.usdtrec(dataset).success();
-    print("script", &["script", "-i", trace, "--format", "json"]);
+    let script = ["script", "-i", trace, "--format", "json"];
+    let timed = lab.usdtrec([&script[..], &["--tod"]].concat());
+    match timed.status.success() {
+        true => fs::write(lab.file("script"), timed.stdout).expect("a file"),
+        // It does not have the time of day.
+        false => drop(print("script", &script)),
+    }
     let reports = spans.iter().map(|span| {
         let report = ["report", "-i", trace, "--span", span, "--format", "json"];
         print(&format!("report-{span}"), &report)

@@ -142,6 +142,7 @@ pub(super) const TABLES: [DatasetTable; 7] = [
             ("last_ts_ns", SqlType::Int64),
             ("first_clock_ns", SqlType::Int64),
             ("last_clock_ns", SqlType::Int64),
+            ("wall_error_ns", SqlType::Int64),
         ],
     },
 ];

@@ -173,7 +173,7 @@ pub(crate) fn columns(
 }
 
 /// Columns of `meta`.
-const META: [(&str, ColumnType); 16] = [
+const META: [(&str, ColumnType); 17] = [
     ("trace_id", ColumnType::Int64),
     ("schema_version", ColumnType::Int32),
     ("exporter", ColumnType::Text),
@@ -190,6 +190,7 @@ const META: [(&str, ColumnType); 16] = [
     ("last_ts_ns", ColumnType::Int64),
     ("first_clock_ns", ColumnType::Int64),
     ("last_clock_ns", ColumnType::Int64),
+    ("wall_error_ns", ColumnType::Int64),
 ];
 
 /// The trace as a whole: one row.
@@ -217,6 +218,7 @@ pub(crate) fn meta(session: &TraceSession, facts: &DatasetFacts) -> io::Result<(
     cells.int64(last.and_then(|time| facts.wall(time)));
     cells.count(first);
     cells.count(last);
+    cells.int64(facts.wall_error().map(i64::from));
     table.end_row()?;
     table.finish_always()
 }

@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::analysis::origin::Origin;
 use crate::trace::session::TraceSession;
+use crate::trace::wall_times::WallTimes;
 use crate::view::export::parquet::folder::folder_name;
 use crate::view::export::parquet::table::TablePlace;
 
@@ -19,8 +20,8 @@ pub(crate) struct DatasetFacts {
     pub(crate) origin: Origin,
     /// Hash of where, when and how the trace was recorded.
     pub(crate) trace_id: i64,
-    /// Nanoseconds by which the wall clock is ahead of the trace's; `None` if that is not known.
-    ahead: Option<i128>,
+    /// `None` if the trace does not say what time of day it was.
+    times: Option<WallTimes>,
     /// UTC day of the first sample.
     date: Option<String>,
     folder: PathBuf,
@@ -40,13 +41,12 @@ impl DatasetFacts {
     /// Of a dataset in a folder.
     pub(crate) fn new(session: &TraceSession, folder: &Path) -> Self {
         let origin = Origin::new(session);
-        let clock = session.info().clock.filter(|clock| clock.wall_ns != 0);
-        let ahead = clock.map(|clock| i128::from(clock.wall_ns) - i128::from(clock.clock_ns));
-        let first = ahead.and(origin.wall_ns);
+        let times = session.wall_times().cloned();
+        let first = times.as_ref().and(origin.wall_ns);
         let first = first.and_then(|ns| Timestamp::from_nanosecond(ns.into()).ok());
         Self {
             trace_id: trace_id(session, &origin),
-            ahead,
+            times,
             date: first.map(|first| first.strftime("%Y-%m-%d").to_string()),
             folder: folder.to_owned(),
             origin,
@@ -56,7 +56,13 @@ impl DatasetFacts {
     /// A time of the trace's clock, ns since 1970.
     #[inline]
     pub(crate) fn wall(&self, time: u64) -> Option<i64> {
-        i64::try_from(i128::from(time) + self.ahead?).ok()
+        i64::try_from(self.times.as_ref()?.wall(time)).ok()
+    }
+
+    /// Maximum error of these times against the host's own wall clock, ns; `None` if it is not known.
+    pub(crate) fn wall_error(&self) -> Option<u32> {
+        let times = self.times.as_ref()?;
+        times.count().map(|_| times.error_ns())
     }
 
     /// Where a table is.
