@@ -77,7 +77,7 @@ pub fn write(
 /// Writes the selected events into an empty folder, for formats of several files.
 ///
 /// # Errors
-/// Those of [`write`]; [`ReportError::Write`] for a format of one file.
+/// Those of [`write()`]; [`ReportError::Write`] for a format of one file.
 pub fn write_folder(
     session: &TraceSession,
     selection: &EventSelection,
