@@ -4,7 +4,7 @@
 //! time, [`report::print`] answers a [`Question`](question::Question) about them, [`diff::print`] compares two traces. All decode blocks
 //! of the trace in parallel and in bounded memory. [`Format`] has the fields of their JSON and CSV.
 //!
-//! [`export::write`] writes its events and spans for other programs. [`script::print_stream`] and [`top::show`] do it with a stream while it is written.
+//! [`rows`] has the events and spans one by one, with typed values, for programs that use this crate. [`export::write`] writes its events and spans for other programs. [`script::print_stream`] and [`top::show`] do it with a stream while it is written.
 //!
 //! Each module uses only those before it in this table:
 //!
@@ -51,4 +51,4 @@ pub use usdtrec_format::trace::TimeRange;
 pub use view::flame;
 pub use view::format::Format;
 pub use view::hints::{Hint, HintWords};
-pub use view::{diff, export, report, script, top};
+pub use view::{diff, export, report, rows, script, top};

@@ -13,5 +13,6 @@ mod parquet;
 mod perf;
 mod perfetto;
 mod proto;
+mod rows;
 mod trace_processor;
 mod weights;

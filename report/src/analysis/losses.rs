@@ -5,7 +5,7 @@ use crate::trace::session::TraceSession;
 
 /// How losses are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LossSource {
+pub enum LossSource {
     /// The recorder counted them when it ended.
     AtTheEnd,
     /// The recorder did not end, or has not yet: it had counted them at its last flush.

@@ -21,6 +21,7 @@ pub(crate) mod no_events;
 pub(crate) mod notices;
 pub(crate) mod numbers;
 pub mod report;
+pub mod rows;
 pub mod script;
 pub(crate) mod stack_cut;
 pub(crate) mod text;

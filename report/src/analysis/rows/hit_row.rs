@@ -18,6 +18,10 @@ pub(crate) struct HitRow {
     pub(crate) tid: i32,
     /// `None` where the samples of the event have none.
     pub(crate) cpu: Option<u32>,
+    /// Address of the hit.
+    pub(crate) ip: u64,
+    /// Index of the site among those of the trace; `None` if it is not known.
+    pub(crate) site: Option<u32>,
     /// What the thread is called; `None` if the trace does not say.
     pub(crate) comm: Option<NameId>,
 }

@@ -17,7 +17,7 @@ pub(crate) enum RowSide {
 
 /// What became of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SpanFate {
+pub enum SpanFate {
     /// It ended.
     Ended,
     /// It has no end, and a span around it ended without it.

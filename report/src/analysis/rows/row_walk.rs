@@ -21,17 +21,18 @@ use crate::trace::session::TraceSession;
 
 /// Which rows are wanted.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RowQuestion {
+pub struct RowQuestion {
     /// Spans: `START..DONE`, or names of those that are found by the names of probes, with globs. Empty: all events, and the spans that are found
     /// by the names of probes. Else these spans alone.
-    pub(crate) spans: Vec<String>,
+    pub spans: Vec<String>,
     /// Keys by which begins and ends are matched; empty: what is known of them.
-    pub(crate) key: Vec<String>,
+    pub key: Vec<String>,
     /// Whether rows have stacks.
-    pub(crate) stacks: bool,
+    pub stacks: bool,
 }
 
 /// A walk over the rows of a trace.
+#[derive(Debug)]
 pub(crate) struct RowWalk<'s> {
     source: RowSource<'s>,
     /// The pairs of probes that begin and end spans.

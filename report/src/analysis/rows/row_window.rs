@@ -170,6 +170,7 @@ impl<'s> RowSource<'s> {
         let Hit { target, sample } = hit;
         let resolver = &mut worker.resolver;
         let event = self.session.events().events.get(target.event as usize);
+        let site = self.session.site_of(target, sample);
         let row = HitRow {
             event: target.event as usize,
             time: sample.time,
@@ -178,10 +179,11 @@ impl<'s> RowSource<'s> {
             cpu: event
                 .is_some_and(|event| event.has_cpu())
                 .then_some(sample.cpu),
+            ip: sample.ip,
+            site: site.and_then(|site| u32::try_from(site).ok()),
             comm: resolver.name(sample.tid, sample.time),
         };
         let arguments = event.map_or(0, |event| event.arguments.len());
-        let site = self.session.site_of(target, sample);
         if let Some(site) = site {
             resolver.values(site, sample);
         } else {

@@ -219,6 +219,17 @@ pub(crate) fn kinds(session: &TraceSession, events: &[usize], arguments: usize) 
     kinds.into_iter().map(|kinds| kinds.join("/")).collect()
 }
 
+/// The type of each argument of an event: what a schema says, else size and sign of the operands.
+pub(crate) fn type_words(session: &TraceSession, event: usize) -> Vec<String> {
+    let known = session.events().events.get(event);
+    let arguments = known.map_or(&[][..], |event| &event.arguments);
+    let of_operands = kinds(session, &[event], arguments.len());
+    let types = arguments.iter().zip(of_operands);
+    types
+        .map(|(argument, of_operands)| kind(argument).unwrap_or(of_operands))
+        .collect()
+}
+
 /// The type that a schema gives.
 fn kind(argument: &schema::Argument) -> Option<String> {
     let bare = schema::Argument {

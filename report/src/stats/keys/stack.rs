@@ -16,7 +16,7 @@ pub(crate) struct CallStack {
 
 /// What a frame is called.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum FrameName {
+pub enum FrameName {
     /// A function.
     Function {
         /// Its name, demangled.
