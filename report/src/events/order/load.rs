@@ -10,7 +10,7 @@ use crate::trace::session::head::TimedTarget;
 use crate::trace::session::resolver::Resolver;
 use crate::trace::session::scan::SampleBlock;
 
-/// Reads a block into `loaded`, whose buffers are used again.
+/// Reads a block into `loaded`, which is empty.
 pub(crate) fn load(
     session: &TraceSession,
     filter: &SampleFilter,
@@ -18,9 +18,6 @@ pub(crate) fn load(
     reader: &mut BlockReader,
     loaded: &mut LoadedBlock,
 ) -> Result<(), Damage> {
-    loaded.keys.clear();
-    loaded.shown = 0;
-    loaded.unknown = 0;
     let mut sorted = true;
     let mut last = 0;
     let mut resolver = None;

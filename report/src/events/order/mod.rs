@@ -13,9 +13,10 @@
 //!
 //! The settled part is divided into windows of time, which are merged and shown in parallel. Of equal times
 //! the order of the file decides. In memory are a batch and the blocks that reach beyond it; a trace whose
-//! blocks all overlap would be wholly in memory, so that beyond [`MOST_PENDING`] bytes the oldest
+//! blocks all overlap would be wholly in memory, so that beyond [`MOST_PENDING`](batches::MOST_PENDING) bytes the oldest
 //! samples are shown although an earlier one may follow.
 
+mod batches;
 pub(crate) mod before;
 pub(crate) mod called;
 pub(crate) mod load;
@@ -26,8 +27,8 @@ pub(crate) mod records;
 mod tests;
 
 use rayon::prelude::*;
-use usdtrec_format::trace::{BlockReader, Damage};
 
+use crate::events::order::batches::{Batches, PlannedBlock};
 use crate::events::order::before::PreviousTimes;
 use crate::events::order::called::{Called, CalledSamples};
 use crate::events::order::pending::{
@@ -36,20 +37,15 @@ use crate::events::order::pending::{
 use crate::events::order::place::{PlacedBody, SamplePlace};
 use crate::events::outcome::Outcome;
 use crate::events::selection::SampleFilter;
-use crate::pool::Pool;
 use crate::trace::calls::ScriptCalls;
 use crate::trace::calls::paths::CallPath;
 use crate::trace::session::TraceSession;
 use crate::trace::session::scan::SampleBlock;
 
-/// Bytes of records in a batch for each thread.
-const BATCH: u64 = 1 << 20;
 /// Samples in a window.
 const WINDOW: usize = 2048;
 /// Windows that are shown in parallel before their results are taken.
 const AT_ONCE: usize = 256;
-/// Bytes of records that wait at most.
-const MOST_PENDING: usize = 1 << 30;
 
 /// Samples of a window: the blocks that they are in, and where.
 #[derive(Clone, Copy, Debug)]
@@ -116,22 +112,28 @@ pub(crate) fn in_order<R: Send, E>(
     let mut outcome = Outcome::default();
     // Calls and returns that are not shown change the stacks of what is.
     let read = calls.map(|calls| filter.relaxed(|event| filter.event(event) || calls.has(event)));
-    let mut walk = Walk::new(session, read.as_ref().unwrap_or(filter));
+    let read = read.as_ref().unwrap_or(filter);
+    let mut batches = Batches::new(session, plan(session, read));
+    let load = |planned: &PlannedSamples<'_>, reader: &mut _, loaded: &mut _| {
+        let done = load::load(session, read, planned.block, reader, loaded);
+        session.note_read(planned.block);
+        done
+    };
     let mut called = calls.map(|calls| Called::new(session, filter, calls));
     let mut before = PreviousTimes::default();
-    while walk.next_batch(&mut outcome) {
-        let ends = walk.settled(&mut outcome);
-        let windows = windows(&walk.pending, &ends, WINDOW);
+    while batches.next(load, &mut outcome) {
+        let ends = batches.settled(&mut outcome);
+        let windows = windows(batches.pending(), &ends, WINDOW);
         let pending = Pending {
             session,
-            blocks: &walk.pending,
+            blocks: batches.pending(),
             before: &mut before,
         };
         match &mut called {
             Some(called) => show_called(pending, &windows, called, &show, &mut take)?,
             None => show_all(pending, &windows, &show, &mut take)?,
         }
-        walk.forget(&ends);
+        batches.forget(&ends);
     }
     if let Some(called) = called {
         called.finish();
@@ -246,126 +248,32 @@ fn show_called<R: Send, E>(
     Ok(())
 }
 
-/// The state of a walk.
-struct Walk<'s> {
-    session: &'s TraceSession,
-    filter: &'s SampleFilter,
-    /// Blocks with their index in the file: by their earliest time, or in the order of the file where that is
-    /// the only one in which they can be read.
-    plan: Vec<(usize, &'s SampleBlock)>,
-    /// For each place in the plan, the first mark of the blocks from there on.
-    marks: Vec<Mark>,
-    /// Blocks of the plan that are read.
-    read: usize,
-    /// Blocks in memory, in the order of the file.
-    pending: Vec<LoadedBlock>,
-    /// Buffers to be used again.
-    spare: Vec<LoadedBlock>,
-    readers: Pool<BlockReader>,
-    /// Bytes of records in a batch.
-    batch: u64,
+/// A block with samples.
+#[derive(Clone, Copy, Debug)]
+struct PlannedSamples<'s> {
+    /// Its index in the file.
+    index: usize,
+    block: &'s SampleBlock,
 }
 
-impl<'s> Walk<'s> {
-    fn new(session: &'s TraceSession, filter: &'s SampleFilter) -> Self {
-        let is_serial = session.trace().is_serial();
-        let blocks = session.blocks().iter().enumerate();
-        let asked = blocks.filter(|(_, block)| is_serial || filter.block(block));
-        let mut plan: Vec<_> = asked.collect();
-        if !is_serial {
-            plan.sort_by_key(|(_, block)| block.time.first);
-        }
-        let mut marks: Vec<Mark> = plan
-            .iter()
-            .map(|(index, block)| Mark {
-                time: block.time.first,
-                block: *index,
-            })
-            .collect();
-        for at in (1..marks.len()).rev() {
-            marks[at - 1] = marks[at - 1].min(marks[at]);
-        }
-        Self {
-            session,
-            filter,
-            plan,
-            marks,
-            read: 0,
-            pending: Vec::new(),
-            spare: Vec::new(),
-            readers: Pool::default(),
-            batch: BATCH * rayon::current_num_threads() as u64,
+impl PlannedBlock for PlannedSamples<'_> {
+    fn mark(&self) -> Mark {
+        Mark {
+            time: self.block.time.first,
+            block: self.index,
         }
     }
 
-    /// Reads the next blocks; `false` if all is read and shown.
-    fn next_batch(&mut self, outcome: &mut Outcome) -> bool {
-        if self.read == self.plan.len() {
-            return !self.pending.is_empty();
-        }
-        let mut bytes = 0;
-        let rest = self.plan.get(self.read..).unwrap_or_default();
-        let due = rest.iter().take_while(|(_, block)| {
-            let fits = bytes < self.batch;
-            bytes += block.bytes;
-            fits
-        });
-        let jobs: Vec<_> = due
-            .map(|&job| (job, self.spare.pop().unwrap_or_default()))
-            .collect();
-        self.read += jobs.len();
-        let load = |((index, block), mut loaded): ((usize, &SampleBlock), LoadedBlock)| {
-            loaded.block = index;
-            let done = self.load(block, &mut loaded);
-            (done, loaded)
-        };
-        let loaded: Vec<_> = if self.session.trace().is_serial() {
-            jobs.into_iter().map(load).collect()
-        } else {
-            jobs.into_par_iter().map(load).collect()
-        };
-        for (damage, loaded) in loaded {
-            outcome.damage.extend(damage);
-            outcome.unknown += loaded.unknown;
-            self.pending.push(loaded);
-        }
-        self.pending.sort_by_key(|loaded| loaded.block);
-        true
+    fn bytes(&self) -> u64 {
+        self.block.bytes
     }
+}
 
-    /// Reads a block; what is wrong with it costs only what it hits.
-    fn load(&self, block: &SampleBlock, loaded: &mut LoadedBlock) -> Option<Damage> {
-        let mut reader = self.readers.take().unwrap_or_default();
-        let done = load::load(self.session, self.filter, block, &mut reader, loaded);
-        self.session.note_read(block);
-        let damage = match done {
-            Ok(()) => reader.cut().cloned(),
-            Err(damage) => Some(damage),
-        };
-        self.readers.put(reader);
-        damage
-    }
-
-    /// For each block in memory, the number of samples that can be output.
-    fn settled(&self, outcome: &mut Outcome) -> Vec<usize> {
-        let mut mark = self.marks.get(self.read).copied();
-        let bytes: usize = self.pending.iter().map(LoadedBlock::memory).sum();
-        if mark.is_some() && bytes > MOST_PENDING {
-            outcome.forced = true;
-            mark = None;
-        }
-        self.pending
-            .iter()
-            .map(|block| block.before(mark))
-            .collect()
-    }
-
-    /// Drops blocks that are shown completely.
-    fn forget(&mut self, ends: &[usize]) {
-        for (block, &end) in self.pending.iter_mut().zip(ends) {
-            block.shown = end;
-        }
-        let shown = |block: &mut LoadedBlock| block.shown == block.keys.len();
-        self.spare.extend(self.pending.extract_if(.., shown));
-    }
+/// The blocks with samples that are selected, in the order of the file.
+fn plan<'s>(session: &'s TraceSession, filter: &SampleFilter) -> Vec<PlannedSamples<'s>> {
+    let is_serial = session.trace().is_serial();
+    let blocks = session.blocks().iter().enumerate();
+    let asked = blocks.filter(|(_, block)| is_serial || filter.block(block));
+    let planned = asked.map(|(index, block)| PlannedSamples { index, block });
+    planned.collect()
 }

@@ -34,6 +34,17 @@ pub(crate) struct Mark {
 }
 
 impl LoadedBlock {
+    /// Empties it for another block, but keeps its buffers.
+    pub(crate) fn reuse(&mut self, block: usize) {
+        self.keys.clear();
+        *self = Self {
+            block,
+            bytes: std::mem::take(&mut self.bytes),
+            keys: std::mem::take(&mut self.keys),
+            ..Self::default()
+        };
+    }
+
     /// Bytes of memory that it needs: most of a small block are not its records'.
     pub(crate) const fn memory(&self) -> usize {
         size_of::<Self>() + self.bytes.len() + self.keys.len() * size_of::<SampleKey>()
