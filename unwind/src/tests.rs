@@ -156,6 +156,23 @@ fn the_registers_that_a_signal_interrupted_are_those_that_the_kernel_saved() {
     );
 }
 
+#[test]
+fn a_call_of_address_0_that_a_signal_interrupted_is_no_outermost_frame() {
+    let mut stack = [0; 40];
+    stack[0] = 0xf000;
+    stack[1 + 160 / 8] = STACK + 8 * 30;
+    stack[30] = 0x1010;
+    let (frames, end) = unwind(section(&[&[]]), 0x1050, &stack, 100);
+    assert_eq!(frames, [0x1050, 0xefff, 0]);
+    assert_eq!(end, StackEnd::NoEntry);
+    // A return address of 0 is.
+    stack[1 + 168 / 8] = 0x1005;
+    stack[30] = 0;
+    let (frames, end) = unwind(section(&[&[]]), 0x1050, &stack, 100);
+    assert_eq!(frames, [0x1050, 0xefff, 0x1005]);
+    assert_eq!(end, StackEnd::Outermost);
+}
+
 /// The kernel saves which stack handlers of signals have. What it interrupted may be above or below that.
 #[test]
 fn a_signal_that_has_a_stack_of_its_own_is_the_reason_of_a_cut() {

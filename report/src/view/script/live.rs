@@ -9,6 +9,8 @@ use crate::error::ReportError;
 use crate::events::order::before::PreviousTimes;
 use crate::events::selection::EventSelection;
 use crate::events::stream::{StreamSamples, StreamSummary, StreamView, watch};
+use crate::question_error::QuestionError;
+use crate::trace::session::events::Event;
 use crate::trace::session::hit::Hit;
 use crate::trace::session::{Sources, TraceSession};
 use crate::view::script::lines::{LineStyle, LineWriter};
@@ -31,7 +33,8 @@ pub struct StreamOutput<'a> {
 ///
 /// # Errors
 /// [`ReportError::Read`] if it is no stream of ours or of `perf record -o -`; [`ReportError::Question`] if it has no event that is
-/// requested or does not have the time of day that is, or for a part of its length, which is not known; [`ReportError::Write`] if it cannot be printed.
+/// requested or does not have the time of day that is, for a part of its length, which is not known, or for stacks without inlined functions if it
+/// has no stacks; [`ReportError::Write`] if it cannot be printed.
 pub fn print_stream(
     input: impl Read,
     path: &Path,
@@ -41,6 +44,10 @@ pub fn print_stream(
     to: StreamOutput<'_>,
 ) -> Result<StreamSummary, ReportError> {
     watch(input, path, sources, selection, |session, filter| {
+        if sources.no_inline && !session.events().events.iter().any(Event::has_chain) {
+            let what = "leaving out inlined functions".to_owned();
+            return Err(QuestionError::NoStacks { what }.into());
+        }
         let spans = SpanColumn::new(session, filter, options)?;
         let style = LineStyle::new(session, filter, options)?;
         if let LineStyle::Csv(style) = &style {
