@@ -10,17 +10,37 @@ use crate::registers::Registers;
 use crate::stack::StackCopy;
 use crate::table::{Row, Table};
 
-/// The registers of the caller of a frame, by the rules for the frame's address; `None` if it has no caller (DWARF 5, 6.4.4).
+/// The row for an address.
+#[derive(Clone, Copy)]
+pub(crate) struct TableRow<'a> {
+    pub(crate) table: &'a Table,
+    pub(crate) row: &'a Row,
+    pub(crate) budget: &'a Budget,
+}
+
+/// The registers of a frame, and those of its caller, which take their place.
+pub(crate) struct StepRegisters<'a> {
+    pub(crate) frame: &'a mut Registers,
+    pub(crate) caller: &'a mut Registers,
+}
+
+impl StepRegisters<'_> {
+    /// The caller is the frame now.
+    pub(crate) const fn pass(&mut self) {
+        std::mem::swap(&mut self.frame, &mut self.caller);
+    }
+}
+
+/// Fills the registers of the caller of a frame, by the rules for the frame's address. Whether it has a caller (DWARF 5, 6.4.4).
 ///
 /// A register other than the return address whose rule cannot be followed is unknown; it ends the stack only where it is needed.
 pub(crate) fn caller(
     machine: &Machine,
-    table: &Table,
-    row: &Row,
-    registers: &Registers,
+    TableRow { table, row, budget }: TableRow<'_>,
+    registers: &mut StepRegisters<'_>,
     stack: StackCopy<'_>,
-    budget: &Budget,
-) -> Result<Option<Registers>, StackEnd> {
+) -> Result<bool, StackEnd> {
+    let (registers, next) = (&*registers.frame, &mut *registers.caller);
     let rules = Rules {
         table,
         frame: Frame {
@@ -35,8 +55,7 @@ pub(crate) fn caller(
     let is_same = |rule: &RegisterRule<usize>| {
         row.return_column == machine.ip && *rule == RegisterRule::SameValue
     };
-    let mut next = registers.clone();
-    next.keep(machine.kept);
+    next.keep_of(registers, machine.kept);
     next.set(machine.sp, Some(cfa));
     let mut address = None;
     for rule in &row.rules {
@@ -46,7 +65,7 @@ pub(crate) fn caller(
                 return Err(StackEnd::BadEntry);
             }
             let Some(value) = value? else {
-                return Ok(None);
+                return Ok(false);
             };
             address = Some(value);
             next.set(rule.column, address);
@@ -65,7 +84,7 @@ pub(crate) fn caller(
             .ok_or(StackEnd::UnknownRegister(row.return_column))?,
     };
     next.set(machine.ip, Some(machine.code_address(address)));
-    Ok(Some(next))
+    Ok(true)
 }
 
 /// The registers that a signal interrupted, out of those of the code that its handler returns to.

@@ -36,9 +36,10 @@ impl Registers {
         }
     }
 
-    /// Makes all registers unknown whose columns have no bit in `kept`.
-    pub(crate) const fn keep(&mut self, kept: u64) {
-        self.known &= kept;
+    /// Becomes `other`, of which only the registers are known whose columns have a bit in `kept`.
+    pub(crate) const fn keep_of(&mut self, other: &Self, kept: u64) {
+        self.words = other.words;
+        self.known = other.known & kept;
     }
 }
 
@@ -57,9 +58,13 @@ mod tests {
         assert_eq!(registers.get(32), Some(32));
         assert_eq!(registers.get(33), None);
         assert_eq!(registers.get(64), None);
-        registers.keep(1 << 32);
-        assert_eq!(registers.get(7), None);
-        registers.set(32, None);
-        assert_eq!(registers.get(32), None);
+        let mut kept = Registers::default();
+        kept.set(2, Some(2));
+        kept.keep_of(&registers, 1 << 32);
+        assert_eq!(kept.get(2), None);
+        assert_eq!(kept.get(7), None);
+        assert_eq!(kept.get(32), Some(32));
+        kept.set(32, None);
+        assert_eq!(kept.get(32), None);
     }
 }

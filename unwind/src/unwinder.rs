@@ -1,19 +1,20 @@
 //! From a hit to its callers.
 
+use foldhash::HashMap;
 use gimli::UnwindContext;
 use usdtrec_format::Arch;
 
 use crate::budget::Budget;
-use crate::caller::{caller, interrupted, is_on_other_stack};
+use crate::caller::{StepRegisters, TableRow, caller, interrupted, is_on_other_stack};
 use crate::end::StackEnd;
 use crate::machine::Machine;
 use crate::registers::Registers;
 use crate::stack::StackCopy;
-use crate::table::{Row, Table};
+use crate::table::Row;
 use crate::tables::UnwindTables;
 
-/// Rows that are remembered.
-const ROWS: usize = 1 << 10;
+/// Rows that are remembered; then all are looked up anew.
+const ROWS: usize = 1 << 12;
 
 /// The code at an address of a process.
 #[derive(Clone, Copy, Debug)]
@@ -45,8 +46,8 @@ impl StackFrame {
 pub struct Unwinder {
     machine: &'static Machine,
     context: UnwindContext<usize>,
-    /// Rows by the address that they are for: many stacks have the same callers.
-    rows: Vec<Option<KnownRow>>,
+    /// Rows by the number of their tables and the address that they are for: many stacks have the same callers.
+    rows: HashMap<(u64, u64), KnownRow>,
     budget: Budget,
     /// The stack pointer after the last step.
     outermost: Option<u64>,
@@ -56,20 +57,10 @@ pub struct Unwinder {
 
 /// A row that is remembered.
 struct KnownRow {
-    /// The number of the tables.
-    tables: u64,
-    address: u64,
     /// The number of its table among them.
     table: usize,
     /// The row, or why there is none.
     row: Result<Row, StackEnd>,
-}
-
-/// The row for an address.
-struct FoundRow<'t, 'u> {
-    table: &'t Table,
-    row: &'u Row,
-    budget: &'u Budget,
 }
 
 /// What a frame's row leads to.
@@ -93,7 +84,7 @@ impl Unwinder {
         Some(Self {
             machine: Machine::of(arch)?,
             context: UnwindContext::new(),
-            rows: std::iter::repeat_with(|| None).take(ROWS).collect(),
+            rows: HashMap::default(),
             budget: Budget::new(),
             outermost: None,
             is_on_other_stack: false,
@@ -116,9 +107,12 @@ impl Unwinder {
         frames: &mut Vec<StackFrame>,
     ) -> StackEnd {
         self.budget.renew();
-        let mut registers = hit.clone();
+        let mut registers = StepRegisters {
+            frame: &mut hit.clone(),
+            caller: &mut Registers::default(),
+        };
         let most = frames.len().saturating_add(limit);
-        let Some(address) = registers.get(self.machine.ip) else {
+        let Some(address) = registers.frame.get(self.machine.ip) else {
             return StackEnd::UnknownRegister(self.machine.ip);
         };
         let mut frame = StackFrame {
@@ -129,14 +123,14 @@ impl Unwinder {
         self.is_on_other_stack = false;
         while frames.len() < most {
             frames.push(frame);
-            self.outermost = registers.get(self.machine.sp);
+            self.outermost = registers.frame.get(self.machine.sp);
             let Some(found) = code(frame.code()) else {
                 return StackEnd::NoCode;
             };
             frame = match self.step(found, frame, &mut registers, stack) {
                 Ok(Step::Frame(caller)) => caller,
                 Ok(Step::Outermost) => {
-                    self.outermost = registers.get(self.machine.sp);
+                    self.outermost = registers.frame.get(self.machine.sp);
                     return StackEnd::Outermost;
                 }
                 Err(StackEnd::CopyEnds | StackEnd::NotCopied(_)) if self.is_on_other_stack => {
@@ -160,7 +154,7 @@ impl Unwinder {
         &mut self,
         code: Code<'_>,
         frame: StackFrame,
-        registers: &mut Registers,
+        registers: &mut StepRegisters<'_>,
         stack: StackCopy<'_>,
     ) -> Result<Step, StackEnd> {
         let machine = self.machine;
@@ -168,60 +162,61 @@ impl Unwinder {
             return Err(StackEnd::NoEntry);
         }
         let in_file = code.address.wrapping_add(u64::from(frame.is_return));
-        let (next, is_return) = match self.row(code) {
-            Ok(FoundRow { table, row, budget }) => {
-                let Some(next) = caller(machine, table, row, registers, stack, budget)? else {
+        let is_return = match self.row(code) {
+            Ok(found) => {
+                if !caller(machine, found, registers, stack)? {
                     return Ok(Step::Outermost);
-                };
+                }
                 // What a signal interrupted may be on another stack. The innermost function of some machines has no frame of its own.
                 let sp = |registers: &Registers| {
                     let sp = registers.get(machine.sp);
                     sp.ok_or(StackEnd::UnknownRegister(machine.sp))
                 };
-                let least = sp(registers)?.saturating_add(u64::from(frame.is_return));
-                if !row.is_signal && sp(&next)? < least {
+                let least = sp(registers.frame)?.saturating_add(u64::from(frame.is_return));
+                if !found.row.is_signal && sp(registers.caller)? < least {
                     return Err(StackEnd::NotAbove);
                 }
-                (next, !row.is_signal)
+                !found.row.is_signal
             }
             Err(StackEnd::NoEntry) if code.tables.is_signal_return(in_file) => {
-                (interrupted(machine, registers, stack)?, false)
+                *registers.caller = interrupted(machine, registers.frame, stack)?;
+                false
             }
             Err(end) => return Err(end),
         };
         if !is_return {
-            self.is_on_other_stack |= is_on_other_stack(machine, [registers, &next], stack);
+            self.is_on_other_stack |=
+                is_on_other_stack(machine, [registers.frame, registers.caller], stack);
         }
-        *registers = next;
-        Ok(match registers.get(machine.ip) {
-            None | Some(0) => Step::Outermost,
+        registers.pass();
+        Ok(match registers.frame.get(machine.ip) {
+            None => Step::Outermost,
+            // A signal may have interrupted a call of address 0, which has a caller.
+            Some(0) if is_return => Step::Outermost,
             Some(address) => Step::Frame(StackFrame { address, is_return }),
         })
     }
 
     /// The row for an address, and its table.
-    fn row<'t>(&mut self, code: Code<'t>) -> Result<FoundRow<'t, '_>, StackEnd> {
+    fn row<'u>(&'u mut self, code: Code<'u>) -> Result<TableRow<'u>, StackEnd> {
         let Code { tables, address } = code;
         let number = tables.number();
-        let slot = address.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(20) as usize % ROWS;
-        let Some(slot) = self.rows.get_mut(slot) else {
-            return Err(StackEnd::NoEntry);
-        };
-        let is_it = |known: &KnownRow| known.tables == number && known.address == address;
-        if !slot.as_ref().is_some_and(is_it) {
-            let found = tables.row(address, &mut self.context);
-            *slot = Some(KnownRow {
-                tables: number,
-                address,
+        if self.rows.len() >= ROWS {
+            self.rows.clear();
+        }
+        let known = self.rows.entry((number, address));
+        let context = &mut self.context;
+        let known = known.or_insert_with(|| {
+            let found = tables.row(address, context);
+            KnownRow {
                 table: found.as_ref().map_or(0, |found| found.at),
                 row: found.map(|found| found.row),
-            });
-        }
-        let known = slot.as_ref().ok_or(StackEnd::NoEntry)?;
+            }
+        });
         let row = known.row.as_ref().map_err(|end| *end)?;
         let table = tables.table(known.table).ok_or(StackEnd::NoEntry)?;
         self.budget.row(number, address, row.work)?;
-        Ok(FoundRow {
+        Ok(TableRow {
             table,
             row,
             budget: &self.budget,

@@ -5,8 +5,10 @@ use super::trace_files::TraceFiles;
 
 /// Size of a read when the scan is sequential, bytes.
 const DENSE: usize = 1 << 20;
-/// Size of a read when the scan skips from chunk to chunk, bytes.
-const SPARSE: usize = 4096;
+/// Size of a read when the scan skips from chunk to chunk, or over samples with copies of stacks, bytes.
+const SPARSE: usize = 512;
+/// Largest distance of two records after which a scan is sequential, bytes.
+const NEAR: u64 = 8 << 10;
 
 /// The piece of a file at the position of a scan.
 #[derive(Debug)]
@@ -15,6 +17,8 @@ pub(crate) struct Window<'a> {
     bytes: Vec<u8>,
     /// File offset of the first of `bytes`.
     at: u64,
+    /// File offset of what was requested last.
+    last: u64,
 }
 
 impl<'a> Window<'a> {
@@ -24,21 +28,23 @@ impl<'a> Window<'a> {
             source,
             bytes: Vec::new(),
             at: 0,
+            last: 0,
         }
     }
 
-    /// Up to `len` bytes at an offset; fewer only at the end of the file. Reads a large piece if the offset is close to the previous piece,
+    /// Up to `len` bytes at an offset; fewer only at the end of the file. Reads a large piece if the offset is close to the previous offset,
     /// else a small one.
     ///
     /// # Errors
     /// [`ReadError::Read`].
     pub(crate) fn peek(&mut self, offset: u64, len: usize) -> Result<&[u8], ReadError> {
         if !self.holds(offset, len) {
-            let near = offset >= self.at && offset - self.at <= (self.bytes.len() + SPARSE) as u64;
+            let near = offset >= self.last && offset - self.last <= NEAR;
             let piece = if near { DENSE } else { SPARSE };
             self.source.read(offset, piece.max(len), &mut self.bytes)?;
             self.at = offset;
         }
+        self.last = offset;
         let start = (offset - self.at) as usize;
         let end = (start + len).min(self.bytes.len());
         Ok(&self.bytes[start..end])

@@ -1,5 +1,6 @@
 //! An open trace: what was recorded, who ran what when, and what addresses are called.
 
+pub(crate) mod address_cache;
 pub(crate) mod calls;
 pub(crate) mod form;
 pub mod process;

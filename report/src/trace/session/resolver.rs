@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use foldhash::HashMap;
 use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 
+use crate::trace::address_cache::{AddressCache, TimedAddress, TimedAnswer};
 use crate::trace::calls::paths::CallPath;
 use crate::trace::process::DsoId;
 use crate::trace::process::comm::{CommSpan, ProcessNumber};
@@ -30,7 +30,7 @@ pub(crate) struct Resolver<'s> {
     session: &'s TraceSession,
     /// Values of each site's arguments, made when first needed.
     values: Vec<Vec<Value>>,
-    places: HashMap<(i32, u64), Place>,
+    places: AddressCache<Place>,
     names: Vec<(i32, CommSpan)>,
     /// Made when first needed.
     chains: Option<StackChains<'s>>,
@@ -65,8 +65,6 @@ const WITH_CALLER: usize = 2;
 /// The file and the function at an address.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
-    from: u64,
-    until: u64,
     pub(crate) file: Option<DsoId>,
     /// Offset of the address in the file, bytes.
     offset: u64,
@@ -121,7 +119,7 @@ impl<'s> Resolver<'s> {
         Self {
             session,
             values: vec![Vec::new(); session.events.sites.len()],
-            places: HashMap::default(),
+            places: AddressCache::new(PLACES),
             names: vec![(0, NEVER); NAMES],
             chains: None,
             addresses: Vec::new(),
@@ -219,18 +217,13 @@ impl<'s> Resolver<'s> {
     }
 
     fn known_place(&mut self, sample: &Sample<'_>, address: u64) -> &mut Place {
-        if self.places.len() >= PLACES {
-            self.places.clear();
-        }
         let session = self.session;
-        let place = self
-            .places
-            .entry((sample.pid, address))
-            .or_insert_with(|| Place::find(session, sample, address));
-        if !(place.from..place.until).contains(&sample.time) {
-            *place = Place::find(session, sample, address);
-        }
-        place
+        let at = TimedAddress {
+            pid: sample.pid,
+            address,
+            time: sample.time,
+        };
+        self.places.get(at, || Place::find(session, at))
     }
 }
 
@@ -394,9 +387,10 @@ impl Place {
         }
     }
 
-    fn find(session: &TraceSession, sample: &Sample<'_>, address: u64) -> Self {
+    fn find(session: &TraceSession, at: TimedAddress) -> TimedAnswer<Self> {
+        let TimedAddress { pid, address, time } = at;
         let mappings = session.mappings();
-        let mapping = mappings.mapping(sample.pid, address, sample.time);
+        let mapping = mappings.mapping(pid, address, time);
         let mapping = mapping.or_else(|| mappings.kernel_mapping(address));
         let symbol = mapping.and_then(|mapping| {
             let offset = mapping.file_offset(address);
@@ -407,24 +401,26 @@ impl Place {
             file.is_some_and(|file| is_made(&file.path))
         });
         let made = is_made.then(|| MadePlace {
-            pid: sample.pid,
-            began: mappings.began(sample.pid, sample.time),
+            pid,
+            began: mappings.began(pid, time),
             address,
         });
-        let mut until = mappings.mappings_until(sample.pid, sample.time);
+        let mut until = mappings.mappings_until(pid, time);
         let symbol = symbol.or_else(|| {
             let at = made.filter(|_| session.symbols().has_made())?;
-            until = until.min(session.symbols().made_until(at, sample.time));
-            session.symbols().made(at, sample.time)
+            until = until.min(session.symbols().made_until(at, time));
+            session.symbols().made(at, time)
         });
-        Self {
-            from: sample.time,
+        TimedAnswer {
+            from: time,
             until,
-            file: mapping.map(|mapping| mapping.dso),
-            offset: mapping.map_or(0, |mapping| mapping.file_offset(address)),
-            symbol,
-            made,
-            inlining: [None, None],
+            answer: Self {
+                file: mapping.map(|mapping| mapping.dso),
+                offset: mapping.map_or(0, |mapping| mapping.file_offset(address)),
+                symbol,
+                made,
+                inlining: [None, None],
+            },
         }
     }
 }

@@ -3,22 +3,51 @@
 
 pub(crate) mod cut;
 pub(crate) mod known_cut;
-mod recent_mappings;
 pub(crate) mod stack;
 pub(crate) mod tables;
 
 use usdtrec_format::Arch;
 use usdtrec_format::perf::{Attr, ChainCut, Sample, SampleType};
-use usdtrec_unwind::{RegisterPlaces, StackCopy, StackFrame, Unwinder};
+use usdtrec_unwind::{Code, RegisterPlaces, StackCopy, StackFrame, Unwinder};
 
+use crate::trace::address_cache::{AddressCache, TimedAddress, TimedAnswer};
+use crate::trace::process::DsoId;
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::unwind::cut::{LastFrame, StackCut};
 use crate::trace::unwind::known_cut::arch_of;
-use crate::trace::unwind::recent_mappings::RecentMappings;
 
 /// Frames that are unwound at most if nothing is said: perf's `PERF_MAX_STACK_DEPTH`.
 const USUAL_LIMIT: usize = 127;
+/// Addresses whose code is remembered.
+const CODES: usize = 1 << 14;
+
+/// What a process has at an address.
+#[derive(Clone, Copy, Debug)]
+struct MappedCode<'s> {
+    /// The file that is mapped there.
+    file: Option<DsoId>,
+    /// Its unwind tables.
+    code: Option<Code<'s>>,
+}
+
+impl<'s> MappedCode<'s> {
+    fn find(session: &'s TraceSession, at: TimedAddress) -> TimedAnswer<Self> {
+        let mappings = session.mappings();
+        let mapping = mappings.mapping(at.pid, at.address, at.time);
+        TimedAnswer {
+            from: at.time,
+            until: mappings.mappings_until(at.pid, at.time),
+            answer: Self {
+                file: mapping.map(|mapping| mapping.dso),
+                code: mapping.and_then(|mapping| {
+                    let offset = mapping.file_offset(at.address);
+                    session.unwind_tables().code(mapping.dso, offset)
+                }),
+            },
+        }
+    }
+}
 
 /// Finds the call chains of samples. One a thread.
 #[derive(Debug)]
@@ -31,7 +60,7 @@ pub(crate) struct CallChains<'s> {
     places: Vec<Option<RegisterPlaces>>,
     /// `None` if stacks of the recording host's architecture are not unwound.
     unwinder: Option<Unwinder>,
-    recent: RecentMappings,
+    codes: AddressCache<MappedCode<'s>>,
     frames: Vec<StackFrame>,
 }
 
@@ -50,7 +79,7 @@ impl<'s> CallChains<'s> {
             arch,
             places,
             unwinder: arch.filter(|_| unwinds).and_then(Unwinder::new),
-            recent: RecentMappings::default(),
+            codes: AddressCache::new(CODES),
             frames: Vec::new(),
         }
     }
@@ -116,25 +145,28 @@ impl<'s> CallChains<'s> {
         let Some(start) = sp.and_then(|sp| hit.get(sp)) else {
             return Some(StackCut::NoRegisters);
         };
-        let (mappings, tables) = (self.session.mappings(), self.session.unwind_tables());
         let stack = StackCopy {
             start,
             bytes: sample.stack,
         };
         let mut last = None;
-        let recent = &mut self.recent;
+        let (session, codes) = (self.session, &mut self.codes);
         let code = |address| {
-            let mapping = recent.find(mappings, sample.pid, address, sample.time);
-            last = mapping.map(|mapping| mapping.dso);
-            let mapping = mapping?;
-            tables.code(mapping.dso, mapping.file_offset(address))
+            let at = TimedAddress {
+                pid: sample.pid,
+                address,
+                time: sample.time,
+            };
+            let found = *codes.get(at, || MappedCode::find(session, at));
+            last = found.file;
+            found.code
         };
         self.frames.clear();
         let end = unwinder.unwind(&hit, stack, code, limit, &mut self.frames);
         addresses.extend(self.frames.iter().map(|frame| frame.code()));
         let last = LastFrame {
             file: last,
-            wrong: last.and_then(|file| tables.wrong(file)),
+            wrong: last.and_then(|file| session.unwind_tables().wrong(file)),
             copied: sample.stack.len(),
             limit: self.limit.unwrap_or(USUAL_LIMIT),
         };

@@ -277,12 +277,10 @@ impl<'s> TextLines<'s> {
         if !shows_inlined && !fields.has(Field::Srcline) {
             out.byte(b'\t');
             out.right_hex(address);
-            put_place(
-                fields,
-                session,
-                self.resolver.place_of(sample, address),
-                out,
-            );
+            if fields.has(Field::Sym) || fields.has(Field::Dso) {
+                let place = self.resolver.place_of(sample, address);
+                put_place(fields, session, place, out);
+            }
             out.byte(b'\n');
             return;
         }

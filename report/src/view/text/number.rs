@@ -119,11 +119,18 @@ impl Text {
     }
 
     /// Appends hexadecimal, right-aligned in 16 columns.
+    #[inline]
     pub(crate) fn right_hex(&mut self, number: u64) {
-        for _ in 0..(number | 1).leading_zeros() / 4 {
-            self.byte(b' ');
+        /// What makes blanks of zeros.
+        const BLANKS: u128 = u128::from_ne_bytes([b'0' ^ b' '; 16]);
+        let zeros = (number | 1).leading_zeros() / 4;
+        let halves = [hex_digits((number >> 32) as u32), hex_digits(number as u32)];
+        let mut digits = [0; 16];
+        for (half, text) in digits.as_chunks_mut::<8>().0.iter_mut().zip(halves) {
+            *half = text;
         }
-        self.hex(number);
+        let blanks = BLANKS & ((1 << (8 * zeros)) - 1);
+        self.fixed(&(u128::from_le_bytes(digits) ^ blanks).to_le_bytes());
     }
 
     /// Appends the shortest decimal that reads back as the same number; `NaN`, `inf`, `-inf`.
