@@ -4,7 +4,8 @@
 //! time, [`report::print`] answers a [`Question`](question::Question) about them, [`diff::print`] compares two traces. All decode blocks
 //! of the trace in parallel and in bounded memory. [`Format`] has the fields of their JSON and CSV.
 //!
-//! [`rows`] has the events and spans one by one, with typed values, for programs that use this crate. [`export::write`] writes its events and spans for other programs. [`script::print_stream`] and [`top::show`] do it with a stream while it is written.
+//! [`rows`] has the events and spans one by one, with typed values, for programs that use this crate, and with feature `arrow` module `arrow` has them as
+//! record batches. [`export::write`] writes its events and spans for other programs. [`script::print_stream`] and [`top::show`] do it with a stream while it is written.
 //!
 //! Each module uses only those before it in this table:
 //!
@@ -47,6 +48,8 @@ pub use trace::symbols::search::FileView;
 pub use trace::time_span::{TimeSpan, TimeSpanError};
 pub use trace::{process, symbols};
 pub use usdtrec_format::trace::TimeRange;
+#[cfg(feature = "arrow")]
+pub use view::arrow;
 #[cfg(feature = "flame")]
 pub use view::flame;
 pub use view::format::Format;

@@ -1,6 +1,8 @@
 //! Answers and events as text, tables, JSON, CSV and lines. A view computes nothing.
 
 pub(crate) mod answer_style;
+#[cfg(feature = "arrow")]
+pub mod arrow;
 pub(crate) mod bars;
 pub(crate) mod call_words;
 pub(crate) mod cells;

@@ -86,6 +86,12 @@ impl<'s> RowWalk<'s> {
         self.source.events
     }
 
+    /// Whether hits of an event are rows.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn is_row(&self, event: usize) -> bool {
+        self.source.events && self.source.filter.event(event)
+    }
+
     /// Whether an event may be in a row.
     pub(crate) fn has_event(&self, event: usize) -> bool {
         let RowSource { events, filter, .. } = &self.source;

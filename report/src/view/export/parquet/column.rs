@@ -41,7 +41,7 @@ pub(crate) struct ParquetColumn {
 
 /// The values that are not null.
 #[derive(Debug)]
-enum ColumnValues {
+pub(crate) enum ColumnValues {
     Int32(Vec<i32>),
     /// Unsigned integers as the signed ones of the same bits.
     Int64(Vec<i64>),
@@ -51,6 +51,13 @@ enum ColumnValues {
         bytes: Vec<u8>,
         ends: Vec<usize>,
     },
+}
+
+/// All values of a column.
+pub(crate) struct TakenColumn {
+    pub(crate) values: ColumnValues,
+    /// Of each row 1 if there is a value, else 0.
+    pub(crate) levels: Vec<i16>,
 }
 
 impl ColumnType {
@@ -205,14 +212,21 @@ impl ParquetColumn {
         self.bytes(value.map(str::as_bytes));
     }
 
+    /// Gives all values away.
+    pub(crate) fn take(&mut self, kind: ColumnType) -> TakenColumn {
+        TakenColumn {
+            values: std::mem::replace(&mut self.values, ColumnValues::new(kind)),
+            levels: std::mem::take(&mut self.levels),
+        }
+    }
+
     /// Hands all values to a writer, and frees their memory.
     pub(crate) fn write(
         &mut self,
         kind: ColumnType,
         writer: &mut ColumnWriter<'_>,
     ) -> Result<(), ParquetError> {
-        let values = std::mem::replace(&mut self.values, ColumnValues::new(kind));
-        let levels = std::mem::take(&mut self.levels);
+        let TakenColumn { values, levels } = self.take(kind);
         let levels = Some(levels.as_slice());
         match (values, writer) {
             (ColumnValues::Int32(values), ColumnWriter::Int32ColumnWriter(writer)) => {

@@ -6,7 +6,7 @@ use crate::analysis::rows::hit_row::RowHit;
 use crate::analysis::rows::row_sink::{RowSide, RowSink, SpanRow};
 use crate::analysis::rows::row_walk::RowWalk;
 use crate::trace::session::TraceSession;
-use crate::view::export::parquet::event_tables::EventTables;
+use crate::view::export::parquet::event_tables::{EventRow, EventTables};
 use crate::view::export::parquet::fact_tables;
 use crate::view::export::parquet::facts::DatasetFacts;
 use crate::view::export::parquet::redaction::RedactedArguments;
@@ -89,9 +89,8 @@ impl<'a> ParquetDataset<'a> {
 impl RowSink for ParquetDataset<'_> {
     fn event(&mut self, hit: RowHit<'_>, side: RowSide) -> io::Result<()> {
         let stack = self.stacks.id(hit.stack, self.session)?;
-        let change = self
-            .events
-            .put(self.session, &self.facts, hit, side, stack)?;
+        let row = EventRow { hit, side, stack };
+        let change = self.events.put(self.session, &self.facts, row)?;
         self.note(change)
     }
 

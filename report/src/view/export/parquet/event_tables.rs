@@ -14,7 +14,7 @@ use crate::trace::session::event_name::short_name;
 use crate::view::export::frame_file::path_text;
 use crate::view::export::parquet::argument::TableArgument;
 use crate::view::export::parquet::arguments::{ArgumentColumns, DescribedColumn};
-use crate::view::export::parquet::column::{ColumnSpec, ColumnType, RowCells};
+use crate::view::export::parquet::column::{ColumnSpec, ColumnType, ParquetColumn, RowCells};
 use crate::view::export::parquet::facts::DatasetFacts;
 use crate::view::export::parquet::folder::folder_name;
 use crate::view::export::parquet::names::ColumnNames;
@@ -23,7 +23,7 @@ use crate::view::export::parquet::table::{ParquetTable, TablePlace};
 use crate::view::export::thread_names::name;
 
 /// Columns of every event.
-const FIXED: usize = 11;
+pub(crate) const EVENT_COLUMNS: usize = 11;
 
 /// A table of a probe.
 pub(crate) struct ProbeTable {
@@ -37,11 +37,19 @@ pub(crate) struct ProbeTable {
 pub(crate) struct EventFacts {
     /// Its table among all.
     table: Option<usize>,
-    arguments: Vec<TableArgument>,
+    pub(crate) arguments: Vec<TableArgument>,
     has_time: bool,
     /// The file with the probe.
     file: Option<String>,
     pub(crate) build_id: Option<String>,
+}
+
+/// A hit, and the id of its stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EventRow<'a> {
+    pub(crate) hit: RowHit<'a>,
+    pub(crate) side: RowSide,
+    pub(crate) stack: Option<i64>,
 }
 
 /// The tables of all probes.
@@ -79,7 +87,8 @@ pub(crate) fn place_of(
     TablePlace { folder, stem }
 }
 
-fn fixed() -> [ColumnSpec; FIXED] {
+/// The columns of every event, which precede those of arguments.
+pub(crate) fn event_columns() -> [ColumnSpec; EVENT_COLUMNS] {
     [
         ColumnSpec::steady("ts_ns"),
         ColumnSpec::steady("clock_ns"),
@@ -96,7 +105,7 @@ fn fixed() -> [ColumnSpec; FIXED] {
 }
 
 impl EventFacts {
-    fn new(session: &TraceSession, at: usize) -> Self {
+    pub(crate) fn new(session: &TraceSession, at: usize) -> Self {
         let event = session.events().events.get(at);
         let definitions = session.info().definitions.as_ref();
         let file = definitions.and_then(|all| {
@@ -112,6 +121,37 @@ impl EventFacts {
         }
     }
 
+    /// Puts a hit into the columns of a table.
+    #[inline]
+    pub(crate) fn put(
+        &self,
+        columns: &mut [ParquetColumn],
+        session: &TraceSession,
+        facts: &DatasetFacts,
+        event: EventRow<'_>,
+    ) {
+        let EventRow { hit, side, stack } = event;
+        let RowHit { row, values, .. } = hit;
+        let time = self.time(row);
+        let mut cells = RowCells::new(columns);
+        cells.int64(time.and_then(|time| facts.wall(time)));
+        cells.count(time);
+        cells.int64(row.cpu.map(i64::from));
+        cells.int32(Some(row.pid));
+        cells.int32(Some(row.tid));
+        cells.text(row.comm.map(|id| name(session, id)));
+        cells.text(self.file.as_deref());
+        cells.text(self.build_id.as_deref());
+        cells.bool(Some(side == RowSide::NoBegin));
+        cells.int64(stack);
+        cells.int64(Some(facts.trace_id));
+        for argument in &self.arguments {
+            if let Some(value) = values.get(argument.place) {
+                argument.put(columns, value);
+            }
+        }
+    }
+
     /// The time of a hit, if its samples have one.
     pub(crate) fn time(&self, row: &HitRow) -> Option<u64> {
         self.has_time.then_some(row.time)
@@ -123,7 +163,7 @@ impl EventTables {
     pub(crate) fn write_empty(facts: &DatasetFacts) -> io::Result<()> {
         let place = place_of(facts, "events", "probe", "", &mut HashMap::default());
         let metadata = facts.metadata("events");
-        ParquetTable::new(place, fixed().to_vec(), &metadata)?.finish_always()
+        ParquetTable::new(place, event_columns().to_vec(), &metadata)?.finish_always()
     }
 
     pub(crate) fn new(
@@ -139,13 +179,20 @@ impl EventTables {
         };
         let mut taken = HashMap::default();
         for row in Rows::new(session, asked).rows {
-            let fixed = fixed();
+            let fixed = event_columns();
             let mut names = ColumnNames::new(fixed.iter().map(|spec| &*spec.name));
             let ArgumentColumns {
                 columns,
                 specs,
                 mut of_event,
-            } = ArgumentColumns::new(session, &row.events, redacted, "", &mut names, FIXED);
+            } = ArgumentColumns::new(
+                session,
+                &row.events,
+                redacted,
+                "",
+                &mut names,
+                EVENT_COLUMNS,
+            );
             let mut metadata = facts.metadata("events");
             metadata.push(("usdtrec.event", row.name.clone()));
             let place = place_of(facts, "events", "probe", &row.name, &mut taken);
@@ -171,36 +218,15 @@ impl EventTables {
         &mut self,
         session: &TraceSession,
         facts: &DatasetFacts,
-        hit: RowHit<'_>,
-        side: RowSide,
-        stack: Option<i64>,
+        row: EventRow<'_>,
     ) -> io::Result<isize> {
-        let RowHit { row, values, .. } = hit;
-        let Some(event) = self.events.get(row.event) else {
+        let Some(event) = self.events.get(row.hit.row.event) else {
             return Ok(0);
         };
         let Some(probe) = event.table.and_then(|table| self.tables.get_mut(table)) else {
             return Ok(0);
         };
-        let columns = probe.table.row();
-        let time = event.time(row);
-        let mut cells = RowCells::new(columns);
-        cells.int64(time.and_then(|time| facts.wall(time)));
-        cells.count(time);
-        cells.int64(row.cpu.map(i64::from));
-        cells.int32(Some(row.pid));
-        cells.int32(Some(row.tid));
-        cells.text(row.comm.map(|id| name(session, id)));
-        cells.text(event.file.as_deref());
-        cells.text(event.build_id.as_deref());
-        cells.bool(Some(side == RowSide::NoBegin));
-        cells.int64(stack);
-        cells.int64(Some(facts.trace_id));
-        for argument in &event.arguments {
-            if let Some(value) = values.get(argument.place) {
-                argument.put(columns, value);
-            }
-        }
+        event.put(probe.table.row(), session, facts, row);
         probe.table.end_row()
     }
 }

@@ -9,7 +9,7 @@ use crate::analysis::spans::pair::Pair;
 use crate::trace::session::TraceSession;
 use crate::view::export::parquet::argument::TableArgument;
 use crate::view::export::parquet::arguments::{ArgumentColumns, DescribedColumn};
-use crate::view::export::parquet::column::{ColumnSpec, ColumnType, RowCells};
+use crate::view::export::parquet::column::{ColumnSpec, ColumnType, ParquetColumn, RowCells};
 use crate::view::export::parquet::event_tables::{EventFacts, place_of};
 use crate::view::export::parquet::facts::DatasetFacts;
 use crate::view::export::parquet::names::ColumnNames;
@@ -18,7 +18,7 @@ use crate::view::export::parquet::table::ParquetTable;
 use crate::view::export::thread_names::name;
 
 /// Columns of every span.
-const FIXED: usize = 18;
+pub(crate) const SPAN_COLUMNS: usize = 18;
 
 /// A table of a pair of probes.
 pub(crate) struct PairTable {
@@ -26,9 +26,13 @@ pub(crate) struct PairTable {
     pub(crate) name: String,
     pub(crate) table: ParquetTable,
     pub(crate) columns: Vec<DescribedColumn>,
-    /// By event.
-    begin: HashMap<usize, Vec<TableArgument>>,
-    end: HashMap<usize, Vec<TableArgument>>,
+    arguments: SpanArguments,
+}
+
+/// By event, the arguments of both sides.
+pub(crate) struct SpanArguments {
+    pub(crate) begin: HashMap<usize, Vec<TableArgument>>,
+    pub(crate) end: HashMap<usize, Vec<TableArgument>>,
 }
 
 /// The ids of the stacks of both sides.
@@ -38,7 +42,8 @@ pub(crate) struct SpanStacks {
     pub(crate) end: Option<i64>,
 }
 
-fn fixed() -> [ColumnSpec; FIXED] {
+/// The columns of every span, which precede those of arguments.
+pub(crate) fn span_columns() -> [ColumnSpec; SPAN_COLUMNS] {
     [
         ColumnSpec::steady("begin_ts_ns"),
         ColumnSpec::steady("end_ts_ns"),
@@ -66,7 +71,7 @@ impl PairTable {
     pub(crate) fn write_empty(facts: &DatasetFacts) -> io::Result<()> {
         let place = place_of(facts, "spans", "span", "", &mut HashMap::default());
         let metadata = facts.metadata("spans");
-        ParquetTable::new(place, fixed().to_vec(), &metadata)?.finish_always()
+        ParquetTable::new(place, span_columns().to_vec(), &metadata)?.finish_always()
     }
 
     pub(crate) fn all(
@@ -78,13 +83,13 @@ impl PairTable {
         let mut taken = HashMap::default();
         let mut all = Vec::new();
         for pair in pairs {
-            let fixed = fixed();
+            let fixed = span_columns();
             let mut names = ColumnNames::new(fixed.iter().map(|spec| &*spec.name));
             let mut of = |events: &[usize], prefix, first| {
                 ArgumentColumns::new(session, events, redacted, prefix, &mut names, first)
             };
-            let begin = of(&pair.starts, "begin_", FIXED);
-            let end = of(&pair.dones, "end_", FIXED + begin.specs.len());
+            let begin = of(&pair.starts, "begin_", SPAN_COLUMNS);
+            let end = of(&pair.dones, "end_", SPAN_COLUMNS + begin.specs.len());
             let specs = fixed.into_iter().chain(begin.specs).chain(end.specs);
             let mut metadata = facts.metadata("spans");
             metadata.push(("usdtrec.span", pair.name.clone()));
@@ -93,8 +98,10 @@ impl PairTable {
                 name: pair.name.clone(),
                 table: ParquetTable::new(place, specs.collect(), &metadata)?,
                 columns: begin.columns.into_iter().chain(end.columns).collect(),
-                begin: begin.of_event,
-                end: end.of_event,
+                arguments: SpanArguments {
+                    begin: begin.of_event,
+                    end: end.of_event,
+                },
             });
         }
         Ok(all)
@@ -109,31 +116,51 @@ impl PairTable {
         span: SpanRow<'_>,
         stacks: SpanStacks,
     ) -> io::Result<isize> {
-        let begin = span.begin.row;
-        let end = span.end.map(|end| end.hit.row);
-        let of_begin = events.get(begin.event);
-        let begin_time = of_begin.and_then(|event| event.time(begin));
-        let end_time = end.and_then(|end| events.get(end.event)?.time(end));
         let columns = self.table.row();
-        let mut cells = RowCells::new(columns);
-        cells.int64(begin_time.and_then(|time| facts.wall(time)));
-        cells.int64(end_time.and_then(|time| facts.wall(time)));
-        cells.count(begin_time);
-        cells.count(end_time);
-        cells.count(span.end.map(|end| end.duration));
-        cells.count(span.end.map(|end| end.own));
-        cells.text(Some(word(span.fate)));
-        cells.int32(Some(begin.pid));
-        cells.int32(Some(begin.tid));
-        cells.text(begin.comm.map(|id| name(session, id)));
-        cells.int32(end.map(|end| end.pid));
-        cells.int32(end.map(|end| end.tid));
-        cells.int64(begin.cpu.map(i64::from));
-        cells.int64(end.and_then(|end| end.cpu.map(i64::from)));
-        cells.text(of_begin.and_then(|event| event.build_id.as_deref()));
-        cells.int64(stacks.begin);
-        cells.int64(stacks.end);
-        cells.int64(Some(facts.trace_id));
+        put_facts(columns, session, facts, events, span, stacks);
+        self.arguments.put(columns, span);
+        self.table.end_row()
+    }
+}
+
+/// Puts what every span has into the columns of a table.
+pub(crate) fn put_facts(
+    columns: &mut [ParquetColumn],
+    session: &TraceSession,
+    facts: &DatasetFacts,
+    events: &[EventFacts],
+    span: SpanRow<'_>,
+    stacks: SpanStacks,
+) {
+    let begin = span.begin.row;
+    let end = span.end.map(|end| end.hit.row);
+    let of_begin = events.get(begin.event);
+    let begin_time = of_begin.and_then(|event| event.time(begin));
+    let end_time = end.and_then(|end| events.get(end.event)?.time(end));
+    let mut cells = RowCells::new(columns);
+    cells.int64(begin_time.and_then(|time| facts.wall(time)));
+    cells.int64(end_time.and_then(|time| facts.wall(time)));
+    cells.count(begin_time);
+    cells.count(end_time);
+    cells.count(span.end.map(|end| end.duration));
+    cells.count(span.end.map(|end| end.own));
+    cells.text(Some(word(span.fate)));
+    cells.int32(Some(begin.pid));
+    cells.int32(Some(begin.tid));
+    cells.text(begin.comm.map(|id| name(session, id)));
+    cells.int32(end.map(|end| end.pid));
+    cells.int32(end.map(|end| end.tid));
+    cells.int64(begin.cpu.map(i64::from));
+    cells.int64(end.and_then(|end| end.cpu.map(i64::from)));
+    cells.text(of_begin.and_then(|event| event.build_id.as_deref()));
+    cells.int64(stacks.begin);
+    cells.int64(stacks.end);
+    cells.int64(Some(facts.trace_id));
+}
+
+impl SpanArguments {
+    /// Puts the arguments of both sides into the columns of a table.
+    pub(crate) fn put(&self, columns: &mut [ParquetColumn], span: SpanRow<'_>) {
         let sides = [
             (&self.begin, Some(span.begin)),
             (&self.end, span.end.map(|end| end.hit)),
@@ -148,7 +175,6 @@ impl PairTable {
                 }
             }
         }
-        self.table.end_row()
     }
 }
 

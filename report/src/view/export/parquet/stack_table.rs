@@ -10,7 +10,7 @@ use crate::stats::keys::stacks::Stacks;
 use crate::trace::session::TraceSession;
 use crate::trace::unwind::stack::StackPart;
 use crate::view::export::frame_file::path_text;
-use crate::view::export::parquet::column::{ColumnSpec, ColumnType, RowCells};
+use crate::view::export::parquet::column::{ColumnSpec, ColumnType, ParquetColumn, RowCells};
 use crate::view::export::parquet::facts::{DatasetFacts, id_of};
 use crate::view::export::parquet::table::ParquetTable;
 use crate::view::frames::frame_text;
@@ -26,15 +26,28 @@ const MOST_WRITTEN: usize = 1 << 20;
 pub(crate) struct StackRows {
     pub(crate) table: ParquetTable,
     trace_id: i64,
+    stacks: StackIds,
+}
+
+/// Ids of stacks.
+#[derive(Debug, Default)]
+pub(crate) struct StackIds {
     ids: HashMap<Box<[StackPart]>, i64>,
     parts: usize,
     written: HashSet<i64>,
     names: Stacks,
 }
 
+/// A stack.
+pub(crate) struct KnownStack {
+    pub(crate) id: i64,
+    /// Its frames, the innermost first; `None` if they were given before.
+    pub(crate) frames: Option<Vec<FrameCells>>,
+}
+
 /// A frame, or the reason why there are no more, which follows the outermost frame.
 #[derive(Default)]
-struct FrameCells {
+pub(crate) struct FrameCells {
     frame: Option<String>,
     function: Option<String>,
     file: Option<String>,
@@ -44,43 +57,59 @@ struct FrameCells {
     cut: Option<String>,
 }
 
+/// The columns of the table.
+pub(crate) fn stack_columns() -> Vec<ColumnSpec> {
+    let columns = [
+        ("trace_id", ColumnType::Int64),
+        ("stack_id", ColumnType::Int64),
+        ("depth", ColumnType::Int32),
+        ("frame", ColumnType::Text),
+        ("function", ColumnType::Text),
+        ("file", ColumnType::Text),
+        ("offset", ColumnType::UInt64),
+        ("address", ColumnType::UInt64),
+        ("inlined", ColumnType::Bool),
+        ("cut", ColumnType::Text),
+    ];
+    let specs = columns.map(|(name, kind)| ColumnSpec::new(name, kind));
+    specs.to_vec()
+}
+
 impl StackRows {
     pub(crate) fn new(facts: &DatasetFacts) -> io::Result<Self> {
-        let columns = [
-            ("trace_id", ColumnType::Int64),
-            ("stack_id", ColumnType::Int64),
-            ("depth", ColumnType::Int32),
-            ("frame", ColumnType::Text),
-            ("function", ColumnType::Text),
-            ("file", ColumnType::Text),
-            ("offset", ColumnType::UInt64),
-            ("address", ColumnType::UInt64),
-            ("inlined", ColumnType::Bool),
-            ("cut", ColumnType::Text),
-        ];
-        let specs = columns.map(|(name, kind)| ColumnSpec::new(name, kind));
         let metadata = facts.metadata("stacks");
         Ok(Self {
-            table: ParquetTable::new(facts.place("stacks"), specs.to_vec(), &metadata)?,
+            table: ParquetTable::new(facts.place("stacks"), stack_columns(), &metadata)?,
             trace_id: facts.trace_id,
-            ids: HashMap::default(),
-            parts: 0,
-            written: HashSet::default(),
-            names: Stacks::default(),
+            stacks: StackIds::default(),
         })
     }
 
-    /// The id of a stack, which is a hash of what its frames are called: it is the same in all traces. `None` without a stack.
+    /// The id of a stack, whose frames are in the table. `None` without a stack.
     pub(crate) fn id(
         &mut self,
         stack: &[StackPart],
         session: &TraceSession,
     ) -> io::Result<Option<i64>> {
-        if stack.is_empty() {
+        let Some(KnownStack { id, frames }) = self.stacks.id(stack, session) else {
             return Ok(None);
+        };
+        for (depth, frame) in (0..).zip(frames.iter().flatten()) {
+            frame.put(self.table.row(), self.trace_id, id, depth);
+            self.table.end_row()?;
+        }
+        Ok(Some(id))
+    }
+}
+
+impl StackIds {
+    /// The id of a stack, which is a hash of what its frames are called: it is the same in all traces. `None` without a stack.
+    pub(crate) fn id(&mut self, stack: &[StackPart], session: &TraceSession) -> Option<KnownStack> {
+        if stack.is_empty() {
+            return None;
         }
         if let Some(&id) = self.ids.get(stack) {
-            return Ok(Some(id));
+            return Some(KnownStack { id, frames: None });
         }
         let named = self.names.names(stack, session);
         let frames = cells(&named);
@@ -94,28 +123,28 @@ impl StackRows {
         if self.written.len() >= MOST_WRITTEN {
             self.written.clear();
         }
-        if self.written.insert(id) {
-            self.write(id, &frames)?;
-        }
-        Ok(Some(id))
+        let is_new = self.written.insert(id);
+        Some(KnownStack {
+            id,
+            frames: is_new.then_some(frames),
+        })
     }
+}
 
-    fn write(&mut self, id: i64, frames: &[FrameCells]) -> io::Result<()> {
-        for (depth, frame) in (0..).zip(frames) {
-            let mut cells = RowCells::new(self.table.row());
-            cells.int64(Some(self.trace_id));
-            cells.int64(Some(id));
-            cells.int32(Some(depth));
-            cells.text(frame.frame.as_deref());
-            cells.text(frame.function.as_deref());
-            cells.text(frame.file.as_deref());
-            cells.uint64(frame.offset);
-            cells.uint64(frame.address);
-            cells.bool(frame.is_inlined);
-            cells.text(frame.cut.as_deref());
-            self.table.end_row()?;
-        }
-        Ok(())
+impl FrameCells {
+    /// Puts the frame into the columns of a table.
+    pub(crate) fn put(&self, columns: &mut [ParquetColumn], trace_id: i64, id: i64, depth: i32) {
+        let mut cells = RowCells::new(columns);
+        cells.int64(Some(trace_id));
+        cells.int64(Some(id));
+        cells.int32(Some(depth));
+        cells.text(self.frame.as_deref());
+        cells.text(self.function.as_deref());
+        cells.text(self.file.as_deref());
+        cells.uint64(self.offset);
+        cells.uint64(self.address);
+        cells.bool(self.is_inlined);
+        cells.text(self.cut.as_deref());
     }
 }
 
