@@ -1,0 +1,27 @@
+//! Module `usdtrec._native`: what package `usdtrec` of Python is made of.
+//!
+//! A walk over a trace runs on a thread of its own and hands its rows over through a channel of a few places, so that Python takes them when it
+//! wants, and memory is bounded. A walk ends when nothing takes its rows any more.
+
+mod arrow_stream;
+mod failure;
+mod native_rows;
+mod native_trace;
+mod question;
+mod row;
+mod row_walk;
+
+use pyo3::prelude::*;
+
+/// Registers the classes.
+#[pymodule(name = "_native")]
+mod native {
+    #[pymodule_export]
+    use crate::failure::Error;
+    #[pymodule_export]
+    use crate::native_rows::NativeRows;
+    #[pymodule_export]
+    use crate::native_trace::NativeTrace;
+    #[pymodule_export]
+    use crate::row_walk::RowIterator;
+}

@@ -1,0 +1,95 @@
+//! An open trace.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use usdtrec_report::rows::{LossCounts, LossSource, RowQuestion, RowReader};
+use usdtrec_report::{EventSelection, Sources, TraceSession};
+
+use crate::failure::exception;
+use crate::native_rows::NativeRows;
+use crate::question::Asked;
+
+/// An open trace. Nothing in it changes.
+#[pyclass(frozen, module = "usdtrec._native")]
+pub(crate) struct NativeTrace {
+    session: Arc<TraceSession>,
+}
+
+#[pymethods]
+impl NativeTrace {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        buildid_dir: Option<PathBuf>,
+        inline: bool,
+    ) -> PyResult<Self> {
+        let sources = Sources {
+            buildid_dir,
+            no_inline: !inline,
+            ..Sources::default()
+        };
+        let opened = py.detach(|| TraceSession::open(&path, &sources));
+        Ok(Self {
+            session: Arc::new(opened.map_err(|error| exception(&error))?),
+        })
+    }
+
+    /// The selected rows. Nothing is read yet.
+    fn rows(&self, asked: Asked) -> PyResult<NativeRows> {
+        NativeRows::new(Arc::clone(&self.session), asked.question()?)
+    }
+
+    /// Names of the events that the trace can have, each once.
+    fn event_names(&self) -> Vec<&str> {
+        let events = self.session.events().events.iter();
+        let names = events.filter(|event| !event.is_dummy());
+        let mut all: Vec<&str> = Vec::new();
+        for event in names {
+            if !all.contains(&&*event.name) {
+                all.push(&event.name);
+            }
+        }
+        all
+    }
+
+    /// Names of the kinds of spans that are found by the names of probes.
+    fn span_names(&self) -> PyResult<Vec<String>> {
+        let question = RowQuestion::default();
+        let reader = RowReader::new(&self.session, &EventSelection::default(), &question);
+        let reader = reader.map_err(|error| exception(&error))?;
+        Ok(reader.span_names().map(str::to_owned).collect())
+    }
+
+    /// How many events were lost.
+    fn losses<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let losses = LossCounts::new(&self.session);
+        let probes = PyList::empty(py);
+        for probe in &losses.probes {
+            let one = PyDict::new(py);
+            one.set_item("event", probe.event.as_deref())?;
+            one.set_item("lost", probe.lost)?;
+            probes.append(one)?;
+        }
+        let all = PyDict::new(py);
+        all.set_item("lost", losses.lost())?;
+        all.set_item("exact", losses.is_exact)?;
+        all.set_item("counted", word(losses.counted))?;
+        all.set_item("doubt", losses.doubt.as_deref())?;
+        all.set_item("probes", probes)?;
+        Ok(all)
+    }
+}
+
+/// As the table `losses` of exports to Parquet has it.
+const fn word(counted: LossSource) -> &'static str {
+    match counted {
+        LossSource::AtTheEnd => "at the end",
+        LossSource::AtTheLastFlush => "at the last flush",
+        LossSource::AsSaid => "as the kernel said",
+        LossSource::Unknown => "not counted",
+    }
+}
