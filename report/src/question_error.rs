@@ -107,6 +107,12 @@ pub enum QuestionError {
         "{{span}}: templates have no spans, and no event that is asked for has an argument of this name"
     )]
     SpanInTemplate,
+    /// All values of an argument that is requested as a counter are texts, addresses or words.
+    #[error("{name} has no numbers: expected the name of an argument whose values are a counter")]
+    NoNumbers {
+        /// The argument.
+        name: String,
+    },
     /// A histogram of a key that is not an argument.
     #[error("{name} is not an argument: it has no distribution of numbers")]
     HistogramOfKey {

@@ -247,4 +247,7 @@ fn counters_have_the_numbers_of_arguments() {
     refused(&["nowhere", "--to", "perfetto"])
         .exits(1)
         .complains("nowhere");
+    let texts = refused(&["text", "--to", "perfetto"]);
+    texts.exits(1).complains("text has no numbers");
+    assert!(!nasty.lab.file("x").exists(), "refused");
 }

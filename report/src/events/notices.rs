@@ -26,6 +26,17 @@ pub struct Notices {
     pub reused_pids: u64,
     /// Where schemas that were given do not agree with the trace.
     pub disagreements: Vec<Disagreement>,
+    /// Arguments that were requested as counters, and have values that are no numbers.
+    pub counter_gaps: Vec<CounterGap>,
+}
+
+/// Values of an argument that a counter of it does not have, because they are no numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CounterGap {
+    /// Event and argument.
+    pub counter: String,
+    /// Number of these values.
+    pub values: u64,
 }
 
 impl Notices {

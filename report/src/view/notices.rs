@@ -1,5 +1,7 @@
 //! Faults of a trace, in sentences.
 
+use usdtrec_format::escape::escape;
+
 use crate::events::notices::Notices;
 use crate::view::hints::{Hint, HintWords};
 
@@ -49,6 +51,14 @@ impl Notices {
                 "{pids} used by several processes of one name, one after the other: {s} events are added up"
             ));
         }
+        sentences.extend(self.counter_gaps.iter().map(|gap| {
+            let (values, are) = match gap.values {
+                1 => ("value", "is no number and is"),
+                _ => ("values", "are no numbers and are"),
+            };
+            let name = escape(&gap.counter);
+            format!("{} {values} of {name} {are} not in its counter", gap.values)
+        }));
         sentences
     }
 }

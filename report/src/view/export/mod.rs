@@ -188,6 +188,7 @@ fn write_rows(
             let counters = Counters::new(session, &options.counters)?;
             let mut sink = PerfettoTrace::new(session, &walk, counters, out);
             walk.run(&mut sink, &mut notices)?;
+            notices.counter_gaps = sink.counters().gaps()?;
             sink.finish()?;
         }
         ExportFormat::OtlpJson | ExportFormat::OtlpProto => {

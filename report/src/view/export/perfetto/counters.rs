@@ -4,6 +4,7 @@ use foldhash::HashMap;
 
 use crate::analysis::rows::hit_row::RowHit;
 use crate::error::ReportError;
+use crate::events::notices::CounterGap;
 use crate::question_error::QuestionError;
 use crate::trace::form::Form;
 use crate::trace::session::TraceSession;
@@ -30,7 +31,13 @@ struct CountedArgument {
     form: Form,
     /// Event and argument.
     name: String,
+    /// The argument alone.
+    argument: String,
     unit: u64,
+    /// Values that are in the counter.
+    numbers: u64,
+    /// Values that are no numbers. Missing ones are not counted.
+    others: u64,
 }
 
 /// A counter.
@@ -73,6 +80,9 @@ impl Counters {
                 Some(CountedArgument {
                     place,
                     name: format!("{} {}", event.name, argument.name),
+                    argument: argument.name.clone(),
+                    numbers: 0,
+                    others: 0,
                     unit: match form {
                         Form::Time(1) => counter_unit::NANOSECONDS,
                         Form::Memory(1) => counter_unit::BYTES,
@@ -94,18 +104,42 @@ impl Counters {
         self.events.is_empty()
     }
 
+    /// The values that are left out.
+    ///
+    /// # Errors
+    /// [`QuestionError::NoNumbers`] if all values of a requested argument are.
+    pub(crate) fn gaps(&self) -> Result<Vec<CounterGap>, QuestionError> {
+        let all = || self.events.iter().flatten();
+        for argument in all().filter(|one| one.others > 0) {
+            let name = &argument.argument;
+            if all().all(|one| one.argument != *name || one.numbers == 0) {
+                return Err(QuestionError::NoNumbers { name: name.clone() });
+            }
+        }
+        let left_out = all().filter(|one| one.others > 0);
+        let gaps = left_out.map(|argument| CounterGap {
+            counter: argument.name.clone(),
+            values: argument.others,
+        });
+        Ok(gaps.collect())
+    }
+
     /// Appends the values of a hit.
     pub(crate) fn put(&mut self, hit: RowHit<'_>, tracks: &mut Tracks, out: &mut Proto) {
-        for argument in self.events.get(hit.row.event).into_iter().flatten() {
+        for argument in self.events.get_mut(hit.row.event).into_iter().flatten() {
             let Some(value) = hit.values.get(argument.place) else {
                 continue;
             };
             let value = TypedValue::new(&argument.form, value);
-            if !matches!(
-                value,
-                TypedValue::Unsigned(_) | TypedValue::Signed(_) | TypedValue::Float(_)
-            ) {
-                continue;
+            match value {
+                TypedValue::Unsigned(_) | TypedValue::Signed(_) | TypedValue::Float(_) => {
+                    argument.numbers += 1;
+                }
+                TypedValue::Missing(_) => continue,
+                TypedValue::Bool(_) | TypedValue::Address(_) | TypedValue::Text(_) => {
+                    argument.others += 1;
+                    continue;
+                }
             }
             let pid = hit.row.pid;
             let key = CounterKey {

@@ -169,6 +169,11 @@ impl<'a> PerfettoTrace<'a> {
         });
     }
 
+    /// The counters that were requested.
+    pub(crate) const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
     /// Writes the end.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         let lost = self.session.lost();
