@@ -99,7 +99,7 @@ fn record(
     kept: &mut KeptFiles,
 ) -> anyhow::Result<Option<End>> {
     let args = RecordArgs {
-        output: output::with_suffix(&once.args.output, &stamp(due)),
+        output: unused(output::with_suffix(&once.args.output, &stamp(due))),
         ..once.args.clone()
     };
     kept.make_room()?;
@@ -122,6 +122,16 @@ fn record(
             Ok(None)
         }
     }
+}
+
+/// The path, or one with a number from 2 on if there is a file of its name: after the wall clock was set back, periods have the names of earlier ones.
+fn unused(path: PathBuf) -> PathBuf {
+    let is_unused = |path: &PathBuf| path.symlink_metadata().is_err();
+    if is_unused(&path) {
+        return path;
+    }
+    let mut numbered = (2_u64..).map(|number| output::with_suffix(&path, &number.to_string()));
+    numbered.find(is_unused).unwrap_or_else(|| path.clone())
 }
 
 /// Whether processes or threads are recorded, and all of them have ended.
@@ -155,5 +165,32 @@ impl KeptFiles {
         if path.exists() {
             self.files.push_back(path.to_owned());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn no_file_of_an_earlier_period_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace.20261123T120000Z");
+        for expected in [
+            "trace.20261123T120000Z",
+            "trace.20261123T120000Z.2",
+            "trace.20261123T120000Z.3",
+        ] {
+            let found = unused(path.clone());
+            assert_eq!(found, folder.path().join(expected));
+            fs::write(found, "a trace").unwrap();
+        }
+        // A link that leads nowhere is there, too.
+        fs::remove_file(&path).unwrap();
+        symlink("nowhere", &path).unwrap();
+        assert_eq!(unused(path), folder.path().join("trace.20261123T120000Z.4"));
     }
 }
