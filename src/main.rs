@@ -22,6 +22,7 @@ mod schemas;
 mod sdt;
 mod terminal;
 mod unfinished_file;
+mod unfinished_folder;
 mod units;
 
 use std::process::ExitCode;

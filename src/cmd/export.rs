@@ -9,7 +9,6 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use tempfile::TempDir;
 use usdtrec_format::escape::shown;
 use usdtrec_report::export::{self, ExportFormat, ExportOptions};
 use usdtrec_report::{EventSelection, Notices, TraceSession};
@@ -17,7 +16,8 @@ use usdtrec_report::{EventSelection, Notices, TraceSession};
 use super::selection;
 use crate::cli::{ExportArgs, ExportTo, SelectionArgs};
 use crate::terminal::Usage;
-use crate::unfinished_file::{UNFINISHED, UnfinishedFile, folder_of};
+use crate::unfinished_file::UnfinishedFile;
+use crate::unfinished_folder::UnfinishedFolder;
 use crate::{progress, terminal};
 
 /// Path that means standard output.
@@ -203,14 +203,12 @@ impl Exported<'_> {
             let error = io::Error::from(io::ErrorKind::DirectoryNotEmpty);
             return Err(error).with_context(cannot);
         }
-        let unfinished =
-            TempDir::with_prefix_in(UNFINISHED, folder_of(path)).with_context(cannot)?;
+        let unfinished = UnfinishedFolder::create(path).with_context(cannot)?;
         let notices = progress::shown(self.session, || {
             export::write_folder(self.session, self.asked, self.options, unfinished.path())
         })?;
-        fs::rename(unfinished.path(), path).with_context(cannot)?;
-        // It is not there any more.
-        let _ = unfinished.keep();
+        let rename = |unfinished: &Path| fs::rename(unfinished, path);
+        unfinished.finish(rename).with_context(cannot)?;
         Ok(notices)
     }
 

@@ -1,10 +1,12 @@
 //! Where exports go: a file has its name only when it is complete.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
-use crate::common::{Lab, run, test};
+use crate::common::{Lab, need_tool, run, test};
 
 /// The trace that is a part of the program.
 const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/demo.data");
@@ -55,4 +57,43 @@ fn a_pipe_is_read_as_a_file_is() {
     let piped = export("-");
     assert_eq!(piped, export(DEMO));
     assert!(piped.len() > 100_000);
+}
+
+/// The kernel kills an export that writes a larger file than it may, as kill -9 does: nothing of it runs any more.
+#[test]
+fn the_next_export_removes_what_a_killed_one_left() {
+    need_tool("prlimit");
+    let lab = Lab::new();
+    let names = || {
+        let files = fs::read_dir(lab.path()).expect("a directory");
+        let names = files.map(|entry| entry.expect("an entry").file_name());
+        let names: BTreeSet<_> = names
+            .map(|name| name.to_string_lossy().into_owned())
+            .collect();
+        names
+    };
+    for format in ["ctf", "parquet"] {
+        let export = [
+            "--fsize=4096",
+            "--core=0",
+            env!("CARGO_BIN_EXE_usdtrec"),
+            "export",
+            "-i",
+            DEMO,
+            "--to",
+            format,
+            "-o",
+            format,
+        ];
+        let killed = run(lab.at_home(Path::new("prlimit"), export));
+        assert_eq!(killed.status.signal(), Some(libc::SIGXFSZ), "{killed:?}");
+        let left = names();
+        let is_left = |name: &String| name.starts_with(".usdtrec-export-");
+        assert_eq!(left.iter().filter(|name| is_left(name)).count(), 1);
+        assert!(!left.contains(format));
+        let again = ["export", "-i", DEMO, "--to", format, "-o", format];
+        lab.usdtrec(again).success().silent();
+        assert!(!names().iter().any(is_left), "{:?}", names());
+        assert!(names().contains(format));
+    }
 }

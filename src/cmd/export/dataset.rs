@@ -10,7 +10,6 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
-use tempfile::TempDir;
 use usdtrec_format::escape::shown;
 use usdtrec_report::export::parquet::{self, DatasetOptions, Redaction};
 use usdtrec_report::{EventSelection, Notices, TraceSession};
@@ -18,7 +17,7 @@ use usdtrec_report::{EventSelection, Notices, TraceSession};
 use crate::cli::ExportArgs;
 use crate::progress;
 use crate::terminal::Usage;
-use crate::unfinished_file::{UNFINISHED, folder_of};
+use crate::unfinished_folder::UnfinishedFolder;
 
 /// Bytes of a key, at least.
 const LEAST_KEY: usize = 16;
@@ -51,12 +50,13 @@ pub(super) fn write(
     if path.symlink_metadata().is_ok() {
         return Err(io::Error::from(io::ErrorKind::AlreadyExists)).with_context(cannot);
     }
-    let unfinished = TempDir::with_prefix_in(UNFINISHED, folder_of(path)).with_context(cannot)?;
+    let unfinished = UnfinishedFolder::create(path).with_context(cannot)?;
     remove_at_signal(unfinished.path().to_owned()).with_context(cannot)?;
     let notices = progress::shown(session, || {
         parquet::write(session, asked, options, unfinished.path())
     })?;
-    name(unfinished, path).with_context(cannot)?;
+    let rename = |unfinished: &Path| rename_to_new(unfinished, path);
+    unfinished.finish(rename).with_context(cannot)?;
     Ok(notices)
 }
 
@@ -76,15 +76,12 @@ fn remove_at_signal(folder: PathBuf) -> io::Result<()> {
 }
 
 /// Gives a folder its name, unless there is one of that name.
-fn name(unfinished: TempDir, path: &Path) -> io::Result<()> {
-    match renameat_with(CWD, unfinished.path(), CWD, path, RenameFlags::NOREPLACE) {
+fn rename_to_new(unfinished: &Path, path: &Path) -> io::Result<()> {
+    match renameat_with(CWD, unfinished, CWD, path, RenameFlags::NOREPLACE) {
         // Some file systems cannot refuse; without this, an empty folder is replaced at most.
-        Err(rustix::io::Errno::INVAL) => fs::rename(unfinished.path(), path)?,
-        named => named?,
+        Err(rustix::io::Errno::INVAL) => fs::rename(unfinished, path),
+        named => Ok(named?),
     }
-    // It is not there any more.
-    let _ = unfinished.keep();
-    Ok(())
 }
 
 /// The key of hashes: the bytes of the file, or random ones.
