@@ -34,7 +34,8 @@ def main():
             print(f"\n{about}")
             result.show(20, truncate=60)
     if len(sys.argv) > 2:
-        spark.table("span_stats").write.mode("overwrite").partitionBy("day").parquet(sys.argv[2])
+        out = spark.table("span_stats").write.mode("overwrite").partitionBy("day")
+        out.option("compression", "zstd").parquet(sys.argv[2])
     spark.stop()
 
 

@@ -2,6 +2,7 @@
 
 mod chrome;
 mod ctf;
+mod engines;
 mod firefox;
 mod firefox_profile;
 mod html;
@@ -13,6 +14,8 @@ mod parquet;
 mod perf;
 mod perfetto;
 mod proto;
+mod readers;
 mod rows;
 mod trace_processor;
+mod units;
 mod weights;

@@ -1,46 +1,14 @@
 //! `--to parquet`: DuckDB and pyarrow read what `script` and `report` print.
 
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::fs;
 use std::process::Command;
 
 use super::nasty::Nasty;
-use crate::common::{Finished, Lab, need_tool, run, test};
+use super::readers::READERS;
+use crate::common::{Finished, Lab, run, test};
 
-/// The readers, of the versions that were tried.
-const READERS: [&str; 2] = ["duckdb==2.0.0", "pyarrow==26.0.1"];
 /// The trace that is a part of the program.
 const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/demo.data");
-
-/// A Python that has the readers, which are installed once for all tests.
-pub(super) fn python() -> PathBuf {
-    need_tool("python3");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("parquet-readers");
-    fs::create_dir_all(&folder).expect("a folder");
-    let lock = File::create(folder.join("lock")).expect("a file");
-    lock.lock().expect("a lock");
-    let venv = folder.join("venv");
-    let complete = folder.join("complete");
-    let wanted = READERS.join(" ");
-    if fs::read_to_string(&complete).is_ok_and(|found| found == wanted) {
-        return venv.join("bin/python");
-    }
-    let mut make = Command::new("python3");
-    make.args(["-m", "venv", "--clear"]).arg(&venv);
-    run(make).success();
-    let pip = [
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-    ];
-    let mut install = Command::new(venv.join("bin/python"));
-    install.args(pip).args(READERS);
-    run(install).success();
-    fs::write(complete, wanted).expect("a file");
-    venv.join("bin/python")
-}
 
 /// Exports a trace as a dataset and compares it with what other verbs print.
 #[track_caller]
@@ -65,7 +33,7 @@ fn compare(lab: &Lab, trace: &str, spans: &[&str]) -> Finished {
     });
     let reports: Vec<String> = reports.collect();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/export/parquet.py");
-    let mut command = Command::new(python());
+    let mut command = Command::new(READERS.program("python"));
     command.current_dir(lab.path()).arg(script);
     command.args(["dataset", "script"]).args(reports);
     let finished = run(command).success();
@@ -172,7 +140,7 @@ for file in files:
     for row in parquet.ParquetFile(file).read().to_pylist():
         assert 'high' not in row and 'ordinary' not in repr(row), row
 ";
-    let mut command = Command::new(python());
+    let mut command = Command::new(READERS.program("python"));
     command.current_dir(lab.path()).args(["-c", check]);
     run(command).success();
 }
@@ -214,7 +182,7 @@ assert low == (-2**63, 2**64 - 1), low
 texts, = duckdb.sql('SELECT count(begin_text) FROM span_nasty_work').fetchall()
 assert texts[0] > 600
 ";
-    let mut command = Command::new(python());
+    let mut command = Command::new(READERS.program("python"));
     command.current_dir(lab.path()).args(["-c", check]);
     run(command).success();
     sql("nowhere").exits(1).complains("nowhere");

@@ -22,15 +22,21 @@ impl SqlEngine {
         }
     }
 
-    /// The value of `column` below which a share of all is.
-    pub(super) fn quantile(self, share: &str, column: &str) -> String {
+    /// The least value of an integer column that `percent` of all values, 1 to 99, do not exceed; without values null.
+    pub(super) fn percentile(self, percent: u8, column: &str) -> String {
         match self {
-            Self::Duckdb => format!("quantile_disc({column}, {share})"),
-            Self::Spark => format!("percentile_disc({share}) WITHIN GROUP (ORDER BY {column})"),
-            Self::Datafusion => {
-                format!("approx_percentile_cont({share}) WITHIN GROUP (ORDER BY {column})")
-            }
-            Self::Clickhouse => format!("quantileExactLow({share})({column})"),
+            Self::Duckdb => format!("quantile_disc({column}, 0.{percent:02})"),
+            Self::Spark => format!(
+                "CAST(percentile_disc(0.{percent:02}) WITHIN GROUP (ORDER BY {column}) AS BIGINT)"
+            ),
+            // Its own functions estimate, or interpolate between two values.
+            Self::Datafusion => format!(
+                "array_element(array_agg({column} ORDER BY {column}) FILTER (WHERE {column} IS NOT NULL), (count({column}) * {percent} + 99) / 100)"
+            ),
+            // Of its own functions, those for exact values take the next value where the share is a whole number of them.
+            Self::Clickhouse => format!(
+                "arrayElementOrNull(arraySort(groupArray({column})), intDiv(count({column}) * {percent} + 99, 100))"
+            ),
         }
     }
 

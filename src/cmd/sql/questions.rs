@@ -10,7 +10,7 @@ pub(super) struct Question {
 
 /// Views of the views.
 pub(super) fn views(engine: SqlEngine) -> Vec<Question> {
-    let quantile = |share| engine.quantile(share, "duration_ns");
+    let percentile = |percent| engine.percentile(percent, "duration_ns");
     let view = |name: &str| match engine {
         SqlEngine::Spark => format!("{} AS", engine.view(name)),
         _ => engine.view(name),
@@ -33,9 +33,9 @@ pub(super) fn views(engine: SqlEngine) -> Vec<Question> {
                    FROM losses GROUP BY host, date, provider\n\
                  ) l ON s.host = l.host AND s.date = l.date AND s.provider = l.provider;",
                 view("span_stats"),
-                quantile("0.5"),
-                quantile("0.9"),
-                quantile("0.99"),
+                percentile(50),
+                percentile(90),
+                percentile(99),
             ),
         },
         Question {
@@ -54,7 +54,7 @@ pub(super) fn views(engine: SqlEngine) -> Vec<Question> {
 
 /// Examples of questions.
 pub(super) fn questions(engine: SqlEngine) -> Vec<Question> {
-    let quantile = |share| engine.quantile(share, "duration_ns");
+    let percentile = |percent| engine.percentile(percent, "duration_ns");
     vec![
         Question {
             about: "Which spans take the most time, where, in which build? What was lost there?",
@@ -65,8 +65,8 @@ pub(super) fn questions(engine: SqlEngine) -> Vec<Question> {
             sql: format!(
                 "SELECT provider, span, build_id, count(DISTINCT host) AS hosts, count(duration_ns) AS spans, sum(duration_ns) AS sum_ns, {} AS p50_ns, {} AS p99_ns\n\
                  FROM spans GROUP BY provider, span, build_id ORDER BY sum_ns DESC LIMIT 20;",
-                quantile("0.5"),
-                quantile("0.99"),
+                percentile(50),
+                percentile(99),
             ),
         },
         Question {
@@ -104,10 +104,10 @@ pub(super) fn questions(engine: SqlEngine) -> Vec<Question> {
 }
 
 fn of_day(engine: SqlEngine, day: &str) -> String {
-    let quantile = |share| engine.quantile(share, "duration_ns");
+    let percentile = |percent| engine.percentile(percent, "duration_ns");
     format!(
         "SELECT provider, span, count(duration_ns) AS spans, {} AS p50_ns, {} AS p99_ns FROM spans WHERE date = ({day}) GROUP BY provider, span",
-        quantile("0.5"),
-        quantile("0.99"),
+        percentile(50),
+        percentile(99),
     )
 }
