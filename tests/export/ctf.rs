@@ -104,7 +104,7 @@ fn compare(expected: &HitFields, found: &Json) {
     assert!(fields.is_empty(), "{fields:?}");
 }
 
-fn compare_all(lab: &Lab, input: &str, read: Read) {
+pub(super) fn compare_all(lab: &Lab, input: &str, read: Read) {
     let mut expected = script_hits(lab, input, &MEMBERS);
     let mut found = read.hits;
     expected.sort_by_key(|hit| (hit["time_ns"].as_u64(), hit["tid"].to_string()));

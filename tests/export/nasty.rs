@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use serde_json::{Value as Json, json};
 
-use crate::common::{Build, Lab};
+use crate::common::{Build, Closing, Lab, Recorder, run};
 
 const SCHEMA: &str = r#"
 provider = "nasty"
@@ -50,6 +51,38 @@ impl Nasty {
             .success()
             .complains(" 0 lost");
         Self { lab }
+    }
+
+    /// Records the program while the recorder stands still, so that its rings become full: the first hits are in the trace, later ones are lost.
+    pub(super) fn record_with_losses() -> (Self, Closing) {
+        let lab = Lab::privileged();
+        let program = Build::USUAL.make(&lab, "nasty.c", "nasty");
+        fs::write(lab.file("nasty.toml"), SCHEMA).expect("a file");
+        let event = format!("sdt_nasty:*@{}", program.display());
+        let recorder = Recorder::start(
+            &lab,
+            [
+                "--schema",
+                "nasty.toml",
+                "--strlen",
+                "4096",
+                "-m",
+                "16",
+                "-a",
+                "-o",
+                "trace",
+                "-e",
+                &event,
+            ],
+        );
+        recorder.signal("STOP");
+        let mut command = Command::new(&program);
+        command.arg("5000");
+        run(command).success();
+        recorder.signal("CONT");
+        let closing = Closing::of(&recorder.stop().stderr);
+        assert!(closing.lost > 0 && closing.events > 7, "{closing:?}");
+        (Self { lab }, closing)
     }
 
     /// Exports the trace to a file.

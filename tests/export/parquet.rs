@@ -12,7 +12,7 @@ const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/demo.data");
 
 /// Exports a trace as a dataset and compares it with what other verbs print.
 #[track_caller]
-fn compare(lab: &Lab, trace: &str, spans: &[&str]) -> Finished {
+pub(super) fn compare(lab: &Lab, trace: &str, spans: &[&str]) -> Finished {
     let print = |name: &str, args: &[&str]| {
         let printed = lab.usdtrec(args).success().stdout;
         fs::write(lab.file(name), printed).expect("a file");
