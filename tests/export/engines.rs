@@ -146,7 +146,7 @@ fn engines_answer_what_report_does() {
     fleet.compare(&READERS, "duckdb", &[]);
     fleet.compare(&READERS, "datafusion", &[]);
     let script = format!("{FLEET}/duckdb_report.sh");
-    let report = fleet.lab.at_home(Path::new("sh"), [&script, "dataset"]);
+    let report = fleet.lab.at_home(Path::new("sh"), [&*script, "dataset"]);
     let report = run(with_programs(report, &READERS)).success().stdout;
     for word in ["p99_ns", SECOND, "spans_before", "stack_line", "work__done"] {
         assert!(report.contains(word), "{word}: {report}");

@@ -1,6 +1,7 @@
 //! The units of systemd in fleet/: systemd accepts them, and what they start works.
 
 use std::fs;
+use std::path::Path;
 
 use crate::common::{Lab, Postgres, Process, find_tool, need_tool, run, test};
 
@@ -34,12 +35,15 @@ fn systemd_accepts_the_units() {
     assert!(verified.stderr.contains("nowhere"), "{verified:?}");
 }
 
-/// The commands of the service, with a shorter recording and another target.
+/// The commands of the service, with a recording that a signal ends and another target.
 #[test]
 fn the_service_records_exports_and_sends() {
     need_tool("rsync");
     let lab = Lab::privileged();
     let postgres = Postgres::start();
+    let program = Postgres::program();
+    let index = [Path::new("buildid-cache"), Path::new("--add"), &program];
+    lab.usdtrec(index).success();
     fs::write(lab.file("hash.key"), "a key of 16 byte").expect("a file");
     let service = unit("usdtrec-window.service");
     let settings = service
@@ -56,9 +60,7 @@ fn the_service_records_exports_and_sends() {
             let value = if name == "TARGET" { "sent/" } else { value };
             command = command.replace(&format!("${{{name}}}"), value);
         }
-        let command = command
-            .replace("--duration 60", "--duration 2")
-            .replace("/etc/usdtrec/", "");
+        let command = command.replace("/etc/usdtrec/", "");
         let mut words = command.split(' ');
         let program = words.next().expect("a program");
         let program = program.replace("/usr/bin/usdtrec", PROGRAM);
@@ -66,6 +68,7 @@ fn the_service_records_exports_and_sends() {
         if command.contains(" record ") {
             started.until_error_line("[ usdtrec ");
             postgres.ask("select 'customer'");
+            started.signal("INT");
         }
         started.finish().success();
         commands += 1;
