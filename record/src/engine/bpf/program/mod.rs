@@ -4,6 +4,7 @@
 mod absent;
 mod address;
 mod builder;
+mod frame_pointers;
 mod gate;
 mod sample_record;
 mod slots;

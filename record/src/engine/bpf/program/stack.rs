@@ -8,20 +8,17 @@
 use std::num::NonZeroU32;
 
 use usdtrec_format::Arch;
-use usdtrec_format::perf::ChainCut;
 
 use super::super::control;
 use super::super::insn::{Helper, If, Label, Map, Op, Reg, Width};
 use super::builder::Program;
-use super::slots::{DESCRIPTORS, RATE, RATE_KEY, STACK_END, STACK_SIZE, WORD};
+use super::slots::{RATE, RATE_KEY, STACK_END, STACK_SIZE, WORD};
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, registers};
 
 /// Bytes after which memory may be of another page, on all machines: a page, or a part of one.
-const PAGE: i32 = 4096;
+pub(super) const PAGE: i32 = 4096;
 /// ns.
 const SECOND: i32 = 1_000_000_000;
-/// A frame: the caller's frame pointer and the return address. Nothing else is in the slot any more.
-const FRAME: i16 = DESCRIPTORS;
 /// `PERF_SAMPLE_REGS_ABI_32`, `PERF_SAMPLE_REGS_ABI_64`.
 const ABI: [i32; 2] = [1, 2];
 
@@ -187,77 +184,10 @@ impl Program<'_> {
         self.asm.copy(Reg::R8, Reg::R7);
         self.asm.op_value(Op::Add, Reg::R8, self.room.record as i32);
         match graph.method {
-            CallGraphMethod::FramePointers => self.frames(),
+            CallGraphMethod::FramePointers => self.follow_frame_pointers(),
             CallGraphMethod::Copy { .. } | CallGraphMethod::CopyNeeded => self.copy(),
         }
         self.asm.place(done);
-    }
-
-    /// Follows the frame pointers to as many frames as there is room for, that of the hit included. `R6` is the number of callers, which
-    /// the verifier knows in each round.
-    fn frames(&mut self) {
-        let arch = self.spec.arch;
-        let pointer = arch.pointer_size();
-        let width = Width::of(pointer);
-        let register = arch.frame_pointer().unwrap_or_else(|| arch.stack_pointer());
-        let offset = self.register(register);
-        let asm = &mut self.asm;
-        let (next, end) = (asm.label(), asm.label());
-        let (limit, unreadable, no_frame) = (asm.label(), asm.label(), asm.label());
-        let whole = asm.label();
-        asm.load(Width::Double, Reg::R9, Reg::R6, offset);
-        asm.set(Reg::R6, 0);
-        asm.place(next);
-        asm.jump_if(If::Equal, Reg::R9, 0, whole);
-        asm.load(Width::Double, Reg::R1, Reg::R10, STACK_END);
-        asm.op_value(Op::ShiftRight, Reg::R1, 3);
-        asm.op_value(Op::Add, Reg::R1, -(CHAIN as i32 / 8 + 1));
-        asm.jump_if_reg(If::AtLeast, Reg::R6, Reg::R1, limit);
-        self.remove_tag();
-        let asm = &mut self.asm;
-        asm.copy(Reg::R1, Reg::R10);
-        asm.op_value(Op::Add, Reg::R1, FRAME.into());
-        asm.set(Reg::R2, 2 * i64::from(pointer));
-        asm.copy(Reg::R3, Reg::R9);
-        asm.call(Helper::ReadUser);
-        asm.jump_if(If::NotEqual, Reg::R0, 0, unreadable);
-        asm.load(width, Reg::R1, Reg::R10, FRAME + i16::from(pointer));
-        if let Some(bits) = arch.pointer_authentication_bits() {
-            let unused = 64 - i32::from(*bits.start());
-            asm.op_value(Op::ShiftLeft, Reg::R1, unused);
-            asm.op_value(Op::ShiftRight, Reg::R1, unused);
-        }
-        asm.jump_if(If::Equal, Reg::R1, 0, whole);
-        asm.copy(Reg::R2, Reg::R6);
-        asm.op_value(Op::ShiftLeft, Reg::R2, 3);
-        asm.op(Op::Add, Reg::R2, Reg::R8);
-        asm.store(Width::Double, Reg::R2, 16, Reg::R1);
-        asm.op_value(Op::Add, Reg::R6, 1);
-        asm.load(width, Reg::R1, Reg::R10, FRAME);
-        asm.jump_if(If::Equal, Reg::R1, 0, whole);
-        asm.jump_if_reg(If::AtMost, Reg::R1, Reg::R9, no_frame);
-        asm.copy(Reg::R9, Reg::R1);
-        asm.jump(next);
-        asm.place(limit);
-        let most = self.ends.iter().max().map_or(0, |end| *end) as i32;
-        asm.load(Width::Double, Reg::R2, Reg::R10, STACK_END);
-        asm.set(Reg::R1, ChainCut::Limit.marks() as i64);
-        asm.jump_if(If::AtLeast, Reg::R2, most, end);
-        asm.set(Reg::R1, ChainCut::NoRoom.marks() as i64);
-        asm.jump(end);
-        for (place, cut) in [
-            (unreadable, ChainCut::Unreadable),
-            (no_frame, ChainCut::NoFrame),
-        ] {
-            asm.place(place);
-            asm.set(Reg::R1, cut.marks() as i64);
-            asm.jump(end);
-        }
-        asm.place(whole);
-        asm.set(Reg::R1, 0);
-        asm.place(end);
-        asm.store(Width::Double, Reg::R8, 0, Reg::R1);
-        asm.store(Width::Double, Reg::R8, 8, Reg::R6);
     }
 
     /// Copies the registers, and bytes from the stack pointer upwards: as many as there is room for, or as are resident.
