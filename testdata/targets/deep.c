@@ -1,15 +1,11 @@
-/* Hits deep:hit as fast as it can below a number of frames, and prints the count, the CPU time of the hits and that of the whole process:
- * `hits COUNT NANOSECONDS NANOSECONDS`.
+/* Hits deep:hit as fast as it can below a number of frames. Input and output are those of timed_hits.h.
  *     deep COUNT THREADS DEPTH
- * Waits for a byte on standard input first. */
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
+ */
 #include <string.h>
 #include <sys/sdt.h>
-#include <time.h>
 
-static long count;
+#include "timed_hits.h"
+
 static int depth;
 
 __attribute__((noinline)) static int hits(volatile char *text) {
@@ -31,26 +27,7 @@ static void *hit(void *unused) {
   return 0;
 }
 
-static double cpu_time(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return time.tv_sec * 1e9 + time.tv_nsec;
-}
-
 int main(int argc, char **argv) {
-  pthread_t threads[64];
-  int others = argc > 2 ? atoi(argv[2]) - 1 : 0;
-  count = argc > 1 ? atol(argv[1]) : 1000;
   depth = argc > 3 ? atoi(argv[3]) : 10;
-  if (getchar() == EOF)
-    return 1;
-  double start = cpu_time();
-  for (int i = 0; i < others && i < 64; i++)
-    pthread_create(&threads[i], 0, hit, 0);
-  hit(0);
-  for (int i = 0; i < others && i < 64; i++)
-    pthread_join(threads[i], 0);
-  double end = cpu_time();
-  printf("hits %ld %.0f %.0f\n", count * (others + 1), end - start, end);
-  return 0;
+  return timed_hits(argc, argv);
 }

@@ -1,14 +1,10 @@
-/* Hits one of its probes as fast as it can and prints as hot.c does: `hits COUNT NANOSECONDS NANOSECONDS`.
+/* Hits one of its probes as fast as it can. Input and output are those of timed_hits.h.
  *     kinds COUNT THREADS req|url
- * req: four integer arguments in registers, as in hot.c; url: the second is a text. Waits for a byte on standard input first. */
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
+ * req: four integer arguments in registers, as in hot.c; url: the second is a text. */
 #include <string.h>
 #include <sys/sdt.h>
-#include <time.h>
 
-static long count;
+#include "timed_hits.h"
 
 __attribute__((noinline)) static void request(int id, long bytes, unsigned status, void *client) {
   STAP_PROBE4(hot, req, id, bytes, status, client);
@@ -31,27 +27,8 @@ static void *hit(void *unused) {
   return 0;
 }
 
-static double cpu_time(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return time.tv_sec * 1e9 + time.tv_nsec;
-}
-
 int main(int argc, char **argv) {
-  pthread_t threads[64];
-  int others = argc > 2 ? atoi(argv[2]) - 1 : 0;
-  count = argc > 1 ? atol(argv[1]) : 1000;
   if (argc > 3)
     kind = argv[3];
-  if (getchar() == EOF)
-    return 1;
-  double start = cpu_time();
-  for (int i = 0; i < others && i < 64; i++)
-    pthread_create(&threads[i], 0, hit, 0);
-  hit(0);
-  for (int i = 0; i < others && i < 64; i++)
-    pthread_join(threads[i], 0);
-  double end = cpu_time();
-  printf("hits %ld %.0f %.0f\n", count * (others + 1), end - start, end);
-  return 0;
+  return timed_hits(argc, argv);
 }
