@@ -182,13 +182,7 @@ pub(crate) const DETAILS: [JsonDetail; 5] = [
     JsonDetail {
         word: "missing",
         start: b",\"missing\":{",
-        write: |form, value, out| {
-            let reason = form.missing(value);
-            reason.is_some_and(|reason| {
-                out.json_string(&reason);
-                true
-            })
-        },
+        write: |form, value, out| put_if_known(form.missing(value), out),
     },
     JsonDetail {
         word: "numbers",
@@ -204,13 +198,7 @@ pub(crate) const DETAILS: [JsonDetail; 5] = [
     JsonDetail {
         word: "demangled",
         start: b",\"demangled\":{",
-        write: |form, value, out| {
-            let readable = form.readable(value);
-            readable.is_some_and(|name| {
-                out.json_string(&name);
-                true
-            })
-        },
+        write: |form, value, out| put_if_known(form.readable(value), out),
     },
     JsonDetail {
         word: "cut",
@@ -239,6 +227,14 @@ pub(crate) const DETAILS: [JsonDetail; 5] = [
         },
     },
 ];
+
+/// Appends a text, if there is one; returns whether there is.
+fn put_if_known(text: Option<String>, out: &mut Text) -> bool {
+    text.is_some_and(|text| {
+        out.json_string(&text);
+        true
+    })
+}
 
 /// Appends what the values of `args` do not say, as objects with the arguments that it applies to.
 fn details<'v>(named: &(impl Iterator<Item = NamedValue<'v>> + Clone), out: &mut Text) {
