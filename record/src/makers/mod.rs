@@ -48,7 +48,10 @@ pub(crate) struct CodeMakers {
     /// Programs that have ended and had samples.
     kept: Vec<Program>,
     events: Vec<Event>,
+    /// Pids with samples in this pass.
     sampled: HashSet<i32>,
+    /// Those of the last pass: the process records before its latest samples come in this one.
+    sampled_before: HashSet<i32>,
     last_sampled: i32,
     tmp: TmpDirs,
     /// Number of further maps and jitdumps that may be kept open.
@@ -65,6 +68,7 @@ impl CodeMakers {
             kept: Vec::new(),
             events: Vec::new(),
             sampled: HashSet::new(),
+            sampled_before: HashSet::new(),
             last_sampled: 0,
             tmp: TmpDirs::default(),
             room: MOST_OPEN,
@@ -98,11 +102,13 @@ impl CodeMakers {
             self.apply(event);
         }
         self.events = events;
+        let mut sampled = std::mem::take(&mut self.sampled_before);
+        sampled.extend(&self.sampled);
         for program in &mut self.ended {
-            program.is_sampled |= self.sampled.contains(&program.pid);
+            program.is_sampled |= sampled.contains(&program.pid);
         }
         let mut views = 0;
-        for pid in self.sampled.drain() {
+        for pid in sampled {
             let Some(program) = self.running.get_mut(&pid) else {
                 continue;
             };
@@ -112,6 +118,7 @@ impl CodeMakers {
                 program.view = View::of(pid, &mut self.tmp);
             }
         }
+        std::mem::swap(&mut self.sampled, &mut self.sampled_before);
         self.last_sampled = 0;
     }
 
@@ -218,5 +225,56 @@ impl CodeMakers {
             program.ended = Some(time);
             self.ended.push(program);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use usdtrec_format::perf::{RawRecord, SampleId};
+
+    use super::*;
+
+    /// Rings are read one after the other: a pass can have the sample of a process and the next one its beginning.
+    #[test]
+    fn a_process_begins_in_the_pass_after_its_sample() {
+        let pid = std::process::id().cast_signed();
+        let id_type = SampleType::TID | SampleType::TIME;
+        let mut makers = CodeMakers::new(id_type);
+        let mut body = vec![0; 16];
+        body.extend(pid.to_le_bytes());
+        body.extend(pid.to_le_bytes());
+        let sample = RawRecord {
+            kind: RecordType::SAMPLE,
+            misc: 0,
+            body: &body,
+            offset: 0,
+        };
+        let mut records = Vec::new();
+        sample.put(&mut records);
+        makers.take(&records);
+        makers.settle();
+        records.clear();
+        let fork = Task {
+            pid,
+            parent_pid: 1,
+            tid: pid,
+            parent_tid: 1,
+            time: 5,
+            already_ran: false,
+            id: SampleId {
+                time: 5,
+                ..SampleId::default()
+            },
+        };
+        fork.encode_fork(id_type, &mut records);
+        makers.take(&records);
+        makers.settle();
+        let program = makers.running.get(&pid).expect("the process");
+        assert!(program.is_sampled && program.view.is_some(), "{program:?}");
+        let view = program.view.as_ref().expect("what it sees");
+        assert!(view.tmp.is_some(), "{program:?}");
+        // It is looked at once.
+        makers.settle();
+        assert!(makers.sampled_before.is_empty());
     }
 }
