@@ -50,8 +50,9 @@ impl CallGraphMethod {
 const USUAL_COPY: u32 = 2 << 10;
 /// Bytes of the copies among which is chosen: each is twice the one before.
 const COPIES: [u32; 6] = [512, 1024, USUAL_COPY, 4096, 8192, 16384];
-/// Frames for which there is room, among which is chosen, below the maximum.
-const CHAINS: [u16; 4] = [16, 32, 64, 128];
+/// Frames for which there is room, among which is chosen, below the maximum. The stack is read to this room in pieces, so a smaller one would
+/// need more reads.
+const CHAINS: [u16; 2] = [64, 128];
 
 /// Sizes of stacks among which the programs of a site choose, ascending, and at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use super::builder::Program;
 use super::slots::STACK_END;
 use super::stack::{CHAIN, PAGE};
 
-/// Bytes of stack that are read at once, at most.
-const PIECE: i32 = 256;
+/// Bytes of stack that are read at once, at most: several frames of usual size.
+const PIECE: i32 = 512;
 /// Until the chain is complete its first word is the offset of the piece in the end of the record, less its address.
 const PIECE_OFFSET: i16 = 0;
 /// Until the chain is complete its second word is the last offset at which a frame is in the piece.
