@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::ROUNDS;
 use crate::common::{Build, Lab, Perf, Process, Recorder};
-use crate::recording::{armed_perf, run};
+use crate::hot::{armed_perf, start};
 use crate::table::{head, median, ratio, row};
 
 /// Hits of the target in a round.
@@ -68,12 +68,12 @@ pub(crate) fn compare(lab: &Lab, perf: &Perf<'_>) {
                 case.theirs,
             ];
             let armed = armed_perf(perf, armed.to_vec());
-            theirs.push(run(&program, HITS, 1, case.kind).hits / HITS as f64);
+            theirs.push(start(&program, HITS, 1, case.kind).run().hits / HITS as f64);
             drop(armed.finish().success());
             let event = format!("sdt_hot:{}@{}", case.kind, program.display());
             let options = ["-m", RING, "-a", "-o", "ours", "-e", &event];
             let recorder = Recorder::start(lab, [case.options, &options[..]].concat());
-            ours.push(run(&program, HITS, 1, case.kind).hits / HITS as f64);
+            ours.push(start(&program, HITS, 1, case.kind).run().hits / HITS as f64);
             drop(recorder.stop().complains(" 0 lost"));
         }
         let (theirs, ours) = (median(&theirs), median(&ours));
@@ -139,12 +139,12 @@ fn strangers(lab: &Lab, perf: &Perf<'_>, program: &std::path::Path) {
             ];
             let armed = armed_perf(perf, [&armed[..], options].concat());
             start_process(&mut recorded, forks);
-            theirs.push(run(program, HITS, 1, "req").hits / HITS as f64);
+            theirs.push(start(program, HITS, 1, "req").run().hits / HITS as f64);
             drop(armed.finish().success());
             let record = ["-o", "ours", "-p", &pid, "-e", &event];
             let recorder = Recorder::start(lab, [options, &record[..]].concat());
             start_process(&mut recorded, forks);
-            ours.push(run(program, HITS, 1, "req").hits / HITS as f64);
+            ours.push(start(program, HITS, 1, "req").run().hits / HITS as f64);
             drop(recorder.stop().complains(" 0 lost"));
         }
         let (theirs, ours) = (median(&theirs), median(&ours));

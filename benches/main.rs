@@ -15,6 +15,8 @@ mod cache;
 #[allow(dead_code, unused_imports, reason = "the tests use the rest")]
 mod common;
 mod cpu_time;
+#[allow(dead_code, reason = "another benchmark uses the rest")]
+mod hot;
 mod kinds;
 mod machine;
 mod reading;

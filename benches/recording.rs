@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::common::{Build, Lab, Perf, Process, Recorder};
+use crate::hot::{self, armed_perf};
 use crate::table::{head, median, ratio, row};
 use crate::{ROUNDS, cpu_time};
 
@@ -118,14 +118,6 @@ fn print(rounds: &[Vec<Round>; 6]) {
     println!();
 }
 
-/// perf in the background, armed: it starts its command when it has enabled its events, and ends with it.
-pub(crate) fn armed_perf(perf: &Perf<'_>, mut arguments: Vec<&str>) -> Process {
-    arguments.extend(["--", "sh", "-c", "echo ready; exec cat"]);
-    let mut process = Process::spawn(perf.command(arguments));
-    assert_eq!(process.line().as_deref(), Some("ready"));
-    process
-}
-
 /// A recorder in the background, armed.
 enum Armed {
     Nobody,
@@ -142,7 +134,7 @@ fn watch(watcher: Watcher, lab: &Lab, perf: &Perf<'_>, program: &Path) -> Round 
     });
     let cpu_before = cpu_time::of_children();
     let armed = arm(watcher, lab, perf, program, &file);
-    let hot = run(program, HITS, 1, "req");
+    let hot = hot::start(program, HITS, 1, "req").run();
     match armed {
         Armed::Nobody => {}
         Armed::Perf(process) => drop(process.finish().success()),
@@ -153,30 +145,6 @@ fn watch(watcher: Watcher, lab: &Lab, perf: &Perf<'_>, program: &Path) -> Round 
         // The target is a child, too.
         cpu_seconds: cpu_time::of_children() - cpu_before - hot.all / 1e9,
         file_bytes: fs::metadata(&file).map_or(0.0, |metadata| metadata.len() as f64),
-    }
-}
-
-/// CPU time of the hot target, ns.
-pub(crate) struct Hot {
-    /// Of its hits.
-    pub(crate) hits: f64,
-    /// Of the whole process.
-    all: f64,
-}
-
-/// Lets each thread of a target hit one of its probes; one that has no others does not look at `kind`.
-pub(crate) fn run(program: &Path, hits: usize, threads: usize, kind: &str) -> Hot {
-    let mut command = Command::new(program);
-    command.args([&hits.to_string(), &threads.to_string(), kind]);
-    let mut hot = Process::spawn(command);
-    hot.say("go");
-    let printed = hot.finish().success().stdout;
-    // `hits COUNT NANOSECONDS NANOSECONDS`
-    let words = printed.split_whitespace();
-    let figures: Vec<f64> = words.filter_map(|word| word.parse().ok()).collect();
-    Hot {
-        hits: figures[1],
-        all: figures[2],
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::ROUNDS;
 use crate::common::{Build, Lab, Recorder};
-use crate::recording::run;
+use crate::hot::start;
 use crate::table::{head, median, ratio, row};
 
 /// Hits of each thread in a round.
@@ -76,7 +76,7 @@ fn cost(lab: &Lab, program: &std::path::Path, case: &Case, filter: &[&str]) -> f
     let event = format!("sdt_hot:{}@{}", case.kind, program.display());
     let options = ["-m", RING, "-a", "-o", "ours", "-e", &event];
     let recorder = Recorder::start(lab, [case.options, &options[..], filter].concat());
-    let hits = run(program, HITS, case.threads, case.kind).hits;
+    let hits = start(program, HITS, case.threads, case.kind).run().hits;
     drop(recorder.stop().complains(" 0 lost"));
     hits / (HITS * case.threads) as f64
 }

@@ -4,15 +4,16 @@ use std::path::Path;
 
 use crate::ROUNDS;
 use crate::bpftrace;
-use crate::common::{Lab, Perf, Process, Recorder};
-use crate::deep::{self, Deep};
+use crate::common::{Lab, Perf, Recorder};
+use crate::deep::Deep;
+use crate::hot::{self, HotTime};
 use crate::table::{head, median, ratio, row};
 
 /// Hits of a round: their copies of 2 KiB fit into the ring, so that nobody gains by losing events.
 const HITS: usize = 20_000;
 const RING: &str = "64M";
 /// Frames of recursion: with those of the thread's start and of `hits`, 14 frames.
-const DEPTH: usize = 10;
+const DEPTH: &str = "10";
 /// Index of the candidate that only pays the trap.
 const TRAP: usize = 1;
 /// Index of the candidate that takes no stack.
@@ -100,7 +101,9 @@ pub(crate) fn compare(lab: &Lab, perf: &Perf<'_>) {
 
 /// CPU time of a hit, ns; `None` if the watcher cannot be had.
 fn watched(watcher: Watcher, lab: &Lab, perf: &Perf<'_>, program: &Path) -> Option<f64> {
-    let run = || deep::start(program, HITS, DEPTH).run();
+    let per_hit = |time: HotTime| time.hits / HITS as f64;
+    let start = |hits: usize| hot::start(program, hits, 1, DEPTH);
+    let run = || per_hit(start(HITS).run());
     match watcher {
         Watcher::Nobody => Some(run()),
         Watcher::Ours(options) => {
@@ -108,7 +111,7 @@ fn watched(watcher: Watcher, lab: &Lab, perf: &Perf<'_>, program: &Path) -> Opti
             let usual = ["-m", RING, "-a", "-o", "ours", "-e", &event];
             let recorder = Recorder::start(lab, [&usual[..], options].concat());
             // The room for stacks is learned by what the first of them need.
-            deep::start(program, 100, DEPTH).run();
+            start(100).run();
             std::thread::sleep(std::time::Duration::from_millis(100));
             let time = run();
             drop(recorder.stop().complains(" 0 lost"));
@@ -116,45 +119,24 @@ fn watched(watcher: Watcher, lab: &Lab, perf: &Perf<'_>, program: &Path) -> Opti
         }
         Watcher::Perf(mode) => {
             let _probes = perf.plant(program, "deep", &["hit"]);
-            let recorder = armed_perf(lab, perf, mode);
+            let file = lab.file("theirs");
+            let mut arguments = vec!["record", "-q", "-m", RING, "-a", "-e", "sdt_deep:hit"];
+            arguments.extend(["--call-graph", mode, "-o"]);
+            arguments.push(file.to_str().expect("a path in UTF-8"));
+            let recorder = hot::armed_perf(perf, arguments);
             let time = run();
             drop(recorder.finish().success());
             Some(time)
         }
         Watcher::Bpftrace(action) => {
-            let waiting = deep::start(program, HITS, DEPTH);
+            let waiting = start(HITS);
             let process = bpftrace::start(program, waiting.pid(), action)?;
-            let time = waiting.run();
+            let time = per_hit(waiting.run());
             process.signal("INT");
             drop(process.finish());
             Some(time)
         }
     }
-}
-
-/// perf in the background: it starts its command when it has enabled its events, and ends with it.
-fn armed_perf(lab: &Lab, perf: &Perf<'_>, mode: &str) -> Process {
-    let file = lab.file("theirs");
-    let file = file.to_str().expect("a path in UTF-8");
-    let mut process = Process::spawn(perf.command([
-        "record",
-        "-q",
-        "-m",
-        RING,
-        "-a",
-        "-o",
-        file,
-        "-e",
-        "sdt_deep:hit",
-        "--call-graph",
-        mode,
-        "--",
-        "sh",
-        "-c",
-        "echo ready; exec cat",
-    ]));
-    assert_eq!(process.line().as_deref(), Some("ready"));
-    process
 }
 
 fn print(rounds: &[Vec<f64>]) {

@@ -17,6 +17,9 @@ mod common;
 mod cpu_time;
 mod deep;
 mod hits;
+#[path = "../hot.rs"]
+#[allow(dead_code, reason = "another benchmark uses the rest")]
+mod hot;
 #[path = "../machine.rs"]
 mod machine;
 mod names;

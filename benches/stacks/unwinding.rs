@@ -22,6 +22,27 @@ for _ in range(2000):
 ";
 const PYTHON: &str = "/usr/bin/python3.11";
 
+/// What both are asked.
+struct Question {
+    ours: &'static [&'static str],
+    theirs: &'static [&'static str],
+}
+
+const QUESTIONS: [Question; 3] = [
+    Question {
+        ours: &["script", "--no-inline", "-F", "ip"],
+        theirs: &["script", "--no-inline", "-F", "ip"],
+    },
+    Question {
+        ours: &["script", "--no-inline", "-F", "ip,sym,dso"],
+        theirs: &["script", "--no-inline", "-F", "ip,sym,dso"],
+    },
+    Question {
+        ours: &["report", "--no-inline", "-g"],
+        theirs: &["report", "--no-inline", "--stdio"],
+    },
+];
+
 /// Measures and prints.
 pub(crate) fn compare(lab: &Lab, perf: &Perf<'_>) {
     need_tool(PYTHON);
@@ -41,23 +62,31 @@ pub(crate) fn compare(lab: &Lab, perf: &Perf<'_>) {
     let command = ["-e", "sdt_python:function__entry", PYTHON, "-c", PROGRAM];
     perf.run([&record[..], &command].concat()).success();
     drop(probes);
-    let theirs = || {
+    let ours = |words: &[&str]| {
+        let mut command = lab.command(words);
+        command.arg("-i").arg(&file);
+        command
+    };
+    let theirs = |words: &[&str]| {
         let mut command = Command::new(reader());
-        command.args(["script", "--no-inline", "-F", "ip", "-i"]);
-        command.arg(&file).env("PERF_CONFIG", "/dev/null");
+        command.args(words).arg("-i").arg(&file);
+        command.env("PERF_CONFIG", "/dev/null");
         command
     };
-    let ours = || {
-        let mut command = lab.command(["script", "--no-inline", "-F", "ip", "-i"]);
-        command.arg(&file);
-        command
-    };
-    let mut rounds = [Vec::new(), Vec::new()];
+    let mut rounds: [[Vec<f64>; 2]; QUESTIONS.len()] = Default::default();
     for _ in 0..ROUNDS {
-        rounds[0].push(cpu_seconds(ours()));
-        rounds[1].push(cpu_seconds(theirs()));
+        for (question, [our, their]) in QUESTIONS.iter().zip(&mut rounds) {
+            our.push(cpu_seconds(ours(question.ours)));
+            their.push(cpu_seconds(theirs(question.theirs)));
+        }
     }
-    print(&file, &rounds, &stacks(ours()), &stacks(theirs()));
+    let frames = ["script", "--no-inline", "-F", "ip"];
+    print(
+        &file,
+        &rounds,
+        &stacks(ours(&frames)),
+        &stacks(theirs(&frames)),
+    );
 }
 
 /// The perf that reads: perf 6.1 shows offsets in files where others show addresses, so that its frames cannot be compared.
@@ -85,29 +114,37 @@ fn stacks(mut command: Command) -> Vec<Vec<String>> {
         .collect()
 }
 
-fn print(file: &Path, [ours, theirs]: &[Vec<f64>; 2], our: &[Vec<String>], their: &[Vec<String>]) {
+fn print(
+    file: &Path,
+    rounds: &[[Vec<f64>; 2]; QUESTIONS.len()],
+    our: &[Vec<String>],
+    their: &[Vec<String>],
+) {
     let count = our.len() as f64;
-    let frames = |stacks: &[Vec<String>]| stacks.iter().map(Vec::len).sum::<usize>();
+    let frames = our.iter().map(Vec::len).sum::<usize>();
     println!(
-        "`script --no-inline -F ip` of {} samples of CPython 3.11 with copies of 16 KiB ({:.0} MB), which perf recorded; CPU time.\n",
+        "{} samples of CPython 3.11 with copies of 16 KiB ({:.0} MB) and {:.0} frames each, which perf recorded; CPU time.\n",
         our.len(),
-        fs::metadata(file).map_or(0, |metadata| metadata.len()) as f64 / 1e6
+        fs::metadata(file).map_or(0, |metadata| metadata.len()) as f64 / 1e6,
+        frames as f64 / count
     );
     head(&[
-        "",
+        "usdtrec",
         "seconds",
         "stacks a second and core",
-        "frames",
+        "perf",
+        "seconds",
         "beside perf",
     ]);
-    let (our_time, their_time) = (median(ours), median(theirs));
-    for (name, time, stacks) in [("usdtrec", our_time, our), ("perf", their_time, their)] {
+    for (question, [ours, theirs]) in QUESTIONS.iter().zip(rounds) {
+        let (ours, theirs) = (median(ours), median(theirs));
         row(&[
-            name.to_owned(),
-            format!("{time:.3}"),
-            format!("{:.0}", count / time),
-            frames(stacks).to_string(),
-            times(their_time, time),
+            format!("`{}`", question.ours.join(" ")),
+            format!("{ours:.3}"),
+            format!("{:.0}", count / ours),
+            format!("`{}`", question.theirs.join(" ")),
+            format!("{theirs:.3}"),
+            times(theirs, ours),
         ]);
     }
     println!();
