@@ -42,8 +42,10 @@ use crate::trace::calls::paths::CallPath;
 use crate::trace::session::TraceSession;
 use crate::trace::session::scan::SampleBlock;
 
-/// Samples in a window.
+/// Samples in a window at most.
 const WINDOW: usize = 2048;
+/// Samples in a window at least, if there are enough: threads share a batch of few large samples, too.
+const LEAST_WINDOW: usize = 16;
 /// Windows that are shown in parallel before their results are taken.
 const AT_ONCE: usize = 256;
 
@@ -123,7 +125,8 @@ pub(crate) fn in_order<R: Send, E>(
     let mut before = PreviousTimes::default();
     while batches.next(load, &mut outcome) {
         let ends = batches.settled(&mut outcome);
-        let windows = windows(batches.pending(), &ends, WINDOW);
+        let size = window_size(batches.pending(), &ends);
+        let windows = windows(batches.pending(), &ends, size);
         let pending = Pending {
             session,
             blocks: batches.pending(),
@@ -139,6 +142,14 @@ pub(crate) fn in_order<R: Send, E>(
         called.finish();
     }
     Ok(outcome)
+}
+
+/// Samples in each window of those up to `ends` of each block, so that each thread has one.
+fn window_size(blocks: &[LoadedBlock], ends: &[usize]) -> usize {
+    let due = blocks.iter().zip(ends);
+    let due = due.map(|(block, end)| end.saturating_sub(block.shown));
+    let share = due.sum::<usize>().div_ceil(rayon::current_num_threads());
+    share.clamp(LEAST_WINDOW, WINDOW)
 }
 
 /// What windows are about.
