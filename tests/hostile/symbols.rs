@@ -39,11 +39,28 @@ fn shown(what: &str, sound: &Program, crafted: &Program) -> String {
 
 /// The function's name is a symbol of both programs.
 #[track_caller]
-fn check(what: &str, sound: &Program, crafted: &Program) {
+fn checked(what: &str, sound: &Program, crafted: &Program) -> String {
     let all = shown(what, sound, crafted);
     let crafted = all.lines().filter(|line| line.contains("/crafted)"));
     let outer = crafted.filter(|line| line.contains(" outer"));
     assert!(outer.count() >= PLACES as usize, "{what}: {all:.3000}");
+    all
+}
+
+#[track_caller]
+fn check(what: &str, sound: &Program, crafted: &Program) {
+    drop(checked(what, sound, crafted));
+}
+
+/// The report says of the crafted program that its tables are left out.
+#[track_caller]
+fn check_long(what: &str, sound: &Program, crafted: &Program) {
+    let all = checked(what, sound, crafted);
+    let (_, files) = all
+        .split_once("has tables that are too long to be read\n")
+        .unwrap_or_else(|| panic!("{what}: {all:.3000}"));
+    let file = files.lines().next().unwrap_or_default();
+    assert!(file.trim().ends_with("/crafted"), "{what}: {file}");
 }
 
 fn uleb(mut number: u64) -> Vec<u8> {
@@ -184,7 +201,7 @@ fn tables_of_lines_with_very_many_files_are_left_out() {
     let crafted = crafted.with(".debug_abbrev", ABBREVIATIONS, Stored::Plain);
     let crafted = crafted.with(".debug_info", &units, Stored::Plain);
     let crafted = crafted.with(".debug_line", &table.repeat(PLACES as usize), Stored::Plain);
-    check("files", &sound, &crafted);
+    check_long("files", &sound, &crafted);
 }
 
 /// Entries of tables of abbreviations take twenty times as much memory as in the file.
@@ -218,7 +235,10 @@ fn tables_of_very_many_abbreviations_are_left_out() {
         let crafted = sound.clone();
         let crafted = crafted.with(".debug_abbrev", &all, Stored::Plain);
         let crafted = crafted.with(".debug_info", &units, Stored::Plain);
-        check(what, &sound, &crafted);
+        match tables.len() {
+            1 => check_long(what, &sound, &crafted),
+            _ => check(what, &sound, &crafted),
+        }
     }
 }
 

@@ -19,6 +19,8 @@ pub(crate) struct UnnamedFrames {
     pub(crate) files: Vec<UnnamedFile>,
     /// Files whose debugging information is too long to read, so that frames of inlined functions are missing, sorted.
     pub(crate) too_long: Vec<Box<Path>>,
+    /// Files whose debugging information has tables that are too long to read, so that frames of inlined functions or lines are missing, sorted.
+    pub(crate) long_tables: Vec<Box<Path>>,
 }
 
 /// The frames without a name of one file.
@@ -72,17 +74,18 @@ impl UnnamedFrames {
         Self {
             all,
             files,
-            too_long: too_long(session),
+            too_long: paths(session, |file| session.symbols().has_too_long_info(file)),
+            long_tables: paths(session, |file| session.symbols().has_long_tables(file)),
         }
     }
 }
 
-/// The files of a trace whose debugging information was requested and is too long.
-fn too_long(session: &TraceSession) -> Vec<Box<Path>> {
+/// The paths of files of a trace that are meant.
+fn paths(session: &TraceSession, is_meant: impl Fn(DsoId) -> bool) -> Vec<Box<Path>> {
     let files = session.mappings().files().iter().enumerate();
-    let long = files.filter(|(at, _)| session.symbols().has_too_long_info(DsoId(*at as u32)));
-    let paths: BTreeSet<Box<Path>> = long.map(|(_, dso)| dso.path.as_path().into()).collect();
-    paths.into_iter().collect()
+    let meant = files.filter(|(at, _)| is_meant(DsoId(*at as u32)));
+    let sorted: BTreeSet<Box<Path>> = meant.map(|(_, dso)| dso.path.as_path().into()).collect();
+    sorted.into_iter().collect()
 }
 
 impl UnnamedReason {

@@ -211,6 +211,12 @@ impl Symbols {
         matches!(self.info.known(file), Some(Err(NoInlineInfo::TooLong)))
     }
 
+    /// Whether inlined functions or lines of a file are missing, because a table of its debugging information is longer than is read.
+    pub(crate) fn has_long_tables(&self, file: DsoId) -> bool {
+        let info = self.info.known(file);
+        info.is_some_and(|info| info.as_ref().is_ok_and(InlineInfo::has_long_tables))
+    }
+
     fn read_info(&self, dso: &Dso) -> Result<InlineInfo, NoInlineInfo> {
         let view = self.views.iter().find(|view| view.is_of(dso));
         let view = view.map(|view| view.at.as_path());

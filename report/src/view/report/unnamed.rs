@@ -17,19 +17,26 @@ const MOST: usize = 10;
 /// Appends which files have frames without a name, if there are any, and of which files no inlined functions are known.
 pub(crate) fn put(unnamed: &UnnamedFrames, hints: HintWords, out: &mut String) {
     put_unnamed(unnamed, hints, out);
-    if unnamed.too_long.is_empty() {
+    let limit = LIMIT >> 20;
+    let long = format!(
+        "Frames of inlined functions are missing: debugging information of more than {limit} MiB is not read"
+    );
+    put_files(&long, &unnamed.too_long, out);
+    let long = "Frames of inlined functions or lines are missing: debugging information has tables that are too long to be read";
+    put_files(long, &unnamed.long_tables, out);
+}
+
+/// Appends a sentence and the files that it is about, if there are any.
+fn put_files(sentence: &str, files: &[Box<Path>], out: &mut String) {
+    if files.is_empty() {
         return;
     }
-    let limit = LIMIT >> 20;
-    let _ = writeln!(
-        out,
-        "\nFrames of inlined functions are missing: debugging information of more than {limit} MiB is not read"
-    );
-    for file in unnamed.too_long.iter().take(MOST) {
+    let _ = writeln!(out, "\n{sentence}");
+    for file in files.iter().take(MOST) {
         let file = escape_bytes(file.as_os_str().as_encoded_bytes());
         folded_from("  ", &file, "         ", out);
     }
-    put_more(unnamed.too_long.len(), out);
+    put_more(files.len(), out);
 }
 
 fn put_unnamed(unnamed: &UnnamedFrames, hints: HintWords, out: &mut String) {

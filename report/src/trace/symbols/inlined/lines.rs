@@ -27,6 +27,15 @@ pub(super) struct Lines {
     rows: Vec<LineRow>,
 }
 
+/// Why a table of lines is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoLines {
+    /// It is damaged.
+    Damaged,
+    /// Its header is longer than is read.
+    TooLong,
+}
+
 /// Code without gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Sequence {
@@ -55,15 +64,16 @@ impl Lines {
         unit: &Unit<Bytes>,
         at: DebugLineOffset,
         end: usize,
-    ) -> Option<Self> {
+    ) -> Result<Self, NoLines> {
+        let damaged = |_| NoLines::Damaged;
         let mut table = dwarf.debug_line.reader().clone();
-        table.truncate(end).ok()?;
-        if header_length(&table, at)? > LONGEST_HEADER {
-            return None;
+        table.truncate(end).map_err(damaged)?;
+        if header_length(&table, at).map_err(damaged)? > LONGEST_HEADER {
+            return Err(NoLines::TooLong);
         }
         let size = unit.header.address_size();
         let program = DebugLine::from(table).program(at, size, unit.comp_dir.clone(), None);
-        let program = program.ok()?;
+        let program = program.map_err(damaged)?;
         let mut lines = Self {
             header: program.header().clone(),
             sequences: Vec::new(),
@@ -89,7 +99,7 @@ impl Lines {
             });
         }
         lines.sequences.sort_unstable();
-        Some(lines)
+        Ok(lines)
     }
 
     fn end_sequence(&mut self, first: usize, end: u64) {
@@ -160,14 +170,13 @@ impl Lines {
 }
 
 /// What a table claims of the length of its header, bytes.
-fn header_length(table: &Bytes, at: DebugLineOffset) -> Option<u64> {
+fn header_length(table: &Bytes, at: DebugLineOffset) -> gimli::Result<u64> {
     let mut table = table.clone();
-    table.skip(at.0).ok()?;
-    let (_, format) = table.read_initial_length().ok()?;
-    if table.read_u16().ok()? >= 5 {
+    table.skip(at.0)?;
+    let (_, format) = table.read_initial_length()?;
+    if table.read_u16()? >= 5 {
         // Sizes of an address and of a segment selector.
-        table.skip(2).ok()?;
+        table.skip(2)?;
     }
-    let length = table.read_length(format).ok()?;
-    u64::try_from(length).ok()
+    Ok(table.read_length(format)? as u64)
 }

@@ -23,7 +23,7 @@ use object::read::{Object, ObjectSection};
 use usdtrec_format::{BuildId, SourceLine, debug_file_by_build_id};
 
 use self::calls::Calls;
-use self::lines::Lines;
+use self::lines::{Lines, NoLines};
 use self::origin::NamedEntry;
 pub(crate) use self::sections::{LIMIT, NoInlineInfo};
 use self::sections::{Room, load};
@@ -116,6 +116,12 @@ impl InlineInfo {
         })
     }
 
+    /// Whether a table was requested that is longer than is read, so that inlined functions or lines are missing.
+    pub(crate) fn has_long_tables(&self) -> bool {
+        let shared = self.shared.as_ref();
+        self.own.has_long_tables() || shared.is_some_and(Units::has_long_tables)
+    }
+
     /// What is inlined at an address, as linked; nothing if it is not known.
     pub(crate) fn at(&self, address: u64) -> Inlining {
         let unit = UnitCode::find(&self.code, address).and_then(|unit| self.unit(unit));
@@ -177,7 +183,11 @@ impl InlineInfo {
             return known.clone();
         }
         let end = *self.lines_end.get(&at.0)?;
-        let read = Lines::read(&self.own.dwarf, &unit.unit, at, end).map(Arc::new);
+        let read = Lines::read(&self.own.dwarf, &unit.unit, at, end);
+        if matches!(read, Err(NoLines::TooLong)) {
+            self.own.note_long_table();
+        }
+        let read = read.ok().map(Arc::new);
         let mut kept = lock(&self.kept);
         kept.make_room(read.as_ref().map_or(0, |lines| lines.size()));
         kept.lines.insert(at.0, read.clone());

@@ -4,6 +4,8 @@
 //! where the next one begins, so that they cannot overlap.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use foldhash::HashMap;
@@ -38,6 +40,8 @@ pub(super) struct Units {
     /// Where each table of abbreviations ends.
     abbreviations_end: BTreeMap<usize, usize>,
     abbreviations: Mutex<KnownAbbreviations>,
+    /// Whether a table was requested that is longer than is read.
+    has_long_tables: AtomicBool,
 }
 
 /// Tables of abbreviations that were read, by their offsets.
@@ -97,9 +101,20 @@ impl Units {
         Self {
             abbreviations_end: ends(starts, end),
             abbreviations: Mutex::default(),
+            has_long_tables: AtomicBool::new(false),
             headers,
             dwarf,
         }
+    }
+
+    /// Notes that a table is longer than is read.
+    pub(super) fn note_long_table(&self) {
+        self.has_long_tables.store(true, Relaxed);
+    }
+
+    /// Whether a table was requested that is longer than is read, so that something is missing.
+    pub(super) fn has_long_tables(&self) -> bool {
+        self.has_long_tables.load(Relaxed)
     }
 
     /// Whether there are no units.
@@ -143,8 +158,7 @@ impl Units {
 
     /// Number of bytes in which a table of abbreviations is.
     fn abbreviations_len(&self, at: DebugAbbrevOffset) -> Option<usize> {
-        let len = self.abbreviations_end.get(&at.0)?.checked_sub(at.0)?;
-        Some(len.min(LONGEST_ABBREVIATIONS))
+        self.abbreviations_end.get(&at.0)?.checked_sub(at.0)
     }
 
     /// A table of abbreviations; `None` if it is damaged or too long, or too many tables were forgotten and read again.
@@ -153,9 +167,11 @@ impl Units {
         if let Some(known) = known.tables.get(&at.0) {
             return known.clone();
         }
-        let len = self.abbreviations_len(at)?;
+        let whole = self.abbreviations_len(at)?;
+        let len = whole.min(LONGEST_ABBREVIATIONS);
         let mut table = self.dwarf.debug_abbrev.reader().clone();
         if known.read > READ_AGAIN.saturating_add(8 * table.len()) {
+            self.note_long_table();
             return None;
         }
         known.read += len;
@@ -170,6 +186,9 @@ impl Units {
             .ok()
             .and_then(|()| DebugAbbrev::from(table).abbreviations(at).ok())
             .map(Arc::new);
+        if read.is_none() && len < whole {
+            self.note_long_table();
+        }
         known.tables.insert(at.0, read.clone());
         read
     }
@@ -191,7 +210,8 @@ impl ReadUnit {
         let dwarf = &units.dwarf;
         let encoding = header.encoding();
         let abbreviations = units.abbreviations_len(header.debug_abbrev_offset());
-        let abbreviations_size = abbreviations?.saturating_mul(ABBREVIATION_RATIO);
+        let abbreviations = abbreviations?.min(LONGEST_ABBREVIATIONS);
+        let abbreviations_size = abbreviations.saturating_mul(ABBREVIATION_RATIO);
         let mut unit = Unit {
             abbreviations: units.abbreviations(header.debug_abbrev_offset())?,
             name: None,
