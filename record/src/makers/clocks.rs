@@ -4,26 +4,27 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Time of day for times of the other clocks. If it is set while recording, it is what it would have been.
-#[derive(Clone, Copy, Debug)]
+/// A reading of all clocks, and with it the time of day for times of the other ones. At times on the other side of a step of the time of day, it is
+/// what it would have been.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Clocks {
     monotonic: u64,
     boot: u64,
     real: u64,
 }
 
-/// Time of the trace's clock.
-pub(super) fn monotonic() -> u64 {
-    now(ClockId::Monotonic)
-}
-
 impl Clocks {
     pub(super) fn now() -> Self {
         Self {
-            monotonic: monotonic(),
+            monotonic: now(ClockId::Monotonic),
             boot: now(ClockId::Boottime),
             real: now(ClockId::Realtime),
         }
+    }
+
+    /// When they were read, by the trace's clock.
+    pub(super) const fn trace(self) -> u64 {
+        self.monotonic
     }
 
     /// The time of day at a time of the trace's clock.

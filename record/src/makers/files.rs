@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Seek;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::clocks::{Clocks, monotonic};
+use super::clocks::Clocks;
 use super::program::Program;
 use super::view::{TmpDirs, View};
 
@@ -12,12 +12,12 @@ use super::view::{TmpDirs, View};
 #[derive(Debug, Default)]
 pub struct MakerFiles {
     programs: Vec<Program>,
-    /// When recording began, ns.
-    begun: u64,
+    /// When recording began.
+    begun: Clocks,
 }
 
 impl MakerFiles {
-    pub(super) const fn new(programs: Vec<Program>, begun: u64) -> Self {
+    pub(super) const fn new(programs: Vec<Program>, begun: Clocks) -> Self {
         Self { programs, begun }
     }
 
@@ -69,7 +69,7 @@ impl MakerFiles {
         }
         let mut program = Program::new(pid, 0);
         program.view = Some(view);
-        program.find_map(monotonic())
+        program.find_map(Clocks::now())
     }
 }
 

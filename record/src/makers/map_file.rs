@@ -21,8 +21,9 @@ pub(super) struct Wanted {
     pub(super) number: i32,
     /// Its user, if it is known.
     pub(super) owner: Option<u32>,
-    /// When it ran, ns of the time of day. A map that was last changed at another time is that of another process with its number.
-    pub(super) times: RangeInclusive<u64>,
+    /// When it ran, ns of the time of day as it was set when recording began, and as it is now. A map that was last changed at another time is that of
+    /// another process with its number.
+    pub(super) times: [RangeInclusive<u64>; 2],
 }
 
 impl Wanted {
@@ -55,8 +56,12 @@ impl Wanted {
     fn was_changed(&self, seconds: i64, nanoseconds: i64) -> bool {
         let early = if nanoseconds == 0 { SECONDS } else { TICK };
         let changed = u64::try_from(i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds));
-        let (first, last) = (*self.times.start(), *self.times.end());
-        changed.is_ok_and(|changed| changed.saturating_add(early) >= first && changed <= last)
+        changed.is_ok_and(|changed| {
+            let was = |times: &RangeInclusive<u64>| {
+                changed.saturating_add(early) >= *times.start() && changed <= *times.end()
+            };
+            self.times.iter().any(was)
+        })
     }
 }
 
@@ -70,7 +75,7 @@ mod tests {
         let wanted = Wanted {
             number: 7,
             owner: None,
-            times: begun..=ended,
+            times: [begun..=ended, begun..=ended],
         };
         for (seconds, nanoseconds, expected) in [
             (99, 995_000_000, true),
@@ -85,6 +90,19 @@ mod tests {
         ] {
             let changed = wanted.was_changed(seconds, nanoseconds);
             assert_eq!(changed, expected, "{seconds} {nanoseconds}");
+        }
+    }
+
+    #[test]
+    fn the_clock_may_have_been_set_while_recording() {
+        const SECOND: u64 = 1_000_000_000;
+        let wanted = Wanted {
+            number: 7,
+            owner: None,
+            times: [100 * SECOND..=110 * SECOND, 4000 * SECOND..=4010 * SECOND],
+        };
+        for (seconds, expected) in [(99, false), (105, true), (2000, false), (4005, true)] {
+            assert_eq!(wanted.was_changed(seconds, 1), expected, "{seconds}");
         }
     }
 }

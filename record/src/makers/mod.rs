@@ -19,6 +19,7 @@ use usdtrec_format::perf::{RecordType, Records, SampleType, Task};
 pub use self::files::MakerFiles;
 
 use self::change::{Change, Event};
+use self::clocks::Clocks;
 use self::jit_dump::DumpMapping;
 use self::program::Program;
 use self::view::{TmpDirs, View};
@@ -39,8 +40,8 @@ const MOST_OPEN: usize = 256;
 pub(crate) struct CodeMakers {
     /// `sample_type` of the process records' sample ids.
     id_type: SampleType,
-    /// When recording began, ns.
-    begun: u64,
+    /// When recording began.
+    begun: Clocks,
     /// What each process runs.
     running: HashMap<i32, Program>,
     /// Programs that ended in the last pass: the next one may have samples of theirs.
@@ -62,7 +63,7 @@ impl CodeMakers {
     pub(crate) fn new(id_type: SampleType) -> Self {
         Self {
             id_type,
-            begun: clocks::monotonic(),
+            begun: Clocks::now(),
             running: HashMap::new(),
             ended: Vec::new(),
             kept: Vec::new(),

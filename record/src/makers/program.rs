@@ -46,7 +46,7 @@ impl Program {
     }
 
     /// Opens the map if the program has one. `begun` is when recording began.
-    pub(super) fn open_map(&mut self, begun: u64) {
+    pub(super) fn open_map(&mut self, begun: Clocks) {
         self.map = self.find_map(begun);
         // The directory is not needed any more.
         if let Some(view) = &mut self.view {
@@ -55,7 +55,7 @@ impl Program {
     }
 
     /// The map, as the process saw it when it was looked at; else in this program's `/tmp`.
-    pub(super) fn find_map(&self, begun: u64) -> Option<File> {
+    pub(super) fn find_map(&self, begun: Clocks) -> Option<File> {
         let wanted = self.wanted(begun);
         match &self.view {
             Some(view) => wanted.open(view.tmp.as_ref()?.as_fd()),
@@ -64,19 +64,20 @@ impl Program {
     }
 
     /// The map to look for. `begun` is when recording began.
-    pub(super) fn wanted(&self, begun: u64) -> Wanted {
-        let clocks = Clocks::now();
-        let began = match (self.began, &self.view) {
-            (0, Some(view)) => view.began(clocks),
-            // What ended before it was looked at, ran when recording began: since then nothing else has had its pid.
-            (0, None) => clocks.of_trace(begun),
-            (began, _) => clocks.of_trace(began),
+    pub(super) fn wanted(&self, begun: Clocks) -> Wanted {
+        let times = |clocks: Clocks| {
+            let began = match (self.began, &self.view) {
+                (0, Some(view)) => view.began(clocks),
+                // What ended before it was looked at, ran when recording began: since then nothing else has had its pid.
+                (0, None) => clocks.of_trace(begun.trace()),
+                (began, _) => clocks.of_trace(began),
+            };
+            began..=self.ended.map_or(u64::MAX, |ended| clocks.of_trace(ended))
         };
-        let ended = self.ended.map_or(u64::MAX, |ended| clocks.of_trace(ended));
         Wanted {
             number: self.view.as_ref().map_or(self.pid, |view| view.number),
             owner: self.view.as_ref().map(|view| view.owner),
-            times: began..=ended,
+            times: [begun, Clocks::now()].map(times),
         }
     }
 
