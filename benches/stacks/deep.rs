@@ -1,6 +1,6 @@
 //! A program that hits a probe below a number of frames.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::common::{Build, Lab};
 
