@@ -80,9 +80,10 @@ pub(super) fn write(
     Ok(end(args, &session, &notices))
 }
 
-/// Prints what is wrong with the trace.
+/// Prints what is wrong with the trace, and what was lost: not all formats have a place for it.
 fn end(args: &SelectionArgs, session: &TraceSession, notices: &Notices) -> ExitCode {
     selection::print_notices(&args.input, notices);
+    selection::print_losses(&args.input, session.lost(), session.is_loss_unknown());
     if let Some(tail) = session.trace().uncommitted() {
         terminal::warn(&args.input, tail);
     }

@@ -55,14 +55,7 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     for reason in NoEventsReason::sentences(&reasons, HINTS) {
         terminal::warn(&args.selection.input, &reason);
     }
-    if unknown {
-        let message = "the number of lost events is not known: the recorder was killed";
-        terminal::warn(&args.selection.input, &message);
-    }
-    if lost > 0 {
-        let message = format!("{lost} events were lost while recording; see usdtrec report");
-        terminal::warn(&args.selection.input, &message);
-    }
+    selection::print_losses(&args.selection.input, lost, unknown);
     Ok(ExitCode::SUCCESS)
 }
 

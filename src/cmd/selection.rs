@@ -189,3 +189,15 @@ pub(super) fn print_notices(path: &Path, notices: &Notices) {
         terminal::warn(path, &sentence);
     }
 }
+
+/// Prints on stderr how many events were lost, if any were, or that this is not known.
+pub(super) fn print_losses(path: &Path, lost: u64, is_unknown: bool) {
+    if is_unknown {
+        let message = "the number of lost events is not known: the recorder was killed";
+        terminal::warn(path, &message);
+    }
+    if lost > 0 {
+        let message = format!("{lost} events were lost while recording; see usdtrec report");
+        terminal::warn(path, &message);
+    }
+}

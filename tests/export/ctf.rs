@@ -24,7 +24,7 @@ pub(super) struct Read {
 pub(super) fn read(lab: &Lab, input: &str, output: &str) -> Read {
     need_tool("babeltrace2");
     let export = ["export", "-i", input, "--to", "ctf", "-o", output];
-    lab.usdtrec(export).success().silent();
+    let exported = lab.usdtrec(export).success();
     let shown = run(lab.at_home(Path::new("babeltrace2"), [output])).success();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/export/ctf_events.py");
     // Debian's, which has its module.
@@ -41,6 +41,10 @@ pub(super) fn read(lab: &Lab, input: &str, output: &str) -> Read {
         }
     }
     assert_eq!(shown.stdout.lines().count(), read.hits.len());
+    match read.lost {
+        0 => exported.silent(),
+        lost => exported.complains(&format!("{lost} events were lost while recording")),
+    };
     read
 }
 

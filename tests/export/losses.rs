@@ -31,7 +31,8 @@ fn lost_events_are_counted() {
     assert_eq!((found.hits.len() as u64, found.lost), (events, lost));
 
     let export = ["export", "-i", "trace", "--to", "firefox", "-o", "p.json"];
-    lab.usdtrec(export).success().silent();
+    let message = format!("trace: {lost} events were lost while recording");
+    lab.usdtrec(export).success().complains(&message);
     let profile = Profile::read(&lab.file("p.json"));
     let losses = profile
         .threads()
