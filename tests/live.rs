@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use crate::common::{
     Build, Finished, Lab, Process, Recorder, Ticker, events_of_recorder, need_tool, test,
-    uprobe_events,
+    uprobe_events, wait_until,
 };
+use crate::held::RAN_BEFORE;
 
 /// A running `usdtrec trace`.
 struct Tracer(Process);
@@ -221,7 +222,7 @@ fn a_closed_pipe_is_a_normal_end() {
         target.hit("fire 3");
         tracer.until_error_line("status 0");
         assert_eq!(tracer.finish().stdout.lines().count(), 3);
-        assert_eq!(target.semaphores().0, 0);
+        wait_until("the removal of the probes", || target.semaphores().0 == 0);
         nothing_is_left(u32::try_from(recorder).expect("a process id"));
     }
 }
@@ -297,35 +298,48 @@ fn rows<'t>(tables: &'t str, probe: &str) -> Vec<Vec<&'t str>> {
 #[test]
 fn top_counts_each_hit_once() {
     for engine in ["bpf", "perf"] {
-        let lab = Lab::privileged();
-        let mut target = Ticker::start(&lab);
-        let (pid, event) = (target.pid().to_string(), target.event("*"));
-        let mut command = lab.command(["top", "--engine", engine, "-d", "200ms"]);
-        command.args(["-p", &pid, "-e", &event]);
-        let mut top = Process::spawn(command);
-        top.until_error_line("[ usdtrec top:");
-        let mut passed = 0;
-        for command in ["fire 3", "thread 40", "fork 500", "fire 6"] {
-            passed += target.hit(command).len() as u64;
-            while !top.line().expect("tables").starts_with("ticker:tick") {}
+        let mut slow = 0;
+        while !top_counts_all(engine) {
+            slow += 1;
+            assert!(slow < 10, "the machine is too slow each time");
         }
-        target.tell("guarded 7");
-        top.signal("INT");
-        let recorder = top.pid();
-        let ended = top.finish().success();
-        for (probe, count) in [("ticker:tick", passed), ("ticker:guarded", 7)] {
-            let rows = rows(&ended.stdout, probe);
-            let sum: u64 = rows.iter().map(|row| row[1].parse::<u64>().unwrap()).sum();
-            assert_eq!(sum, count, "{engine}: {}", ended.stdout);
-            let last = rows.last().unwrap();
-            assert_eq!(last[3], count.to_string(), "{engine}: {}", ended.stdout);
-            assert_eq!(*last.last().unwrap(), "0", "{engine}: {}", ended.stdout);
-        }
-        assert!(rows(&ended.stdout, "ticker:tick").len() >= 4);
-        assert!(ended.stdout.contains("ticker (1)"), "{}", ended.stdout);
-        assert_eq!(target.semaphores().0, 0);
-        nothing_is_left(recorder);
     }
+}
+
+/// Compares the tables with what the program passed. Returns `false` if `top` reports that it was too slow: then hits may be missing.
+fn top_counts_all(engine: &str) -> bool {
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
+    let (pid, event) = (target.pid().to_string(), target.event("*"));
+    let mut command = lab.command(["top", "--engine", engine, "-d", "200ms"]);
+    command.args(["-p", &pid, "-e", &event]);
+    let mut top = Process::spawn(command);
+    top.until_error_line("[ usdtrec top:");
+    let mut passed = 0;
+    for command in ["fire 3", "thread 40", "fork 500", "fire 6"] {
+        passed += target.hit(command).len() as u64;
+        while !top.line().expect("tables").starts_with("ticker:tick") {}
+    }
+    target.tell("guarded 7");
+    top.signal("INT");
+    let recorder = top.pid();
+    let ended = top.finish().success();
+    if ended.stderr.contains(RAN_BEFORE) {
+        return false;
+    }
+    for (probe, count) in [("ticker:tick", passed), ("ticker:guarded", 7)] {
+        let rows = rows(&ended.stdout, probe);
+        let sum: u64 = rows.iter().map(|row| row[1].parse::<u64>().unwrap()).sum();
+        assert_eq!(sum, count, "{engine}: {ended:?}");
+        let last = rows.last().unwrap();
+        assert_eq!(last[3], count.to_string(), "{engine}: {}", ended.stdout);
+        assert_eq!(*last.last().unwrap(), "0", "{engine}: {}", ended.stdout);
+    }
+    assert!(rows(&ended.stdout, "ticker:tick").len() >= 4);
+    assert!(ended.stdout.contains("ticker (1)"), "{}", ended.stdout);
+    assert_eq!(target.semaphores().0, 0);
+    nothing_is_left(recorder);
+    true
 }
 
 /// What is in the tables and what is lost is all that was hit.
