@@ -32,6 +32,10 @@ struct Kernel {
     tracked: HashSet<u32>,
     /// Address of the thread's entry in the map of rates; 0 if it has none.
     rate_at: u64,
+    /// Bytes of memory that are not those of [`byte_at`].
+    stored: HashMap<u64, u8>,
+    /// Reads of user memory.
+    reads: usize,
     /// Addresses that cannot be read.
     forbidden: Vec<std::ops::Range<u64>>,
     /// Addresses that can be read only once they were touched.
@@ -109,6 +113,8 @@ pub(super) struct Hit {
     /// Process in the upper half, thread in the lower.
     pub(super) pid_tgid: u64,
     pub(super) tracked: HashSet<u32>,
+    /// Bytes of memory that are not those of [`byte_at`].
+    pub(super) stored: HashMap<u64, u8>,
     pub(super) forbidden: Vec<std::ops::Range<u64>>,
     pub(super) absent: Vec<std::ops::Range<u64>>,
     pub(super) enabled: bool,
@@ -134,6 +140,7 @@ impl Default for Hit {
             cpu: 3,
             pid_tgid: 1234 << 32 | 1235,
             tracked: HashSet::new(),
+            stored: HashMap::new(),
             forbidden: Vec::new(),
             absent: Vec::new(),
             enabled: true,
@@ -172,6 +179,8 @@ pub(super) struct Ran {
     pub(super) discarded: usize,
     /// Where it touched memory.
     pub(super) touched: Vec<u64>,
+    /// Reads of user memory.
+    pub(super) reads: usize,
     /// Hits that it counted as lost, and those of them that a filter could not judge.
     pub(super) lost: u64,
     pub(super) unjudged: u64,
@@ -227,6 +236,7 @@ impl Hit {
                 cpu: self.cpu,
                 pid_tgid: self.pid_tgid,
                 tracked: self.tracked.clone(),
+                stored: self.stored.clone(),
                 forbidden: self.forbidden.clone(),
                 absent: self.absent.clone(),
                 words: self.words(),
@@ -285,6 +295,7 @@ impl Hit {
                 record,
                 discarded: kernel.discarded,
                 touched: kernel.touched.clone(),
+                reads: kernel.reads,
             }
         })
     }
@@ -502,13 +513,12 @@ fn read_user(to: u64, size: u64, from: u64, touch: bool) -> u64 {
     }
     let can = readable(from, size, touch);
     for index in 0..size {
-        let byte = if can {
-            byte_at(from.wrapping_add(index))
-        } else {
-            0
-        };
-        write(to + index, byte);
+        let at = from.wrapping_add(index);
+        let byte = KERNEL.with_borrow(|kernel| kernel.stored.get(&at).copied());
+        let byte = byte.unwrap_or_else(|| byte_at(at));
+        write(to + index, if can { byte } else { 0 });
     }
+    KERNEL.with_borrow_mut(|kernel| kernel.reads += 1);
     if can { 0 } else { EFAULT }
 }
 

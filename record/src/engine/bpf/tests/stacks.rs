@@ -7,7 +7,7 @@ use usdtrec_format::{Arch, Register};
 
 use super::super::program::{Common, END_SIZE, EndKind, Spec, generate, stack_ends};
 use super::super::with_stack;
-use super::machine::{Hit, NOW, byte_at};
+use super::machine::{Hit, NOW, Ran, byte_at};
 use super::{Planned, STRINGS, register_offset};
 use crate::engine::bpf::compact::{Shape, compact};
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, registers};
@@ -21,6 +21,11 @@ fn value(hit: &Hit, register: Register) -> u64 {
 
 /// The record of the ring for a hit.
 fn record(graph: CallGraph, hit: &Hit, planned: &Planned) -> Vec<u8> {
+    ran(graph, hit, planned).record.unwrap()
+}
+
+/// What the program does at a hit.
+fn ran(graph: CallGraph, hit: &Hit, planned: &Planned) -> Ran {
     let common = Common {
         first_id: 0x42,
         ids: 1,
@@ -31,7 +36,7 @@ fn record(graph: CallGraph, hit: &Hit, planned: &Planned) -> Vec<u8> {
         graph: Some(graph),
         ..planned.spec()
     };
-    hit.run(&generate(&spec, &common).unwrap()).unwrap()
+    hit.run_all(&generate(&spec, &common).unwrap())
 }
 
 /// A hit at a site whose word says this size of stack.
@@ -159,6 +164,100 @@ fn frame_pointers_are_followed_upwards_only() {
     }
 }
 
+/// Frames in memory: from the frame pointer of a hit upwards, each so many bytes above the one before.
+struct Frames {
+    hit: Hit,
+    first: u64,
+}
+
+impl Frames {
+    fn new(first: u64, distances: impl IntoIterator<Item = u64>) -> Self {
+        let mut hit = hit_with_size(1);
+        let register = register_offset(ARCH, ARCH.frame_pointer().unwrap()).unwrap();
+        hit.context[register as usize / 8] = first;
+        let mut frame = first;
+        for (index, distance) in distances.into_iter().enumerate() {
+            let above = frame + distance;
+            for (at, word) in [(frame, above), (frame + 8, 0x5000 + index as u64)] {
+                hit.stored.extend((at..).zip(word.to_le_bytes()));
+            }
+            frame = above;
+        }
+        hit.stored.extend((frame..).zip([0; 8]));
+        Self { hit, first }
+    }
+
+    fn word(&self, at: u64) -> u64 {
+        let byte = |at| self.hit.stored.get(&at).copied();
+        let bytes: [u8; 8] = std::array::from_fn(|index| {
+            let at = at.wrapping_add(index as u64);
+            byte(at).unwrap_or_else(|| byte_at(at))
+        });
+        u64::from_le_bytes(bytes)
+    }
+
+    /// The callers, read frame by frame, and why they end.
+    fn callers(&self, most: usize) -> (Vec<u64>, Option<ChainCut>) {
+        let (mut callers, mut at) = (Vec::new(), self.first);
+        let cut = loop {
+            if at == 0 {
+                break None;
+            }
+            if callers.len() == most {
+                break Some(ChainCut::Limit);
+            }
+            let (above, address) = (self.word(at), self.word(at.wrapping_add(8)));
+            if address == 0 {
+                break None;
+            }
+            callers.push(address);
+            if above != 0 && above <= at {
+                break Some(ChainCut::NoFrame);
+            }
+            at = above;
+        };
+        (callers, cut)
+    }
+}
+
+/// Frames that are close, overlap, are at odd addresses, cross pages or are far apart, as an attacker may store them.
+#[test]
+fn frames_of_pieces_are_those_of_memory() {
+    let graph = CallGraph {
+        method: CallGraphMethod::FramePointers,
+        frames: 127,
+        keeps_copies: false,
+        rate: None,
+    };
+    let mut state = 1_u64;
+    let mut random = move |below: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) % below
+    };
+    for farthest in [1, 8, 17, 40, 150, 700, 5000] {
+        for count in [0, 1, 3, 30, 125, 126, 127] {
+            let first = 0x7ffd_0000_0000 + random(8192);
+            let distances: Vec<u64> = (0..count).map(|_| 1 + random(farthest)).collect();
+            let frames = Frames::new(first, distances);
+            let (record, attr) = sample_of(graph, &frames.hit);
+            let sample = SampleLayout::new(&attr).parse(&record[8..]).unwrap();
+            let found: Vec<u64> = sample.callers().skip(1).collect();
+            let expected = frames.callers(126);
+            assert_eq!((found, sample.chain_cut()), expected, "{farthest} {count}");
+        }
+    }
+    // Frames of usual size are read several at a time.
+    let planned = Planned::new("8@%rax", ARCH, STRINGS);
+    let reads = |count: usize| {
+        let frames = Frames::new(0x7ffd_0000_0100, std::iter::repeat_n(100, count));
+        assert_eq!(frames.callers(126).0.len(), count + 1);
+        ran(graph, &frames.hit, &planned).reads
+    };
+    assert!(reads(50) - reads(0) < 15);
+}
+
 #[test]
 fn a_copy_has_the_size_of_the_site_or_ends_with_the_memory() {
     let graph = CallGraph {
@@ -203,9 +302,9 @@ fn a_chain_has_the_room_of_the_site() {
         rate: None,
     };
     assert_eq!(graph(10).sizes().all, [10]);
-    assert_eq!(graph(127).sizes().all, [16, 32, 64, 127]);
+    assert_eq!(graph(127).sizes().all, [64, 127]);
     let planned = Planned::new("8@%rax", ARCH, STRINGS);
-    for (index, frames) in [(0, 16), (2, 64), (3, 127)] {
+    for (index, frames) in [(0, 64), (1, 127)] {
         let hit = Hit {
             forbidden: std::iter::once(frame..frame + 16).collect(),
             ..hit_with_size(index)
