@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::changes::{Numbers, change, change_at};
-use crate::common::{Build, Lab, Process, need_tool, test, write_program};
+use crate::common::{Build, Lab, Process, need_tool, test, within, write_program};
 
 /// Inputs of a usual run.
 const USUAL: u64 = 24;
@@ -247,14 +247,19 @@ impl Trial<'_> {
             went.wrong
                 .push(format!("{}: {}", ended.status, ended.stderr));
         }
-        let after = memory(pid, self.path);
-        let executable = |(place, (byte, is_writable)): (&u64, &(u8, bool))| {
-            let was = before
-                .get(place)
-                .filter(|(was, _)| !is_writable && was != byte);
-            was.map(|_| *place)
+        let left = || -> Vec<u64> {
+            let after = memory(pid, self.path);
+            let executable = |(place, (byte, is_writable)): (&u64, &(u8, bool))| {
+                let was = before
+                    .get(place)
+                    .filter(|(was, _)| !is_writable && was != byte);
+                was.map(|_| *place)
+            };
+            after.iter().filter_map(executable).collect()
         };
-        let left: Vec<u64> = after.iter().filter_map(executable).collect();
+        // A recorder does not wait for ever for a kernel that is slow to remove its probes.
+        within(Duration::from_secs(60), || left().is_empty());
+        let left = left();
         if !left.is_empty() {
             went.wrong
                 .push(format!("breakpoints are left at {left:x?}"));
