@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use usdtrec_report::rows::{LossCounts, LossSource, RowQuestion, RowReader};
+use usdtrec_report::rows::{LossCounts, RowQuestion, RowReader};
 use usdtrec_report::{EventSelection, Sources, TraceSession};
 
 use crate::failure::exception;
@@ -77,19 +77,9 @@ impl NativeTrace {
         let all = PyDict::new(py);
         all.set_item("lost", losses.lost())?;
         all.set_item("exact", losses.is_exact)?;
-        all.set_item("counted", word(losses.counted))?;
+        all.set_item("counted", losses.counted_word())?;
         all.set_item("doubt", losses.doubt.as_deref())?;
         all.set_item("probes", probes)?;
         Ok(all)
-    }
-}
-
-/// As the table `losses` of exports to Parquet has it.
-const fn word(counted: LossSource) -> &'static str {
-    match counted {
-        LossSource::AtTheEnd => "at the end",
-        LossSource::AtTheLastFlush => "at the last flush",
-        LossSource::AsSaid => "as the kernel said",
-        LossSource::Unknown => "not counted",
     }
 }

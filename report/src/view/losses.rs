@@ -28,3 +28,13 @@ pub(crate) fn doubt(losses: &Losses) -> Option<&str> {
         (None, LossSource::Unknown) => Some("the recorder did not live to count what was lost"),
     }
 }
+
+/// How losses are known, as tables of exports have it.
+pub(crate) const fn source_word(counted: LossSource) -> &'static str {
+    match counted {
+        LossSource::AtTheEnd => "at the end",
+        LossSource::AtTheLastFlush => "at the last flush",
+        LossSource::AsSaid => "as the kernel said",
+        LossSource::Unknown => "not counted",
+    }
+}

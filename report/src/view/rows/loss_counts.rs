@@ -3,7 +3,7 @@
 use crate::analysis::losses::{LossSource, Losses};
 use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
-use crate::view::losses::doubt;
+use crate::view::losses::{doubt, source_word};
 
 /// Events that were lost while recording, of the whole trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +47,12 @@ impl LossCounts {
             counted: losses.counted,
             doubt: doubt(&losses).map(str::to_owned),
         }
+    }
+
+    /// How they are known, as the table `losses` of exports to Parquet has it.
+    #[must_use]
+    pub const fn counted_word(&self) -> &'static str {
+        source_word(self.counted)
     }
 
     /// The losses of all probes; `None` if those of one are not known.

@@ -4,7 +4,7 @@ use std::io;
 
 use foldhash::HashMap;
 
-use crate::analysis::losses::{LossSource, Losses};
+use crate::analysis::losses::Losses;
 use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
 use crate::view::export::parquet::arguments::DescribedColumn;
@@ -14,7 +14,7 @@ use crate::view::export::parquet::facts::{DatasetFacts, SCHEMA_VERSION};
 use crate::view::export::parquet::span_tables::PairTable;
 use crate::view::export::parquet::table::ParquetTable;
 use crate::view::export::thread_names::name;
-use crate::view::losses::doubt;
+use crate::view::losses::{doubt, source_word};
 
 /// `CLOCK_MONOTONIC` and others, by `clockid_t`.
 const CLOCKS: [(u32, &str); 5] = [
@@ -109,20 +109,11 @@ pub(crate) fn losses(
         cells.count(rows);
         cells.count(losses.known(*lost));
         cells.bool(Some(losses.exact));
-        cells.text(Some(word(losses.counted)));
+        cells.text(Some(source_word(losses.counted)));
         cells.text(doubt(&losses));
         table.end_row()?;
     }
     table.finish_always()
-}
-
-const fn word(counted: LossSource) -> &'static str {
-    match counted {
-        LossSource::AtTheEnd => "at the end",
-        LossSource::AtTheLastFlush => "at the last flush",
-        LossSource::AsSaid => "as the kernel said",
-        LossSource::Unknown => "not counted",
-    }
 }
 
 /// The columns of arguments: which argument each is, and what it counts.
