@@ -36,17 +36,20 @@ const EXACT: [&str; 5] = ["--engine", "bpf-multi", "-v", "-o", "trace"];
 /// What a recorder reports that was too slow to hold a process until it had probes: a process is held for two seconds at most.
 pub(crate) const RAN_BEFORE: &str = "may have run before they had probes";
 
+/// Tries again while an attempt returns `false`: a recorder reported that it was too slow.
+#[track_caller]
+pub(crate) fn until_fast_enough(mut attempt: impl FnMut() -> bool) {
+    let is_fast = (0..10).any(|_| attempt());
+    assert!(is_fast, "the machine is too slow each time");
+}
+
 /// Threads that fork at once, grandchildren, `vfork` and `execve`, and a thread that executes in place of the recorded process.
 #[test]
 fn every_way_to_begin() {
     let lab = Lab::privileged();
     let program = Build::USUAL.make(&lab, "forks.c", "forks");
     for threads in ["0", "1", "8"] {
-        let mut slow = 0;
-        while !begin_in_every_way(&lab, &program, threads) {
-            slow += 1;
-            assert!(slow < 10, "the machine is too slow each time");
-        }
+        until_fast_enough(|| begin_in_every_way(&lab, &program, threads));
     }
 }
 

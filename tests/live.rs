@@ -8,7 +8,7 @@ use crate::common::{
     Build, Finished, Lab, Process, Recorder, Ticker, events_of_recorder, need_tool, test,
     uprobe_events, wait_until,
 };
-use crate::held::RAN_BEFORE;
+use crate::held::{RAN_BEFORE, until_fast_enough};
 
 /// A running `usdtrec trace`.
 struct Tracer(Process);
@@ -298,11 +298,7 @@ fn rows<'t>(tables: &'t str, probe: &str) -> Vec<Vec<&'t str>> {
 #[test]
 fn top_counts_each_hit_once() {
     for engine in ["bpf", "perf"] {
-        let mut slow = 0;
-        while !top_counts_all(engine) {
-            slow += 1;
-            assert!(slow < 10, "the machine is too slow each time");
-        }
+        until_fast_enough(|| top_counts_all(engine));
     }
 }
 
