@@ -188,13 +188,7 @@ fn engine_leaves_nothing(engine: Engine) {
             Recorder::start(&lab, options).stop();
         }
         wait_until(&what, || targets.is_untouched());
-        let goes_on = within(Duration::from_secs(120), || {
-            // A program that the kernel was running when both were killed may note a process that it has stopped after a repair.
-            if matches!(victim, Victim::Both) {
-                lab.usdtrec(["doctor", "--heal"]);
-            }
-            targets.goes_on()
-        });
+        let goes_on = within(Duration::from_secs(120), || targets.goes_on());
         let state = state_of(targets.hot.pid());
         assert!(goes_on, "{what}: the other program's state is {state:?}");
         wait_until(&format!("{what}: {:?}", events_of_recorder(pid)), || {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::engine::{AbandonedGroup, StoppedProcess, abandoned_groups, stopped_processes};
+use crate::engine::{AbandonedGroup, Repair, StoppedProcess, abandoned_groups, stopped_processes};
 use crate::error::RecordError;
 
 /// Tracefs events and processes that an ended recorder left.
@@ -28,12 +28,18 @@ pub enum LeftoversError {
     Groups(#[from] RecordError),
 }
 
-/// Finds what was left behind. With `heal`, continues stopped processes and removes events. Does not affect live recorders, nor processes
+/// Finds what was left behind. With `heal`, continues stopped processes and removes events; waits up to 15 s for killed recorders that are
+/// still ending. Does not affect live recorders, nor processes
 /// that something else stopped.
 #[must_use]
 pub fn leftovers(heal: bool) -> Leftovers {
     let mut left = Leftovers::default();
-    match stopped_processes(heal) {
+    let repair = if heal {
+        Repair::UntilEnded
+    } else {
+        Repair::ReportOnly
+    };
+    match stopped_processes(repair) {
         Ok(processes) => left.processes = processes,
         Err(error) => left.unreadable.push(LeftoversError::Processes(error)),
     }

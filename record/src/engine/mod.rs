@@ -35,7 +35,7 @@ pub use bpf::{
     AttachMethod, EverywhereReason, NonResident, NotFaultedIn, STOPPED_VERB, Scope, SkippedMethod,
     StoppedProcess, guard_stopped,
 };
-pub(crate) use bpf::{StackUse, stopped_processes};
+pub(crate) use bpf::{Repair, StackUse, stopped_processes};
 pub use choice::Engine;
 pub use closers::{RELEASE_VERB, release};
 pub(crate) use event::IdCount;

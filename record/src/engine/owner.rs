@@ -8,7 +8,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use procfs::process::{Process, Stat, all_processes};
+use procfs::process::{Process, Stat, StatFlags, all_processes};
+use rustix::process::Signal;
 
 /// Prefix of the names of our groups.
 const PREFIX: &str = "usdtrec";
@@ -69,6 +70,25 @@ impl Owner {
             };
         }
         us.namespace == HOST && self.is_not_on_the_host().unwrap_or(false)
+    }
+
+    /// Whether the process has ended, or has been killed and ends soon, as far as `us`, the calling process, can see.
+    pub(super) fn is_ending(&self, us: &Self) -> bool {
+        if self.has_ended(us) {
+            return true;
+        }
+        if self.namespace != us.namespace {
+            return false;
+        }
+        let Ok(process) = i32::try_from(self.pid).map(Process::new) else {
+            return false;
+        };
+        process.is_ok_and(|process| {
+            let (stat, status) = (process.stat(), process.status());
+            let kill = 1 << (Signal::KILL.as_raw() - 1);
+            stat.is_ok_and(|stat| stat.flags & StatFlags::PF_EXITING.bits() != 0)
+                || status.is_ok_and(|status| (status.sigpnd | status.shdpnd) & kill != 0)
+        })
     }
 
     /// Whether no process of the host has this namespace and start time. `None` if a process cannot be read.

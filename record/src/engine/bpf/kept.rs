@@ -4,13 +4,16 @@
 //! runs, and in the BPF file system `bpf` below it, the map with the same name. A process that gets the lock of such a file continues the
 //! processes in the map.
 
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use procfs::process::Process;
 use rustix::mount::{MountFlags, mount};
@@ -23,6 +26,17 @@ use crate::engine::owner::Owner;
 const DIRECTORY: &str = "/run/usdtrec";
 /// `BPF_FS_MAGIC` (include/uapi/linux/magic.h).
 const BPF_FS: i64 = 0xcafe_4a11;
+
+/// Maximum number of processes that are stopped at a time.
+pub(super) const MOST: u32 = 65_536;
+
+/// How long the guard checks the map after a normal end of the recorder: its probes are usually removed by then. A repair checks it for as
+/// long after the end of a killed recorder, whose probes the kernel has removed.
+pub(super) const GUARD_TIME: Duration = Duration::from_millis(200);
+/// Maximum time for which a repair waits for a recorder that is ending, or for its guard.
+const ENDING: Duration = Duration::from_secs(15);
+/// Interval at which a repair checks the map.
+const STEP: Duration = Duration::from_millis(10);
 
 /// The entry of a recording. It is kept when this is dropped, until [`forget`].
 #[derive(Debug)]
@@ -66,62 +80,125 @@ pub(super) fn forget(name: &str) {
     let _ = fs::remove_file(Path::new(DIRECTORY).join(name));
 }
 
-/// The processes that were stopped by recorders that were killed with their guards. With `heal`, continues those that are still stopped,
-/// and removes the entries.
+/// What [`stopped_processes`] does about the processes that it finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repair {
+    /// Nothing.
+    ReportOnly,
+    /// It continues those that are stopped now.
+    Now,
+    /// It waits for recorders that are just ending, up to [`ENDING`], and continues what their programs stop meanwhile.
+    UntilEnded,
+}
+
+/// The processes that were stopped by recorders that were killed with their guards. A repair removes the entries of recorders that have
+/// ended.
 ///
 /// # Errors
 /// The error of reading `/run/usdtrec`, unless it does not exist; an error if others than root can access it.
-pub(crate) fn stopped_processes(heal: bool) -> io::Result<Vec<StoppedProcess>> {
+pub(crate) fn stopped_processes(repair: Repair) -> io::Result<Vec<StoppedProcess>> {
     match check() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other?,
     }
+    let repairer = Repairer {
+        repair,
+        us: Owner::of_this_process()?,
+        deadline: Instant::now() + ENDING,
+    };
     let mut processes = Vec::new();
     for entry in fs::read_dir(DIRECTORY)?.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if Owner::parse(&name).is_none() {
-            continue;
-        }
-        let mut options = OpenOptions::new();
-        options
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_NOFOLLOW);
-        let lock = options.open(entry.path())?;
-        match lock.try_lock() {
-            // The recorder or its guard is running.
-            Err(TryLockError::WouldBlock) => continue,
-            Err(TryLockError::Error(error)) => return Err(error),
-            Ok(()) => {}
-        }
-        if let Ok(map) = sys::pinned(&path_of(&pin(&name))?) {
-            processes.extend(in_map(&map, heal));
-        }
-        if heal {
-            forget(&name);
+        if let Some(owner) = Owner::parse(&name) {
+            let found = repairer.stopped_by(&name, &owner)?;
+            processes.extend(
+                found
+                    .into_iter()
+                    .map(|(pid, is_stopped)| StoppedProcess { pid, is_stopped }),
+            );
         }
     }
     Ok(processes)
 }
 
-fn in_map(map: &OwnedFd, heal: bool) -> Vec<StoppedProcess> {
-    let mut processes = Vec::new();
-    let mut last = 0;
-    while let Ok(pid) = sys::next_key(map.as_fd(), last) {
-        last = pid;
-        let Ok(when) = sys::time_of(map.as_fd(), pid) else {
-            continue;
-        };
-        let is_stopped = is_stopped(pid, when, heal);
-        processes.push(StoppedProcess { pid, is_stopped });
-    }
-    processes
+/// One search for stopped processes.
+struct Repairer {
+    repair: Repair,
+    /// The calling process.
+    us: Owner,
+    /// When waiting ends.
+    deadline: Instant,
 }
 
-/// Whether a process is stopped that was started before a time (ns since boot); a later process may have the same id. If so, and with
-/// `heal`, continues it.
-fn is_stopped(pid: u32, when: u64, heal: bool) -> bool {
-    let Some(id) = pid.try_into().ok().and_then(Pid::from_raw) else {
+impl Repairer {
+    /// The processes in the map of a recorder whose lock is free, and whether each was stopped. Removes the entry if the recorder has
+    /// ended, after a repair.
+    fn stopped_by(&self, name: &str, owner: &Owner) -> io::Result<BTreeMap<u32, bool>> {
+        let mut found = BTreeMap::new();
+        let mut options = OpenOptions::new();
+        options
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NOFOLLOW);
+        let lock = options.open(Path::new(DIRECTORY).join(name))?;
+        while !is_free(&lock)? {
+            // The recorder or its guard is running.
+            if !(self.may_wait() && owner.is_ending(&self.us)) {
+                return Ok(found);
+            }
+            thread::sleep(STEP);
+        }
+        let Ok(map) = sys::pinned(&path_of(&pin(name))?) else {
+            if self.repair != Repair::ReportOnly {
+                forget(name);
+            }
+            return Ok(found);
+        };
+        let mut ended = None;
+        loop {
+            for pid in sys::keys(map.as_fd(), MOST) {
+                *found.entry(pid).or_default() |= is_stopped(map.as_fd(), pid, self.repair);
+            }
+            if self.repair == Repair::ReportOnly {
+                return Ok(found);
+            }
+            if ended.is_none() && owner.has_ended(&self.us) {
+                ended = Some(Instant::now());
+            }
+            match ended {
+                // A signal that was sent just before may not have stopped its process yet.
+                Some(ended) if ended.elapsed() < GUARD_TIME => {}
+                Some(_) => {
+                    forget(name);
+                    return Ok(found);
+                }
+                None if self.may_wait() => {}
+                None => return Ok(found),
+            }
+            thread::sleep(STEP);
+        }
+    }
+
+    fn may_wait(&self) -> bool {
+        self.repair == Repair::UntilEnded && Instant::now() < self.deadline
+    }
+}
+
+/// Whether no other process holds a lock, which the caller then holds.
+fn is_free(lock: &File) -> io::Result<bool> {
+    match lock.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Whether a process in the map is stopped. A repair continues it, and removes it from the map.
+fn is_stopped(map: BorrowedFd<'_>, pid: u32, repair: Repair) -> bool {
+    let (Ok(when), Some(id)) = (
+        sys::time_of(map, pid),
+        pid.try_into().ok().and_then(Pid::from_raw),
+    ) else {
         return false;
     };
     // The handle ensures that the process that was checked gets the signal.
@@ -130,10 +207,13 @@ fn is_stopped(pid: u32, when: u64, heal: bool) -> bool {
     };
     let stat = Process::new(id.as_raw_nonzero().get()).and_then(|process| process.stat());
     let is_it = stat.is_ok_and(|stat| {
+        // A process that was started later (ns since boot) has the same id by chance.
         let started = stat.starttime.saturating_mul(1_000_000_000) / procfs::ticks_per_second();
         stat.state == 'T' && started <= when
     });
-    if is_it && heal {
+    if is_it && repair != Repair::ReportOnly {
+        // First, so that nobody continues it twice.
+        let _ = sys::remove(map, pid);
         let _ = pidfd_send_signal(&process, Signal::CONT);
     }
     is_it

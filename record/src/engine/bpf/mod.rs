@@ -62,7 +62,7 @@ pub use self::attach_method::AttachMethod;
 pub use self::children::EverywhereReason;
 pub(super) use self::compact::{StoredText, TextLimits, finish, put_text};
 pub use self::kept::StoppedProcess;
-pub(crate) use self::kept::stopped_processes;
+pub(crate) use self::kept::{Repair, stopped_processes};
 pub use self::nonresident::NonResident;
 pub(crate) use self::open::OpenBpf;
 pub(crate) use self::options::BpfOptions;

@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::control::{self, Control};
-use super::kept::{self, Kept};
+use super::kept::{self, GUARD_TIME, Kept, MOST, Repair};
 use super::spared::Spared;
 use super::sys::{self, MapKind, MapShape};
 use crate::error::RecordError;
@@ -26,10 +26,7 @@ use crate::usage_error::{HelperInput, UsageError};
 /// The first argument of the process that runs [`guard_stopped`].
 pub const STOPPED_VERB: &str = "guard-stopped";
 
-/// How long the guard checks the map after a normal end of the recorder: its probes are usually removed by then.
-const GUARD_TIME: Duration = Duration::from_millis(200);
-
-/// How long it checks the map if the recorder was killed: a program may be preempted between the signal and the map update, for long on a
+/// How long the guard checks the map if the recorder was killed: a program may be preempted between the signal and the map update, for long on a
 /// busy machine, and it is unknown when the last program has ended. No process waits for the guard then.
 const GUARD_TIME_KILLED: Duration = Duration::from_secs(10);
 
@@ -44,9 +41,6 @@ const HELD_UP: Duration = Duration::from_secs(3);
 
 /// Maximum number of exempt processes.
 const MOST_SPARED: u32 = 4096;
-
-/// Maximum number of processes that are stopped at a time.
-const MOST: u32 = 65_536;
 
 /// The map of stopped processes.
 #[derive(Debug)]
@@ -149,7 +143,7 @@ impl Drop for Stopped {
 
 /// Continues processes that killed recorders had stopped.
 fn heal(planting: Planting<'_>) {
-    let Ok(processes) = kept::stopped_processes(true) else {
+    let Ok(processes) = kept::stopped_processes(Repair::Now) else {
         // Errors of the directory are reported when it is used.
         return;
     };
@@ -173,16 +167,7 @@ fn share(command: &mut Command, descriptor: RawFd) {
 
 /// Continues the processes that are in the map now, each once: a process that continues may be stopped again at once.
 fn let_go(map: BorrowedFd<'_>) {
-    let mut processes = Vec::new();
-    // Key 0 is no process: the key after a missing one is the first.
-    let mut last = 0;
-    while processes.len() < MOST as usize
-        && let Ok(process) = sys::next_key(map, last)
-    {
-        processes.push(process);
-        last = process;
-    }
-    for process in processes {
+    for process in sys::keys(map, MOST) {
         // Removed from the map first. If that fails, another process has done it.
         let _ = sys::remove(map, process);
         if let Some(pid) = process.try_into().ok().and_then(Pid::from_raw) {
