@@ -19,6 +19,7 @@ use procfs::process::Process;
 use rustix::mount::{MountFlags, mount};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use super::stopped_map::{self, StopNote};
 use super::sys;
 use crate::engine::owner::Owner;
 
@@ -26,9 +27,6 @@ use crate::engine::owner::Owner;
 const DIRECTORY: &str = "/run/usdtrec";
 /// `BPF_FS_MAGIC` (include/uapi/linux/magic.h).
 const BPF_FS: i64 = 0xcafe_4a11;
-
-/// Maximum number of processes that are stopped at a time.
-pub(super) const MOST: u32 = 65_536;
 
 /// How long the guard checks the map after a normal end of the recorder: its probes are usually removed by then. A repair checks it for as
 /// long after the end of a killed recorder, whose probes the kernel has removed.
@@ -156,8 +154,9 @@ impl Repairer {
         };
         let mut ended = None;
         loop {
-            for pid in sys::keys(map.as_fd(), MOST) {
-                *found.entry(pid).or_default() |= is_stopped(map.as_fd(), pid, self.repair);
+            for stop in stopped_map::stopped(map.as_fd()) {
+                let is_stopped = is_stopped(map.as_fd(), stop, self.repair);
+                *found.entry(stop.pid).or_default() |= is_stopped;
             }
             if self.repair == Repair::ReportOnly {
                 return Ok(found);
@@ -194,11 +193,8 @@ fn is_free(lock: &File) -> io::Result<bool> {
 }
 
 /// Whether a process in the map is stopped. A repair continues it, and removes it from the map.
-fn is_stopped(map: BorrowedFd<'_>, pid: u32, repair: Repair) -> bool {
-    let (Ok(when), Some(id)) = (
-        sys::time_of(map, pid),
-        pid.try_into().ok().and_then(Pid::from_raw),
-    ) else {
+fn is_stopped(map: BorrowedFd<'_>, stop: StopNote, repair: Repair) -> bool {
+    let Some(id) = stop.pid.try_into().ok().and_then(Pid::from_raw) else {
         return false;
     };
     // The handle ensures that the process that was checked gets the signal.
@@ -209,12 +205,12 @@ fn is_stopped(map: BorrowedFd<'_>, pid: u32, repair: Repair) -> bool {
     let is_it = stat.is_ok_and(|stat| {
         // A process that was started later (ns since boot) has the same id by chance.
         let started = stat.starttime.saturating_mul(1_000_000_000) / procfs::ticks_per_second();
-        stat.state == 'T' && started <= when
+        stat.state == 'T' && started <= stop.time
     });
     if is_it && repair != Repair::ReportOnly {
-        // First, so that nobody continues it twice.
-        let _ = sys::remove(map, pid);
-        let _ = pidfd_send_signal(&process, Signal::CONT);
+        stopped_map::release(map, stop, || {
+            let _ = pidfd_send_signal(&process, Signal::CONT);
+        });
     }
     is_it
 }

@@ -39,6 +39,7 @@ mod spared;
 mod stack_rates;
 mod stack_size;
 mod stopped;
+mod stopped_map;
 mod sys;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Lossless recording: a program that finds the ring nearly full stops its process, which is continued when the ring is drained.
 //!
-//! A program sends the signal, and then adds the process to a map. The recorder removes a process from the map, and then continues it. So
-//! no process stays stopped without being in the map. A guard process does the same after the recorder has ended.
+//! A program sends the signal, and then adds the process to a map ([`stopped_map`]), from which the recorder continues it. So no process
+//! stays stopped without being in the map. A guard process does the same after the recorder has ended.
 //!
 //! The recorder may be delayed: by a reader that does not read, by a slow disk, or because it is stopped itself. If it has not drained the
 //! ring for 3 s, the guard continues all processes, and none is stopped until the recorder drains the ring again.
@@ -16,8 +16,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::control::{self, Control};
-use super::kept::{self, GUARD_TIME, Kept, MOST, Repair};
+use super::kept::{self, GUARD_TIME, Kept, Repair};
 use super::spared::Spared;
+use super::stopped_map;
 use super::sys::{self, MapKind, MapShape};
 use crate::error::RecordError;
 use crate::planting::{Caution, Planting};
@@ -56,15 +57,7 @@ impl Stopped {
     /// Creates the map and starts the guard, which disables the programs by `control` when the recorder has ended.
     pub(super) fn new(control: &Control, planting: Planting<'_>) -> io::Result<Self> {
         heal(planting);
-        let map = sys::create_map(
-            MapKind::Hash,
-            MapShape {
-                key_size: 4,
-                value_size: 8,
-                entries: MOST,
-            },
-            0,
-        )?;
+        let map = stopped_map::create()?;
         let kept = match Kept::new(map.as_fd()) {
             Ok(kept) => Some(kept),
             Err(error) => {
@@ -167,13 +160,13 @@ fn share(command: &mut Command, descriptor: RawFd) {
 
 /// Continues the processes that are in the map now, each once: a process that continues may be stopped again at once.
 fn let_go(map: BorrowedFd<'_>) {
-    for process in sys::keys(map, MOST) {
-        // Removed from the map first. If that fails, another process has done it.
-        let _ = sys::remove(map, process);
-        if let Some(pid) = process.try_into().ok().and_then(Pid::from_raw) {
-            // The process may have ended.
-            let _ = kill_process(pid, Signal::CONT);
-        }
+    for stop in stopped_map::stopped(map) {
+        stopped_map::release(map, stop, || {
+            if let Some(pid) = stop.pid.try_into().ok().and_then(Pid::from_raw) {
+                // The process may have ended.
+                let _ = kill_process(pid, Signal::CONT);
+            }
+        });
     }
 }
 

@@ -219,17 +219,30 @@ pub(in crate::engine::bpf) fn keys(map: BorrowedFd<'_>, most: u32) -> Vec<u32> {
 
 /// The value of a key in a hash map with 4-byte keys and 8-byte values.
 pub(in crate::engine::bpf) fn time_of(map: BorrowedFd<'_>, key: u32) -> io::Result<u64> {
-    let mut value = 0_u64;
+    let mut value = 0;
+    long_element(MAP_LOOKUP_ELEM, map, key, &mut value)?;
+    Ok(value)
+}
+
+/// Adds a key to a hash map with 4-byte keys and 8-byte values, or changes its value.
+pub(in crate::engine::bpf) fn insert_time(
+    map: BorrowedFd<'_>,
+    key: u32,
+    mut value: u64,
+) -> io::Result<()> {
+    long_element(MAP_UPDATE_ELEM, map, key, &mut value)
+}
+
+fn long_element(command: i32, map: BorrowedFd<'_>, key: u32, value: &mut u64) -> io::Result<()> {
     let mut attr = MapElement {
         map: raw(map),
         _pad: 0,
         key: std::ptr::from_ref(&key) as u64,
-        value: std::ptr::from_mut(&mut value) as u64,
+        value: std::ptr::from_mut(value) as u64,
         flags: 0,
     };
     // SAFETY: `attr` is laid out as the commands on elements take it; key and value are as long as those of the map.
-    unsafe { bpf(MAP_LOOKUP_ELEM, &mut attr) }?;
-    Ok(value)
+    unsafe { bpf(command, &mut attr) }.map(drop)
 }
 
 fn element(
