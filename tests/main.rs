@@ -18,6 +18,7 @@ mod attach;
 mod bpf;
 mod cache;
 mod callers;
+mod cgroups;
 #[path = "hostile/changes.rs"]
 mod changes;
 mod clocks;

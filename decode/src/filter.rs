@@ -5,6 +5,8 @@ use usdtrec_format::expr::{BinaryOperator, Datum, Expr, ExprError, Name, Unary};
 use usdtrec_format::perf::Sample;
 use usdtrec_format::schema::{Argument, Labels, Unit};
 
+use crate::sample_field::{SampleField, SampleTexts};
+
 /// The meaning of a name in an expression.
 #[derive(Clone, Debug, PartialEq)]
 enum BoundName {
@@ -12,10 +14,7 @@ enum BoundName {
     Argument(usize, Option<Labels>),
     /// The readable form of an argument, which is a mangled name; what has none is as it is.
     Readable(usize),
-    Comm,
-    Pid,
-    Tid,
-    Cpu,
+    Field(SampleField),
 }
 
 /// The readable form of a mangled name; `None` for other texts.
@@ -38,7 +37,7 @@ pub enum FilterError {
 }
 
 impl Filter {
-    /// Binds the names to the arguments of an event. `event` is used in errors.
+    /// Binds the names to the arguments of an event, and to `fields`. `event` is used in errors.
     ///
     /// # Errors
     /// [`FilterError`].
@@ -46,8 +45,13 @@ impl Filter {
         expression: Expr,
         event: &str,
         arguments: &[Argument],
+        fields: &[SampleField],
     ) -> Result<Self, FilterError> {
-        let bound = expression.bind(&mut |name| bound_name(&name, event, arguments));
+        let named = |name: &Name| {
+            let bound = bound_name(name, arguments, fields);
+            bound.ok_or_else(|| unknown(name, event, arguments, fields))
+        };
+        let bound = expression.bind(&mut |name| named(&name));
         let bound = bound.map_err(FilterError::Name)?;
         let expression = words(bound).map_err(FilterError::Word)?;
         Ok(Self {
@@ -70,18 +74,19 @@ impl Filter {
         }
     }
 
-    /// Whether the expression is true for a sample with these arguments. `comm` is the thread's name, [`Datum::Missing`] if unknown.
+    /// Whether the expression is true for a sample with these arguments.
     #[must_use]
-    pub fn is_true(&self, sample: &Sample<'_>, values: &[Value], comm: &Datum<'_>) -> bool {
+    pub fn is_true(&self, sample: &Sample<'_>, values: &[Value], texts: &SampleTexts<'_>) -> bool {
         let value = |bound_name: &BoundName| match bound_name {
             BoundName::Argument(index, _) => values.get(*index).map_or(Datum::Missing, Datum::of),
             BoundName::Readable(index) => values
                 .get(*index)
                 .map_or(Datum::Missing, |value| self.readable(value)),
-            BoundName::Comm => comm.clone(),
-            BoundName::Pid => Datum::Integer(sample.pid.into()),
-            BoundName::Tid => Datum::Integer(sample.tid.into()),
-            BoundName::Cpu => Datum::Integer(sample.cpu.into()),
+            BoundName::Field(SampleField::Comm) => texts.comm.clone(),
+            BoundName::Field(SampleField::Cgroup) => texts.cgroup.clone(),
+            BoundName::Field(SampleField::Pid) => Datum::Integer(sample.pid.into()),
+            BoundName::Field(SampleField::Tid) => Datum::Integer(sample.tid.into()),
+            BoundName::Field(SampleField::Cpu) => Datum::Integer(sample.cpu.into()),
         };
         self.expression.evaluate(&value).truth() == Some(true)
     }
@@ -155,14 +160,14 @@ fn reads_memory(expression: &Expr<BoundName>) -> bool {
         | Expr::Bytes(..)
         | Expr::Load(..)
         | Expr::Unary(Unary::Address, _)
-        | Expr::Name(BoundName::Comm) => true,
+        | Expr::Name(BoundName::Field(SampleField::Comm | SampleField::Cgroup)) => true,
         Expr::Unary(_, inner) | Expr::Cast(_, inner) => reads_memory(inner),
         Expr::Binary(_, left, right) => reads_memory(left) || reads_memory(right),
         _ => false,
     }
 }
 
-fn bound_name(name: &Name, event: &str, arguments: &[Argument]) -> Result<BoundName, ExprError> {
+fn bound_name(name: &Name, arguments: &[Argument], fields: &[SampleField]) -> Option<BoundName> {
     let named = arguments.iter().position(|known| known.name == name.text);
     let numbered = || {
         let number: usize = name.text.strip_prefix("arg")?.parse().ok()?;
@@ -178,24 +183,22 @@ fn bound_name(name: &Name, event: &str, arguments: &[Argument]) -> Result<BoundN
     };
     if let Some(index) = named.or_else(numbered).or_else(bare) {
         let labels = arguments.get(index).and_then(|known| known.labels.clone());
-        return Ok(BoundName::Argument(index, labels));
+        return Some(BoundName::Argument(index, labels));
     }
-    match &*name.text {
-        "comm" => Ok(BoundName::Comm),
-        "pid" => Ok(BoundName::Pid),
-        "tid" => Ok(BoundName::Tid),
-        "cpu" => Ok(BoundName::Cpu),
-        _ => {
-            let known = arguments.iter().map(|known| known.name.as_str());
-            let known: Vec<&str> = known.chain(["comm", "pid", "tid", "cpu"]).collect();
-            Err(ExprError {
-                at: name.at,
-                message: format!(
-                    "{event} has no argument {name}; it has {}",
-                    known.join(", ")
-                ),
-            })
-        }
+    let field = fields.iter().find(|field| field.name() == name.text);
+    field.copied().map(BoundName::Field)
+}
+
+fn unknown(name: &Name, event: &str, arguments: &[Argument], fields: &[SampleField]) -> ExprError {
+    let known = arguments.iter().map(|known| known.name.as_str());
+    let known = known.chain(fields.iter().map(|field| field.name()));
+    let known: Vec<&str> = known.collect();
+    ExprError {
+        at: name.at,
+        message: format!(
+            "{event} has no argument {name}; it has {}",
+            known.join(", ")
+        ),
     }
 }
 

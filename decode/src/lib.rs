@@ -5,6 +5,8 @@
 
 mod decoder;
 mod filter;
+mod sample_field;
 
 pub use decoder::{Decoder, RegisterWord, TracepointArgument, TracepointDecoder};
 pub use filter::{Filter, FilterError, Readable};
+pub use sample_field::{SampleField, SampleTexts};

@@ -194,7 +194,7 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l pid -d 'Show 
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l tid -d 'Show only these threads (comma list)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s C -l cpu -d 'Show only hits on these CPUs (0-3,6)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l filter -d 'Show only hits for which this expression is true (\'bytes > 4096 && url ~ "/api/*"\')' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s s -l sort -d 'Group events by these keys (comma list): event, comm, pid, tid, cpu, dso, sym, srcline, caller, stack, an argument, or ARG:shape' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s s -l sort -d 'Group events by these keys (comma list): event, comm, pid, tid, cpu, cgroup, dso, sym, srcline, caller, stack, an argument, or ARG:shape' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l value -d 'With --sort, show sum, mean and percentiles of this argument for each group; sorts by sum unless --order is given. With --call-graph or --folded, weigh stacks by its sum' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l span -d 'Show durations from one probe to another: START..DONE, or the name of a span, with globs' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l key -d 'With --span, keys by which begin and end are matched (comma list): tid, pid, or arguments that both have (tid,funcname)' -r

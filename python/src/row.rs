@@ -21,6 +21,7 @@ pub(crate) struct OwnedEvent {
     pid: i32,
     tid: i32,
     comm: Option<String>,
+    cgroup: Option<String>,
     event: String,
     provider: Option<String>,
     probe: String,
@@ -94,6 +95,7 @@ impl OwnedEvent {
             pid: event.pid(),
             tid: event.tid(),
             comm: event.comm().map(str::to_owned),
+            cgroup: event.cgroup().map(str::to_owned),
             event: event.name().to_owned(),
             provider: event.provider().map(str::to_owned),
             probe: event.probe().to_owned(),
@@ -111,6 +113,7 @@ impl OwnedEvent {
         row.set_item("pid", self.pid)?;
         row.set_item("tid", self.tid)?;
         row.set_item("comm", self.comm.as_deref())?;
+        row.set_item("cgroup", self.cgroup.as_deref())?;
         row.set_item("event", &*self.event)?;
         row.set_item("provider", self.provider.as_deref())?;
         row.set_item("probe", &*self.probe)?;

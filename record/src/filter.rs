@@ -1,6 +1,6 @@
 //! The filter of a probe, evaluated on its samples.
 
-use usdtrec_decode::{Filter, FilterError};
+use usdtrec_decode::{Filter, FilterError, SampleField};
 
 use crate::error::RecordError;
 use crate::probe::PlannedProbe;
@@ -14,7 +14,8 @@ pub(crate) fn of_samples(probe: &PlannedProbe) -> Result<Option<Filter>, RecordE
     let Some(asked) = &probe.filter else {
         return Ok(None);
     };
-    let bound = Filter::bind(asked.clone(), &probe.event(), &probe.arguments);
+    let fields = SampleField::OF_HIT;
+    let bound = Filter::bind(asked.clone(), &probe.event(), &probe.arguments, fields);
     let filter = bound.map_err(|error| {
         let (FilterError::Name(error) | FilterError::Word(error)) = error;
         UsageError::FilterName {

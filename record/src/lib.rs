@@ -6,6 +6,7 @@
 
 mod appeared;
 mod build_ids;
+mod cgroups;
 mod clocks;
 mod command;
 mod cpus;

@@ -7,6 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use usdtrec_format::trace::Totals;
 
 use crate::appeared::{AppearedFiles, Watcher};
+use crate::cgroups::Cgroups;
 use crate::command::RunningCommand;
 use crate::cpus::Changes;
 use crate::ending::Ending;
@@ -184,6 +185,7 @@ impl Recording {
             takers.take(files, records);
         });
         takers.end(files);
+        takers.cgroups.finish(|records| files.push(records));
         self.watcher.take(attached.processes.take_new_files());
         self.cpus.look_now();
         self.note_cpus();
@@ -424,6 +426,7 @@ impl Recording {
         let tally = self.count()?;
         self.files.switch(&tally.since(&self.tally))?;
         self.tally = tally;
+        self.takers.cgroups.begin_file();
         for records in snapshot.records() {
             self.files.push(&records);
         }
@@ -470,6 +473,8 @@ pub(crate) struct Takers {
     pub(crate) stacks: Option<StackUnwinder>,
     /// What programs say of the code that they make.
     pub(crate) makers: Option<CodeMakers>,
+    /// The control groups of processes.
+    pub(crate) cgroups: Cgroups,
 }
 
 impl Takers {
@@ -477,12 +482,13 @@ impl Takers {
     fn begin(&mut self, attached: &mut Attached, files: &mut Files, changes: Option<&mut Vec<u8>>) {
         if let Some(stacks) = &mut self.stacks {
             let now = StackUnwinder::now();
-            let makers = &mut self.makers;
+            let (makers, cgroups) = (&mut self.makers, &mut self.cgroups);
             attached.drain_processes(
                 |records| {
                     if let Some(makers) = makers {
                         makers.take(records);
                     }
+                    cgroups.take(records);
                     stacks.learn(records);
                     files.push(records);
                 },
@@ -495,10 +501,12 @@ impl Takers {
     /// Passes records of a ring to the file, except for samples that a filter excludes.
     fn take(&mut self, files: &mut Files, records: &[u8]) {
         let (stacks, makers) = (&mut self.stacks, &mut self.makers);
+        let cgroups = &mut self.cgroups;
         let mut push = |records: &[u8]| {
             if let Some(makers) = makers {
                 makers.take(records);
             }
+            cgroups.take(records);
             match stacks {
                 Some(stacks) => stacks.pass(records, |records| files.push(records)),
                 None => files.push(records),
@@ -518,6 +526,7 @@ impl Takers {
         if let Some(makers) = &mut self.makers {
             makers.settle();
         }
+        self.cgroups.settle(|records| files.push(records));
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Instant;
 
+use crate::cgroups::Cgroups;
 use crate::command::HeldCommand;
 use crate::error::RecordError;
 use crate::files::{Destination, Files};
@@ -52,6 +53,7 @@ impl Session {
             user_filter,
             stacks,
             makers,
+            cgroups: Cgroups::new(id_type),
         };
         Ok(Recording::new(self, files, command, started, takers))
     }

@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use usdtrec_decode::{Decoder, Filter};
+use usdtrec_decode::{Decoder, Filter, SampleTexts};
 use usdtrec_format::Value;
-use usdtrec_format::expr::Datum;
 use usdtrec_format::perf::{RecordType, Records, SampleLayout};
 
 use crate::engine::Attached;
@@ -91,6 +90,7 @@ impl UserFilter {
             return true;
         };
         site.decoder.decode(&sample, &mut site.values);
-        site.filter.is_true(&sample, &site.values, &Datum::Missing)
+        site.filter
+            .is_true(&sample, &site.values, &SampleTexts::UNKNOWN)
     }
 }

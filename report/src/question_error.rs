@@ -38,7 +38,7 @@ pub enum QuestionError {
     /// A name is neither that of an argument nor that of another key.
     #[error(
         "there is no {name:?}: expected the name of an argument ({}), arg1, arg2, … or args.NAME, or to group by event, comm, \
-         pid, tid, cpu, dso, sym, caller, stack, or a name and :shape: without its numbers and quoted texts",
+         pid, tid, cpu, cgroup, dso, sym, caller, stack, or a name and :shape: without its numbers and quoted texts",
         or(.known, "this trace has none")
     )]
     NoKey {
@@ -47,6 +47,12 @@ pub enum QuestionError {
         /// The arguments of the trace; may be empty.
         known: String,
     },
+    /// Control groups are asked for, and the trace does not say that of any process.
+    #[error(
+        "cgroup needs the control groups of processes, which usdtrec record reads after their first hits; the trace has none (nor has it that of a process that \
+         ended at once)"
+    )]
+    NoCgroups,
     /// Stacks are asked for, and no event that is selected was recorded with them.
     #[error("{what} needs stacks, and no event that is asked for was recorded with them")]
     NoStacks {

@@ -13,6 +13,7 @@
 //! | end of the round | record of type 68 |
 //! | footer | the data end 8 bytes after its start, where perf reads the feature table |
 //! | *more rounds* | |
+//! | control groups | in chunks of metadata, of each process after its first hit, records of type 65 |
 //! | digests | after about a hundred rounds, a copy of their metadata in a record of type 65 |
 //! | clock readings | in a round after each reading of the clocks, records of type 65 |
 //! | losses | records of type 13, plain |
@@ -117,6 +118,7 @@ mod pipe;
 mod pipe_reader;
 mod pipe_writer;
 mod plain;
+mod process_cgroup;
 mod read_error;
 mod reader;
 mod record_counts;
@@ -146,6 +148,7 @@ pub use io_cause::IoCause;
 pub use pipe_reader::PipeReader;
 pub use pipe_writer::PipeWriter;
 pub use plain::{PlainHead, PlainWriter};
+pub use process_cgroup::ProcessCgroup;
 pub use read_error::ReadError;
 pub use reader::Trace;
 pub use storage::Storage;

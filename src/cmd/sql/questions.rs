@@ -70,6 +70,14 @@ pub(super) fn questions(engine: SqlEngine) -> Vec<Question> {
             ),
         },
         Question {
+            about: "Which containers and services wait longest? Their control groups, by host.",
+            sql: format!(
+                "SELECT host, cgroup, provider, span, count(duration_ns) AS spans, sum(duration_ns) AS sum_ns, {} AS p99_ns\n\
+                 FROM spans GROUP BY host, cgroup, provider, span ORDER BY sum_ns DESC LIMIT 20;",
+                percentile(99),
+            ),
+        },
+        Question {
             about: "Which events were lost? Counts of events are estimated if they are multiplied by scale.",
             sql: "SELECT host, date, event, exported, lost, exact, (exported + lost) * 1.0 / nullif(exported, 0) AS scale\n\
                   FROM losses WHERE lost > 0 OR lost IS NULL ORDER BY lost DESC LIMIT 20;"

@@ -24,6 +24,8 @@ pub(crate) struct HitRow {
     pub(crate) site: Option<u32>,
     /// What the thread is called; `None` if the trace does not say.
     pub(crate) comm: Option<NameId>,
+    /// The control group of the process; `None` if the trace does not say.
+    pub(crate) cgroup: Option<NameId>,
 }
 
 /// A hit of a window: its values and its stack are in lists of all hits.

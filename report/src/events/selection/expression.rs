@@ -1,6 +1,6 @@
 //! Filters: an expression over the arguments, worked out for each event.
 
-use usdtrec_decode::{Filter, FilterError};
+use usdtrec_decode::{Filter, FilterError, SampleField, SampleTexts};
 use usdtrec_format::Value;
 use usdtrec_format::expr::{Datum, Expr, ExprError};
 use usdtrec_format::perf::Sample;
@@ -8,6 +8,7 @@ use usdtrec_format::perf::Sample;
 use crate::error::ReportError;
 use crate::events::selection::span_filter::{SpanEvents, SplitExpression};
 use crate::question_error::QuestionError;
+use crate::trace::process::EscapedName;
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
@@ -75,12 +76,17 @@ impl Expression {
             .into());
         }
         let (mut unknown, mut wrong_word) = (None, None);
+        let fields = if session.processes().has_cgroups() {
+            SampleField::ALL
+        } else {
+            SampleField::OF_HIT
+        };
         let events = session.events().events.iter().enumerate();
         let of_event = events.map(|(at, event)| {
             if event.is_dummy() || !asked(at) {
                 return None;
             }
-            match Filter::bind(parsed.clone(), &event.name, &event.arguments) {
+            match Filter::bind(parsed.clone(), &event.name, &event.arguments, fields) {
                 Ok(filter) => {
                     return Some(filter.with_readable(&event.arguments, demangle_value));
                 }
@@ -111,15 +117,24 @@ impl Expression {
         let session = resolver.session();
         let comm = resolver.name(sample.tid, sample.time);
         let comm = comm.and_then(|name| session.processes().name(name));
-        let comm = comm.map_or(Datum::Missing, |name| {
-            Datum::Text(name.text.as_bytes().into())
-        });
+        let cgroup = resolver.cgroup(sample.pid, sample.time);
+        let cgroup = cgroup.and_then(|path| session.processes().cgroup_path(path));
+        let texts = SampleTexts {
+            comm: text_of(comm),
+            cgroup: text_of(cgroup),
+        };
         let values: &[Value] = match session.site_of(target, sample) {
             Some(site) => resolver.values(site, sample),
             None => &[],
         };
-        filter.is_true(sample, values, &comm)
+        filter.is_true(sample, values, &texts)
     }
+}
+
+fn text_of(name: Option<&EscapedName>) -> Datum<'_> {
+    name.map_or(Datum::Missing, |name| {
+        Datum::Text(name.text.as_bytes().into())
+    })
 }
 
 fn parse(text: &str) -> Result<Expr, ReportError> {

@@ -1,5 +1,6 @@
 //! `--filter` of spans: which parts of it are about the hit that begins a span, and which about the one that ends it.
 
+use usdtrec_decode::SampleField;
 use usdtrec_format::expr::{BinaryOperator, Expr, ExprError, Name};
 
 use crate::trace::session::TraceSession;
@@ -142,7 +143,9 @@ impl SpanEvents<'_> {
             end: has(&dones),
             is_argument: true,
         };
-        let of_hit = ["comm", "pid", "tid", "cpu"].contains(&&*name.text);
+        let of_hit = SampleField::ALL
+            .iter()
+            .any(|field| field.name() == name.text);
         match whose {
             Whose {
                 begin: false,

@@ -35,6 +35,8 @@ pub(crate) enum Key {
     Pid,
     Tid,
     Cpu,
+    /// The control group of the process.
+    Cgroup,
     Dso,
     Sym,
     /// The line of source of the hit.
@@ -112,6 +114,7 @@ impl Key {
             "pid" => Self::Pid,
             "tid" => Self::Tid,
             "cpu" => Self::Cpu,
+            "cgroup" if session.processes().has_cgroups() => Self::Cgroup,
             "dso" => Self::Dso,
             "sym" | "symbol" => Self::Sym,
             "srcline" => Self::Source,
@@ -179,6 +182,7 @@ impl Key {
             Self::Pid => "Pid:Command",
             Self::Tid => "Tid",
             Self::Cpu => "CPU",
+            Self::Cgroup => "Cgroup",
             Self::Dso => "Shared Object",
             Self::Sym => "Symbol",
             Self::Source => "Source:Line",
@@ -197,6 +201,7 @@ impl Key {
             Self::Pid => "pid",
             Self::Tid => "tid",
             Self::Cpu => "cpu",
+            Self::Cgroup => "cgroup",
             Self::Dso => "dso",
             Self::Sym => "sym",
             Self::Source => "srcline",
@@ -234,6 +239,10 @@ impl Key {
             }
             Self::Tid => KeyWords::new(kind::KNOWN, u64::from(sample.tid as u32)),
             Self::Cpu => KeyWords::new(kind::KNOWN, u64::from(sample.cpu)),
+            Self::Cgroup => match resolver.cgroup(sample.pid, sample.time) {
+                Some(path) => KeyWords::new(kind::KNOWN, u64::from(path.0)),
+                None => KeyWords::new(kind::UNKNOWN, 0),
+            },
             Self::Dso => match resolver.place(sample).file {
                 Some(file) => KeyWords::new(kind::KNOWN, u64::from(file.0)),
                 None => KeyWords::new(kind::UNKNOWN, 0),
@@ -296,6 +305,11 @@ impl Key {
             },
             Self::Tid => KeyValue::Integer(i128::from(id as i32)),
             Self::Cpu => KeyValue::Cpu(id),
+            Self::Cgroup if kind == kind::UNKNOWN => KeyValue::Absent,
+            Self::Cgroup => {
+                let path = session.processes().cgroup_path(NameId(id));
+                KeyValue::Name(path.map_or_else(String::new, |path| path.text.to_string()))
+            }
             Self::Dso => {
                 let file = (kind == kind::KNOWN).then(|| session.mappings().file(DsoId(id)));
                 KeyValue::File(file.flatten().map(|file| file.path.clone()))
@@ -473,6 +487,9 @@ fn places(
     if places.iter().any(Option::is_some) {
         return Ok(places);
     }
+    if name == "cgroup" {
+        return Err(QuestionError::NoCgroups.into());
+    }
     let arguments = rows.rows.iter().flat_map(|row| &row.arguments);
     Err(QuestionError::NoKey {
         name: name.to_owned(),
@@ -482,12 +499,13 @@ fn places(
 }
 
 /// Names of members and columns besides those of keys.
-const RESERVED: [&str; 34] = [
+const RESERVED: [&str; 35] = [
     "event",
     "comm",
     "pid",
     "tid",
     "cpu",
+    "cgroup",
     "dso",
     "sym",
     "symbol",

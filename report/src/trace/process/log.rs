@@ -1,10 +1,12 @@
-//! What a trace says about its processes, as read: names, forks and mappings, not yet put in order.
+//! What a trace says about its processes, as read: names, forks, mappings and control groups, not yet put in order.
 
 use std::sync::Arc;
 
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{Comm, Mmap, MmapFile, RawRecord, RecordType, SampleType, Task};
+use usdtrec_format::trace::ProcessCgroup;
 
+use crate::trace::process::cgroups::CgroupNote;
 use crate::trace::process::mappers::{MappedFile, Mappers, RecordedFiles};
 use crate::trace::process::regions::{Region, Regions};
 use crate::trace::process::texts::{TextId, TextPool};
@@ -34,6 +36,7 @@ pub struct ProcessLog {
     scope: Scope,
     pub(crate) namings: Vec<Naming>,
     pub(crate) placings: Vec<Placing>,
+    pub(crate) cgroups: Vec<CgroupNote>,
     /// Only of streams.
     pub(crate) lives: Vec<Life>,
     pub(crate) texts: TextPool,
@@ -174,6 +177,9 @@ impl ProcessLog {
     /// `sample_type` is [`Attr::id_type`](usdtrec_format::perf::Attr::id_type). `None` if the record should
     /// be one of these and is too short.
     pub fn record(&mut self, record: &RawRecord<'_>, sample_type: SampleType) -> Option<()> {
+        if ProcessCgroup::is(record) {
+            return self.push_cgroup(record, sample_type);
+        }
         if let Some(entry) = entry(record, sample_type)? {
             self.push(entry);
         }
@@ -186,6 +192,9 @@ impl ProcessLog {
         record: &RawRecord<'_>,
         sample_type: SampleType,
     ) -> Option<()> {
+        if ProcessCgroup::is(record) {
+            return self.push_cgroup(record, sample_type);
+        }
         let entry = if record.kind == RecordType::EXIT {
             let task = Task::parse_exit(record, sample_type)?;
             Some(LogEntry {
@@ -219,6 +228,21 @@ impl ProcessLog {
             }
             Scope::Names => {}
         }
+    }
+
+    fn push_cgroup(&mut self, record: &RawRecord<'_>, sample_type: SampleType) -> Option<()> {
+        let mut memory = size_of::<CgroupNote>();
+        if self.scope != Scope::Mappings && self.has_room(memory, 1) {
+            let texts = &mut self.texts;
+            let note = CgroupNote::of(record, sample_type, |path| {
+                let (text, more) = texts.intern(path);
+                memory += more;
+                text
+            })?;
+            self.memory += memory;
+            self.cgroups.push(note);
+        }
+        Some(())
     }
 
     /// Notes who mapped the recorded files.
@@ -327,13 +351,15 @@ impl ProcessLog {
         self.left_out += other.left_out;
         self.passed_over += other.passed_over;
         self.left_out += u64::from(self.passed_over > MOST_MEMORY);
-        let changes = other.namings.len() + other.placings.len() + other.lives.len();
+        let changes =
+            other.namings.len() + other.placings.len() + other.cgroups.len() + other.lives.len();
         if !self.has_room(other.memory, changes as u64) {
             return;
         }
         let (texts, memory) = self.texts.intern_all(&other.texts);
         self.memory += memory + size_of_val(&*other.namings) + size_of_val(&*other.placings);
-        self.memory += size_of_val(&*other.lives) + self.mappers.append(other.mappers);
+        self.memory += size_of_val(&*other.lives) + size_of_val(&*other.cgroups);
+        self.memory += self.mappers.append(other.mappers);
         self.namings.extend(other.namings.into_iter().map(|naming| {
             let change = match naming.change {
                 Renamed::Name(text) => Renamed::Name(texts.get(text)),
@@ -341,6 +367,9 @@ impl ProcessLog {
             };
             Naming { change, ..naming }
         }));
+        let cgroups = other.cgroups.into_iter();
+        self.cgroups
+            .extend(cgroups.map(|note| note.renumbered(|text| texts.get(text))));
         let numbers: Vec<u32> = other
             .regions
             .iter()

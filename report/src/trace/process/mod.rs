@@ -5,6 +5,7 @@
 //! process has its parent's mappings; `execve` starts from nothing; what was made up for processes that
 //! already ran has time 0 and holds from the start.
 
+pub(crate) mod cgroups;
 pub(crate) mod comm;
 pub(crate) mod cover;
 pub(crate) mod index;
@@ -30,8 +31,9 @@ pub use crate::trace::process::comm::{CommSpan, ProcessNumber};
 pub use crate::trace::process::log::ProcessLog;
 pub use crate::trace::process::mappers::FileBuildId;
 pub use crate::trace::process::mappings::Mappings;
-pub use crate::trace::process::names::{NameId, ThreadName};
+pub use crate::trace::process::names::{EscapedName, NameId};
 
+use crate::trace::process::cgroups::{CgroupSpan, Cgroups};
 use crate::trace::process::living::LivingThreads;
 use crate::trace::process::log::{Naming, Renamed};
 use crate::trace::process::names::Names;
@@ -40,11 +42,12 @@ use crate::trace::process::texts::TextPool;
 use crate::trace::process::threads::ThreadComm;
 use crate::trace::process::threads::Threads;
 
-/// The threads of a trace and what they were called.
+/// The threads of a trace, what they were called, and the control groups of processes.
 #[derive(Debug, Default)]
 pub struct Processes {
     names: Names,
     threads: Threads,
+    cgroups: Cgroups,
     /// Who lives, where something is to be forgotten.
     living: Option<LivingThreads>,
     /// Processes that began so far.
@@ -84,7 +87,7 @@ impl Mapping {
 }
 
 impl Processes {
-    /// Takes the names out of the log of a whole trace and puts them in order.
+    /// Takes the names and control groups out of the log of a whole trace and puts them in order.
     #[must_use]
     pub fn new(log: &mut ProcessLog) -> Self {
         let (mut names, mut begun) = (Names::default(), 0);
@@ -94,9 +97,12 @@ impl Processes {
             |text| names.intern(log.texts.get(text)),
             || next(&mut begun),
         );
+        let mut cgroups = Cgroups::default();
+        cgroups.learn(std::mem::take(&mut log.cgroups), &log.texts);
         Self {
             names,
             threads,
+            cgroups,
             living: None,
             begun,
         }
@@ -109,6 +115,8 @@ impl Processes {
         for naming in namings {
             self.rename(naming, &log.texts);
         }
+        let cgroups = std::mem::take(&mut log.cgroups);
+        self.cgroups.learn(cgroups, &log.texts);
         let mut lives = std::mem::take(&mut log.lives);
         lives.sort_by_key(|life| life.time);
         if let Some(living) = &mut self.living {
@@ -152,6 +160,7 @@ impl Processes {
         // A process is called as its main thread, which may end before others.
         let lives = |tid: i32| living.has(tid) || processes.contains(&tid);
         self.threads.forget_before(time, lives);
+        self.cgroups.forget_before(time, lives);
         let files = mappings.forget_before(time, &processes);
         living.forgot(self.threads.len() + mappings.len());
         self.names.keep(self.threads.names_mut());
@@ -172,7 +181,7 @@ impl Processes {
 
     /// A thread name.
     #[must_use]
-    pub fn name(&self, id: NameId) -> Option<&ThreadName> {
+    pub fn name(&self, id: NameId) -> Option<&EscapedName> {
         self.names.get(id)
     }
 
@@ -185,8 +194,23 @@ impl Processes {
         }
     }
 
+    /// The control group of a process at a time.
+    pub(crate) fn cgroup(&self, pid: i32, time: u64) -> CgroupSpan {
+        self.cgroups.at(pid, time)
+    }
+
+    /// The path of a control group.
+    pub(crate) fn cgroup_path(&self, id: NameId) -> Option<&EscapedName> {
+        self.cgroups.path(id)
+    }
+
+    /// Whether the trace says the control group of any process.
+    pub(crate) fn has_cgroups(&self) -> bool {
+        !self.cgroups.is_empty()
+    }
+
     /// All thread names of the trace.
-    pub fn names(&self) -> impl Iterator<Item = (NameId, &ThreadName)> {
+    pub fn names(&self) -> impl Iterator<Item = (NameId, &EscapedName)> {
         self.names.iter()
     }
 }

@@ -1,22 +1,22 @@
-//! Names of threads, each kept once.
+//! Names of threads, and paths of control groups, each kept once.
 
 use foldhash::HashMap;
 use usdtrec_format::escape::escape_bytes;
 
-/// A thread name of a trace.
+/// The name of a thread or of a control group, by its number in its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NameId(pub(crate) u32);
 
-/// A thread name.
+/// The name of a thread, or the path of a control group.
 #[derive(Clone, Debug)]
-pub struct ThreadName {
+pub struct EscapedName {
     /// Escaped for a terminal.
     pub text: Box<str>,
     /// As the kernel has it, where that is UTF-8 and not the same.
     unescaped: Option<Box<str>>,
 }
 
-impl ThreadName {
+impl EscapedName {
     /// The name as the kernel has it; escaped if that is not UTF-8.
     #[must_use]
     pub fn unescaped(&self) -> &str {
@@ -24,10 +24,10 @@ impl ThreadName {
     }
 }
 
-/// All thread names of a trace.
+/// Different names.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    names: Vec<ThreadName>,
+    names: Vec<EscapedName>,
     ids: HashMap<Box<[u8]>, NameId>,
 }
 
@@ -39,7 +39,7 @@ impl Names {
         let id = NameId(self.names.len() as u32);
         let text = escape_bytes(bytes);
         let unescaped = std::str::from_utf8(bytes).ok().filter(|name| *name != text);
-        self.names.push(ThreadName {
+        self.names.push(EscapedName {
             unescaped: unescaped.map(Into::into),
             text: text.into(),
         });
@@ -67,11 +67,11 @@ impl Names {
         }
     }
 
-    pub(crate) fn get(&self, id: NameId) -> Option<&ThreadName> {
+    pub(crate) fn get(&self, id: NameId) -> Option<&EscapedName> {
         self.names.get(id.0 as usize)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (NameId, &ThreadName)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (NameId, &EscapedName)> {
         (0..).map(NameId).zip(&self.names)
     }
 }

@@ -8,6 +8,7 @@ use usdtrec_format::perf::Sample;
 use crate::trace::address_cache::{AddressCache, TimedAddress, TimedAnswer};
 use crate::trace::calls::paths::CallPath;
 use crate::trace::process::DsoId;
+use crate::trace::process::cgroups::CgroupSpan;
 use crate::trace::process::comm::{CommSpan, ProcessNumber};
 use crate::trace::process::names::NameId;
 use crate::trace::session::TraceSession;
@@ -32,6 +33,8 @@ pub(crate) struct Resolver<'s> {
     values: Vec<Vec<Value>>,
     places: AddressCache<Place>,
     names: Vec<(i32, CommSpan)>,
+    /// Control groups of some processes.
+    cgroups: Vec<(i32, CgroupSpan)>,
     /// Made when first needed.
     chains: Option<StackChains<'s>>,
     /// Buffers.
@@ -114,6 +117,13 @@ const NEVER: CommSpan = CommSpan {
     until: 0,
 };
 
+/// A control group for no time.
+const NOWHERE: CgroupSpan = CgroupSpan {
+    path: None,
+    from: 0,
+    until: 0,
+};
+
 impl<'s> Resolver<'s> {
     pub(crate) fn new(session: &'s TraceSession) -> Self {
         Self {
@@ -121,6 +131,7 @@ impl<'s> Resolver<'s> {
             values: vec![Vec::new(); session.events.sites.len()],
             places: AddressCache::new(PLACES),
             names: vec![(0, NEVER); NAMES],
+            cgroups: vec![(0, NOWHERE); NAMES],
             chains: None,
             addresses: Vec::new(),
             parts: Vec::new(),
@@ -157,6 +168,20 @@ impl<'s> Resolver<'s> {
             *span = self.session.processes.comm(tid, time);
         }
         *span
+    }
+
+    /// The control group of a process at a time; `None` if the trace does not say.
+    #[inline]
+    pub(crate) fn cgroup(&mut self, pid: i32, time: u64) -> Option<NameId> {
+        let processes = &self.session.processes;
+        let Some((known, span)) = self.cgroups.get_mut(pid as usize % NAMES) else {
+            return processes.cgroup(pid, time).path;
+        };
+        if *known != pid || !(span.from..span.until).contains(&time) {
+            *known = pid;
+            *span = processes.cgroup(pid, time);
+        }
+        span.path
     }
 
     pub(crate) const fn session(&self) -> &'s TraceSession {

@@ -3,7 +3,7 @@
 use foldhash::HashMap;
 
 use crate::analysis::rows::hit_row::HitRow;
-use crate::trace::process::names::{NameId, ThreadName};
+use crate::trace::process::names::{EscapedName, NameId};
 use crate::trace::session::TraceSession;
 
 /// What threads of a timeline were called last.
@@ -54,8 +54,14 @@ impl ThreadNames {
     }
 }
 
+/// The path of a control group as the kernel has it.
+pub(crate) fn cgroup(session: &TraceSession, id: NameId) -> &str {
+    let path = session.processes().cgroup_path(id);
+    path.map_or("", EscapedName::unescaped)
+}
+
 /// The text of a name as the kernel has it.
 pub(crate) fn name(session: &TraceSession, id: NameId) -> &str {
     let name = session.processes().name(id);
-    name.map_or("", ThreadName::unescaped)
+    name.map_or("", EscapedName::unescaped)
 }

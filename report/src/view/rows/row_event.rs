@@ -8,7 +8,7 @@ use crate::analysis::rows::hit_row::RowHit;
 use crate::analysis::summary::probe::type_words;
 use crate::stats::keys::stacks::Stacks;
 use crate::trace::form::Form;
-use crate::trace::process::names::ThreadName;
+use crate::trace::process::names::EscapedName;
 use crate::trace::session::TraceSession;
 use crate::trace::session::event_name::{bare_name, short_name};
 use crate::trace::session::events::Event;
@@ -128,7 +128,15 @@ impl<'r> RowEvent<'r> {
     #[must_use]
     pub fn comm(&self) -> Option<&'r str> {
         let name = self.context.session.processes().name(self.hit.row.comm?);
-        name.map(ThreadName::unescaped)
+        name.map(EscapedName::unescaped)
+    }
+
+    /// Path of the control group of the process, not escaped; `None` if the trace does not say. It is that at the first hit of the process.
+    #[must_use]
+    pub fn cgroup(&self) -> Option<&'r str> {
+        let processes = self.context.session.processes();
+        let path = processes.cgroup_path(self.hit.row.cgroup?);
+        path.map(EscapedName::unescaped)
     }
 
     /// Address of the hit in the process.

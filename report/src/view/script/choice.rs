@@ -8,7 +8,7 @@ use crate::view::script::arguments::ArgumentChoice;
 use crate::view::script::fields::{Field, Fields};
 
 /// Names of the fields; `trace` is what perf calls the arguments of a tracepoint.
-const NAMES: [(&str, Field); 16] = [
+const NAMES: [(&str, Field); 17] = [
     ("comm", Field::Comm),
     ("tid", Field::Tid),
     ("pid", Field::Pid),
@@ -23,6 +23,7 @@ const NAMES: [(&str, Field); 16] = [
     ("symoff", Field::Symoff),
     ("dso", Field::Dso),
     ("srcline", Field::Srcline),
+    ("cgroup", Field::Cgroup),
     ("span", Field::Span),
     ("trace", Field::Args),
 ];
@@ -39,7 +40,6 @@ const OTHERS: [(&[&str], &str); 8] = [
             "code_page_size",
             "ins_lat",
             "retire_lat",
-            "cgroup",
         ],
         "hits of probes are recorded without it",
     ),

@@ -21,13 +21,14 @@ use crate::view::text::buffer::Text;
 use crate::view::text::quoted::Csv;
 
 /// Columns before those of the arguments, in order.
-const COLUMNS: [(Field, &str); 13] = [
+const COLUMNS: [(Field, &str); 14] = [
     (Field::Time, "time_ns"),
     (Field::Tod, "tod"),
     (Field::Cpu, "cpu"),
     (Field::Pid, "pid"),
     (Field::Tid, "tid"),
     (Field::Comm, "comm"),
+    (Field::Cgroup, "cgroup"),
     (Field::Event, "event"),
     (Field::Ip, "ip"),
     (Field::Sym, "sym"),
@@ -231,6 +232,12 @@ impl<'s> CsvLines<'s> {
                         out.byte(b':');
                         out.signed(i64::from(sample.tid));
                     }
+                }
+            }
+            Field::Cgroup => {
+                let path = self.resolver.cgroup(sample.pid, sample.time);
+                if let Some(path) = path.and_then(|path| session.processes().cgroup_path(path)) {
+                    out.string(&self.style.csv.field(&path.text));
                 }
             }
             Field::Event => {

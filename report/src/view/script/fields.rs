@@ -37,6 +37,8 @@ pub enum Field {
     Span,
     /// Line of source at the address.
     Srcline,
+    /// Control group of the process.
+    Cgroup,
 }
 
 /// Several fields.

@@ -15,7 +15,7 @@ use crate::trace::calls::ScriptCalls;
 use crate::trace::calls::function::ScriptFunction;
 use crate::trace::calls::paths::CallPath;
 use crate::trace::form::Form;
-use crate::trace::process::names::{NameId, ThreadName};
+use crate::trace::process::names::{EscapedName, NameId};
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::{FrameKind, Place, Resolver};
@@ -261,6 +261,15 @@ impl<'s> JsonLines<'s> {
             out.fixed(b",\"comm\":");
             self.comm(sample, out);
         }
+        if fields.has(Field::Cgroup) {
+            out.fixed(b",\"cgroup\":");
+            let path = self.resolver.cgroup(sample.pid, sample.time);
+            let processes = self.resolver.session().processes();
+            match path.and_then(|path| processes.cgroup_path(path)) {
+                Some(path) => out.string(&json_string(path.unescaped())),
+                None => out.fixed(b"null"),
+            }
+        }
         if fields.has(Field::Event) {
             out.fixed(b",\"event\":");
             out.piece(&event.name);
@@ -336,7 +345,7 @@ impl<'s> JsonLines<'s> {
         };
         if name.id != Some(id) {
             let processes = self.resolver.session().processes();
-            let text = processes.name(id).map_or("", ThreadName::unescaped);
+            let text = processes.name(id).map_or("", EscapedName::unescaped);
             *name = JsonName {
                 id: Some(id),
                 text: Piece::new(json_string(text).as_bytes()),

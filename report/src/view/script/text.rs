@@ -238,6 +238,15 @@ impl<'s> TextLines<'s> {
             let (_, found) = self.resolver.inlining(sample, sample.ip, FrameKind::Hit);
             put_source(fields, found.and_then(FoundInlining::innermost), out);
         }
+        if fields.has(Field::Cgroup) {
+            let path = self.resolver.cgroup(sample.pid, sample.time);
+            let processes = self.resolver.session().processes();
+            out.byte(b' ');
+            match path.and_then(|path| processes.cgroup_path(path)) {
+                Some(path) => out.string(&path.text),
+                None => out.fixed(b"<cgroup not known>"),
+            }
+        }
         out.byte(b'\n');
     }
 

@@ -20,10 +20,10 @@ use crate::view::export::parquet::folder::folder_name;
 use crate::view::export::parquet::names::ColumnNames;
 use crate::view::export::parquet::redaction::RedactedArguments;
 use crate::view::export::parquet::table::{ParquetTable, TablePlace};
-use crate::view::export::thread_names::name;
+use crate::view::export::thread_names::{cgroup, name};
 
 /// Columns of every event.
-pub(crate) const EVENT_COLUMNS: usize = 11;
+pub(crate) const EVENT_COLUMNS: usize = 12;
 
 /// A table of a probe.
 pub(crate) struct ProbeTable {
@@ -96,6 +96,7 @@ pub(crate) fn event_columns() -> [ColumnSpec; EVENT_COLUMNS] {
         ColumnSpec::new("pid", ColumnType::Int32),
         ColumnSpec::new("tid", ColumnType::Int32),
         ColumnSpec::new("comm", ColumnType::Text),
+        ColumnSpec::new("cgroup", ColumnType::Text),
         ColumnSpec::new("file", ColumnType::Text),
         ColumnSpec::new("build_id", ColumnType::Text),
         ColumnSpec::new("no_begin", ColumnType::Bool),
@@ -140,6 +141,7 @@ impl EventFacts {
         cells.int32(Some(row.pid));
         cells.int32(Some(row.tid));
         cells.text(row.comm.map(|id| name(session, id)));
+        cells.text(row.cgroup.map(|id| cgroup(session, id)));
         cells.text(self.file.as_deref());
         cells.text(self.build_id.as_deref());
         cells.bool(Some(side == RowSide::NoBegin));

@@ -15,10 +15,10 @@ use crate::view::export::parquet::facts::DatasetFacts;
 use crate::view::export::parquet::names::ColumnNames;
 use crate::view::export::parquet::redaction::RedactedArguments;
 use crate::view::export::parquet::table::ParquetTable;
-use crate::view::export::thread_names::name;
+use crate::view::export::thread_names::{cgroup, name};
 
 /// Columns of every span.
-pub(crate) const SPAN_COLUMNS: usize = 18;
+pub(crate) const SPAN_COLUMNS: usize = 19;
 
 /// A table of a pair of probes.
 pub(crate) struct PairTable {
@@ -55,6 +55,7 @@ pub(crate) fn span_columns() -> [ColumnSpec; SPAN_COLUMNS] {
         ColumnSpec::new("pid", ColumnType::Int32),
         ColumnSpec::new("tid", ColumnType::Int32),
         ColumnSpec::new("comm", ColumnType::Text),
+        ColumnSpec::new("cgroup", ColumnType::Text),
         ColumnSpec::new("end_pid", ColumnType::Int32),
         ColumnSpec::new("end_tid", ColumnType::Int32),
         ColumnSpec::new("begin_cpu", ColumnType::Int64),
@@ -148,6 +149,7 @@ pub(crate) fn put_facts(
     cells.int32(Some(begin.pid));
     cells.int32(Some(begin.tid));
     cells.text(begin.comm.map(|id| name(session, id)));
+    cells.text(begin.cgroup.map(|id| cgroup(session, id)));
     cells.int32(end.map(|end| end.pid));
     cells.int32(end.map(|end| end.tid));
     cells.int64(begin.cpu.map(i64::from));

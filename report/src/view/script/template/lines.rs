@@ -116,6 +116,12 @@ impl<'s> TemplateLines<'s> {
     ) {
         match field {
             Field::Comm => self.comm(spec, sample, out),
+            Field::Cgroup => {
+                let path = self.resolver.cgroup(sample.pid, sample.time);
+                let processes = self.resolver.session().processes();
+                let path = path.and_then(|path| processes.cgroup_path(path));
+                text(path.map_or("", |path| &path.text), spec, out);
+            }
             Field::Tid => signed(sample.tid.into(), spec, out),
             Field::Pid => signed(sample.pid.into(), spec, out),
             Field::Cpu => unsigned(sample.cpu.into(), spec, out),

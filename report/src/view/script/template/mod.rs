@@ -73,7 +73,10 @@ impl Meaning {
             Self::Field(field) => *field,
         };
         let is_time = matches!(field, Field::Time | Field::Tod);
-        let is_text = matches!(field, Field::Comm | Field::Event | Field::Sym | Field::Dso);
+        let is_text = matches!(
+            field,
+            Field::Comm | Field::Cgroup | Field::Event | Field::Sym | Field::Dso
+        );
         let is_number = !is_time && !is_text && field != Field::Args;
         match spec {
             Spec {

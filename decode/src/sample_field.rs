@@ -1,0 +1,54 @@
+//! Fields of all samples that expressions name, besides the arguments of a probe.
+
+use usdtrec_format::expr::Datum;
+
+/// A field of a sample, or of its thread or process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SampleField {
+    /// Name of the thread.
+    Comm,
+    /// Process.
+    Pid,
+    /// Thread.
+    Tid,
+    /// CPU.
+    Cpu,
+    /// Path of the process's control group, which a recorder reads after a hit.
+    Cgroup,
+}
+
+/// The texts of a sample that are not in it.
+#[derive(Clone, Debug)]
+pub struct SampleTexts<'a> {
+    /// [`SampleField::Comm`]; [`Datum::Missing`] if unknown.
+    pub comm: Datum<'a>,
+    /// [`SampleField::Cgroup`]; [`Datum::Missing`] if unknown.
+    pub cgroup: Datum<'a>,
+}
+
+impl SampleField {
+    /// The fields that are known when a probe is hit.
+    pub const OF_HIT: &'static [Self] = &[Self::Comm, Self::Pid, Self::Tid, Self::Cpu];
+    /// The fields of a trace that has control groups.
+    pub const ALL: &'static [Self] = &[Self::Comm, Self::Pid, Self::Tid, Self::Cpu, Self::Cgroup];
+
+    /// The name in expressions.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Comm => "comm",
+            Self::Pid => "pid",
+            Self::Tid => "tid",
+            Self::Cpu => "cpu",
+            Self::Cgroup => "cgroup",
+        }
+    }
+}
+
+impl SampleTexts<'_> {
+    /// The texts of a sample whose thread and process are not known.
+    pub const UNKNOWN: Self = Self {
+        comm: Datum::Missing,
+        cgroup: Datum::Missing,
+    };
+}

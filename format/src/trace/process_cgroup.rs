@@ -1,0 +1,118 @@
+//! The control group of a process, as a recorder reads it in `/proc/PID/cgroup` after the first hit of the process.
+//!
+//! perf names control groups by the id of one in each sample (`PERF_SAMPLE_CGROUP`), which hits of probes do not have. So this is a record of
+//! type 65, which perf ignores, among the records of processes:
+//!
+//! | offset in the body | bytes | |
+//! |---|---|---|
+//! | 0 | 8 | `USDTCGRP` |
+//! | 8 | 4 | process |
+//! | 12 | 4 | 0 |
+//! | 16 | | path with NUL, padded with zeros to a multiple of 8 and to at least 80 bytes of the whole record; empty if it could not be read |
+//! | last | | sample id; its time is that from which the process was there |
+
+use crate::perf::cursor::{Cursor, until_nul};
+use crate::perf::record::{RecordBuilder, padded};
+use crate::perf::{RawRecord, RecordType, SampleId, SampleType, SplitBody};
+
+const MAGIC: [u8; 8] = *b"USDTCGRP";
+/// Minimum length of the path, bytes, so that the record has 80: perf 6.1 reads so many before it ignores it.
+const MIN_PATH: usize = 56;
+
+/// The control group of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessCgroup<'a> {
+    /// Process.
+    pub pid: i32,
+    /// Path of the control group in its hierarchy (`/system.slice/cron.service`), as cgroups(7) has it in `/proc/PID/cgroup`. Empty if it is
+    /// not known, because the process had ended. At most 4095 bytes.
+    pub path: &'a [u8],
+    /// Sample id, the trailer of the record. Its time is that from which the process was there, ns.
+    pub id: SampleId,
+}
+
+impl<'a> ProcessCgroup<'a> {
+    /// Whether this is such a record, which may be too short.
+    #[must_use]
+    pub fn is(record: &RawRecord<'_>) -> bool {
+        record.kind == RecordType::HEADER_EVENT_TYPE && record.body.starts_with(&MAGIC)
+    }
+
+    /// Parses a record; `None` if it is another one or is too short.
+    ///
+    /// `sample_type` is [`Attr::id_type`](crate::perf::Attr::id_type).
+    #[must_use]
+    pub fn parse(record: &RawRecord<'a>, sample_type: SampleType) -> Option<Self> {
+        if !Self::is(record) {
+            return None;
+        }
+        let SplitBody { fields, id } = SampleId::split(record.body, sample_type)?;
+        let mut cursor = Cursor::new(fields);
+        cursor.take(MAGIC.len())?;
+        let pid = cursor.i32()?;
+        cursor.u32()?;
+        Some(Self {
+            pid,
+            path: until_nul(cursor.rest()),
+            id,
+        })
+    }
+
+    /// Appends the record. A longer path is cut.
+    pub fn encode(&self, sample_type: SampleType, out: &mut Vec<u8>) {
+        let mut path = padded(self.path);
+        path.resize(path.len().max(MIN_PATH), 0);
+        let mut record = RecordBuilder::new(out, RecordType::HEADER_EVENT_TYPE, 0);
+        record.bytes(&MAGIC);
+        record.bytes(&self.pid.to_le_bytes());
+        record.bytes(&[0; 4]);
+        record.bytes(&path);
+        record.finish(&self.id, sample_type);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ProcessCgroup;
+    use crate::perf::{Records, SampleId, SampleType};
+
+    const IDS: SampleType =
+        SampleType(SampleType::TID.0 | SampleType::TIME.0 | SampleType::IDENTIFIER.0);
+
+    fn encoded(path: &[u8]) -> Vec<u8> {
+        let id = SampleId {
+            time: 99,
+            ..SampleId::default()
+        };
+        let mut out = Vec::new();
+        ProcessCgroup { pid: 7, path, id }.encode(IDS, &mut out);
+        out
+    }
+
+    #[test]
+    fn records_are_read_as_they_were_written() {
+        let long = [b'x'; 5000];
+        for path in [&b""[..], b"/", b"/system.slice/a\xff.service", &long] {
+            let bytes = encoded(path);
+            assert!(bytes.len() >= 80 && bytes.len().is_multiple_of(8));
+            let record = Records::new(&bytes).next().expect("a record");
+            let read = ProcessCgroup::parse(&record, IDS).expect("a whole record");
+            assert_eq!(read.pid, 7);
+            assert_eq!(read.path, &path[..path.len().min(4095)]);
+            assert_eq!(read.id.time, 99);
+        }
+    }
+
+    #[test]
+    fn short_records_are_none() {
+        let bytes = encoded(b"/a");
+        for size in (8..bytes.len()).step_by(8) {
+            let mut cut = bytes[..size].to_vec();
+            cut[6..8].copy_from_slice(&(size as u16).to_le_bytes());
+            let record = Records::new(&cut).next().expect("a record");
+            let needed = 8 + 16 + SampleId::len(IDS);
+            let read = ProcessCgroup::parse(&record, IDS);
+            assert_eq!(read.is_some(), size >= needed, "{size} bytes");
+        }
+    }
+}

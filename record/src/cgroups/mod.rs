@@ -1,0 +1,222 @@
+//! The control groups of processes with hits, and so their containers and services.
+//!
+//! A process gets its control group before it executes its program, from its parent or from who starts it. So it is read once, after the first
+//! hit: in a thread, because the kernel shows it under a lock of all control groups (`cgroup_mutex`) that may be held for long.
+
+mod of_process;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use usdtrec_format::perf::{Comm, RecordType, Records, SampleId, SampleType, Task};
+use usdtrec_format::trace::ProcessCgroup;
+
+/// Name of the thread, as in `/proc/PID/task/TID/comm`.
+const NAME: &str = "cgroups";
+/// Maximum number of processes that wait to be read, and of those that are noted as read.
+const MOST: usize = 1 << 16;
+/// How long a pass waits for the control groups of new processes: readers of a pipe need them before the hits.
+const PATIENCE: Duration = Duration::from_millis(5);
+/// How long the end of the recording waits.
+const LAST_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Reads the control groups of processes with hits.
+#[derive(Debug)]
+pub(crate) struct Cgroups {
+    /// `sample_type` of the process records' sample ids.
+    id_type: SampleType,
+    /// `None` if there is no thread.
+    reader: Option<Reader>,
+    /// Processes that were asked for since they began.
+    asked: HashSet<i32>,
+    /// Processes of which the file has a record: a later process of the same id must not be taken for one of these.
+    written: HashSet<i32>,
+    /// The first hits in this pass of processes that were not asked for.
+    new: HashMap<i32, u64>,
+    last_sampled: i32,
+}
+
+/// The thread that reads.
+#[derive(Debug)]
+struct Reader {
+    hits: Sender<FirstHit>,
+    answers: Receiver<Answer>,
+    /// Number of answers that are missing.
+    missing: usize,
+}
+
+/// The first hit of a process.
+#[derive(Clone, Copy, Debug)]
+struct FirstHit {
+    pid: i32,
+    /// ns.
+    time: u64,
+}
+
+#[derive(Debug)]
+struct Answer {
+    hit: FirstHit,
+    /// `None` if it could not be read.
+    path: Option<Vec<u8>>,
+}
+
+impl Cgroups {
+    pub(crate) fn new(id_type: SampleType) -> Self {
+        Self {
+            id_type,
+            reader: Reader::start(),
+            asked: HashSet::new(),
+            written: HashSet::new(),
+            new: HashMap::new(),
+            last_sampled: 0,
+        }
+    }
+
+    /// Takes whole records, samples among them, of a pass over the rings.
+    pub(crate) fn take(&mut self, records: &[u8]) {
+        for record in Records::new(records) {
+            if record.kind == RecordType::SAMPLE {
+                self.take_sample(record.body);
+                continue;
+            }
+            // Processes begin without a control group that is known, and get another one before they execute a program.
+            let begins = match record.kind {
+                RecordType::COMM => {
+                    let comm = Comm::parse(&record, self.id_type);
+                    comm.filter(|comm| comm.exec).map(|comm| comm.pid)
+                }
+                RecordType::FORK => {
+                    let task = Task::parse_fork(&record, self.id_type);
+                    let begun = task.filter(|task| task.pid != task.parent_pid);
+                    begun.map(|task| task.pid)
+                }
+                _ => None,
+            };
+            if let Some(pid) = begins {
+                self.asked.remove(&pid);
+                self.last_sampled = 0;
+            }
+        }
+    }
+
+    /// Samples begin with `IDENTIFIER`, `IP`, `TID`, `TIME`.
+    fn take_sample(&mut self, body: &[u8]) {
+        let pid = body.get(16..20).and_then(|pid| pid.first_chunk());
+        let pid = pid.map_or(0, |pid| i32::from_ne_bytes(*pid));
+        if pid == self.last_sampled && !self.new.contains_key(&pid) {
+            return;
+        }
+        self.last_sampled = pid;
+        if self.asked.contains(&pid) || pid <= 0 {
+            return;
+        }
+        let time = body.get(24..32).and_then(|time| time.first_chunk());
+        let time = time.map_or(0, |time| u64::from_ne_bytes(*time));
+        if self.new.len() < MOST {
+            // Records of several CPUs are not in the order of time.
+            let first = self.new.entry(pid).or_insert(time);
+            *first = (*first).min(time);
+        }
+    }
+
+    /// Ends a pass: passes the records of what was read to `sink`.
+    pub(crate) fn settle(&mut self, sink: impl FnMut(&[u8])) {
+        if self.asked.len() > MOST {
+            self.asked.clear();
+        }
+        for (pid, time) in self.new.drain() {
+            self.asked.insert(pid);
+            if let Some(reader) = &mut self.reader {
+                reader.ask(FirstHit { pid, time });
+            }
+        }
+        self.last_sampled = 0;
+        self.write(PATIENCE, sink);
+    }
+
+    /// When no more records come.
+    pub(crate) fn finish(&mut self, sink: impl FnMut(&[u8])) {
+        self.write(LAST_PATIENCE, sink);
+    }
+
+    /// A file begins, which must have the records of all processes.
+    pub(crate) fn begin_file(&mut self) {
+        self.asked.clear();
+        self.written.clear();
+        self.last_sampled = 0;
+    }
+
+    fn write(&mut self, patience: Duration, mut sink: impl FnMut(&[u8])) {
+        let Some(reader) = &mut self.reader else {
+            return;
+        };
+        let deadline = Instant::now() + patience;
+        let mut record = Vec::new();
+        while let Some(Answer { hit, path }) = reader.answer(deadline) {
+            let is_known = path.is_some();
+            if !is_known && !self.written.contains(&hit.pid) && self.written.len() < MOST {
+                continue;
+            }
+            let id = SampleId {
+                pid: hit.pid,
+                tid: hit.pid,
+                time: hit.time,
+                ..SampleId::default()
+            };
+            let cgroup = ProcessCgroup {
+                pid: hit.pid,
+                path: path.as_deref().unwrap_or_default(),
+                id,
+            };
+            record.clear();
+            cgroup.encode(self.id_type, &mut record);
+            sink(&record);
+            if self.written.len() < MOST {
+                self.written.insert(hit.pid);
+            }
+        }
+    }
+}
+
+impl Reader {
+    /// Starts the thread; `None` if that is impossible.
+    fn start() -> Option<Self> {
+        let (hits, asked) = channel::<FirstHit>();
+        let (answer, answers) = channel();
+        let read = move || {
+            // It ends with the recording.
+            for hit in asked {
+                let path = of_process::path(hit.pid, hit.time);
+                if answer.send(Answer { hit, path }).is_err() {
+                    return;
+                }
+            }
+        };
+        let thread = thread::Builder::new().name(NAME.to_owned()).spawn(read);
+        thread.ok().map(|_| Self {
+            hits,
+            answers,
+            missing: 0,
+        })
+    }
+
+    /// Asks for a process, unless very many are asked for.
+    fn ask(&mut self, hit: FirstHit) {
+        if self.missing < MOST && self.hits.send(hit).is_ok() {
+            self.missing += 1;
+        }
+    }
+
+    /// The next answer until `deadline`; `None` if none is missing or none comes.
+    fn answer(&mut self, deadline: Instant) -> Option<Answer> {
+        if self.missing == 0 {
+            return None;
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        let answer = self.answers.recv_timeout(left).ok()?;
+        self.missing -= 1;
+        Some(answer)
+    }
+}

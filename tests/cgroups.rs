@@ -1,0 +1,230 @@
+//! Control groups of processes: containers and services.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::iter;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::common::{Build, Lab, Perf, Process, Recorder, Ticker, skip, test, wait_until};
+
+/// A control group of a test in each hierarchy that takes processes; removed when dropped.
+struct Group {
+    path: String,
+    directories: Vec<PathBuf>,
+}
+
+impl Group {
+    /// Skips the calling test if no hierarchy is there that this process may change.
+    #[track_caller]
+    fn new(lab: &Lab, name: &str) -> Self {
+        let of_lab = lab.path().file_name().expect("a name").to_string_lossy();
+        let path = format!("/{of_lab}-{name}");
+        let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts");
+        let mounts = mounts.lines().filter_map(|line| {
+            let mut words = line.split(' ').skip(1);
+            let (directory, kind) = (words.next()?, words.next()?);
+            kind.starts_with("cgroup").then_some(directory)
+        });
+        let directories = mounts.map(|mount| PathBuf::from(format!("{mount}{path}")));
+        let directories: Vec<PathBuf> = directories
+            .filter(|directory| fs::create_dir(directory).is_ok())
+            .collect();
+        if directories.is_empty() {
+            skip("no control group can be made");
+        }
+        Self { path, directories }
+    }
+
+    /// Moves a process into it.
+    #[track_caller]
+    fn take(&self, pid: u32) {
+        let taken = self.directories.iter().filter(|directory| {
+            // A group of the controller cpuset takes none before it has CPUs.
+            fs::write(directory.join("cgroup.procs"), pid.to_string()).is_ok()
+        });
+        assert_ne!(taken.count(), 0, "{:?}", self.directories);
+    }
+
+    /// Words of a shell that move its process into it.
+    fn enter(&self) -> String {
+        let entries = self.directories.iter().map(|directory| {
+            let procs = directory.join("cgroup.procs");
+            format!("sh -c 'echo $PPID > {}' 2>/dev/null", procs.display())
+        });
+        entries.collect::<Vec<_>>().join("; ")
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        for directory in &self.directories {
+            drop(fs::remove_dir(directory));
+        }
+    }
+}
+
+/// Process and control group of each hit, by `script --format json`.
+#[track_caller]
+fn of_hits(lab: &Lab, trace: &str) -> Vec<(u64, Value)> {
+    let options = ["-i", trace, "-F", "+cgroup", "--format", "json"];
+    let mut hits = lines(lab, "script", &options);
+    let of_hit = |hit: &mut Value| (hit["pid"].as_u64().unwrap_or(0), hit["cgroup"].take());
+    hits.iter_mut().map(of_hit).collect()
+}
+
+/// Control groups and their numbers of hits, by `report --sort cgroup`.
+#[track_caller]
+fn counted(lab: &Lab, trace: &str) -> Vec<(Value, Value)> {
+    let options = ["-i", trace, "--sort", "cgroup", "--format", "json"];
+    let mut rows = lines(lab, "report", &options);
+    let of_row = |row: &mut Value| (row["cgroup"].take(), row["samples"].take());
+    rows.iter_mut().map(of_row).collect()
+}
+
+/// Runs a command that prints a line of JSON for each answer.
+#[track_caller]
+fn lines(lab: &Lab, command: &str, options: &[&str]) -> Vec<Value> {
+    let options = iter::once(&command).chain(options);
+    let json = lab.usdtrec(options).success().stdout;
+    let line = |line: &str| serde_json::from_str(line).expect("JSON");
+    json.lines()
+        .filter(|line| !line.is_empty())
+        .map(line)
+        .collect()
+}
+
+#[test]
+fn hits_have_the_group_of_their_process() {
+    let lab = Lab::privileged();
+    let (first, second) = (Group::new(&lab, "first"), Group::new(&lab, "second"));
+    let mut one = Ticker::start(&lab);
+    let mut other = Ticker::again(one.program());
+    first.take(one.pid());
+    second.take(other.pid());
+    let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &one.event("tick")]);
+    one.hit("fire 20");
+    other.hit("fire 30");
+    let (one_pid, other_pid) = (u64::from(one.pid()), u64::from(other.pid()));
+    recorder.stop();
+
+    let hits = of_hits(&lab, "trace");
+    assert_eq!(hits.len(), 50);
+    for (pid, group) in hits {
+        let expected = if pid == one_pid { &first } else { &second };
+        assert!([one_pid, other_pid].contains(&pid), "{pid}");
+        assert_eq!(group, expected.path);
+    }
+    let row = |group: &Group, hits: u64| (Value::from(group.path.as_str()), Value::from(hits));
+    assert_eq!(counted(&lab, "trace"), [row(&second, 30), row(&first, 20)]);
+
+    // perf reads the file as if the records were not there.
+    let perf = Perf::new(&lab);
+    let lines = perf.run(["script", "-i", "trace"]).success().stdout;
+    assert_eq!(lines.lines().count(), 50, "{lines}");
+    lab.usdtrec(["export", "-i", "trace", "--to", "perf", "-o", "plain"])
+        .success();
+    assert!(of_hits(&lab, "plain").iter().all(|hit| hit.1.is_null()));
+}
+
+/// Numbers of hits by the groups of a filter.
+#[test]
+fn filters_take_groups() {
+    let lab = Lab::privileged();
+    let group = Group::new(&lab, "filtered");
+    let mut one = Ticker::start(&lab);
+    let mut other = Ticker::again(one.program());
+    group.take(one.pid());
+    let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &one.event("tick")]);
+    one.hit("fire 3");
+    other.hit("fire 4");
+    recorder.stop();
+    for (filter, hits) in [
+        (format!("cgroup == {:?}", group.path), 3),
+        ("cgroup ~ \"*-filtered\" && arg1 > 0".to_owned(), 2),
+        ("cgroup ~ \"*-other\"".to_owned(), 0),
+    ] {
+        let printed = lab.usdtrec(["script", "-i", "trace", "--filter", &filter]);
+        assert_eq!(printed.success().stdout.lines().count(), hits, "{filter}");
+    }
+    // A filter of a recording is evaluated at the hit.
+    let options = ["record", "-a", "-e", &one.event("tick"), "--filter"];
+    let options = options.iter().chain(&["cgroup == \"/\""]);
+    lab.usdtrec(options)
+        .exits(2)
+        .complains("sdt_ticker:tick has no argument cgroup");
+    let demo = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/demo.data");
+    lab.usdtrec(["report", "-i", demo, "--sort", "cgroup"])
+        .exits(1)
+        .complains("the trace has none");
+}
+
+/// Each file has the groups of the processes with hits in it, and so has a stream.
+#[test]
+fn files_and_streams_have_groups() {
+    let lab = Lab::privileged();
+    let group = Group::new(&lab, "files");
+    let mut target = Ticker::start(&lab);
+    group.take(target.pid());
+    let event = target.event("tick");
+    for compression in ["-z0", "-z3"] {
+        let options = ["-a", "-e", &event, "-o", "trace", compression];
+        let recorder = Recorder::start(&lab, options.iter().chain(&["--switch-output"]));
+        target.hit("fire 3");
+        recorder.signal("USR2");
+        wait_until("the next file", || lab.file("trace.2").exists());
+        target.hit("fire 4");
+        recorder.stop();
+        let mut hits = 0;
+        for file in ["trace", "trace.2"] {
+            for (_, path) in of_hits(&lab, file) {
+                assert_eq!(path, group.path, "{file}");
+                hits += 1;
+            }
+            fs::remove_file(lab.file(file)).expect("a file");
+        }
+        assert_eq!(hits, 7);
+    }
+    // A stream is read from a pipe: the file is none that the recorder can change later.
+    let pid = target.pid();
+    let script = format!("\"$0\" record -p {pid} -e {event} -o - | cat > stream");
+    let arguments = ["-c", &script, env!("CARGO_BIN_EXE_usdtrec")];
+    let mut recorder = Process::spawn(lab.at_home(Path::new("sh"), arguments));
+    recorder.until_error_line("[ usdtrec record:");
+    target.hit("fire 5");
+    drop(target);
+    recorder.finish().success();
+    let hits = of_hits(&lab, "stream");
+    assert_eq!(hits.len(), 5);
+    assert!(hits.iter().all(|(_, path)| *path == group.path), "{hits:?}");
+}
+
+/// The group of a process that ended at once may be missing; it is never that of another one.
+#[test]
+fn short_processes_have_no_wrong_group() {
+    let lab = Lab::privileged();
+    let (first, second) = (Group::new(&lab, "short"), Group::new(&lab, "later"));
+    let program = Build::USUAL.make(&lab, "ticker.c", "ticker");
+    let event = format!("sdt_ticker:tick@{}", program.display());
+    // As often as a process of each group hits.
+    let run = |group: &Group, hits: u32| {
+        let enter = group.enter();
+        format!("({enter}; exec {} {hits})", program.display())
+    };
+    let both = format!("{}; {}", run(&first, 1), run(&second, 2));
+    let script = format!("i=0; while [ $i -lt 40 ]; do {both}; i=$((i + 1)); done");
+    let command = [
+        "record", "-o", "trace", "-e", &event, "--", "sh", "-c", &script,
+    ];
+    lab.usdtrec(command).success();
+    let mut hits_of: BTreeMap<u64, Vec<Value>> = BTreeMap::new();
+    for (pid, path) in of_hits(&lab, "trace") {
+        hits_of.entry(pid).or_default().push(path);
+    }
+    assert_eq!(hits_of.len(), 80);
+    for paths in hits_of.values().filter(|paths| !paths[0].is_null()) {
+        let expected = if paths.len() == 1 { &first } else { &second };
+        assert!(paths.iter().all(|path| *path == expected.path), "{paths:?}");
+    }
+}
