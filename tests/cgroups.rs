@@ -74,6 +74,13 @@ fn of_hits(lab: &Lab, trace: &str) -> Vec<(u64, Value)> {
     hits.iter_mut().map(of_hit).collect()
 }
 
+/// Control group of each hit.
+#[track_caller]
+fn groups_of_hits(lab: &Lab, trace: &str) -> Vec<Value> {
+    let hits = of_hits(lab, trace).into_iter();
+    hits.map(|(_, group)| group).collect()
+}
+
 /// Control groups and their numbers of hits, by `report --sort cgroup`.
 #[track_caller]
 fn counted(lab: &Lab, trace: &str) -> Vec<(Value, Value)> {
@@ -160,9 +167,9 @@ fn filters_take_groups() {
         .complains("the trace has none");
 }
 
-/// Each file has the groups of the processes with hits in it, and so has a stream.
+/// Each file has the groups of the processes with hits in it.
 #[test]
-fn files_and_streams_have_groups() {
+fn all_files_have_groups() {
     let lab = Lab::privileged();
     let group = Group::new(&lab, "files");
     let mut target = Ticker::start(&lab);
@@ -176,28 +183,38 @@ fn files_and_streams_have_groups() {
         wait_until("the next file", || lab.file("trace.2").exists());
         target.hit("fire 4");
         recorder.stop();
-        let mut hits = 0;
-        for file in ["trace", "trace.2"] {
-            for (_, path) in of_hits(&lab, file) {
-                assert_eq!(path, group.path, "{file}");
-                hits += 1;
-            }
+        for (file, hits) in [("trace.1", 3), ("trace.2", 4)] {
+            assert_eq!(groups_of_hits(&lab, file), vec![group.path.as_str(); hits]);
             fs::remove_file(lab.file(file)).expect("a file");
         }
-        assert_eq!(hits, 7);
     }
-    // A stream is read from a pipe: the file is none that the recorder can change later.
-    let pid = target.pid();
-    let script = format!("\"$0\" record -p {pid} -e {event} -o - | cat > stream");
-    let arguments = ["-c", &script, env!("CARGO_BIN_EXE_usdtrec")];
-    let mut recorder = Process::spawn(lab.at_home(Path::new("sh"), arguments));
-    recorder.until_error_line("[ usdtrec record:");
-    target.hit("fire 5");
-    drop(target);
-    recorder.finish().success();
-    let hits = of_hits(&lab, "stream");
-    assert_eq!(hits.len(), 5);
-    assert!(hits.iter().all(|(_, path)| *path == group.path), "{hits:?}");
+}
+
+/// A stream has the group before later hits; stored in a file it is read as well.
+#[test]
+fn streams_have_groups() {
+    for compression in ["-z0", "-z3"] {
+        let lab = Lab::privileged();
+        let group = Group::new(&lab, "stream");
+        let mut target = Ticker::start(&lab);
+        group.take(target.pid());
+        let (pid, event) = (target.pid(), target.event("tick"));
+        let record = format!("\"$0\" record {compression} -p {pid} -e {event} -o -");
+        let script = format!("{record} | tee stream | \"$0\" script -i - -F +cgroup");
+        let arguments = ["-c", &script, env!("CARGO_BIN_EXE_usdtrec")];
+        let mut recorder = Process::spawn(lab.at_home(Path::new("sh"), arguments));
+        recorder.until_error_line("[ usdtrec record:");
+        for command in ["fire 2", "fire 3"] {
+            for _ in target.hit(command) {
+                let line = recorder.line().expect("a hit");
+                assert!(line.ends_with(&group.path), "{line}");
+            }
+        }
+        drop(target);
+        recorder.finish().success();
+        let expected = vec![group.path.as_str(); 5];
+        assert_eq!(groups_of_hits(&lab, "stream"), expected, "{compression}");
+    }
 }
 
 /// The group of a process that ended at once may be missing; it is never that of another one.

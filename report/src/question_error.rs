@@ -49,8 +49,8 @@ pub enum QuestionError {
     },
     /// Control groups are asked for, and the trace does not say that of any process.
     #[error(
-        "cgroup needs the control groups of processes, which usdtrec record reads after their first hits; the trace has none (nor has it that of a process that \
-         ended at once)"
+        "cgroup needs the control groups of processes, which a recorder reads after their first hits; the trace has none (a process that ended at once has none \
+         either)"
     )]
     NoCgroups,
     /// Stacks are asked for, and no event that is selected was recorded with them.

@@ -157,6 +157,8 @@ fn sql_answers_what_report_does() {
         "report", "-i", "trace", "--span", "work", "--format", "json",
     ];
     fs::write(lab.file("report"), lab.usdtrec(report).success().stdout).expect("a file");
+    let script = ["script", "-i", "trace", "-F", "cgroup", "--format", "json"];
+    fs::write(lab.file("script"), lab.usdtrec(script).success().stdout).expect("a file");
     let check = r"
 import json
 import duckdb
@@ -166,7 +168,8 @@ for statement in filter(None, statements):
     answer = duckdb.sql(statement)
     if 'CREATE OR REPLACE VIEW' not in statement:
         answers.append(answer.fetchall())
-stats, builds, losses, days, stacks, hits = answers
+stats, builds, groups, losses, days, stacks, hits = answers
+assert {row[1] for row in groups} == {json.loads(line)['cgroup'] for line in open('script')}, groups
 expected, = json.load(open('report'))['spans']
 columns = 'spans, self_ns, min_ns, max_ns, p50_ns, p99_ns, open_spans, unfinished_spans, lost'
 work, = duckdb.sql(f'FROM span_stats SELECT {columns} WHERE span = $$work$$').fetchall()

@@ -35,7 +35,7 @@ impl<'a> ProcessCgroup<'a> {
     /// Whether this is such a record, which may be too short.
     #[must_use]
     pub fn is(record: &RawRecord<'_>) -> bool {
-        record.kind == RecordType::HEADER_EVENT_TYPE && record.body.starts_with(&MAGIC)
+        record.kind == RecordType::HEADER_EVENT_TYPE && is_process_cgroup(record.body)
     }
 
     /// Parses a record; `None` if it is another one or is too short.
@@ -69,6 +69,11 @@ impl<'a> ProcessCgroup<'a> {
         record.bytes(&path);
         record.finish(&self.id, sample_type);
     }
+}
+
+/// Whether a record of type 65 with this body is a [`ProcessCgroup`]. Eight bytes of the body are enough.
+pub(crate) fn is_process_cgroup(body: &[u8]) -> bool {
+    body.starts_with(&MAGIC)
 }
 
 #[cfg(test)]

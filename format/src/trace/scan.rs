@@ -9,6 +9,7 @@ use super::chunk::{ChunkHeader, FRAME_AT, RECORD_HEADER};
 use super::clock_readings::is_readings;
 use super::damage::Damage;
 use super::damage_kind::{DamageKind, NoRecord, WholeBefore};
+use super::process_cgroup::is_process_cgroup;
 use super::read_error::ReadError;
 use super::record_counts::RecordCounts;
 use super::trace_files::TraceFiles;
@@ -123,7 +124,9 @@ impl Scanner<'_> {
                 self.close(at);
                 return Ok(ScanStep::To(next + u64::from(len)));
             }
-            RecordType::HEADER_EVENT_TYPE => {
+            RecordType::HEADER_EVENT_TYPE
+                if !bytes.get(RECORD_HEADER..).is_some_and(is_process_cgroup) =>
+            {
                 let payload = at + RECORD_HEADER as u64;
                 self.found.last_ignored = Some(payload);
                 if bytes.get(RECORD_HEADER..).is_some_and(is_readings) {
