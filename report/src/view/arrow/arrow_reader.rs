@@ -15,7 +15,7 @@ use crate::view::arrow::arrow_table::{ArrowTable, EachBatch, schema};
 use crate::view::arrow::event_batches::{EventBatches, EventFormat};
 use crate::view::arrow::span_batches::{SpanBatches, SpanFormat};
 use crate::view::arrow::stack_batches::StackBatches;
-use crate::view::export::parquet::column::ColumnSpec;
+use crate::view::export::parquet::column_type::ColumnSpec;
 use crate::view::export::parquet::facts::DatasetFacts;
 use crate::view::export::parquet::redaction::{RedactedArguments, Redaction};
 use crate::view::export::parquet::stack_table::{StackIds, stack_columns};

@@ -11,9 +11,9 @@ use arrow_array::{
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
-use crate::view::export::parquet::column::{
-    ColumnSpec, ColumnType, ColumnValues, ParquetColumn, TakenColumn,
-};
+use crate::view::export::parquet::column::{BytesList, ColumnValues, ParquetColumn};
+use crate::view::export::parquet::column_type::{ColumnSpec, ColumnType};
+use crate::view::export::parquet::taken_column::TakenColumn;
 
 /// Rows of a batch, at most.
 const ROWS: usize = 1 << 16;
@@ -90,7 +90,7 @@ impl<'e> ArrowTable<'e> {
             return Ok(());
         }
         let columns = self.columns.iter_mut().zip(&self.specs);
-        let arrays = columns.map(|(column, spec)| array(column.take(spec.kind), spec.kind));
+        let arrays = columns.map(|(column, spec)| array(column.take(), spec.kind));
         let arrays = arrays.collect::<Result<Vec<_>, _>>();
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
         let schema = Arc::clone(&self.schema);
@@ -115,7 +115,8 @@ fn spread<T: Copy + Default>(values: &[T], levels: &[i16]) -> Vec<T> {
 }
 
 fn array(column: TakenColumn, kind: ColumnType) -> Result<ArrayRef, ArrowError> {
-    let TakenColumn { values, levels } = column;
+    let TakenColumn { values, rows, .. } = column;
+    let levels = rows.levels();
     let nulls = NullBuffer::from_iter(levels.iter().map(|level| *level != 0));
     let nulls = Some(nulls).filter(|nulls| nulls.null_count() > 0);
     Ok(match (values, kind) {
@@ -139,7 +140,7 @@ fn array(column: TakenColumn, kind: ColumnType) -> Result<ArrayRef, ArrowError> 
             let values = spread(&values, &levels);
             Arc::new(BooleanArray::new(values.into(), nulls))
         }
-        (ColumnValues::Bytes { bytes, ends }, kind) => {
+        (ColumnValues::Bytes(BytesList { bytes, ends }), kind) => {
             let offsets = offsets(&ends, &levels)?;
             let bytes = Buffer::from_vec(bytes);
             match kind {

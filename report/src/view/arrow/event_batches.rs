@@ -8,13 +8,14 @@ use crate::analysis::rows::row_walk::RowWalk;
 use crate::trace::session::TraceSession;
 use crate::view::arrow::arrow_table::ArrowTable;
 use crate::view::export::parquet::arguments::ArgumentColumns;
-use crate::view::export::parquet::column::{ColumnSpec, ColumnType, RowCells};
+use crate::view::export::parquet::column_type::{ColumnSpec, ColumnType};
 use crate::view::export::parquet::event_tables::{
     EVENT_COLUMNS, EventFacts, EventRow, event_columns, provider_and_name,
 };
 use crate::view::export::parquet::facts::DatasetFacts;
 use crate::view::export::parquet::names::ColumnNames;
 use crate::view::export::parquet::redaction::RedactedArguments;
+use crate::view::export::parquet::row_cells::RowCells;
 use crate::view::export::parquet::stack_table::StackIds;
 
 /// Columns that Parquet has in folders.

@@ -8,11 +8,12 @@ use crate::analysis::spans::pair::Pair;
 use crate::trace::session::TraceSession;
 use crate::view::arrow::arrow_table::ArrowTable;
 use crate::view::export::parquet::arguments::ArgumentColumns;
-use crate::view::export::parquet::column::{ColumnSpec, ColumnType, RowCells};
+use crate::view::export::parquet::column_type::{ColumnSpec, ColumnType};
 use crate::view::export::parquet::event_tables::{EventFacts, provider_and_name};
 use crate::view::export::parquet::facts::DatasetFacts;
 use crate::view::export::parquet::names::ColumnNames;
 use crate::view::export::parquet::redaction::RedactedArguments;
+use crate::view::export::parquet::row_cells::RowCells;
 use crate::view::export::parquet::span_tables::{
     SPAN_COLUMNS, SpanArguments, SpanStacks, put_facts, span_columns,
 };

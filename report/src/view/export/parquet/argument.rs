@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use usdtrec_format::{StringAt, Value};
 
 use crate::trace::form::Form;
-use crate::view::export::parquet::argument_type::ArgumentKind;
-use crate::view::export::parquet::column::{ColumnType, ParquetColumn};
-use crate::view::export::typed_value::TypedValue;
+use crate::view::export::parquet::argument_type::{ArgumentColumn, ArgumentKind};
+use crate::view::export::parquet::column::ParquetColumn;
+use crate::view::export::parquet::column_type::ColumnType;
+use crate::view::export::typed_value::{TypedValue, shown_text};
 
 /// An argument of an event in a table.
 #[derive(Clone, Debug)]
@@ -20,7 +21,7 @@ pub(crate) struct TableArgument {
     pub(crate) form: Form,
 }
 
-/// What the columns of an argument take of a value. What is `None` is null.
+/// What the columns of an argument after the first one take of a value. What is `None` is null.
 #[derive(Default)]
 struct ArgumentCells<'v> {
     text: Option<Cow<'v, str>>,
@@ -29,6 +30,23 @@ struct ArgumentCells<'v> {
     bytes: Option<&'v [u8]>,
     demangled: Option<String>,
     number: Option<i64>,
+}
+
+impl ArgumentCells<'_> {
+    /// Puts what there is into the columns after the first one. The end of the row puts null into the others.
+    fn put(&self, columns: &mut [ParquetColumn], kind: ArgumentKind) {
+        let kinds = kind.columns().iter().skip(1);
+        for (column, kind) in columns.iter_mut().zip(kinds) {
+            match kind {
+                ArgumentColumn::Missing => column.text(self.missing.as_deref()),
+                ArgumentColumn::Cut => column.bool(self.cut),
+                ArgumentColumn::Bytes => column.bytes(self.bytes),
+                ArgumentColumn::Value | ArgumentColumn::Text => column.text(self.text.as_deref()),
+                ArgumentColumn::Number => column.int64(self.number),
+                ArgumentColumn::Demangled => column.text(self.demangled.as_deref()),
+            }
+        }
+    }
 }
 
 impl TableArgument {
@@ -40,7 +58,14 @@ impl TableArgument {
             return;
         };
         let cells = match self.kind {
-            ArgumentKind::Number { kind, .. } => self.number(kind, first, value),
+            ArgumentKind::Number { kind, .. } => {
+                let number = NumberCell::new(kind, value);
+                if let (Some(number), false) = (number, matches!(value, Value::String(_))) {
+                    // Of most arguments this is all.
+                    return number.put(first);
+                }
+                self.number(number, first, value)
+            }
             ArgumentKind::Bool => {
                 let is = match TypedValue::new(&self.form, value) {
                     TypedValue::Bool(is) => Some(is),
@@ -60,26 +85,15 @@ impl TableArgument {
             ArgumentKind::Bytes => self.bytes(first, value),
             ArgumentKind::Words | ArgumentKind::Text { .. } => self.text(first, value),
         };
-        let suffixes = self.kind.suffixes().iter().skip(1);
-        for (column, suffix) in others.iter_mut().zip(suffixes) {
-            match *suffix {
-                "__missing" => column.text(cells.missing.as_deref()),
-                "__cut" => column.bool(cells.cut),
-                "__bytes" => column.bytes(cells.bytes),
-                "__text" => column.text(cells.text.as_deref()),
-                "__number" => column.int64(cells.number),
-                _ => column.text(cells.demangled.as_deref()),
-            }
-        }
+        cells.put(others, self.kind);
     }
 
     fn number<'v>(
         &self,
-        kind: ColumnType,
+        number: Option<NumberCell>,
         column: &mut ParquetColumn,
         value: &'v Value,
     ) -> ArgumentCells<'v> {
-        let number = NumberCell::new(kind, value);
         match number {
             Some(number) => number.put(column),
             None => column.pad_one(),
@@ -208,7 +222,7 @@ impl NumberCell {
 
 /// The cells of a text.
 fn of_text(text: &StringAt) -> ArgumentCells<'_> {
-    let whole = String::from_utf8_lossy(&text.bytes);
+    let whole = shown_text(&text.bytes);
     ArgumentCells {
         bytes: matches!(whole, Cow::Owned(_)).then_some(text.bytes.as_slice()),
         text: Some(whole),

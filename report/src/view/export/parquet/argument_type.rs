@@ -3,7 +3,7 @@
 use usdtrec_format::schema::{Argument, ArgumentType};
 
 use crate::trace::form::Form;
-use crate::view::export::parquet::column::{ColumnSpec, ColumnType};
+use crate::view::export::parquet::column_type::{ColumnSpec, ColumnType};
 
 /// What the columns of an argument are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,38 @@ pub(crate) enum ArgumentKind {
         mangled: bool,
     },
     Bytes,
+}
+
+/// A column of an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ArgumentColumn {
+    Value,
+    /// Why there is no value.
+    Missing,
+    /// Whether a text is longer than what was captured.
+    Cut,
+    /// Of a text that is not UTF-8.
+    Bytes,
+    /// What only looks like a text.
+    Text,
+    /// The number of a word.
+    Number,
+    Demangled,
+}
+
+impl ArgumentColumn {
+    /// What follows the name of the argument in the name of the column.
+    const fn suffix(self) -> &'static str {
+        match self {
+            Self::Value => "",
+            Self::Missing => "__missing",
+            Self::Cut => "__cut",
+            Self::Bytes => "__bytes",
+            Self::Text => "__text",
+            Self::Number => "__number",
+            Self::Demangled => "__demangled",
+        }
+    }
 }
 
 impl ArgumentKind {
@@ -66,29 +98,32 @@ impl ArgumentKind {
         }
     }
 
-    /// What follows the name of the argument in the names of its columns, in their order.
-    pub(crate) const fn suffixes(self) -> &'static [&'static str] {
+    /// The columns of the argument, in their order.
+    pub(crate) const fn columns(self) -> &'static [ArgumentColumn] {
+        use ArgumentColumn::{Bytes, Cut, Demangled, Missing, Number, Text, Value};
         match self {
-            Self::Number { is_guess: true, .. } => &["", "__missing", "__text", "__cut", "__bytes"],
-            Self::Number { .. } | Self::Bool | Self::Address => &["", "__missing"],
-            Self::Words => &["", "__missing", "__number"],
-            Self::Text { mangled: false } => &["", "__missing", "__cut", "__bytes"],
-            Self::Text { mangled: true } => &["", "__missing", "__cut", "__bytes", "__demangled"],
-            Self::Bytes => &["", "__missing", "__cut"],
+            Self::Number { is_guess: true, .. } => &[Value, Missing, Text, Cut, Bytes],
+            Self::Number { .. } | Self::Bool | Self::Address => &[Value, Missing],
+            Self::Words => &[Value, Missing, Number],
+            Self::Text { mangled: false } => &[Value, Missing, Cut, Bytes],
+            Self::Text { mangled: true } => &[Value, Missing, Cut, Bytes, Demangled],
+            Self::Bytes => &[Value, Missing, Cut],
         }
     }
 
     /// The columns of an argument of the name.
     pub(crate) fn specs(self, name: &str) -> impl Iterator<Item = ColumnSpec> {
-        self.suffixes().iter().map(move |suffix| {
-            let kind = match *suffix {
-                "" => self.value(),
-                "__cut" => ColumnType::Bool,
-                "__bytes" => ColumnType::Binary,
-                "__number" => ColumnType::Int64,
-                _ => ColumnType::Text,
+        self.columns().iter().map(move |column| {
+            let kind = match column {
+                ArgumentColumn::Value => self.value(),
+                ArgumentColumn::Cut => ColumnType::Bool,
+                ArgumentColumn::Bytes => ColumnType::Binary,
+                ArgumentColumn::Number => ColumnType::Int64,
+                ArgumentColumn::Missing | ArgumentColumn::Text | ArgumentColumn::Demangled => {
+                    ColumnType::Text
+                }
             };
-            ColumnSpec::new(format!("{name}{suffix}"), kind)
+            ColumnSpec::new(format!("{name}{}", column.suffix()), kind)
         })
     }
 

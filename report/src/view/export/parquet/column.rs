@@ -1,42 +1,24 @@
 //! A column of a row group: values in memory until the group is written.
+//!
+//! Of most columns each different value is in memory once, and rows have numbers; of times, and where most values are different, all values
+//! are.
 
-use std::slice::IterMut;
-use std::sync::Arc;
-
-use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
-use parquet::column::writer::ColumnWriter;
-use parquet::data_type::ByteArray;
-use parquet::errors::ParquetError;
-use parquet::schema::types::{Type, TypePtr};
-
-/// Type of a column. Every column may be null.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ColumnType {
-    Int32,
-    Int64,
-    UInt64,
-    Float64,
-    Bool,
-    /// UTF-8.
-    Text,
-    Binary,
-}
-
-/// Name and type of a column.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ColumnSpec {
-    pub(crate) name: String,
-    pub(crate) kind: ColumnType,
-    /// Whether its numbers are mostly different and close to those before, as times are.
-    pub(crate) is_steady: bool,
-}
+use crate::view::export::parquet::column_type::{ColumnSpec, ColumnType};
+use crate::view::export::parquet::distinct::Distinct;
+use crate::view::export::parquet::runs::{NULL, Run, Runs};
+use crate::view::export::parquet::taken_column::TakenColumn;
 
 /// Values of a column.
 #[derive(Debug)]
 pub(crate) struct ParquetColumn {
+    kind: ColumnType,
+    /// Whether different values get numbers as long as they are few.
+    numbers: bool,
     values: ColumnValues,
-    /// Of each row 1 if there is a value, else 0.
-    levels: Vec<i16>,
+    /// The numbers of different values; `None` if all values are kept.
+    distinct: Option<Distinct>,
+    /// Of each row the number of its value; 0 if all values are kept.
+    rows: Runs,
 }
 
 /// The values that are not null.
@@ -47,124 +29,110 @@ pub(crate) enum ColumnValues {
     Int64(Vec<i64>),
     Float64(Vec<f64>),
     Bool(Vec<bool>),
-    Bytes {
-        bytes: Vec<u8>,
-        ends: Vec<usize>,
-    },
+    Bytes(BytesList),
 }
 
-/// All values of a column.
-pub(crate) struct TakenColumn {
-    pub(crate) values: ColumnValues,
-    /// Of each row 1 if there is a value, else 0.
-    pub(crate) levels: Vec<i16>,
-}
-
-impl ColumnType {
-    /// The name of the type in documents and in the table `columns`.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Int32 => "int32",
-            Self::Int64 => "int64",
-            Self::UInt64 => "uint64",
-            Self::Float64 => "double",
-            Self::Bool => "boolean",
-            Self::Text => "string",
-            Self::Binary => "binary",
-        }
-    }
-}
-
-impl ColumnSpec {
-    pub(crate) fn new(name: impl Into<String>, kind: ColumnType) -> Self {
-        Self {
-            name: name.into(),
-            kind,
-            is_steady: false,
-        }
-    }
-
-    /// A column of times.
-    pub(crate) fn steady(name: impl Into<String>) -> Self {
-        Self {
-            is_steady: true,
-            ..Self::new(name, ColumnType::Int64)
-        }
-    }
-
-    /// The column in Parquet's schema.
-    pub(crate) fn schema(&self) -> Result<TypePtr, ParquetError> {
-        let (physical, logical) = match self.kind {
-            ColumnType::Int32 => (PhysicalType::INT32, None),
-            ColumnType::Int64 => (PhysicalType::INT64, None),
-            ColumnType::UInt64 => (PhysicalType::INT64, Some(LogicalType::integer(64, false))),
-            ColumnType::Float64 => (PhysicalType::DOUBLE, None),
-            ColumnType::Bool => (PhysicalType::BOOLEAN, None),
-            ColumnType::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
-            ColumnType::Binary => (PhysicalType::BYTE_ARRAY, None),
-        };
-        let column = Type::primitive_type_builder(&self.name, physical)
-            .with_repetition(Repetition::OPTIONAL)
-            .with_logical_type(logical);
-        Ok(Arc::new(column.build()?))
-    }
+/// Texts or bytes, one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct BytesList {
+    pub(crate) bytes: Vec<u8>,
+    /// Where each of them ends.
+    pub(crate) ends: Vec<usize>,
 }
 
 impl ParquetColumn {
+    /// A column that keeps all values.
     pub(crate) fn new(kind: ColumnType) -> Self {
         Self {
+            kind,
+            numbers: false,
             values: ColumnValues::new(kind),
-            levels: Vec::new(),
+            distinct: None,
+            rows: Runs::default(),
+        }
+    }
+
+    /// A column that keeps different values, if that is expected to take less. Parquet has no numbers for values of type boolean.
+    pub(crate) fn numbered(spec: &ColumnSpec) -> Self {
+        let numbers =
+            !spec.is_steady && !matches!(spec.kind, ColumnType::Float64 | ColumnType::Bool);
+        Self {
+            numbers,
+            distinct: numbers.then(Distinct::default),
+            ..Self::new(spec.kind)
         }
     }
 
     /// Appends null until there are so many rows.
     #[inline]
     pub(crate) fn pad(&mut self, rows: usize) {
-        if self.levels.len() < rows {
-            self.levels.resize(rows, 0);
-        }
+        self.rows.pad(rows);
     }
 
     /// Appends null.
     #[inline]
     pub(crate) fn pad_one(&mut self) {
-        self.levels.push(0);
+        self.rows.push(NULL);
     }
 
-    /// Bytes in memory.
+    /// Bytes of the values.
     pub(crate) fn size(&self) -> usize {
         let values = match &self.values {
             ColumnValues::Int32(values) => values.len() * 4,
             ColumnValues::Int64(values) => values.len() * 8,
             ColumnValues::Float64(values) => values.len() * 8,
             ColumnValues::Bool(values) => values.len(),
-            // An end, and what the writer needs of each.
-            ColumnValues::Bytes { bytes, ends } => bytes.len() + ends.len() * 48,
+            ColumnValues::Bytes(BytesList { bytes, ends }) => bytes.len() + ends.len() * 8,
         };
-        values + self.levels.len() * 2
+        values + self.distinct.as_ref().map_or(0, Distinct::size) + self.rows.size()
+    }
+
+    /// Bytes in memory.
+    pub(crate) fn memory(&self) -> usize {
+        let values = match &self.values {
+            ColumnValues::Int32(values) => values.capacity() * 4,
+            ColumnValues::Int64(values) => values.capacity() * 8,
+            ColumnValues::Float64(values) => values.capacity() * 8,
+            ColumnValues::Bool(values) => values.capacity(),
+            ColumnValues::Bytes(BytesList { bytes, ends }) => {
+                bytes.capacity() + ends.capacity() * 8
+            }
+        };
+        values + self.distinct.as_ref().map_or(0, Distinct::size) + self.rows.memory()
     }
 
     #[inline]
     pub(crate) fn int32(&mut self, value: Option<i32>) {
-        match (&mut self.values, value) {
-            (ColumnValues::Int32(values), Some(value)) => {
-                values.push(value);
-                self.levels.push(1);
-            }
-            _ => self.levels.push(0),
+        let (ColumnValues::Int32(values), Some(value)) = (&mut self.values, value) else {
+            return self.pad_one();
+        };
+        let Some(distinct) = &mut self.distinct else {
+            values.push(value);
+            return self.rows.push(0);
+        };
+        if values.get(distinct.last() as usize) == Some(&value) {
+            return self.rows.push(distinct.last());
         }
+        let number = distinct.number(value.into(), || values.push(value));
+        self.rows.push(number);
+        self.check();
     }
 
     #[inline]
     pub(crate) fn int64(&mut self, value: Option<i64>) {
-        match (&mut self.values, value) {
-            (ColumnValues::Int64(values), Some(value)) => {
-                values.push(value);
-                self.levels.push(1);
-            }
-            _ => self.levels.push(0),
+        let (ColumnValues::Int64(values), Some(value)) = (&mut self.values, value) else {
+            return self.pad_one();
+        };
+        let Some(distinct) = &mut self.distinct else {
+            values.push(value);
+            return self.rows.push(0);
+        };
+        if values.get(distinct.last() as usize) == Some(&value) {
+            return self.rows.push(distinct.last());
         }
+        let number = distinct.number(value, || values.push(value));
+        self.rows.push(number);
+        self.check();
     }
 
     /// An integer of a column of [`ColumnType::UInt64`].
@@ -178,9 +146,9 @@ impl ParquetColumn {
         match (&mut self.values, value) {
             (ColumnValues::Float64(values), Some(value)) => {
                 values.push(value);
-                self.levels.push(1);
+                self.rows.push(0);
             }
-            _ => self.levels.push(0),
+            _ => self.pad_one(),
         }
     }
 
@@ -189,22 +157,27 @@ impl ParquetColumn {
         match (&mut self.values, value) {
             (ColumnValues::Bool(values), Some(value)) => {
                 values.push(value);
-                self.levels.push(1);
+                self.rows.push(0);
             }
-            _ => self.levels.push(0),
+            _ => self.pad_one(),
         }
     }
 
     #[inline]
     pub(crate) fn bytes(&mut self, value: Option<&[u8]>) {
-        match (&mut self.values, value) {
-            (ColumnValues::Bytes { bytes, ends }, Some(value)) => {
-                bytes.extend_from_slice(value);
-                ends.push(bytes.len());
-                self.levels.push(1);
-            }
-            _ => self.levels.push(0),
+        let (ColumnValues::Bytes(values), Some(value)) = (&mut self.values, value) else {
+            return self.pad_one();
+        };
+        let Some(distinct) = &mut self.distinct else {
+            values.push(value);
+            return self.rows.push(0);
+        };
+        if values.get(distinct.last() as usize) == Some(value) {
+            return self.rows.push(distinct.last());
         }
+        let number = distinct.number_of_bytes(value, || values.push(value));
+        self.rows.push(number);
+        self.check();
     }
 
     #[inline]
@@ -212,108 +185,71 @@ impl ParquetColumn {
         self.bytes(value.map(str::as_bytes));
     }
 
+    /// Keeps all values from now on, if too many are different.
+    #[inline]
+    fn check(&mut self) {
+        let rows = self.rows.rows();
+        if self
+            .distinct
+            .as_ref()
+            .is_some_and(|all| all.is_too_much(rows))
+        {
+            self.keep_all();
+        }
+    }
+
+    #[cold]
+    fn keep_all(&mut self) {
+        self.distinct = None;
+        self.values = match std::mem::replace(&mut self.values, ColumnValues::new(self.kind)) {
+            ColumnValues::Int32(values) => ColumnValues::Int32(of_rows(&values, &self.rows)),
+            ColumnValues::Int64(values) => ColumnValues::Int64(of_rows(&values, &self.rows)),
+            ColumnValues::Bytes(values) => {
+                let mut all = BytesList::default();
+                for Run { number, count } in self.rows.iter() {
+                    let value = values.get(number as usize);
+                    (0..count).for_each(|_| value.into_iter().for_each(|value| all.push(value)));
+                }
+                ColumnValues::Bytes(all)
+            }
+            values => values,
+        };
+        self.rows.forget_numbers();
+    }
+
     /// Gives all values away.
-    pub(crate) fn take(&mut self, kind: ColumnType) -> TakenColumn {
+    pub(crate) fn take(&mut self) -> TakenColumn {
+        let empty = self.numbers.then(Distinct::default);
         TakenColumn {
-            values: std::mem::replace(&mut self.values, ColumnValues::new(kind)),
-            levels: std::mem::take(&mut self.levels),
+            values: std::mem::replace(&mut self.values, ColumnValues::new(self.kind)),
+            rows: std::mem::take(&mut self.rows),
+            numbered: std::mem::replace(&mut self.distinct, empty).is_some(),
         }
     }
 
-    /// Hands all values to a writer, and frees their memory.
-    pub(crate) fn write(
-        &mut self,
-        kind: ColumnType,
-        writer: &mut ColumnWriter<'_>,
-    ) -> Result<(), ParquetError> {
-        let TakenColumn { values, levels } = self.take(kind);
-        let levels = Some(levels.as_slice());
-        match (values, writer) {
-            (ColumnValues::Int32(values), ColumnWriter::Int32ColumnWriter(writer)) => {
-                writer.write_batch(&values, levels, None)
-            }
-            (ColumnValues::Int64(values), ColumnWriter::Int64ColumnWriter(writer)) => {
-                writer.write_batch(&values, levels, None)
-            }
-            (ColumnValues::Float64(values), ColumnWriter::DoubleColumnWriter(writer)) => {
-                writer.write_batch(&values, levels, None)
-            }
-            (ColumnValues::Bool(values), ColumnWriter::BoolColumnWriter(writer)) => {
-                writer.write_batch(&values, levels, None)
-            }
-            (ColumnValues::Bytes { bytes, ends }, ColumnWriter::ByteArrayColumnWriter(writer)) => {
-                writer.write_batch(&slices(bytes, &ends), levels, None)
-            }
-            _ => Err(ParquetError::General("a column of another type".to_owned())),
-        }?;
-        Ok(())
+    /// Takes the memory of values that were given away, to be used again.
+    pub(crate) fn reuse(&mut self, taken: TakenColumn) {
+        let TakenColumn {
+            mut values,
+            mut rows,
+            ..
+        } = taken;
+        values.clear();
+        rows.clear();
+        self.values = values;
+        self.rows = rows;
     }
 }
 
-/// The columns of a row, one after the other.
-pub(crate) struct RowCells<'c> {
-    columns: IterMut<'c, ParquetColumn>,
-}
-
-impl<'c> RowCells<'c> {
-    pub(crate) fn new(columns: &'c mut [ParquetColumn]) -> Self {
-        Self {
-            columns: columns.iter_mut(),
+/// The values of all rows that have one.
+fn of_rows<T: Copy>(values: &[T], rows: &Runs) -> Vec<T> {
+    let mut all = Vec::new();
+    for Run { number, count } in rows.iter() {
+        if let Some(&value) = values.get(number as usize) {
+            all.resize(all.len() + count as usize, value);
         }
     }
-
-    #[inline]
-    pub(crate) fn int32(&mut self, value: Option<i32>) {
-        if let Some(column) = self.columns.next() {
-            column.int32(value);
-        }
-    }
-
-    #[inline]
-    pub(crate) fn int64(&mut self, value: Option<i64>) {
-        if let Some(column) = self.columns.next() {
-            column.int64(value);
-        }
-    }
-
-    /// An unsigned number in a signed column; null beyond 2^63.
-    #[inline]
-    pub(crate) fn count(&mut self, value: Option<u64>) {
-        self.int64(value.and_then(|value| i64::try_from(value).ok()));
-    }
-
-    #[inline]
-    pub(crate) fn uint64(&mut self, value: Option<u64>) {
-        if let Some(column) = self.columns.next() {
-            column.uint64(value);
-        }
-    }
-
-    #[inline]
-    pub(crate) fn bool(&mut self, value: Option<bool>) {
-        if let Some(column) = self.columns.next() {
-            column.bool(value);
-        }
-    }
-
-    #[inline]
-    pub(crate) fn text(&mut self, value: Option<&str>) {
-        if let Some(column) = self.columns.next() {
-            column.text(value);
-        }
-    }
-}
-
-/// The values of one memory.
-fn slices(bytes: Vec<u8>, ends: &[usize]) -> Vec<ByteArray> {
-    let whole = ByteArray::from(bytes);
-    let mut start = 0;
-    let values = ends.iter().map(|&end| {
-        let value = whole.slice(start, end - start);
-        start = end;
-        value
-    });
-    values.collect()
+    all
 }
 
 impl ColumnValues {
@@ -323,10 +259,109 @@ impl ColumnValues {
             ColumnType::Int64 | ColumnType::UInt64 => Self::Int64(Vec::new()),
             ColumnType::Float64 => Self::Float64(Vec::new()),
             ColumnType::Bool => Self::Bool(Vec::new()),
-            ColumnType::Text | ColumnType::Binary => Self::Bytes {
+            ColumnType::Text | ColumnType::Binary => Self::Bytes(BytesList {
                 bytes: Vec::new(),
                 ends: Vec::new(),
-            },
+            }),
+        }
+    }
+
+    fn clear(&mut self) {
+        match self {
+            Self::Int32(values) => values.clear(),
+            Self::Int64(values) => values.clear(),
+            Self::Float64(values) => values.clear(),
+            Self::Bool(values) => values.clear(),
+            Self::Bytes(BytesList { bytes, ends }) => {
+                bytes.clear();
+                ends.clear();
+            }
+        }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        match self {
+            Self::Int32(values) => values.len(),
+            Self::Int64(values) => values.len(),
+            Self::Float64(values) => values.len(),
+            Self::Bool(values) => values.len(),
+            Self::Bytes(values) => values.ends.len(),
+        }
+    }
+}
+
+impl BytesList {
+    #[inline]
+    fn push(&mut self, value: &[u8]) {
+        self.bytes.extend_from_slice(value);
+        self.ends.push(self.bytes.len());
+    }
+
+    #[inline]
+    fn get(&self, number: usize) -> Option<&[u8]> {
+        let end = *self.ends.get(number)?;
+        let start = number.checked_sub(1).and_then(|last| self.ends.get(last));
+        self.bytes.get(start.copied().unwrap_or(0)..end)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let mut start = 0;
+        self.ends.iter().filter_map(move |&end| {
+            let value = self.bytes.get(start..end);
+            start = end;
+            value
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_the_same_before_and_after_too_many_are_different() {
+        for (kind, count) in [
+            (ColumnType::Int64, 100_usize),
+            (ColumnType::Int64, 5000),
+            (ColumnType::Text, 100),
+            (ColumnType::Text, 5000),
+        ] {
+            let mut column = ParquetColumn::numbered(&ColumnSpec::new("", kind));
+            let mut plain = ParquetColumn::new(kind);
+            for row in 0..20_000 {
+                let number = match count {
+                    100 => row / 3 % count,
+                    _ => row % count,
+                };
+                let text = number.to_string();
+                for column in [&mut column, &mut plain] {
+                    match (row % 7, kind) {
+                        (0, _) => column.pad_one(),
+                        (_, ColumnType::Int64) => column.int64(Some(number as i64)),
+                        _ => column.text(Some(&text)),
+                    }
+                }
+            }
+            let (taken, plain) = (column.take(), plain.take());
+            assert_eq!(taken.numbered, count == 100);
+            assert_eq!(taken.rows.levels(), plain.rows.levels());
+            match (taken.values, plain.values) {
+                (ColumnValues::Int64(values), ColumnValues::Int64(all)) => match count {
+                    100 => assert_eq!(of_rows(&values, &taken.rows), all),
+                    _ => assert_eq!(values, all),
+                },
+                (ColumnValues::Bytes(values), ColumnValues::Bytes(all)) => {
+                    let numbers = taken.rows.iter().filter(|run| run.number != NULL);
+                    let numbers =
+                        numbers.flat_map(|run| vec![run.number as usize; run.count as usize]);
+                    let numbers = numbers.enumerate().map(|(row, number)| match count {
+                        100 => values.get(number).unwrap(),
+                        _ => values.get(row).unwrap(),
+                    });
+                    assert!(numbers.eq(all.iter()));
+                }
+                _ => unreachable!(),
+            }
         }
     }
 }

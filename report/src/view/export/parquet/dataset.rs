@@ -53,13 +53,13 @@ impl<'a> ParquetDataset<'a> {
         while self.bytes > MOST_BYTES.cast_signed() {
             let events = self.events.tables.iter_mut().map(|probe| &mut probe.table);
             let spans = self.spans.iter_mut().map(|pair| &mut pair.table);
-            let Some(greatest) = events.chain(spans).max_by_key(|table| table.size()) else {
+            let Some(greatest) = events.chain(spans).max_by_key(|table| table.memory()) else {
                 return Ok(());
             };
-            let size = greatest.size();
-            greatest.flush()?;
-            self.bytes -= size.cast_signed();
-            if size == 0 {
+            let memory = greatest.memory();
+            greatest.free()?;
+            self.bytes -= memory.cast_signed();
+            if memory == 0 {
                 self.bytes = 0;
             }
         }

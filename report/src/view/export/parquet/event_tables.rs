@@ -14,11 +14,13 @@ use crate::trace::session::event_name::short_name;
 use crate::view::export::frame_file::path_text;
 use crate::view::export::parquet::argument::TableArgument;
 use crate::view::export::parquet::arguments::{ArgumentColumns, DescribedColumn};
-use crate::view::export::parquet::column::{ColumnSpec, ColumnType, ParquetColumn, RowCells};
+use crate::view::export::parquet::column::ParquetColumn;
+use crate::view::export::parquet::column_type::{ColumnSpec, ColumnType};
 use crate::view::export::parquet::facts::DatasetFacts;
 use crate::view::export::parquet::folder::folder_name;
 use crate::view::export::parquet::names::ColumnNames;
 use crate::view::export::parquet::redaction::RedactedArguments;
+use crate::view::export::parquet::row_cells::RowCells;
 use crate::view::export::parquet::table::{ParquetTable, TablePlace};
 use crate::view::export::thread_names::{cgroup, name};
 
@@ -101,7 +103,7 @@ pub(crate) fn event_columns() -> [ColumnSpec; EVENT_COLUMNS] {
         ColumnSpec::new("build_id", ColumnType::Text),
         ColumnSpec::new("no_begin", ColumnType::Bool),
         ColumnSpec::new("stack_id", ColumnType::Int64),
-        ColumnSpec::steady("trace_id"),
+        ColumnSpec::new("trace_id", ColumnType::Int64),
     ]
 }
 

@@ -7,17 +7,25 @@ pub(crate) mod argument;
 pub(crate) mod argument_type;
 pub(crate) mod arguments;
 pub(crate) mod column;
+pub(crate) mod column_type;
 pub(crate) mod dataset;
+pub(crate) mod distinct;
 pub(crate) mod event_tables;
 pub(crate) mod fact_tables;
 pub(crate) mod facts;
 pub(crate) mod folder;
+pub(crate) mod hybrid;
 pub(crate) mod names;
+pub(crate) mod packed_chunk;
 pub(crate) mod part_file;
 pub(crate) mod redaction;
+pub(crate) mod row_cells;
+pub(crate) mod runs;
 pub(crate) mod span_tables;
 pub(crate) mod stack_table;
 pub(crate) mod table;
+pub(crate) mod taken_column;
+pub(crate) mod text_bounds;
 
 use std::path::Path;
 
@@ -65,11 +73,15 @@ pub fn write(
     let facts = DatasetFacts::new(session, folder);
     let mut dataset = ParquetDataset::new(session, &walk, facts, &redacted)?;
     let mut notices = Notices::new(session);
-    let mut rows = RedactedRows {
-        arguments: &redacted,
-        sink: &mut dataset,
-    };
-    walk.run(&mut rows, &mut notices)?;
+    if redacted.is_empty() {
+        walk.run(&mut dataset, &mut notices)?;
+    } else {
+        let mut rows = RedactedRows {
+            arguments: &redacted,
+            sink: &mut dataset,
+        };
+        walk.run(&mut rows, &mut notices)?;
+    }
     dataset.finish()?;
     Ok(notices)
 }

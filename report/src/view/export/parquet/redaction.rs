@@ -97,6 +97,11 @@ impl RedactedArguments {
         })
     }
 
+    /// Whether all values stay as they are.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.forms.iter().all(Vec::is_empty)
+    }
+
     /// What becomes of the values of an argument; `None` if nothing does.
     pub(crate) fn of(&self, event: usize, place: usize) -> Option<RedactedAs> {
         *self.events.get(event)?.get(place)?

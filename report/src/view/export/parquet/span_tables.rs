@@ -9,11 +9,13 @@ use crate::analysis::spans::pair::Pair;
 use crate::trace::session::TraceSession;
 use crate::view::export::parquet::argument::TableArgument;
 use crate::view::export::parquet::arguments::{ArgumentColumns, DescribedColumn};
-use crate::view::export::parquet::column::{ColumnSpec, ColumnType, ParquetColumn, RowCells};
+use crate::view::export::parquet::column::ParquetColumn;
+use crate::view::export::parquet::column_type::{ColumnSpec, ColumnType};
 use crate::view::export::parquet::event_tables::{EventFacts, place_of};
 use crate::view::export::parquet::facts::DatasetFacts;
 use crate::view::export::parquet::names::ColumnNames;
 use crate::view::export::parquet::redaction::RedactedArguments;
+use crate::view::export::parquet::row_cells::RowCells;
 use crate::view::export::parquet::table::ParquetTable;
 use crate::view::export::thread_names::{cgroup, name};
 
@@ -63,7 +65,7 @@ pub(crate) fn span_columns() -> [ColumnSpec; SPAN_COLUMNS] {
         ColumnSpec::new("build_id", ColumnType::Text),
         ColumnSpec::new("begin_stack_id", ColumnType::Int64),
         ColumnSpec::new("end_stack_id", ColumnType::Int64),
-        ColumnSpec::steady("trace_id"),
+        ColumnSpec::new("trace_id", ColumnType::Int64),
     ]
 }
 

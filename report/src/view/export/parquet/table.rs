@@ -11,7 +11,9 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPrope
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
-use crate::view::export::parquet::column::{ColumnSpec, ParquetColumn};
+use crate::view::export::parquet::column::ParquetColumn;
+use crate::view::export::parquet::column_type::{ColumnSpec, ColumnType};
+use crate::view::export::parquet::packed_chunk::{ChunkPacker, LEVEL};
 use crate::view::export::parquet::part_file::PartFile;
 
 /// Rows of a row group, at most.
@@ -44,8 +46,10 @@ pub(crate) struct ParquetTable {
     parts: usize,
     /// Rows in memory.
     rows: usize,
-    /// Bytes in memory at the last look.
+    /// Bytes of these rows at the last look.
     size: usize,
+    /// Bytes in memory at the last look: buffers are used again by the next row group, or they would grow anew in each.
+    memory: usize,
     /// Rows that were put.
     pub(crate) total: u64,
 }
@@ -63,10 +67,7 @@ impl ParquetTable {
             .map_err(io::Error::other)?;
         let schema = Type::group_type_builder("row").with_fields(fields).build();
         Ok(Self {
-            columns: specs
-                .iter()
-                .map(|spec| ParquetColumn::new(spec.kind))
-                .collect(),
+            columns: specs.iter().map(ParquetColumn::numbered).collect(),
             schema: Arc::new(schema.map_err(io::Error::other)?),
             properties: Arc::new(properties(&specs, metadata)?),
             place,
@@ -75,6 +76,7 @@ impl ParquetTable {
             parts: 0,
             rows: 0,
             size: 0,
+            memory: 0,
             total: 0,
         })
     }
@@ -96,21 +98,23 @@ impl ParquetTable {
         if !self.rows.is_multiple_of(LOOK) {
             return Ok(0);
         }
-        let before = self.size;
+        let before = self.memory;
         self.size = self.columns.iter().map(ParquetColumn::size).sum();
+        self.memory = self.columns.iter().map(ParquetColumn::memory).sum();
+        let change = self.memory.cast_signed() - before.cast_signed();
         if self.rows >= ROWS || self.size >= GROUP_BYTES {
             self.flush()?;
         }
-        Ok(self.size.cast_signed() - before.cast_signed())
+        Ok(change)
     }
 
     /// Bytes in memory.
-    pub(crate) const fn size(&self) -> usize {
-        self.size
+    pub(crate) const fn memory(&self) -> usize {
+        self.memory
     }
 
     /// Writes the rows in memory as a row group.
-    pub(crate) fn flush(&mut self) -> io::Result<()> {
+    fn flush(&mut self) -> io::Result<()> {
         if self.rows > 0 {
             self.write_group()?;
             self.rows = 0;
@@ -123,20 +127,36 @@ impl ParquetTable {
         Ok(())
     }
 
+    /// Writes the rows in memory, and frees it.
+    pub(crate) fn free(&mut self) -> io::Result<()> {
+        self.flush()?;
+        self.columns = self.specs.iter().map(ParquetColumn::numbered).collect();
+        self.memory = 0;
+        Ok(())
+    }
+
     fn write_group(&mut self) -> io::Result<()> {
         let mut writer = match self.writer.take() {
             Some(writer) => writer,
             None => self.next_file()?,
         };
-        let specs = &self.specs;
-        let columns = &mut self.columns;
-        let mut write = || -> Result<(), ParquetError> {
+        let columns = self.columns.iter_mut().zip(&self.specs);
+        let mut packer = ChunkPacker::new()?;
+        let write = || -> Result<(), ParquetError> {
+            let descriptions = writer.schema_descr().columns().to_vec();
             let mut group = writer.next_row_group()?;
-            for (column, spec) in columns.iter_mut().zip(specs) {
-                if let Some(mut next) = group.next_column()? {
-                    column.write(spec.kind, next.untyped())?;
-                    next.close()?;
+            for ((column, spec), description) in columns.zip(descriptions) {
+                let taken = column.take();
+                match packer.pack(&taken, spec.kind, description)? {
+                    Some(chunk) => group.append_column(&chunk.bytes, chunk.close)?,
+                    None => {
+                        if let Some(mut next) = group.next_column()? {
+                            taken.write(next.untyped())?;
+                            next.close()?;
+                        }
+                    }
                 }
+                column.reuse(taken);
             }
             group.close()?;
             Ok(())
@@ -182,7 +202,7 @@ impl ParquetTable {
 }
 
 fn properties(specs: &[ColumnSpec], metadata: &[(&str, String)]) -> io::Result<WriterProperties> {
-    let level = ZstdLevel::try_new(1).map_err(io::Error::other)?;
+    let level = ZstdLevel::try_new(LEVEL).map_err(io::Error::other)?;
     let metadata = metadata
         .iter()
         .map(|(key, value)| KeyValue::new((*key).to_owned(), value.clone()));
@@ -190,8 +210,17 @@ fn properties(specs: &[ColumnSpec], metadata: &[(&str, String)]) -> io::Result<W
         .set_compression(Compression::ZSTD(level))
         .set_created_by(concat!("usdtrec ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_statistics_enabled(EnabledStatistics::Chunk)
+        // Most chunks have one page, of which it says nothing more.
+        .set_offset_index_disabled(true)
         .set_key_value_metadata(Some(metadata.collect()));
-    for spec in specs.iter().filter(|spec| spec.is_steady) {
+    let is_integer = |kind| {
+        matches!(
+            kind,
+            ColumnType::Int32 | ColumnType::Int64 | ColumnType::UInt64
+        )
+    };
+    for spec in specs.iter().filter(|spec| is_integer(spec.kind)) {
+        // Those of few different values are not written by the crate.
         let path = ColumnPath::new(vec![spec.name.clone()]);
         properties = properties
             .set_column_dictionary_enabled(path.clone(), false)

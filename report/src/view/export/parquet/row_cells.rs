@@ -1,0 +1,59 @@
+//! The cells of a row.
+
+use std::slice::IterMut;
+
+use crate::view::export::parquet::column::ParquetColumn;
+
+/// The columns of a row, one after the other.
+pub(crate) struct RowCells<'c> {
+    columns: IterMut<'c, ParquetColumn>,
+}
+
+impl<'c> RowCells<'c> {
+    pub(crate) fn new(columns: &'c mut [ParquetColumn]) -> Self {
+        Self {
+            columns: columns.iter_mut(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn int32(&mut self, value: Option<i32>) {
+        if let Some(column) = self.columns.next() {
+            column.int32(value);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn int64(&mut self, value: Option<i64>) {
+        if let Some(column) = self.columns.next() {
+            column.int64(value);
+        }
+    }
+
+    /// An unsigned number in a signed column; null beyond 2^63.
+    #[inline]
+    pub(crate) fn count(&mut self, value: Option<u64>) {
+        self.int64(value.and_then(|value| i64::try_from(value).ok()));
+    }
+
+    #[inline]
+    pub(crate) fn uint64(&mut self, value: Option<u64>) {
+        if let Some(column) = self.columns.next() {
+            column.uint64(value);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn bool(&mut self, value: Option<bool>) {
+        if let Some(column) = self.columns.next() {
+            column.bool(value);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn text(&mut self, value: Option<&str>) {
+        if let Some(column) = self.columns.next() {
+            column.text(value);
+        }
+    }
+}
