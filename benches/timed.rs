@@ -10,6 +10,8 @@ use std::time::Instant;
 pub(crate) struct Taken {
     /// Wall-clock time, seconds.
     pub(crate) seconds: f64,
+    /// CPU time of all its threads, user and system, seconds.
+    pub(crate) cpu: f64,
     /// Most memory resident at once, bytes.
     pub(crate) memory: u64,
 }
@@ -32,8 +34,10 @@ pub(crate) fn run(mut command: Command) -> Taken {
     assert_eq!(status, 0, "{command:?}");
     // SAFETY: zeroed above; every bit pattern is a valid rusage.
     let usage = unsafe { usage.assume_init() };
+    let cpu = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
     Taken {
         seconds,
+        cpu: cpu(usage.ru_utime) + cpu(usage.ru_stime),
         memory: u64::try_from(usage.ru_maxrss).unwrap_or(0) << 10,
     }
 }
