@@ -117,6 +117,8 @@ impl<'s> RowWalk<'s> {
             let worker = workers.take();
             let mut worker = worker.unwrap_or_else(|| RowWorker::new(source.session));
             let mut rows = spare.take().unwrap_or_default();
+            // Here and not where they were taken: one thread alone takes all rows.
+            rows.clear();
             source.window(&mut worker, window, &mut rows);
             workers.put(worker);
             rows
@@ -124,7 +126,6 @@ impl<'s> RowWalk<'s> {
         let mut across = RowsAcross::new(sink);
         let outcome = in_order(source.session, &relaxed, None, show, |mut rows| {
             across.take(&mut rows)?;
-            rows.clear();
             spare.put(rows);
             Ok::<_, ReportError>(())
         })?;
