@@ -139,13 +139,14 @@ def main():
         about, _, question = statement.partition("\n")
         if not question.startswith("CREATE") and not about.startswith("CREATE"):
             answers[about] = rows
-    stats, together, losses, days, stacks, hits = answers.values()
+    stats, together, groups, losses, days, stacks, hits = answers.values()
     lines = [json.loads(line) for line in open(expected, encoding="utf-8")]
     spans = [line["spans"] for line in lines if "spans" in line]
     compare_stats(stats, spans)
     compare_together(together, spans)
     compare_days(days, spans)
     exported, = run("SELECT sum(exported) AS all_events, sum(lost) AS all_lost FROM losses")
+    same("spans of control groups", sum(row["spans"] for row in groups), sum(row["spans"] for row in together))
     same("hits", sum(row["hits"] for row in hits), int(exported["all_events"]))
     same("lost", sum(row["lost"] for row in losses), int(exported["all_lost"]))
     if not any(row["stack_line"].endswith(";main;start") for row in stacks):
