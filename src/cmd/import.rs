@@ -1,7 +1,12 @@
 //! `usdtrec import`.
 
+mod babeltrace;
 mod bad_line;
+mod bpftrace;
+mod counts;
 mod event;
+mod input_format;
+mod line;
 mod lines;
 mod raw;
 mod shapes;
@@ -15,50 +20,101 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use usdtrec_format::escape::shown;
 
+use self::babeltrace::{TimeForm, Timestamps};
 use self::bad_line::BadLine;
+use self::counts::Counts;
 use self::event::ImportedEvent;
-use self::lines::{Line, Lines};
+use self::input_format::InputFormat;
+use self::line::Line;
+use self::lines::Lines;
 use self::shapes::Shapes;
-use self::writing::Writing;
+use self::writing::{InputFacts, Writing};
 use crate::cli::ImportArgs;
 use crate::output;
 use crate::terminal::say;
 
-/// Number of bad lines that are shown.
-const SHOWN: u64 = 10;
-
 /// Runs the verb.
 pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let name = shown(&args.input).to_string();
-    let mut input = open(&args.input).with_context(|| name.clone())?;
-    let mut shapes = Shapes::default();
-    let mut counts = Counts::default();
-    read(&input, |number, line| match line {
-        Ok(Line::Event(event)) => match shapes.learn(&event) {
-            Ok(()) => counts.events += 1,
-            Err(error) => counts.bad(&name, number, &error),
-        },
-        Ok(Line::Lost(lost)) => counts.lost = counts.lost.saturating_add(lost),
-        Ok(Line::Other) => {}
-        Ok(Line::Aggregate) => counts.aggregates += 1,
-        Err(error) => counts.bad(&name, number, &error),
-    })
-    .with_context(|| name.clone())?;
-    counts.print(&name);
-    if counts.events == 0 {
+    let input = open(&args.input).with_context(|| name.clone())?;
+    let format = InputFormat::find(BufReader::new(&input)).with_context(|| name.clone())?;
+    let Some(format) = format else {
         bail!(
-            "{name}: expected lines of bpftrace -f json with events (see docs/guides/import.md), found {}",
-            match counts.bad {
+            "{name}: expected lines of bpftrace -f json ({{\"type\": \"printf\", …}}) or of babeltrace2 \
+             ([1700000000.123456789] (+0.000000001) HOST PROVIDER:NAME: {{…}}), found none (see docs/guides/import.md)"
+        );
+    };
+    let learned = learn(&name, &input, format)?;
+    learned.counts.print(&name, format);
+    if learned.counts.events == 0 {
+        bail!(
+            "{name}: expected lines of {format} with events (see docs/guides/import.md), found {}",
+            match learned.counts.bad {
                 0 => "none".to_owned(),
                 bad => format!("{bad} lines of other forms"),
             }
         );
     }
-    input
-        .seek(SeekFrom::Start(0))
-        .with_context(|| name.clone())?;
-    write(args, &input, shapes, &counts)?;
+    if learned.form == Some(TimeForm::Cycles) {
+        say(format_args!(
+            "usdtrec: {name}: times are cycles of the trace's clock, of which LTTng and usdtrec have one per ns; for other clocks \
+             use babeltrace2 --clock-seconds"
+        ));
+    }
+    write(args, &input, format, learned)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the first pass learned of the input.
+#[derive(Debug, Default)]
+struct Learned {
+    shapes: Shapes,
+    counts: Counts,
+    /// The form of times, if there are several.
+    form: Option<TimeForm>,
+    /// The time of the first event.
+    first: Option<u64>,
+}
+
+impl Learned {
+    fn event(&mut self, event: &ImportedEvent<'_>) -> Result<(), BadLine> {
+        if !self.shapes.add(event) {
+            return Err(BadLine::TooManyShapes);
+        }
+        self.first.get_or_insert(event.time);
+        self.counts.event(event);
+        Ok(())
+    }
+}
+
+/// Reads the input for the first time.
+fn learn(name: &str, input: &File, format: InputFormat) -> anyhow::Result<Learned> {
+    let mut learned = Learned::default();
+    let mut refused = None;
+    let times = read(input, format, |number, line| {
+        if refused.is_some() {
+            return;
+        }
+        let checked = match line {
+            Ok(Line::Event(event)) => learned.event(&event),
+            Ok(other) => {
+                learned.counts.other(&other);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        };
+        match checked {
+            Err(error) if error.ends_import() => refused = Some((number, error)),
+            Err(error) => learned.counts.bad(name, number, &error),
+            Ok(()) => {}
+        }
+    });
+    let times = times.with_context(|| name.to_owned())?;
+    if let Some((number, error)) = refused {
+        bail!("{name}: line {number}: {error}");
+    }
+    learned.form = times.and_then(|times| times.form());
+    Ok(learned)
 }
 
 /// Opens the input, or copies standard input into a file without a name, because it is read twice.
@@ -76,22 +132,44 @@ fn open(path: &Path) -> anyhow::Result<File> {
     Ok(copy)
 }
 
-/// Reads all lines; numbers count from 1.
-fn read(input: &File, mut take: impl FnMut(u64, Result<Line<'_>, BadLine>)) -> std::io::Result<()> {
+/// Reads all lines from the beginning; numbers count from 1.
+fn read(
+    mut input: &File,
+    format: InputFormat,
+    mut take: impl FnMut(u64, Result<Line<'_>, BadLine>),
+) -> std::io::Result<Option<Timestamps>> {
+    input.seek(SeekFrom::Start(0))?;
     let mut lines = Lines::new(BufReader::new(input));
+    let mut parser = format.parser();
     while lines.advance()? {
-        take(lines.number(), lines.line());
+        let line = lines.line().and_then(|line| parser.parse(line));
+        take(lines.number(), line);
     }
-    Ok(())
+    Ok(parser.into_times())
 }
 
 /// Writes the trace of the events whose shapes are known.
-fn write(args: &ImportArgs, input: &File, shapes: Shapes, counts: &Counts) -> anyhow::Result<()> {
+fn write(
+    args: &ImportArgs,
+    input: &File,
+    format: InputFormat,
+    learned: Learned,
+) -> anyhow::Result<()> {
+    let Learned {
+        shapes,
+        counts,
+        form,
+        first,
+    } = learned;
+    let facts = InputFacts {
+        losses: format.losses(&counts),
+        wall: first.filter(|time| form == Some(TimeForm::Seconds) && is_wall_time(*time)),
+    };
     let file = output::create(&args.output)?;
     let path = || shown(&args.output).to_string();
-    let mut writing = Writing::begin(file, shapes, counts.lost).with_context(path)?;
+    let mut writing = Writing::begin(file, shapes, facts).with_context(path)?;
     let mut failed = Ok(());
-    read(input, |_, line| {
+    read(input, format, |_, line| {
         if let (Ok(()), Ok(Line::Event(event))) = (&failed, &line) {
             failed = writing.put(event);
         }
@@ -105,50 +183,8 @@ fn write(args: &ImportArgs, input: &File, shapes: Shapes, counts: &Counts) -> an
     Ok(())
 }
 
-/// What the lines are.
-#[derive(Debug, Default)]
-struct Counts {
-    events: u64,
-    /// Lines that are not of a known form.
-    bad: u64,
-    /// Maps and histograms.
-    aggregates: u64,
-    /// Events that bpftrace lost.
-    lost: u64,
-}
-
-impl Counts {
-    fn bad(&mut self, name: &str, number: u64, error: &BadLine) {
-        self.bad += 1;
-        if self.bad <= SHOWN {
-            say(format_args!("usdtrec: {name}: line {number}: {error}"));
-        }
-    }
-
-    fn print(&self, name: &str) {
-        let lines = |count| if count == 1 { "line is" } else { "lines are" };
-        if self.bad > 0 {
-            let (bad, are) = (self.bad, lines(self.bad));
-            say(format_args!("usdtrec: {name}: {bad} {are} left out"));
-        }
-        if self.aggregates > 0 {
-            let (count, are) = (self.aggregates, lines(self.aggregates));
-            say(format_args!(
-                "usdtrec: {name}: {count} {are} of maps, which have no events"
-            ));
-        }
-        if self.lost > 0 {
-            say(format_args!(
-                "usdtrec: {name}: bpftrace lost {} events",
-                self.lost
-            ));
-        }
-    }
-}
-
-impl Shapes {
-    /// Learns the shape of an event, or says why it cannot be in a trace.
-    fn learn(&mut self, event: &ImportedEvent<'_>) -> Result<(), BadLine> {
-        self.add(event).then_some(()).ok_or(BadLine::TooManyShapes)
-    }
+/// Whether seconds are since 1970. A clock without an offset to it counts from the start of the host.
+const fn is_wall_time(ns: u64) -> bool {
+    const YEAR: u64 = 365 * 24 * 3600 * 1_000_000_000;
+    ns > 30 * YEAR
 }

@@ -1,24 +1,24 @@
-//! The text of an event: `TIME CPU PROBE PID TID COMM NAME=VALUE…` with tabs between.
+//! An event, and its text in the output of bpftrace: `TIME CPU PROBE PID TID COMM NAME=VALUE…` with tabs between.
 
 use std::borrow::Cow;
 
 use super::bad_line::BadLine;
 
 /// Maximum number of arguments of an event.
-const MAX_ARGUMENTS: usize = 100;
+pub(super) const MAX_ARGUMENTS: usize = 100;
 /// Maximum length of a name, bytes.
-const MAX_NAME: usize = 256;
+pub(super) const MAX_NAME: usize = 256;
 
-/// An event of the input.
+/// An event of the input. What the input does not say is `None`.
 #[derive(Debug, PartialEq)]
 pub(super) struct ImportedEvent<'a> {
     /// ns.
     pub(super) time: u64,
-    pub(super) cpu: u32,
+    pub(super) cpu: Option<u32>,
     pub(super) probe: ProbeName<'a>,
-    pub(super) pid: u32,
-    pub(super) tid: u32,
-    pub(super) comm: Cow<'a, str>,
+    pub(super) pid: Option<u32>,
+    pub(super) tid: Option<u32>,
+    pub(super) comm: Option<Cow<'a, [u8]>>,
     pub(super) arguments: Vec<ImportedArgument<'a>>,
 }
 
@@ -36,19 +36,25 @@ pub(super) struct ProbeName<'a> {
 /// An argument.
 #[derive(Debug, PartialEq)]
 pub(super) struct ImportedArgument<'a> {
-    pub(super) name: &'a str,
+    pub(super) name: Cow<'a, str>,
     pub(super) value: ImportedValue<'a>,
 }
 
 /// A value as written.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum ImportedValue<'a> {
     /// A decimal integer; its text is the shortest one of the number.
     Integer(i128),
-    /// `NAME:f=`.
+    /// An integer of at most six digits, as `%g` prints floats without a fraction, too.
+    Whole(i32),
+    /// An integer in hexadecimal.
+    Hex(u64),
+    /// An integer of an enumeration.
+    Labelled { number: i128, label: String },
+    /// A float.
     Float(f64),
     /// Anything else.
-    Text(Cow<'a, str>),
+    Text(Cow<'a, [u8]>),
 }
 
 impl<'a> ImportedEvent<'a> {
@@ -65,16 +71,19 @@ impl<'a> ImportedEvent<'a> {
         let time = number(next("a time in ns")?, "a time in ns")?;
         let cpu = number(next("a CPU")?, "a CPU")?;
         let probe = next("a probe")?;
-        let probe = ProbeName::parse(probe).ok_or_else(|| bad("a probe", probe))?;
+        let probe = ProbeName::parse(probe).ok_or_else(|| BadLine::field("a probe", probe))?;
         let pid = number(next("a process id")?, "a process id")?;
         let tid = number(next("a thread id")?, "a thread id")?;
-        let mut comm = Cow::Borrowed(next("the name of a thread")?);
+        let mut comm = Cow::Borrowed(next("the name of a thread")?.as_bytes());
         let mut arguments: Vec<ImportedArgument<'a>> = Vec::new();
         for field in fields {
             match ImportedArgument::parse(field) {
                 Some(argument) => {
                     if arguments.iter().any(|known| known.name == argument.name) {
-                        return Err(bad("another name of an argument", argument.name));
+                        return Err(BadLine::field(
+                            "another name of an argument",
+                            &argument.name,
+                        ));
                     }
                     arguments.push(argument);
                 }
@@ -90,11 +99,11 @@ impl<'a> ImportedEvent<'a> {
         }
         Ok(Self {
             time,
-            cpu,
+            cpu: Some(cpu),
             probe,
-            pid,
-            tid,
-            comm,
+            pid: Some(pid),
+            tid: Some(tid),
+            comm: Some(comm),
             arguments,
         })
     }
@@ -103,7 +112,6 @@ impl<'a> ImportedEvent<'a> {
 impl<'a> ProbeName<'a> {
     /// `usdt:PATH:PROVIDER:NAME`, `usdt:PATH:NAME`, `sdt_PROVIDER:NAME`, or another kind of probe: `KIND:…:NAME`.
     fn parse(text: &'a str) -> Option<Self> {
-        let is_short = |part: &str| (1..=MAX_NAME).contains(&part.len());
         let (rest, name) = text.rsplit_once(':')?;
         let (kind, place) = rest.split_once(':').unwrap_or((rest, ""));
         let sdt = |file, provider| Self {
@@ -134,7 +142,26 @@ impl<'a> ProbeName<'a> {
                 is_sdt: false,
             }
         };
-        (is_short(found.provider) && is_short(name)).then_some(found)
+        found.is_usable().then_some(found)
+    }
+
+    /// `sdt_PROVIDER:NAME`, `PROVIDER:NAME`, or a name alone.
+    pub(super) fn of_event(text: &'a str) -> Option<Self> {
+        const NO_PROVIDER: &str = "ctf";
+        let (provider, name) = text.split_once(':').unwrap_or((NO_PROVIDER, text));
+        let sdt = provider.strip_prefix("sdt_");
+        let found = Self {
+            file: "",
+            provider: sdt.unwrap_or(provider),
+            name,
+            is_sdt: sdt.is_some(),
+        };
+        found.is_usable().then_some(found)
+    }
+
+    fn is_usable(&self) -> bool {
+        let is_short = |part: &str| (1..=MAX_NAME).contains(&part.len());
+        is_short(self.provider) && is_short(self.name)
     }
 
     /// The name of its event.
@@ -149,69 +176,87 @@ impl<'a> ImportedArgument<'a> {
     fn parse(field: &'a str) -> Option<Self> {
         let (left, value) = field.split_once('=')?;
         let (name, kind) = left.split_once(':').unwrap_or((left, ""));
-        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let starts = |c: char| c.is_ascii_alphabetic() || c == '_';
-        if !name.starts_with(starts) || !name.chars().all(is_name) || name.len() > MAX_NAME {
+        if !is_name(name) {
             return None;
         }
         let value = match kind {
             "" => ImportedValue::guess(value),
-            "s" => ImportedValue::Text(Cow::Borrowed(value)),
+            "s" => ImportedValue::Text(Cow::Borrowed(value.as_bytes())),
             "f" => ImportedValue::Float(value.parse().ok()?),
             _ => return None,
         };
-        Some(Self { name, value })
+        Some(Self {
+            name: Cow::Borrowed(name),
+            value,
+        })
     }
 }
 
 impl<'a> ImportedValue<'a> {
     fn guess(text: &'a str) -> Self {
         let number: Option<i128> = text.parse().ok();
-        let fits = |number: &i128| (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(number);
         // Other texts, such as 007 and +1, could not be shown again.
         match number
             .filter(fits)
             .filter(|number| number.to_string() == text)
         {
             Some(number) => Self::Integer(number),
-            None => Self::Text(Cow::Borrowed(text)),
+            None => Self::Text(Cow::Borrowed(text.as_bytes())),
         }
     }
 
     /// Appends a tab and more: the value is a text with a tab.
     fn append(&mut self, more: &str) {
         let mut text = self.text().into_owned();
-        text.push('\t');
-        text.push_str(more);
+        text.push(b'\t');
+        text.extend(more.as_bytes());
         *self = Self::Text(Cow::Owned(text));
     }
 
     /// As written.
-    pub(super) fn text(&self) -> Cow<'_, str> {
+    pub(super) fn text(&self) -> Cow<'_, [u8]> {
+        let owned = |text: String| Cow::Owned(text.into_bytes());
         match self {
-            Self::Integer(number) => Cow::Owned(number.to_string()),
-            Self::Float(number) => Cow::Owned(number.to_string()),
+            Self::Integer(number) => owned(number.to_string()),
+            Self::Whole(number) => owned(number.to_string()),
+            Self::Hex(number) => owned(format!("{number:#x}")),
+            Self::Labelled { label, .. } => Cow::Borrowed(label.as_bytes()),
+            Self::Float(number) => owned(number.to_string()),
             Self::Text(text) => Cow::Borrowed(text),
+        }
+    }
+
+    /// The integer, if it is one.
+    pub(super) fn integer(&self) -> Option<i128> {
+        match *self {
+            Self::Integer(number) | Self::Labelled { number, .. } => Some(number),
+            Self::Whole(number) => Some(number.into()),
+            Self::Hex(number) => Some(number.into()),
+            Self::Float(_) | Self::Text(_) => None,
         }
     }
 }
 
-fn append(text: &mut Cow<'_, str>, more: &str) {
+/// Whether an argument can have this name.
+pub(super) fn is_name(name: &str) -> bool {
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_first = |c: char| c.is_ascii_alphabetic() || c == '_';
+    name.starts_with(is_first) && name.chars().all(is_inner) && name.len() <= MAX_NAME
+}
+
+/// Whether 64 bits can have this value.
+pub(super) fn fits(number: &i128) -> bool {
+    (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(number)
+}
+
+fn append(text: &mut Cow<'_, [u8]>, more: &str) {
     let text = text.to_mut();
-    text.push('\t');
-    text.push_str(more);
+    text.push(b'\t');
+    text.extend(more.as_bytes());
 }
 
 fn number<T: std::str::FromStr>(text: &str, what: &'static str) -> Result<T, BadLine> {
-    text.parse().map_err(|_| bad(what, text))
-}
-
-fn bad(what: &'static str, found: &str) -> BadLine {
-    const MOST: usize = 60;
-    BadLine::Field {
-        what,
-        found: found.chars().take(MOST).collect(),
-    }
+    text.parse().map_err(|_| BadLine::field(what, text))
 }
 
 #[cfg(test)]
@@ -225,13 +270,13 @@ mod tests {
         let event = ImportedEvent::parse(text).unwrap();
         assert_eq!(
             (event.time, event.cpu, event.pid, event.tid),
-            (123, 1, 7, 8)
+            (123, Some(1), Some(7), Some(8))
         );
-        assert_eq!(event.comm, "my\tname");
+        assert_eq!(event.comm.as_deref(), Some(&b"my\tname"[..]));
         assert_eq!(event.probe.file, "/usr/bin/a:b");
         assert_eq!(event.probe.event(), "sdt_c:d");
         let values: Vec<_> = event.arguments.iter().map(|one| &one.value).collect();
-        let text = |text| ImportedValue::Text(Cow::Borrowed(text));
+        let text = |text: &'static str| ImportedValue::Text(Cow::Borrowed(text.as_bytes()));
         let expected = [
             ImportedValue::Integer(-5),
             text("a\tb"),
@@ -255,6 +300,22 @@ mod tests {
             assert_eq!(event(text).as_deref(), Some(expected));
         }
         for wrong in ["", "BEGIN", ":", "usdt:/x:", "tracepoint:x"] {
+            assert_eq!(event(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn probes_by_the_names_of_events() {
+        let event = |text| ProbeName::of_event(text).map(|probe| (probe.event(), probe.is_sdt));
+        for (text, expected, is_sdt) in [
+            ("app:request__start", "app:request__start", false),
+            ("sdt_app:done", "sdt_app:done", true),
+            ("a:b:c", "a:b:c", false),
+            ("sched_switch", "ctf:sched_switch", false),
+        ] {
+            assert_eq!(event(text), Some((expected.to_owned(), is_sdt)));
+        }
+        for wrong in ["", ":", "a:", ":b", "sdt_:b"] {
             assert_eq!(event(wrong), None, "{wrong:?}");
         }
     }

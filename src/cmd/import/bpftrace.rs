@@ -1,0 +1,87 @@
+//! The lines of `bpftrace -f json`.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::bad_line::BadLine;
+use super::event::ImportedEvent;
+use super::line::Line;
+
+/// A line of bpftrace.
+#[derive(Deserialize)]
+struct Output {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    data: Value,
+}
+
+impl Output {
+    fn parse(line: &[u8]) -> Result<Self, BadLine> {
+        // A text of a traced program may be cut within a character; bpftrace does not escape such bytes.
+        let line = String::from_utf8_lossy(line);
+        serde_json::from_str(&line).map_err(|error| BadLine::Json(error.to_string()))
+    }
+}
+
+/// Whether bpftrace writes such a line.
+pub(super) fn is_line(line: &[u8]) -> bool {
+    Output::parse(line).is_ok()
+}
+
+/// What a line is. `text` becomes the text of its `printf`.
+pub(super) fn parse<'a>(line: &[u8], text: &'a mut String) -> Result<Line<'a>, BadLine> {
+    if line.trim_ascii().is_empty() {
+        return Ok(Line::Other);
+    }
+    let output = Output::parse(line)?;
+    match (output.kind.as_str(), output.data) {
+        ("printf", Value::String(printed)) => {
+            *text = printed;
+            ImportedEvent::parse(text).map(Line::Event)
+        }
+        ("lost_events", data) => Ok(Line::Lost(data["events"].as_u64().unwrap_or(0))),
+        ("map" | "hist" | "stats" | "value", _) => Ok(Line::Aggregate),
+        _ => Ok(Line::Other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `e`: event, `b`: bad, `l`: lost, `a`: aggregate, `o`: other.
+    fn kinds(lines: &[u8]) -> String {
+        let mut text = String::new();
+        let kind = |line: &[u8]| match parse(line, &mut text) {
+            Ok(Line::Event(_)) => 'e',
+            Ok(Line::Lost(3)) => 'l',
+            Ok(Line::Lost(_) | Line::LostSome) | Err(_) => 'b',
+            Ok(Line::Aggregate) => 'a',
+            Ok(Line::Other) => 'o',
+        };
+        lines.split(|byte| *byte == b'\n').map(kind).collect()
+    }
+
+    #[test]
+    fn lines_of_bpftrace() {
+        let text = br#"{"type": "attached_probes", "data": {"probes": 1}}
+
+{"type": "printf", "data": "1\t0\tkprobe:x\t1\t1\ta\n"}
+{"type": "printf", "data": "hello\n"}
+{"type": "lost_events", "data": {"events": 3}}
+{"type": "map", "data": {"@": 5}}
+{"type": "printf", "data": "1\t0\tkp"#;
+        assert_eq!(kinds(text), "ooeblab");
+        assert_eq!(
+            kinds(
+                b"{\"type\": \"printf\", \"data\": \"1\\t0\\tkprobe:x\\t1\\t1\\ta\\tq=\xff\\n\"}"
+            ),
+            "e"
+        );
+        assert!(is_line(br#"{"type": "time", "data": ""}"#));
+        for other in [&b""[..], b"[1]", b"{}", b"{\"type\": 1}"] {
+            assert!(!is_line(other), "{other:?}");
+        }
+    }
+}
