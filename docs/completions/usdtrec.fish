@@ -38,7 +38,7 @@ complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "diff" -d 'Compare t
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "script" -d 'Print a trace, one line per event'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "export" -d 'Write the events and spans of a trace in a format of other programs'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "sql" -d 'Print SQL over datasets of export --to parquet: views, and examples of questions'
-complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "import" -d 'Make a trace of the output of bpftrace'
+complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "import" -d 'Make a trace of the output of bpftrace or of babeltrace2'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "archive" -d 'Take what another host needs to name the functions in a trace'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "schema" -d 'Show, check, import and export schemas: the names, types and meanings of probe arguments'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "demo" -d 'Index, list, record and report usdtrec\'s own probes, as a demonstration'

@@ -7,7 +7,7 @@ mod firefox;
 mod firefox_profile;
 mod html;
 mod losses;
-mod nasty;
+pub(crate) mod nasty;
 mod otlp;
 mod outputs;
 mod parquet;

@@ -32,13 +32,13 @@ arguments = ["job: u64"]
 pub(super) type HitFields = BTreeMap<String, Json>;
 
 /// The recording `trace` in a lab.
-pub(super) struct Nasty {
-    pub(super) lab: Lab,
+pub(crate) struct Nasty {
+    pub(crate) lab: Lab,
 }
 
 impl Nasty {
     /// Records the program, with so many ordinary spans.
-    pub(super) fn record(more: usize, options: &[&str]) -> Self {
+    pub(crate) fn record(more: usize, options: &[&str]) -> Self {
         let lab = Lab::privileged();
         let program = Build::USUAL.make(&lab, "nasty.c", "nasty");
         fs::write(lab.file("nasty.toml"), SCHEMA).expect("a file");

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use usdtrec_format::escape::escape_bytes;
+
 use super::super::bad_line::BadLine;
 use super::super::event::{ImportedValue, fits};
 use super::cursor::Cursor;
@@ -105,7 +107,8 @@ fn enumeration(cursor: &mut Cursor<'_>) -> Option<ImportedValue<'static>> {
         loop {
             cursor.skip(b"{ ");
             let word = quoted::parse(cursor).ok()?;
-            label.push_str(&String::from_utf8_lossy(&word));
+            // Words are printed without quotes.
+            label.push_str(&escape_bytes(&word));
             cursor.skip(b" }");
             if label.len() > MAX_LABEL {
                 return None;
@@ -262,6 +265,7 @@ mod tests {
             r#"( { "A", "B" } | "C" : container = 0x3 )"#,
             labelled(3, "A, B | C"),
         );
+        check(r#"( "\e[2J" : container = 1 )"#, labelled(1, r"\x1b[2J"));
         check("( <unknown> : container = -3 )", ImportedValue::Integer(-3));
         check("( x )", text(b"( x )"));
         let long = format!(r#"( "{}" : container = 1 )"#, "x".repeat(300));
