@@ -410,8 +410,8 @@ fn what_babeltrace_does_not_say() {
         .complains("line 4: expected a field NAME = VALUE (babeltrace2 --names default)")
         .complains("2 lines are left out")
         .complains("the tracer lost 7 events")
-        .complains("2 events without vpid: their process is -1")
-        .complains("2 events without vtid")
+        .complains("events without vpid: 2; their process is -1")
+        .complains("events without vtid: 2")
         .complains("lttng add-context");
     let events = script(&lab, &lab.file("out.data"));
     assert_eq!(events.len(), 2);

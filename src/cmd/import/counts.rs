@@ -84,7 +84,7 @@ impl Counts {
             if count > 0 {
                 is_any |= field != "cpu_id";
                 say(format_args!(
-                    "usdtrec: {name}: {count} events without {field}: {shown}"
+                    "usdtrec: {name}: events without {field}: {count}; {shown}"
                 ));
             }
         }

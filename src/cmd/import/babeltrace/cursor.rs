@@ -38,5 +38,10 @@ impl<'a> Cursor<'a> {
 
 /// Index of the first occurrence of a text.
 pub(super) fn find(bytes: &[u8], text: &[u8]) -> Option<usize> {
-    bytes.windows(text.len()).position(|part| part == text)
+    let first = text.first()?;
+    let starts = bytes.iter().enumerate();
+    starts
+        .filter(|(_, byte)| *byte == first)
+        .map(|(at, _)| at)
+        .find(|at| bytes.get(*at..).is_some_and(|rest| rest.starts_with(text)))
 }

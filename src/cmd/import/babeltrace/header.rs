@@ -1,7 +1,7 @@
 //! The part of a line before the structures.
 
 use super::super::bad_line::BadLine;
-use super::cursor::{Cursor, find};
+use super::cursor::Cursor;
 use super::structures;
 
 /// Time and name of an event. The host and other names of the trace are not read.
@@ -57,13 +57,19 @@ impl<'a> Header<'a> {
         if cursor.skip(b"(+") {
             cursor.until(b") ")?;
         }
-        let rest = cursor.rest();
-        let ends = structures::STARTS.iter();
-        let end = ends
-            .filter_map(|start| find(rest, &[b": ", *start].concat()))
-            .min()?;
-        let before = cursor.take(end);
-        cursor.take(2);
+        let whole = cursor.rest();
+        loop {
+            cursor.until(b": ")?;
+            let rest = cursor.rest();
+            if structures::STARTS
+                .iter()
+                .any(|start| rest.starts_with(start))
+            {
+                break;
+            }
+        }
+        let len = whole.len() - cursor.rest().len() - b": ".len();
+        let before = whole.get(..len)?;
         before.rsplit(|byte| *byte == b' ').next()
     }
 }
