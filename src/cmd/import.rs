@@ -45,7 +45,7 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
         );
     };
     let learned = learn(&name, &input, format)?;
-    learned.counts.print(&name, format);
+    learned.counts.print(&name, &format.losses(&learned.counts));
     if learned.counts.events == 0 {
         bail!(
             "{name}: expected lines of {format} with events (see docs/guides/import.md), found {}",

@@ -2,7 +2,6 @@
 
 use super::bad_line::BadLine;
 use super::event::ImportedEvent;
-use super::input_format::InputFormat;
 use super::line::Line;
 use crate::terminal::say;
 
@@ -54,7 +53,8 @@ impl Counts {
         }
     }
 
-    pub(super) fn print(&self, name: &str, format: InputFormat) {
+    /// Prints what is not an event, and what is not known; `losses` says what was lost.
+    pub(super) fn print(&self, name: &str, losses: &str) {
         let lines = |count| if count == 1 { "line is" } else { "lines are" };
         if self.bad > 0 {
             let (bad, are) = (self.bad, lines(self.bad));
@@ -67,7 +67,7 @@ impl Counts {
             ));
         }
         if self.lost > 0 || self.lost_some {
-            say(format_args!("usdtrec: {name}: {}", format.losses(self)));
+            say(format_args!("usdtrec: {name}: {losses}"));
         }
         self.print_unknown(name);
     }
