@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashSet};
 
+use crate::trace::symbols::made_code::addresses_in;
+
 /// Bytes of a dump that are read.
 const MOST_BYTES: u64 = 1 << 30;
 /// Bytes of a name that are read, more than any that is shown.
@@ -127,9 +129,7 @@ impl<'a> Found<'a> {
 
     fn at(&self, code: Code) -> &'a [u64] {
         let end = code.start.saturating_add(code.size);
-        let from = self.addresses.partition_point(|&at| at < code.start);
-        let until = self.addresses.partition_point(|&at| at < end);
-        self.addresses.get(from..until).unwrap_or_default()
+        addresses_in(self.addresses, code.start..end)
     }
 
     fn has(&self, code: Code) -> bool {

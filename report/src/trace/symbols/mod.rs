@@ -9,6 +9,7 @@ pub(crate) mod image;
 pub(crate) mod inlined;
 pub(crate) mod jit_dump;
 pub(crate) mod known_inlining;
+pub(crate) mod made_code;
 pub(crate) mod mini_debug;
 pub(crate) mod name_table;
 pub(crate) mod of_file;
