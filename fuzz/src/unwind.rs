@@ -2,7 +2,9 @@
 
 use object::{Architecture, Object as _, ObjectSection as _};
 use usdtrec_format::{Arch, Register};
-use usdtrec_unwind::{Code, Registers, StackCopy, UnwindTables, Unwinder, column};
+use usdtrec_unwind::{
+    Code, MappedCode, ProcessCode, Registers, StackCopy, UnwindTables, Unwinder, column,
+};
 
 /// Frames of a stack at most.
 const LIMIT: usize = 127;
@@ -49,6 +51,26 @@ pub fn frames(bytes: &[u8]) -> usize {
     found
 }
 
+/// Code of the file, with code that was made at run time where the file has none.
+struct Mixed<'t>(&'t UnwindTables);
+
+impl<'t> ProcessCode<'t> for Mixed<'t> {
+    fn at(&mut self, address: u64) -> Option<MappedCode<'t>> {
+        let code = Code {
+            tables: self.0,
+            address,
+        };
+        Some(match address % 16 {
+            0 => MappedCode::Made,
+            _ => MappedCode::File(code),
+        })
+    }
+
+    fn is_maker(&mut self) -> bool {
+        true
+    }
+}
+
 /// Unwinds one stack, whose words `word` gives.
 fn unwind(
     unwinder: &mut Unwinder,
@@ -69,7 +91,7 @@ fn unwind(
         bytes: &stack,
     };
     let mut frames = Vec::new();
-    let code = |address| Some(Code { tables, address });
+    let code = Mixed(tables);
     unwinder.unwind(&hit, stack, code, LIMIT, &mut frames);
     assert!((1..=LIMIT).contains(&frames.len()), "{}", frames.len());
     frames.len()

@@ -15,6 +15,8 @@ pub enum StackEnd {
     OtherStack,
     /// Nothing is known of the code at the last frame.
     NoCode,
+    /// The last frame has no unwind tables, and its frame pointer leads to no frame above it, or to no code.
+    NoFrame,
     /// The unwind tables of the last frame's file have no entry for its address.
     NoEntry,
     /// The entry for the last frame's address, or its common part, is longer than is evaluated.

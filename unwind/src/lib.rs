@@ -2,8 +2,10 @@
 
 mod budget;
 mod caller;
+mod code;
 mod end;
 mod expression;
+mod frame_pointer;
 mod machine;
 mod register_places;
 mod registers;
@@ -17,6 +19,7 @@ mod work;
 #[cfg(test)]
 mod tests;
 
+pub use code::{Code, MappedCode, ProcessCode};
 pub use end::StackEnd;
 pub use machine::column;
 pub use register_places::RegisterPlaces;
@@ -24,4 +27,4 @@ pub use registers::Registers;
 pub use segments::Segments;
 pub use stack::StackCopy;
 pub use tables::UnwindTables;
-pub use unwinder::{Code, StackFrame, Unwinder};
+pub use unwinder::{StackFrame, Unwinder};

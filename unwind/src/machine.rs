@@ -12,6 +12,8 @@ pub(crate) struct Machine {
     pub(crate) ip: u16,
     /// The column of the stack pointer.
     pub(crate) sp: u16,
+    /// The column of the frame pointer.
+    pub(crate) fp: u16,
     /// A bit for each column that a function leaves as it was, unless its table says otherwise.
     pub(crate) kept: u64,
     /// Code that calls `rt_sigreturn`. The C library gives its address to the kernel as that where signal handlers return to. Debuggers recognize it
@@ -39,6 +41,7 @@ static X86_64: Machine = Machine {
     arch: Arch::X86_64,
     ip: 16,
     sp: 7,
+    fp: 6,
     kept: 1 << 3 | 1 << 6 | 0xf << 12,
     // mov $15, %rax; syscall
     signal_return: &[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05],
@@ -73,6 +76,7 @@ static AARCH64: Machine = Machine {
     arch: Arch::Aarch64,
     ip: 32,
     sp: 31,
+    fp: 29,
     kept: 0x7ff << 19,
     // mov x8, #139; svc #0
     signal_return: &[0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4],
@@ -138,6 +142,7 @@ mod tests {
             assert_eq!(column(arch, arch.stack_pointer()), Some(sp));
             assert_eq!(column(arch, Register::PROGRAM_COUNTER), Some(ip));
             let frame = column(arch, arch.frame_pointer().unwrap()).unwrap();
+            assert_eq!(machine.fp, frame);
             assert_ne!(machine.kept & 1 << frame, 0);
             assert_eq!(machine.kept & (1 << sp | 1 << ip), 0);
             // They are in the order of the kernel's structure, without gaps.

@@ -3,15 +3,17 @@
 use gimli::BaseAddresses;
 use usdtrec_format::Arch;
 
+use crate::code::{Code, MappedCode, ProcessCode};
 use crate::end::StackEnd;
 use crate::machine::Machine;
 use crate::registers::Registers;
 use crate::stack::StackCopy;
 use crate::table::{SectionKind, Table};
 use crate::tables::UnwindTables;
-use crate::unwinder::{Code, StackFrame, Unwinder};
+use crate::unwinder::{StackFrame, Unwinder};
 
 /// Columns of x86-64.
+const FP: u16 = 6;
 const SP: u16 = 7;
 const IP: u16 = 16;
 /// Where the copies of stacks begin.
@@ -59,22 +61,52 @@ fn tables(section: Vec<u8>) -> UnwindTables {
     UnwindTables::of(Machine::of(Arch::X86_64).unwrap(), vec![table])
 }
 
+/// A process with a file at all addresses but these: from 0x10000 on it has made code, and from 0x20000 on nothing.
+#[derive(Clone, Copy)]
+struct OneFile<'t> {
+    tables: &'t UnwindTables,
+    is_maker: bool,
+}
+
+impl<'t> ProcessCode<'t> for OneFile<'t> {
+    fn at(&mut self, address: u64) -> Option<MappedCode<'t>> {
+        let tables = self.tables;
+        match address {
+            0..0x1_0000 => Some(MappedCode::File(Code { tables, address })),
+            0x1_0000..0x2_0000 => Some(MappedCode::Made),
+            _ => None,
+        }
+    }
+
+    fn is_maker(&mut self) -> bool {
+        self.is_maker
+    }
+}
+
 /// Unwinds a stack of words from a hit at an address.
 fn unwind(section: Vec<u8>, ip: u64, words: &[u64], limit: usize) -> (Vec<u64>, StackEnd) {
     let tables = tables(section);
-    let mut hit = Registers::default();
+    let code = OneFile {
+        tables: &tables,
+        is_maker: false,
+    };
+    unwind_process(code, Registers::default(), ip, words, limit)
+}
+
+/// Unwinds a stack of words in a process from a hit at an address, where the other registers are these.
+fn unwind_process(
+    code: OneFile<'_>,
+    mut hit: Registers,
+    ip: u64,
+    words: &[u64],
+    limit: usize,
+) -> (Vec<u64>, StackEnd) {
     hit.set(IP, Some(ip));
     hit.set(SP, Some(STACK));
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let stack = StackCopy {
         start: STACK,
         bytes: &bytes,
-    };
-    let code = |address| {
-        Some(Code {
-            tables: &tables,
-            address,
-        })
     };
     let mut unwinder = Unwinder::new(Arch::X86_64).unwrap();
     let mut frames = Vec::new();
@@ -304,4 +336,82 @@ fn lengths_and_offsets_are_not_believed() {
     let mut section = entry(&long);
     section.extend(function(section.len(), 0x1000, &[]));
     assert_eq!(end(section), StackEnd::NoEntry);
+}
+
+/// Unwinds a stack of a process that makes code or not, where the frame pointer of the hit is this word of the stack.
+fn by_pointer(is_maker: bool, ip: u64, fp: u64, words: &[u64]) -> (Vec<u64>, StackEnd) {
+    let tables = tables(section(&[&[]]));
+    let code = OneFile {
+        tables: &tables,
+        is_maker,
+    };
+    let mut hit = Registers::default();
+    hit.set(FP, Some(STACK + 8 * fp));
+    unwind_process(code, hit, ip, words, 100)
+}
+
+#[test]
+fn code_without_a_file_has_frame_pointers() {
+    let words = [
+        0x1_0010,
+        0x9999,
+        STACK + 8 * 5,
+        0x1_0020,
+        0x9999,
+        0,
+        0x1010,
+        0,
+    ];
+    let found = by_pointer(false, 0x1005, 2, &words);
+    let frames = vec![0x1005, 0x1_000f, 0x1_001f, 0x100f];
+    assert_eq!(found, (frames, StackEnd::Outermost));
+    // The outermost function may be such code, too.
+    let found = by_pointer(false, 0x1005, 1, &[0x1_0010, 0, 0]);
+    assert_eq!(found, (vec![0x1005, 0x1_000f], StackEnd::Outermost));
+}
+
+#[test]
+fn a_frame_pointer_that_is_none_cuts_the_stack() {
+    let end = |fp, words: &[u64]| {
+        let (frames, end) = by_pointer(false, 0x1005, fp, words);
+        assert_eq!(frames, [0x1005, 0x1_000f], "{fp:#x}");
+        end
+    };
+    // Below the frame, between words, or far above it.
+    let words = [0x1_0010, 0, 0x1010, 0];
+    assert_eq!(end(0, &words), StackEnd::NoFrame);
+    assert_eq!(end(1 << 20, &words), StackEnd::NoFrame);
+    assert_eq!(end(3, &words), StackEnd::CopyEnds);
+    // What it leads to is no code.
+    assert_eq!(end(1, &[0x1_0010, 0, 0x2_0010]), StackEnd::NoFrame);
+    let tables = tables(section(&[&[]]));
+    let code = OneFile {
+        tables: &tables,
+        is_maker: false,
+    };
+    for (fp, expected) in [
+        (Some(STACK + 9), StackEnd::NoFrame),
+        (Some(u64::MAX), StackEnd::NoFrame),
+        (None, StackEnd::UnknownRegister(FP)),
+    ] {
+        let mut hit = Registers::default();
+        hit.set(FP, fp);
+        let found = unwind_process(code, hit, 0x1005, &words, 100);
+        assert_eq!(found.1, expected, "{fp:x?}");
+    }
+}
+
+#[test]
+fn functions_of_a_runtime_have_frame_pointers() {
+    let words = [0x9010, 0, 0x1010, 0];
+    let frames = [0x1005, 0x900f, 0x100f];
+    let cut = (frames[..2].to_vec(), StackEnd::NoEntry);
+    assert_eq!(by_pointer(false, 0x1005, 1, &words), cut);
+    let found = by_pointer(true, 0x1005, 1, &words);
+    assert_eq!(found, (frames.to_vec(), StackEnd::Outermost));
+    assert_eq!(by_pointer(true, 0x1005, 0, &words), cut);
+    // Functions that have entries are unwound by them.
+    let found = by_pointer(true, 0x1005, 2, &[0x1010, 0x1020, 0, 0x1030, 0]);
+    let frames = vec![0x1005, 0x100f, 0x101f];
+    assert_eq!(found, (frames, StackEnd::Outermost));
 }

@@ -6,24 +6,16 @@ use usdtrec_format::Arch;
 
 use crate::budget::Budget;
 use crate::caller::{StepRegisters, TableRow, caller, interrupted, is_on_other_stack};
+use crate::code::{Code, MappedCode, ProcessCode};
 use crate::end::StackEnd;
+use crate::frame_pointer;
 use crate::machine::Machine;
 use crate::registers::Registers;
 use crate::stack::StackCopy;
 use crate::table::Row;
-use crate::tables::UnwindTables;
 
 /// Rows that are remembered; then all are looked up anew.
 const ROWS: usize = 1 << 12;
-
-/// The code at an address of a process.
-#[derive(Clone, Copy, Debug)]
-pub struct Code<'t> {
-    /// The tables of its file.
-    pub tables: &'t UnwindTables,
-    /// The address in the file: what symbols and tables have.
-    pub address: u64,
-}
 
 /// A frame of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +55,8 @@ struct KnownRow {
     row: Result<Row, StackEnd>,
 }
 
-/// What a frame's row leads to.
+/// What a frame leads to.
+#[derive(PartialEq, Eq)]
 enum Step {
     /// The frame has no caller.
     Outermost,
@@ -91,9 +84,9 @@ impl Unwinder {
         })
     }
 
-    /// Appends the frames of a hit, the innermost first, at most `limit`. `code` finds the code at an address; it is asked
-    /// for the byte before a return address, which belongs to the call; `None` if nothing is known of the code there.
+    /// Appends the frames of a hit, the innermost first, at most `limit`.
     ///
+    /// The caller of code that was made at run time is found by the frame pointer, and must be in code.
     /// A handler of a signal returns to the code that the signal interrupted, with the registers that the kernel saved on the stack.
     ///
     /// A frame takes bounded time, whatever tables and stack contain: an entry of a table has at most 8 KiB, an expression takes
@@ -102,7 +95,7 @@ impl Unwinder {
         &mut self,
         hit: &Registers,
         stack: StackCopy<'_>,
-        mut code: impl FnMut(u64) -> Option<Code<'t>>,
+        mut code: impl ProcessCode<'t>,
         limit: usize,
         frames: &mut Vec<StackFrame>,
     ) -> StackEnd {
@@ -124,10 +117,25 @@ impl Unwinder {
         while frames.len() < most {
             frames.push(frame);
             self.outermost = registers.frame.get(self.machine.sp);
-            let Some(found) = code(frame.code()) else {
-                return StackEnd::NoCode;
+            let step = match code.at(frame.code()) {
+                None | Some(MappedCode::Unknown) => return StackEnd::NoCode,
+                Some(MappedCode::Made) => self.step_by_pointer(&mut registers, stack, &mut code),
+                Some(MappedCode::File(found)) => {
+                    match self.step(found, frame, &mut registers, stack) {
+                        Err(StackEnd::NoEntry) if code.is_maker() => {
+                            let step = self.step_by_pointer(&mut registers, stack, &mut code);
+                            let is_none = step == Err(StackEnd::NoFrame);
+                            if is_none {
+                                Err(StackEnd::NoEntry)
+                            } else {
+                                step
+                            }
+                        }
+                        step => step,
+                    }
+                }
             };
-            frame = match self.step(found, frame, &mut registers, stack) {
+            frame = match step {
                 Ok(Step::Frame(caller)) => caller,
                 Ok(Step::Outermost) => {
                     self.outermost = registers.frame.get(self.machine.sp);
@@ -194,6 +202,31 @@ impl Unwinder {
             // A signal may have interrupted a call of address 0, which has a caller.
             Some(0) if is_return => Step::Outermost,
             Some(address) => Step::Frame(StackFrame { address, is_return }),
+        })
+    }
+
+    /// The caller of a frame that has no table, by its frame pointer; the registers become its.
+    fn step_by_pointer<'t>(
+        &self,
+        registers: &mut StepRegisters<'_>,
+        stack: StackCopy<'_>,
+        code: &mut impl ProcessCode<'t>,
+    ) -> Result<Step, StackEnd> {
+        let machine = self.machine;
+        *registers.caller = frame_pointer::caller(machine, registers.frame, stack)?;
+        let address = registers.caller.get(machine.ip).unwrap_or(0);
+        let caller = StackFrame {
+            address,
+            is_return: true,
+        };
+        if address != 0 && code.at(caller.code()).is_none() {
+            return Err(StackEnd::NoFrame);
+        }
+        registers.pass();
+        Ok(if address == 0 {
+            Step::Outermost
+        } else {
+            Step::Frame(caller)
         })
     }
 

@@ -100,7 +100,21 @@ impl<'a> Mmap<'a> {
         Some(map)
     }
 
-    /// Whether memory that is mapped by this name is that of no file, where programs make code.
+    /// Whether the record is that of executable memory of no file, where programs make code.
+    #[must_use]
+    pub fn is_for_code(&self) -> bool {
+        Self::is_memory(self.path) && self.is_executable()
+    }
+
+    /// Whether the memory is executable. Of MMAP records that is not known, and assumed.
+    #[must_use]
+    pub const fn is_executable(&self) -> bool {
+        /// Of `PROT_*`.
+        const EXEC: u32 = 4;
+        self.protection & EXEC != 0 || matches!(self.file, MmapFile::Unknown)
+    }
+
+    /// Whether memory that is mapped by this name is that of no file.
     #[must_use]
     pub fn is_memory(name: &[u8]) -> bool {
         let kinds: [&[u8]; 6] = [

@@ -36,7 +36,7 @@ impl Event {
                 }
                 let change = match DumpMapping::of(&map) {
                     Some(dump) => Change::Dumps(Box::new(dump)),
-                    None => Mmap::is_memory(map.path).then_some(Change::Makes)?,
+                    None => map.is_for_code().then_some(Change::Makes)?,
                 };
                 (map.pid, map.id.time, change)
             }

@@ -58,6 +58,8 @@ struct ProcessMap {
     now: Vec<Mapping>,
     /// Mappings that were replaced, the last ones at the end.
     replaced: Vec<Mapping>,
+    /// Whether it may execute memory that is that of no file.
+    is_maker: bool,
     /// When it last executed a program, ns.
     executed: u64,
     /// Number of its threads.
@@ -75,6 +77,7 @@ struct Mapping {
     /// File offset of the first address.
     offset: u64,
     file: usize,
+    is_executable: bool,
     /// From when to when it was there, ns.
     since: u64,
     until: u64,
@@ -86,6 +89,7 @@ pub(super) struct Found<'m> {
     pub(super) file: &'m MappedFile,
     /// File offset of the address.
     pub(super) offset: u64,
+    pub(super) is_executable: bool,
     pub(super) place: Place,
 }
 
@@ -134,12 +138,19 @@ impl ProcessMaps {
         Some(Found {
             file: self.files.get(mapping.file)?,
             offset: mapping.offset.wrapping_add(address - mapping.start),
+            is_executable: mapping.is_executable,
             place: Place {
                 pid,
                 start: mapping.start,
                 end: mapping.end,
             },
         })
+    }
+
+    /// Whether a process has made code since it began its program.
+    pub(super) fn is_maker(&self, pid: i32) -> bool {
+        let process = self.processes.get(&pid);
+        process.is_some_and(|process| process.is_maker)
     }
 
     /// Forgets what was replaced or ended before a time, for which no samples will come.
@@ -170,12 +181,14 @@ impl ProcessMaps {
     fn map(&mut self, map: &Mmap<'_>, time: u64) {
         let file = self.number(map.path, map.file);
         let process = self.processes.entry(map.pid).or_default();
+        process.is_maker |= map.is_for_code();
         let before = process.now.len();
         let mapping = Mapping {
             start: map.start,
             end: map.start.saturating_add(map.len),
             offset: map.offset,
             file: file.unwrap_or_default(),
+            is_executable: map.is_executable(),
             since: time,
             until: u64::MAX,
         };
@@ -193,6 +206,7 @@ impl ProcessMaps {
             process.replace(mapping, time);
         }
         process.executed = time;
+        process.is_maker = false;
         // The other threads have ended without being the last.
         process.threads = 1;
         process.ended = None;
@@ -207,6 +221,7 @@ impl ProcessMaps {
         }
         let parent = self.processes.get(&task.parent_pid);
         let inherited = parent.map(|parent| parent.at(time)).unwrap_or_default();
+        let is_maker = parent.is_some_and(|parent| parent.is_maker);
         let process = self.processes.entry(task.pid).or_default();
         if process.ended.is_some_and(|ended| ended <= time) {
             // The number of a process that has ended.
@@ -217,6 +232,7 @@ impl ProcessMaps {
         if process.executed > time {
             return;
         }
+        process.is_maker |= is_maker;
         let before = process.now.len();
         for mapping in inherited {
             if !process.overlaps(&mapping) {

@@ -13,7 +13,8 @@ use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::perf::{Attr, ChainCut, RecordType, Records, Sample, SampleLayout, SampleType};
 use usdtrec_format::{Arch, CapturePlan};
 use usdtrec_unwind::{
-    RegisterPlaces, Registers, StackCopy, StackEnd, StackFrame, Unwinder, column,
+    MappedCode, ProcessCode, RegisterPlaces, Registers, StackCopy, StackEnd, StackFrame, Unwinder,
+    column,
 };
 
 pub use self::tables::FileElsewhere;
@@ -62,6 +63,31 @@ struct CopiedId {
     event: usize,
     /// What its stacks have needed in this pass.
     used: StackUse,
+}
+
+/// The code of a sample's process.
+#[derive(Clone, Copy)]
+struct SampledCode<'m> {
+    maps: &'m ProcessMaps,
+    pid: i32,
+    time: u64,
+}
+
+impl<'m> SampledCode<'m> {
+    fn find(self, address: u64) -> Option<Found<'m>> {
+        self.maps.find(self.pid, address, self.time)
+    }
+}
+
+impl<'m> ProcessCode<'m> for SampledCode<'m> {
+    fn at(&mut self, address: u64) -> Option<MappedCode<'m>> {
+        let found = self.find(address).filter(|found| found.is_executable)?;
+        Some(found.file.code(found.place, found.offset))
+    }
+
+    fn is_maker(&mut self) -> bool {
+        self.maps.is_maker(self.pid)
+    }
 }
 
 /// Whether arguments are decoded from sampled registers.
@@ -262,12 +288,10 @@ impl StackUnwinder {
             start,
             bytes: sample.stack,
         };
-        let maps = &self.maps;
-        let mut last: Option<Found<'_>> = None;
-        let code = |address| {
-            last = maps.find(sample.pid, address, sample.time);
-            let found = last?;
-            found.file.code(found.place, found.offset)
+        let code = SampledCode {
+            maps: &self.maps,
+            pid: sample.pid,
+            time: sample.time,
         };
         self.frames.clear();
         let end = self
@@ -275,6 +299,8 @@ impl StackUnwinder {
             .unwind(hit, stack, code, self.limit, &mut self.frames);
         let frames = self.frames.iter();
         self.addresses.extend(frames.map(|frame| frame.code()));
+        let last = self.addresses.last().copied();
+        let last = last.and_then(|address| code.find(address));
         Some(match end {
             StackEnd::Outermost => return None,
             StackEnd::Limit => ChainCut::Limit,
@@ -282,6 +308,7 @@ impl StackUnwinder {
             StackEnd::NotCopied(_) => ChainCut::NotCopied,
             StackEnd::UnknownRegister(_) => ChainCut::UnknownRegister,
             StackEnd::NotAbove => ChainCut::NotAbove,
+            StackEnd::NoFrame => ChainCut::NoFrame,
             StackEnd::OtherStack => ChainCut::OtherStack,
             StackEnd::TooMuchWork => ChainCut::TooMuchWork,
             StackEnd::LongEntry => ChainCut::LongEntry,

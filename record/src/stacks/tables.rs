@@ -11,8 +11,8 @@ use std::sync::Arc;
 use object::read::ReadCache;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::BuildId;
-use usdtrec_format::perf::{ChainCut, MmapFile};
-use usdtrec_unwind::{Code, Segments, UnwindTables};
+use usdtrec_format::perf::{ChainCut, Mmap, MmapFile};
+use usdtrec_unwind::{Code, MappedCode, Segments, UnwindTables};
 
 /// How often a file is tried to be read: each time for another sample, whose process may still be there.
 const TRIES: u8 = 8;
@@ -96,8 +96,22 @@ impl MappedFile {
         self.elsewhere.get()
     }
 
-    /// The code at a file offset; `None` if the file cannot be read or has nothing there.
-    pub(super) fn code(&self, place: Place, offset: u64) -> Option<Code<'_>> {
+    /// The code at a file offset.
+    pub(super) fn code(&self, place: Place, offset: u64) -> MappedCode<'_> {
+        let is_memory = Mmap::is_memory(&self.path);
+        if is_memory && self.has_no_file() {
+            return MappedCode::Made;
+        }
+        match self.code_of_file(place, offset) {
+            Some(code) => MappedCode::File(code),
+            // Programs may be in such memory, too.
+            None if is_memory && self.tables.get().is_none() => MappedCode::Made,
+            None => MappedCode::Unknown,
+        }
+    }
+
+    /// `None` if the file cannot be read or has nothing there.
+    fn code_of_file(&self, place: Place, offset: u64) -> Option<Code<'_>> {
         let read = match self.tables.get() {
             Some(read) => read,
             None => {
@@ -178,6 +192,11 @@ impl MappedFile {
                 file: Arc::new(file),
             });
         }
+    }
+
+    /// Whether the memory is that of no file at all. That of a memfd has one, which has no name.
+    const fn has_no_file(&self) -> bool {
+        matches!(self.identity, MmapFile::Inode { inode: 0, .. })
     }
 
     fn is_it(&self, object: &ObjectFile) -> bool {

@@ -148,6 +148,8 @@ pub(crate) enum Change<'a> {
         range: FileRange,
         path: &'a [u8],
         build_id: Option<BuildId>,
+        /// Whether it is memory of no file that is not executable.
+        is_data: bool,
     },
 }
 
@@ -301,12 +303,14 @@ impl ProcessLog {
                 range,
                 path,
                 build_id,
+                is_data,
             } => {
                 let region = Region {
                     len: range.end.saturating_sub(range.start),
                     offset: range.offset,
                     path: self.intern(path),
                     build_id: build_id.map(|id| self.intern(id.as_bytes())),
+                    is_data,
                 };
                 let (region, memory) = self.regions.number(region);
                 self.memory += memory;
@@ -483,6 +487,7 @@ fn mapped<'a>(map: &Mmap<'_>, pid: i32, path: &'a [u8]) -> LogEntry<'a> {
                 MmapFile::BuildId(id) => Some(*id),
                 _ => None,
             },
+            is_data: Mmap::is_memory(map.path) && !map.is_executable(),
         },
     }
 }

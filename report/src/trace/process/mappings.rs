@@ -34,6 +34,7 @@ type Known = HashMap<FileTexts, DsoId>;
 struct FileTexts {
     path: TextId,
     build_id: Option<TextId>,
+    is_data: bool,
 }
 
 impl FileTexts {
@@ -41,6 +42,7 @@ impl FileTexts {
         Self {
             path: region.path,
             build_id: region.build_id,
+            is_data: region.is_data,
         }
     }
 }
@@ -114,7 +116,11 @@ impl Mappings {
         let dsos = &mut self.dsos;
         let id = *self
             .numbers
-            .entry(Dso { path, build_id })
+            .entry(Dso {
+                path,
+                build_id,
+                is_data: file.is_data,
+            })
             .or_insert_with_key(|dso| {
                 dsos.push(dso.clone());
                 DsoId(dsos.len() as u32 - 1)
@@ -168,6 +174,12 @@ impl Mappings {
     #[must_use]
     pub fn mappings_until(&self, pid: i32, time: u64) -> u64 {
         self.spaces.stable_until(pid, time)
+    }
+
+    /// Whether a process has executable memory of no file at a time, where programs make code.
+    pub(crate) fn is_maker(&self, pid: i32, time: u64) -> bool {
+        let is_made = |dso| self.file(dso).is_some_and(Dso::is_for_code);
+        self.spaces.has_mapped(pid, time, is_made)
     }
 
     /// When the program that a process runs at a time began, by fork or execve, ns; 0 if that is not known.

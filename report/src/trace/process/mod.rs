@@ -26,6 +26,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use usdtrec_format::BuildId;
+use usdtrec_format::perf::Mmap;
 
 pub use crate::trace::process::comm::{CommSpan, ProcessNumber};
 pub use crate::trace::process::log::ProcessLog;
@@ -65,6 +66,15 @@ pub struct Dso {
     pub path: PathBuf,
     /// Its build-id, where the trace says it.
     pub build_id: Option<BuildId>,
+    /// Whether it is memory of no file that is not executable.
+    pub is_data: bool,
+}
+
+impl Dso {
+    /// Whether it is executable memory of no file, where programs make code.
+    pub(crate) fn is_for_code(&self) -> bool {
+        !self.is_data && Mmap::is_memory(self.path.as_os_str().as_encoded_bytes())
+    }
 }
 
 /// A mapping that has an address.

@@ -18,6 +18,8 @@ pub(crate) struct Region {
     pub(crate) offset: u64,
     pub(crate) path: TextId,
     pub(crate) build_id: Option<TextId>,
+    /// Whether it is memory of no file that is not executable.
+    pub(crate) is_data: bool,
 }
 
 /// Regions with their numbers. The same may have several: a map of all would cost more than it saves where they are all different.

@@ -210,6 +210,52 @@ impl Spaces {
         None
     }
 
+    /// Whether a process has mapped a file that `is_meant` says since it began the program that it runs at a time, or has inherited the mapping.
+    pub(crate) fn has_mapped(&self, pid: i32, time: u64, is_meant: impl Fn(DsoId) -> bool) -> bool {
+        let (mut pid, mut time) = (pid, time);
+        for _ in 0..GENERATIONS {
+            let has = match self.by_pid.get(&pid) {
+                Some(spaces) => has_mapped(spaces, time, &is_meant),
+                None => self.has_mapped_settled(pid, time, &is_meant),
+            };
+            match has {
+                Inheritance::Known(has) => return has,
+                Inheritance::Of {
+                    parent,
+                    time: began,
+                } => (pid, time) = (parent, began),
+            }
+        }
+        false
+    }
+
+    fn has_mapped_settled(
+        &self,
+        pid: i32,
+        time: u64,
+        is_meant: impl Fn(DsoId) -> bool,
+    ) -> Inheritance {
+        let time = PackedU64::from(time);
+        let placings = self.settled(pid);
+        let known = placings.partition_point(|placing| placing.time <= time);
+        for placing in placings.iter().take(known).rev() {
+            match placing.change {
+                Placed::Empty => return Inheritance::Known(false),
+                Placed::Inherited(parent) => {
+                    let time = placing.time.into();
+                    return Inheritance::Of { parent, time };
+                }
+                Placed::Mapped { region, .. } => {
+                    let part = self.parts.get(region as usize);
+                    if part.is_some_and(|part| is_meant(part.dso)) {
+                        return Inheritance::Known(true);
+                    }
+                }
+            }
+        }
+        Inheritance::Known(false)
+    }
+
     /// Forgets the address spaces that are not needed after a time: those of processes that do not live any more, but for those that
     /// living ones began with, and those before an `execve(2)`.
     pub(crate) fn forget_before(&mut self, time: u64, living: &HashSet<i32>) {
@@ -307,6 +353,33 @@ enum Found {
     Here(Mapping),
     Inherited { parent: i32, time: u64 },
     Nothing,
+}
+
+/// Whether a process has mapped something.
+enum Inheritance {
+    Known(bool),
+    /// Its parent has, if it had at this time.
+    Of {
+        parent: i32,
+        time: u64,
+    },
+}
+
+/// Whether a file was mapped in the address space that a process has at a time.
+fn has_mapped(spaces: &[Space], time: u64, is_meant: impl Fn(DsoId) -> bool) -> Inheritance {
+    let begun = spaces.partition_point(|space| space.from <= time);
+    let Some(space) = begun.checked_sub(1).and_then(|at| spaces.get(at)) else {
+        return Inheritance::Known(false);
+    };
+    let mut maps = space.maps.iter().rev().filter(|map| map.time <= time);
+    match space.parent {
+        _ if maps.any(|map| is_meant(map.dso)) => Inheritance::Known(true),
+        Some(parent) => Inheritance::Of {
+            parent,
+            time: space.from,
+        },
+        None => Inheritance::Known(false),
+    }
 }
 
 /// The mapping at an address at a time in the address spaces of a process.

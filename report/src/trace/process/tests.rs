@@ -82,6 +82,7 @@ fn mapped(pid: i32, start: u64, end: u64, path: &'static str) -> Told {
         },
         path: path.as_bytes(),
         build_id: None,
+        is_data: false,
     }
 }
 
@@ -126,6 +127,43 @@ fn a_reused_thread_id_of_an_unnamed_parent_has_no_name() {
     ]));
     assert_eq!(comm(&processes, 5, 19), Some("old"));
     assert_eq!(comm(&processes, 5, 20), None);
+}
+
+/// Processes with few mappings and those with many are kept in different ways.
+#[test]
+fn a_process_makes_code_until_it_executes_a_program() {
+    for others in [0, 1000] {
+        let mut data = mapped(1, 0x9000, 0xa000, "//anon");
+        if let Change::Mapped { is_data, .. } = &mut data {
+            *is_data = true;
+        }
+        let mut all = vec![
+            (0, mapped(1, 0x1000, 0x3000, "/bin/node")),
+            (5, data),
+            (10, mapped(1, 0x5000, 0x6000, "//anon")),
+            (20, forked(2, 2, (1, 1), true)),
+            (30, named(2, 2, true, "app")),
+            (31, mapped(2, 0x8000, 0x9000, "/bin/app")),
+        ];
+        for at in 0..others {
+            let start = 0x10_0000 + 0x1000 * at;
+            all.push((11, mapped(1, start, start + 0x1000, "/lib/a")));
+            all.push((32, mapped(2, start, start + 0x1000, "/lib/a")));
+        }
+        let known = Known::new(log(all));
+        for (pid, time, expected) in [
+            (1, 9, false),
+            (1, 10, true),
+            (1, 40, true),
+            (2, 25, true),
+            (2, 30, false),
+            (2, 40, false),
+            (3, 40, false),
+        ] {
+            let found = known.mappings.is_maker(pid, time);
+            assert_eq!(found, expected, "{others}: {pid} at {time}");
+        }
+    }
 }
 
 #[test]

@@ -7,15 +7,15 @@ use usdtrec_format::perf::Sample;
 
 use crate::trace::address_cache::{AddressCache, TimedAddress, TimedAnswer};
 use crate::trace::calls::paths::CallPath;
-use crate::trace::process::DsoId;
 use crate::trace::process::cgroups::CgroupSpan;
 use crate::trace::process::comm::{CommSpan, ProcessNumber};
 use crate::trace::process::names::NameId;
+use crate::trace::process::{Dso, DsoId};
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::symbols::Symbol;
 use crate::trace::symbols::known_inlining::FoundInlining;
-use crate::trace::symbols::perf_map::{MadePlace, is_made};
+use crate::trace::symbols::perf_map::MadePlace;
 use crate::trace::unwind::CallChains;
 use crate::trace::unwind::cut::StackCut;
 use crate::trace::unwind::stack::StackPart;
@@ -423,7 +423,7 @@ impl Place {
         });
         let is_made = mapping.is_none_or(|mapping| {
             let file = mappings.file(mapping.dso);
-            file.is_some_and(|file| is_made(&file.path))
+            file.is_some_and(Dso::is_for_code)
         });
         let made = is_made.then(|| MadePlace {
             pid,

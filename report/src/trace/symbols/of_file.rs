@@ -15,7 +15,14 @@ impl FileSymbols {
     /// Symbols of the file at a path, if it has this build-id; `buildid_dir` is the build-id cache (`~/.debug`), if there is one.
     #[must_use]
     pub fn new(buildid_dir: Option<&Path>, path: PathBuf, build_id: Option<BuildId>) -> Self {
-        Self(Symbols::new(buildid_dir, &[Dso { path, build_id }]))
+        Self(Symbols::new(
+            buildid_dir,
+            &[Dso {
+                path,
+                build_id,
+                is_data: false,
+            }],
+        ))
     }
 
     /// The function at a file offset; `None` if the file cannot be read or has no symbol there.

@@ -3,10 +3,10 @@
 //! Each line is `START SIZE NAME`, the numbers hexadecimal. Code may be made again at an address: a later line replaces an earlier one.
 
 use std::io::{self, BufRead, Read};
-use std::path::Path;
 
 use foldhash::HashMap;
-use usdtrec_format::perf::Mmap;
+
+use crate::trace::symbols::made_code::addresses_in;
 
 /// Bytes of a map that are read.
 const MOST_BYTES: u64 = 1 << 30;
@@ -28,11 +28,6 @@ pub(crate) struct MappedFunction {
     pub(crate) name: String,
     /// Bytes from its start to the address.
     pub(crate) within: u64,
-}
-
-/// Whether memory that is mapped by this name is that of no file, where programs make code.
-pub(crate) fn is_made(path: &Path) -> bool {
-    Mmap::is_memory(path.as_os_str().as_encoded_bytes())
 }
 
 /// The functions at addresses, which are sorted, until `stop` is true.
@@ -59,9 +54,7 @@ pub(crate) fn functions(
         let Some(Line { start, end, name }) = Line::parse(&line) else {
             continue;
         };
-        let from = addresses.partition_point(|&address| address < start);
-        let rest = addresses.get(from..).unwrap_or_default();
-        for &address in rest.iter().take_while(|&&address| address < end) {
+        for &address in addresses_in(addresses, start..end) {
             let function = MappedFunction {
                 name: String::from_utf8_lossy(name).into_owned(),
                 within: address - start,

@@ -93,6 +93,7 @@ impl StackCut {
             StackEnd::NotCopied(address) => Self::NotCopied(Some(address)),
             StackEnd::UnknownRegister(column) => Self::UnknownRegister(column),
             StackEnd::NotAbove => Self::NotAbove,
+            StackEnd::NoFrame => Self::Recorded(ChainCut::NoFrame),
             StackEnd::TooMuchWork => Self::Recorded(ChainCut::TooMuchWork),
             StackEnd::OtherStack => Self::Recorded(ChainCut::OtherStack),
             StackEnd::NoCode => file(FileCut::NotRead),

@@ -8,10 +8,10 @@ pub(crate) mod tables;
 
 use usdtrec_format::Arch;
 use usdtrec_format::perf::{Attr, ChainCut, Sample, SampleType};
-use usdtrec_unwind::{Code, RegisterPlaces, StackCopy, StackFrame, Unwinder};
+use usdtrec_unwind::{MappedCode, ProcessCode, RegisterPlaces, StackCopy, StackFrame, Unwinder};
 
 use crate::trace::address_cache::{AddressCache, TimedAddress, TimedAnswer};
-use crate::trace::process::DsoId;
+use crate::trace::process::{DsoId, Mapping};
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::unwind::cut::{LastFrame, StackCut};
@@ -24,14 +24,29 @@ const CODES: usize = 1 << 14;
 
 /// What a process has at an address.
 #[derive(Clone, Copy, Debug)]
-struct MappedCode<'s> {
+struct FoundCode<'s> {
     /// The file that is mapped there.
     file: Option<DsoId>,
-    /// Its unwind tables.
-    code: Option<Code<'s>>,
+    /// Its code.
+    code: Option<MappedCode<'s>>,
 }
 
-impl<'s> MappedCode<'s> {
+impl<'s> FoundCode<'s> {
+    /// The code at an address that is mapped; `None` if it is data.
+    fn code(session: &'s TraceSession, mapping: Mapping, address: u64) -> Option<MappedCode<'s>> {
+        let file = session.mappings().file(mapping.dso)?;
+        if file.is_data {
+            return None;
+        }
+        // Memory with a build-id is that of a program without a name (memfd_create(2)).
+        if file.build_id.is_none() && file.is_for_code() {
+            return Some(MappedCode::Made);
+        }
+        let offset = mapping.file_offset(address);
+        let code = session.unwind_tables().code(mapping.dso, offset);
+        Some(code.map_or(MappedCode::Unknown, MappedCode::File))
+    }
+
     fn find(session: &'s TraceSession, at: TimedAddress) -> TimedAnswer<Self> {
         let mappings = session.mappings();
         let mapping = mappings.mapping(at.pid, at.address, at.time);
@@ -40,12 +55,40 @@ impl<'s> MappedCode<'s> {
             until: mappings.mappings_until(at.pid, at.time),
             answer: Self {
                 file: mapping.map(|mapping| mapping.dso),
-                code: mapping.and_then(|mapping| {
-                    let offset = mapping.file_offset(at.address);
-                    session.unwind_tables().code(mapping.dso, offset)
-                }),
+                code: mapping.and_then(|mapping| Self::code(session, mapping, at.address)),
             },
         }
+    }
+}
+
+/// The code of a sample's process.
+struct SampledCode<'c, 's> {
+    session: &'s TraceSession,
+    codes: &'c mut AddressCache<FoundCode<'s>>,
+    pid: i32,
+    /// ns.
+    time: u64,
+}
+
+impl<'s> SampledCode<'_, 's> {
+    fn find(&mut self, address: u64) -> FoundCode<'s> {
+        let session = self.session;
+        let at = TimedAddress {
+            pid: self.pid,
+            address,
+            time: self.time,
+        };
+        *self.codes.get(at, || FoundCode::find(session, at))
+    }
+}
+
+impl<'s> ProcessCode<'s> for &mut SampledCode<'_, 's> {
+    fn at(&mut self, address: u64) -> Option<MappedCode<'s>> {
+        self.find(address).code
+    }
+
+    fn is_maker(&mut self) -> bool {
+        self.session.mappings().is_maker(self.pid, self.time)
     }
 }
 
@@ -60,7 +103,7 @@ pub(crate) struct CallChains<'s> {
     places: Vec<Option<RegisterPlaces>>,
     /// `None` if stacks of the recording host's architecture are not unwound.
     unwinder: Option<Unwinder>,
-    codes: AddressCache<MappedCode<'s>>,
+    codes: AddressCache<FoundCode<'s>>,
     frames: Vec<StackFrame>,
 }
 
@@ -149,20 +192,17 @@ impl<'s> CallChains<'s> {
             start,
             bytes: sample.stack,
         };
-        let mut last = None;
-        let (session, codes) = (self.session, &mut self.codes);
-        let code = |address| {
-            let at = TimedAddress {
-                pid: sample.pid,
-                address,
-                time: sample.time,
-            };
-            let found = *codes.get(at, || MappedCode::find(session, at));
-            last = found.file;
-            found.code
+        let session = self.session;
+        let mut code = SampledCode {
+            session,
+            codes: &mut self.codes,
+            pid: sample.pid,
+            time: sample.time,
         };
         self.frames.clear();
-        let end = unwinder.unwind(&hit, stack, code, limit, &mut self.frames);
+        let end = unwinder.unwind(&hit, stack, &mut code, limit, &mut self.frames);
+        let last = self.frames.last();
+        let last = last.and_then(|frame| code.find(frame.code()).file);
         addresses.extend(self.frames.iter().map(|frame| frame.code()));
         let last = LastFrame {
             file: last,

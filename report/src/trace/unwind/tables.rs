@@ -41,8 +41,7 @@ impl TraceTables {
         self.files.keep(files);
     }
 
-    /// The code at a file offset; `None` if there is no file with the build-id of the trace, or nothing is there. Such code is not unwound: frame
-    /// pointers would be a guess.
+    /// The code at a file offset; `None` if there is no file with the build-id of the trace, or nothing is there.
     pub(crate) fn code(&self, file: DsoId, offset: u64) -> Option<Code<'_>> {
         let found = self.files.get(file, |dso| self.read(dso))?.as_ref()?;
         Some(Code {

@@ -28,6 +28,7 @@ impl Libraries {
             files.push(known.unwrap_or_else(|| Dso {
                 path: Path::new("").into(),
                 build_id: None,
+                is_data: false,
             }));
             next
         })

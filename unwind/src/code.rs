@@ -1,0 +1,33 @@
+//! What is known of the code at an address.
+
+use crate::tables::UnwindTables;
+
+/// The code at an address of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Code<'t> {
+    /// The tables of its file.
+    pub tables: &'t UnwindTables,
+    /// The address in the file: what symbols and tables have.
+    pub address: u64,
+}
+
+/// What is mapped at an address of a process.
+#[derive(Clone, Copy, Debug)]
+pub enum MappedCode<'t> {
+    /// Code of a file.
+    File(Code<'t>),
+    /// Code that the process made at run time, which is in no file and has no tables.
+    Made,
+    /// Code of which nothing is known: its file cannot be read.
+    Unknown,
+}
+
+/// The code of a process.
+pub trait ProcessCode<'t> {
+    /// The code at an address; `None` if nothing is known to be mapped there. It is asked for the byte before a return address, which belongs to the call.
+    fn at(&mut self, address: u64) -> Option<MappedCode<'t>>;
+
+    /// Whether the process makes code at run time. Functions of its files that have no entry in their tables then are taken for those of a
+    /// runtime, which keep frame pointers, as the built-in functions of V8 do.
+    fn is_maker(&mut self) -> bool;
+}
