@@ -1,10 +1,11 @@
 //! Processes that run already when recording begins: synthesized FORK, COMM and MMAP2 records, so that the trace has their names and
 //! mappings.
 
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
 use procfs::process::{self, Process};
-use usdtrec_buildid_cache::{DeviceNumber, FileMapping};
+use usdtrec_buildid_cache::{DeviceNumber, FileMapping, MemoryMapping};
 use usdtrec_format::perf::{Comm, Mmap, MmapFile, SampleId, SampleType, Task};
 
 use crate::build_ids::{BuildIds, FileId};
@@ -74,6 +75,9 @@ impl Synthesis {
         for map in FileMapping::parse_all(&maps) {
             self.mapping(process.pid, &map);
         }
+        for map in MemoryMapping::parse_all(&maps) {
+            self.memory(process.pid, &map);
+        }
         for task in process.tasks()?.flatten() {
             if task.tid != process.pid
                 && let Ok(stat) = task.stat()
@@ -137,23 +141,58 @@ impl Synthesis {
             generation: 0,
         };
         let record = Mmap {
-            pid,
-            tid: pid,
-            start: map.range.start,
-            len: map.range.end.saturating_sub(map.range.start),
             offset: map.offset,
             file: build_id.map_or(unknown, MmapFile::BuildId),
             protection: protection(map.permissions),
-            flags: libc::MAP_PRIVATE as u32,
-            cpu_mode: Mmap::USER,
             path,
-            id: SampleId {
-                pid,
-                tid: pid,
-                ..SampleId::default()
-            },
+            ..mapped(pid, &map.range)
         };
         record.encode(self.sample_type, &mut self.out);
+    }
+
+    /// Executable memory where programs make code, as the kernel reports it.
+    fn memory(&mut self, pid: i32, map: &MemoryMapping) {
+        let [_, _, executable] = map.permissions;
+        let path = if map.name.is_empty() {
+            b"//anon"
+        } else {
+            map.name.as_slice()
+        };
+        if !executable || !Mmap::is_memory(path) {
+            return;
+        }
+        let record = Mmap {
+            protection: protection(map.permissions),
+            path,
+            ..mapped(pid, &map.range)
+        };
+        record.encode(self.sample_type, &mut self.out);
+    }
+}
+
+/// A mapping of no file at addresses of a process, without a name.
+fn mapped(pid: i32, range: &Range<u64>) -> Mmap<'static> {
+    Mmap {
+        pid,
+        tid: pid,
+        start: range.start,
+        len: range.end.saturating_sub(range.start),
+        offset: 0,
+        file: MmapFile::Inode {
+            major: 0,
+            minor: 0,
+            inode: 0,
+            generation: 0,
+        },
+        protection: 0,
+        flags: libc::MAP_PRIVATE as u32,
+        cpu_mode: Mmap::USER,
+        path: &[],
+        id: SampleId {
+            pid,
+            tid: pid,
+            ..SampleId::default()
+        },
     }
 }
 
