@@ -38,6 +38,7 @@ impl Session {
             }
             if let Some(makers) = &mut makers {
                 makers.take(&running);
+                makers.settle();
             }
             files.push(&running);
         }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Seek;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::clocks::Clocks;
+use super::clocks::{ClockReadings, Clocks};
 use super::program::Program;
 use super::view::{TmpDirs, View};
 
@@ -12,13 +12,12 @@ use super::view::{TmpDirs, View};
 #[derive(Debug, Default)]
 pub struct MakerFiles {
     programs: Vec<Program>,
-    /// When recording began.
-    begun: Clocks,
+    clocks: ClockReadings,
 }
 
 impl MakerFiles {
-    pub(super) const fn new(programs: Vec<Program>, begun: Clocks) -> Self {
-        Self { programs, begun }
+    pub(super) const fn new(programs: Vec<Program>, clocks: ClockReadings) -> Self {
+        Self { programs, clocks }
     }
 
     /// Opens the map of the program that a process ran at a time, ns of the trace's clock. `None` if there is none that can be trusted: a regular file
@@ -26,14 +25,14 @@ impl MakerFiles {
     #[must_use]
     pub fn perf_map(&self, pid: i32, time: u64) -> Option<File> {
         let program = self.program(pid, time)?;
-        let wanted = program.wanted(self.begun);
+        let wanted = program.wanted(&self.clocks);
         if let Some(map) = &program.map {
             let map = again(map)?;
             // A process with the same number may have written into it since.
             return wanted.is(&map).then_some(map);
         }
         if program.ended.is_some() {
-            return program.find_map(self.begun);
+            return program.find_map(&self.clocks);
         }
         // What it sees may have changed since its first hit.
         let now = View::of(pid, &mut TmpDirs::default());
@@ -42,9 +41,9 @@ impl MakerFiles {
             Some(now) => {
                 let mut living = Program::new(pid, program.began);
                 living.view = Some(now);
-                living.find_map(self.begun)
+                living.find_map(&self.clocks)
             }
-            None => program.find_map(self.begun),
+            None => program.find_map(&self.clocks),
         }
     }
 
@@ -69,7 +68,7 @@ impl MakerFiles {
         }
         let mut program = Program::new(pid, 0);
         program.view = Some(view);
-        program.find_map(Clocks::now())
+        program.find_map(&ClockReadings::new(Clocks::now()))
     }
 }
 

@@ -21,9 +21,9 @@ pub(super) struct Wanted {
     pub(super) number: i32,
     /// Its user, if it is known.
     pub(super) owner: Option<u32>,
-    /// When it ran, ns of the time of day as it was set when recording began, and as it is now. A map that was last changed at another time is that of
+    /// When it ran, ns of the time of day as it was set when recording began, after each time it was set, and as it is now. A map that was last changed at another time is that of
     /// another process with its number.
-    pub(super) times: [RangeInclusive<u64>; 2],
+    pub(super) times: Vec<RangeInclusive<u64>>,
 }
 
 impl Wanted {
@@ -75,7 +75,7 @@ mod tests {
         let wanted = Wanted {
             number: 7,
             owner: None,
-            times: [begun..=ended, begun..=ended],
+            times: vec![begun..=ended],
         };
         for (seconds, nanoseconds, expected) in [
             (99, 995_000_000, true),
@@ -99,7 +99,7 @@ mod tests {
         let wanted = Wanted {
             number: 7,
             owner: None,
-            times: [100 * SECOND..=110 * SECOND, 4000 * SECOND..=4010 * SECOND],
+            times: vec![100 * SECOND..=110 * SECOND, 4000 * SECOND..=4010 * SECOND],
         };
         for (seconds, expected) in [(99, false), (105, true), (2000, false), (4005, true)] {
             assert_eq!(wanted.was_changed(seconds, 1), expected, "{seconds}");

@@ -19,7 +19,7 @@ use usdtrec_format::perf::{RecordType, Records, SampleType, Task};
 pub use self::files::MakerFiles;
 
 use self::change::{Change, Event};
-use self::clocks::Clocks;
+use self::clocks::{ClockReadings, Clocks};
 use self::jit_dump::DumpMapping;
 use self::program::Program;
 use self::view::{TmpDirs, View};
@@ -40,8 +40,7 @@ const MOST_OPEN: usize = 256;
 pub(crate) struct CodeMakers {
     /// `sample_type` of the process records' sample ids.
     id_type: SampleType,
-    /// When recording began.
-    begun: Clocks,
+    clocks: ClockReadings,
     /// What each process runs.
     running: HashMap<i32, Program>,
     /// Programs that ended in the last pass: the next one may have samples of theirs.
@@ -53,6 +52,8 @@ pub(crate) struct CodeMakers {
     sampled: HashSet<i32>,
     /// Those of the last pass: the process records before its latest samples come in this one.
     sampled_before: HashSet<i32>,
+    /// Processes that ran when recording began, and may have named their code by then. They may end before their first hits are read.
+    ran: Vec<i32>,
     last_sampled: i32,
     tmp: TmpDirs,
     /// Number of further maps and jitdumps that may be kept open.
@@ -63,13 +64,14 @@ impl CodeMakers {
     pub(crate) fn new(id_type: SampleType) -> Self {
         Self {
             id_type,
-            begun: Clocks::now(),
+            clocks: ClockReadings::new(Clocks::now()),
             running: HashMap::new(),
             ended: Vec::new(),
             kept: Vec::new(),
             events: Vec::new(),
             sampled: HashSet::new(),
             sampled_before: HashSet::new(),
+            ran: Vec::new(),
             last_sampled: 0,
             tmp: TmpDirs::default(),
             room: MOST_OPEN,
@@ -95,6 +97,7 @@ impl CodeMakers {
 
     /// Ends a pass.
     pub(crate) fn settle(&mut self) {
+        self.clocks.add(Clocks::now());
         self.keep_ended();
         // Records of several CPUs are not in the order of time.
         let mut events = std::mem::take(&mut self.events);
@@ -108,12 +111,16 @@ impl CodeMakers {
         for program in &mut self.ended {
             program.is_sampled |= sampled.contains(&program.pid);
         }
+        for pid in &sampled {
+            if let Some(program) = self.running.get_mut(pid) {
+                program.is_sampled = true;
+            }
+        }
         let mut views = 0;
-        for pid in sampled {
+        for pid in sampled.into_iter().chain(self.ran.drain(..)) {
             let Some(program) = self.running.get_mut(&pid) else {
                 continue;
             };
-            program.is_sampled = true;
             if program.makes && program.view.is_none() && views < MOST_VIEWS {
                 views += 1;
                 program.view = View::of(pid, &mut self.tmp);
@@ -130,7 +137,7 @@ impl CodeMakers {
         self.kept.extend(self.running.into_values());
         self.kept
             .retain(|program| program.makes && program.is_sampled);
-        MakerFiles::new(self.kept, self.begun)
+        MakerFiles::new(self.kept, self.clocks)
     }
 
     /// Keeps the programs that ended in the last pass, if they had samples, with their maps.
@@ -143,7 +150,7 @@ impl CodeMakers {
             }
             program.is_sampled = true;
             if self.room > 0 {
-                program.open_map(self.begun);
+                program.open_map(&self.clocks);
                 self.room -= usize::from(program.map.is_some());
             }
             self.kept.push(program);
@@ -154,6 +161,9 @@ impl CodeMakers {
         let Event { pid, time, change } = event;
         match change {
             Change::Makes => {
+                if time == 0 && self.ran.len() < MOST_VIEWS {
+                    self.ran.push(pid);
+                }
                 if let Some(program) = self.entry(pid, 0) {
                     program.makes = true;
                 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use super::clocks::Clocks;
+use super::clocks::{ClockReadings, Clocks};
 use super::map_file::Wanted;
 use super::view::{self, View};
 
@@ -45,9 +45,9 @@ impl Program {
         }
     }
 
-    /// Opens the map if the program has one. `begun` is when recording began.
-    pub(super) fn open_map(&mut self, begun: Clocks) {
-        self.map = self.find_map(begun);
+    /// Opens the map if the program has one.
+    pub(super) fn open_map(&mut self, clocks: &ClockReadings) {
+        self.map = self.find_map(clocks);
         // The directory is not needed any more.
         if let Some(view) = &mut self.view {
             view.tmp = None;
@@ -55,21 +55,21 @@ impl Program {
     }
 
     /// The map, as the process saw it when it was looked at; else in this program's `/tmp`.
-    pub(super) fn find_map(&self, begun: Clocks) -> Option<File> {
-        let wanted = self.wanted(begun);
+    pub(super) fn find_map(&self, clocks: &ClockReadings) -> Option<File> {
+        let wanted = self.wanted(clocks);
         match &self.view {
             Some(view) => wanted.open(view.tmp.as_ref()?.as_fd()),
             None => wanted.open(view::open(Path::new("/"))?.as_fd()),
         }
     }
 
-    /// The map to look for. `begun` is when recording began.
-    pub(super) fn wanted(&self, begun: Clocks) -> Wanted {
+    /// The map to look for.
+    pub(super) fn wanted(&self, readings: &ClockReadings) -> Wanted {
         let times = |clocks: Clocks| {
             let began = match (self.began, &self.view) {
                 (0, Some(view)) => view.began(clocks),
                 // What ended before it was looked at, ran when recording began: since then nothing else has had its pid.
-                (0, None) => clocks.of_trace(begun.trace()),
+                (0, None) => clocks.of_trace(readings.begun().trace()),
                 (began, _) => clocks.of_trace(began),
             };
             began..=self.ended.map_or(u64::MAX, |ended| clocks.of_trace(ended))
@@ -77,7 +77,7 @@ impl Program {
         Wanted {
             number: self.view.as_ref().map_or(self.pid, |view| view.number),
             owner: self.view.as_ref().map(|view| view.owner),
-            times: [begun, Clocks::now()].map(times),
+            times: readings.all().chain([Clocks::now()]).map(times).collect(),
         }
     }
 
