@@ -1,8 +1,12 @@
-//! A stand-in for Node.js with its provider's eight probes (testdata/targets/node.c).
+//! A stand-in for Node.js with its provider's eight probes (testdata/targets/node.c), and functions of JavaScript in stacks of Node.js itself.
 
+use std::fs;
 use std::process::Command;
 
-use crate::common::{Build, Engine, Hit, Lab, Process, Recorder, judge, sites_of, test};
+use crate::callers::folded_lines;
+use crate::common::{
+    Build, Engine, Hit, Lab, Process, Recorder, judge, need_tool, run, sites_of, test,
+};
 
 pub(crate) const NODE: Build = Build {
     compiler: "gcc",
@@ -78,4 +82,59 @@ fn all_probes() {
         &sites_of(&lab, &program),
         (NODE, Engine::BpfMulti),
     );
+}
+
+/// Calls a function of the C library 300 times.
+const SCRIPT: &str = r#"
+function innerLeaf() { return process.umask(0o22); }
+function middleFn(n) { for (let i = 0; i < n; i++) innerLeaf(); }
+function outerFn() { for (let i = 0; i < 30; i++) middleFn(10); }
+console.log(process.pid);
+outerFn();
+"#;
+
+/// A library whose function of that name has a probe.
+const UMASK: Build = Build {
+    compiler: "gcc",
+    options: &["-O2", "-shared", "-fPIC"],
+};
+
+/// Functions that V8 interprets, those that it compiles and its built-in ones, which have no unwind information, are between functions that have some.
+#[test]
+fn functions_of_javascript_have_names() {
+    const NODE: &str = "/usr/bin/node";
+    let lab = Lab::privileged();
+    need_tool(NODE);
+    fs::write(lab.file("script.js"), SCRIPT).expect("a file");
+    let library = UMASK.make(&lab, "umask.c", "libumask.so");
+    let event = format!("umask:called@{}", library.display());
+    for names in ["--perf-basic-prof", "--perf-prof"] {
+        let mut record = lab.command(["record", "--call-graph", "dwarf,16K", "-m", "32M"]);
+        record.args(["-o", "trace", "-e", &event, "--", "env"]);
+        record.arg(format!("LD_PRELOAD={}", library.display()));
+        record.args([NODE, names, "--interpreted-frames-native-stack"]);
+        // No function is compiled into its caller.
+        record.args(["--no-opt", "script.js"]);
+        let said = run(record).success().stdout;
+        let _ = fs::remove_file(format!("/tmp/perf-{}.map", said.trim()));
+        let folded = folded_lines(&lab, &[]);
+        assert_eq!(folded.values().sum::<u64>(), 300, "{folded:#?}");
+        for stack in folded.keys() {
+            let mut frames = stack.split(';');
+            let expected = [
+                "__libc_start_main",
+                "outerFn ",
+                "middleFn ",
+                "innerLeaf ",
+                "umask",
+            ];
+            for name in expected {
+                assert!(
+                    frames.any(|frame| frame.contains(name)),
+                    "{names}: no {name} in {stack}"
+                );
+            }
+            assert!(!stack.contains("[cut"), "{stack}");
+        }
+    }
 }

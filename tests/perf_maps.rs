@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::callers::folded_lines;
-use crate::common::{Build, Lab, Process, need_tool, run, test, wait_until};
+use crate::common::{Build, Lab, Process, Recorder, need_tool, run, test, wait_until};
 
 const BUILD: Build = Build {
     compiler: "gcc",
@@ -62,6 +63,55 @@ fn named() -> BTreeMap<String, u64> {
     expected
         .map(|(stack, hits)| (stack.to_owned(), hits))
         .into()
+}
+
+/// Made code has frame pointers; the functions that call it, and those that it calls, have unwind tables instead.
+#[test]
+fn callers_of_made_code_are_found_among_functions_without_frame_pointers() {
+    const WITHOUT: Build = Build {
+        compiler: "gcc",
+        options: &["-O0", "-fomit-frame-pointer"],
+    };
+    let lab = Lab::privileged();
+    let program = WITHOUT.make(&lab, "made.c", "made");
+    let event = format!("made:hit@{}", program.display());
+    for options in [
+        &["-g"][..],
+        &["--call-graph", "dwarf"],
+        &["-g", "--keep-stacks"],
+        &["-g", "--engine", "perf"],
+    ] {
+        let mut record = lab.command(["record", "-o", "trace", "-e", &event]);
+        record.args(options).arg("--").arg(&program).arg("map");
+        let pid = run(record).success().stdout;
+        drop(Map::of(pid.trim()));
+        assert_eq!(stacks(&lab), named(), "{options:?}");
+        let folded = folded_lines(&lab, &[]);
+        assert!(
+            folded.keys().all(|stack| !stack.contains("[cut")),
+            "{options:?}: {folded:#?}"
+        );
+    }
+}
+
+/// What was mapped executable before the recording is in the trace, too.
+#[test]
+fn a_process_that_runs_already_has_made_code() {
+    let lab = Lab::privileged();
+    let program = BUILD.make(&lab, "made.c", "made");
+    let event = format!("made:hit@{}", program.display());
+    let mut made = Command::new(&program);
+    made.args(["map", "first"]);
+    let mut made = Process::spawn(made);
+    let pid = made.line().expect("a pid");
+    let _map = Map::of(&pid);
+    let recorder = Recorder::start(&lab, ["-g", "-o", "trace", "-e", &event, "-p", &pid]);
+    made.say("go");
+    made.finish().success();
+    recorder.finish().success();
+    assert_eq!(stacks(&lab), named());
+    let files = lab.usdtrec(["script", "-i", "trace"]).success().stdout;
+    assert_eq!(files.matches(" (//anon)").count(), 12, "{files}");
 }
 
 /// Names are in the trace, the last ones of each address, and are escaped as all are.
@@ -186,7 +236,30 @@ fn methods_of_java_have_names() {
     fs::write(lab.file("Churn.java"), JAVA).expect("a file");
     run(lab.at_home(Path::new("javac"), ["Churn.java"])).success();
     lab.usdtrec(["buildid-cache", "--add", LIBRARY]).success();
-    let mut record = lab.command(["record", "--call-graph", "fp", "-m", "64M", "-o", "trace"]);
+    for graph in ["fp", "auto"] {
+        let stacks = stacks_of_java(&lab, graph);
+        let made: u64 = stacks
+            .iter()
+            .filter(|(stack, _)| stack.contains(";void Churn.make(int);"))
+            .map(|(_, hits)| hits)
+            .sum();
+        assert!(made > 0, "{graph}: {stacks:#?}");
+        // Each caller is that of the source.
+        let callers = stacks.keys().filter_map(|stack| {
+            let (callers, _) = stack.split_once(";void Churn.make(int);")?;
+            callers.rsplit(';').next()
+        });
+        for caller in callers {
+            let is_expected = ["void Churn.work()", "Interpreter"].contains(&caller);
+            assert!(is_expected, "{graph}: {caller} in {stacks:#?}");
+        }
+    }
+}
+
+/// The stacks of allocations of the program.
+#[track_caller]
+fn stacks_of_java(lab: &Lab, graph: &str) -> BTreeMap<String, u64> {
+    let mut record = lab.command(["record", "--call-graph", graph, "-m", "64M", "-o", "trace"]);
     record.args(["-e", "hotspot:object__alloc", "--", "java"]);
     record.args(["-XX:+DTraceAllocProbes", "-XX:+PreserveFramePointer"]);
     record.args(["-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit"]);
@@ -199,11 +272,5 @@ fn methods_of_java_have_names() {
     let said = run(record).success().stdout;
     let pid = said.lines().last().expect("a pid");
     drop(Map::of(pid));
-    let folded = folded_lines(&lab, &[]);
-    let made: u64 = folded
-        .iter()
-        .filter(|(stack, _)| stack.contains(";void Churn.make(int);"))
-        .map(|(_, hits)| hits)
-        .sum();
-    assert!(made > 0, "{folded:#?}");
+    folded_lines(lab, &[])
 }

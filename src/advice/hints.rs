@@ -24,8 +24,8 @@ fn words(hint: &Hint<'_>) -> String {
         }
         Hint::RecordedFile => "add the recorded file with usdtrec buildid-cache --add FILE",
         Hint::RuntimeCode => {
-            "it has names if the process writes /tmp/perf-PID.map or a jitdump: node --perf-basic-prof, java -XX:+PreserveFramePointer with jcmd PID Compiler.perfmap, \
-             python -X perf, ruby --yjit --yjit-perf; and callers with record --call-graph fp"
+            "it has names if the process writes /tmp/perf-PID.map or a jitdump: node --perf-basic-prof --interpreted-frames-native-stack, \
+             java with jcmd PID Compiler.perfmap, python -X perf, ruby --yjit --yjit-perf; and all its callers with java -XX:+PreserveFramePointer"
         }
         Hint::Record { pids } => return record(pids),
         Hint::Next { question, file } => return command_line(question, file),

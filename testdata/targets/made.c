@@ -1,5 +1,6 @@
 // Code that is made at run time calls a function with a probe; a perf map names it.
-// made map|fifo|link|stale|foreign [wait]: prints its pid; how often each path is taken is in main(). With wait, it ends with its input.
+// made map|fifo|link|stale|foreign [wait|first]: prints its pid; how often each path is taken is in main(). With wait, it ends with its input; with first,
+// it begins with a line of it.
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,12 +68,20 @@ int main(int argc, char **argv) {
         if (name == other && symlink(other, map))
             return 1;
     }
+    int is_first = argc > 2 && !strcmp(argv[2], "first");
+    if (is_first) {
+        printf("%d\n", getpid());
+        fflush(stdout);
+        getchar();
+    }
     for (int i = 0; i < 3; i++)
         a(hit, i);
     for (int i = 0; i < 5; i++)
         b(hit, i);
     for (int i = 0; i < 2; i++)
         b(nested, i);
+    if (is_first)
+        return 0;
     printf("%d\n", getpid());
     fflush(stdout);
     if (argc > 2)
