@@ -22,6 +22,7 @@ mod stages;
 #[allow(dead_code, reason = "another benchmark uses the rest")]
 mod table;
 #[path = "../timed.rs"]
+#[allow(dead_code, reason = "another benchmark uses the rest")]
 mod timed;
 
 use std::path::PathBuf;

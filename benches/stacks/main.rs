@@ -27,6 +27,7 @@ mod names;
 #[allow(dead_code, reason = "another benchmark uses the rest")]
 mod table;
 #[path = "../timed.rs"]
+#[allow(dead_code, reason = "another benchmark uses the rest")]
 mod timed;
 mod unwinding;
 mod wide;

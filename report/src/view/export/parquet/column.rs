@@ -227,13 +227,16 @@ impl ParquetColumn {
         }
     }
 
-    /// Takes the memory of values that were given away, to be used again.
+    /// Takes the memory of values that were given away, to be used again. Where too many were different, they are expected to be so again.
     pub(crate) fn reuse(&mut self, taken: TakenColumn) {
         let TakenColumn {
             mut values,
             mut rows,
-            ..
+            numbered,
         } = taken;
+        if !numbered {
+            self.distinct = None;
+        }
         values.clear();
         rows.clear();
         self.values = values;

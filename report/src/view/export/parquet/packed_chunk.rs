@@ -1,4 +1,4 @@
-//! Column chunks that are encoded here, of one data page.
+//! Column chunks that are encoded here.
 //!
 //! The writers of crate `parquet` look at each value of each row: they take a level for it, hash it, and compare it with the smallest and the
 //! greatest. That was half of the time of an export, mostly for columns whose value hardly changes. Here equal neighbours are one
@@ -25,6 +25,9 @@ use crate::view::export::parquet::text_bounds;
 /// Level of zstd, of all columns.
 pub(crate) const LEVEL: i32 = 1;
 
+/// Bytes of texts in a page, about: readers inflate a page at once, and the memory of one is used again for the next.
+const PAGE_BYTES: usize = 1 << 20;
+
 /// A column chunk as it is in the file.
 pub(crate) struct PackedChunk {
     pub(crate) bytes: Bytes,
@@ -50,36 +53,84 @@ impl ChunkPacker {
         kind: ColumnType,
         descr: ColumnDescPtr,
     ) -> Result<Option<PackedChunk>, ParquetError> {
-        let plain = match &column.values {
-            ColumnValues::Bytes(values) => plain_bytes(values),
-            ColumnValues::Int32(values) if column.numbered => plain(values, |v| v.to_le_bytes()),
-            ColumnValues::Int64(values) if column.numbered => plain(values, |v| v.to_le_bytes()),
+        let pages = match &column.values {
+            // Without a value there is no dictionary.
+            values if column.numbered && values.len() == 0 => {
+                vec![self.data_page(&levels(&column.rows), &column.rows, Encoding::PLAIN)?]
+            }
+            ColumnValues::Bytes(values) if column.numbered => {
+                self.numbered(&plain_bytes(values), column)?
+            }
+            ColumnValues::Int32(values) if column.numbered => {
+                self.numbered(&plain(values, |value| value.to_le_bytes()), column)?
+            }
+            ColumnValues::Int64(values) if column.numbered => {
+                self.numbered(&plain(values, |value| value.to_le_bytes()), column)?
+            }
+            ColumnValues::Bytes(values) => self.plain_pages(values, &column.rows)?,
             _ => return Ok(None),
         };
-        let count = column.values.len();
-        let mut pages = Vec::new();
-        // Without a value there is no dictionary.
-        if column.numbered && count > 0 {
-            pages.push(self.page(plain, |buf| Page::DictionaryPage {
-                buf,
-                num_values: count as u32,
-                encoding: Encoding::PLAIN,
-                is_sorted: false,
-            })?);
-            let data = numbered_page(&column.rows, count);
-            pages.push(self.data_page(data, &column.rows, Encoding::RLE_DICTIONARY)?);
-        } else {
-            let mut data = levels(&column.rows);
-            data.extend(plain);
-            pages.push(self.data_page(data, &column.rows, Encoding::PLAIN)?);
-        }
         let statistics = statistics(&column.values, kind, column.rows.nulls() as u64);
         chunk(pages, column.rows.rows(), statistics, descr).map(Some)
     }
 
+    /// A page of different values, and one of the numbers of rows.
+    fn numbered(
+        &mut self,
+        dictionary: &[u8],
+        column: &TakenColumn,
+    ) -> Result<Vec<CompressedPage>, ParquetError> {
+        let count = column.values.len();
+        let dictionary = self.page(dictionary, |buf| Page::DictionaryPage {
+            buf,
+            num_values: count as u32,
+            encoding: Encoding::PLAIN,
+            is_sorted: false,
+        })?;
+        let numbers = numbered_page(&column.rows, count);
+        let numbers = self.data_page(&numbers, &column.rows, Encoding::RLE_DICTIONARY)?;
+        Ok(vec![dictionary, numbers])
+    }
+
+    /// Pages of all texts.
+    fn plain_pages(
+        &mut self,
+        values: &BytesList,
+        rows: &Runs,
+    ) -> Result<Vec<CompressedPage>, ParquetError> {
+        let mut pages = Vec::new();
+        let (mut plain, mut of_page) = (Vec::new(), Runs::default());
+        let mut values = values.iter();
+        for run in rows.iter() {
+            if run.number == NULL {
+                of_page.put(run);
+                continue;
+            }
+            for value in values.by_ref().take(run.count as usize) {
+                put_plain(&mut plain, value);
+                of_page.push(run.number);
+                if plain.len() >= PAGE_BYTES {
+                    pages.push(self.plain_page(&plain, &of_page)?);
+                    plain.clear();
+                    of_page.clear();
+                }
+            }
+        }
+        if pages.is_empty() || of_page.rows() > 0 {
+            pages.push(self.plain_page(&plain, &of_page)?);
+        }
+        Ok(pages)
+    }
+
+    fn plain_page(&mut self, plain: &[u8], rows: &Runs) -> Result<CompressedPage, ParquetError> {
+        let mut data = levels(rows);
+        data.extend_from_slice(plain);
+        self.data_page(&data, rows, Encoding::PLAIN)
+    }
+
     fn data_page(
         &mut self,
-        data: Vec<u8>,
+        data: &[u8],
         rows: &Runs,
         encoding: Encoding,
     ) -> Result<CompressedPage, ParquetError> {
@@ -95,10 +146,10 @@ impl ChunkPacker {
 
     fn page(
         &mut self,
-        data: Vec<u8>,
+        data: &[u8],
         page: impl FnOnce(Bytes) -> Page,
     ) -> Result<CompressedPage, ParquetError> {
-        let compressed = self.zstd.compress(&data)?;
+        let compressed = self.zstd.compress(data)?;
         Ok(CompressedPage::new(page(compressed.into()), data.len()))
     }
 }
@@ -113,21 +164,25 @@ fn chunk(
     let mut sink = TrackedWrite::new(Vec::new());
     let mut writer = SerializedPageWriter::new(&mut sink);
     let (mut compressed, mut uncompressed) = (0, 0);
-    let (mut dictionary, mut data) = (None, 0);
-    let mut encodings = Vec::new();
+    let (mut dictionary, mut data) = (None, None);
+    let mut encodings: Vec<PageEncodingStats> = Vec::new();
     for page in pages {
-        encodings.push(PageEncodingStats {
-            page_type: page.page_type(),
-            encoding: page.encoding(),
-            count: 1,
-        });
+        match encodings.last_mut() {
+            Some(last) if last.page_type == page.page_type() => last.count += 1,
+            _ => encodings.push(PageEncodingStats {
+                page_type: page.page_type(),
+                encoding: page.encoding(),
+                count: 1,
+            }),
+        }
         let spec = writer.write_page(page)?;
         compressed += spec.compressed_size as i64;
         uncompressed += spec.uncompressed_size as i64;
-        match spec.page_type {
-            PageType::DICTIONARY_PAGE => dictionary = Some(spec.offset as i64),
-            _ => data = spec.offset as i64,
-        }
+        let first = match spec.page_type {
+            PageType::DICTIONARY_PAGE => &mut dictionary,
+            _ => &mut data,
+        };
+        first.get_or_insert(spec.offset as i64);
     }
     writer.close()?;
     let of_pages = encodings.iter().map(|page| page.encoding);
@@ -139,7 +194,7 @@ fn chunk(
         .set_total_uncompressed_size(uncompressed)
         .set_num_values(rows as i64)
         .set_dictionary_page_offset(dictionary)
-        .set_data_page_offset(data)
+        .set_data_page_offset(data.unwrap_or(0))
         .set_statistics(statistics)
         .build()?;
     Ok(PackedChunk {
@@ -188,12 +243,16 @@ fn plain<T: Copy, const SIZE: usize>(values: &[T], bytes: impl Fn(T) -> [u8; SIZ
 }
 
 fn plain_bytes(values: &BytesList) -> Vec<u8> {
-    let mut page = Vec::with_capacity(values.bytes.len() + 4 * values.ends.len());
-    for value in values.iter() {
-        page.extend((value.len() as u32).to_le_bytes());
-        page.extend_from_slice(value);
-    }
+    let mut page = Vec::new();
+    values.iter().for_each(|value| put_plain(&mut page, value));
     page
+}
+
+/// Appends the length and the bytes.
+#[inline]
+fn put_plain(page: &mut Vec<u8>, value: &[u8]) {
+    page.extend_from_slice(&(value.len() as u32).to_le_bytes());
+    page.extend_from_slice(value);
 }
 
 fn statistics(values: &ColumnValues, kind: ColumnType, of_nulls: u64) -> Statistics {

@@ -44,7 +44,7 @@ impl Runs {
     }
 
     #[inline]
-    fn put(&mut self, run: Run) {
+    pub(crate) fn put(&mut self, run: Run) {
         if run.number == self.open.number {
             self.open.count += run.count;
             return;
