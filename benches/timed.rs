@@ -6,7 +6,6 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// What a command took.
-#[allow(dead_code, reason = "a benchmark prints some of it")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
     /// Wall-clock time, seconds.
