@@ -8,6 +8,7 @@ pub(crate) mod argument_type;
 pub(crate) mod arguments;
 pub(crate) mod column;
 pub(crate) mod column_type;
+pub(crate) mod column_values;
 pub(crate) mod dataset;
 pub(crate) mod distinct;
 pub(crate) mod event_tables;

@@ -3,7 +3,7 @@
 use parquet::column::writer::ColumnWriter;
 use parquet::errors::ParquetError;
 
-use crate::view::export::parquet::column::ColumnValues;
+use crate::view::export::parquet::column_values::ColumnValues;
 use crate::view::export::parquet::runs::Runs;
 
 /// All values of a column.

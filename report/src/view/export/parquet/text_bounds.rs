@@ -3,7 +3,7 @@
 use parquet::data_type::ByteArray;
 use parquet::file::statistics::{Statistics, ValueStatistics};
 
-use crate::view::export::parquet::column::BytesList;
+use crate::view::export::parquet::column_values::BytesList;
 
 /// Bytes of a bound, at most.
 const LONGEST: usize = 64;
