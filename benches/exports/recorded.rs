@@ -34,7 +34,7 @@ pub(crate) fn calls(lab: &Lab) -> Recorded {
     let event = format!("sdt_hot:url@{}", program.display());
     Recorded {
         what: "Calls with one text",
-        file: record(lab, "calls", CALLS, &event, &["sh", "-c", &command]),
+        file: record(lab, "of-calls", CALLS, &event, &["sh", "-c", &command]),
         events: EVENTS,
         spans: 0,
     }
@@ -49,7 +49,7 @@ pub(crate) fn statements(lab: &Lab) -> Recorded {
     let command = [program, &spans.to_string()];
     Recorded {
         what: "Statements with texts that differ",
-        file: record(lab, "statements", STATEMENTS, &event, &command),
+        file: record(lab, "of-statements", STATEMENTS, &event, &command),
         events: EVENTS,
         spans,
     }
