@@ -82,7 +82,7 @@ fn of_script() {
     for (fields, times) in [
         ("+span", TimeOrigin::Clock),
         ("+sym,+symoff,+dso,+period,+tod", TimeOrigin::First),
-        ("+cpu", TimeOrigin::Previous),
+        ("+cpu,+cgroup", TimeOrigin::Previous),
     ] {
         for recorded in [few(), many()] {
             answers.add(|format| {
