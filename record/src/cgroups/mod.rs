@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 use usdtrec_format::perf::{Comm, RecordType, Records, SampleId, SampleType, Task};
 use usdtrec_format::trace::ProcessCgroup;
 
+use crate::sample_head::SampleHead;
+
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
 const NAME: &str = "cgroups";
 /// Maximum number of processes that wait to be read, and of those that are noted as read.
@@ -78,7 +80,7 @@ impl Cgroups {
     pub(crate) fn take(&mut self, records: &[u8]) {
         for record in Records::new(records) {
             if record.kind == RecordType::SAMPLE {
-                self.take_sample(record.body);
+                self.take_sample(SampleHead::of(record.body));
                 continue;
             }
             // Processes begin without a control group that is known, and get another one before they execute a program.
@@ -101,10 +103,8 @@ impl Cgroups {
         }
     }
 
-    /// Samples begin with `IDENTIFIER`, `IP`, `TID`, `TIME`.
-    fn take_sample(&mut self, body: &[u8]) {
-        let pid = body.get(16..20).and_then(|pid| pid.first_chunk());
-        let pid = pid.map_or(0, |pid| i32::from_ne_bytes(*pid));
+    fn take_sample(&mut self, sample: SampleHead) {
+        let SampleHead { pid, time } = sample;
         if pid == self.last_sampled && !self.new.contains_key(&pid) {
             return;
         }
@@ -112,8 +112,6 @@ impl Cgroups {
         if self.asked.contains(&pid) || pid <= 0 {
             return;
         }
-        let time = body.get(24..32).and_then(|time| time.first_chunk());
-        let time = time.map_or(0, |time| u64::from_ne_bytes(*time));
         if self.new.len() < MOST {
             // Records of several CPUs are not in the order of time.
             let first = self.new.entry(pid).or_insert(time);

@@ -5,6 +5,8 @@ use std::fs;
 use procfs::process::Process;
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::trace_clock::{self, nanoseconds};
+
 /// Flag of a process that is ending (`PF_EXITING`, include/linux/sched.h): in hierarchies of version 1 it is in the root then.
 const EXITING: u32 = 4;
 
@@ -21,7 +23,7 @@ const CONTROLLERS: [&[u8]; 6] = [
     b"name=systemd",
 ];
 
-/// The path of the control group of the process that had a hit at `hit` (ns of `CLOCK_MONOTONIC`); `None` if the process has ended.
+/// The path of the control group of the process that had a hit at `hit` (ns of the trace's clock); `None` if the process has ended.
 ///
 /// The unified hierarchy (version 2) says it alone where there are no others. Else the first of [`CONTROLLERS`] does in which the process is
 /// not in the root, and the unified one after them: with hierarchies of version 1, it has the service that runs the containers.
@@ -38,14 +40,11 @@ pub(super) fn path(pid: i32, hit: u64) -> Option<Vec<u8>> {
     choose(&lines, is_ending).map(<[u8]>::to_vec)
 }
 
-/// The time since boot, ns, of a time of `CLOCK_MONOTONIC`, if the host did not sleep since then; else a later time.
-fn boot_time(monotonic: u64) -> u64 {
-    let now = |clock| {
-        let now = clock_gettime(clock);
-        now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
-    };
-    let slept = now(ClockId::Boottime).saturating_sub(now(ClockId::Monotonic));
-    monotonic.saturating_add(slept)
+/// The time since boot, ns, of a time of the trace's clock, if the host did not sleep since then; else a later time.
+fn boot_time(time: u64) -> u64 {
+    let boot = nanoseconds(clock_gettime(ClockId::Boottime));
+    let since = boot - i128::from(trace_clock::now()) + i128::from(time);
+    u64::try_from(since).unwrap_or(0)
 }
 
 /// A line of `/proc/PID/cgroup`: `HIERARCHY:CONTROLLERS:PATH`.

@@ -23,6 +23,7 @@ use self::clocks::{ClockReadings, Clocks};
 use self::jit_dump::DumpMapping;
 use self::program::Program;
 use self::view::{TmpDirs, View};
+use crate::sample_head::SampleHead;
 
 /// Maximum number of programs that run.
 const MOST: usize = 1 << 16;
@@ -82,9 +83,7 @@ impl CodeMakers {
     pub(crate) fn take(&mut self, records: &[u8]) {
         for record in Records::new(records) {
             if record.kind == RecordType::SAMPLE {
-                // Samples begin with `IDENTIFIER`, `IP`, `TID`.
-                let pid = record.body.get(16..20).and_then(|pid| pid.first_chunk());
-                let pid = pid.map_or(0, |pid| i32::from_ne_bytes(*pid));
+                let SampleHead { pid, .. } = SampleHead::of(record.body);
                 if pid != self.last_sampled && self.sampled.len() < MOST_SAMPLED {
                     self.last_sampled = pid;
                     self.sampled.insert(pid);
