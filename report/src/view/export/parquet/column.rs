@@ -85,36 +85,24 @@ impl ParquetColumn {
 
     #[inline]
     pub(crate) fn int32(&mut self, value: Option<i32>) {
-        let (ColumnValues::Int32(values), Some(value)) = (&mut self.values, value) else {
-            return self.pad_one();
-        };
-        let Some(distinct) = &mut self.distinct else {
-            values.push(value);
-            return self.rows.push(0);
-        };
-        if values.get(distinct.last() as usize) == Some(&value) {
-            return self.rows.push(distinct.last());
+        match (&mut self.values, value) {
+            (ColumnValues::Int32(values), Some(value)) => {
+                let number = keep(values, &mut self.distinct, value);
+                self.put(number);
+            }
+            _ => self.pad_one(),
         }
-        let number = distinct.number(value.into(), || values.push(value));
-        self.rows.push(number);
-        self.check();
     }
 
     #[inline]
     pub(crate) fn int64(&mut self, value: Option<i64>) {
-        let (ColumnValues::Int64(values), Some(value)) = (&mut self.values, value) else {
-            return self.pad_one();
-        };
-        let Some(distinct) = &mut self.distinct else {
-            values.push(value);
-            return self.rows.push(0);
-        };
-        if values.get(distinct.last() as usize) == Some(&value) {
-            return self.rows.push(distinct.last());
+        match (&mut self.values, value) {
+            (ColumnValues::Int64(values), Some(value)) => {
+                let number = keep(values, &mut self.distinct, value);
+                self.put(number);
+            }
+            _ => self.pad_one(),
         }
-        let number = distinct.number(value, || values.push(value));
-        self.rows.push(number);
-        self.check();
     }
 
     /// An integer of a column of [`ColumnType::UInt64`].
@@ -147,19 +135,13 @@ impl ParquetColumn {
 
     #[inline]
     pub(crate) fn bytes(&mut self, value: Option<&[u8]>) {
-        let (ColumnValues::Bytes(values), Some(value)) = (&mut self.values, value) else {
-            return self.pad_one();
-        };
-        let Some(distinct) = &mut self.distinct else {
-            values.push(value);
-            return self.rows.push(0);
-        };
-        if values.get(distinct.last() as usize) == Some(value) {
-            return self.rows.push(distinct.last());
+        match (&mut self.values, value) {
+            (ColumnValues::Bytes(values), Some(value)) => {
+                let number = keep_bytes(values, &mut self.distinct, value);
+                self.put(number);
+            }
+            _ => self.pad_one(),
         }
-        let number = distinct.number_of_bytes(value, || values.push(value));
-        self.rows.push(number);
-        self.check();
     }
 
     #[inline]
@@ -167,15 +149,13 @@ impl ParquetColumn {
         self.bytes(value.map(str::as_bytes));
     }
 
-    /// Keeps all values from now on, if too many are different.
+    /// Appends a row with the number of its value. Keeps all values from now on, if too many are different.
     #[inline]
-    fn check(&mut self) {
+    fn put(&mut self, number: u32) {
+        self.rows.push(number);
         let rows = self.rows.rows();
-        if self
-            .distinct
-            .as_ref()
-            .is_some_and(|all| all.is_too_much(rows))
-        {
+        let distinct = self.distinct.as_ref();
+        if distinct.is_some_and(|distinct| distinct.is_too_much(rows)) {
             self.keep_all();
         }
     }
@@ -224,6 +204,38 @@ impl ParquetColumn {
         self.values = values;
         self.rows = rows;
     }
+}
+
+/// Keeps an integer, unless it has a number already; the number of its row.
+#[inline]
+fn keep<T: Copy + PartialEq + Into<i64>>(
+    values: &mut Vec<T>,
+    distinct: &mut Option<Distinct>,
+    value: T,
+) -> u32 {
+    let Some(distinct) = distinct else {
+        values.push(value);
+        return 0;
+    };
+    let last = distinct.last();
+    if values.get(last as usize) == Some(&value) {
+        return last;
+    }
+    distinct.number(value.into(), || values.push(value))
+}
+
+/// The same of bytes.
+#[inline]
+fn keep_bytes(values: &mut BytesList, distinct: &mut Option<Distinct>, value: &[u8]) -> u32 {
+    let Some(distinct) = distinct else {
+        values.push(value);
+        return 0;
+    };
+    let last = distinct.last();
+    if values.get(last as usize) == Some(value) {
+        return last;
+    }
+    distinct.number_of_bytes(value, || values.push(value))
 }
 
 /// The values of all rows that have one.

@@ -1,7 +1,5 @@
 //! Annotations of track events: the arguments of hits.
 
-use std::borrow::Cow;
-
 use usdtrec_format::Value;
 
 use crate::analysis::rows::hit_row::RowHit;
@@ -60,14 +58,13 @@ struct Annotated<'v> {
 }
 
 impl Annotated<'_> {
-    /// Whether the value as it is shown says all.
-    fn is_complete(&self, shown: &TypedValue<'_>) -> bool {
-        match (self.value, shown) {
-            (Value::Missing(_), _) => false,
-            (Value::String(text), _) if text.cut || text.guessed => false,
-            // Its check found UTF-8.
-            (Value::String(_), TypedValue::Text(Cow::Borrowed(_))) => true,
-            (Value::String(text), _) => std::str::from_utf8(&text.bytes).is_ok(),
+    /// Whether the value says all.
+    fn is_complete(&self) -> bool {
+        match self.value {
+            Value::Missing(_) => false,
+            Value::String(text) => {
+                !text.cut && !text.guessed && std::str::from_utf8(&text.bytes).is_ok()
+            }
             _ => !self.argument.form.is_text(),
         }
     }
@@ -133,12 +130,10 @@ impl AnnotationNames {
         if values.len() == 0 {
             return;
         }
-        let mut complete = true;
+        let complete = values.clone().all(|one| one.is_complete());
         put(event, track_event::ANNOTATIONS, first, |all| {
-            for one in values.clone() {
-                let argument = one.argument;
-                let value = TypedValue::new(&argument.form, one.value);
-                complete &= one.is_complete(&value);
+            for Annotated { argument, value } in values.clone() {
+                let value = TypedValue::new(&argument.form, value);
                 if let TypedValue::Missing(_) = value {
                     continue;
                 }

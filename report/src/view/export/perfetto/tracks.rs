@@ -3,7 +3,6 @@
 use foldhash::HashMap;
 
 use crate::analysis::rows::hit_row::HitRow;
-use crate::trace::process::names::NameId;
 use crate::trace::session::TraceSession;
 use crate::view::export::perfetto::fields::{SEQUENCE, packet, track};
 use crate::view::export::protobuf::Proto;
@@ -15,17 +14,7 @@ pub(crate) struct Tracks {
     names: ThreadNames,
     threads: HashMap<ThreadKey, u64>,
     processes: HashMap<i32, u64>,
-    /// The thread of the last row: the next one mostly is of the same.
-    last: Option<LastThread>,
     count: u64,
-}
-
-/// The thread of a row, and its track.
-#[derive(Clone, Copy, Debug)]
-struct LastThread {
-    key: ThreadKey,
-    comm: Option<NameId>,
-    track: u64,
 }
 
 /// A thread of a process.
@@ -47,28 +36,6 @@ impl Tracks {
             pid: row.pid,
             tid: row.tid,
         };
-        if let Some(last) = self.last
-            && last.key == key
-            && last.comm == row.comm
-        {
-            return last.track;
-        }
-        let track = self.named(session, row, key, out);
-        self.last = Some(LastThread {
-            key,
-            comm: row.comm,
-            track,
-        });
-        track
-    }
-
-    fn named(
-        &mut self,
-        session: &TraceSession,
-        row: &HitRow,
-        key: ThreadKey,
-        out: &mut Proto,
-    ) -> u64 {
         let news = self.names.see(session, row);
         let known = self.threads.get(&key).copied();
         let Some(NewNames { process, thread }) = news else {
