@@ -123,8 +123,13 @@ impl Spaces {
         self.settled.get(places).unwrap_or_default()
     }
 
-    /// What a settled process has mapped at an address at a time, and if that is nothing, whose mappings it began with, and when.
-    fn find_settled(&self, pid: i32, address: u64, time: u64) -> Found {
+    /// The same of a settled process; `here` looks at a mapping, the last one first.
+    fn look_settled<T>(
+        &self,
+        pid: i32,
+        time: u64,
+        here: impl Fn(u64, &FilePart) -> Option<T>,
+    ) -> Found<T> {
         let time = PackedU64::from(time);
         let placings = self.settled(pid);
         let known = placings.partition_point(|placing| placing.time <= time);
@@ -138,21 +143,33 @@ impl Spaces {
                     };
                 }
                 Placed::Mapped { start, region } => {
-                    let start: u64 = start.into();
-                    if let Some(part) = self.parts.get(region as usize)
-                        && (start..start.saturating_add(part.len)).contains(&address)
-                    {
-                        return Found::Here(Mapping {
-                            start,
-                            offset: part.offset,
-                            dso: part.dso,
-                        });
+                    let part = self.parts.get(region as usize);
+                    if let Some(found) = part.and_then(|part| here(start.into(), part)) {
+                        return Found::Here(found);
                     }
                 }
             }
         }
         Found::Nothing
     }
+
+    /// What is found in a process, or in those that it has inherited its mappings from.
+    fn inherited<T>(&self, pid: i32, time: u64, look: impl Fn(i32, u64) -> Found<T>) -> Option<T> {
+        let (mut pid, mut time) = (pid, time);
+        for _ in 0..GENERATIONS {
+            match look(pid, time) {
+                Found::Here(found) => return Some(found),
+                Found::Nothing => return None,
+                // Of the parent, what it had when the child began; its own exec at that very moment is later.
+                Found::Inherited {
+                    parent,
+                    time: began,
+                } => (pid, time) = (parent, began),
+            }
+        }
+        None
+    }
+
     /// Begins a new address space, with the mappings of `parent` if there is one.
     pub(crate) fn begin(&mut self, pid: i32, time: u64, parent: Option<i32>) {
         self.by_pid.entry(pid).or_default().push(Space {
@@ -191,69 +208,31 @@ impl Spaces {
 
     /// The mapping at an address at a time.
     pub(crate) fn find(&self, pid: i32, address: u64, time: u64) -> Option<Mapping> {
-        let (mut pid, mut time) = (pid, time);
-        for _ in 0..GENERATIONS {
-            let found = match self.by_pid.get(&pid) {
-                Some(spaces) => find(spaces, address, time),
-                None => self.find_settled(pid, address, time),
-            };
-            match found {
-                Found::Here(mapping) => return Some(mapping),
-                Found::Nothing => return None,
-                // Of the parent, what it had when the child began; its own exec at that very moment is later.
-                Found::Inherited {
-                    parent,
-                    time: began,
-                } => (pid, time) = (parent, began),
-            }
-        }
-        None
+        let here = |start: u64, part: &FilePart| {
+            let is_here = (start..start.saturating_add(part.len)).contains(&address);
+            is_here.then_some(Mapping {
+                start,
+                offset: part.offset,
+                dso: part.dso,
+            })
+        };
+        self.inherited(pid, time, |pid, time| match self.by_pid.get(&pid) {
+            Some(spaces) => look(spaces, time, |space| space.find(address, time)),
+            None => self.look_settled(pid, time, here),
+        })
     }
 
     /// Whether a process has mapped a file that `is_meant` says since it began the program that it runs at a time, or has inherited the mapping.
     pub(crate) fn has_mapped(&self, pid: i32, time: u64, is_meant: impl Fn(DsoId) -> bool) -> bool {
-        let (mut pid, mut time) = (pid, time);
-        for _ in 0..GENERATIONS {
-            let has = match self.by_pid.get(&pid) {
-                Some(spaces) => has_mapped(spaces, time, &is_meant),
-                None => self.has_mapped_settled(pid, time, &is_meant),
-            };
-            match has {
-                Inheritance::Known(has) => return has,
-                Inheritance::Of {
-                    parent,
-                    time: began,
-                } => (pid, time) = (parent, began),
-            }
-        }
-        false
-    }
-
-    fn has_mapped_settled(
-        &self,
-        pid: i32,
-        time: u64,
-        is_meant: impl Fn(DsoId) -> bool,
-    ) -> Inheritance {
-        let time = PackedU64::from(time);
-        let placings = self.settled(pid);
-        let known = placings.partition_point(|placing| placing.time <= time);
-        for placing in placings.iter().take(known).rev() {
-            match placing.change {
-                Placed::Empty => return Inheritance::Known(false),
-                Placed::Inherited(parent) => {
-                    let time = placing.time.into();
-                    return Inheritance::Of { parent, time };
-                }
-                Placed::Mapped { region, .. } => {
-                    let part = self.parts.get(region as usize);
-                    if part.is_some_and(|part| is_meant(part.dso)) {
-                        return Inheritance::Known(true);
-                    }
-                }
-            }
-        }
-        Inheritance::Known(false)
+        let meant = |dso| is_meant(dso).then_some(());
+        let found = self.inherited(pid, time, |pid, time| match self.by_pid.get(&pid) {
+            Some(spaces) => look(spaces, time, |space| {
+                let mut maps = space.maps.iter().rev().filter(|map| map.time <= time);
+                maps.find_map(|map| meant(map.dso))
+            }),
+            None => self.look_settled(pid, time, |_, part| meant(part.dso)),
+        });
+        found.is_some()
     }
 
     /// Forgets the address spaces that are not needed after a time: those of processes that do not live any more, but for those that
@@ -348,48 +327,21 @@ struct SpaceIndex {
     at: usize,
 }
 
-/// What is known of an address in one process.
-enum Found {
-    Here(Mapping),
+/// What is found in one process.
+enum Found<T> {
+    Here(T),
     Inherited { parent: i32, time: u64 },
     Nothing,
 }
 
-/// Whether a process has mapped something.
-enum Inheritance {
-    Known(bool),
-    /// Its parent has, if it had at this time.
-    Of {
-        parent: i32,
-        time: u64,
-    },
-}
-
-/// Whether a file was mapped in the address space that a process has at a time.
-fn has_mapped(spaces: &[Space], time: u64, is_meant: impl Fn(DsoId) -> bool) -> Inheritance {
-    let begun = spaces.partition_point(|space| space.from <= time);
-    let Some(space) = begun.checked_sub(1).and_then(|at| spaces.get(at)) else {
-        return Inheritance::Known(false);
-    };
-    let mut maps = space.maps.iter().rev().filter(|map| map.time <= time);
-    match space.parent {
-        _ if maps.any(|map| is_meant(map.dso)) => Inheritance::Known(true),
-        Some(parent) => Inheritance::Of {
-            parent,
-            time: space.from,
-        },
-        None => Inheritance::Known(false),
-    }
-}
-
-/// The mapping at an address at a time in the address spaces of a process.
-fn find(spaces: &[Space], address: u64, time: u64) -> Found {
+/// What is found in the address space that a process has at a time.
+fn look<T>(spaces: &[Space], time: u64, here: impl FnOnce(&Space) -> Option<T>) -> Found<T> {
     let begun = spaces.partition_point(|space| space.from <= time);
     let Some(space) = begun.checked_sub(1).and_then(|at| spaces.get(at)) else {
         return Found::Nothing;
     };
-    match (space.find(address, time), space.parent) {
-        (Some(mapping), _) => Found::Here(mapping),
+    match (here(space), space.parent) {
+        (Some(found), _) => Found::Here(found),
         (None, Some(parent)) => Found::Inherited {
             parent,
             time: space.from,
