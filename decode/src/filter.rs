@@ -24,6 +24,8 @@ pub type Readable = fn(&[u8]) -> Option<String>;
 #[derive(Clone, Debug)]
 pub struct Filter {
     expression: Expr<BoundName>,
+    /// The fields that it has.
+    fields: Vec<SampleField>,
     readable: Option<Readable>,
 }
 
@@ -47,15 +49,19 @@ impl Filter {
         arguments: &[Argument],
         fields: &[SampleField],
     ) -> Result<Self, FilterError> {
-        let named = |name: &Name| {
-            let bound = bound_name(name, arguments, fields);
-            bound.ok_or_else(|| unknown(name, event, arguments, fields))
-        };
-        let bound = expression.bind(&mut |name| named(&name));
+        let mut found = Vec::new();
+        let bound = expression.bind(&mut |name| {
+            let bound = bound_name(&name, arguments, fields);
+            if let Some(BoundName::Field(field)) = bound {
+                found.push(field);
+            }
+            bound.ok_or_else(|| unknown(&name, event, arguments, fields))
+        });
         let bound = bound.map_err(FilterError::Name)?;
         let expression = words(bound).map_err(FilterError::Word)?;
         Ok(Self {
             expression,
+            fields: found,
             readable: None,
         })
     }
@@ -71,7 +77,14 @@ impl Filter {
         Self {
             expression: either_name(self.expression, &is_mangled),
             readable: Some(readable),
+            ..self
         }
+    }
+
+    /// Whether the expression has a field. [`is_true`](Self::is_true) needs no texts of others.
+    #[must_use]
+    pub fn has(&self, field: SampleField) -> bool {
+        self.fields.contains(&field)
     }
 
     /// Whether the expression is true for a sample with these arguments.

@@ -115,14 +115,14 @@ impl Expression {
             return false;
         };
         let session = resolver.session();
-        let comm = resolver.name(sample.tid, sample.time);
-        let comm = comm.and_then(|name| session.processes().name(name));
-        let cgroup = resolver.cgroup(sample.pid, sample.time);
-        let cgroup = cgroup.and_then(|path| session.processes().cgroup_path(path));
-        let texts = SampleTexts {
-            comm: text_of(comm),
-            cgroup: text_of(cgroup),
-        };
+        let mut texts = SampleTexts::UNKNOWN;
+        if filter.has(SampleField::Comm) {
+            let comm = resolver.name(sample.tid, sample.time);
+            texts.comm = text_of(comm.and_then(|name| session.processes().name(name)));
+        }
+        if filter.has(SampleField::Cgroup) {
+            texts.cgroup = text_of(resolver.cgroup_path(sample.pid, sample.time));
+        }
         let values: &[Value] = match session.site_of(target, sample) {
             Some(site) => resolver.values(site, sample),
             None => &[],

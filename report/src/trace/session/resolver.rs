@@ -9,7 +9,7 @@ use crate::trace::address_cache::{AddressCache, TimedAddress, TimedAnswer};
 use crate::trace::calls::paths::CallPath;
 use crate::trace::process::cgroups::CgroupSpan;
 use crate::trace::process::comm::{CommSpan, ProcessNumber};
-use crate::trace::process::names::NameId;
+use crate::trace::process::names::{EscapedName, NameId};
 use crate::trace::process::{Dso, DsoId};
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
@@ -182,6 +182,12 @@ impl<'s> Resolver<'s> {
             *span = processes.cgroup(pid, time);
         }
         span.path
+    }
+
+    /// Its path.
+    pub(crate) fn cgroup_path(&mut self, pid: i32, time: u64) -> Option<&'s EscapedName> {
+        let id = self.cgroup(pid, time)?;
+        self.session.processes.cgroup_path(id)
     }
 
     pub(crate) const fn session(&self) -> &'s TraceSession {

@@ -235,8 +235,7 @@ impl<'s> CsvLines<'s> {
                 }
             }
             Field::Cgroup => {
-                let path = self.resolver.cgroup(sample.pid, sample.time);
-                if let Some(path) = path.and_then(|path| session.processes().cgroup_path(path)) {
+                if let Some(path) = self.resolver.cgroup_path(sample.pid, sample.time) {
                     out.string(&self.style.csv.field(&path.text));
                 }
             }

@@ -263,9 +263,7 @@ impl<'s> JsonLines<'s> {
         }
         if fields.has(Field::Cgroup) {
             out.fixed(b",\"cgroup\":");
-            let path = self.resolver.cgroup(sample.pid, sample.time);
-            let processes = self.resolver.session().processes();
-            match path.and_then(|path| processes.cgroup_path(path)) {
+            match self.resolver.cgroup_path(sample.pid, sample.time) {
                 Some(path) => out.string(&json_string(path.unescaped())),
                 None => out.fixed(b"null"),
             }

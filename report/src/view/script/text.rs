@@ -239,10 +239,8 @@ impl<'s> TextLines<'s> {
             put_source(fields, found.and_then(FoundInlining::innermost), out);
         }
         if fields.has(Field::Cgroup) {
-            let path = self.resolver.cgroup(sample.pid, sample.time);
-            let processes = self.resolver.session().processes();
             out.byte(b' ');
-            match path.and_then(|path| processes.cgroup_path(path)) {
+            match self.resolver.cgroup_path(sample.pid, sample.time) {
                 Some(path) => out.string(&path.text),
                 None => out.fixed(b"<cgroup not known>"),
             }

@@ -117,9 +117,7 @@ impl<'s> TemplateLines<'s> {
         match field {
             Field::Comm => self.comm(spec, sample, out),
             Field::Cgroup => {
-                let path = self.resolver.cgroup(sample.pid, sample.time);
-                let processes = self.resolver.session().processes();
-                let path = path.and_then(|path| processes.cgroup_path(path));
+                let path = self.resolver.cgroup_path(sample.pid, sample.time);
                 text(path.map_or("", |path| &path.text), spec, out);
             }
             Field::Tid => signed(sample.tid.into(), spec, out),
