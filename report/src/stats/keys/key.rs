@@ -6,8 +6,8 @@ use usdtrec_format::perf::Sample;
 use usdtrec_format::{Missing, SourceLine, StringAt, Value};
 
 use crate::error::ReportError;
-use crate::list::list;
 use crate::question_error::QuestionError;
+use crate::stats::keys::argument_name::{column, places};
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::keys::script::ScriptKey;
 use crate::stats::keys::value::KeyValue;
@@ -472,77 +472,6 @@ fn caller(kind: u64, word: u64, session: &TraceSession, dictionary: &Dictionary)
 
 fn name(session: &TraceSession, id: NameId) -> &str {
     session.processes().name(id).map_or("", |name| &name.text)
-}
-
-/// The place of an argument in each event that has it; an error if no event has it.
-fn places(
-    name: &str,
-    session: &TraceSession,
-    rows: &Rows,
-) -> Result<Vec<Option<usize>>, ReportError> {
-    let events = session.events().events.iter().zip(&rows.of_event);
-    let places: Vec<Option<usize>> = events
-        .map(|(event, row)| row.and_then(|_| event.argument(name)))
-        .collect();
-    if places.iter().any(Option::is_some) {
-        return Ok(places);
-    }
-    if name == "cgroup" {
-        return Err(QuestionError::NoCgroups.into());
-    }
-    let arguments = rows.rows.iter().flat_map(|row| &row.arguments);
-    Err(QuestionError::NoKey {
-        name: name.to_owned(),
-        known: list(arguments.map(|argument| &*argument.name)),
-    }
-    .into())
-}
-
-/// Names of members and columns besides those of keys.
-const RESERVED: [&str; 35] = [
-    "event",
-    "comm",
-    "pid",
-    "tid",
-    "cpu",
-    "cgroup",
-    "dso",
-    "sym",
-    "symbol",
-    "srcline",
-    "caller",
-    "stack",
-    "stack_cut",
-    "overhead",
-    "samples",
-    "span",
-    "others",
-    "count",
-    "total_ns",
-    "self_ns",
-    "mean_ns",
-    "min_ns",
-    "p50_ns",
-    "p90_ns",
-    "p99_ns",
-    "p999_ns",
-    "max_ns",
-    "exact",
-    "from_ns",
-    "interval_ns",
-    "counts",
-    "time_ns",
-    "doubtful",
-    "groups",
-    "args",
-];
-
-/// What an argument's column is called: its name, or `args.NAME` where another column is called so.
-fn column(name: &str) -> String {
-    match RESERVED.contains(&name) {
-        true => format!("args.{name}"),
-        false => name.to_owned(),
-    }
 }
 
 /// The argument of a sample that is at its event's place.

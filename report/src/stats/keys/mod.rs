@@ -1,5 +1,6 @@
 //! What samples are grouped by.
 
+mod argument_name;
 pub(crate) mod dictionary;
 pub(crate) mod key;
 pub(crate) mod script;
