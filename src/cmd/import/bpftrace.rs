@@ -1,5 +1,7 @@
 //! The lines of `bpftrace -f json`.
 
+mod printf;
+
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -1,5 +1,7 @@
 //! A position in a line.
 
+use memchr::memmem;
+
 /// What of a line is not read yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a>(&'a [u8]);
@@ -29,19 +31,9 @@ impl<'a> Cursor<'a> {
 
     /// Takes what is before a text, and skips the text.
     pub(super) fn until(&mut self, text: &[u8]) -> Option<&'a [u8]> {
-        let at = find(self.0, text)?;
+        let at = memmem::find(self.0, text)?;
         let taken = self.take(at);
         self.take(text.len());
         Some(taken)
     }
-}
-
-/// Index of the first occurrence of a text.
-pub(super) fn find(bytes: &[u8], text: &[u8]) -> Option<usize> {
-    let first = text.first()?;
-    let starts = bytes.iter().enumerate();
-    starts
-        .filter(|(_, byte)| *byte == first)
-        .map(|(at, _)| at)
-        .find(|at| bytes.get(*at..).is_some_and(|rest| rest.starts_with(text)))
 }

@@ -1,13 +1,15 @@
 //! Notices of lost events, which babeltrace2 prints to standard error.
 
+use memchr::memmem;
+
 use super::super::line::Line;
-use super::cursor::{Cursor, find};
+use super::cursor::Cursor;
 
 /// `WARNING: Tracer discarded 5 events between …`, or `… may have discarded events …`, also of packets; with colors on terminals.
 pub(super) fn parse(line: &[u8]) -> Option<Line<'static>> {
     const COLORS: usize = 40;
     let start = line.get(..COLORS).unwrap_or(line);
-    if line.starts_with(b"[") || find(start, b"WARNING").is_none() {
+    if line.starts_with(b"[") || memmem::find(start, b"WARNING").is_none() {
         return None;
     }
     let mut cursor = Cursor::new(line);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::super::bad_line::BadLine;
-use super::super::event::{ImportedArgument, ImportedValue, MAX_ARGUMENTS, is_name};
+use super::super::event::{ImportedArgument, ImportedValue, MAX_ARGUMENTS, add_argument, is_name};
 use super::cursor::Cursor;
 use super::field_value;
 
@@ -83,16 +83,14 @@ impl<'a> Structures<'a> {
     }
 }
 
+/// Appends a field or a context as an argument.
 fn add<'a>(
     arguments: &mut Vec<ImportedArgument<'a>>,
     name: Cow<'a, str>,
     value: ImportedValue<'a>,
 ) -> Result<(), BadLine> {
-    if arguments.iter().any(|known| known.name == name) {
-        return Err(BadLine::field("another name of a field", &name));
-    }
-    arguments.push(ImportedArgument { name, value });
-    Ok(())
+    let argument = ImportedArgument { name, value };
+    add_argument(arguments, argument, "another name of a field")
 }
 
 /// Takes the members of a structure, whose brace is skipped, and its end.

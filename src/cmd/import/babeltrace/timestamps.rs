@@ -1,5 +1,8 @@
 //! Times of events.
 
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
 use super::super::bad_line::BadLine;
 
 const NS: u64 = 1_000_000_000;
@@ -66,9 +69,9 @@ impl Timestamps {
 impl Timestamp {
     fn parse(text: &str) -> Option<Self> {
         let timestamp = |form, ns| Self { form, ns };
-        if let Some((date, time)) = text.split_once(' ') {
-            let ns = days(date)?.checked_mul(24 * 3600 * NS)?;
-            return Some(timestamp(TimeForm::Date, ns.checked_add(of_day(time)?)?));
+        if let Some((day, time)) = text.split_once(' ') {
+            let ns = date(day)?.checked_add(of_day(time)?)?;
+            return Some(timestamp(TimeForm::Date, ns));
         }
         if text.contains(':') {
             return Some(timestamp(TimeForm::OfDay, of_day(text)?));
@@ -106,29 +109,14 @@ fn fraction(text: &str) -> Option<u64> {
     (text.len() == 9).then(|| digits(text))?
 }
 
-/// `YYYY-MM-DD` in days since 1970.
-fn days(date: &str) -> Option<u64> {
-    let mut parts = date.split('-');
-    let mut next = || parts.next().and_then(digits);
-    let (year, month, day) = (next()?, next()?, next()?);
-    let is_date = (1970..10_000).contains(&year)
-        && (1..=12).contains(&month)
-        && (1..=31).contains(&day)
-        && parts.next().is_none();
-    if !is_date {
-        return None;
-    }
-    // Years begin with March, so that the leap day is the last one.
-    let (year, month) = if month > 2 {
-        (year, month - 3)
-    } else {
-        (year - 1, month + 9)
-    };
-    let leap_days = year / 4 - year / 100 + year / 400;
-    let day_of_year = (153 * month + 2) / 5 + day - 1;
-    /// Days from 1 March of the year 0 to 1970-01-01.
-    const TO_1970: u64 = 719_468;
-    (year * 365 + leap_days + day_of_year).checked_sub(TO_1970)
+/// `YYYY-MM-DD`, ns since 1970.
+fn date(text: &str) -> Option<u64> {
+    let date: Date = text
+        .parse()
+        .ok()
+        .filter(|_| text.len() == "YYYY-MM-DD".len())?;
+    let midnight = date.to_zoned(TimeZone::UTC).ok()?.timestamp();
+    u64::try_from(midnight.as_nanosecond()).ok()
 }
 
 /// A number of digits alone.
