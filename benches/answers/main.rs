@@ -24,10 +24,14 @@ mod table;
 #[path = "../timed.rs"]
 #[allow(dead_code, reason = "another benchmark uses the rest")]
 mod timed;
+#[path = "../whole.rs"]
+mod whole;
 
 use std::path::PathBuf;
 
 use common::{Build, Lab, Perf};
+
+use crate::whole::WholeRecording;
 
 /// Rounds of every measurement.
 const ROUNDS: usize = 5;
@@ -62,18 +66,15 @@ fn record(lab: &Lab, name: &str, events: f64) -> Recorded {
     let program = Build::USUAL.make(lab, "requests.c", "requests");
     let program = program.to_str().expect("a path");
     let requests = (events / EVENTS_A_REQUEST / 2.0) as u64;
-    let options = ["record", "-q", "-o", name, "--lossless", "-m", "64M", "-e"];
     let event = format!("sdt_requests:*@{program}");
-    let count = requests.to_string();
-    let command = ["--", program, &count, "2"];
-    lab.usdtrec([&options[..], &[&event], &command].concat())
-        .success();
-    let report = lab.usdtrec(["report", "-i", name, "--format", "json"]);
-    let report: serde_json::Value =
-        serde_json::from_str(&report.success().stdout).expect("a report");
-    assert_eq!(report["lost"], 0);
+    let recording = WholeRecording {
+        file: name,
+        event: &event,
+        options: &[],
+        command: &[program, &requests.to_string(), "2"],
+    };
     Recorded {
         file: lab.file(name),
-        events: report["events"].as_u64().expect("a number"),
+        events: recording.make(lab),
     }
 }

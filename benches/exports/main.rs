@@ -23,6 +23,8 @@ mod table;
 #[path = "../timed.rs"]
 #[allow(dead_code, reason = "another benchmark uses the rest")]
 mod timed;
+#[path = "../whole.rs"]
+mod whole;
 
 use std::path::PathBuf;
 

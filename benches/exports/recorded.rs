@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::common::{Build, Lab};
+use crate::whole::WholeRecording;
 
 /// Events of a recording.
 const EVENTS: u64 = 4_000_000;
@@ -58,21 +59,12 @@ pub(crate) fn statements(lab: &Lab) -> Recorded {
 fn record(lab: &Lab, name: &str, schema: &str, event: &str, command: &[&str]) -> PathBuf {
     let schema_file = lab.file(&format!("{name}.toml"));
     std::fs::write(&schema_file, schema).expect("a file");
-    let schema_file = schema_file.to_str().expect("a path");
-    let options = [
-        "record",
-        "-q",
-        "-o",
-        name,
-        "--lossless",
-        "-m",
-        "64M",
-        "--schema",
-        schema_file,
-        "-e",
+    let recording = WholeRecording {
+        file: name,
         event,
-        "--",
-    ];
-    lab.usdtrec([&options[..], command].concat()).success();
+        options: &["--schema", schema_file.to_str().expect("a path")],
+        command,
+    };
+    assert_eq!(recording.make(lab), EVENTS);
     lab.file(name)
 }

@@ -30,6 +30,8 @@ mod table;
 #[allow(dead_code, reason = "another benchmark uses the rest")]
 mod timed;
 mod unwinding;
+#[path = "../whole.rs"]
+mod whole;
 mod wide;
 
 use common::{Lab, Perf};

@@ -7,6 +7,7 @@ use crate::ROUNDS;
 use crate::common::{Build, Lab};
 use crate::table::{head, median, row};
 use crate::timed::run;
+use crate::whole::WholeRecording;
 
 const HITS: u64 = 1_000_000;
 
@@ -53,25 +54,13 @@ pub(crate) fn compare(lab: &Lab) {
 /// Records all hits; gives the size of the file.
 fn record(lab: &Lab, program: &Path, name: &str, options: &[&str]) -> u64 {
     let event = format!("sdt_wide:hit@{}", program.display());
-    let usual = [
-        "record",
-        "-q",
-        "-o",
-        name,
-        "--lossless",
-        "-m",
-        "64M",
-        "-e",
-        &event,
-    ];
     let count = HITS.to_string();
-    let program = program.to_str().expect("a path in UTF-8");
-    let command = ["--", program, &count];
-    lab.usdtrec([&usual[..], options, &command].concat())
-        .success();
-    let report = lab.usdtrec(["report", "-i", name, "--format", "json"]);
-    let report: serde_json::Value =
-        serde_json::from_str(&report.success().stdout).expect("a report");
-    assert_eq!(report["events"], HITS);
+    let recording = WholeRecording {
+        file: name,
+        event: &event,
+        options,
+        command: &[program.to_str().expect("a path in UTF-8"), &count],
+    };
+    assert_eq!(recording.make(lab), HITS);
     fs::metadata(lab.file(name)).expect("a file").len()
 }
