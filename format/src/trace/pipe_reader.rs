@@ -7,7 +7,7 @@ use super::codec::{FrameDecompressor, StreamDecompressor};
 use super::damage::Damage;
 use super::damage_kind::{ChunkDamage, DamageKind};
 use super::pipe::{HeadRecord, PipeHead};
-use super::process_cgroup::ProcessCgroup;
+use super::process_cgroup::is_process_cgroup;
 use super::read_error::ReadError;
 use super::stream::{MAX_BLOCK, piece};
 use super::stream_error::StreamError;
@@ -157,7 +157,11 @@ impl<R: Read> PipeReader<R> {
             RecordType::HEADER_ATTR
             | RecordType::HEADER_FEATURE
             | RecordType::HEADER_TRACING_DATA => Ok(()),
-            RecordType::HEADER_EVENT_TYPE if !is_of_process(bytes) => Ok(()),
+            RecordType::HEADER_EVENT_TYPE
+                if !bytes.get(RECORD_HEADER..).is_some_and(is_process_cgroup) =>
+            {
+                Ok(())
+            }
             _ => {
                 out.extend_from_slice(bytes);
                 Ok(())
@@ -258,12 +262,6 @@ fn formats<R: Read>(input: &mut Input<R>, len: u32) -> Result<TracingData, ReadE
     let found = TracingData::parse(input.front(there));
     input.skip(there);
     Ok(found)
-}
-
-/// Whether a record that perf ignores is about a process.
-fn is_of_process(record: &[u8]) -> bool {
-    let record = Records::new(record).next();
-    record.is_some_and(|record| ProcessCgroup::is(&record))
 }
 
 fn tracing_data_len(record: &[u8]) -> u32 {
