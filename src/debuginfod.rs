@@ -8,7 +8,10 @@ use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+
+use rustls::crypto::ring;
+use ureq::tls::{RootCerts, TlsConfig};
 
 use usdtrec_format::BuildId;
 use usdtrec_format::escape::escape;
@@ -63,6 +66,7 @@ impl Debuginfod {
             // The server may close an idle connection while the next request is sent.
             .max_idle_connections(0)
             .user_agent(concat!("usdtrec/", env!("CARGO_PKG_VERSION")))
+            .tls_config(tls())
             .build();
         Some(Self {
             agent: config.into(),
@@ -97,12 +101,16 @@ impl Debuginfod {
     }
 
     fn fetch_from(&self, server: &str, id: BuildId, place: &Place) -> Result<PathBuf, ureq::Error> {
-        if !server.starts_with("http://") {
-            let error = "expected a URL of http://, since this client has no TLS";
+        let is_secure = server.starts_with("https://");
+        if !is_secure && !server.starts_with("http://") {
+            let error = "expected a URL of https:// or http://";
             return Err(io::Error::new(io::ErrorKind::Unsupported, error).into());
         }
         let url = format!("{server}/buildid/{id}/debuginfo");
-        let mut response = self.agent.get(url).call()?;
+        let request = self.agent.get(url);
+        // A redirection must not lead from TLS to plain HTTP.
+        let request = request.config().https_only(is_secure).build();
+        let mut response = request.call()?;
         let body = response.body_mut();
         if let Some(length) = body
             .content_length()
@@ -113,6 +121,14 @@ impl Debuginfod {
         let body = body.with_config().limit(self.limits.size).reader();
         Ok(place.keep(body, id)?)
     }
+}
+
+/// TLS with the certificates that this host trusts: `$SSL_CERT_FILE` and `$SSL_CERT_DIR`, otherwise those of the system.
+fn tls() -> TlsConfig {
+    TlsConfig::builder()
+        .root_certs(RootCerts::PlatformVerifier)
+        .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()))
+        .build()
 }
 
 impl FetchDebug for Debuginfod {

@@ -93,6 +93,63 @@ fn names_come_from_a_server() {
     assert!(found.trim().ends_with("/debuginfo"), "{found}");
 }
 
+/// A certificate of 127.0.0.1 (`tls.pem`, `tls.key`) by an authority of its own (`authority.pem`).
+fn certificate(lab: &Lab) {
+    let openssl = |args: &str| {
+        let args = args.split_ascii_whitespace();
+        run(lab.at_home(Path::new("openssl"), args)).success();
+    };
+    let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+    openssl(&format!(
+        "req -x509 {key} -subj /CN=authority -days 2 -keyout authority.key -out authority.pem"
+    ));
+    openssl(&format!(
+        "req {key} -subj /CN=server -addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=CA:FALSE -keyout tls.key -out tls.csr"
+    ));
+    openssl(
+        "x509 -req -in tls.csr -copy_extensions copy -CA authority.pem -CAkey authority.key -CAcreateserial -days 2 -out tls.pem",
+    );
+}
+
+/// TLS: of a server whose certificate this host trusts, and of no other one.
+#[test]
+fn servers_with_tls() {
+    let lab = Lab::privileged();
+    need_tool("openssl");
+    record(&lab);
+    certificate(&lab);
+    let readelf = lab.at_home(Path::new("readelf"), ["-n", "debug/made.debug"]);
+    let notes = run(readelf).success().stdout;
+    let (_, id) = notes.split_once("Build ID: ").expect("a build-id");
+    let id = id.lines().next().expect("a line").trim();
+    let dir = lab.file("buildid").join(id);
+    fs::create_dir_all(&dir).expect("a directory");
+    fs::rename(lab.file("debug/made.debug"), dir.join("debuginfo")).expect("a file");
+    let port = port().to_string();
+    let server = [
+        "s_server", "-quiet", "-WWW", "-accept", &port, "-cert", "tls.pem", "-key", "tls.key",
+    ];
+    let mut server = Process::spawn(lab.at_home(Path::new("openssl"), server));
+    wait_until("a server", || {
+        TcpStream::connect(format!("127.0.0.1:{port}")).is_ok()
+    });
+    let url = format!("https://127.0.0.1:{port}");
+    let without = run(report(&lab, "")).success().stdout;
+    let unknown = run(report(&lab, &url)).success();
+    let unknown = unknown.complains("certificate");
+    assert_eq!(unknown.stdout, without);
+    let mut trusting = report(&lab, &url);
+    trusting.env("SSL_CERT_FILE", lab.file("authority.pem"));
+    let found = run(trusting).success().silent();
+    assert!(
+        found.stdout.contains("main;made a;hit 3"),
+        "{}",
+        found.stdout
+    );
+    server.signal("TERM");
+    wait_until("the end of the server", || !server.is_running());
+}
+
 /// A server that answers each request with `answer`, until the test program ends. Returns its URL.
 fn server(answer: impl Fn(TcpStream, &str) + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -161,7 +218,7 @@ fn servers_that_misbehave() {
     check(&garbled, "debuginfod");
     let gone = format!("http://127.0.0.1:{}", port());
     check(&gone, "refused");
-    check("https://127.0.0.1:9", "no TLS");
+    check("ftp://127.0.0.1:9", "expected a URL of https:// or http://");
     let without = server(|mut stream, _| {
         let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
     });
