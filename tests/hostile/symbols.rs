@@ -144,7 +144,7 @@ fn very_many_calls_within_each_other_are_left_out() {
     let crafted = sound.clone();
     let crafted = crafted.with(".debug_abbrev", ABBREVIATIONS, Stored::Plain);
     let crafted = crafted.with(".debug_info", &unit(0, &entries), Stored::Plain);
-    check("deep calls", &sound, &crafted);
+    check_long("deep calls", &sound, &crafted);
 }
 
 /// A list that thousands of units name.
@@ -202,6 +202,35 @@ fn tables_of_lines_with_very_many_files_are_left_out() {
     let crafted = crafted.with(".debug_info", &units, Stored::Plain);
     let crafted = crafted.with(".debug_line", &table.repeat(PLACES as usize), Stored::Plain);
     check_long("files", &sound, &crafted);
+}
+
+/// Each byte of a table of lines is a row.
+#[test]
+fn rows_of_lines_have_a_limit() {
+    let sound = Program::new();
+    // Lengths, is_stmt, line_base 0, line_range 1, opcode_base 1: all opcodes are special ones.
+    let mut header = vec![1, 1, 1, 0, 1, 1];
+    // One directory and one file, with one form: DW_LNCT_path, DW_FORM_udata.
+    header.extend([1, 1, 0x0f, 1, 0].repeat(2));
+    let mut program = vec![0, 9, 2];
+    program.extend(sound.inside.to_le_bytes());
+    // Opcode 1 advances nothing.
+    program.extend(std::iter::repeat_n(1, (1 << 21) + 1));
+    program.extend([0, 1, 1]);
+    let mut table = (8 + header.len() as u32 + program.len() as u32)
+        .to_le_bytes()
+        .to_vec();
+    table.extend([5, 0, 8, 0]);
+    table.extend((header.len() as u32).to_le_bytes());
+    table.extend(header);
+    table.extend(program);
+    let mut entries = code_of_unit(sound.inside - 8, 64, 0);
+    entries.push(0);
+    let crafted = sound.clone();
+    let crafted = crafted.with(".debug_abbrev", ABBREVIATIONS, Stored::Plain);
+    let crafted = crafted.with(".debug_info", &unit(0, &entries), Stored::Plain);
+    let crafted = crafted.with(".debug_line", &table, Stored::Plain);
+    check_long("rows", &sound, &crafted);
 }
 
 /// Entries of tables of abbreviations take twenty times as much memory as in the file.

@@ -16,6 +16,8 @@ const DEEPEST: u16 = 128;
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     calls: Vec<Call>,
+    /// Whether there are more, or deeper ones, than are read.
+    is_cut: bool,
 }
 
 /// A range of addresses of an inlined call.
@@ -42,6 +44,7 @@ impl Calls {
             dwarf,
             unit,
             calls: Vec::new(),
+            is_cut: false,
             // Calls may share a list of ranges: without a limit a short unit would have any number.
             room: MOST_CALLS.min(unit.header.length_including_self() + LEAST),
         };
@@ -49,9 +52,15 @@ impl Calls {
             // The calls before damage are right.
             let _ = reading.read(entries);
         }
+        let is_cut = reading.is_cut || reading.room == 0;
         let mut calls = reading.calls;
         calls.sort_unstable();
-        Self { calls }
+        Self { calls, is_cut }
+    }
+
+    /// Whether the unit has more calls, or deeper ones, than are read.
+    pub(super) const fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// Size in memory, bytes.
@@ -74,6 +83,8 @@ struct Reading<'a> {
     dwarf: &'a Dwarf<Bytes>,
     unit: &'a Unit<Bytes>,
     calls: Vec<Call>,
+    /// Whether a call was left out because of its depth.
+    is_cut: bool,
     /// Ranges that may still be read.
     room: usize,
 }
@@ -109,7 +120,10 @@ impl Reading<'_> {
                     entries.skip_attributes(attributes)?;
                     open.push(Open { at, calls: 0 });
                 }
-                _ => entries.skip_attributes(attributes)?,
+                tag => {
+                    self.is_cut |= tag == gimli::DW_TAG_inlined_subroutine;
+                    entries.skip_attributes(attributes)?;
+                }
             }
         }
         Ok(())

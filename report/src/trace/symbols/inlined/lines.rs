@@ -25,6 +25,8 @@ pub(super) struct Lines {
     sequences: Vec<Sequence>,
     /// In each sequence, in the order of addresses.
     rows: Vec<LineRow>,
+    /// Whether it has more rows than are read.
+    is_cut: bool,
 }
 
 /// Why a table of lines is not read.
@@ -78,6 +80,7 @@ impl Lines {
             header: program.header().clone(),
             sequences: Vec::new(),
             rows: Vec::new(),
+            is_cut: false,
         };
         let mut rows = program.rows();
         let mut first = 0;
@@ -88,6 +91,8 @@ impl Lines {
                 continue;
             }
             if lines.rows.len() >= MOST_ROWS {
+                lines.end_sequence(first, row.address());
+                lines.is_cut = true;
                 break;
             }
             lines.rows.push(LineRow {
@@ -115,6 +120,11 @@ impl Lines {
                 after: self.rows.len() as u32,
             });
         }
+    }
+
+    /// Whether the table has more rows than are read.
+    pub(super) const fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// Size in memory, bytes.

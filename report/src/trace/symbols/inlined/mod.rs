@@ -175,6 +175,9 @@ impl InlineInfo {
         let read = self.own.unit(at)?;
         let calls = Calls::read(&self.own.dwarf, &read.unit);
         let lines = read.lines.and_then(|at| self.lines(at, &read));
+        if calls.is_cut() || lines.as_ref().is_some_and(|lines| lines.is_cut()) {
+            self.own.note_long_table();
+        }
         Some(UnitInfo { read, calls, lines })
     }
 
