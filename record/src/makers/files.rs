@@ -21,7 +21,7 @@ impl MakerFiles {
     }
 
     /// Opens the map of the program that a process ran at a time, ns of the trace's clock. `None` if there is none that can be trusted: a regular file
-    /// of at most a gigabyte that belongs to root, to this user or to the user of the process, and that was last changed while the program ran.
+    /// that belongs to root, to this user or to the user of the process, and that was last changed while the program ran.
     #[must_use]
     pub fn perf_map(&self, pid: i32, time: u64) -> Option<File> {
         let program = self.program(pid, time)?;

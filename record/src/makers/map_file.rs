@@ -7,8 +7,6 @@ use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 
-/// Maximum size, bytes.
-const MOST: u64 = 1 << 30;
 /// How much the time at which a file was changed may be before that of the change, ns: a tick of the slowest kernels.
 const TICK: u64 = 10_000_000;
 /// The same for file systems that keep seconds, or every other one.
@@ -48,7 +46,6 @@ impl Wanted {
         let owners = [Some(0), Some(own), self.owner];
         found.is_file()
             && owners.contains(&Some(found.uid()))
-            && found.len() <= MOST
             && self.was_changed(found.mtime(), found.mtime_nsec())
     }
 

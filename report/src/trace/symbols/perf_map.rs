@@ -8,7 +8,7 @@ use foldhash::HashMap;
 
 use crate::trace::symbols::made_code::addresses_in;
 
-/// Bytes of a map that are read.
+/// Bytes of a map that are read: what a process writes must not take any time.
 const MOST_BYTES: u64 = 1 << 30;
 /// Bytes of a line that are read, more than any name that is shown.
 const MOST_LINE: u64 = 16 << 10;
@@ -30,7 +30,7 @@ pub(crate) struct MappedFunction {
     pub(crate) within: u64,
 }
 
-/// The functions at addresses, which are sorted, until `stop` is true.
+/// The functions at addresses, which are sorted, in the first gigabyte of a map, until `stop` is true.
 ///
 /// # Errors
 /// If the map cannot be read.
