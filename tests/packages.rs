@@ -10,11 +10,11 @@ use toml::de::{DeTable, DeValue};
 
 use crate::common::{run, test};
 
-/// What `cargo metadata` says of the packages of this platform, ours among them. It downloads those of features that are off.
-fn packages() -> Vec<Value> {
+/// What `cargo metadata` says of the packages of a workspace on this platform, ours among them. It downloads those of features that are off.
+fn packages(workspace: &str) -> Vec<Value> {
     let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
     let mut metadata = Command::new(cargo);
-    metadata.current_dir(env!("CARGO_MANIFEST_DIR"));
+    metadata.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(workspace));
     metadata.args(["metadata", "--format-version=1", "--locked"]);
     metadata.args([
         "--all-features",
@@ -130,7 +130,7 @@ fn licences_versions_and_sources() {
     );
     let registries = list(&rules, "sources", "allow-registry");
     let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for package in packages() {
+    for package in ["", "python"].into_iter().flat_map(packages) {
         let name = text(&package["name"]);
         let licence = text(&package["license"]);
         let mut allowed = allowed.clone();
@@ -189,7 +189,7 @@ fn published_crates_can_be_packaged() {
     ]);
     package.arg("--target-dir").arg(target.path());
     let mut expected = BTreeSet::new();
-    for ours in packages()
+    for ours in packages("")
         .iter()
         .filter(|package| package["source"].is_null())
     {
@@ -219,7 +219,7 @@ fn no_package_needs_a_later_rust() {
         parts.collect()
     };
     let promised = env!("CARGO_PKG_RUST_VERSION");
-    for package in packages() {
+    for package in packages("") {
         let (name, needed) = (text(&package["name"]), text(&package["rust_version"]));
         if package["source"].is_null() {
             assert_eq!(needed, promised, "{name}");
