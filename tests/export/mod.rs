@@ -1,5 +1,6 @@
 //! `export`: each format has every selected hit with every value, and every span, of recordings of real programs.
 
+mod browser;
 mod chrome;
 mod ctf;
 mod engines;
@@ -13,6 +14,7 @@ mod outputs;
 mod parquet;
 mod perf;
 mod perfetto;
+mod profiler_cli;
 mod proto;
 mod readers;
 mod rows;
