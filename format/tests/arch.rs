@@ -235,16 +235,18 @@ fn names_are_unique_and_lead_back() {
 #[test]
 fn special_registers_are_the_abis() {
     let cases = [
-        (Arch::X86_64, "rsp", "rbp", "rip"),
-        (Arch::I386, "esp", "ebp", "eip"),
-        (Arch::Aarch64, "sp", "x29", "pc"),
-        (Arch::Arm, "sp", "fp", "pc"),
-        (Arch::Ppc64le, "r1", "r31", "nip"),
-        (Arch::S390x, "r15", "r11", "pc"),
-        (Arch::Riscv64, "sp", "s0", "pc"),
+        (Arch::X86_64, "rsp", "rbp", "rip", None),
+        (Arch::I386, "esp", "ebp", "eip", None),
+        (Arch::Aarch64, "sp", "x29", "pc", Some("x30")),
+        (Arch::Arm, "sp", "fp", "pc", Some("lr")),
+        (Arch::Ppc64le, "r1", "r31", "nip", Some("lr")),
+        (Arch::S390x, "r15", "r11", "pc", Some("r14")),
+        (Arch::Riscv64, "sp", "s0", "pc", Some("ra")),
     ];
-    for (arch, stack, frame, counter) in cases {
+    for (arch, stack, frame, counter, returns) in cases {
         assert_eq!(arch.register_name(arch.stack_pointer()), stack);
+        let found = arch.return_register();
+        assert_eq!(found.map(|register| arch.register_name(register)), returns);
         assert_eq!(
             arch.frame_pointer()
                 .map(|register| arch.register_name(register)),

@@ -25,6 +25,8 @@ pub(crate) struct Architecture {
     pub(crate) stack_pointer: &'static str,
     /// The frame pointer's name.
     pub(crate) frame_pointer: &'static str,
+    /// The name of the register in which calls put the return address; `None` where they push it.
+    pub(crate) return_register: Option<&'static str>,
     /// The name of the register that always reads as 0, if there is one.
     pub(crate) zero: Option<&'static str>,
     /// How thread-local storage is addressed, where operands can.

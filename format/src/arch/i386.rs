@@ -63,6 +63,7 @@ pub(super) static I386: Architecture = Architecture {
     families: &[],
     stack_pointer: "esp",
     frame_pointer: "ebp",
+    return_register: None,
     zero: None,
     thread: Some(ThreadStorage {
         segment: "gs",

@@ -210,6 +210,12 @@ impl Arch {
         Some(self.table().frame_pointer)
     }
 
+    /// The register in which a call puts the return address (`x30`); `None` where it is pushed (x86).
+    #[must_use]
+    pub fn return_register(self) -> Option<Register> {
+        self.table().return_register
+    }
+
     /// The byte sequences that a probe site may begin with (each the architecture's nops).
     #[must_use]
     pub const fn nops(self) -> &'static [&'static [u8]] {

@@ -56,6 +56,7 @@ pub(super) static PPC64LE: Architecture = Architecture {
     }],
     stack_pointer: "r1",
     frame_pointer: "r31",
+    return_register: Some("lr"),
     zero: None,
     thread: None,
     red_zone: 512,

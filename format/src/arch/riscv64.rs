@@ -140,6 +140,7 @@ pub(super) static RISCV64: Architecture = Architecture {
     families: &[],
     stack_pointer: "sp",
     frame_pointer: "s0",
+    return_register: Some("ra"),
     zero: Some("zero"),
     thread: None,
     red_zone: 0,

@@ -49,6 +49,7 @@ pub(super) static S390X: Architecture = Architecture {
     families: &[],
     stack_pointer: "r15",
     frame_pointer: "r11",
+    return_register: Some("r14"),
     zero: None,
     thread: None,
     red_zone: 0,

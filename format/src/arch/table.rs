@@ -24,6 +24,7 @@ pub(crate) struct Table {
     parts: HashMap<RegisterPart, String>,
     pub(crate) stack_pointer: Register,
     pub(crate) frame_pointer: Register,
+    pub(crate) return_register: Option<Register>,
     pub(crate) zero: Option<Register>,
     pub(crate) syntax: &'static Syntax,
 }
@@ -38,6 +39,7 @@ impl Table {
             parts: HashMap::new(),
             stack_pointer: Register::PROGRAM_COUNTER,
             frame_pointer: Register::PROGRAM_COUNTER,
+            return_register: None,
             zero: None,
             syntax: &architecture.syntax,
             registers: Vec::new(),
@@ -69,6 +71,7 @@ impl Table {
         }
         let named = |name| table.name(name).map(|part| part.register);
         let zero = architecture.zero.and_then(named);
+        let return_register = architecture.return_register.and_then(named);
         if let (Some(stack), Some(frame)) = (
             named(architecture.stack_pointer),
             named(architecture.frame_pointer),
@@ -77,6 +80,7 @@ impl Table {
             table.frame_pointer = frame;
         }
         table.zero = zero;
+        table.return_register = return_register;
         table
     }
 

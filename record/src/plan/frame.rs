@@ -9,12 +9,13 @@ use std::sync::{Arc as Shared, Mutex, OnceLock, PoisonError};
 
 use gimli::{
     BaseAddresses, CfaRule, CieOrFde, EhFrame, EhFrameOffset, EndianSlice, LittleEndian, Operation,
-    UnwindContext, Vendor,
+    RegisterRule, UnwindContext, Vendor,
 };
 use gimli::{Register as DwarfRegister, UnwindSection};
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::Arch;
+use usdtrec_format::Register as ArchRegister;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
@@ -71,6 +72,8 @@ struct Row {
     start: u64,
     len: u64,
     cfa: Cfa,
+    /// Whether the return address is in the register in which the call put it.
+    returns_by_register: bool,
 }
 
 /// An address that is a register plus bytes.
@@ -113,6 +116,15 @@ impl Frames {
             }),
             Cfa::Saved(_) => None,
         }
+    }
+
+    /// The register that has the return address at a link-time address: that of the call, as far as the unwind table says that the function has not
+    /// stored it. A function that calls nothing need not, and then the frame pointer may be its caller's.
+    #[must_use]
+    pub fn return_register(&self, pc: u64) -> Option<ArchRegister> {
+        let tables = self.tables.as_ref()?;
+        let register = tables.arch.return_register()?;
+        tables.row(pc)?.returns_by_register.then_some(register)
     }
 
     /// The frame at a link-time address.
@@ -252,10 +264,17 @@ impl Tables {
                 }
             }
         };
+        let column = fde.cie().return_address_register();
+        let register = self.arch.return_register();
+        let is_of_calls =
+            register.is_some_and(|register| self.arch.dwarf_register(register) == Some(column.0));
+        // What the table does not mention is as it was when the function began.
+        let is_kept = matches!(row.register(column), None | Some(RegisterRule::SameValue));
         Some(Row {
             start: fde.initial_address(),
             len: fde.len(),
             cfa,
+            returns_by_register: is_of_calls && is_kept,
         })
     }
 

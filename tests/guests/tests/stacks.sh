@@ -23,6 +23,15 @@ for graph in auto fp dwarf,32K; do
   echo "$(cut -d ' ' -f 1 /proc/uptime) $graph: as expected"
 done
 
+# A function that calls nothing has no frame on arm64.
+for graph in auto fp; do
+  record --call-graph $graph -o trace -e 'leaf:hit@/targets/leaf' -- /targets/leaf
+  usdtrec script -F ip,sym -i trace >found
+  awk 'BEGIN { RS = "" } { print $2, $4, $6 }' found >callers
+  [ "$(cat callers)" = "$(yes 'called caller main' | head -n 3)" ] || fail "$graph: $(cat found)"
+  echo "$(cut -d ' ' -f 1 /proc/uptime) $graph, functions without a frame: as expected"
+done
+
 # At first there is room for 2 KiB, which is not enough for 90 frames. Each of them takes a second or more: a slow recorder needs several.
 set -- 90
 while :; do

@@ -132,6 +132,7 @@ fn sites(groups: &[Group], first_id: u64) -> Vec<Site<'_>> {
             layout: &group.layout,
             arch: group.arch(),
             graph: group.graph,
+            return_register: plan.return_register,
             condition: plan.condition.as_ref(),
             cookie: u64::from(group.layout.id) << ID_BITS | id,
         })

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use usdtrec_buildid_cache::elf::FileId;
-use usdtrec_format::{Arch, RawLayout};
+use usdtrec_format::{Arch, RawLayout, Register};
 
 use super::super::release::{Descriptors, Release};
 use super::attach_method::AttachMethod;
@@ -32,6 +32,8 @@ pub(super) struct Site<'a> {
     pub(super) arch: Arch,
     /// How the callers are found; `None` if they are not.
     pub(super) graph: Option<CallGraph>,
+    /// The register that has the return address, where the callers are found by frame pointers and the function has not stored it.
+    pub(super) return_register: Option<Register>,
     /// Filter of the hits; `None` for all hits.
     pub(super) condition: Option<&'a Condition>,
     /// The cookie that the program reads at a hit.
@@ -80,6 +82,7 @@ impl SitePrograms {
                 cookie: is_of_one_site.then_some(site.cookie),
                 arch: site.arch,
                 graph: site.graph,
+                return_register: site.return_register,
                 captures: site.captures,
                 layout: site.layout,
                 condition: site.condition,

@@ -35,7 +35,8 @@ impl Program<'_> {
         asm.load(Width::Double, Reg::R9, Reg::R6, offset);
         asm.store_value(Width::Double, Reg::R8, PIECE_OFFSET, 0);
         asm.store_value(Width::Double, Reg::R8, LAST_FRAME, 0);
-        asm.set(Reg::R6, 0);
+        self.put_return_register(limit, whole);
+        let asm = &mut self.asm;
         asm.place(next);
         asm.jump_if(If::Equal, Reg::R9, 0, whole);
         asm.load(Width::Double, Reg::R1, Reg::R10, STACK_END);
@@ -47,11 +48,8 @@ impl Program<'_> {
         let asm = &mut self.asm;
         asm.load(width, Reg::R2, Reg::R1, 0);
         asm.load(width, Reg::R1, Reg::R1, i16::from(pointer));
-        if let Some(bits) = arch.pointer_authentication_bits() {
-            let unused = 64 - i32::from(*bits.start());
-            asm.op_value(Op::ShiftLeft, Reg::R1, unused);
-            asm.op_value(Op::ShiftRight, Reg::R1, unused);
-        }
+        self.remove_authentication();
+        let asm = &mut self.asm;
         asm.jump_if(If::Equal, Reg::R1, 0, whole);
         asm.copy(Reg::R3, Reg::R6);
         asm.op_value(Op::ShiftLeft, Reg::R3, 3);
@@ -82,6 +80,34 @@ impl Program<'_> {
         asm.place(end);
         asm.store(Width::Double, Reg::R8, 0, Reg::R1);
         asm.store(Width::Double, Reg::R8, 8, Reg::R6);
+    }
+
+    /// Sets the number of callers, `R6`, which was the hit's context before: 1 where the return address is in a register, whose value is written. Jumps to
+    /// `whole` if it is 0, and to `limit` if there is no room for it.
+    fn put_return_register(&mut self, limit: Label, whole: Label) {
+        let Some(register) = self.spec.return_register else {
+            return self.asm.set(Reg::R6, 0);
+        };
+        let offset = self.register(register);
+        self.asm.load(Width::Double, Reg::R1, Reg::R6, offset);
+        self.remove_authentication();
+        let asm = &mut self.asm;
+        asm.set(Reg::R6, 0);
+        asm.jump_if(If::Equal, Reg::R1, 0, whole);
+        asm.load(Width::Double, Reg::R2, Reg::R10, STACK_END);
+        // The hit itself has no place in the chain, but counts.
+        asm.jump_if(If::Below, Reg::R2, CHAIN as i32 + 2 * 8, limit);
+        asm.store(Width::Double, Reg::R8, CHAIN as i16, Reg::R1);
+        asm.set(Reg::R6, 1);
+    }
+
+    /// Removes the authentication code of a code pointer from `R1`.
+    fn remove_authentication(&mut self) {
+        if let Some(bits) = self.spec.arch.pointer_authentication_bits() {
+            let unused = 64 - i32::from(*bits.start());
+            self.asm.op_value(Op::ShiftLeft, Reg::R1, unused);
+            self.asm.op_value(Op::ShiftRight, Reg::R1, unused);
+        }
     }
 
     /// `R1` = address of a copy of the frame at `R9`; jumps to `unreadable` if it cannot be read.

@@ -114,6 +114,7 @@ impl Planned {
             layout: &self.layout,
             condition: None,
             graph: None,
+            return_register: None,
         }
     }
 

@@ -164,6 +164,65 @@ fn frame_pointers_are_followed_upwards_only() {
     }
 }
 
+/// The mark of a cut and the callers that a program for arm64 writes, which follows frame pointers.
+fn chain_of_arm64(frames: u16, hit: &Hit, return_register: Option<Register>) -> (u64, Vec<u64>) {
+    let graph = CallGraph {
+        method: CallGraphMethod::FramePointers,
+        frames,
+        keeps_copies: false,
+        rate: None,
+    };
+    let planned = Planned::new("8@x0", Arch::Aarch64, STRINGS);
+    let spec = Spec {
+        graph: Some(graph),
+        return_register,
+        ..planned.spec()
+    };
+    let common = Common {
+        first_id: 0x42,
+        ids: 1,
+        strings: 4,
+        ..Common::default()
+    };
+    let record = hit.run_all(&generate(&spec, &common).unwrap());
+    let record = record.record.unwrap();
+    let size = u32::from_ne_bytes(*record[END_SIZE..].first_chunk().unwrap()) as usize;
+    let (_, end) = record.split_at(record.len() - size);
+    let words: Vec<u64> = end
+        .as_chunks()
+        .0
+        .iter()
+        .map(|word| u64::from_ne_bytes(*word))
+        .collect();
+    let count = words[1] as usize;
+    (words[0], words[2..2 + count].to_vec())
+}
+
+/// A function that calls nothing has its return address in a register, and the frame pointer of its caller.
+#[test]
+fn the_return_address_of_a_register_is_the_first_caller() {
+    let register = Arch::Aarch64.return_register();
+    let place = register_offset(Arch::Aarch64, register.unwrap()).unwrap() as usize / 8;
+    let mut hit = Hit::default();
+    // With an authentication code.
+    hit.context[place] = 0x007f_aaaa_bbbb_cccc;
+    let (cut, callers) = chain_of_arm64(10, &hit, None);
+    assert!(!callers.is_empty());
+    let (cut_with, with) = chain_of_arm64(11, &hit, register);
+    assert_eq!((with[0], cut_with), (0xaaaa_bbbb_cccc, cut));
+    assert_eq!(with[1..], callers);
+    // The hit itself counts.
+    let limit = ChainCut::Limit.marks() as u64;
+    assert_eq!(chain_of_arm64(1, &hit, register), (limit, Vec::new()));
+    assert_eq!(
+        chain_of_arm64(2, &hit, register),
+        (limit, with[..1].to_vec())
+    );
+    // As where a thread begins.
+    hit.context[place] = 0;
+    assert_eq!(chain_of_arm64(10, &hit, register), (0, Vec::new()));
+}
+
 /// Frames in memory: from the frame pointer of a hit upwards, each so many bytes above the one before.
 struct Frames {
     hit: Hit,
