@@ -16,7 +16,7 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) to: ExportTo,
     /// File to write, compressed with gzip if its name ends with .gz; - writes to standard output. An existing file is replaced when the new one is complete. With --to
-    /// ctf a folder, which does not exist or is empty; with --to parquet a folder, which does not exist
+    /// ctf or ctf2 a folder, which does not exist or is empty; with --to parquet a folder, which does not exist
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: PathBuf,
     /// Export these spans alone: START..DONE, or the name of a span, with globs (may be repeated) [default: all events, and the spans that are found by
@@ -56,6 +56,8 @@ pub(crate) enum ExportTo {
     Perfetto,
     /// Common Trace Format 1.8 (a folder), for babeltrace2 and Trace Compass; events alone
     Ctf,
+    /// Common Trace Format 2 (a folder), for babeltrace2 2.1 and later: as ctf, with the arguments' own names, and booleans
+    Ctf2,
     /// Firefox Profiler's processed profile (JSON), for profiler.firefox.com
     Firefox,
     /// OpenTelemetry spans (OTLP) as lines of JSON; events of no span are left out

@@ -94,16 +94,17 @@ fn end(args: &SelectionArgs, session: &TraceSession, notices: &Notices) -> ExitC
 fn check_folder(args: &ExportArgs) -> Result<(), Usage> {
     let name = match args.to {
         ExportTo::Ctf => "ctf",
+        ExportTo::Ctf2 => "ctf2",
         ExportTo::Parquet => "parquet",
         _ => return Ok(()),
     };
     if args.output.as_os_str() == STDOUT {
         return Err(Usage(format!("--to {name} writes a folder: -o - is none")));
     }
-    if args.to == ExportTo::Ctf && !args.span.is_empty() {
-        return Err(Usage(
-            "--span has no effect with --to ctf, which has events alone".to_owned(),
-        ));
+    if args.to != ExportTo::Parquet && !args.span.is_empty() {
+        return Err(Usage(format!(
+            "--span has no effect with --to {name}, which has events alone"
+        )));
     }
     Ok(())
 }
@@ -153,6 +154,7 @@ const fn format(to: ExportTo) -> Option<ExportFormat> {
         ExportTo::Otlp => ExportFormat::OtlpJson,
         ExportTo::OtlpProto => ExportFormat::OtlpProto,
         ExportTo::Ctf => ExportFormat::Ctf,
+        ExportTo::Ctf2 => ExportFormat::Ctf2,
         ExportTo::Firefox => ExportFormat::Firefox,
         ExportTo::Folded => ExportFormat::Folded,
         ExportTo::Speedscope => ExportFormat::Speedscope,

@@ -8,6 +8,8 @@ pub enum ExportFormat {
     Chrome,
     /// Common Trace Format 1.8: a folder.
     Ctf,
+    /// Common Trace Format 2: a folder.
+    Ctf2,
     /// Firefox Profiler's processed profile (JSON).
     Firefox,
     /// Folded stacks with their hits, or the time of spans.
@@ -32,6 +34,6 @@ impl ExportFormat {
     /// Whether it is a folder of several files.
     #[must_use]
     pub const fn is_folder(self) -> bool {
-        matches!(self, Self::Ctf)
+        matches!(self, Self::Ctf | Self::Ctf2)
     }
 }

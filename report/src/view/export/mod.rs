@@ -44,6 +44,7 @@ use crate::question_error::QuestionError;
 use crate::trace::session::TraceSession;
 use crate::view::export::chrome::ChromeTrace;
 use crate::view::export::ctf::CtfTrace;
+use crate::view::export::ctf::ctf_version::CtfVersion;
 use crate::view::export::firefox::FirefoxProfile;
 use crate::view::export::otlp::OtlpSpans;
 use crate::view::export::perfetto::PerfettoTrace;
@@ -84,9 +85,11 @@ pub fn write_folder(
     options: &ExportOptions,
     folder: &Path,
 ) -> Result<Notices, ReportError> {
-    if !options.format.is_folder() {
-        return Err(io::Error::from(io::ErrorKind::IsADirectory).into());
-    }
+    let version = match options.format {
+        ExportFormat::Ctf => CtfVersion::One,
+        ExportFormat::Ctf2 => CtfVersion::Two,
+        _ => return Err(io::Error::from(io::ErrorKind::IsADirectory).into()),
+    };
     let walk = RowWalk::new(
         session,
         selection,
@@ -96,7 +99,7 @@ pub fn write_folder(
         },
     )?;
     let mut notices = Notices::new(session);
-    let mut sink = CtfTrace::new(session, folder);
+    let mut sink = CtfTrace::new(session, version, folder);
     walk.run(&mut sink, &mut notices)?;
     sink.finish()?;
     Ok(notices)
@@ -109,7 +112,9 @@ fn write_plain(
     out: &mut dyn Write,
 ) -> Result<Notices, ReportError> {
     let write = match options.format {
-        ExportFormat::Ctf => return Err(io::Error::from(io::ErrorKind::NotADirectory).into()),
+        ExportFormat::Ctf | ExportFormat::Ctf2 => {
+            return Err(io::Error::from(io::ErrorKind::NotADirectory).into());
+        }
         ExportFormat::Perf => return Err(io::Error::from(io::ErrorKind::NotSeekable).into()),
         ExportFormat::Folded => folded::write,
         ExportFormat::Speedscope => speedscope::write,
@@ -202,6 +207,7 @@ fn write_rows(
             sink.finish()?;
         }
         ExportFormat::Ctf
+        | ExportFormat::Ctf2
         | ExportFormat::Perf
         | ExportFormat::Folded
         | ExportFormat::Html

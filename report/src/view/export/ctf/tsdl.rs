@@ -1,9 +1,145 @@
-//! Texts and names in TSDL, the language of the metadata.
+//! The metadata of version 1.8, in TSDL.
 
 use std::fmt::Write;
 
+use crate::trace::session::TraceSession;
+use crate::view::export::ctf::event_classes::{EventClasses, FieldType};
+use crate::view::export::ctf::field_layout::{FieldKind, FieldLayout, FieldRole};
+use crate::view::export::ctf::field_names::FieldNames;
+use crate::view::export::ctf::layout::{
+    ClockLayout, EventLayout, PACKET_HEADER, StreamLayout, environment,
+};
+
+/// Types.
+const TYPES: &str = "\
+typealias integer { size = 8; align = 8; } := u8_t;
+typealias integer { size = 32; align = 8; } := u32_t;
+typealias integer { size = 32; align = 8; signed = true; } := s32_t;
+typealias integer { size = 64; align = 8; } := u64_t;
+typealias integer { size = 64; align = 8; signed = true; } := s64_t;
+typealias integer { size = 64; align = 8; base = 16; } := address_t;
+typealias floating_point { exp_dig = 11; mant_dig = 53; align = 8; } := f64_t;
+
+";
+
+/// What the names of a structure begin with.
+#[derive(Clone, Copy)]
+enum NameHead {
+    /// Nothing: readers know the names.
+    Known,
+    /// An underscore, which readers drop: so no name is a reserved word.
+    Underscore,
+}
+
+/// The metadata of a trace.
+pub(crate) fn metadata(session: &TraceSession, classes: &EventClasses) -> String {
+    let mut out = String::from("/* CTF 1.8 */\n\n");
+    out.push_str(TYPES);
+    out.push_str("trace {\n\tmajor = 1;\n\tminor = 8;\n\tbyte_order = le;\n");
+    let header = PACKET_HEADER.map(FieldLayout::from);
+    put_struct("packet.header", &header, NameHead::Known, &mut out);
+    out.push_str("};\n\nenv {\n");
+    for (key, value) in environment(session) {
+        let _ = writeln!(out, "\t{key} = {};", quoted(&value));
+    }
+    out.push_str("};\n\n");
+    put_clock(ClockLayout::new(session), &mut out);
+    for stream in StreamLayout::all() {
+        put_stream(&stream, &mut out);
+    }
+    for (number, class) in classes.all().iter().enumerate() {
+        if let Some(event) = EventLayout::new(session, class, FieldNames::new(letter)) {
+            put_event(number, &event, &mut out);
+        }
+    }
+    out
+}
+
+fn put_clock(ClockLayout { name, origin }: ClockLayout, out: &mut String) {
+    let _ = writeln!(out, "clock {{\n\tname = {name};\n\tfreq = 1000000000;");
+    if let Some(origin) = origin {
+        let (seconds, rest) = (origin.seconds, origin.nanoseconds);
+        let _ = writeln!(
+            out,
+            "\toffset_s = {seconds};\n\toffset = {rest};\n\tabsolute = TRUE;"
+        );
+    }
+    let _ = writeln!(
+        out,
+        "}};\n\ntypealias integer {{ size = 64; align = 8; map = clock.{name}.value; }} := time_t;\n"
+    );
+}
+
+fn put_stream(stream: &StreamLayout, out: &mut String) {
+    let _ = writeln!(out, "stream {{\n\tid = {};", stream.class);
+    put_struct("packet.context", &stream.context, NameHead::Known, out);
+    if let Some(events) = &stream.events {
+        put_struct("event.header", &events.header, NameHead::Known, out);
+        put_struct("event.context", &events.context, NameHead::Underscore, out);
+    }
+    out.push_str("};\n\n");
+}
+
+fn put_event(number: usize, event: &EventLayout<'_>, out: &mut String) {
+    let _ = writeln!(
+        out,
+        "event {{\n\tname = {};\n\tid = {number};\n\tstream_id = {};",
+        quoted(event.name),
+        event.stream
+    );
+    put_struct("fields", &event.fields, NameHead::Underscore, out);
+    out.push_str("};\n\n");
+}
+
+fn put_struct(what: &str, fields: &[FieldLayout], head: NameHead, out: &mut String) {
+    let _ = writeln!(out, "\t{what} := struct {{");
+    let head = match head {
+        NameHead::Known => "",
+        NameHead::Underscore => "_",
+    };
+    for FieldLayout { name, kind } in fields {
+        let _ = write!(out, "\t\t{} {head}{name}", type_name(kind));
+        if let FieldKind::Texts { count } = kind {
+            let _ = write!(out, "[{head}{count}]");
+        }
+        out.push_str(";\n");
+    }
+    out.push_str("\t};\n");
+}
+
+const fn type_name(kind: &FieldKind) -> &'static str {
+    match kind {
+        FieldKind::Role(role) => role_type(*role),
+        FieldKind::Count => "u32_t",
+        FieldKind::Id => "s32_t",
+        FieldKind::Texts { .. } | FieldKind::Value(FieldType::Text) => "string",
+        FieldKind::Value(FieldType::Unsigned) => "u64_t",
+        FieldKind::Value(FieldType::Signed) => "s64_t",
+        FieldKind::Value(FieldType::Float) => "f64_t",
+        FieldKind::Value(FieldType::Bool) => "u8_t",
+        FieldKind::Value(FieldType::Address) => "address_t",
+    }
+}
+
+const fn role_type(role: FieldRole) -> &'static str {
+    match role.bits() {
+        _ if role.is_time() => "time_t",
+        32 => "u32_t",
+        _ => "u64_t",
+    }
+}
+
+/// A letter of a name: what no name can have becomes an underscore.
+const fn letter(letter: char) -> char {
+    if letter.is_ascii_alphanumeric() {
+        letter
+    } else {
+        '_'
+    }
+}
+
 /// A text with its quotes.
-pub(crate) fn quoted(text: &str) -> String {
+fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for letter in text.chars() {
         match letter {
@@ -24,31 +160,6 @@ pub(crate) fn quoted(text: &str) -> String {
     quoted
 }
 
-/// Names of the fields of a structure.
-#[derive(Debug, Default)]
-pub(crate) struct FieldNames {
-    taken: Vec<String>,
-}
-
-impl FieldNames {
-    /// The name of a field: with an underscore before it, which readers drop, so that none is a reserved word. What no name can have becomes an
-    /// underscore; a name that is taken gets a number.
-    pub(crate) fn name(&mut self, name: &str) -> String {
-        let letters = name.chars();
-        let letters = letters.map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
-        let name: String = std::iter::once('_').chain(letters).collect();
-        let mut free = name.clone();
-        for number in 2.. {
-            if !self.taken.contains(&free) {
-                break;
-            }
-            free = format!("{name}_{number}");
-        }
-        self.taken.push(free.clone());
-        free
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,15 +171,15 @@ mod tests {
 
     #[test]
     fn names_are_names_and_differ() {
-        let mut names = FieldNames::default();
+        let mut names = FieldNames::new(letter);
         for (name, expected) in [
-            ("event", "_event"),
-            ("a.b", "_a_b"),
-            ("a-b", "_a_b_2"),
-            ("_x", "__x"),
-            ("ü\"};", "_____"),
-            ("", "_"),
-            ("a_b", "_a_b_3"),
+            ("event", "event"),
+            ("a.b", "a_b"),
+            ("a-b", "a_b_2"),
+            ("_x", "_x"),
+            ("ü\"};", "____"),
+            ("", ""),
+            ("a_b", "a_b_3"),
         ] {
             assert_eq!(names.name(name), expected);
         }
