@@ -53,6 +53,8 @@ pub(super) enum ImportedValue<'a> {
     Labelled { number: i128, label: String },
     /// A float.
     Float(f64),
+    /// A boolean.
+    Bool(bool),
     /// Anything else.
     Text(Cow<'a, [u8]>),
 }
@@ -95,6 +97,7 @@ impl<'a> ImportedValue<'a> {
             Self::Hex(number) => owned(format!("{number:#x}")),
             Self::Labelled { label, .. } => Cow::Borrowed(label.as_bytes()),
             Self::Float(number) => owned(number.to_string()),
+            Self::Bool(is) => owned(is.to_string()),
             Self::Text(text) => Cow::Borrowed(text),
         }
     }
@@ -105,7 +108,7 @@ impl<'a> ImportedValue<'a> {
             Self::Integer(number) | Self::Labelled { number, .. } => Some(number),
             Self::Whole(number) => Some(number.into()),
             Self::Hex(number) => Some(number.into()),
-            Self::Float(_) | Self::Text(_) => None,
+            Self::Float(_) | Self::Bool(_) | Self::Text(_) => None,
         }
     }
 }

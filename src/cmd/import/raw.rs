@@ -89,6 +89,7 @@ pub(super) fn put(event: &ImportedEvent<'_>, shape: &Shape, layout: &RawLayout, 
 /// The 8 bytes of a number.
 fn word(value: &ImportedValue<'_>, kind: ShapeKind) -> u64 {
     match (value, kind) {
+        (ImportedValue::Bool(is), _) => u64::from(*is),
         (ImportedValue::Float(number), _) => number.to_bits(),
         (ImportedValue::Whole(number), ShapeKind::Float) => f64::from(*number).to_bits(),
         (value, _) => value.integer().unwrap_or(0) as u64,

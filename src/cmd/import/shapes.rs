@@ -59,6 +59,7 @@ pub(super) enum ShapeKind {
         large: bool,
     },
     Float,
+    Bool,
     Text,
 }
 
@@ -133,6 +134,7 @@ impl ShapeArgument {
                 }
                 ShapeKind::Hex { .. } => ArgumentType::Pointer,
                 ShapeKind::Float => ArgumentType::Float64,
+                ShapeKind::Bool => ArgumentType::Bool,
                 ShapeKind::Text => ArgumentType::Text(None),
             }),
             labels: (!self.labels.is_empty() && self.kind.is_integer())
@@ -173,6 +175,7 @@ impl ShapeKind {
                 }
             }
             ImportedValue::Float(_) => Self::Float,
+            ImportedValue::Bool(_) => Self::Bool,
             ImportedValue::Text(_) => Self::Text,
         }
     }
@@ -194,6 +197,7 @@ impl ShapeKind {
             (Self::Hex { large }, Self::Hex { large: more }) => Self::Hex {
                 large: large | more,
             },
+            (Self::Bool, Self::Bool) => Self::Bool,
             (Self::Float, Self::Float | Self::Whole { .. }) | (Self::Whole { .. }, Self::Float) => {
                 Self::Float
             }
@@ -216,7 +220,7 @@ impl ShapeKind {
                 signed: false,
                 large,
             }),
-            Self::Float | Self::Text => None,
+            Self::Float | Self::Bool | Self::Text => None,
         }
     }
 }
@@ -250,7 +254,7 @@ mod tests {
 
     #[test]
     fn whole_numbers_are_floats_beside_floats() {
-        use ImportedValue::{Float, Hex, Integer, Text, Whole};
+        use ImportedValue::{Bool, Float, Hex, Integer, Text, Whole};
         assert_eq!(joined(&[Whole(5), Float(1.5), Whole(-1)]), ShapeKind::Float);
         assert_eq!(
             joined(&[Whole(5), Whole(-1)]),
@@ -265,6 +269,8 @@ mod tests {
             ShapeKind::Hex { large: true }
         );
         assert_eq!(joined(&[Integer(1 << 40), Float(1.5)]), ShapeKind::Text);
+        assert_eq!(joined(&[Bool(true), Bool(false)]), ShapeKind::Bool);
+        assert_eq!(joined(&[Bool(true), Whole(1)]), ShapeKind::Text);
         assert_eq!(joined(&[Whole(5), Text(b"x"[..].into())]), ShapeKind::Text);
     }
 }

@@ -33,6 +33,9 @@ pub(super) fn parse<'a>(cursor: &mut Cursor<'a>) -> Result<ImportedValue<'a>, Ba
             let rest = cursor.rest();
             match word(cursor) {
                 b"" => Err(BadLine::bytes("the value of a field", rest)),
+                // As version 2.1 prints booleans; texts have quotes.
+                b"true" => Ok(ImportedValue::Bool(true)),
+                b"false" => Ok(ImportedValue::Bool(false)),
                 word => Ok(number(word).unwrap_or_else(|| text(word))),
             }
         }
@@ -205,6 +208,13 @@ mod tests {
     }
 
     #[test]
+    fn booleans() {
+        check("true", ImportedValue::Bool(true));
+        check("false", ImportedValue::Bool(false));
+        check("\"true\"", text(b"true"));
+    }
+
+    #[test]
     fn floats() {
         let float = ImportedValue::Float;
         check("1.5", float(1.5));
@@ -224,7 +234,7 @@ mod tests {
     #[test]
     fn other_words_are_texts() {
         for word in [
-            "true",
+            "True",
             "<none>",
             "18446744073709551616",
             "0x10000000000000000",
