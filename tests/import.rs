@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::{Lab, need_tool, run, test};
+use crate::common::{Babeltrace, Lab, need_tool, run, test};
 use crate::export::nasty::Nasty;
 
 fn testdata(name: &str) -> PathBuf {
@@ -229,15 +229,6 @@ fn arguments_have_the_type_of_all_values() {
     );
 }
 
-/// What babeltrace2 prints of a folder of Common Trace Format.
-#[track_caller]
-fn babeltrace(lab: &Lab, options: &[&str], folder: &str) -> Vec<u8> {
-    let mut command = lab.at_home(Path::new("babeltrace2"), [options, &[folder]].concat());
-    let output = command.output().expect("babeltrace2");
-    assert!(output.status.success(), "{output:?}");
-    output.stdout
-}
-
 /// The trace of a text, with what `import` says.
 #[track_caller]
 fn import_text(lab: &Lab, text: &[u8]) -> (Vec<Value>, String) {
@@ -279,35 +270,75 @@ fn sorted(events: &[Value], shown: fn(&Value) -> String) -> Vec<String> {
 /// A real recording, by way of Common Trace Format and the text of babeltrace2.
 #[test]
 fn a_recording_comes_back_from_babeltrace() {
-    need_tool("babeltrace2");
     let Nasty { lab } = Nasty::record(200, &[]);
-    let words = ["export", "-i", "trace", "--to", "ctf", "-o", "ctf"];
-    lab.usdtrec(words).success();
     let original = script(&lab, &lab.file("trace"));
     assert!(original.len() > 400);
-    for options in [
-        &["--clock-cycles"][..],
-        &["--clock-cycles", "--no-delta", "--fields", "all"],
-        &["--clock-cycles", "--names", "all", "--fields", "all"],
+    for (to, babeltrace) in [
+        ("ctf", Babeltrace::installed()),
+        ("ctf2", Babeltrace::later()),
     ] {
-        let (again, says) = import_text(&lab, &babeltrace(&lab, options, "ctf"));
-        assert!(says.contains("times are cycles"), "{says}");
-        assert!(!says.contains("left out"), "{says}");
-        assert_eq!(sorted(&again, printed), sorted(&original, printed));
+        lab.usdtrec(["export", "-i", "trace", "--to", to, "-o", to])
+            .success();
+        for options in [
+            &["--clock-cycles"][..],
+            &["--clock-cycles", "--no-delta", "--fields", "all"],
+            &["--clock-cycles", "--names", "all", "--fields", "all"],
+        ] {
+            let text = babeltrace.text(&lab, options, to).stdout;
+            let (again, says) = import_text(&lab, text.as_bytes());
+            assert!(says.contains("times are cycles"), "{says}");
+            assert!(!says.contains("left out"), "{says}");
+            assert_eq!(sorted(&again, printed), sorted(&original, printed));
+        }
     }
+}
+
+/// Booleans of version 2, which are texts beside other values, and addresses come back.
+#[test]
+fn booleans_and_addresses_of_babeltrace() {
+    let lab = Lab::new();
+    let line = |second: u8, args: &str| {
+        format!("[00:00:0{second}.000000000] (+0.1) vm app:x: {{ cpu_id = 0 }}, {{ {args} }}\n")
+    };
+    let lines = line(
+        1,
+        "b = true, m = true, t = \"true\", p = 0xFFFFFFFFFFFFFFFF",
+    ) + &line(2, "b = false, m = 1, t = \"\", p = 0x0");
+    let (events, _) = import_text(&lab, lines.as_bytes());
+    let args: Vec<String> = events
+        .iter()
+        .map(|event| event["args"].to_string())
+        .collect();
+    let expected = [
+        r#"{"b":true,"m":"true","p":"0xffffffffffffffff","t":"true"}"#,
+        r#"{"b":false,"m":"1","p":"0x0","t":""}"#,
+    ];
+    assert_eq!(args, expected);
+    lab.usdtrec(["export", "-i", "out.data", "--to", "ctf2", "-o", "ctf2"])
+        .success();
+    let text = Babeltrace::later().text(&lab, &["--clock-cycles"], "ctf2");
+    let (again, _) = import_text(&lab, text.stdout.as_bytes());
+    let args: Vec<String> = again
+        .iter()
+        .map(|event| event["args"].to_string())
+        .collect();
+    assert_eq!(args, expected);
 }
 
 /// Times of the other forms are as far from each other as the cycles are.
 #[test]
 fn forms_of_time_of_babeltrace() {
-    need_tool("babeltrace2");
+    let babeltrace = Babeltrace::installed();
     let lab = Lab::new();
     let demo = testdata("demo.data");
     let demo = demo.to_str().expect("a path");
     lab.usdtrec(["export", "-i", demo, "--to", "ctf", "-o", "ctf"])
         .success();
     let times = |options: &[&str]| -> Vec<u64> {
-        let (events, says) = import_text(&lab, &babeltrace(&lab, options, "ctf"));
+        let (events, says) = import_text(
+            &lab,
+            babeltrace.text(&lab, options, "ctf").stdout.as_bytes(),
+        );
         assert_eq!(
             says.contains("cycles"),
             options == ["--clock-cycles"],

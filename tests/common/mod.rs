@@ -1,5 +1,6 @@
 //! What the tests share: a private place on disk, programs that are started and always ended, and reading what they said.
 
+mod babeltrace;
 mod closing;
 mod compiler;
 mod engine;
@@ -17,6 +18,7 @@ mod sites;
 mod target;
 mod waiting;
 
+pub(crate) use babeltrace::Babeltrace;
 pub(crate) use closing::Closing;
 pub(crate) use compiler::Build;
 pub(crate) use engine::Engine;

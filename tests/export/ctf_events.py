@@ -1,4 +1,4 @@
-"""Prints all events of a folder of Common Trace Format as lines of JSON, as babeltrace2 reads it, and what was lost."""
+"""Prints all events of a folder of Common Trace Format as lines of JSON, as babeltrace2 reads it, what was lost, and the environment."""
 
 import json
 import math
@@ -11,6 +11,8 @@ def plain(field):
     """The value of a field as JSON has it."""
     if isinstance(field, bt2._StringFieldConst):
         return str(field)
+    if isinstance(field, bt2._BoolFieldConst):
+        return bool(field)
     if isinstance(field, bt2._RealFieldConst):
         number = float(field)
         if math.isfinite(number):
@@ -27,6 +29,9 @@ def plain(field):
 for message in bt2.TraceCollectionMessageIterator(sys.argv[1]):
     if type(message) is bt2._DiscardedEventsMessageConst:
         print(json.dumps({"lost": message.count}))
+    if type(message) is bt2._StreamBeginningMessageConst:
+        environment = message.stream.trace.environment
+        print(json.dumps({"environment": {name: str(value) for name, value in environment.items()}}))
     if type(message) is not bt2._EventMessageConst:
         continue
     event = message.event

@@ -72,7 +72,7 @@ fn the_next_export_removes_what_a_killed_one_left() {
             .collect();
         names
     };
-    for format in ["ctf", "parquet"] {
+    for format in ["ctf", "ctf2", "parquet"] {
         let export = [
             "--fsize=4096",
             "--core=0",
