@@ -366,7 +366,7 @@ _usdtrec() {
                     return 0
                     ;;
                 --to)
-                    COMPREPLY=($(compgen -W "html chrome parquet perfetto ctf firefox otlp otlp-proto folded speedscope perf pprof" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "html chrome parquet perfetto ctf ctf2 firefox otlp otlp-proto folded speedscope perf pprof" -- "${cur}"))
                     return 0
                     ;;
                 --output)

@@ -317,6 +317,7 @@ chrome\t'Trace Event Format (JSON), which chrome://tracing and many other viewer
 parquet\t'A folder of Parquet files: a table for each probe and each kind of span'
 perfetto\t'Perfetto\'s own format, for ui.perfetto.dev and trace_processor'
 ctf\t'Common Trace Format 1.8 (a folder), for babeltrace2 and Trace Compass; events alone'
+ctf2\t'Common Trace Format 2 (a folder), for babeltrace2 2.1 and later: as ctf, with the arguments\' own names, and booleans'
 firefox\t'Firefox Profiler\'s processed profile (JSON), for profiler.firefox.com'
 otlp\t'OpenTelemetry spans (OTLP) as lines of JSON; events of no span are left out'
 otlp-proto\t'OpenTelemetry spans (OTLP) as a protobuf message'
@@ -324,7 +325,7 @@ folded\t'Folded stacks (outer;inner WEIGHT) by hits, or with --span by time'
 speedscope\t'speedscope\'s file format (JSON): stacks by hits, or with --span by time'
 perf\t'A plain perf.data file without compression, for programs that do not read compressed ones'
 pprof\t'pprof\'s profiles (gzip): stacks by hits, or with --span by number and time'"
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s o -l output -d 'File to write, compressed with gzip if its name ends with .gz; - writes to standard output. An existing file is replaced when the new one is complete. With --to ctf a folder, which does not exist or is empty; with --to parquet a folder, which does not exist' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s o -l output -d 'File to write, compressed with gzip if its name ends with .gz; - writes to standard output. An existing file is replaced when the new one is complete. With --to ctf or ctf2 a folder, which does not exist or is empty; with --to parquet a folder, which does not exist' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l span -d 'Export these spans alone: START..DONE, or the name of a span, with globs (may be repeated) [default: all events, and the spans that are found by the names of probes]' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l key -d 'With --span, keys by which begin and end are matched (comma list), as of report' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l trace-id -d 'With --to otlp, the argument that has the id of the trace: 32 hexadecimal digits, a UUID, or a traceparent [default: each span has a trace of its own]' -r
