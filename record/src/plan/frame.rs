@@ -44,6 +44,15 @@ impl Frame {
     };
 }
 
+/// Where the return address is in a function that has no frame for a frame pointer: then that of its caller is in the register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReturnAddress {
+    /// In the register in which the call put it.
+    Register(ArchRegister),
+    /// In memory, so many bytes above the stack pointer.
+    Stack(u32),
+}
+
 /// Answers for the functions of one ELF file.
 pub struct Frames {
     tables: Option<Tables>,
@@ -72,8 +81,17 @@ struct Row {
     start: u64,
     len: u64,
     cfa: Cfa,
-    /// Whether the return address is in the register in which the call put it.
-    returns_by_register: bool,
+    returns: ReturnRule,
+}
+
+/// Where the unwind table says that the return address is.
+#[derive(Clone, Copy, Debug)]
+enum ReturnRule {
+    /// Where the call put it: in a register.
+    Kept,
+    /// In memory, so many bytes from the caller's frame (the canonical frame address).
+    Saved(i64),
+    Other,
 }
 
 /// An address that is a register plus bytes.
@@ -118,13 +136,10 @@ impl Frames {
         }
     }
 
-    /// The register that has the return address at a link-time address: that of the call, as far as the unwind table says that the function has not
-    /// stored it. A function that calls nothing need not, and then the frame pointer may be its caller's.
+    /// Where the return address is at a link-time address, if the function has no frame there. `None` if it may have one.
     #[must_use]
-    pub fn return_register(&self, pc: u64) -> Option<ArchRegister> {
-        let tables = self.tables.as_ref()?;
-        let register = tables.arch.return_register()?;
-        tables.row(pc)?.returns_by_register.then_some(register)
+    pub fn return_address(&self, pc: u64) -> Option<ReturnAddress> {
+        self.tables.as_ref()?.return_address(pc)
     }
 
     /// The frame at a link-time address.
@@ -236,6 +251,23 @@ impl Tables {
         })
     }
 
+    fn return_address(&self, pc: u64) -> Option<ReturnAddress> {
+        let row = self.row(pc)?;
+        if let Some(register) = self.arch.return_register() {
+            // A saved one may be in a frame: the table of a function with a frame pointer need not name it.
+            return matches!(row.returns, ReturnRule::Kept)
+                .then_some(ReturnAddress::Register(register));
+        }
+        let sp = self.arch.dwarf_register(self.arch.stack_pointer())?;
+        match (row.cfa, row.returns) {
+            (Cfa::Register(register, frame), ReturnRule::Saved(offset)) if register == sp => {
+                let above = u32::try_from(frame.checked_add(offset)?).ok()?;
+                Some(ReturnAddress::Stack(above))
+            }
+            _ => None,
+        }
+    }
+
     fn row(&self, pc: u64) -> Option<Row> {
         let cie = EhFrame::cie_from_offset;
         let offset = EhFrameOffset(self.entry(pc)?);
@@ -264,17 +296,17 @@ impl Tables {
                 }
             }
         };
-        let column = fde.cie().return_address_register();
-        let register = self.arch.return_register();
-        let is_of_calls =
-            register.is_some_and(|register| self.arch.dwarf_register(register) == Some(column.0));
-        // What the table does not mention is as it was when the function began.
-        let is_kept = matches!(row.register(column), None | Some(RegisterRule::SameValue));
+        let returns = match row.register(fde.cie().return_address_register()) {
+            // What the table does not mention is as it was when the function began.
+            None | Some(RegisterRule::SameValue) => ReturnRule::Kept,
+            Some(RegisterRule::Offset(offset)) => ReturnRule::Saved(offset),
+            Some(_) => ReturnRule::Other,
+        };
         Some(Row {
             start: fde.initial_address(),
             len: fde.len(),
             cfa,
-            returns_by_register: is_of_calls && is_kept,
+            returns,
         })
     }
 

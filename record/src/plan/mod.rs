@@ -18,7 +18,7 @@ use crate::planned_site::PlannedSite;
 
 pub use condition::ConditionError;
 pub(crate) use frame::RegisterOffset;
-pub use frame::{Frame, Frames};
+pub use frame::{Frame, Frames, ReturnAddress};
 pub use layout::Strings;
 
 /// Maximum number of stack bytes that are copied for an operand at a pointer that may point to the stack.

@@ -132,7 +132,7 @@ fn sites(groups: &[Group], first_id: u64) -> Vec<Site<'_>> {
             layout: &group.layout,
             arch: group.arch(),
             graph: group.graph,
-            return_register: plan.return_register,
+            return_address: plan.return_address,
             condition: plan.condition.as_ref(),
             cookie: u64::from(group.layout.id) << ID_BITS | id,
         })

@@ -3,12 +3,13 @@
 
 use usdtrec_format::perf::TracepointFormat;
 use usdtrec_format::schema::Argument;
-use usdtrec_format::{Arch, CapturePlan, Location, Operand, RawArgument, RawLayout, Register};
+use usdtrec_format::{Arch, CapturePlan, Location, Operand, RawArgument, RawLayout};
 
 use super::compact::Shape;
 use super::context::{register_offset, runs_here};
 use super::program::{EndKind, Rooms, rooms};
 use crate::error::RecordError;
+use crate::plan::ReturnAddress;
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, StackSizes};
 use crate::plan::capture::{Capture, Place};
 use crate::plan::condition::{self, Condition, ListedArgument};
@@ -47,8 +48,8 @@ pub(in crate::engine) struct Group {
 pub(in crate::engine) struct SitePlan {
     /// What is captured for each operand.
     pub(in crate::engine) captures: Vec<Capture>,
-    /// The register that has the return address, where the callers are found by frame pointers and the function has not stored it.
-    pub(super) return_register: Option<Register>,
+    /// Where the return address is, if the callers are found by frame pointers and the function has no frame.
+    pub(super) return_address: Option<ReturnAddress>,
     /// Filter of the hits; `None` for all hits.
     pub(super) condition: Option<Condition>,
 }
@@ -196,16 +197,16 @@ impl Planner {
             .map(|capture| capture.pointing(guesses))
             .collect();
         let graph = probe.graph(self.graph);
-        let return_register = graph
+        let return_address = graph
             .filter(|graph| graph.method == CallGraphMethod::FramePointers)
-            .and_then(|_| probe.program.frames().return_register(site.site.pc));
+            .and_then(|_| probe.program.frames().return_address(site.site.pc));
         let mut layout = layout(&captures, self.strings, &arguments);
         layout.listed = is_listed;
         Ok(Some(Planned {
             constants: constants(operands, &layout),
             plan: SitePlan {
                 captures,
-                return_register,
+                return_address,
                 condition,
             },
             layout,

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use usdtrec_buildid_cache::elf::FileId;
-use usdtrec_format::{Arch, RawLayout, Register};
+use usdtrec_format::{Arch, RawLayout};
 
 use super::super::release::{Descriptors, Release};
 use super::attach_method::AttachMethod;
@@ -16,6 +16,7 @@ use super::program::{Common, Spec, generate};
 use super::sys::{self, LoadError, ProgramKind};
 use crate::error::RecordError;
 use crate::kernel_error::{BpfRefusal, KernelOperation};
+use crate::plan::ReturnAddress;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::capture::Capture;
 use crate::plan::condition::Condition;
@@ -32,8 +33,8 @@ pub(super) struct Site<'a> {
     pub(super) arch: Arch,
     /// How the callers are found; `None` if they are not.
     pub(super) graph: Option<CallGraph>,
-    /// The register that has the return address, where the callers are found by frame pointers and the function has not stored it.
-    pub(super) return_register: Option<Register>,
+    /// Where the return address is, if the callers are found by frame pointers and the function has no frame.
+    pub(super) return_address: Option<ReturnAddress>,
     /// Filter of the hits; `None` for all hits.
     pub(super) condition: Option<&'a Condition>,
     /// The cookie that the program reads at a hit.
@@ -82,7 +83,7 @@ impl SitePrograms {
                 cookie: is_of_one_site.then_some(site.cookie),
                 arch: site.arch,
                 graph: site.graph,
-                return_register: site.return_register,
+                return_address: site.return_address,
                 captures: site.captures,
                 layout: site.layout,
                 condition: site.condition,

@@ -8,8 +8,9 @@ use usdtrec_format::perf::ChainCut;
 
 use super::super::insn::{Helper, If, Label, Op, Reg, Width};
 use super::builder::Program;
-use super::slots::STACK_END;
+use super::slots::{STACK_END, WORD};
 use super::stack::{CHAIN, PAGE};
+use crate::plan::ReturnAddress;
 
 /// Bytes of stack that are read at once, at most: several frames of usual size.
 const PIECE: i32 = 512;
@@ -19,6 +20,18 @@ const PIECE_OFFSET: i16 = 0;
 const LAST_FRAME: i16 = 8;
 /// Bytes of a frame of 64 bits.
 const FRAME: i32 = 16;
+
+/// Where a program goes on that cannot write the return address of a function without a frame.
+struct ReturnEnds {
+    /// The function has a frame.
+    framed: Label,
+    /// There is no room.
+    limit: Label,
+    /// The address cannot be read.
+    unreadable: Label,
+    /// It is 0: there is no caller.
+    whole: Label,
+}
 
 impl Program<'_> {
     /// Follows the frame pointers to as many frames as there is room for, that of the hit included, and writes the chain at `R8`. `R6` is the
@@ -35,7 +48,13 @@ impl Program<'_> {
         asm.load(Width::Double, Reg::R9, Reg::R6, offset);
         asm.store_value(Width::Double, Reg::R8, PIECE_OFFSET, 0);
         asm.store_value(Width::Double, Reg::R8, LAST_FRAME, 0);
-        self.put_return_register(limit, whole);
+        let ends = ReturnEnds {
+            framed: next,
+            limit,
+            unreadable,
+            whole,
+        };
+        self.put_return_address(ends);
         let asm = &mut self.asm;
         asm.place(next);
         asm.jump_if(If::Equal, Reg::R9, 0, whole);
@@ -82,23 +101,47 @@ impl Program<'_> {
         asm.store(Width::Double, Reg::R8, 8, Reg::R6);
     }
 
-    /// Sets the number of callers, `R6`, which was the hit's context before: 1 where the return address is in a register, whose value is written. Jumps to
-    /// `whole` if it is 0, and to `limit` if there is no room for it.
-    fn put_return_register(&mut self, limit: Label, whole: Label) {
-        let Some(register) = self.spec.return_register else {
-            return self.asm.set(Reg::R6, 0);
-        };
-        let offset = self.register(register);
-        self.asm.load(Width::Double, Reg::R1, Reg::R6, offset);
-        self.remove_authentication();
+    /// Sets the number of callers, `R6`, which was the hit's context before: 1 in a function without a frame, whose return address is written.
+    fn put_return_address(&mut self, ends: ReturnEnds) {
+        match self.spec.return_address {
+            None => return self.asm.set(Reg::R6, 0),
+            Some(ReturnAddress::Register(register)) => {
+                let offset = self.register(register);
+                self.asm.load(Width::Double, Reg::R1, Reg::R6, offset);
+                self.remove_authentication();
+                self.asm.set(Reg::R6, 0);
+            }
+            Some(ReturnAddress::Stack(above)) => self.read_return_address(above, &ends),
+        }
         let asm = &mut self.asm;
-        asm.set(Reg::R6, 0);
-        asm.jump_if(If::Equal, Reg::R1, 0, whole);
+        asm.jump_if(If::Equal, Reg::R1, 0, ends.whole);
         asm.load(Width::Double, Reg::R2, Reg::R10, STACK_END);
         // The hit itself has no place in the chain, but counts.
-        asm.jump_if(If::Below, Reg::R2, CHAIN as i32 + 2 * 8, limit);
+        asm.jump_if(If::Below, Reg::R2, CHAIN as i32 + 2 * 8, ends.limit);
         asm.store(Width::Double, Reg::R8, CHAIN as i16, Reg::R1);
         asm.set(Reg::R6, 1);
+    }
+
+    /// `R1` = the return address so many bytes above the stack pointer, `R6` = 0. Jumps if the function has a frame, or the address cannot be read.
+    fn read_return_address(&mut self, above: u32, ends: &ReturnEnds) {
+        let arch = self.spec.arch;
+        let pointer = arch.pointer_size();
+        let offset = self.register(arch.stack_pointer());
+        let asm = &mut self.asm;
+        asm.load(Width::Double, Reg::R3, Reg::R6, offset);
+        asm.set(Reg::R1, above.into());
+        asm.op(Op::Add, Reg::R3, Reg::R1);
+        asm.set(Reg::R6, 0);
+        // Unwind tables do not say whether a saved frame pointer was set, too.
+        asm.copy(Reg::R1, Reg::R3);
+        asm.op_value(Op::Add, Reg::R1, -i32::from(pointer));
+        asm.jump_if_reg(If::Equal, Reg::R9, Reg::R1, ends.framed);
+        asm.copy(Reg::R1, Reg::R10);
+        asm.op_value(Op::Add, Reg::R1, WORD.into());
+        asm.set(Reg::R2, pointer.into());
+        asm.call(Helper::ReadUser);
+        asm.jump_if(If::NotEqual, Reg::R0, 0, ends.unreadable);
+        asm.load(Width::of(pointer), Reg::R1, Reg::R10, WORD);
     }
 
     /// Removes the authentication code of a code pointer from `R1`.

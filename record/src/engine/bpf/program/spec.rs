@@ -1,9 +1,10 @@
 //! What programs are generated from.
 
-use usdtrec_format::{Arch, RawLayout, Register};
+use usdtrec_format::{Arch, RawLayout};
 
 use super::super::nonresident::Touch;
 use super::who::Who;
+use crate::plan::ReturnAddress;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::capture::Capture;
 use crate::plan::condition::Condition;
@@ -19,8 +20,8 @@ pub(in crate::engine::bpf) struct Spec<'a> {
     pub(in crate::engine::bpf) layout: &'a RawLayout,
     /// How the callers are found; `None` if they are not.
     pub(in crate::engine::bpf) graph: Option<CallGraph>,
-    /// The register that has the return address, where the callers are found by frame pointers and the function has not stored it.
-    pub(in crate::engine::bpf) return_register: Option<Register>,
+    /// Where the return address is, if the callers are found by frame pointers and the function has no frame.
+    pub(in crate::engine::bpf) return_address: Option<ReturnAddress>,
     /// Filter; `None` for all hits.
     pub(in crate::engine::bpf) condition: Option<&'a Condition>,
     /// Where the kernel has no cookies (before Linux 5.15): that of the only site that the program is for.

@@ -114,7 +114,7 @@ impl Planned {
             layout: &self.layout,
             condition: None,
             graph: None,
-            return_register: None,
+            return_address: None,
         }
     }
 

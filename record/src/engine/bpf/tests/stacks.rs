@@ -10,6 +10,7 @@ use super::super::with_stack;
 use super::machine::{Hit, NOW, Ran, byte_at};
 use super::{Planned, STRINGS, register_offset};
 use crate::engine::bpf::compact::{Shape, compact};
+use crate::plan::ReturnAddress;
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, registers};
 
 const ARCH: Arch = Arch::X86_64;
@@ -164,18 +165,23 @@ fn frame_pointers_are_followed_upwards_only() {
     }
 }
 
-/// The mark of a cut and the callers that a program for arm64 writes, which follows frame pointers.
-fn chain_of_arm64(frames: u16, hit: &Hit, return_register: Option<Register>) -> (u64, Vec<u64>) {
+/// The mark of a cut and the callers that a program writes, which follows frame pointers.
+fn chain_of(
+    arch: Arch,
+    frames: u16,
+    hit: &Hit,
+    return_address: Option<ReturnAddress>,
+) -> (u64, Vec<u64>) {
     let graph = CallGraph {
         method: CallGraphMethod::FramePointers,
         frames,
         keeps_copies: false,
         rate: None,
     };
-    let planned = Planned::new("8@x0", Arch::Aarch64, STRINGS);
+    let planned = Planned::new("", arch, STRINGS);
     let spec = Spec {
         graph: Some(graph),
-        return_register,
+        return_address,
         ..planned.spec()
     };
     let common = Common {
@@ -198,29 +204,53 @@ fn chain_of_arm64(frames: u16, hit: &Hit, return_register: Option<Register>) -> 
     (words[0], words[2..2 + count].to_vec())
 }
 
-/// A function that calls nothing has its return address in a register, and the frame pointer of its caller.
+/// A function that calls nothing may have no frame: the frame pointer is its caller's, and its own return address is elsewhere.
 #[test]
-fn the_return_address_of_a_register_is_the_first_caller() {
-    let register = Arch::Aarch64.return_register();
-    let place = register_offset(Arch::Aarch64, register.unwrap()).unwrap() as usize / 8;
+fn the_return_address_of_a_function_without_a_frame_is_the_first_caller() {
+    let limit = ChainCut::Limit.marks() as u64;
+    let check = |arch, hit: &Hit, place, address| {
+        let (cut, callers) = chain_of(arch, 10, hit, None);
+        assert!(!callers.is_empty());
+        let (cut_with, with) = chain_of(arch, 11, hit, Some(place));
+        assert_eq!((with[0], cut_with), (address, cut));
+        assert_eq!(with[1..], callers);
+        // The hit itself counts.
+        for frames in [1, 2] {
+            let found = chain_of(arch, frames, hit, Some(place));
+            assert_eq!(found, (limit, with[..usize::from(frames) - 1].to_vec()));
+        }
+    };
+    let arm64 = Arch::Aarch64;
+    let register = arm64.return_register().unwrap();
+    let place = register_offset(arm64, register).unwrap() as usize / 8;
+    let returns = ReturnAddress::Register(register);
     let mut hit = Hit::default();
     // With an authentication code.
     hit.context[place] = 0x007f_aaaa_bbbb_cccc;
-    let (cut, callers) = chain_of_arm64(10, &hit, None);
-    assert!(!callers.is_empty());
-    let (cut_with, with) = chain_of_arm64(11, &hit, register);
-    assert_eq!((with[0], cut_with), (0xaaaa_bbbb_cccc, cut));
-    assert_eq!(with[1..], callers);
-    // The hit itself counts.
-    let limit = ChainCut::Limit.marks() as u64;
-    assert_eq!(chain_of_arm64(1, &hit, register), (limit, Vec::new()));
-    assert_eq!(
-        chain_of_arm64(2, &hit, register),
-        (limit, with[..1].to_vec())
-    );
+    check(arm64, &hit, returns, 0xaaaa_bbbb_cccc);
     // As where a thread begins.
     hit.context[place] = 0;
-    assert_eq!(chain_of_arm64(10, &hit, register), (0, Vec::new()));
+    assert_eq!(chain_of(arm64, 10, &hit, Some(returns)), (0, Vec::new()));
+
+    let hit = Hit::default();
+    let at = value(&hit, ARCH.stack_pointer()) + 24;
+    let bytes: [u8; 8] = std::array::from_fn(|index| byte_at(at + index as u64));
+    let returns = ReturnAddress::Stack(24);
+    check(ARCH, &hit, returns, u64::from_ne_bytes(bytes));
+    let unreadable = Hit {
+        forbidden: std::iter::once(at..at + 8).collect(),
+        ..hit.clone()
+    };
+    // The frame pointer is the function's: the return address is read with its frame.
+    let mut framed = hit;
+    let pointer = ARCH.frame_pointer().unwrap();
+    framed.context[register_offset(ARCH, pointer).unwrap() as usize / 8] = at - 8;
+    let found = chain_of(ARCH, 10, &framed, Some(returns));
+    assert_eq!(found, chain_of(ARCH, 10, &framed, None));
+    assert!(!found.1.is_empty());
+    let cut = ChainCut::Unreadable.marks() as u64;
+    let found = chain_of(ARCH, 10, &unreadable, Some(returns));
+    assert_eq!(found, (cut, Vec::new()));
 }
 
 /// Frames in memory: from the frame pointer of a hit upwards, each so many bytes above the one before.
