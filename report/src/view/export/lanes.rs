@@ -26,7 +26,11 @@ impl Lanes {
     /// not nest, because readers that sort by time cannot see which is the outer one.
     pub(crate) fn nests(&mut self, tid: i32, begin: u64, end: u64) -> bool {
         let tops = self.tracks.entry(tid).or_default();
-        let inner = tops.partition_point(|top| top.begin < begin);
+        let inner = match tops.last() {
+            // Most spans come after all others.
+            Some(last) if last.begin < begin => tops.len(),
+            _ => tops.partition_point(|top| top.begin < begin),
+        };
         let crosses = |top: &LaneSpan| top.end > begin;
         let before = inner.checked_sub(1).and_then(|last| tops.get(last));
         let same = tops.get(inner).filter(|top| top.begin == begin);
