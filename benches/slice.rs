@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use usdtrec_format::perf::{Attr, Comm, EventAttr, Mmap, MmapFile, SampleId, SampleType, Task};
 use usdtrec_format::schema::Argument;
+use usdtrec_format::schema::telemetry::Telemetry;
 use usdtrec_format::trace::{Compression, Trace, TraceInfo, TraceWriter};
 use usdtrec_format::{
     Arch, CapturePlan, CodePlace, Definitions, FileDefinition, ProbeDefinition, Site,
@@ -252,6 +253,7 @@ fn info() -> TraceInfo {
         description: None,
         needs: None,
         call: None,
+        telemetry: Telemetry::default(),
         filter: None,
         file: 0,
         plan: CapturePlan {

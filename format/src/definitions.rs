@@ -13,6 +13,7 @@ use crate::build_id::BuildId;
 use crate::code_place::CodePlace;
 use crate::probe::Site;
 use crate::raw::RawLayout;
+use crate::schema::telemetry::Telemetry;
 use crate::schema::{Argument, ScriptCall};
 
 /// The description of all probes of a trace.
@@ -116,6 +117,9 @@ pub struct ProbeDefinition {
     /// Which function of a script is called or returns at a hit, from the same schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<ScriptCall>,
+    /// What a span that begins or ends there is in OpenTelemetry, from the same schema.
+    #[serde(default, skip_serializing_if = "Telemetry::is_empty")]
+    pub telemetry: Telemetry,
     /// The recording filter, as written; `None` if all hits were recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<String>,

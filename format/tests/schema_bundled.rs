@@ -4,6 +4,7 @@
 
 mod corpus;
 
+use usdtrec_format::schema::telemetry::conventions;
 use usdtrec_format::schema::{ArgumentType, Conflict, Schemas, bundled, toml};
 use usdtrec_format::{Arch, parse_operands};
 
@@ -27,6 +28,20 @@ fn every_file_reads_without_a_problem() {
             probe.signature()
         );
     }
+}
+
+#[test]
+fn attributes_are_those_of_the_conventions() {
+    let mut count = 0;
+    for probe in bundled::all() {
+        for (name, value) in &probe.telemetry.attributes {
+            count += 1;
+            let signature = probe.signature();
+            assert!(conventions::kind(name).is_some(), "{signature}: {name}");
+            assert_eq!(conventions::doubt(name, value), None, "{signature}: {name}");
+        }
+    }
+    assert!(count > 100, "{count}");
 }
 
 /// Such numbers are compared with what debuggers show.

@@ -5,6 +5,7 @@
 mod random;
 
 use random::Random;
+use usdtrec_format::schema::telemetry::SpanKind;
 use usdtrec_format::schema::{ArgumentType, Hints, Language, Parsed, ProbeSchema, toml};
 
 const PROVIDER_FILE: &str = include_str!("../../testdata/schemas/app.d");
@@ -16,8 +17,13 @@ provider = "app"
 -2 = "minus two"
 [flags.open]
 0x10 = "create"
+[attributes]
+app.kind = "{kind}"
+app.name = "shop"
 [[probe]]
 name = "gc-start"
+span_kind = "producer"
+attributes = { "app.text" = "{text}: {bare}", app.inline = "{inline}" }
 description = "a \"collection\""
 arguments = [
     "kind: s32 enum(kind)",
@@ -33,6 +39,7 @@ more = true
 [[probe]]
 provider = "other"
 name = "none"
+attributes = { app.name = "" }
 "#;
 
 fn signatures(parsed: &Parsed) -> Vec<String> {
@@ -199,6 +206,21 @@ fn our_own_files_read_back() {
             "sdt_other:none()",
         ]
     );
+    let first = &parsed.probes[0].telemetry;
+    let attributes: Vec<_> = first.attributes.iter().collect();
+    let attributes: Vec<_> = attributes.iter().map(|(k, v)| (&***k, &***v)).collect();
+    assert_eq!(
+        attributes,
+        [
+            ("app.inline", "{inline}"),
+            ("app.kind", "{kind}"),
+            ("app.name", "shop"),
+            ("app.text", "{text}: {bare}"),
+        ]
+    );
+    assert_eq!(first.kind, Some(SpanKind::Producer));
+    // Neither its own arguments, nor what it does not want.
+    assert!(parsed.probes[1].telemetry.is_empty());
     let all = [PROVIDER_FILE, TAPSET, OURS];
     for (text, language) in
         all.into_iter()
@@ -227,6 +249,10 @@ fn the_documented_example() {
             "sdt_app:request(url: str(url_len), url_len: u32 bytes, key: bytes(16))",
         ]
     );
+    let (_, example) = document.split_once("provider = \"shopd\"").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    let parsed = toml::parse(&format!("provider = \"shopd\"{example}"));
+    assert_eq!(problems(&parsed), [""; 0]);
     let types = [
         "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f32", "f64", "bool", "char", "ptr",
         "str",
@@ -288,6 +314,41 @@ fn what_is_wrong_is_said_with_its_place_and_costs_no_more_than_its_probe() {
         ("arguments = [7]", "6:14: error", "found integer"),
         ("arguments = [\"1a\"]", "6:14: error", "letters, digits"),
         ("more = 1", "6:8: error", "true or false"),
+        (
+            "span_kind = \"Server\"",
+            "6:13: error",
+            "expected internal, server, client",
+        ),
+        (
+            "attributes = { \"Db.x\" = \"1\" }",
+            "6:16: error",
+            "\"Db.x\" is not the name of an attribute",
+        ),
+        (
+            "attributes = { thread.id = \"1\" }",
+            "6:23: error",
+            "thread.id: spans have an attribute of that name",
+        ),
+        (
+            "attributes = { db.query.text = \"{sql}\" }",
+            "4:1: error",
+            "db.query.text: its value has \"sql\", which is not an argument",
+        ),
+        (
+            "attributes = { db.query.text = \"{sql\" }",
+            "4:1: error",
+            "arguments in braces",
+        ),
+        (
+            "attributes = { db.query.text = 7 }",
+            "6:32: error",
+            "expected text in quotes, found integer",
+        ),
+        (
+            "attributes = { a.b = \"1\", \"a.b\" = \"2\" }",
+            "6:",
+            "a.b is there twice",
+        ),
     ] {
         let parsed = toml::parse(&format!("{head}{line}\n"));
         let told = problems(&parsed);
@@ -300,9 +361,15 @@ fn what_is_wrong_is_said_with_its_place_and_costs_no_more_than_its_probe() {
     let odd = toml::parse("provider = \"p\"\ncolour = 1\n[[probe]]\nname = \"x\"\n");
     assert_eq!(
         problems(&odd)[0],
-        "2:1: note: unknown key \"colour\": expected provider, needs, enum, flags or [[probe]]"
+        "2:1: note: unknown key \"colour\": expected provider, needs, enum, flags, attributes or [[probe]]"
     );
     assert_eq!(odd.probes.len(), 1);
+    let unused =
+        toml::parse("provider = \"p\"\nattributes = { a.b = \"{no}\" }\n[[probe]]\nname = \"x\"\n");
+    assert_eq!(
+        problems(&unused),
+        ["2:18: error: a.b: no probe of the file has all arguments of \"{no}\""]
+    );
     let broken = toml::parse("provider = \"p\n[[probe]]\n");
     assert!(
         problems(&broken)[0].starts_with("1:"),

@@ -8,6 +8,7 @@ use usdtrec_format::perf::{
     Attr, Comm, EventAttr, Mmap, MmapFile, Records, SampleId, SampleType, Task,
 };
 use usdtrec_format::schema::Argument;
+use usdtrec_format::schema::telemetry::Telemetry;
 use usdtrec_format::trace::{Compression, Loss, TraceInfo, TraceWriter};
 use usdtrec_format::{
     Arch, BuildId, CapturePlan, CodePlace, Definitions, FileDefinition, ProbeDefinition,
@@ -296,6 +297,7 @@ pub fn definitions() -> Definitions {
             description: None,
             needs: None,
             call: None,
+            telemetry: Telemetry::default(),
             filter: None,
             file: at,
             plan: CapturePlan {

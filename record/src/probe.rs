@@ -5,6 +5,7 @@ use std::sync::Arc as Shared;
 
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::expr::{Capture, Expr};
+use usdtrec_format::schema::telemetry::Telemetry;
 use usdtrec_format::schema::{Argument, ScriptCall};
 use usdtrec_format::{Arch, BuildId, CapturePlan, Site};
 
@@ -27,6 +28,8 @@ pub struct PlannedProbe {
     pub needs: Option<String>,
     /// Which function of a script is called or returns, from its schema.
     pub call: Option<ScriptCall>,
+    /// What a span that begins or ends there is in OpenTelemetry, from its schema.
+    pub telemetry: Telemetry,
     /// The open file, so that the checked file is the one that the kernel attaches to.
     pub program: Shared<Program>,
     /// Path of the file.

@@ -396,6 +396,7 @@ impl Selector<'_> {
             description: schema.description,
             needs: schema.needs,
             call: schema.call,
+            telemetry: schema.telemetry,
             program: Shared::clone(&opened.program),
             path: opened.program.file().path().to_owned(),
             build_id: opened.binary.build_id,

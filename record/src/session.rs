@@ -315,6 +315,7 @@ fn definition(probe: &PlannedProbe, planted: &Planted, file: usize) -> ProbeDefi
         description: probe.description.clone(),
         needs: probe.needs.clone(),
         call: probe.call.clone(),
+        telemetry: probe.telemetry.clone(),
         filter: probe.filter.as_ref().map(ToString::to_string),
         file,
         plan: probe.plan.clone(),

@@ -50,7 +50,7 @@ pub(crate) enum SchemaAction {
         /// Schema file (.toml, .d, .stp) that takes precedence; may be repeated, the last file wins
         #[arg(long, value_name = "FILE")]
         schema: Vec<PathBuf>,
-        /// Show descriptions, units, and the words of enumerations and flags
+        /// Show descriptions, units, attributes of OpenTelemetry, and the words of enumerations and flags
         #[arg(short, long)]
         verbose: bool,
     },

@@ -78,6 +78,12 @@ fn explain(out: &mut impl Write, probe: &ProbeSchema) -> io::Result<()> {
         let what = if call.enters { "calls" } else { "returns" };
         writeln!(out, "    {what}: {}", escape(&call.function))?;
     }
+    if let Some(kind) = probe.telemetry.kind {
+        writeln!(out, "    span kind: {kind}")?;
+    }
+    for (name, value) in &probe.telemetry.attributes {
+        writeln!(out, "    {} = {}", escape(name), escape(value))?;
+    }
     for argument in &probe.arguments {
         let Argument {
             name,
@@ -231,6 +237,7 @@ fn of_trace(path: &Path) -> anyhow::Result<Schemas> {
             description: probe.description.clone(),
             needs: probe.needs.clone(),
             call: probe.call.clone(),
+            telemetry: probe.telemetry.clone(),
             arguments: probe.arguments.clone(),
             ..ProbeSchema::default()
         });

@@ -1,6 +1,7 @@
 //! Schemas: names, types and meanings of probe arguments, which notes do not have.
 //!
 //! An [`Argument`] is what is known of an argument; a trace stores it for each probe ([`Definitions`](crate::definitions::Definitions)).
+//! [`telemetry`] is what a span that begins or ends at a probe is in OpenTelemetry.
 //!
 //! With the feature `schemas`, arguments are read from TOML files (`toml`), DTrace provider files (`dtrace`), SystemTap tapsets
 //! (`tapset`), and a built-in set (`bundled`), and `Schemas::choose` chooses the schema of a probe.
@@ -10,7 +11,9 @@ mod argument;
 mod catalog;
 mod kind;
 mod labels;
+mod name_parts;
 mod script_call;
+pub mod telemetry;
 mod unit;
 mod words;
 
@@ -22,5 +25,6 @@ pub use catalog::{
 };
 pub use kind::{ArgumentType, ArgumentTypeError, Length};
 pub use labels::{Labels, Words};
-pub use script_call::{NamePart, ScriptCall};
+pub use name_parts::{NamePart, name_parts};
+pub use script_call::ScriptCall;
 pub use unit::Unit;

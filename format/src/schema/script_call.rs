@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::name_parts::{NamePart, arguments_of, name_parts};
+
 /// What a hit of a probe says of the functions of a script (PHP, Python, Ruby, …): one is called, or returns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScriptCall {
@@ -14,50 +16,20 @@ pub struct ScriptCall {
     pub file: Option<String>,
 }
 
-/// A part of a function's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NamePart<'c> {
-    /// A text as it is.
-    Text(&'c str),
-    /// The value of the argument of this name.
-    Argument(&'c str),
-}
-
 impl ScriptCall {
     /// The parts of the function's name; `None` if a brace has no partner, or no argument is named.
     #[must_use]
     pub fn parts(&self) -> Option<Vec<NamePart<'_>>> {
-        let mut parts = Vec::new();
-        let mut rest = self.function.as_str();
-        while let Some((text, after)) = rest.split_once('{') {
-            let (argument, after) = after.split_once('}')?;
-            if text.contains('}') || argument.is_empty() || argument.contains('{') {
-                return None;
-            }
-            if !text.is_empty() {
-                parts.push(NamePart::Text(text));
-            }
-            parts.push(NamePart::Argument(argument));
-            rest = after;
-        }
-        if rest.contains('}') || parts.is_empty() {
-            return None;
-        }
-        if !rest.is_empty() {
-            parts.push(NamePart::Text(rest));
-        }
-        Some(parts)
+        let parts = name_parts(&self.function)?;
+        let has_argument = arguments_of(&parts).next().is_some();
+        has_argument.then_some(parts)
     }
 
     /// The names of all arguments that it needs; `None` if the name is malformed.
     #[must_use]
     pub fn arguments(&self) -> Option<Vec<&str>> {
         let parts = self.parts()?;
-        let named = parts.into_iter().filter_map(|part| match part {
-            NamePart::Argument(name) => Some(name),
-            NamePart::Text(_) => None,
-        });
-        Some(named.chain(self.file.as_deref()).collect())
+        Some(arguments_of(&parts).chain(self.file.as_deref()).collect())
     }
 }
 

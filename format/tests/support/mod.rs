@@ -12,6 +12,7 @@ use usdtrec_format::perf::{
     Attr, Comm, EventAttr, Mmap, MmapFile, Pmu, RecordType, Records, SampleId, SampleType, Task,
 };
 use usdtrec_format::schema::Argument;
+use usdtrec_format::schema::telemetry::Telemetry;
 use usdtrec_format::trace::{
     BlockReader, Clock, Compression, Damage, Loss, PipeWriter, ReadError, Storage, Trace,
     TraceInfo, TraceWriter,
@@ -117,6 +118,7 @@ fn definitions() -> Definitions {
         description: None,
         needs: None,
         call: None,
+        telemetry: Telemetry::default(),
         filter: None,
         file: 0,
         plan: CapturePlan {

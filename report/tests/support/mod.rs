@@ -11,6 +11,7 @@ use usdtrec_format::perf::{
     Attr, Comm, EventAttr, Mmap, MmapFile, Pmu, SampleId, SampleType, Task,
 };
 use usdtrec_format::schema::Argument;
+use usdtrec_format::schema::telemetry::Telemetry;
 use usdtrec_format::trace::{Clock, ClockReading, Compression, Loss, TraceInfo, TraceWriter};
 use usdtrec_format::{
     Arch, CapturePlan, CodePlace, Definitions, FileDefinition, ProbeDefinition, Site,
@@ -144,6 +145,7 @@ fn probe(
         description: None,
         needs: None,
         call: None,
+        telemetry: Telemetry::default(),
         filter: None,
         file: 0,
         plan,

@@ -6,6 +6,7 @@ use std::fs::File;
 use usdtrec_format::perf::{
     Attr, Comm, EventAttr, Pmu, RawRecord, RecordType, SampleId, SampleType, TracepointFormat,
 };
+use usdtrec_format::schema::telemetry::Telemetry;
 use usdtrec_format::trace::{Clock, Compression, TraceInfo, TraceWriter, WriteError};
 use usdtrec_format::{
     Arch, CapturePlan, CodePlace, Definitions, FileDefinition, ProbeDefinition, RawLayout, Site,
@@ -254,6 +255,7 @@ fn definition(
         description: None,
         needs: None,
         call: None,
+        telemetry: Telemetry::default(),
         filter: None,
         file: at,
         plan: CapturePlan {

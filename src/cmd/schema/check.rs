@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use usdtrec_buildid_cache::open as open_file;
 use usdtrec_format::escape::{escape, shown};
+use usdtrec_format::schema::telemetry::conventions;
 use usdtrec_format::schema::{
     Argument, ArgumentType, Disagreement, Parsed, ProbeSchema, Schemas, SourcedSchema,
 };
@@ -40,6 +41,7 @@ pub(super) fn run(files: &[PathBuf], programs: &[PathBuf]) -> anyhow::Result<Exi
             writeln!(out, "{}: {advice}", shown(path))?;
         }
         errors += problems.iter().filter(|problem| problem.error).count();
+        write_doubts(&mut out, path, &probes)?;
         writeln!(out, "{}: {} probes", shown(path), probes.len())?;
         schemas.add(shown(path).to_string(), probes);
     }
@@ -58,6 +60,19 @@ pub(super) fn run(files: &[PathBuf], programs: &[PathBuf]) -> anyhow::Result<Exi
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Prints what attributes are not as OpenTelemetry's conventions have them, which is no error: a schema may be for later conventions.
+fn write_doubts(out: &mut impl Write, path: &Path, probes: &[ProbeSchema]) -> io::Result<()> {
+    let attributes = probes.iter().flat_map(|probe| &probe.telemetry.attributes);
+    let attributes: BTreeSet<_> = attributes.collect();
+    for (name, value) in attributes {
+        if let Some(doubt) = conventions::doubt(name, value) {
+            let line = format!("{}: note: attribute {name}: {doubt}", shown(path));
+            writeln!(out, "{}", escape(&line))?;
+        }
+    }
+    Ok(())
 }
 
 fn open(program: &Path) -> anyhow::Result<Binary> {

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use crate::schema::name_parts::{arguments_of, name_parts};
+use crate::schema::telemetry::{Telemetry, attribute_name};
 use crate::schema::{Argument, ArgumentType, Length, ScriptCall};
 
 /// The schema of a probe.
@@ -17,6 +19,8 @@ pub struct ProbeSchema {
     pub needs: Option<String>,
     /// Which function of a script is called or returns, if one does.
     pub call: Option<ScriptCall>,
+    /// What a span that begins or ends at the probe is in OpenTelemetry.
+    pub telemetry: Telemetry,
     /// The arguments, in order.
     pub arguments: Vec<Argument>,
     /// Whether the probe may have more arguments, which are not described.
@@ -43,7 +47,7 @@ impl ProbeSchema {
         format!("sdt_{}:{}({})", self.provider, self.name, words.join(", "))
     }
 
-    /// Errors: duplicate names, and lengths that are not arguments.
+    /// Errors: duplicate names; lengths, and arguments of functions and attributes, that are not arguments.
     pub(super) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let mut names = HashSet::new();
@@ -68,6 +72,8 @@ impl ProbeSchema {
             }
         }
         faults.extend(self.call.as_ref().and_then(|call| self.call_fault(call)));
+        let attributes = self.telemetry.attributes.iter();
+        faults.extend(attributes.filter_map(|(name, value)| self.attribute_fault(name, value)));
         faults
     }
 
@@ -85,6 +91,22 @@ impl ProbeSchema {
         let name = unknown.next()?;
         Some(format!(
             "the function that is called has {name:?}, which is not an argument"
+        ))
+    }
+
+    /// The error in an attribute.
+    fn attribute_fault(&self, name: &str, value: &str) -> Option<String> {
+        if let Err(error) = attribute_name::check(name) {
+            return Some(error.to_string());
+        }
+        let Some(parts) = name_parts(value).filter(|parts| !parts.is_empty()) else {
+            return Some(format!(
+                "{name}: {value:?}: expected a text with arguments in braces, such as \"{{query}}\""
+            ));
+        };
+        let unknown = arguments_of(&parts).find(|name| self.argument_index(name).is_none())?;
+        Some(format!(
+            "{name}: its value has {unknown:?}, which is not an argument"
         ))
     }
 

@@ -114,6 +114,7 @@ mod tests {
     use super::*;
     use usdtrec_format::perf::Attr;
     use usdtrec_format::schema::Schemas;
+    use usdtrec_format::schema::telemetry::Telemetry;
     use usdtrec_format::trace::TraceInfo;
     use usdtrec_format::{
         CapturePlan, CodePlace, Definitions, ProbeDefinition, Site, SiteDefinition,
@@ -139,6 +140,7 @@ mod tests {
             description: None,
             needs: None,
             call: None,
+            telemetry: Telemetry::default(),
             filter: None,
             file: 0,
             plan: CapturePlan::default(),

@@ -1,6 +1,6 @@
 //! Parses TOML schema files.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -9,6 +9,8 @@ use super::shorthand::{self, Shorthand};
 use crate::expr::Expr;
 use crate::schema::catalog::problem::Problems;
 use crate::schema::catalog::words::note_name;
+use crate::schema::name_parts::{arguments_of, name_parts};
+use crate::schema::telemetry::attribute_name;
 use crate::schema::words::is_name;
 use crate::schema::{Argument, ArgumentType, Labels, Parsed, ProbeSchema, ScriptCall, Unit, Words};
 
@@ -22,6 +24,7 @@ pub fn parse(text: &str) -> Parsed {
         needs: None,
         words: HashMap::new(),
         flags: HashMap::new(),
+        attributes: Vec::new(),
         probes: Vec::new(),
     };
     for error in &errors {
@@ -44,7 +47,24 @@ struct Reader<'t> {
     needs: Option<String>,
     words: HashMap<String, Words>,
     flags: HashMap<String, Words>,
+    /// Of all probes that have their arguments.
+    attributes: Vec<CommonAttribute>,
     probes: Vec<ProbeSchema>,
+}
+
+/// An attribute as the file has it.
+struct WrittenAttribute {
+    /// Offset in the file, bytes.
+    at: usize,
+    name: String,
+    value: String,
+}
+
+/// An attribute of all probes that have its arguments.
+struct CommonAttribute {
+    attribute: WrittenAttribute,
+    /// Whether there is such a probe.
+    is_used: bool,
 }
 
 /// An error that was already reported.
@@ -67,8 +87,12 @@ impl Reader<'_> {
                 "needs" => self.text(value).map(|needs| self.needs = Some(needs)),
                 "enum" => self.all_words(value).map(|words| self.words = words),
                 "flags" => self.all_words(value).map(|flags| self.flags = flags),
+                "attributes" => self.common_attributes(value),
                 "probe" => Ok(()),
-                _ => self.unknown(entry, "provider, needs, enum, flags or [[probe]]"),
+                _ => self.unknown(
+                    entry,
+                    "provider, needs, enum, flags, attributes or [[probe]]",
+                ),
             };
         }
         let Some(probes) = table.get("probe") else {
@@ -84,6 +108,9 @@ impl Reader<'_> {
                 self.probes.push(schema);
             }
         }
+        if self.probes.len() == array.len() {
+            self.unused_attributes();
+        }
     }
 
     fn probe(&mut self, value: &Spanned<DeValue<'_>>) -> Result<ProbeSchema, Reported> {
@@ -94,6 +121,7 @@ impl Reader<'_> {
             ..ProbeSchema::default()
         };
         let (mut calls, mut returns, mut source) = (None, None, None);
+        let mut attributes = Vec::new();
         for entry in table {
             let (key, value) = entry;
             match key.get_ref().as_ref() {
@@ -109,14 +137,20 @@ impl Reader<'_> {
                 "calls" => calls = Some(self.text(value)?),
                 "returns" => returns = Some(self.text(value)?),
                 "source" => source = Some(self.text(value)?),
+                "span_kind" => {
+                    let kind = self.text(value)?.parse();
+                    schema.telemetry.kind = Some(self.said(value, kind)?);
+                }
+                "attributes" => attributes = self.attributes(value)?,
                 "arguments" => schema.arguments = self.arguments(value)?,
                 _ => self.unknown(
                     entry,
-                    "provider, name, description, needs, calls, returns, source, arguments or more",
+                    "provider, name, description, needs, calls, returns, source, span_kind, attributes, arguments or more",
                 )?,
             }
         }
         schema.needs.take_if(|needs| needs.is_empty());
+        self.add_attributes(attributes, &mut schema);
         let at = value.span().start;
         let called = |enters: bool, function: String| ScriptCall {
             enters,
@@ -155,6 +189,96 @@ impl Reader<'_> {
         } else {
             Err(Reported)
         }
+    }
+
+    /// Gives a probe the attributes of the file whose arguments it has, and its own in place of these. An empty text overrides
+    /// the file's value.
+    fn add_attributes(&mut self, own: Vec<WrittenAttribute>, schema: &mut ProbeSchema) {
+        let mut all = BTreeMap::new();
+        for common in &mut self.attributes {
+            let WrittenAttribute { name, value, .. } = &common.attribute;
+            let parts = name_parts(value).unwrap_or_default();
+            if arguments_of(&parts).all(|name| schema.argument_index(name).is_some()) {
+                common.is_used = true;
+                all.insert(name.clone(), value.clone());
+            }
+        }
+        for WrittenAttribute { name, value, .. } in own {
+            if value.is_empty() {
+                all.remove(&name);
+            } else {
+                all.insert(name, value);
+            }
+        }
+        schema.telemetry.attributes = all;
+    }
+
+    fn common_attributes(&mut self, value: &Spanned<DeValue<'_>>) -> Result<(), Reported> {
+        for attribute in self.attributes(value)? {
+            let WrittenAttribute { at, name, value } = &attribute;
+            if value.is_empty() || name_parts(value).is_none() {
+                self.problems.error(
+                    *at,
+                    format!("{name}: {value:?}: expected a text with arguments in braces"),
+                );
+                return Err(Reported);
+            }
+            self.attributes.push(CommonAttribute {
+                attribute,
+                is_used: false,
+            });
+        }
+        Ok(())
+    }
+
+    /// Reports attributes of the file for which no probe has the arguments.
+    fn unused_attributes(&mut self) {
+        for common in self.attributes.iter().filter(|common| !common.is_used) {
+            let WrittenAttribute { at, name, value } = &common.attribute;
+            let words = format!("{name}: no probe of the file has all arguments of {value:?}");
+            self.problems.error(*at, words);
+        }
+    }
+
+    /// The attributes in a table; a point in a name may be written as a point of TOML, which makes tables in tables.
+    fn attributes(
+        &mut self,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<Vec<WrittenAttribute>, Reported> {
+        let mut all = Vec::new();
+        self.flatten(value, "", &mut all)?;
+        let mut names = HashSet::new();
+        for WrittenAttribute { at, name, .. } in &all {
+            let error = match attribute_name::check(name) {
+                Ok(()) if names.insert(name) => continue,
+                Ok(()) => format!("{name} is there twice"),
+                Err(error) => error.to_string(),
+            };
+            self.problems.error(*at, error);
+            return Err(Reported);
+        }
+        Ok(all)
+    }
+
+    fn flatten(
+        &mut self,
+        value: &Spanned<DeValue<'_>>,
+        before: &str,
+        all: &mut Vec<WrittenAttribute>,
+    ) -> Result<(), Reported> {
+        for (key, value) in self.table(value)? {
+            let name = format!("{before}{}", key.get_ref());
+            if value.get_ref().is_table() {
+                self.flatten(value, &format!("{name}."), all)?;
+                continue;
+            }
+            all.push(WrittenAttribute {
+                at: key.span().start,
+                name,
+                value: self.text(value)?,
+            });
+        }
+        Ok(())
     }
 
     fn arguments(&mut self, value: &Spanned<DeValue<'_>>) -> Result<Vec<Argument>, Reported> {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::escape::is_hidden;
+use crate::schema::telemetry::Telemetry;
 use crate::schema::{Argument, Labels, ProbeSchema};
 
 /// Writes probes as a file, which [`parse`](super::parse) reads.
@@ -36,6 +37,7 @@ pub fn write(probes: &[ProbeSchema]) -> String {
                 let _ = writeln!(out, "source = {}", quoted(file));
             }
         }
+        write_telemetry(&probe.telemetry, &mut out);
         if !probe.arguments.is_empty() {
             out.push_str("arguments = [\n");
             for argument in &probe.arguments {
@@ -48,6 +50,19 @@ pub fn write(probes: &[ProbeSchema]) -> String {
         }
     }
     out
+}
+
+fn write_telemetry(telemetry: &Telemetry, out: &mut String) {
+    if let Some(kind) = telemetry.kind {
+        let _ = writeln!(out, "span_kind = {}", quoted(&kind.to_string()));
+    }
+    let attributes = telemetry.attributes.iter();
+    let attributes: Vec<String> = attributes
+        .map(|(name, value)| format!("{} = {}", quoted(name), quoted(value)))
+        .collect();
+    if !attributes.is_empty() {
+        let _ = writeln!(out, "attributes = {{ {} }}", attributes.join(", "));
+    }
 }
 
 /// Writes an argument as a line if possible, else as a table.
