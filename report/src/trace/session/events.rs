@@ -3,6 +3,7 @@
 use foldhash::HashMap;
 use usdtrec_decode::{Decoder, TracepointDecoder};
 use usdtrec_format::perf::{Attr, EventAttr, Sample, SampleLayout, SampleType, TracepointFormat};
+use usdtrec_format::schema::telemetry::Telemetry;
 use usdtrec_format::schema::{Argument, Disagreement, Schemas, ScriptCall};
 use usdtrec_format::trace::TraceInfo;
 use usdtrec_format::{Arch, Definitions, Probe, ProbeDefinition};
@@ -28,6 +29,8 @@ pub struct Event {
     pub sites: std::ops::Range<usize>,
     /// Which function of a script is called or returns there, if one does.
     pub(crate) call: Option<ScriptCall>,
+    /// What a span that begins or ends there is in OpenTelemetry.
+    pub(crate) telemetry: Telemetry,
     pub(crate) layout: SampleLayout,
 }
 
@@ -89,6 +92,7 @@ impl Event {
             types: Vec::new(),
             sites: 0..0,
             call: None,
+            telemetry: Telemetry::default(),
         }
     }
 
@@ -201,6 +205,12 @@ impl Events {
             .call(schemas, count)
             .or_else(|| defined.call.clone())
             .or_else(|| named.call(&Schemas::built_in(), count));
+        let stored = Some(&defined.telemetry).filter(|telemetry| !telemetry.is_empty());
+        event.telemetry = named
+            .telemetry(schemas, count)
+            .or_else(|| stored.cloned())
+            .or_else(|| named.telemetry(&Schemas::built_in(), count))
+            .unwrap_or_default();
         let sites = sites(defined, &event.arguments, &event.attr, all);
         self.sites.extend(sites);
         event.sites = first..self.sites.len();
@@ -262,6 +272,7 @@ impl Events {
             if let Some(schema) = &choice.schema {
                 event.arguments = choice.arguments(count);
                 event.call.clone_from(&schema.call);
+                event.telemetry.clone_from(&schema.telemetry);
             }
             let misfits = choice.misfits.iter().map(|misfit| Disagreement {
                 event: event.name.clone(),
@@ -291,6 +302,13 @@ impl ProbeName<'_> {
     fn call(self, schemas: &Schemas, arguments: usize) -> Option<ScriptCall> {
         let Self { provider, name } = self;
         schemas.choose(provider, name, arguments).schema?.call
+    }
+
+    /// What spans are in OpenTelemetry, as schemas say; `None` if none has the probe.
+    fn telemetry(self, schemas: &Schemas, arguments: usize) -> Option<Telemetry> {
+        let Self { provider, name } = self;
+        let schema = schemas.choose(provider, name, arguments).schema;
+        schema.map(|schema| schema.telemetry)
     }
 }
 

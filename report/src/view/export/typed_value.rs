@@ -47,6 +47,19 @@ impl<'v> TypedValue<'v> {
         }
     }
 
+    /// A copy that outlives the hit.
+    pub(crate) fn owned(self) -> TypedValue<'static> {
+        match self {
+            Self::Unsigned(number) => TypedValue::Unsigned(number),
+            Self::Signed(number) => TypedValue::Signed(number),
+            Self::Float(number) => TypedValue::Float(number),
+            Self::Bool(is) => TypedValue::Bool(is),
+            Self::Address(address) => TypedValue::Address(address),
+            Self::Text(text) => TypedValue::Text(text.into_owned().into()),
+            Self::Missing(reason) => TypedValue::Missing(reason),
+        }
+    }
+
     fn special(form: &Form, value: &Value) -> Self {
         if let Some(reason) = form.missing(value) {
             return Self::Missing(reason);

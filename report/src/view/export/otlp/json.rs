@@ -1,5 +1,7 @@
 //! OTLP as a line of JSON: ids are hexadecimal, integers of 64 bits are strings.
 
+use usdtrec_format::schema::telemetry::conventions::SCHEMA_URL;
+
 use crate::view::export::otlp::telemetry_span::{Attribute, ResourceSpans, TelemetrySpan};
 use crate::view::export::typed_value::TypedValue;
 use crate::view::text::buffer::Text;
@@ -21,7 +23,12 @@ pub(crate) fn encode(all: &[ResourceSpans]) -> Vec<u8> {
             }
             put_span(span, &mut out);
         }
-        out.string("]}]}");
+        // The resource has the same names.
+        out.string("],\"schemaUrl\":");
+        out.json_string(SCHEMA_URL);
+        out.string("}],\"schemaUrl\":");
+        out.json_string(SCHEMA_URL);
+        out.byte(b'}');
     }
     out.string("]}\n");
     out.as_slice().to_vec()
@@ -38,8 +45,9 @@ fn put_span(span: &TelemetrySpan, out: &mut Text) {
     }
     out.string("\",\"name\":");
     out.json_string(&span.name);
-    // `SPAN_KIND_INTERNAL`.
-    out.string(",\"kind\":1,\"startTimeUnixNano\":\"");
+    out.string(",\"kind\":");
+    out.unsigned(span.kind.number().into());
+    out.string(",\"startTimeUnixNano\":\"");
     out.unsigned(span.start);
     if let Some(end) = span.end {
         out.string("\",\"endTimeUnixNano\":\"");

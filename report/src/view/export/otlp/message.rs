@@ -1,11 +1,10 @@
 //! OTLP as a part of the message `TracesData`: parts, one after the other, are one message.
 
+use usdtrec_format::schema::telemetry::conventions::SCHEMA_URL;
+
 use crate::view::export::otlp::telemetry_span::{Attribute, ResourceSpans, TelemetrySpan};
 use crate::view::export::protobuf::Proto;
 use crate::view::export::typed_value::TypedValue;
-
-/// `SPAN_KIND_INTERNAL`.
-const INTERNAL: u64 = 1;
 
 /// A part with these spans. Numbers of fields are those of `opentelemetry/proto/trace/v1/trace.proto` and `common.proto`.
 pub(crate) fn encode(all: &[ResourceSpans]) -> Vec<u8> {
@@ -20,7 +19,9 @@ pub(crate) fn encode(all: &[ResourceSpans]) -> Vec<u8> {
                 for span in &of.spans {
                     scope_spans.message(2, |out| put(out, span));
                 }
+                scope_spans.bytes(3, SCHEMA_URL.as_bytes());
             });
+            resource_spans.bytes(3, SCHEMA_URL.as_bytes());
         });
     }
     proto.as_slice().to_vec()
@@ -33,7 +34,7 @@ fn put(out: &mut Proto, span: &TelemetrySpan) {
         out.bytes(4, parent);
     }
     out.bytes(5, span.name.as_bytes());
-    out.unsigned(6, INTERNAL);
+    out.unsigned(6, span.kind.number().into());
     out.fixed64(7, span.start);
     if let Some(end) = span.end {
         out.fixed64(8, end);

@@ -1,10 +1,13 @@
 //! OpenTelemetry's protocol (OTLP): spans, as lines of JSON (`{"resourceSpans":…}`) or as one `TracesData` message.
 //!
-//! A resource is a process. Attributes of a span: `begin.NAME` and `end.NAME` are the arguments, `begin.missing.NAME` why there is none, `begin.cut.NAME` and
+//! A resource is a process in a control group. Attributes of a span: those that schemas name (`db.query.text`), of the hit that begins it, and else of the one that ends it;
+//! `begin.NAME` and `end.NAME` are the arguments that are no such attribute, `begin.missing.NAME` why there is none, `begin.cut.NAME` and
 //! `begin.bytes.NAME` (hexadecimal, of a text that is not UTF-8) as in `script --format json`; `thread.id`, `thread.name`, `cpu`,
 //! `self_ns`, `code.stacktrace`. There are no unsigned integers of 64 bits: those beyond 2^63 are texts. A span that has no end has no end time, and
 //! the reason in `span`. Events of no span are left out.
 
+pub(crate) mod container_id;
+pub(crate) mod event_attributes;
 pub(crate) mod json;
 pub(crate) mod message;
 pub(crate) mod span_ids;
@@ -13,21 +16,25 @@ pub(crate) mod telemetry_span;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use usdtrec_format::schema::telemetry::SpanKind;
+
 use crate::analysis::origin::Origin;
-use crate::analysis::rows::hit_row::RowHit;
+use crate::analysis::rows::hit_row::{HitRow, RowHit};
 use crate::analysis::rows::row_sink::{RowSide, RowSink, SpanFate, SpanRow};
 use crate::analysis::rows::row_walk::RowWalk;
 use crate::error::ReportError;
 use crate::question_error::QuestionError;
 use crate::stats::keys::stacks::Stacks;
 use crate::trace::form::Form;
+use crate::trace::process::names::NameId;
 use crate::trace::session::TraceSession;
 use crate::trace::wall_times::WallTimes;
+use crate::view::export::otlp::event_attributes::{AttributeValue, EventAttribute};
 use crate::view::export::otlp::span_ids::{SpanIdSource, parsed_trace};
 use crate::view::export::otlp::telemetry_span::{
     Attribute, Resource, ResourceSpans, TelemetrySpan,
 };
-use crate::view::export::thread_names::name;
+use crate::view::export::thread_names::{cgroup, name};
 use crate::view::export::typed_value::{TypedValue, guessed_address, is_cut, text_bytes};
 use crate::view::frames::{cut_text, frame_text};
 use crate::view::text::buffer::Text;
@@ -47,13 +54,21 @@ pub(crate) struct OtlpSpans<'a> {
     machine: String,
     times: &'a WallTimes,
     pairs: Vec<String>,
-    /// Of each event, its arguments.
-    events: Vec<Vec<OtlpArgument>>,
+    events: Vec<OtlpEvent>,
     ids: SpanIdSource,
     stacks: Stacks,
-    /// By process.
-    waiting: BTreeMap<i32, ResourceSpans>,
+    /// By process and its control group.
+    waiting: BTreeMap<(i32, Option<NameId>), ResourceSpans>,
     count: usize,
+}
+
+/// What hits of an event have.
+struct OtlpEvent {
+    arguments: Vec<OtlpArgument>,
+    /// As a schema names them.
+    attributes: Vec<EventAttribute>,
+    /// Of a span that begins there.
+    kind: SpanKind,
 }
 
 /// An argument of an event.
@@ -88,7 +103,11 @@ impl<'a> OtlpSpans<'a> {
                 form: Form::new(argument).human(false),
                 is_trace: wanted == Some(at),
             });
-            arguments.collect()
+            OtlpEvent {
+                arguments: arguments.collect(),
+                attributes: EventAttribute::all(&event.telemetry, &event.arguments),
+                kind: event.telemetry.kind.unwrap_or(SpanKind::Internal),
+            }
         });
         let events = events.collect();
         if let (Some(name), false) = (trace, has_trace) {
@@ -135,25 +154,49 @@ impl<'a> OtlpSpans<'a> {
         u64::try_from(self.times.wall(time)).unwrap_or(0)
     }
 
-    /// Appends the attributes of a hit.
-    fn hit(&mut self, side: &str, hit: RowHit<'_>, out: &mut Vec<Attribute>) {
-        let arguments = self.events.get(hit.row.event);
-        let arguments = arguments.map_or(&[][..], Vec::as_slice);
-        for (OtlpArgument { name, form, .. }, value) in arguments.iter().zip(hit.values) {
+    /// Appends the attributes that a schema names and that are not among those from `first` on. Returns the places of arguments whose
+    /// values are there with them.
+    fn named(&self, hit: RowHit<'_>, first: usize, out: &mut Vec<Attribute>) -> Vec<usize> {
+        let mut told = Vec::new();
+        let Some(event) = self.events.get(hit.row.event) else {
+            return told;
+        };
+        let form = |at: usize| event.arguments.get(at).map(|argument| &argument.form);
+        for attribute in &event.attributes {
+            let named = out.get(first..).unwrap_or_default();
+            if named.iter().any(|known| known.key == attribute.name) {
+                continue;
+            }
+            let Some(AttributeValue { value, of_argument }) = attribute.value(form, hit.values)
+            else {
+                continue;
+            };
+            told.extend(of_argument);
+            out.push(Attribute {
+                key: attribute.name.clone(),
+                value,
+            });
+        }
+        told
+    }
+
+    /// Appends the attributes of a hit; values of arguments at the places in `told` are there already.
+    fn hit(&mut self, side: &str, hit: RowHit<'_>, told: &[usize], out: &mut Vec<Attribute>) {
+        let event = self.events.get(hit.row.event);
+        let arguments = event.map_or(&[][..], |event| &event.arguments);
+        let both = arguments.iter().zip(hit.values).enumerate();
+        for (at, (OtlpArgument { name, form, .. }, value)) in both {
             let mut put = |kind: &str, value| {
                 out.push(Attribute {
                     key: format!("{side}.{kind}{name}"),
                     value,
                 });
             };
-            match TypedValue::new(form, value) {
-                TypedValue::Missing(reason) => put("missing.", TypedValue::Text(reason.into())),
-                TypedValue::Text(text) => put("", TypedValue::Text(text.into_owned().into())),
-                TypedValue::Unsigned(number) => put("", TypedValue::Unsigned(number)),
-                TypedValue::Signed(number) => put("", TypedValue::Signed(number)),
-                TypedValue::Float(number) => put("", TypedValue::Float(number)),
-                TypedValue::Bool(is) => put("", TypedValue::Bool(is)),
-                TypedValue::Address(address) => put("", TypedValue::Address(address)),
+            if !told.contains(&at) {
+                match TypedValue::new(form, value).owned() {
+                    TypedValue::Missing(reason) => put("missing.", TypedValue::Text(reason.into())),
+                    typed => put("", typed),
+                }
             }
             if is_cut(value) {
                 put("cut.", TypedValue::Bool(true));
@@ -190,8 +233,8 @@ impl<'a> OtlpSpans<'a> {
 
     /// The id of the trace that a hit has in an argument.
     fn trace_of(&self, hit: RowHit<'_>) -> Option<span_ids::ParentIds> {
-        let arguments = self.events.get(hit.row.event)?;
-        let mut values = arguments.iter().zip(hit.values);
+        let event = self.events.get(hit.row.event)?;
+        let mut values = event.arguments.iter().zip(hit.values);
         let (argument, value) = values.find(|(argument, _)| argument.is_trace)?;
         match TypedValue::new(&argument.form, value) {
             TypedValue::Text(text) => parsed_trace(&text),
@@ -199,13 +242,15 @@ impl<'a> OtlpSpans<'a> {
         }
     }
 
-    fn resource(&self, pid: i32, time: u64) -> Resource {
+    fn resource(&self, row: &HitRow) -> Resource {
         let processes = self.session.processes();
-        let known = processes.comm(pid, time).name;
+        let known = processes.comm(row.pid, row.time).name;
+        let group = row.cgroup.map(|id| cgroup(self.session, id));
         Resource {
             host: self.host.clone(),
             machine: self.machine.clone(),
-            pid,
+            pid: row.pid,
+            cgroup: group.unwrap_or_default().to_owned(),
             name: known.map_or_else(String::new, |id| name(self.session, id).to_owned()),
         }
     }
@@ -228,10 +273,16 @@ impl RowSink for OtlpSpans<'_> {
                 value: TypedValue::Text(name(self.session, comm).to_owned().into()),
             });
         }
-        self.hit("begin", span.begin, &mut attributes);
+        let first = attributes.len();
+        let told = self.named(span.begin, first, &mut attributes);
+        let told_by_end = span
+            .end
+            .map(|end| self.named(end.hit, first, &mut attributes));
+        self.hit("begin", span.begin, &told, &mut attributes);
         attributes.extend(self.stack(span.begin));
         if let Some(end) = span.end {
-            self.hit("end", end.hit, &mut attributes);
+            let told = told_by_end.unwrap_or_default();
+            self.hit("end", end.hit, &told, &mut attributes);
             attributes.push(Attribute {
                 key: "self_ns".to_owned(),
                 value: TypedValue::Unsigned(end.own),
@@ -253,15 +304,20 @@ impl RowSink for OtlpSpans<'_> {
         let made = TelemetrySpan {
             ids,
             name: self.pairs.get(span.pair).cloned().unwrap_or_default(),
+            kind: self
+                .events
+                .get(begin.event)
+                .map_or(SpanKind::Internal, |event| event.kind),
             start: self.wall(begin.time),
             end: span.end.map(|end| self.wall(end.hit.row.time)),
             attributes,
         };
-        let resource = match self.waiting.contains_key(&begin.pid) {
+        let key = (begin.pid, begin.cgroup);
+        let resource = match self.waiting.contains_key(&key) {
             true => None,
-            false => Some(self.resource(begin.pid, begin.time)),
+            false => Some(self.resource(begin)),
         };
-        let waiting = self.waiting.entry(begin.pid);
+        let waiting = self.waiting.entry(key);
         let waiting = waiting.or_insert_with(|| ResourceSpans {
             resource: resource.unwrap_or_default(),
             spans: Vec::new(),

@@ -1,5 +1,8 @@
 //! Spans as OpenTelemetry has them.
 
+use usdtrec_format::schema::telemetry::SpanKind;
+
+use crate::view::export::otlp::container_id::container_id;
 use crate::view::export::otlp::span_ids::SpanIds;
 use crate::view::export::typed_value::TypedValue;
 
@@ -11,6 +14,8 @@ pub(crate) struct Resource {
     pub(crate) pid: i32,
     /// What it is called; empty if that is not known.
     pub(crate) name: String,
+    /// Path of the control group; empty if that is not known.
+    pub(crate) cgroup: String,
 }
 
 /// An attribute of a span.
@@ -25,6 +30,7 @@ pub(crate) struct Attribute {
 pub(crate) struct TelemetrySpan {
     pub(crate) ids: SpanIds,
     pub(crate) name: String,
+    pub(crate) kind: SpanKind,
     /// ns since 1970.
     pub(crate) start: u64,
     /// The same; `None` if it has no end.
@@ -43,20 +49,37 @@ impl Resource {
     /// Its attributes, in the names of the semantic conventions.
     pub(crate) fn attributes(&self) -> Vec<Attribute> {
         let texts = [
-            ("service.name", &self.name),
-            ("process.command", &self.name),
-            ("host.name", &self.host),
-            ("host.arch", &self.machine),
+            ("service.name", &*self.name),
+            ("process.command", &*self.name),
+            ("host.name", &*self.host),
+            ("host.arch", arch(&self.machine)),
+            ("process.linux.cgroup", &*self.cgroup),
+            (
+                "container.id",
+                container_id(&self.cgroup).unwrap_or_default(),
+            ),
         ];
         let known = texts.into_iter().filter(|(_, text)| !text.is_empty());
         let texts = known.map(|(key, text)| Attribute {
             key: key.to_owned(),
-            value: TypedValue::Text(text.clone().into()),
+            value: TypedValue::Text(text.to_owned().into()),
         });
         let pid = Attribute {
             key: "process.pid".to_owned(),
             value: TypedValue::Signed(self.pid.into()),
         };
         texts.chain([pid]).collect()
+    }
+}
+
+/// The word of the semantic conventions for an architecture, as `uname` calls it; the same if they have none.
+fn arch(machine: &str) -> &str {
+    match machine {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        "i386" | "i486" | "i586" | "i686" => "x86",
+        "armv6l" | "armv7l" | "armv8l" => "arm32",
+        "ppc64le" => "ppc64",
+        other => other,
     }
 }
