@@ -18,6 +18,7 @@ mod profiler_cli;
 mod proto;
 mod readers;
 mod rows;
+mod telemetry;
 mod trace_processor;
 mod units;
 mod weights;

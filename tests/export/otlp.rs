@@ -12,15 +12,18 @@ use crate::common::test;
 
 /// A span as both encodings have it.
 #[derive(Clone, Debug, PartialEq)]
-struct Span {
+pub(super) struct OtlpSpan {
     trace: String,
-    id: String,
+    pub(super) id: String,
     parent: Option<String>,
-    name: String,
+    pub(super) name: String,
+    pub(super) kind: u64,
     start: u64,
     end: Option<u64>,
-    attributes: Map<String, Json>,
-    resource: Map<String, Json>,
+    pub(super) attributes: Map<String, Json>,
+    pub(super) resource: Map<String, Json>,
+    /// The URL of the schema of the resource and of the scope.
+    pub(super) schema: String,
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -58,24 +61,28 @@ fn json_attributes(all: &Json) -> Map<String, Json> {
     all.collect()
 }
 
-fn of_json(text: &str) -> Vec<Span> {
+pub(super) fn of_json(text: &str) -> Vec<OtlpSpan> {
     let mut spans = Vec::new();
     for line in text.lines() {
         let line: Json = serde_json::from_str(line).expect("JSON");
         for of in line["resourceSpans"].as_array().expect("resources") {
             let resource = json_attributes(&of["resource"]["attributes"]);
+            let schema = of["schemaUrl"].as_str().expect("a URL");
+            assert_eq!(of["scopeSpans"][0]["schemaUrl"], json!(schema));
             for span in of["scopeSpans"][0]["spans"].as_array().expect("spans") {
                 let text = |name: &str| span[name].as_str().map(str::to_owned);
                 let time = |name: &str| text(name).map(|time| time.parse().expect("ns"));
-                spans.push(Span {
+                spans.push(OtlpSpan {
                     trace: text("traceId").expect("an id"),
                     id: text("spanId").expect("an id"),
                     parent: text("parentSpanId"),
                     name: text("name").expect("a name"),
                     start: time("startTimeUnixNano").expect("a time"),
                     end: time("endTimeUnixNano"),
+                    kind: span["kind"].as_u64().expect("a kind"),
                     attributes: json_attributes(&span["attributes"]),
                     resource: resource.clone(),
+                    schema: schema.to_owned(),
                 });
             }
         }
@@ -98,26 +105,31 @@ fn attributes(of: &Message<'_>, field: u64) -> Map<String, Json> {
     all.collect()
 }
 
-fn of_proto(bytes: &[u8]) -> Vec<Span> {
+pub(super) fn of_proto(bytes: &[u8]) -> Vec<OtlpSpan> {
     let mut spans = Vec::new();
     for of in Message::parse(bytes).messages(1) {
         let resource = attributes(&of.message(1).expect("a resource"), 1);
-        for span in of.message(2).expect("a scope").messages(2) {
+        let scope = of.message(2).expect("a scope");
+        let schema = of.text(3).expect("a URL");
+        assert_eq!(scope.text(3).as_ref(), Some(&schema));
+        for span in scope.messages(2) {
             let id = |field: u64| {
                 span.all(field).next().map(|id| match id {
                     Field::Bytes(bytes) => hex(bytes),
                     other => panic!("{other:?}"),
                 })
             };
-            spans.push(Span {
+            spans.push(OtlpSpan {
                 trace: id(1).expect("an id"),
                 id: id(2).expect("an id"),
                 parent: id(4),
                 name: span.text(5).expect("a name"),
                 start: span.number(7).expect("a time"),
                 end: span.number(8),
+                kind: span.number(6).expect("a kind"),
                 attributes: attributes(&span, 9),
                 resource: resource.clone(),
+                schema: schema.clone(),
             });
         }
     }
@@ -145,8 +157,8 @@ fn every_span_with_its_values() {
         let spans = spans
             .iter()
             .filter(|span| span.name == format!("nasty:{name}"));
-        let spans: Vec<&Span> = spans.collect();
-        let ended: Vec<&&Span> = spans.iter().filter(|span| span.end.is_some()).collect();
+        let spans: Vec<&OtlpSpan> = spans.collect();
+        let ended: Vec<&&OtlpSpan> = spans.iter().filter(|span| span.end.is_some()).collect();
         let own = ended
             .iter()
             .map(|span| span.attributes["self_ns"].as_u64().expect("ns"));
@@ -162,7 +174,7 @@ fn every_span_with_its_values() {
         );
     }
     // What the wall clock is ahead by, of a span that is known by its argument.
-    let unique = |span: &&Span| span.attributes.get("begin.key") == Some(&json!(12));
+    let unique = |span: &&OtlpSpan| span.attributes.get("begin.key") == Some(&json!(12));
     let known = spans.iter().find(unique).expect("a span");
     let begin = hits.values().find(|hit| {
         hit["args"]["key"] == json!(12) && hit["event"] == json!("sdt_nasty:work__start")

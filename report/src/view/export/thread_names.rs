@@ -1,4 +1,4 @@
-//! Names of processes and threads in a timeline.
+//! Names of processes and threads in a timeline, and the control groups of processes.
 
 use foldhash::HashMap;
 
@@ -10,7 +10,7 @@ use crate::trace::session::TraceSession;
 #[derive(Debug, Default)]
 pub(crate) struct ThreadNames {
     threads: HashMap<i32, SeenThread>,
-    processes: HashMap<i32, Option<NameId>>,
+    processes: HashMap<i32, SeenProcess>,
 }
 
 /// A thread that has a row.
@@ -18,6 +18,14 @@ pub(crate) struct ThreadNames {
 struct SeenThread {
     pid: i32,
     comm: Option<NameId>,
+    cgroup: Option<NameId>,
+}
+
+/// What was last known of a process that has a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct SeenProcess {
+    name: Option<NameId>,
+    cgroup: Option<NameId>,
 }
 
 /// What a row says of names that was not known before.
@@ -27,6 +35,8 @@ pub(crate) struct NewNames<'s> {
     pub(crate) process: Option<&'s str>,
     /// The name of the thread.
     pub(crate) thread: Option<&'s str>,
+    /// The path of the control group of the process.
+    pub(crate) cgroup: Option<&'s str>,
 }
 
 impl ThreadNames {
@@ -39,17 +49,22 @@ impl ThreadNames {
         let seen = SeenThread {
             pid: row.pid,
             comm: row.comm,
+            cgroup: row.cgroup,
         };
         if self.threads.get(&row.tid) == Some(&seen) {
             return None;
         }
         self.threads.insert(row.tid, seen);
-        let of_process = session.processes().comm(row.pid, row.time).name;
-        let known = self.processes.insert(row.pid, of_process);
-        let is_new = known.is_none_or(|known| known != of_process);
+        let process = SeenProcess {
+            name: session.processes().comm(row.pid, row.time).name,
+            cgroup: row.cgroup,
+        };
+        let known = self.processes.insert(row.pid, process).unwrap_or_default();
+        let new = |now: Option<NameId>, before| now.filter(|_| now != before);
         Some(NewNames {
-            process: of_process.filter(|_| is_new).map(|id| name(session, id)),
+            process: new(process.name, known.name).map(|id| name(session, id)),
             thread: row.comm.map(|id| name(session, id)),
+            cgroup: new(process.cgroup, known.cgroup).map(|id| cgroup(session, id)),
         })
     }
 }

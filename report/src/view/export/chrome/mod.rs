@@ -138,10 +138,19 @@ impl<'a> ChromeTrace<'a> {
     }
 
     fn name_thread(&mut self, row: &HitRow) {
-        let Some(NewNames { process, thread }) = self.names.see(self.session, row) else {
+        let Some(NewNames {
+            process,
+            thread,
+            cgroup,
+        }) = self.names.see(self.session, row)
+        else {
             return;
         };
-        for (kind, name) in [("process_name", process), ("thread_name", thread)] {
+        for (kind, member, name) in [
+            ("process_name", "name", process),
+            ("process_labels", "labels", cgroup),
+            ("thread_name", "name", thread),
+        ] {
             let Some(name) = name else {
                 continue;
             };
@@ -151,7 +160,9 @@ impl<'a> ChromeTrace<'a> {
             self.text.signed(row.pid.into());
             self.text.string(",\"tid\":");
             self.text.signed(row.tid.into());
-            self.text.string(",\"args\":{\"name\":");
+            self.text.string(",\"args\":{\"");
+            self.text.string(member);
+            self.text.string("\":");
             self.text.json_string(name);
             self.text.string("}},");
         }

@@ -187,7 +187,13 @@ impl<'a> FirefoxProfile<'a> {
         }
         out.string("{\"label\":\"Lost events\",\"format\":\"string\",\"value\":\"");
         out.unsigned(origin.lost);
-        out.string("\"}]}],\n");
+        out.string("\"}]}");
+        if self.threads.has_cgroups() {
+            out.string(",{\"label\":\"Control groups\",\"entries\":[");
+            self.threads.put_cgroups(out);
+            out.string("]}");
+        }
+        out.string("],\n");
         self.threads.put_visible(out);
         out.string(",\n");
         self.schemas.put_categories(out);

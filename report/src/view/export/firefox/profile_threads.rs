@@ -1,5 +1,6 @@
 //! Threads of a profile, each with its columns of samples and of markers.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use foldhash::HashMap;
@@ -24,6 +25,8 @@ pub(crate) struct ProfileThreads {
     threads: Vec<ProfileThread>,
     names: ThreadNames,
     processes: HashMap<i32, String>,
+    /// Processes by the paths of their control groups.
+    cgroups: BTreeMap<String, BTreeSet<i32>>,
     spool: ColumnSpool,
     /// The time of what is 0 in the profile, ns.
     origin: u64,
@@ -78,6 +81,7 @@ impl ProfileThreads {
             threads: Vec::new(),
             names: ThreadNames::default(),
             processes: HashMap::default(),
+            cgroups: BTreeMap::new(),
             spool: ColumnSpool::default(),
             origin,
             text: Text::default(),
@@ -101,15 +105,48 @@ impl ProfileThreads {
             pid: row.pid,
             tid: row.tid,
         });
-        if let Some(NewNames { process, thread }) = new {
+        if let Some(NewNames {
+            process,
+            thread,
+            cgroup,
+        }) = new
+        {
             if let Some(process) = process {
                 self.processes.insert(row.pid, process.to_owned());
+            }
+            if let Some(cgroup) = cgroup {
+                let processes = self.cgroups.entry(cgroup.to_owned()).or_default();
+                processes.insert(row.pid);
             }
             if let (Some(thread), Some(known)) = (thread, self.threads.get_mut(number)) {
                 known.name = Some(thread.to_owned());
             }
         }
         number
+    }
+
+    /// Appends entries of the profile's information: of each control group, its processes.
+    pub(crate) fn put_cgroups(&self, out: &mut Text) {
+        for (at, (path, processes)) in self.cgroups.iter().enumerate() {
+            let processes = processes.iter().map(|pid| match self.processes.get(pid) {
+                Some(name) => format!("{name} ({pid})"),
+                None => pid.to_string(),
+            });
+            let processes: Vec<String> = processes.collect();
+            if at > 0 {
+                out.byte(b',');
+            }
+            out.string("{\"label\":");
+            out.json_string(path);
+            out.string(",\"format\":\"string\",\"value\":");
+            out.json_string(&processes.join(", "));
+            out.byte(b'}');
+        }
+    }
+
+    /// Whether a control group is known.
+    pub(crate) fn has_cgroups(&self) -> bool {
+        !self.cgroups.is_empty()
     }
 
     /// The number of a thread.

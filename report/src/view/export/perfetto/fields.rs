@@ -125,6 +125,7 @@ pub(crate) mod track {
     pub(crate) const COUNTER_UNIT: u32 = 3;
     pub(crate) const PROCESS_PID: u32 = 1;
     pub(crate) const PROCESS_NAME: u32 = 6;
+    pub(crate) const PROCESS_LABELS: u32 = 8;
     pub(crate) const THREAD_PID: u32 = 1;
     pub(crate) const THREAD_TID: u32 = 2;
     pub(crate) const THREAD_NAME: u32 = 5;

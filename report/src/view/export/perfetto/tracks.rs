@@ -38,16 +38,14 @@ impl Tracks {
         };
         let news = self.names.see(session, row);
         let known = self.threads.get(&key).copied();
-        let Some(NewNames { process, thread }) = news else {
+        let Some(news) = news else {
             if let Some(known) = known {
                 return known;
             }
             return self.describe(key, known, None, out);
         };
-        if let Some(process) = process {
-            self.process(row.pid, process, out);
-        }
-        self.describe(key, known, thread, out)
+        self.process(row.pid, news, out);
+        self.describe(key, known, news.thread, out)
     }
 
     fn next(&mut self) -> u64 {
@@ -55,14 +53,28 @@ impl Tracks {
         self.count
     }
 
-    fn process(&mut self, pid: i32, name: &str, out: &mut Proto) {
+    /// Describes a process of which something is new.
+    fn process(&mut self, pid: i32, news: NewNames<'_>, out: &mut Proto) {
+        let NewNames {
+            process: name,
+            cgroup,
+            ..
+        } = news;
+        if name.is_none() && cgroup.is_none() {
+            return;
+        }
         let known = self.processes.get(&pid).copied();
         let uuid = known.unwrap_or_else(|| self.next());
         self.processes.insert(pid, uuid);
         descriptor(out, uuid, |one| {
             one.message(track::PROCESS, |process| {
                 process.signed(track::PROCESS_PID, pid.into());
-                process.bytes(track::PROCESS_NAME, name.as_bytes());
+                if let Some(name) = name {
+                    process.bytes(track::PROCESS_NAME, name.as_bytes());
+                }
+                if let Some(cgroup) = cgroup {
+                    process.bytes(track::PROCESS_LABELS, cgroup.as_bytes());
+                }
             });
         });
     }
