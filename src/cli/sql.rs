@@ -22,7 +22,7 @@ pub(crate) enum SqlEngine {
     Duckdb,
     /// Spark SQL
     Spark,
-    /// DataFusion, without views of probes
+    /// DataFusion
     Datafusion,
     /// ClickHouse: clickhouse local, chdb
     Clickhouse,

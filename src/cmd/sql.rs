@@ -2,12 +2,14 @@
 
 mod columns;
 mod dialect;
+#[cfg(feature = "parquet")]
+mod probe_columns;
 mod questions;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -46,7 +48,11 @@ pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<ExitCode> {
     names.extend(["span_stats", "stack_lines"].map(str::to_owned));
     for folder in folders(dataset)? {
         let name = free(&folder, &mut names);
-        if let Some(view) = engine.probe(dataset, folder.table, &name, &folder.path) {
+        let view = match engine.probe(dataset, folder.table, &name, &folder.path) {
+            None => by_columns(dataset, &folder, &name)?,
+            view => view,
+        };
+        if let Some(view) = view {
             out.push_str(&format!("{view}\n\n"));
         }
     }
@@ -58,10 +64,30 @@ pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The view of a probe for an engine that needs its columns; `None` if the names of its folders are not UTF-8.
+#[cfg(feature = "parquet")]
+fn by_columns(dataset: &str, folder: &ProbeFolder, name: &str) -> anyhow::Result<Option<String>> {
+    let columns = probe_columns::columns_of(&folder.places)?;
+    let ProbeFolder { table, path, .. } = folder;
+    Ok(dialect::datafusion_probe(
+        dataset, table, name, path, &columns,
+    ))
+}
+
+/// This program reads no columns.
+#[cfg(not(feature = "parquet"))]
+#[allow(clippy::unnecessary_wraps, reason = "as the other one")]
+fn by_columns(_: &str, _: &ProbeFolder, _: &str) -> anyhow::Result<Option<String>> {
+    Ok(None)
+}
+
 /// A folder that several hosts and days have.
 #[derive(Debug)]
 struct ProbeFolder {
     path: String,
+    /// The folders of hosts and days.
+    #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "for columns"))]
+    places: Vec<PathBuf>,
     table: &'static DatasetTable,
 }
 
@@ -70,7 +96,7 @@ fn folders(dataset: &str) -> anyhow::Result<Vec<ProbeFolder>> {
     if dataset.contains("://") {
         return Ok(Vec::new());
     }
-    let mut folders = BTreeSet::new();
+    let mut folders: BTreeMap<_, Vec<PathBuf>> = BTreeMap::new();
     for table in TABLES.iter().filter(|table| table.folders.len() == 4) {
         let root = Path::new(dataset).join(format!("table={}", table.name));
         let cannot = || format!("cannot read {}", shown(&root));
@@ -80,16 +106,22 @@ fn folders(dataset: &str) -> anyhow::Result<Vec<ProbeFolder>> {
                 for provider in entries(&date).with_context(cannot)? {
                     for probe in entries(&date.join(&provider)).with_context(cannot)? {
                         if !probe.ends_with(NO_VALUE) {
-                            folders.insert((table.name, format!("{provider}/{probe}")));
+                            let place = date.join(&provider).join(&probe);
+                            let key = (table.name, format!("{provider}/{probe}"));
+                            folders.entry(key).or_default().push(place);
                         }
                     }
                 }
             }
         }
     }
-    let folders = folders.into_iter().filter_map(|(name, path)| {
+    let folders = folders.into_iter().filter_map(|((name, path), places)| {
         let table = TABLES.iter().find(|table| table.name == name)?;
-        Some(ProbeFolder { path, table })
+        Some(ProbeFolder {
+            path,
+            places,
+            table,
+        })
     });
     Ok(folders.collect())
 }

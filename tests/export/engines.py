@@ -151,12 +151,11 @@ def main():
     same("lost", sum(row["lost"] for row in losses), int(exported["all_lost"]))
     if not any(row["stack_line"].endswith(";main;start") for row in stacks):
         differ("stacks", stacks)
-    if engine != "datafusion":
-        for line in lines:
-            if "by" in line:
-                compare_groups(run, *line["by"])
-            if "arguments" in line:
-                compare_argument(run, *line["arguments"])
+    for line in lines:
+        if "by" in line:
+            compare_groups(run, *line["by"])
+        if "arguments" in line:
+            compare_argument(run, *line["arguments"])
     if len(sys.argv) > 4:
         import pyarrow.dataset as dataset
 

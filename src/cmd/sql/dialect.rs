@@ -1,6 +1,8 @@
 //! What differs between engines.
 
 use super::columns::{DatasetTable, SqlType};
+#[cfg(feature = "parquet")]
+use super::probe_columns::ProbeColumn;
 use crate::cli::SqlEngine;
 
 impl SqlEngine {
@@ -69,6 +71,12 @@ impl SqlEngine {
             (Self::Clickhouse, SqlType::UInt64) => "Nullable(UInt64)",
             (Self::Clickhouse, SqlType::Bool) => "Nullable(Bool)",
             (Self::Clickhouse, SqlType::Text) => "Nullable(String)",
+            #[cfg(feature = "parquet")]
+            (_, SqlType::Decimal) => "DECIMAL(20,0)",
+            #[cfg(feature = "parquet")]
+            (_, SqlType::Float64) => "DOUBLE",
+            #[cfg(feature = "parquet")]
+            (_, SqlType::Binary) => "BYTEA",
             (_, SqlType::Int32) => "INT",
             (_, SqlType::Int64) => "BIGINT",
             (Self::Spark, SqlType::UInt64) => "DECIMAL(20,0)",
@@ -155,7 +163,8 @@ impl SqlEngine {
         }
     }
 
-    /// Makes a view of all columns of a probe or of a kind of span; `folder` is its folders in all hosts and days. `None` if the engine cannot.
+    /// Makes a view of all columns of a probe or of a kind of span; `folder` is its folders in all hosts and days. `None` if the engine does it by
+    /// columns.
     pub(super) fn probe(
         self,
         dataset: &str,
@@ -184,8 +193,80 @@ impl SqlEngine {
     }
 }
 
+/// DataFusion's view of all columns of a probe or of a kind of span. It finds no files by a pattern in the names of folders, and takes no columns of
+/// different types together: so this is a table of these columns in all files, of which a view is those of the probe. By the condition, the engine
+/// opens no others.
+#[cfg(feature = "parquet")]
+pub(super) fn datafusion_probe(
+    dataset: &str,
+    table: &DatasetTable,
+    name: &str,
+    folder: &str,
+    columns: &[ProbeColumn],
+) -> Option<String> {
+    let engine = SqlEngine::Datafusion;
+    let mut conditions = Vec::new();
+    for part in folder.split('/') {
+        let (key, value) = part.split_once('=')?;
+        let value = engine.literal(&unescaped(value)?);
+        conditions.push(format!("{} = {value}", engine.identifier(key)));
+    }
+    let columns = columns
+        .iter()
+        .map(|column| (&*column.name, engine.kind(column.kind)));
+    let folders = table
+        .folders
+        .iter()
+        .map(|name| (*name, engine.kind(SqlType::Text)));
+    let columns = columns.chain(folders);
+    let columns = columns.map(|(name, kind)| format!("{} {kind}", engine.identifier(name)));
+    let columns = columns.collect::<Vec<_>>().join(", ");
+    let files = engine.identifier(&format!("{name}__files"));
+    let location = engine.literal(&format!("{dataset}/table={}/", table.name));
+    Some(format!(
+        "CREATE EXTERNAL TABLE IF NOT EXISTS {files} ({columns})\n\
+         STORED AS PARQUET PARTITIONED BY ({}) LOCATION {location};\n\n\
+         {}\nSELECT * FROM {files} WHERE {};",
+        table.folders.join(", "),
+        engine.view(name),
+        conditions.join(" AND ")
+    ))
+}
+
+/// The value in the name of a folder, which the engine reads so, too; `None` if it is not UTF-8.
+#[cfg(feature = "parquet")]
+fn unescaped(value: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut rest = value;
+    while let Some((plain, after)) = rest.split_once('%') {
+        bytes.extend_from_slice(plain.as_bytes());
+        bytes.push(u8::from_str_radix(after.get(..2)?, 16).ok()?);
+        rest = after.get(2..)?;
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    String::from_utf8(bytes).ok()
+}
+
 fn duckdb(files: &str) -> String {
     format!(
         "read_parquet({files}, hive_partitioning = true, hive_types_autocast = false, union_by_name = true)"
     )
+}
+
+#[cfg(all(test, feature = "parquet"))]
+mod tests {
+    use super::unescaped;
+
+    #[test]
+    fn values_of_folders() {
+        for (value, expected) in [
+            ("work__start", Some("work__start")),
+            ("a%2Fb%20c%C3%B6", Some("a/b cö")),
+            ("%C3", None),
+            ("a%2", None),
+            ("%zz", None),
+        ] {
+            assert_eq!(unescaped(value).as_deref(), expected, "{value}");
+        }
+    }
 }

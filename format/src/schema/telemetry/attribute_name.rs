@@ -41,7 +41,7 @@ pub fn check(name: &str) -> Result<(), AttributeNameError> {
         return Err(AttributeNameError::Malformed(name.to_owned()));
     }
     let begins = |beginning: &&str| name.starts_with(*beginning);
-    if TAKEN.contains(&name) || TAKEN_BEGINNINGS.iter().any(|it| begins(&it)) {
+    if TAKEN.contains(&name) || TAKEN_BEGINNINGS.iter().any(begins) {
         return Err(AttributeNameError::Taken(name.to_owned()));
     }
     Ok(())

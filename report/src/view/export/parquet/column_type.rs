@@ -8,14 +8,20 @@ use parquet::schema::types::{Type, TypePtr};
 
 /// Type of a column. Every column may be null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ColumnType {
+pub enum ColumnType {
+    /// A signed integer of 4 bytes.
     Int32,
+    /// A signed integer of 8 bytes.
     Int64,
+    /// An unsigned integer of 8 bytes.
     UInt64,
+    /// A float of 8 bytes.
     Float64,
+    /// True or false.
     Bool,
     /// UTF-8.
     Text,
+    /// Bytes.
     Binary,
 }
 
