@@ -339,7 +339,7 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l no-inline -d 
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand sql" -l engine -d 'Engine to write SQL for' -r -f -a "duckdb\t'DuckDB'
 spark\t'Spark SQL'
-datafusion\t'DataFusion, without views of probes'
+datafusion\t'DataFusion'
 clickhouse\t'ClickHouse: clickhouse local, chdb'"
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand sql" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand sql" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -360,7 +360,7 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_s
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -f -a "export" -d 'Write schemas to standard output as TOML: those in use, or with -i those stored in a trace'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from show" -l schema -d 'Schema file (.toml, .d, .stp) that takes precedence; may be repeated, the last file wins' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from show" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from show" -s v -l verbose -d 'Show descriptions, units, and the words of enumerations and flags'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from show" -s v -l verbose -d 'Show descriptions, units, attributes of OpenTelemetry, and the words of enumerations and flags'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from check" -l file -d 'Program or library with the probes; may be repeated' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from check" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F

@@ -3,6 +3,8 @@
 mod columns;
 mod dialect;
 #[cfg(feature = "parquet")]
+mod folder_value;
+#[cfg(feature = "parquet")]
 mod probe_columns;
 mod questions;
 

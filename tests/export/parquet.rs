@@ -176,7 +176,10 @@ work, = duckdb.sql(f'FROM span_stats SELECT {columns} WHERE span = $$work$$').fe
 names = ['count', 'self_ns', 'min_ns', 'max_ns', 'p50_ns', 'p99_ns', 'open', 'unfinished', 'lost']
 found = dict(zip(names, work))
 for name in names:
-    assert found[name] == expected[name], (name, found, expected)
+    # Percentiles of the report that are not exact are within 1/256.
+    exact = expected['exact'] or not name.startswith('p')
+    differ = abs(found[name] - expected[name])
+    assert differ == 0 or not exact and differ * 256 <= found[name], (name, found, expected)
 exported, = duckdb.sql('SELECT sum(exported) FROM losses').fetchall()
 assert sum(row[-1] for row in hits) == exported[0], hits
 assert any(';main;' in line or line.endswith(';start') for line, *_ in stacks), stacks

@@ -2,6 +2,8 @@
 
 use super::columns::{DatasetTable, SqlType};
 #[cfg(feature = "parquet")]
+use super::folder_value::unescaped;
+#[cfg(feature = "parquet")]
 use super::probe_columns::ProbeColumn;
 use crate::cli::SqlEngine;
 
@@ -233,40 +235,8 @@ pub(super) fn datafusion_probe(
     ))
 }
 
-/// The value in the name of a folder, which the engine reads so, too; `None` if it is not UTF-8.
-#[cfg(feature = "parquet")]
-fn unescaped(value: &str) -> Option<String> {
-    let mut bytes = Vec::new();
-    let mut rest = value;
-    while let Some((plain, after)) = rest.split_once('%') {
-        bytes.extend_from_slice(plain.as_bytes());
-        bytes.push(u8::from_str_radix(after.get(..2)?, 16).ok()?);
-        rest = after.get(2..)?;
-    }
-    bytes.extend_from_slice(rest.as_bytes());
-    String::from_utf8(bytes).ok()
-}
-
 fn duckdb(files: &str) -> String {
     format!(
         "read_parquet({files}, hive_partitioning = true, hive_types_autocast = false, union_by_name = true)"
     )
-}
-
-#[cfg(all(test, feature = "parquet"))]
-mod tests {
-    use super::unescaped;
-
-    #[test]
-    fn values_of_folders() {
-        for (value, expected) in [
-            ("work__start", Some("work__start")),
-            ("a%2Fb%20c%C3%B6", Some("a/b cö")),
-            ("%C3", None),
-            ("a%2", None),
-            ("%zz", None),
-        ] {
-            assert_eq!(unescaped(value).as_deref(), expected, "{value}");
-        }
-    }
 }
