@@ -3,6 +3,7 @@
 mod browser;
 mod cgroups;
 mod chrome;
+mod collector;
 mod ctf;
 mod engines;
 mod firefox;

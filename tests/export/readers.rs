@@ -30,6 +30,10 @@ pub(super) const LARGE_READERS: Packages = Packages {
 };
 
 impl Packages {
+    pub(super) const fn new(name: &'static str, packages: &'static [&'static str]) -> Self {
+        Self { name, packages }
+    }
+
     /// A program of these packages, or `python`. They are installed once for all tests.
     pub(super) fn program(&self, name: &str) -> PathBuf {
         self.folder().join(name)
