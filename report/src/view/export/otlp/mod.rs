@@ -157,9 +157,9 @@ impl<'a> OtlpSpans<'a> {
     /// Appends the attributes that a schema names and that are not among those from `first` on. Returns the places of arguments whose
     /// values are there with them.
     fn named(&self, hit: RowHit<'_>, first: usize, out: &mut Vec<Attribute>) -> Vec<usize> {
-        let mut told = Vec::new();
+        let mut written = Vec::new();
         let Some(event) = self.events.get(hit.row.event) else {
-            return told;
+            return written;
         };
         let form = |at: usize| event.arguments.get(at).map(|argument| &argument.form);
         for attribute in &event.attributes {
@@ -171,17 +171,17 @@ impl<'a> OtlpSpans<'a> {
             else {
                 continue;
             };
-            told.extend(of_argument);
+            written.extend(of_argument);
             out.push(Attribute {
                 key: attribute.name.clone(),
                 value,
             });
         }
-        told
+        written
     }
 
-    /// Appends the attributes of a hit; values of arguments at the places in `told` are there already.
-    fn hit(&mut self, side: &str, hit: RowHit<'_>, told: &[usize], out: &mut Vec<Attribute>) {
+    /// Appends the attributes of a hit; values of arguments at the places in `written` are there already.
+    fn hit(&mut self, side: &str, hit: RowHit<'_>, written: &[usize], out: &mut Vec<Attribute>) {
         let event = self.events.get(hit.row.event);
         let arguments = event.map_or(&[][..], |event| &event.arguments);
         let both = arguments.iter().zip(hit.values).enumerate();
@@ -192,7 +192,7 @@ impl<'a> OtlpSpans<'a> {
                     value,
                 });
             };
-            if !told.contains(&at) {
+            if !written.contains(&at) {
                 match TypedValue::new(form, value).owned() {
                     TypedValue::Missing(reason) => put("missing.", TypedValue::Text(reason.into())),
                     typed => put("", typed),
@@ -274,15 +274,15 @@ impl RowSink for OtlpSpans<'_> {
             });
         }
         let first = attributes.len();
-        let told = self.named(span.begin, first, &mut attributes);
-        let told_by_end = span
+        let written = self.named(span.begin, first, &mut attributes);
+        let written_by_end = span
             .end
             .map(|end| self.named(end.hit, first, &mut attributes));
-        self.hit("begin", span.begin, &told, &mut attributes);
+        self.hit("begin", span.begin, &written, &mut attributes);
         attributes.extend(self.stack(span.begin));
         if let Some(end) = span.end {
-            let told = told_by_end.unwrap_or_default();
-            self.hit("end", end.hit, &told, &mut attributes);
+            let written = written_by_end.unwrap_or_default();
+            self.hit("end", end.hit, &written, &mut attributes);
             attributes.push(Attribute {
                 key: "self_ns".to_owned(),
                 value: TypedValue::Unsigned(end.own),
