@@ -23,4 +23,5 @@ mod rows;
 mod telemetry;
 mod trace_processor;
 mod units;
+mod weight_readers;
 mod weights;

@@ -2,7 +2,7 @@
 
     parquet.py DATASET SCRIPT REPORT...
 
-SCRIPT has the lines of `script --format json`, with `--tod` if the trace has the time of day, each REPORT the answer of `report --span NAME --format json`. Both DuckDB and pyarrow read the
+SCRIPT has the lines of `script --format json`, with `--tod` if the trace has the time of day, each REPORT the answer of `report --span NAME --format json`. DuckDB, pyarrow and polars read the
 dataset. Prints what is not equal, and how much was compared.
 """
 import datetime
@@ -13,6 +13,7 @@ import struct
 import sys
 
 import duckdb
+import polars
 import pyarrow.parquet as parquet
 
 DATASET, SCRIPT, REPORTS = sys.argv[1], sys.argv[2], sys.argv[3:]
@@ -38,6 +39,13 @@ def of_pyarrow(files):
     rows = []
     for file in files:
         rows += parquet.ParquetFile(file).read().to_pylist()
+    return rows
+
+
+def of_polars(files):
+    rows = []
+    for file in files:
+        rows += polars.read_parquet(file, hive_partitioning=False).to_dicts()
     return rows
 
 
@@ -127,7 +135,7 @@ def main():
         key = (row["of_table"], row["name"])
         columns.setdefault(key, {}).setdefault(row["argument"], row["column_name"])
     values = 0
-    for read in (of_duckdb, of_pyarrow):
+    for read in (of_duckdb, of_pyarrow, of_polars):
         events = {}
         for file in files("events"):
             event = parquet.read_metadata(file).metadata.get(b"usdtrec.event")

@@ -19,6 +19,7 @@ pub(super) const READERS: Packages = Packages {
         "duckdb==2.0.0",
         "duckdb-cli==1.5.6",
         "pyarrow==26.0.1",
+        "polars==2.1.0",
         "datafusion==55.0.0",
     ],
 };

@@ -12,7 +12,7 @@ use super::proto::{Field, Message};
 use crate::common::test;
 
 /// Stacks with their weights, as lines of folded stacks have them.
-type Weights = BTreeMap<String, u64>;
+pub(super) type Weights = BTreeMap<String, u64>;
 
 fn folded(text: &str) -> Weights {
     let lines = text.lines().map(|line| {
@@ -22,7 +22,7 @@ fn folded(text: &str) -> Weights {
     lines.collect()
 }
 
-fn of_report(nasty: &Nasty, options: &[&str]) -> Weights {
+pub(super) fn of_report(nasty: &Nasty, options: &[&str]) -> Weights {
     let report = ["report", "-i", "trace", "--folded"];
     let report = nasty.lab.usdtrec([&report[..], options].concat());
     folded(&report.success().stdout)
