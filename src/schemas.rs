@@ -3,14 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use usdtrec_format::escape::shown;
-use usdtrec_format::schema::{Hints, Language, Parsed, Schemas};
+use usdtrec_format::schema::{Language, Parsed, Schemas, read_file};
 
 use crate::terminal::say;
-
-/// Largest schema file that is read, bytes.
-const LARGEST: u64 = 64 << 20;
 
 /// The schemas in use: the built-in set, the user's directory and the `named` files, each of which takes precedence over those before it.
 /// Errors in a file are printed, and the rest of the file is used.
@@ -58,32 +55,12 @@ fn add(schemas: &mut Schemas, path: &Path, parsed: Parsed) {
     schemas.add(shown(path).to_string(), parsed.probes);
 }
 
-/// Reads a schema file; its extension determines the language. `provider` is used for probes for which the file names no provider.
+/// [`read_file`], with all causes of an error in its message.
 ///
 /// # Errors
-/// The file cannot be read, or its extension is unknown.
+/// As [`read_file`].
 pub(crate) fn read(path: &Path, provider: Option<&str>) -> anyhow::Result<Parsed> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let language = Language::from_file_name(&name).with_context(|| {
-        format!(
-            "{}: expected a schema file: .toml, .d (DTrace provider) or .stp (SystemTap tapset)",
-            shown(path)
-        )
-    })?;
-    let length = fs::metadata(path).map(|metadata| metadata.len());
-    if length.as_ref().is_ok_and(|&length| length > LARGEST) {
-        bail!(
-            "{}: expected a schema file of at most {} MiB",
-            shown(path),
-            LARGEST >> 20
-        );
-    }
-    let bytes = fs::read(path).with_context(|| format!("cannot read {}", shown(path)))?;
-    let hints = Hints {
-        provider,
-        file: Some(&name),
-    };
-    Ok(language.parse_with(&String::from_utf8_lossy(&bytes), &hints))
+    Ok(read_file(path, provider)?)
 }
 
 /// `$XDG_CONFIG_HOME/usdtrec/schemas`, else `~/.config/usdtrec/schemas`.

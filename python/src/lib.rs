@@ -10,6 +10,7 @@ mod native_trace;
 mod question;
 mod row;
 mod row_walk;
+mod schema_files;
 
 use pyo3::prelude::*;
 

@@ -11,6 +11,7 @@ use usdtrec_report::{EventSelection, Sources, TraceSession};
 use crate::failure::exception;
 use crate::native_rows::NativeRows;
 use crate::question::Asked;
+use crate::schema_files;
 
 /// An open trace. Nothing in it changes.
 #[pyclass(frozen, module = "usdtrec._native")]
@@ -24,10 +25,12 @@ impl NativeTrace {
     fn new(
         py: Python<'_>,
         path: PathBuf,
+        schemas: Vec<PathBuf>,
         buildid_dir: Option<PathBuf>,
         inline: bool,
     ) -> PyResult<Self> {
         let sources = Sources {
+            schemas: schema_files::schemas(&schemas)?,
             buildid_dir,
             no_inline: !inline,
             ..Sources::default()

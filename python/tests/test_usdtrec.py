@@ -4,6 +4,7 @@ import glob
 import json
 import math
 import os
+import pathlib
 import struct
 import subprocess
 import sys
@@ -33,6 +34,14 @@ arguments = ["key: u64", "text: str"]
 [[probe]]
 name = "work__done"
 arguments = ["key: u64", "status: s32"]
+"""
+
+
+OWN_NAMES = """
+provider = "usdtrec"
+[[probe]]
+name = "gc__done"
+arguments = ["kept: s32", "freed: u64"]
 """
 
 
@@ -126,7 +135,8 @@ RECORDS = unittest.skipUnless(os.geteuid() == 0 or os.environ.get("CI") == "true
 class Values(unittest.TestCase):
     def compare(self, trace, *options, **selection):
         patterns = selection.pop("events", [])
-        rows = list(usdtrec.open(trace).events(*patterns, stacks=True, **selection))
+        schema = selection.pop("schema", [])
+        rows = list(usdtrec.open(trace, schema=schema).events(*patterns, stacks=True, **selection))
         events = printed(trace, *options)
         self.assertEqual(len(rows), len(events))
         for row, event in zip(rows, events):
@@ -141,6 +151,15 @@ class Values(unittest.TestCase):
         for trace in TRACES + [DEMO]:
             with self.subTest(trace=trace):
                 self.compare(trace)
+
+    def test_schema_files_name_arguments(self):
+        with tempfile.TemporaryDirectory() as folder:
+            schema = pathlib.Path(folder, "own.toml")
+            schema.write_text(OWN_NAMES, encoding="utf-8")
+            for given in (schema, [str(schema)]):
+                rows = self.compare(DEMO, "--schema", str(schema), schema=given)
+            names = {tuple(row["args"]) for row in rows if row["probe"] == "gc__done"}
+            self.assertEqual(names, {("kept", "freed")})
 
     @RECORDS
     def test_extreme_values_are_what_script_prints(self):
@@ -285,6 +304,13 @@ class Refusals(unittest.TestCase):
         self.refused("no effect", lambda: trace.spans("request", events="usdtrec:gc*"))
         with tempfile.NamedTemporaryFile() as empty:
             self.refused("", lambda: usdtrec.open(empty.name))
+            self.refused("expected a schema file", lambda: usdtrec.open(DEMO, schema=empty.name))
+        self.refused("nowhere.toml", lambda: usdtrec.open(DEMO, schema=["nowhere.toml"]))
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as wrong:
+            self.refused("expected a definition", lambda: usdtrec.open(DEMO, schema=wrong.name))
+            wrong.write("provider = 1")
+            wrong.flush()
+            self.refused(f"{wrong.name}:1", lambda: usdtrec.open(DEMO, schema=wrong.name))
 
     def test_forks_of_a_reader_are_refused(self):
         trace = usdtrec.open(DEMO)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{BUILD, FIELDS, frames, inlined};
-use crate::common::{Build, Lab, Perf, need_tool, run, test};
+use crate::common::{Build, Lab, Perf, copy_program, need_tool, run, test};
 
 /// A root directory with the binary, the libraries that it needs, and a trace.
 struct EmptyRoot {
@@ -23,7 +23,7 @@ impl EmptyRoot {
         let _ = fs::remove_dir_all(&root);
         fs::create_dir_all(root.join("libs")).expect("a directory");
         let binary = env!("CARGO_BIN_EXE_usdtrec");
-        fs::copy(binary, root.join("usdtrec")).expect("a copy");
+        copy_program(binary, root.join("usdtrec"));
         fs::copy(lab.file(trace), root.join("trace")).expect("a copy");
         let mut ldd = Command::new("ldd");
         let needed = run({
@@ -39,7 +39,7 @@ impl EmptyRoot {
             };
             let name = path.file_name().expect("a name");
             let copy = root.join("libs").join(name);
-            fs::copy(path, &copy).expect("a copy");
+            copy_program(path, &copy);
             fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).expect("permissions");
             let name = name.to_string_lossy();
             if name.starts_with("ld-linux") {

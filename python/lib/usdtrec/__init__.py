@@ -65,15 +65,25 @@ def _check_process() -> None:
         )
 
 
-def open(path: str | os.PathLike[str], *, buildid_dir: str | os.PathLike[str] | None = None, inline: bool = True) -> Trace:
+def open(
+    path: str | os.PathLike[str],
+    *,
+    schema: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
+    buildid_dir: str | os.PathLike[str] | None = None,
+    inline: bool = True,
+) -> Trace:
     """Opens a trace file and reads its metadata.
 
+    :param schema: schema files (``.toml``, ``.d``, ``.stp``) with names and types of arguments in place of those in the trace; later ones take precedence.
     :param buildid_dir: build-id cache to take symbols of stacks from, besides the trace and the files at their paths.
     :param inline: whether stacks have functions whose code was inlined.
-    :raises Error: if the file cannot be read at all. Damage of a part is among the notices.
+    :raises Error: if the file cannot be read at all, or a schema file has an error. Damage of a part is among the notices.
     """
     _check_process()
-    return Trace(_native.NativeTrace(os.fspath(path), None if buildid_dir is None else os.fspath(buildid_dir), inline))
+    schemas = [schema] if isinstance(schema, (str, os.PathLike)) else schema
+    schemas = [os.fspath(file) for file in schemas]
+    buildid_dir = None if buildid_dir is None else os.fspath(buildid_dir)
+    return Trace(_native.NativeTrace(os.fspath(path), schemas, buildid_dir, inline))
 
 
 def _list(value: Any) -> list[Any]:
