@@ -41,7 +41,7 @@ OWN_NAMES = """
 provider = "usdtrec"
 [[probe]]
 name = "gc__done"
-arguments = ["kept: s32", "freed: u64"]
+arguments = ["kept", "freed", "old", "new"]
 """
 
 
@@ -159,7 +159,7 @@ class Values(unittest.TestCase):
             for given in (schema, [str(schema)]):
                 rows = self.compare(DEMO, "--schema", str(schema), schema=given)
             names = {tuple(row["args"]) for row in rows if row["probe"] == "gc__done"}
-            self.assertEqual(names, {("kept", "freed")})
+            self.assertEqual(names, {("kept", "freed", "old", "new")})
 
     @RECORDS
     def test_extreme_values_are_what_script_prints(self):
