@@ -67,6 +67,8 @@ class Browser:
                 stderr=errors,
                 preexec_fn=pipes,
                 pass_fds=(3, 4, to_browser, from_browser),
+                # A browser that is killed leaves its temporary files.
+                env={**os.environ, "TMPDIR": str(directory)},
                 start_new_session=True,
             )
         os.close(to_browser)
