@@ -93,9 +93,11 @@ pub fn kind(name: &str) -> Option<ConventionType> {
 /// Compares an attribute and its value with the conventions. A name whose first word no attribute there has is of the program's own.
 #[must_use]
 pub fn doubt(name: &str, value: &str) -> Option<ConventionDoubt> {
-    let first = |name: &str| name.split('.').next().map(str::to_owned);
     let Some(kind) = kind(name) else {
-        let is_there = ALL.iter().any(|(known, _)| first(known) == first(name));
+        let first = name.split('.').next();
+        let is_there = ALL
+            .iter()
+            .any(|(known, _)| known.split('.').next() == first);
         return is_there.then_some(ConventionDoubt::Unknown);
     };
     let parts = name_parts(value)?;

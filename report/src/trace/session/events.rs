@@ -1,10 +1,12 @@
 //! The events of a trace, with what is needed to decode their samples.
 
+use std::cell::LazyCell;
+
 use foldhash::HashMap;
 use usdtrec_decode::{Decoder, TracepointDecoder};
 use usdtrec_format::perf::{Attr, EventAttr, Sample, SampleLayout, SampleType, TracepointFormat};
 use usdtrec_format::schema::telemetry::Telemetry;
-use usdtrec_format::schema::{Argument, Disagreement, Schemas, ScriptCall};
+use usdtrec_format::schema::{Argument, Disagreement, ProbeSchema, Schemas, ScriptCall};
 use usdtrec_format::trace::TraceInfo;
 use usdtrec_format::{Arch, Definitions, Probe, ProbeDefinition};
 
@@ -201,15 +203,18 @@ impl Events {
             name: &defined.name,
         };
         let count = event.arguments.len();
-        event.call = named
-            .call(schemas, count)
+        let given = named.schema(schemas, count);
+        let built_in = LazyCell::new(|| named.schema(&Schemas::built_in(), count));
+        event.call = given
+            .as_ref()
+            .and_then(|schema| schema.call.clone())
             .or_else(|| defined.call.clone())
-            .or_else(|| named.call(&Schemas::built_in(), count));
+            .or_else(|| built_in.as_ref()?.call.clone());
         let stored = Some(&defined.telemetry).filter(|telemetry| !telemetry.is_empty());
-        event.telemetry = named
-            .telemetry(schemas, count)
+        event.telemetry = given
+            .map(|schema| schema.telemetry)
             .or_else(|| stored.cloned())
-            .or_else(|| named.telemetry(&Schemas::built_in(), count))
+            .or_else(|| Some(built_in.as_ref()?.telemetry.clone()))
             .unwrap_or_default();
         let sites = sites(defined, &event.arguments, &event.attr, all);
         self.sites.extend(sites);
@@ -298,17 +303,10 @@ struct ProbeName<'n> {
 }
 
 impl ProbeName<'_> {
-    /// Which function is called or returns there, as schemas say.
-    fn call(self, schemas: &Schemas, arguments: usize) -> Option<ScriptCall> {
+    /// Its schema, if there is one.
+    fn schema(self, schemas: &Schemas, arguments: usize) -> Option<ProbeSchema> {
         let Self { provider, name } = self;
-        schemas.choose(provider, name, arguments).schema?.call
-    }
-
-    /// What spans are in OpenTelemetry, as schemas say; `None` if none has the probe.
-    fn telemetry(self, schemas: &Schemas, arguments: usize) -> Option<Telemetry> {
-        let Self { provider, name } = self;
-        let schema = schemas.choose(provider, name, arguments).schema;
-        schema.map(|schema| schema.telemetry)
+        schemas.choose(provider, name, arguments).schema
     }
 }
 
