@@ -175,7 +175,7 @@ impl InlineInfo {
         let read = self.own.unit(at)?;
         let calls = Calls::read(&self.own.dwarf, &read.unit);
         let lines = read.lines.and_then(|at| self.lines(at, &read));
-        if calls.is_cut() || lines.as_ref().is_some_and(|lines| lines.is_cut()) {
+        if calls.is_cut() {
             self.own.note_long_table();
         }
         Some(UnitInfo { read, calls, lines })
@@ -187,7 +187,11 @@ impl InlineInfo {
         }
         let end = *self.lines_end.get(&at.0)?;
         let read = Lines::read(&self.own.dwarf, &unit.unit, at, end);
-        if matches!(read, Err(NoLines::TooLong)) {
+        let is_long = match &read {
+            Ok(lines) => lines.is_cut(),
+            Err(error) => *error == NoLines::TooLong,
+        };
+        if is_long {
             self.own.note_long_table();
         }
         let read = read.ok().map(Arc::new);
