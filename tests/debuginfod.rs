@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::thread;
 
-use crate::common::{Build, Lab, Process, need_tool, run, test, wait_until};
+use crate::common::{Build, Lab, Process, free_port, need_tool, run, test, wait_until};
 
 const BUILD: Build = Build {
     compiler: "gcc",
@@ -52,12 +52,6 @@ fn cached(lab: &Lab) -> Vec<String> {
         .collect()
 }
 
-/// A port that is free.
-fn port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").port()
-}
-
 /// Names are fetched once, and elfutils' client has them then.
 #[test]
 fn names_come_from_a_server() {
@@ -65,7 +59,7 @@ fn names_come_from_a_server() {
     need_tool("debuginfod");
     need_tool("debuginfod-find");
     record(&lab);
-    let port = port().to_string();
+    let port = free_port().to_string();
     let server = ["-d", ":memory:", "-p", &port, "-F", "debug"];
     let mut server = Process::spawn(lab.at_home(Path::new("debuginfod"), server));
     let url = format!("http://127.0.0.1:{port}");
@@ -125,7 +119,7 @@ fn servers_with_tls() {
     let dir = lab.file("buildid").join(id);
     fs::create_dir_all(&dir).expect("a directory");
     fs::rename(lab.file("debug/made.debug"), dir.join("debuginfo")).expect("a file");
-    let port = port().to_string();
+    let port = free_port().to_string();
     let server = [
         "s_server", "-quiet", "-WWW", "-accept", &port, "-cert", "tls.pem", "-key", "tls.key",
     ];
@@ -216,7 +210,7 @@ fn servers_that_misbehave() {
     check(&local, "debuginfod");
     let garbled = server(|mut stream, _| drop(stream.write_all(b"\x1b[31mno HTTP\r\n\r\n")));
     check(&garbled, "debuginfod");
-    let gone = format!("http://127.0.0.1:{}", port());
+    let gone = format!("http://127.0.0.1:{}", free_port());
     check(&gone, "refused");
     check("ftp://127.0.0.1:9", "expected a URL of https:// or http://");
     let without = server(|mut stream, _| {

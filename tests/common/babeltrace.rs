@@ -1,10 +1,10 @@
 //! Babeltrace, which reads Common Trace Format: the installed one, and a later one.
 
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
-use super::{Finished, Lab, need_tool, run, skip};
+use super::{Finished, Lab, fetched, need_tool, run, skip};
 
 /// Fetches the later one.
 const FETCH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/common/babeltrace_2_1");
@@ -34,29 +34,18 @@ impl Babeltrace {
         for tool in ["apt-get", "dpkg-deb"] {
             need_tool(tool);
         }
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("babeltrace-2.1");
-        fs::create_dir_all(&folder).expect("a folder");
-        let lock = File::create(folder.join("lock")).expect("a file");
-        lock.lock().expect("a lock");
-        let complete = folder.join("complete");
-        // Fetched again after a change of the script, or in another folder.
-        let wanted = format!(
-            "{}\n{}",
-            folder.display(),
-            fs::read_to_string(FETCH).expect("a script")
-        );
-        if !fs::read_to_string(&complete).is_ok_and(|found| found == wanted) {
+        let script = fs::read_to_string(FETCH).expect("a script");
+        let folder = fetched("babeltrace-2.1", &script, |folder| {
             let mut fetch = Command::new(FETCH);
-            fetch.arg(&folder);
-            let fetched = run(fetch);
-            if !fetched.status.success() {
+            fetch.arg(folder);
+            let ran = run(fetch);
+            if !ran.status.success() {
                 skip(&format!(
                     "babeltrace2 2.1 cannot be fetched: {}",
-                    fetched.stderr
+                    ran.stderr
                 ));
             }
-            fs::write(complete, wanted).expect("a file");
-        }
+        });
         Self {
             program: folder.join("babeltrace2"),
             python: folder.join("python3"),

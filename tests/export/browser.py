@@ -74,12 +74,11 @@ class Browser:
         os.close(to_browser)
         os.close(from_browser)
         self.count = 0
+        self.session = None
         self.waiting = b""
         self.events = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-
-    session = None
 
     def message(self):
         """The next message."""

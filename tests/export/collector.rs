@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 
 use serde_json::Value as Json;
 
 use super::nasty::Nasty;
 use super::readers::Packages;
-use crate::common::{Lab, Process, test, wait_until};
+use crate::common::{Lab, Process, free_port, test, wait_until};
 
 const COLLECTOR: Packages = Packages::new("otlp-collector", &["rotel==0.0.1a15"]);
 
@@ -18,12 +18,6 @@ const COLLECTOR: Packages = Packages::new("otlp-collector", &["rotel==0.0.1a15"]
 struct Collector {
     process: Process,
     address: String,
-}
-
-/// An address that is free.
-fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").to_string()
 }
 
 fn program() -> PathBuf {
@@ -35,7 +29,7 @@ fn program() -> PathBuf {
 
 impl Collector {
     fn start(lab: &Lab) -> Self {
-        let (address, other) = (free_address(), free_address());
+        let [address, other] = [(); 2].map(|()| format!("127.0.0.1:{}", free_port()));
         let words = [
             "start",
             "--exporter",

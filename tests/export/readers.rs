@@ -1,10 +1,9 @@
 //! Programs and packages that read Parquet files, installed with pip.
 
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-use crate::common::{need_tool, run};
+use crate::common::{fetched, need_tool, run};
 
 /// Packages of Python in a folder of their own, of the versions that were tried.
 pub(super) struct Packages {
@@ -43,31 +42,22 @@ impl Packages {
     /// The folder of their programs.
     pub(super) fn folder(&self) -> PathBuf {
         need_tool("python3");
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(self.name);
-        fs::create_dir_all(&folder).expect("a folder");
-        let lock = File::create(folder.join("lock")).expect("a file");
-        lock.lock().expect("a lock");
-        let venv = folder.join("venv");
-        let programs = venv.join("bin");
-        let complete = folder.join("complete");
-        let wanted = self.packages.join(" ");
-        if fs::read_to_string(&complete).is_ok_and(|found| found == wanted) {
-            return programs;
-        }
-        let mut make = Command::new("python3");
-        make.args(["-m", "venv", "--clear"]).arg(&venv);
-        run(make).success();
-        let mut install = Command::new(programs.join("python"));
-        install.args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-        ]);
-        install.args(self.packages);
-        run(install).success();
-        fs::write(complete, wanted).expect("a file");
-        programs
+        let folder = fetched(self.name, &self.packages.join(" "), |folder| {
+            let venv = folder.join("venv");
+            let mut make = Command::new("python3");
+            make.args(["-m", "venv", "--clear"]).arg(&venv);
+            run(make).success();
+            let mut install = Command::new(venv.join("bin/python"));
+            install.args([
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+            ]);
+            install.args(self.packages);
+            run(install).success();
+        });
+        folder.join("venv/bin")
     }
 }

@@ -27,17 +27,22 @@ fn record(graph: CallGraph, hit: &Hit, planned: &Planned) -> Vec<u8> {
 
 /// What the program does at a hit.
 fn ran(graph: CallGraph, hit: &Hit, planned: &Planned) -> Ran {
+    let spec = Spec {
+        graph: Some(graph),
+        ..planned.spec()
+    };
+    ran_of(&spec, hit)
+}
+
+/// What the program of a site does at a hit.
+fn ran_of(spec: &Spec<'_>, hit: &Hit) -> Ran {
     let common = Common {
         first_id: 0x42,
         ids: 1,
         strings: 4,
         ..Common::default()
     };
-    let spec = Spec {
-        graph: Some(graph),
-        ..planned.spec()
-    };
-    hit.run_all(&generate(&spec, &common).unwrap())
+    hit.run_all(&generate(spec, &common).unwrap())
 }
 
 /// A hit at a site whose word says this size of stack.
@@ -184,14 +189,7 @@ fn chain_of(
         return_address,
         ..planned.spec()
     };
-    let common = Common {
-        first_id: 0x42,
-        ids: 1,
-        strings: 4,
-        ..Common::default()
-    };
-    let record = hit.run_all(&generate(&spec, &common).unwrap());
-    let record = record.record.unwrap();
+    let record = ran_of(&spec, hit).record.unwrap();
     let size = u32::from_ne_bytes(*record[END_SIZE..].first_chunk().unwrap()) as usize;
     let (_, end) = record.split_at(record.len() - size);
     let words: Vec<u64> = end
