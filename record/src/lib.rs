@@ -41,6 +41,7 @@ mod refusal;
 mod sample_head;
 mod select;
 mod session;
+mod shortfalls;
 mod signals;
 mod snapshot;
 mod stacks;

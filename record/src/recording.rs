@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use usdtrec_format::trace::Totals;
+use usdtrec_format::trace::{Shortfall, Totals};
 
 use crate::appeared::{AppearedFiles, Watcher};
 use crate::cgroups::Cgroups;
@@ -87,6 +87,8 @@ pub struct Outcome {
     pub cpus_uncounted: bool,
     /// Files with selected probes that processes first mapped while recording. They were not recorded.
     pub appeared: AppearedFiles,
+    /// What was found not to work in recorded processes, so that hits are missing without being counted.
+    pub shortfalls: Vec<Shortfall>,
     /// Why the recording ended.
     pub end: End,
 }
@@ -115,6 +117,8 @@ pub struct Progress {
     pub totals: Totals,
     /// Files that appeared so far.
     pub appeared: AppearedFiles,
+    /// What was found not to work so far.
+    pub shortfalls: Vec<Shortfall>,
 }
 
 /// A running session.
@@ -187,6 +191,7 @@ impl Recording {
         takers.end(files);
         takers.cgroups.finish(|records| files.push(records));
         self.watcher.take(attached.processes.take_new_files());
+        self.write_shortfalls();
         self.cpus.look_now();
         self.note_cpus();
         let tally = self.count();
@@ -226,6 +231,7 @@ impl Recording {
                 missed_processes: session.attached.missed(),
                 planted_everywhere: session.attached.planted_everywhere(),
                 appeared: watcher.finish(),
+                shortfalls: session.shortfalls.all(),
                 end,
             })
         });
@@ -271,6 +277,7 @@ impl Recording {
                 elapsed: self.started.elapsed(),
                 totals: self.files.totals(),
                 appeared: self.watcher.found(),
+                shortfalls: self.session.shortfalls.all(),
             });
             if let Some(end) = end.or_else(|| self.is_full()) {
                 return Ok(end);
@@ -427,6 +434,7 @@ impl Recording {
         self.files.switch(&tally.since(&self.tally))?;
         self.tally = tally;
         self.takers.cgroups.begin_file();
+        self.session.shortfalls.begin_file();
         for records in snapshot.records() {
             self.files.push(&records);
         }
@@ -451,6 +459,16 @@ impl Recording {
             attached.learn_stacks(stacks.take_used());
         }
         self.watcher.take(attached.processes.take_new_files());
+        self.write_shortfalls();
+    }
+
+    /// Writes what was found not to work since the last pass.
+    fn write_shortfalls(&mut self) {
+        let id_type = self.session.attached.processes.attr.attr.id_type();
+        let files = &mut self.files;
+        self.session
+            .shortfalls
+            .write(id_type, |records| files.push(records));
     }
 
     fn count(&self) -> Result<Tally, RecordError> {

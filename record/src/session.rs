@@ -21,6 +21,7 @@ use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
 use crate::planting::Planting;
 use crate::probe::{PlannedProbe, RefusedProbe};
+use crate::shortfalls::Shortfalls;
 use crate::stacks::StackUnwinder;
 use crate::target::Target;
 use crate::threads::Threads;
@@ -89,6 +90,8 @@ impl Options {
 pub struct Session {
     pub(crate) options: Options,
     pub(crate) attached: Attached,
+    /// What is found not to work in recorded processes.
+    pub(crate) shortfalls: Shortfalls,
     cpus: Vec<u32>,
 }
 
@@ -129,6 +132,7 @@ impl Session {
         Ok(Self {
             options,
             attached,
+            shortfalls: Shortfalls::default(),
             cpus,
         })
     }

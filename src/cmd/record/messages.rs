@@ -7,6 +7,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use usdtrec_format::CapturePlan;
 use usdtrec_format::escape::shown;
+use usdtrec_format::trace::Shortfall;
 use usdtrec_record::{
     AppearedFiles, End, Notice, Outcome, PlannedProbe, PlannedSite, Progress, Session,
 };
@@ -277,6 +278,37 @@ impl AppearedReports {
         if let Some(summary) = appeared.summary().filter(|_| !self.quiet) {
             say(format_args!("usdtrec: {summary}"));
         }
+    }
+}
+
+/// Reports of what was found not to work in recorded processes, each printed once while recording. Printed with `-q`, too, as losses are.
+#[derive(Default)]
+pub(in crate::cmd) struct ShortfallReports {
+    /// Number of shortfalls printed so far.
+    printed: usize,
+}
+
+impl ShortfallReports {
+    /// Whether there are shortfalls that are not printed yet.
+    pub(in crate::cmd) const fn has_new(&self, shortfalls: &[Shortfall]) -> bool {
+        shortfalls.len() > self.printed
+    }
+
+    /// Prints the shortfalls that are not printed yet.
+    pub(in crate::cmd) fn print_new(&mut self, shortfalls: &[Shortfall]) {
+        for shortfall in shortfalls.iter().skip(self.printed) {
+            say(format_args!("usdtrec: {shortfall}"));
+        }
+        self.printed = shortfalls.len();
+    }
+
+    /// At the end: prints those that are not printed yet, and those of which more processes were found meanwhile.
+    pub(in crate::cmd) fn print_all(&mut self, shortfalls: &[Shortfall]) {
+        let grown = shortfalls.iter().take(self.printed);
+        for shortfall in grown.filter(|shortfall| shortfall.processes > 1) {
+            say(format_args!("usdtrec: {shortfall}"));
+        }
+        self.print_new(shortfalls);
     }
 }
 
