@@ -52,6 +52,7 @@ mod threads;
 mod trace_clock;
 mod usage_error;
 mod user_filter;
+mod verify;
 mod wall_quality;
 mod writer;
 

@@ -21,6 +21,7 @@ use crate::signals::Signals;
 use crate::snapshot::Snapshot;
 use crate::stacks::{FileElsewhere, StackUnwinder};
 use crate::user_filter::UserFilter;
+use crate::verify::Verifier;
 
 /// Minimum time in which records accumulate in the rings of programs after the first one.
 const GATHER_LEAST: Duration = Duration::from_millis(2);
@@ -33,6 +34,10 @@ const FASTEST: usize = 512 << 20;
 
 /// Maximum time between two passes over the rings.
 const POLL_TIME: Duration = Duration::from_millis(100);
+
+/// The same in the first moments, when the command begins and is verified: it may be short.
+const FIRST_POLL_TIME: Duration = Duration::from_millis(5);
+const FIRST_TIME: Duration = Duration::from_millis(200);
 
 /// Interval at which losses are counted if they are reported while recording, and the minimum ratio of the pause after a count to its
 /// duration: there may be very many events to read.
@@ -182,6 +187,9 @@ impl Recording {
         let attached = &mut self.session.attached;
         // Disabling open events cannot fail. If it did, only their last hits would come too late.
         let _ = attached.disable();
+        let (files, takers) = (&mut self.files, &mut self.takers);
+        attached.drain_processes(|records| takers.take(files, records), None);
+        takers.verifier.look_last();
         let mut release = attached.is_quick().then(|| attached.release());
         let (files, takers) = (&mut self.files, &mut self.takers);
         takers.begin(attached, files, None);
@@ -190,6 +198,7 @@ impl Recording {
         });
         takers.end(files);
         takers.cgroups.finish(|records| files.push(records));
+        takers.verifier.finish();
         self.watcher.take(attached.processes.take_new_files());
         self.write_shortfalls();
         self.cpus.look_now();
@@ -291,7 +300,11 @@ impl Recording {
         let timeout = if self.is_behind {
             Duration::ZERO
         } else {
-            POLL_TIME.min(self.files.flush_time())
+            let most = match self.started.elapsed() < FIRST_TIME {
+                true => FIRST_POLL_TIME,
+                false => POLL_TIME,
+            };
+            most.min(self.files.flush_time())
         };
         let timeout = self
             .remaining()
@@ -493,6 +506,8 @@ pub(crate) struct Takers {
     pub(crate) makers: Option<CodeMakers>,
     /// The control groups of processes.
     pub(crate) cgroups: Cgroups,
+    /// Whether probes work in processes.
+    pub(crate) verifier: Verifier,
 }
 
 impl Takers {
@@ -501,8 +516,10 @@ impl Takers {
         if let Some(stacks) = &mut self.stacks {
             let now = StackUnwinder::now();
             let (makers, cgroups) = (&mut self.makers, &mut self.cgroups);
+            let verifier = &mut self.verifier;
             attached.drain_processes(
                 |records| {
+                    verifier.take(records);
                     if let Some(makers) = makers {
                         makers.take(records);
                     }
@@ -519,8 +536,9 @@ impl Takers {
     /// Passes records of a ring to the file, except for samples that a filter excludes.
     fn take(&mut self, files: &mut Files, records: &[u8]) {
         let (stacks, makers) = (&mut self.stacks, &mut self.makers);
-        let cgroups = &mut self.cgroups;
+        let (cgroups, verifier) = (&mut self.cgroups, &mut self.verifier);
         let mut push = |records: &[u8]| {
+            verifier.take(records);
             if let Some(makers) = makers {
                 makers.take(records);
             }
@@ -544,6 +562,7 @@ impl Takers {
         if let Some(makers) = &mut self.makers {
             makers.settle();
         }
+        self.verifier.take_hits(self.cgroups.new_processes());
         self.cgroups.settle(|records| files.push(records));
     }
 }

@@ -113,6 +113,7 @@ impl fmt::Display for Shortfall {
         let named = self.pids.len() as u64;
         match *self.pids {
             [] if self.processes == 0 => {}
+            [] if self.processes == 1 => f.write_str("1 process: ")?,
             [] => write!(f, "{} processes: ", self.processes)?,
             [pid] => write!(f, "process {pid}")?,
             [first, ref others @ ..] => {
