@@ -1,6 +1,7 @@
 //! A running session: the loop that waits for records, drains the rings and writes.
 
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,6 +15,7 @@ use crate::ending::Ending;
 use crate::engine::{Attached, EverywhereReason};
 use crate::error::RecordError;
 use crate::files::Files;
+use crate::left_breakpoints::OwnSites;
 use crate::losses::{ProbeLoss, Tally};
 use crate::makers::{CodeMakers, MakerFiles};
 use crate::session::Session;
@@ -184,12 +186,10 @@ impl Recording {
         let looped = self.record(signals, progress);
         let elapsed = self.started.elapsed();
         signals.forget();
+        self.look_last();
         let attached = &mut self.session.attached;
         // Disabling open events cannot fail. If it did, only their last hits would come too late.
         let _ = attached.disable();
-        let (files, takers) = (&mut self.files, &mut self.takers);
-        attached.drain_processes(|records| takers.take(files, records), None);
-        takers.verifier.look_last();
         let mut release = attached.is_quick().then(|| attached.release());
         let (files, takers) = (&mut self.files, &mut self.takers);
         takers.begin(attached, files, None);
@@ -253,8 +253,16 @@ impl Recording {
             (error, _) => error,
         });
         let release = release.unwrap_or_else(|| session.attached.release());
+        let own = OwnSites {
+            files: Arc::clone(takers.verifier.files()),
+            pids: takers.verifier.processes(),
+            notes: session.notes.take(),
+            log: session.log.take(),
+        };
         let leave_command = session.options.leave_command;
-        let ending = Ending::new(command, leave_command, release, session.attached).syncing(syncs);
+        let ending = Ending::new(command, leave_command, release, session.attached)
+            .syncing(syncs)
+            .checking(own);
         Finished {
             outcome,
             elsewhere: takers
@@ -265,6 +273,14 @@ impl Recording {
             maker_files: takers.makers.map(CodeMakers::finish).unwrap_or_default(),
             ending,
         }
+    }
+
+    /// Verifies the processes a last time, before anything is removed.
+    fn look_last(&mut self) {
+        let (files, takers) = (&mut self.files, &mut self.takers);
+        let attached = &mut self.session.attached;
+        attached.drain_processes(|records| takers.take(files, records), None);
+        takers.verifier.look_last();
     }
 
     /// The loop. Returns why it ended.

@@ -16,6 +16,7 @@ use crate::error::RecordError;
 use crate::event_names;
 use crate::files::{Packing, Switch};
 use crate::host;
+use crate::left_breakpoints::{KernelLog, SiteNotes};
 use crate::metadata;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
@@ -26,6 +27,7 @@ use crate::stacks::StackUnwinder;
 use crate::target::Target;
 use crate::threads::Threads;
 use crate::usage_error::UsageError;
+use crate::verify::ExpectedFiles;
 
 /// Options of a recording.
 #[derive(Clone, Debug)]
@@ -92,6 +94,10 @@ pub struct Session {
     pub(crate) attached: Attached,
     /// What is found not to work in recorded processes.
     pub(crate) shortfalls: Shortfalls,
+    /// Notes of the sites; `None` if they cannot be written. After `attached`: they are removed last.
+    pub(crate) notes: Option<SiteNotes>,
+    /// The kernel's log since before the probes were attached.
+    pub(crate) log: Option<KernelLog>,
     cpus: Vec<u32>,
 }
 
@@ -121,6 +127,9 @@ impl Session {
             force: options.force,
             planting,
         };
+        let log = KernelLog::from_now();
+        // Without root's rights there is nowhere to write them.
+        let notes = SiteNotes::write(&ExpectedFiles::of(&probes)).ok();
         let mut attached = Attached::open(probes, &attach_options)?;
         for probe in &attached.probes {
             probe.program.free();
@@ -133,6 +142,8 @@ impl Session {
             options,
             attached,
             shortfalls: Shortfalls::default(),
+            notes,
+            log,
             cpus,
         })
     }

@@ -23,13 +23,17 @@ impl Arch {
         }
     }
 
+    /// Whether code begins with a breakpoint of a uprobe.
+    #[must_use]
+    pub fn is_breakpoint(self, code: &[u8]) -> bool {
+        self.breakpoint()
+            .is_some_and(|breakpoint| code.starts_with(breakpoint))
+    }
+
     /// Whether a uprobe is planted at a site, by the bytes in the file and those in memory.
     #[must_use]
     pub fn is_planted(self, in_file: &[u8], in_memory: &[u8]) -> bool {
-        if self
-            .breakpoint()
-            .is_none_or(|code| in_memory.starts_with(code))
-        {
+        if self.breakpoint().is_none() || self.is_breakpoint(in_memory) {
             return true;
         }
         // Where the first bytes differ the kernel has replaced a nop, or something else has changed the code.

@@ -35,7 +35,7 @@ pub use bpf::{
     AttachMethod, EverywhereReason, NonResident, NotFaultedIn, STOPPED_VERB, Scope, SkippedMethod,
     StoppedProcess, guard_stopped,
 };
-pub(crate) use bpf::{Repair, StackUse, stopped_processes};
+pub(crate) use bpf::{Repair, StackUse, stopped_processes, uprobes_of_links};
 pub use choice::Engine;
 pub use closers::{RELEASE_VERB, release};
 pub(crate) use event::IdCount;
@@ -47,7 +47,9 @@ pub use inside::InProgram;
 pub(crate) use inside::in_programs;
 pub(crate) use keeper::missing as missing_keeper;
 pub(crate) use options::AttachOptions;
+pub(crate) use owner::Owner;
 pub(crate) use release::Release;
 pub(crate) use task_filter::TaskFilter;
+pub(crate) use tracefs::Tracefs;
 pub use used::{NotBetter, UsedEngine};
 pub(crate) use watch::Watch;

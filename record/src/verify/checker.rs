@@ -26,7 +26,7 @@ const FIRST_PAUSE: u32 = 9;
 /// The same for all other looks.
 const PAUSE: u32 = 99;
 /// When what was found is looked at a second time. It is reported if it is still so.
-const AGAIN: Duration = Duration::from_millis(30);
+const AGAIN: Duration = Duration::from_millis(50);
 /// How often each process is looked at, if the pauses allow it.
 const PERIOD: Duration = Duration::from_secs(1);
 /// After which time the loader of a program is done.
@@ -353,10 +353,9 @@ impl Checker {
             sites: 0,
             found: match &self.denied {
                 Some(error) => {
-                    format!("mapped files with probes, had no hits and could not be read: {error}")
+                    format!("without hits, could not be read: {error}")
                 }
-                None => "mapped files with probes, had no hits, and could not be checked in time"
-                    .to_owned(),
+                None => "without hits, could not be checked in time".to_owned(),
             },
             effect: "whether the probes worked there is not known".to_owned(),
             remedy: if is_denied {

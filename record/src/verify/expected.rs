@@ -16,22 +16,22 @@ pub(super) const SITE_BYTES: usize = 6;
 
 /// A file with attached probes.
 #[derive(Debug)]
-pub(super) struct ExpectedFile {
-    pub(super) file: Shared<ObjectFile>,
-    pub(super) path: PathBuf,
+pub(crate) struct ExpectedFile {
+    pub(crate) file: Shared<ObjectFile>,
+    pub(crate) path: PathBuf,
     build_id: Option<BuildId>,
     pub(super) arch: Arch,
     /// How it appears among the mappings of processes; `None` if that is not known.
     pub(super) identity: Option<MapIdentity>,
-    pub(super) sites: Vec<ExpectedSite>,
+    pub(crate) sites: Vec<ExpectedSite>,
 }
 
 /// A site with a probe.
 #[derive(Debug)]
-pub(super) struct ExpectedSite {
+pub(crate) struct ExpectedSite {
     pub(super) event: String,
     /// File offset.
-    pub(super) offset: u64,
+    pub(crate) offset: u64,
     /// Link-time address minus file offset.
     delta: u64,
     /// Link-time address of the semaphore; 0 without one.
@@ -39,12 +39,12 @@ pub(super) struct ExpectedSite {
     /// File offset of the semaphore.
     pub(super) semaphore_offset: u64,
     /// The bytes in the file.
-    pub(super) original: Vec<u8>,
+    pub(crate) original: Vec<u8>,
 }
 
 /// The files with attached probes.
 #[derive(Debug)]
-pub(super) struct ExpectedFiles(pub(super) Vec<ExpectedFile>);
+pub(crate) struct ExpectedFiles(pub(crate) Vec<ExpectedFile>);
 
 /// A mapping that a record reports of a file with probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub(super) struct MappedExpected {
 
 impl ExpectedFiles {
     /// The files of attached probes. Probes on machines whose breakpoints are not known are left out.
-    pub(super) fn of(probes: &[PlannedProbe]) -> Self {
+    pub(crate) fn of(probes: &[PlannedProbe]) -> Self {
         let mut files: Vec<ExpectedFile> = Vec::new();
         for probe in probes {
             let Some(arch) = probe.arch.filter(|arch| arch.breakpoint().is_some()) else {

@@ -212,7 +212,7 @@ impl Looking<'_> {
 }
 
 /// The address of a file offset in a mapping.
-fn address_of(map: &FileMapping, offset: u64) -> Option<u64> {
+pub(super) fn address_of(map: &FileMapping, offset: u64) -> Option<u64> {
     let address = map
         .range
         .start

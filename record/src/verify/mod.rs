@@ -12,6 +12,7 @@ mod checker;
 mod expected;
 mod identity;
 mod look;
+mod planted;
 mod process;
 mod words;
 
@@ -24,7 +25,7 @@ use std::time::Duration;
 use usdtrec_format::perf::{Comm, Mmap, RecordType, Records, SampleType, Task};
 
 use self::checker::{Change, Checker, LAST_TIME};
-use self::expected::ExpectedFiles;
+pub(crate) use self::expected::ExpectedFiles;
 use crate::session::Session;
 use crate::target::Target;
 
@@ -107,6 +108,16 @@ impl Verifier {
     /// Reports the rest, when no hits come any more.
     pub(crate) fn finish(&mut self) {
         self.ask(Change::Finish);
+    }
+
+    /// The files with attached probes.
+    pub(crate) const fn files(&self) -> &Arc<ExpectedFiles> {
+        &self.files
+    }
+
+    /// The processes that map them, or may.
+    pub(crate) fn processes(&self) -> Vec<i32> {
+        self.mapping.iter().copied().collect()
     }
 
     fn see(&self, record: &usdtrec_format::perf::RawRecord<'_>) -> Option<Seen> {

@@ -25,7 +25,7 @@ pub(super) fn words(fault: &Fault) -> FaultWords {
                 "no breakpoint at {address:#x}, in code that is mapped writable, where the kernel plants none"
             ),
             effect: "hits there are not recorded",
-            remedy: "link the program without writable code (no -N, no RWX segment)",
+            remedy: "link the program so that its code is not writable",
         },
         Fault::NoBreakpoint {
             address,
@@ -56,8 +56,8 @@ pub(super) fn words(fault: &Fault) -> FaultWords {
         },
         Fault::Semaphore { address } => FaultWords {
             found: format!("the semaphore at {address:#x} is 0"),
-            effect: "the program does not execute the probe, so that it has no hits",
-            remedy: "record the process once it runs (-p)",
+            effect: "a program that tests it does not execute the probe, so that there are no hits",
+            remedy: "record this process once it runs",
         },
         Fault::OtherFile { inode, expected } => FaultWords {
             found: format!(

@@ -373,6 +373,6 @@ impl ProgressLine {
 /// Prints a notice about the end of a recording. With `quiet`, only what is left undone when the process exits is printed.
 pub(in crate::cmd) fn print_notice(notice: Notice, quiet: bool) {
     if !quiet || notice.is_final() {
-        say(format_args!("usdtrec: {notice}"));
+        say(format_args!("usdtrec: {}", advice::notice(&notice)));
     }
 }
