@@ -97,3 +97,4 @@ pub use sync::{SYNC_VERB, sync_file};
 pub use target::Target;
 pub use threads::Threads;
 pub use usage_error::{HelperInput, ProgramFeature, UsageError};
+pub use verify::{SiteNote, notes_of_sites};

@@ -21,7 +21,7 @@ pub(crate) use self::kernel_log::KernelLog;
 pub(crate) use self::notes::SiteNotes;
 use self::notes::{FoundNotes, NotedSite};
 pub use self::others::BreakpointOwner;
-use self::others::{FileSite, OtherTracers};
+pub(crate) use self::others::{FileSite, OtherTracers};
 pub(crate) use self::own::OwnSites;
 pub use self::own::{LeftBehind, LeftBreakpoint};
 use self::scan::FoundBreakpoint;

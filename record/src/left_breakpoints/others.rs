@@ -96,6 +96,11 @@ impl OtherTracers {
         this
     }
 
+    /// Reads what can be listed now, the notes of recordings included.
+    pub(crate) fn now() -> Self {
+        Self::read(&FoundNotes::all().unwrap_or_default())
+    }
+
     /// Who has a breakpoint in a process.
     pub(crate) fn owner(&self, pid: i32, site: FileSite) -> BreakpointOwner {
         if let Some(owner) = self.sites.get(&site) {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use usdtrec_format::escape::shown;
 
 use super::kernel_log::KernelLog;
-use super::notes::{FoundNotes, SiteNotes};
+use super::notes::SiteNotes;
 use super::others::{BreakpointOwner, FileSite, OtherTracers};
 use crate::verify::ExpectedFiles;
 
@@ -129,7 +129,7 @@ impl OwnSites {
         }
         if !found.is_empty() {
             // Others that trace the same sites have breakpoints there for good.
-            let others = OtherTracers::read(&FoundNotes::all().unwrap_or_default());
+            let others = OtherTracers::now();
             left.breakpoints = found
                 .into_iter()
                 .map(|(pid, site)| LeftBreakpoint {
@@ -175,5 +175,61 @@ impl OwnSites {
     fn is_planted(&self, left: &LeftBreakpoint) -> bool {
         let planted = self.files.planted_in(left.pid);
         planted.iter().any(|site| site.address == left.address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::os::unix::fs::FileExt;
+    use std::process::{Command, Stdio};
+
+    use usdtrec_buildid_cache::FileMapping;
+    use usdtrec_format::Arch;
+
+    use super::*;
+
+    /// A breakpoint that is written by hand is one that no tracer is known to have.
+    #[test]
+    fn a_breakpoint_that_stays_is_left() {
+        let breakpoint = Arch::host().and_then(Arch::breakpoint).unwrap();
+        let mut child = Command::new("/usr/bin/cat")
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pid = child.id() as i32;
+        let code = loop {
+            let maps = fs::read(format!("/proc/{pid}/maps")).unwrap();
+            let mut maps = FileMapping::parse_all(&maps);
+            let is_code = |map: &FileMapping| map.permissions[2] && map.path.ends_with("cat");
+            if let Some(code) = maps.find(is_code) {
+                break code;
+            }
+        };
+        // The end of the last page, where there is no code.
+        let distance = code.range.end - code.range.start - 16;
+        let own = || OwnSites {
+            files: Arc::new(ExpectedFiles::of_site(&code.path, code.offset + distance)),
+            pids: vec![pid],
+            notes: None,
+            log: None,
+        };
+        assert_eq!(own().look_behind(), LeftBehind::default());
+        let mut options = File::options();
+        let memory = options
+            .write(true)
+            .open(format!("/proc/{pid}/mem"))
+            .unwrap();
+        let address = code.range.start + distance;
+        memory.write_all_at(breakpoint, address).unwrap();
+        let left = own().look_behind();
+        let [one] = left.breakpoints.as_slice() else {
+            panic!("{left:?}")
+        };
+        assert_eq!((one.pid, one.address), (pid, address));
+        assert_eq!(one.owner, BreakpointOwner::Unknown);
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert_eq!(own().look_behind(), LeftBehind::default());
     }
 }

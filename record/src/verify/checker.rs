@@ -35,6 +35,8 @@ const SETTLED: Duration = Duration::from_secs(1);
 pub(super) const LAST_TIME: Duration = Duration::from_millis(100);
 /// Interval between the last two looks at a process.
 const LAST_AGAIN: Duration = Duration::from_millis(5);
+/// Time within which two processes of one number are the same: records of its mappings may come in several passes.
+const REUSE: Duration = Duration::from_secs(5);
 /// Time without a change of what is due.
 const IDLE: Duration = Duration::from_secs(3600);
 
@@ -44,7 +46,7 @@ pub(super) enum Change {
     /// A process maps a file with probes.
     Mapped { pid: i32, mapped: MappedExpected },
     /// A process has the mappings of its parent.
-    Forked { pid: i32 },
+    Forked { pid: i32, parent: i32 },
     /// A process begins another program.
     Executed { pid: i32 },
     /// A process has ended.
@@ -83,6 +85,8 @@ struct Watched {
     other_build: Vec<usize>,
     /// Whether it has its parent's mappings, as far as is known.
     is_copy: bool,
+    /// Whether it maps an attached file, and not only a copy of one.
+    is_sure: bool,
     /// Whether it was read.
     is_read: bool,
     has_hit: bool,
@@ -100,6 +104,7 @@ impl Watched {
             same_build: Vec::new(),
             other_build: Vec::new(),
             is_copy: false,
+            is_sure: false,
             is_read: false,
             has_hit: false,
             suspected: Vec::new(),
@@ -151,9 +156,12 @@ impl Checker {
     fn take(&mut self, change: Change) {
         match change {
             Change::Mapped { pid, mapped } => self.map(pid, mapped),
-            Change::Forked { pid } => {
+            Change::Forked { pid, parent } => {
+                let parent = self.watched.get(&parent);
+                let is_sure = parent.is_some_and(|parent| parent.is_sure);
                 if let Some(watched) = self.watch(pid) {
                     watched.is_copy = true;
+                    watched.is_sure = is_sure;
                 }
             }
             Change::Executed { pid } => {
@@ -179,6 +187,7 @@ impl Checker {
         let Some(watched) = self.watch(pid) else {
             return;
         };
+        watched.is_sure |= mapped.is_it;
         let files = match mapped.has_build_id {
             Some(true) => &mut watched.same_build,
             Some(false) => &mut watched.other_build,
@@ -214,13 +223,16 @@ impl Checker {
         let Some(watched) = self.forget(pid) else {
             return;
         };
-        let is_known = watched.has_hit || watched.is_read && watched.suspected.is_empty();
+        let is_right = watched.is_read && watched.suspected.is_empty();
+        let is_known = watched.has_hit || is_right || !watched.is_sure;
         if is_known {
             return;
         }
         if self.ended.len() >= MOST {
             self.unchecked += 1;
-        } else if let Some(earlier) = self.ended.insert(pid, watched) {
+        } else if let Some(earlier) = self.ended.insert(pid, watched)
+            && earlier.since.elapsed() >= REUSE
+        {
             self.report_ended(pid, earlier);
         }
     }
@@ -255,7 +267,8 @@ impl Checker {
         };
         let next = match looking.look() {
             Ok(Look { sites, faults }) => {
-                watched.is_read |= sites > 0;
+                watched.is_read = true;
+                watched.is_sure |= sites > 0;
                 self.compare(pid, faults)
             }
             Err(error) if is_gone(&error) => return self.end(pid),
@@ -337,7 +350,7 @@ impl Checker {
             self.report_ended(pid, ended);
         }
         for watched in self.watched.values() {
-            self.unchecked += u64::from(!watched.is_read && !watched.has_hit);
+            self.unchecked += u64::from(watched.is_sure && !watched.is_read && !watched.has_hit);
         }
         if self.unchecked == 0 {
             return;
@@ -427,4 +440,61 @@ fn report(
 /// Whether an error says that a process has ended.
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checker() -> Checker {
+        let files = Arc::new(ExpectedFiles(Vec::new()));
+        Checker::new(files, Shortfalls::default(), false)
+    }
+
+    fn mapped(pid: i32) -> Change {
+        Change::Mapped {
+            pid,
+            mapped: MappedExpected {
+                file: 0,
+                has_build_id: None,
+                is_it: true,
+            },
+        }
+    }
+
+    /// Numbers of processes cannot be negative: these have ended.
+    #[test]
+    fn a_process_that_cannot_be_read_is_counted_unless_it_has_a_hit() {
+        let mut checker = checker();
+        for pid in [-2, -3, -4, -5, -6] {
+            checker.take(mapped(pid));
+        }
+        checker.take(Change::Forked {
+            pid: -7,
+            parent: -6,
+        });
+        checker.take(Change::Executed { pid: -7 });
+        checker.take(Change::Hit { pid: -2 });
+        checker.take(Change::Ended { pid: -3 });
+        checker.take(Change::Ended { pid: -4 });
+        checker.take(Change::Hit { pid: -4 });
+        checker.look_at_next();
+        checker.look_last();
+        checker.finish();
+        let all = checker.shortfalls.all();
+        let [one] = all.as_slice() else {
+            panic!("{all:?}")
+        };
+        assert_eq!(one.kind, ShortfallKind::NotChecked);
+        assert_eq!(one.processes, 3);
+    }
+
+    #[test]
+    fn without_processes_nothing_is_reported() {
+        let mut checker = checker();
+        checker.look_at_next();
+        checker.look_last();
+        checker.finish();
+        assert_eq!(checker.shortfalls.all(), []);
+    }
 }

@@ -53,6 +53,8 @@ pub(super) struct MappedExpected {
     pub(super) file: usize,
     /// Whether it has the build-id of the attached file; `None` if that is not known.
     pub(super) has_build_id: Option<bool>,
+    /// Whether it is the attached file by its path or inode; else it may be a copy of it.
+    pub(super) is_it: bool,
 }
 
 impl ExpectedFiles {
@@ -105,27 +107,23 @@ impl ExpectedFiles {
                 ) => identity.is(major, minor, inode),
                 _ => false,
             };
-            (is_path || is_inode || has_build_id == Some(true))
-                .then_some(MappedExpected { file, has_build_id })
+            let is_it = is_path || is_inode;
+            (is_it || has_build_id == Some(true)).then_some(MappedExpected {
+                file,
+                has_build_id,
+                is_it,
+            })
         })
     }
 }
 
 impl ExpectedFile {
     fn add(&mut self, event: String, site: &Site) {
-        let Some(offset) = site.offset else { return };
-        if self.sites.iter().any(|known| known.offset == offset) {
-            return;
+        let site = ExpectedSite::of(&self.file, event, site);
+        let is_known = |new: &ExpectedSite| self.sites.iter().any(|site| site.offset == new.offset);
+        if let Some(site) = site.filter(|site| !is_known(site)) {
+            self.sites.push(site);
         }
-        let original = self.file.bytes_at(offset, SITE_BYTES);
-        self.sites.push(ExpectedSite {
-            event,
-            offset,
-            delta: site.pc.wrapping_sub(offset),
-            semaphore: site.semaphore,
-            semaphore_offset: site.semaphore_offset.unwrap_or(0),
-            original: original.unwrap_or_default(),
-        });
     }
 
     /// Whether a mapping is one of this very file, as far as it is known.
@@ -143,20 +141,59 @@ impl ExpectedFile {
         let inside = PathBuf::from(format!("/proc/{pid}/root")).join(below);
         FileId::of(&inside) == Some(self.file.id())
     }
+}
 
-    /// An address of a program that is this far from another one; those of 32-bit programs wrap.
-    pub(super) fn address(&self, address: u64) -> u64 {
-        match self.file.is_class64() {
-            true => address,
-            false => address & 0xffff_ffff,
-        }
+/// An address of a program; those of 32-bit programs wrap.
+pub(super) fn wrapped(file: &ObjectFile, address: u64) -> u64 {
+    match file.is_class64() {
+        true => address,
+        false => address & 0xffff_ffff,
     }
 }
 
 impl ExpectedSite {
+    /// `None` if the site is in no segment of the file.
+    pub(super) fn of(file: &ObjectFile, event: String, site: &Site) -> Option<Self> {
+        let offset = site.offset?;
+        Some(Self {
+            event,
+            offset,
+            delta: site.pc.wrapping_sub(offset),
+            semaphore: site.semaphore,
+            semaphore_offset: site.semaphore_offset.unwrap_or(0),
+            original: file.bytes_at(offset, SITE_BYTES).unwrap_or_default(),
+        })
+    }
+
     /// The address of the semaphore in a process in which the site has this address.
-    pub(super) fn semaphore_at(&self, file: &ExpectedFile, address: u64) -> u64 {
+    pub(super) fn semaphore_at(&self, file: &ObjectFile, address: u64) -> u64 {
         let pc = self.offset.wrapping_add(self.delta);
-        file.address(address.wrapping_sub(pc).wrapping_add(self.semaphore))
+        wrapped(file, address.wrapping_sub(pc).wrapping_add(self.semaphore))
+    }
+}
+
+#[cfg(test)]
+impl ExpectedFiles {
+    /// A file with one site at a file offset.
+    pub(crate) fn of_site(path: &std::path::Path, offset: u64) -> Self {
+        let file = Shared::new(ObjectFile::open(path).unwrap());
+        let site = Site {
+            pc: offset,
+            offset: Some(offset),
+            base: 0,
+            semaphore: 0,
+            semaphore_offset: None,
+            args: String::new(),
+        };
+        let mut expected = ExpectedFile {
+            identity: MapIdentity::of(file.file()),
+            path: file.path().to_owned(),
+            build_id: file.build_id(),
+            arch: Arch::host().unwrap(),
+            file,
+            sites: Vec::new(),
+        };
+        expected.add("sdt_a:b".to_owned(), &site);
+        Self(vec![expected])
     }
 }

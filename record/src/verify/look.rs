@@ -3,9 +3,10 @@
 use std::io;
 
 use usdtrec_buildid_cache::FileMapping;
+use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::trace::ShortfallKind;
 
-use super::expected::{ExpectedFile, ExpectedFiles, ExpectedSite, SITE_BYTES};
+use super::expected::{ExpectedFile, ExpectedFiles, ExpectedSite, SITE_BYTES, wrapped};
 use super::process::{Page, ProcessMemory};
 
 /// What a look into a process found.
@@ -120,15 +121,14 @@ impl Looking<'_> {
         look: &mut Look,
     ) -> io::Result<()> {
         let is_candidate = |map: &&FileMapping| {
-            file.is(map)
-                || map.path == file.path
-                || self.same_build.contains(&number)
-                    && map.path.file_name() == file.path.file_name()
+            let has_name = || map.path.file_name() == file.path.file_name();
+            file.is(map) || map.path == file.path || self.is_copy_meant(number) && has_name()
         };
         let of_file: Vec<&FileMapping> = maps.iter().filter(is_candidate).collect();
         if of_file.is_empty() {
             return Ok(());
         }
+        let own: Vec<&FileMapping> = of_file.iter().copied().filter(|map| file.is(map)).collect();
         let mut is_other = None;
         for (at, site) in file.sites.iter().enumerate() {
             let mut push = |fault| {
@@ -153,7 +153,7 @@ impl Looking<'_> {
                     }
                 } else if file.is(map) {
                     push(no_breakpoint(map, site, address, found, memory));
-                } else if *is_other.get_or_insert_with(|| self.is_meant(number, file)) {
+                } else if *is_other.get_or_insert_with(|| self.is_meant(number, file, map)) {
                     push(Fault::OtherFile {
                         inode: map.inode,
                         expected: file.identity.map_or(0, |identity| identity.inode),
@@ -162,7 +162,7 @@ impl Looking<'_> {
             }
             if is_mapped {
                 look.sites += 1;
-            } else if let Some(address) = moved_code(file, site, &of_file, memory) {
+            } else if let Some(address) = moved_code(&file.file, site, &own, memory) {
                 look.sites += 1;
                 push(Fault::MovedCode { address });
             }
@@ -170,14 +170,18 @@ impl Looking<'_> {
         Ok(())
     }
 
-    /// Whether a mapping of another file is one that the recording is meant to have: the process finds the attached file at the path, or
-    /// was named and maps a copy of the same build.
-    fn is_meant(&self, number: usize, file: &ExpectedFile) -> bool {
-        if self.other_build.contains(&number) {
-            // The report says that it is another version.
-            return false;
-        }
-        file.is_at_path_of(self.pid) || self.is_named && self.same_build.contains(&number)
+    /// Whether a mapping of another file is one that the recording is meant to have: it is called as the attached file, which the process finds
+    /// there, or the process was named and maps a copy of the same build.
+    fn is_meant(&self, number: usize, file: &ExpectedFile, map: &FileMapping) -> bool {
+        // The report says that it is another version.
+        let is_other_version = self.other_build.contains(&number);
+        let is_replaced = || map.path == file.path && file.is_at_path_of(self.pid);
+        !is_other_version && (self.is_copy_meant(number) || is_replaced())
+    }
+
+    /// Whether a copy of a file is meant, too.
+    fn is_copy_meant(&self, number: usize) -> bool {
+        self.is_named && self.same_build.contains(&number)
     }
 
     /// Why the semaphore of a site is not as it must be.
@@ -192,7 +196,7 @@ impl Looking<'_> {
         if site.semaphore == 0 {
             return Ok(None);
         }
-        let address = site.semaphore_at(file, address);
+        let address = site.semaphore_at(&file.file, address);
         let is_there = |map: &&FileMapping| map.permissions[1] && map.range.contains(&address);
         if !maps.iter().any(|map| is_there(&map)) || !self.is_final(file, site, maps) {
             return Ok(None);
@@ -237,16 +241,15 @@ fn no_breakpoint(
 }
 
 /// Where the code of a site would be, if there is executable memory of no file. `of_file` are the mappings of its file.
-fn moved_code(
-    file: &ExpectedFile,
+pub(super) fn moved_code(
+    file: &ObjectFile,
     site: &ExpectedSite,
     of_file: &[&FileMapping],
     memory: &ProcessMemory,
 ) -> Option<u64> {
-    let mapped = of_file.iter().filter(|map| file.is(map));
-    let mut addresses = mapped.map(|map| {
+    let mut addresses = of_file.iter().map(|map| {
         let distance = site.offset.wrapping_sub(map.offset);
-        file.address(map.range.start.wrapping_add(distance))
+        wrapped(file, map.range.start.wrapping_add(distance))
     });
     addresses.find(|address| memory.has_code_of_no_file(*address))
 }

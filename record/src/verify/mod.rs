@@ -14,6 +14,7 @@ mod identity;
 mod look;
 mod planted;
 mod process;
+mod running;
 mod words;
 
 use std::collections::HashSet;
@@ -26,6 +27,7 @@ use usdtrec_format::perf::{Comm, Mmap, RecordType, Records, SampleType, Task};
 
 use self::checker::{Change, Checker, LAST_TIME};
 pub(crate) use self::expected::ExpectedFiles;
+pub use self::running::{SiteNote, notes_of_sites};
 use crate::session::Session;
 use crate::target::Target;
 
@@ -160,7 +162,7 @@ impl Verifier {
                     return;
                 }
                 self.mapping.insert(pid);
-                Change::Forked { pid }
+                Change::Forked { pid, parent }
             }
             SeenChange::Change(change @ Change::Mapped { pid, .. }) => {
                 self.mapping.insert(pid);

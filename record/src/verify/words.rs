@@ -77,7 +77,8 @@ pub(super) fn words(fault: &Fault) -> FaultWords {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes as hexadecimal numbers.
+pub(super) fn hex(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "nothing".to_owned();
     }
