@@ -220,8 +220,12 @@ fn code_that_is_mapped_writable() {
     let program = Build::USUAL.make(&lab, "verified.c", "verified");
     make_code_writable(&program);
     let event = format!("verified:hit@{}", program.display());
+    let refused = lab.usdtrec(["record", "-o", "trace", "-a", "-e", &event]);
+    refused.exits(1).complains(
+        "is in a segment that is executable and writable, where the kernel plants no probe",
+    );
     // It starts later.
-    let mut recorder = recorder(&lab, &["-a", "-e", &event]);
+    let mut recorder = recorder(&lab, &["-a", "--force", "-e", &event]);
     let target = Target::again(&lab, &program);
     let line = recorder.until_error_line("where the kernel plants none");
     assert!(line.contains("hits there are not recorded"), "{line}");

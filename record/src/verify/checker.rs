@@ -69,6 +69,8 @@ pub(super) struct Checker {
     watched: HashMap<i32, Watched>,
     due: BTreeSet<(Instant, i32)>,
     not_before: Instant,
+    /// When processes were last known to have a first hit.
+    hit: HashMap<i32, Instant>,
     /// Processes that ended, without a hit so far.
     ended: HashMap<i32, Watched>,
     /// Processes without hits that were not checked, and why the last one could not be read.
@@ -122,6 +124,7 @@ impl Checker {
             watched: HashMap::new(),
             due: BTreeSet::new(),
             not_before: Instant::now(),
+            hit: HashMap::new(),
             ended: HashMap::new(),
             unchecked: 0,
             denied: None,
@@ -178,6 +181,10 @@ impl Checker {
                     watched.has_hit = true;
                 }
                 self.ended.remove(&pid);
+                if self.hit.len() >= MOST {
+                    self.hit.clear();
+                }
+                self.hit.insert(pid, Instant::now());
             }
             Change::LastLook(_) | Change::Finish(_) => {}
         }
@@ -224,7 +231,9 @@ impl Checker {
             return;
         };
         let is_right = watched.is_read && watched.suspected.is_empty();
-        let is_known = watched.has_hit || is_right || !watched.is_sure;
+        let last_hit = self.hit.get(&pid);
+        let has_hit = watched.has_hit || last_hit.is_some_and(|at| at.elapsed() < REUSE);
+        let is_known = has_hit || is_right || !watched.is_sure;
         if is_known {
             return;
         }
