@@ -146,7 +146,9 @@ impl Ending {
             let (left, total) = (self.release.left(), self.release.total());
             if self.release.stalled() >= STALL_TIME || signals.has_arrived() {
                 self.attached.leave_to_guard();
-                self.own.take().map(OwnSites::keep_notes);
+                if let Some(own) = self.own.take() {
+                    own.keep_notes();
+                }
                 return say(Notice::Left {
                     left,
                     total,
