@@ -5,6 +5,7 @@ mod error;
 mod excerpt;
 mod file_id;
 mod headers;
+mod note_sections;
 mod object_file;
 mod scan;
 
