@@ -45,6 +45,8 @@ const REFUSED: &[(Arch, &str, &str)] = &[
     (Arch::X86_64, "8@($1", "without its )"),
     (Arch::X86_64, "8@$1+", "constant"),
     (Arch::X86_64, "8@%fs:", "segment"),
+    (Arch::X86_64, "8@%ds:", "segment"),
+    (Arch::X86_64, "8@%ds:%rax", "%rax"),
     (Arch::X86_64, "8@sym@(%rip)", "after the @"),
     (Arch::Aarch64, "8@%x0", "%x0"),
     (Arch::Aarch64, "8@[x0", "without its ]"),

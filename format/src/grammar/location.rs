@@ -11,7 +11,10 @@ impl Machine {
     /// Parses a whole location. Its kind is determined by its start and end, so that an error is about
     /// the intended kind.
     pub(super) fn location<'a>(self, body: &'a str, prefix: &Prefix) -> Parsed<'a, Location> {
-        if let Some((segment, inner)) = self.segment(body) {
+        if let Some((_, inner)) = segment(body, self.syntax.flat_segments) {
+            return self.in_segment(inner);
+        }
+        if let Some((segment, inner)) = segment(body, self.syntax.segments) {
             let inner = Box::new(self.in_segment(inner)?);
             return Ok(Location::Segment { segment, inner });
         }
@@ -53,17 +56,6 @@ impl Machine {
             shift: part.shift,
             pair: whole && prefix.size.is_some_and(|size| size > word),
         }
-    }
-
-    /// The segment at the start of a body, and the part after its colon.
-    fn segment(self, body: &str) -> Option<(&'static str, &str)> {
-        if self.syntax.segments.is_empty() {
-            return None;
-        }
-        let (name, inner) = body.strip_prefix('%')?.split_once(':')?;
-        let mut known = self.syntax.segments.iter();
-        let segment = known.find(|known| **known == name.trim_end())?;
-        Some((segment, inner.trim_start()))
     }
 
     /// Memory in a segment: a plain number is an address there.
@@ -159,6 +151,13 @@ impl Machine {
             .at(symbol)),
         }
     }
+}
+
+/// The segment at the start of a body, if it is one of these, and the part after its colon.
+fn segment<'a>(body: &'a str, known: &[&'static str]) -> Option<(&'static str, &'a str)> {
+    let (name, inner) = body.strip_prefix('%')?.split_once(':')?;
+    let segment = known.iter().find(|known| **known == name.trim_end())?;
+    Some((segment, inner.trim_start()))
 }
 
 /// Memory at a symbol, or its GOT slot.

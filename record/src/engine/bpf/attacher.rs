@@ -215,12 +215,12 @@ impl<'a> Attacher<'a> {
     /// The event of a site.
     fn event(&self, index: usize, pmu: u32) -> io::Result<SiteEvent<'_>> {
         let site = &self.sites[index];
-        let SiteOffsets { offset, ref_ctr } = offsets(site)?;
+        let offsets = offsets(site)?;
         Ok(SiteEvent {
             pmu,
             path: site.probe.file().kernel_path(),
-            offset,
-            ref_ctr,
+            offset: offsets.offset,
+            config: offsets.pmu_config().map_err(io::Error::other)?,
             program: self.programs.of_site(index)?,
             cookie: has_cookies().then_some(site.cookie),
         })
@@ -268,7 +268,7 @@ fn uprobes(all: &[Site<'_>], sites: &[usize]) -> io::Result<Uprobes> {
     for site in sites.iter().filter_map(|index| all.get(*index)) {
         let SiteOffsets { offset, ref_ctr } = offsets(site)?;
         uprobes.offsets.push(offset);
-        uprobes.ref_ctrs.push(ref_ctr.into());
+        uprobes.ref_ctrs.push(ref_ctr);
         uprobes.cookies.push(site.cookie);
     }
     Ok(uprobes)

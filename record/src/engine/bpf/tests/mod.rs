@@ -211,10 +211,8 @@ fn address(location: &Location, arch: Arch) -> u64 {
         Location::SymbolIndexed {
             symbol, address, ..
         } => near(symbol_value(symbol), 0, arch).wrapping_add(indexed(address)),
-        Location::Segment { inner, .. } => match &**inner {
-            Location::Absolute { address } => THREAD.wrapping_add_signed(*address),
-            inner => THREAD.wrapping_add(self::address(inner, arch)),
-        },
+        Location::Absolute { address } => address.cast_unsigned(),
+        Location::Segment { inner, .. } => THREAD.wrapping_add(self::address(inner, arch)),
         other => panic!("{other:?} is no memory"),
     };
     narrow(address, arch)
