@@ -3,6 +3,7 @@
 mod budget;
 mod caller;
 mod code;
+mod copied_code;
 mod end;
 mod expression;
 mod frame_pointer;
@@ -20,6 +21,7 @@ mod work;
 mod tests;
 
 pub use code::{Code, MappedCode, ProcessCode};
+pub use copied_code::{ARENA, CopiedCode, CopiedFunction, CopiedOriginal};
 pub use end::StackEnd;
 pub use machine::column;
 pub use register_places::RegisterPlaces;

@@ -143,6 +143,7 @@ impl ProcessMaps {
                 pid,
                 start: mapping.start,
                 end: mapping.end,
+                since: mapping.since,
             },
         })
     }

@@ -2,6 +2,7 @@
 //!
 //! A sample is unwound when the process records up to its time are known: those that are later wait for the end of the pass over the rings.
 
+mod copied;
 mod maps;
 mod rewrite;
 mod tables;
@@ -19,6 +20,7 @@ use usdtrec_unwind::{
 
 pub use self::tables::FileElsewhere;
 
+use self::copied::CopiedFunctions;
 use self::maps::{Found, ProcessMaps};
 use self::rewrite::{Callers, rewrite};
 use crate::engine::{Attached, StackUse};
@@ -38,6 +40,7 @@ pub(crate) struct StackUnwinder {
     sp: Option<u16>,
     unwinder: Unwinder,
     maps: ProcessMaps,
+    copied: CopiedFunctions,
     /// Process records up to this time are known, ns.
     known: u64,
     /// Samples that are later.
@@ -69,8 +72,11 @@ struct CopiedId {
 #[derive(Clone, Copy)]
 struct SampledCode<'m> {
     maps: &'m ProcessMaps,
+    copied: &'m CopiedFunctions,
     pid: i32,
     time: u64,
+    /// The file of the last frame that has one.
+    file: Option<Found<'m>>,
 }
 
 impl<'m> SampledCode<'m> {
@@ -82,7 +88,19 @@ impl<'m> SampledCode<'m> {
 impl<'m> ProcessCode<'m> for SampledCode<'m> {
     fn at(&mut self, address: u64) -> Option<MappedCode<'m>> {
         let found = self.find(address).filter(|found| found.is_executable)?;
-        Some(found.file.code(found.place, found.offset))
+        Some(match found.file.code(found.place, found.offset) {
+            MappedCode::Made => {
+                let called = self.file;
+                let copied = self.copied.code(found.place, address, |known| {
+                    called.and_then(|called| called.file.original(called.place, known))
+                });
+                copied.map_or(MappedCode::Made, MappedCode::File)
+            }
+            code => {
+                self.file = Some(found);
+                code
+            }
+        })
     }
 
     fn is_maker(&mut self) -> bool {
@@ -135,6 +153,7 @@ impl StackUnwinder {
             sp: column(arch, arch.stack_pointer()),
             unwinder: Unwinder::new(arch)?,
             maps: ProcessMaps::new(attached.processes.attr.attr.id_type(), files(attached)),
+            copied: CopiedFunctions::new(arch),
             known: 0,
             held: Vec::new(),
             out: Vec::new(),
@@ -290,8 +309,10 @@ impl StackUnwinder {
         };
         let code = SampledCode {
             maps: &self.maps,
+            copied: &self.copied,
             pid: sample.pid,
             time: sample.time,
+            file: None,
         };
         self.frames.clear();
         let end = self
