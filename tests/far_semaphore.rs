@@ -66,7 +66,7 @@ fn a_semaphore_beyond_4_gib_is_raised() {
             recorded
                 .exits(1)
                 .complains("exceeds 4 GiB")
-                .complains("uprobe_multi");
+                .complains("--engine bpf-multi");
             continue;
         }
         recorded.success();

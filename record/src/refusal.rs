@@ -50,7 +50,7 @@ pub enum RefusalReason {
     /// The uprobe PMU takes 32 bits of a semaphore's file offset.
     #[error(
         "the semaphore's file offset {0:#x} exceeds 4 GiB, which events of the uprobe PMU cannot have\n  \
-         uprobe_multi links (Linux 6.6) and tracefs events can"
+         use --engine bpf-multi (Linux 6.6 and later) or perf-tracefs"
     )]
     SemaphoreOffset(u64),
     /// The file is of another machine.
