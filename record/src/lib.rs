@@ -38,6 +38,7 @@ mod probe_info;
 mod program;
 mod recording;
 mod refusal;
+mod runnable;
 mod sample_head;
 mod select;
 mod session;

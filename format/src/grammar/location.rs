@@ -25,7 +25,7 @@ impl Machine {
             return memory;
         }
         if let Some(after) = self.constant_prefix(body) {
-            return self.constant(after, body);
+            return self.constant(after, body, prefix);
         }
         if let Some(number) = number::integer(body) {
             return self.bare_number(number?, body);
@@ -91,7 +91,7 @@ impl Machine {
     }
 
     /// A constant, a symbol's address or an expression of constants.
-    fn constant<'a>(self, after: &'a str, body: &'a str) -> Parsed<'a, Location> {
+    fn constant<'a>(self, after: &'a str, body: &'a str, prefix: &Prefix) -> Parsed<'a, Location> {
         if let Some(number) = number::integer(after) {
             return Ok(Location::Constant(Constant::Integer(number?)));
         }
@@ -100,7 +100,7 @@ impl Machine {
         }
         match displacement::parse(after) {
             Ok(place) => match (place.symbol, place.reloc) {
-                (Some(symbol), None) => Ok(symbol_address(symbol, &place)),
+                (Some(symbol), None) => self.symbol_address(symbol, &place, prefix),
                 (Some(symbol), Some(relocation)) => Err(OperandErrorKind::RelocatedAddress {
                     symbol: symbol.to_owned(),
                     relocation: relocation.to_owned(),
@@ -143,13 +143,48 @@ impl Machine {
         }
         match self.syntax.bare_symbol {
             BareSymbol::Memory => Ok(symbol_memory(symbol, place, None)),
-            BareSymbol::Address if place.reloc.is_none() => Ok(symbol_address(symbol, place)),
+            BareSymbol::Address if self.is_like_register(symbol) => Err(self.no_register(symbol)),
+            BareSymbol::Address if place.reloc.is_none() => {
+                self.symbol_address(symbol, place, prefix)
+            }
             _ => Err(OperandErrorKind::SymbolAlone {
                 symbol: symbol.to_owned(),
                 machine: self.arch.name(),
             }
             .at(symbol)),
         }
+    }
+
+    /// Whether a word is a name of registers with another number, or none (`r99`, `r07`, `r`). One letter alone is the name of
+    /// a symbol, but for the general registers.
+    fn is_like_register(self, symbol: &str) -> bool {
+        let family = symbol.trim_end_matches(|last: char| last.is_ascii_digit());
+        let number = &symbol[family.len()..];
+        let word = self.arch.pointer_size();
+        self.table
+            .name(&format!("{family}0"))
+            .is_some_and(|first| !number.is_empty() || first.bytes == word && family == "r")
+    }
+
+    /// The address of a symbol, which no value wider than a pointer is.
+    fn symbol_address<'a>(
+        self,
+        symbol: &'a str,
+        place: &Displacement<'a>,
+        prefix: &Prefix,
+    ) -> Parsed<'a, Location> {
+        let pointer = self.arch.pointer_size();
+        if prefix.size.is_some_and(|size| size > pointer) {
+            return Err(OperandErrorKind::WideAddress {
+                symbol: symbol.to_owned(),
+                pointer,
+            }
+            .at(symbol));
+        }
+        Ok(Location::SymbolAddress {
+            symbol: symbol.to_owned(),
+            offset: place.offset,
+        })
     }
 }
 
@@ -181,14 +216,6 @@ pub(super) fn symbol_memory(
             register,
             reloc,
         },
-    }
-}
-
-/// The address of a symbol.
-fn symbol_address(symbol: &str, place: &Displacement<'_>) -> Location {
-    Location::SymbolAddress {
-        symbol: symbol.to_owned(),
-        offset: place.offset,
     }
 }
 
