@@ -19,7 +19,7 @@ use crate::makers::{CodeMakers, MakerFiles};
 use crate::session::Session;
 use crate::signals::Signals;
 use crate::snapshot::Snapshot;
-use crate::stacks::{FileElsewhere, StackUnwinder};
+use crate::stacks::{CutStacks, FileElsewhere, StackUnwinder};
 use crate::user_filter::UserFilter;
 
 /// Minimum time in which records accumulate in the rings of programs after the first one.
@@ -69,6 +69,8 @@ pub struct Outcome {
     pub unfinished: u64,
     /// Number of hits of which no stack was taken, because of [`CallGraph::rate`](crate::CallGraph::rate).
     pub without_stack: u64,
+    /// Stacks that were cut because more was needed than was copied, by event, the most first.
+    pub cut_stacks: Vec<CutStacks>,
     /// Number of lost hits that a filter could not judge, because the memory that it reads was not resident.
     pub unjudged: u64,
     /// How often a lossless recording continued processes although the ring was full, because the recorder did not run for more than a
@@ -221,6 +223,11 @@ impl Recording {
                 cpus_uncounted: misses_hits(&session, &cpus),
                 changed_cpus: cpus.changed(),
                 without_stack: session.attached.without_stack(),
+                cut_stacks: takers
+                    .stacks
+                    .as_ref()
+                    .map(StackUnwinder::cut_stacks)
+                    .unwrap_or_default(),
                 unjudged: session.attached.unjudged(),
                 suspensions: session.attached.suspensions(),
                 missed_processes: session.attached.missed(),

@@ -5,6 +5,7 @@ mod caller;
 mod code;
 mod end;
 mod expression;
+mod followed;
 mod frame_pointer;
 mod machine;
 mod register_places;
@@ -21,6 +22,7 @@ mod tests;
 
 pub use code::{Code, MappedCode, ProcessCode};
 pub use end::StackEnd;
+pub use followed::Followed;
 pub use machine::column;
 pub use register_places::RegisterPlaces;
 pub use registers::Registers;

@@ -19,7 +19,12 @@ const PATIENCE: Duration = Duration::from_secs(1);
 impl Bpf {
     /// Passes complete records to `sink`. Returns whether many more have been written meanwhile.
     pub(crate) fn drain(&mut self, mut sink: impl FnMut(&[u8])) -> bool {
-        self.pass(&mut sink) == Left::More && self.objects.rings.fullest() >= MUCH
+        self.pass(&mut sink) == Left::More && self.is_crowded()
+    }
+
+    /// Whether much was written since the last pass.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.objects.rings.fullest() >= MUCH
     }
 
     /// Passes all records to `sink`, including those that are still being written: waits until `release` reports that no program runs any
@@ -80,7 +85,7 @@ impl Bpf {
             sink(batch);
             batch.clear();
         }
-        samples.choose_stack_sizes(control);
+        samples.choose_stack_sizes(objects.rings.fullest() >= MUCH, control);
         // After a record that is still being written a ring may be full as before.
         if objects.rings.fullest() < LITTLE {
             objects.let_go();
