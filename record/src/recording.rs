@@ -31,6 +31,9 @@ const GATHER_SHARE: u32 = 8;
 /// The rate at which a CPU is assumed to fill a ring at most, bytes per second: records accumulate until half of a ring would be filled.
 const FASTEST: usize = 512 << 20;
 
+/// Samples before which none are waited for if stacks are unwound: the first ones have the largest copies, and decide how large others are.
+const LEARNED: u64 = 1000;
+
 /// Maximum time between two passes over the rings.
 const POLL_TIME: Duration = Duration::from_millis(100);
 
@@ -345,7 +348,8 @@ impl Recording {
         if is_unread {
             return Ok(Some(End::Unread));
         }
-        if has_first && !self.is_behind {
+        let is_learning = self.takers.stacks.is_some() && self.files.totals().samples < LEARNED;
+        if has_first && !self.is_behind && !is_learning {
             // These rings wake the recorder for the first record; the records that follow it closely are read in one pass.
             std::thread::sleep(GATHER_LEAST);
             std::thread::sleep(self.gather_more());
@@ -452,7 +456,12 @@ impl Recording {
         let attached = &mut self.session.attached;
         let mut changes = self.snapshot.as_mut().map(Snapshot::changes);
         takers.begin(attached, files, changes.as_deref_mut());
-        self.is_behind = attached.drain(|records| takers.take(files, records), changes);
+        let pass_on = |records: &[u8]| {
+            takers.take(files, records);
+            let stacks = takers.stacks.as_mut();
+            stacks.map_or_else(Vec::new, |stacks| stacks.take_used().collect())
+        };
+        self.is_behind = attached.drain(pass_on, changes);
         takers.end(files);
         if let Some(stacks) = &mut takers.stacks {
             attached.learn_stacks(stacks.take_used());

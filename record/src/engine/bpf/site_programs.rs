@@ -70,6 +70,9 @@ pub(super) struct Maps<'a> {
 
 /// Maximum number of instructions of a program of several variants: jumps reach twice as far, and the verifier follows a million.
 const MOST_WORDS: usize = 12_000;
+/// Up to so many codes with filters have programs of their own: a hit that is rejected would cost a quarter more if the variant had to be chosen
+/// before.
+const MOST_ALONE: usize = 8;
 
 /// The loaded programs of sites.
 #[derive(Debug)]
@@ -112,6 +115,7 @@ struct CodeOfSite {
     site: usize,
     /// Number of instructions.
     words: usize,
+    has_filter: bool,
 }
 
 /// A loaded program, and the indexes of the codes that it has.
@@ -190,7 +194,11 @@ impl Loading<'_> {
             let next = codes.different.len();
             let of_site = *known.entry(code).or_insert(next);
             if of_site == next {
-                codes.different.push(CodeOfSite { site: index, words });
+                codes.different.push(CodeOfSite {
+                    site: index,
+                    words,
+                    has_filter: self.sites[index].condition.is_some(),
+                });
             }
             codes.of_site.push(of_site);
         }
@@ -269,17 +277,21 @@ impl Loading<'_> {
 impl Codes {
     /// Which codes are in a program together, by their indexes.
     fn packs(&self, is_of_one_site: bool) -> Vec<Range<usize>> {
+        let filtered = self.different.iter().filter(|code| code.has_filter).count();
+        let is_alone =
+            |code: &CodeOfSite| is_of_one_site || code.has_filter && filtered <= MOST_ALONE;
         let mut packs: Vec<Range<usize>> = Vec::new();
-        let mut words = 0;
+        // Of a program to which others may be added.
+        let mut words = None;
         for (index, code) in self.different.iter().enumerate() {
-            words += code.words;
+            let together = words
+                .map(|words: usize| words + code.words)
+                .filter(|words| *words <= MOST_WORDS && !is_alone(code));
             match packs.last_mut() {
-                Some(pack) if !is_of_one_site && words <= MOST_WORDS => pack.end = index + 1,
-                _ => {
-                    words = code.words;
-                    packs.push(index..index + 1);
-                }
+                Some(pack) if together.is_some() => pack.end = index + 1,
+                _ => packs.push(index..index + 1),
             }
+            words = together.or_else(|| (!is_alone(code)).then_some(code.words));
         }
         packs
     }
@@ -347,4 +359,50 @@ fn load(code: &Code, maps: &Maps<'_>, attach_method: AttachMethod) -> Result<Own
         expected_attach: attach,
         attach_kind: 0,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packs(codes: &[(usize, bool)], is_of_one_site: bool) -> Vec<Range<usize>> {
+        let different = codes.iter().map(|(words, has_filter)| CodeOfSite {
+            site: 0,
+            words: *words,
+            has_filter: *has_filter,
+        });
+        let codes = Codes {
+            different: different.collect(),
+            of_site: Vec::new(),
+        };
+        codes.packs(is_of_one_site)
+    }
+
+    #[test]
+    fn codes_are_together_as_far_as_they_fit_and_few_filters_are_alone() {
+        let half = MOST_WORDS / 2;
+        assert_eq!(packs(&[(half, false); 3], false), [0..2, 2..3]);
+        assert_eq!(packs(&[(half, false); 2], true), [0..1, 1..2]);
+        assert_eq!(
+            packs(
+                &[(9, false), (9, false), (9, true), (9, false), (9, false)],
+                false
+            ),
+            [0..2, 2..3, 3..5]
+        );
+        assert_eq!(packs(&[(9, true); MOST_ALONE], false).len(), MOST_ALONE);
+        assert_eq!(packs(&[(9, true); MOST_ALONE + 1], false).len(), 1);
+        assert_eq!(
+            packs(&[(MOST_WORDS + 1, false), (9, false)], false).len(),
+            2
+        );
+    }
+
+    #[test]
+    fn results_are_in_the_order_of_their_items() {
+        for count in [0, 1, 2, 7, 100] {
+            let items: Vec<usize> = (0..count).collect();
+            assert_eq!(side_by_side(&items, |item| *item), items);
+        }
+    }
 }
