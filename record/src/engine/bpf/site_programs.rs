@@ -68,8 +68,9 @@ pub(super) struct Maps<'a> {
     pub(super) stack_rates: Option<BorrowedFd<'a>>,
 }
 
-/// Maximum number of instructions of a program of several variants: jumps reach twice as far, and the verifier follows a million.
-const MOST_WORDS: usize = 12_000;
+/// Maximum number of instructions of a program of several variants: jumps reach four times as far, and the verifier follows a million. What the
+/// kernel replaces in a program takes a time that grows with its square.
+const MOST_WORDS: usize = 8_000;
 /// Up to so many codes with filters have programs of their own: a hit that is rejected would cost a quarter more if the variant had to be chosen
 /// before.
 const MOST_ALONE: usize = 8;
