@@ -68,9 +68,9 @@ pub(super) struct Maps<'a> {
     pub(super) stack_rates: Option<BorrowedFd<'a>>,
 }
 
-/// Maximum number of instructions of a program of several variants: jumps reach four times as far, and the verifier follows a million. What the
+/// Maximum number of instructions of a program of several variants: jumps reach three times as far, and the verifier follows a million. What the
 /// kernel replaces in a program takes a time that grows with its square.
-const MOST_WORDS: usize = 8_000;
+const MOST_WORDS: usize = 10_000;
 /// Up to so many codes with filters have programs of their own: a hit that is rejected would cost a quarter more if the variant had to be chosen
 /// before.
 const MOST_ALONE: usize = 8;
@@ -276,18 +276,23 @@ impl Loading<'_> {
 }
 
 impl Codes {
-    /// Which codes are in a program together, by their indexes.
+    /// Which codes are in a program together, by their indexes: in as few programs as can be, of about the same length, for they are loaded side
+    /// by side.
     fn packs(&self, is_of_one_site: bool) -> Vec<Range<usize>> {
         let filtered = self.different.iter().filter(|code| code.has_filter).count();
         let is_alone =
             |code: &CodeOfSite| is_of_one_site || code.has_filter && filtered <= MOST_ALONE;
+        let words = self.different.iter().map(|code| code.words);
+        let (all, longest) = (words.clone().sum::<usize>(), words.max().unwrap_or(0));
+        let each = all.div_ceil(all.div_ceil(MOST_WORDS).max(1));
+        let most = MOST_WORDS.min(each + longest);
         let mut packs: Vec<Range<usize>> = Vec::new();
         // Of a program to which others may be added.
         let mut words = None;
         for (index, code) in self.different.iter().enumerate() {
             let together = words
                 .map(|words: usize| words + code.words)
-                .filter(|words| *words <= MOST_WORDS && !is_alone(code));
+                .filter(|words| *words <= most && !is_alone(code));
             match packs.last_mut() {
                 Some(pack) if together.is_some() => pack.end = index + 1,
                 _ => packs.push(index..index + 1),
