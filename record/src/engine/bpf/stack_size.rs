@@ -82,7 +82,8 @@ impl StackSize {
         self.index as u64 | (self.crowded as u64) << 8
     }
 
-    /// Takes what stacks have needed, the number of hits that were lost so far, and whether the rings are crowded.
+    /// Takes what stacks have needed, the number of hits that were lost so far, and whether the rings are crowded. A site that lost hits has
+    /// no more than the usual size while the ring is half full: a cut stack is better than none.
     pub(super) fn learn(
         &mut self,
         used: StackUse,
@@ -90,6 +91,13 @@ impl StackSize {
         is_crowded: bool,
         sizes: &StackSizes,
     ) {
+        self.choose(used, lost, is_crowded, sizes);
+        if lost > 0 {
+            self.crowded = self.crowded.min(sizes.usual);
+        }
+    }
+
+    fn choose(&mut self, used: StackUse, lost: u64, is_crowded: bool, sizes: &StackSizes) {
         let is_crowded = is_crowded || lost > self.lost;
         self.lost = lost;
         let room = |index: usize| sizes.all.get(index).copied().unwrap_or(u32::MAX);
@@ -186,6 +194,11 @@ mod tests {
             assert_eq!(learn(cut(1000, 2048)), 3, "nobody knows what these need");
             assert_eq!(learn(used(8, 1900)), 3, "with room for a little more");
         }
+        let mut size = StackSize::new(Some(&sizes()));
+        size.learn(used(256, 3000), 1, false, &sizes());
+        assert_eq!((size.index, size.crowded), (3, 2), "losses are worse");
+        size.learn(cut(1, 2048), 1, false, &sizes());
+        assert_eq!((size.index, size.crowded), (3, 2));
         let mut size = StackSize::new(Some(&sizes()));
         size.learn(used(8, 1000), 1, false, &sizes());
         assert_eq!(size.index, 2);
