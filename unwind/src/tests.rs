@@ -552,3 +552,58 @@ fn trampolines_of_cpython_for_arm64_have_frame_pointers() {
         (vec![0x1004, 0x1_000f, 0x100f], StackEnd::Outermost)
     );
 }
+
+/// Of the words of a stack, the return addresses and the frame pointers that are used decide about the callers, the rest does not.
+#[test]
+fn the_same_stack_is_recognized_by_the_words_that_were_followed() {
+    let tables = tables(section(&[
+        // DW_CFA_def_cfa_offset 32; DW_CFA_offset 6, 2; DW_CFA_offset 3, 3: %rbp and %rbx are saved
+        &[0x0e, 32, 0x86, 2, 0x83, 3],
+        // DW_CFA_def_cfa 6, 16; DW_CFA_offset 6, 2: the frame is where %rbp leads
+        &[0x0c, 6, 16, 0x86, 2],
+        // DW_CFA_undefined 16: no caller
+        &[0x07, 16],
+    ]));
+    let bytes =
+        |words: &[u64]| -> Vec<u8> { words.iter().flat_map(|word| word.to_le_bytes()).collect() };
+    let words = [11, 22, STACK + 48, 0x2100, 0, 0, 55, 0x3100, 0];
+    let hit = |sp: u64, fp: u64| {
+        let mut hit = Registers::default();
+        hit.set(IP, Some(0x1010));
+        hit.set(SP, Some(sp));
+        hit.set(FP, Some(fp));
+        hit
+    };
+    let mut unwinder = Unwinder::new(Arch::X86_64).unwrap();
+    let (mut frames, first) = (Vec::new(), bytes(&words));
+    let stack = StackCopy {
+        start: STACK,
+        bytes: &first,
+    };
+    let code = OneFile {
+        tables: &tables,
+        is_maker: false,
+    };
+    let end = unwinder.unwind(&hit(STACK, 1), stack, code, 100, &mut frames);
+    assert_eq!((frames.len(), end), (3, StackEnd::Outermost));
+    let followed = unwinder.followed().unwrap().clone();
+    let is_same = |changed: &[(usize, u64)], sp: u64, fp: u64| {
+        let mut words = words;
+        for (at, word) in changed {
+            words[*at] = *word;
+        }
+        let bytes = bytes(&words);
+        let stack = StackCopy {
+            start: sp,
+            bytes: &bytes,
+        };
+        unwinder.is_same(&followed, &hit(sp, fp), stack)
+    };
+    assert!(is_same(&[], STACK, 1));
+    // %rbx, what is not saved, and the outermost %rbp, also that of the hit, which its function has saved.
+    assert!(is_same(&[(0, 0), (1, 0), (4, 1), (6, 0), (8, 9)], STACK, 2));
+    for changed in [(2, STACK + 40), (3, 0x2108), (7, 0x3108)] {
+        assert!(!is_same(&[changed], STACK, 1), "{changed:x?}");
+    }
+    assert!(!is_same(&[], STACK + 8, 1));
+}
