@@ -48,14 +48,17 @@ impl Operand {
         match constant {
             Constant::Float(value) => format!("{value:?}"),
             Constant::Integer(value) if self.float => value.to_string(),
-            Constant::Integer(value) => {
-                match Value::integer(value.cast_unsigned(), self.bytes(arch), self.is_signed()) {
-                    Value::Unsigned(cut) => cut.to_string(),
-                    Value::Signed(cut) => cut.to_string(),
-                    _ => value.to_string(),
-                }
-            }
+            Constant::Integer(value) => match self.cut(value, arch) {
+                Value::Unsigned(cut) => cut.to_string(),
+                Value::Signed(cut) => cut.to_string(),
+                _ => value.to_string(),
+            },
         }
+    }
+
+    /// A constant integer, cut to the operand's size: what the argument is.
+    pub(super) fn cut(&self, value: i64, arch: Arch) -> Value {
+        Value::integer(value.cast_unsigned(), self.bytes(arch), self.is_signed())
     }
 }
 
