@@ -151,6 +151,9 @@ mod recording {
             RefusalReason::Gone => Some(format!(
                 "remove its entry with: usdtrec buildid-cache --purge {path}"
             )),
+            RefusalReason::SemaphoreOffset(_) => {
+                Some("record with: --engine bpf-multi or --engine perf-tracefs".to_owned())
+            }
             RefusalReason::Nop5 { .. } => Some("--force does not change that".to_owned()),
             RefusalReason::Check(error) => match &**error {
                 CheckError::Changed { path, .. } => Some(format!(

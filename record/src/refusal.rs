@@ -49,8 +49,8 @@ pub enum RefusalReason {
     NoSegment,
     /// The uprobe PMU takes 32 bits of a semaphore's file offset.
     #[error(
-        "the semaphore's file offset {0:#x} exceeds 4 GiB, which events of the uprobe PMU cannot have\n  \
-         use --engine bpf-multi (Linux 6.6 and later) or perf-tracefs"
+        "the semaphore's file offset {0:#x} exceeds 4 GiB, which events of the uprobe PMU cannot have; \
+         uprobe_multi links (Linux 6.6 and later) and tracefs events can"
     )]
     SemaphoreOffset(u64),
     /// The file is of another machine.

@@ -15,6 +15,7 @@ use usdtrec_format::{Arch, BuildId, NoteLayout};
 
 use super::error::ElfError;
 use super::note_sections;
+use super::section::Section;
 
 /// Maximum size of a section that is read, bytes. libjvm's notes have 60 KB; a larger size means a damaged or hostile file.
 pub(super) const SECTION_LIMIT: u64 = 64 << 20;
@@ -54,27 +55,6 @@ pub(super) struct Segment {
     pub(super) memory_size: u64,
     pub(super) executable: bool,
     pub(super) writable: bool,
-}
-
-/// A section header.
-#[derive(Clone, Debug)]
-pub struct Section {
-    /// Name, cut to 64 bytes.
-    pub name: Vec<u8>,
-    /// Type (`SHT_*`).
-    pub kind: u32,
-    /// Link-time address.
-    pub address: u64,
-    /// File offset of the content.
-    pub offset: u64,
-    /// Size of the content, bytes.
-    pub size: u64,
-    /// Whether it has no content in the file (`SHT_NOBITS`).
-    pub no_bits: bool,
-    /// Whether it is loaded code (`SHF_ALLOC` and `SHF_EXECINSTR`).
-    pub code: bool,
-    /// Whether the content is compressed (`SHF_COMPRESSED`).
-    pub compressed: bool,
 }
 
 impl Segment {

@@ -4,12 +4,10 @@ use object::elf::{PT_NOTE, SHT_NOTE};
 use object::endian::Endianness;
 use object::read::elf::{FileHeader, ProgramHeader};
 
-use super::error::ElfError;
-use super::headers::Section;
-use super::object_file::ObjectFile;
+use super::section::Section;
 
 /// The section that `sys/sdt.h` writes.
-const USUAL: &[u8] = b".note.stapsdt";
+pub(super) const USUAL: &[u8] = b".note.stapsdt";
 
 /// The note sections of a file, whatever their names, as `readelf -n` reads them; and the usual one, whatever its type.
 pub(super) fn of_sections(sections: &[Section]) -> Vec<Section> {
@@ -55,25 +53,4 @@ fn apart(mut sections: Vec<Section>) -> Vec<Section> {
         is_apart
     });
     sections
-}
-
-impl ObjectFile {
-    /// The contents of the sections that have SDT notes, of at most `room` bytes in all. What cannot be read is left out, unless it is
-    /// the usual section.
-    pub(super) fn probe_notes(
-        &self,
-        mut room: u64,
-    ) -> impl Iterator<Item = Result<Vec<u8>, ElfError>> {
-        self.headers().notes.iter().filter_map(move |section| {
-            let is_usual = section.name == USUAL;
-            match self.content(section, room) {
-                Ok(content) => {
-                    room -= section.size;
-                    let has_owner = || content.windows(8).any(|bytes| bytes == b"stapsdt\0");
-                    (is_usual || has_owner()).then_some(Ok(content))
-                }
-                Err(error) => is_usual.then_some(Err(error)),
-            }
-        })
-    }
 }

@@ -11,7 +11,8 @@ use usdtrec_format::{Arch, BuildId};
 
 use super::error::ElfError;
 use super::file_id::FileId;
-use super::headers::{Headers, Section};
+use super::headers::Headers;
+use super::section::Section;
 use crate::open_path;
 
 /// An open ELF file: a program or a library.
