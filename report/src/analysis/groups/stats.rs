@@ -182,7 +182,7 @@ fn quotient(sum: i128, count: u64) -> f64 {
     // At least 63 bits of the quotient, the last of which says whether there are more: they are rounded once, to the 53 of a float.
     let shift = sum.unsigned_abs().leading_zeros();
     let (shifted, count) = (sum.unsigned_abs() << shift, u128::from(count));
-    let bits = shifted / count | u128::from(shifted % count > 0);
+    let bits = (shifted / count) | u128::from(shifted % count > 0);
     let magnitude = bits as f64 * 2_f64.powi(-(shift as i32));
     if sum < 0 { -magnitude } else { magnitude }
 }
