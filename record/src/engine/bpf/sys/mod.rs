@@ -15,7 +15,7 @@ pub(super) use link::{UPROBE_MULTI, Uprobes, link_perf_event, link_tracepoint, l
 pub(crate) use link_info::uprobes_of_links;
 pub(super) use map::{
     MAPPABLE, MapKind, MapShape, change, create_array_of_maps, create_map, create_ring,
-    create_works, insert, insert_time, keys, next_key, put_map, remove, time_of, token_of,
+    create_works, insert, insert_time, keys, next_key, put_maps, remove, time_of, token_of,
     value_of,
 };
 pub(super) use pin::{pin, pinned};
