@@ -1,7 +1,9 @@
 //! What must be there in a process for the attached probes to work.
 
+use std::collections::{HashMap, HashSet};
+use std::io;
 use std::path::PathBuf;
-use std::sync::Arc as Shared;
+use std::sync::{Arc as Shared, OnceLock};
 
 use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
@@ -9,6 +11,7 @@ use usdtrec_format::perf::{Mmap, MmapFile};
 use usdtrec_format::{Arch, BuildId, Site};
 
 use super::identity::MapIdentity;
+use super::process::ProcessMemory;
 use crate::probe::PlannedProbe;
 
 /// Number of bytes that are compared at a site: the longest form of a planted probe.
@@ -24,6 +27,8 @@ pub(crate) struct ExpectedFile {
     /// How it appears among the mappings of processes; `None` if that is not known.
     pub(super) identity: Option<MapIdentity>,
     pub(crate) sites: Vec<ExpectedSite>,
+    /// Where its code finds the addresses of semaphores that other files can hide, by their link-time addresses. Read when first needed.
+    references: OnceLock<HashMap<u64, u64>>,
 }
 
 /// A site with a probe.
@@ -74,6 +79,7 @@ impl ExpectedFiles {
                     build_id: probe.build_id,
                     arch,
                     sites: Vec::new(),
+                    references: OnceLock::new(),
                 });
                 files.len() - 1
             });
@@ -133,6 +139,35 @@ impl ExpectedFile {
         known.is_some_and(|known| known.is(device.major, device.minor, map.inode))
     }
 
+    /// The address of the semaphore that the code of a site tests, if that is looked up at run time: a symbol of the same name in another file
+    /// hides that of this one.
+    ///
+    /// # Errors
+    /// Those of [`ProcessMemory::bytes`].
+    pub(super) fn tested_semaphore(
+        &self,
+        site: &ExpectedSite,
+        address: u64,
+        memory: &ProcessMemory,
+    ) -> io::Result<Option<u64>> {
+        let references = self.references.get_or_init(|| {
+            let semaphores = self.sites.iter().map(|site| site.semaphore);
+            let semaphores: HashSet<u64> = semaphores.filter(|address| *address != 0).collect();
+            // A file whose tables are damaged was loaded without them.
+            self.file.references_to(&semaphores).unwrap_or_default()
+        });
+        let Some(reference) = references.get(&site.semaphore) else {
+            return Ok(None);
+        };
+        let reference = site.runtime(&self.file, address, *reference);
+        let Some(tested) = memory.word(reference, self.file.is_class64())? else {
+            return Ok(None);
+        };
+        // The loader may not have written it.
+        let is_there = !memory.bytes::<2>(tested)?.is_empty();
+        Ok(is_there.then_some(tested))
+    }
+
     /// Whether a process finds this file at its path.
     pub(super) fn is_at_path_of(&self, pid: i32) -> bool {
         let Ok(below) = self.path.strip_prefix("/") else {
@@ -167,8 +202,13 @@ impl ExpectedSite {
 
     /// The address of the semaphore in a process in which the site has this address.
     pub(super) fn semaphore_at(&self, file: &ObjectFile, address: u64) -> u64 {
+        self.runtime(file, address, self.semaphore)
+    }
+
+    /// A link-time address in a process in which the site has `address`.
+    fn runtime(&self, file: &ObjectFile, address: u64, link_time: u64) -> u64 {
         let pc = self.offset.wrapping_add(self.delta);
-        wrapped(file, address.wrapping_sub(pc).wrapping_add(self.semaphore))
+        wrapped(file, address.wrapping_sub(pc).wrapping_add(link_time))
     }
 }
 
@@ -192,6 +232,7 @@ impl ExpectedFiles {
             arch: Arch::host().unwrap(),
             file,
             sites: Vec::new(),
+            references: OnceLock::new(),
         };
         expected.add("sdt_a:b".to_owned(), &site);
         Self(vec![expected])

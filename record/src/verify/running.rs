@@ -102,7 +102,7 @@ impl Running<'_> {
         {
             push(
                 address,
-                "the code is not that of the file, but in memory of no file: hits there cannot be recorded"
+                "the code is not that of the file, but in other memory: hits there cannot be recorded"
                     .to_owned(),
             );
         }
