@@ -42,7 +42,7 @@ pub(crate) struct ExpectedSite {
     /// Link-time address of the semaphore; 0 without one.
     pub(super) semaphore: u64,
     /// File offset of the semaphore.
-    pub(super) semaphore_offset: u64,
+    pub(crate) semaphore_offset: u64,
     /// The bytes in the file.
     pub(crate) original: Vec<u8>,
 }
@@ -139,33 +139,11 @@ impl ExpectedFile {
         known.is_some_and(|known| known.is(device.major, device.minor, map.inode))
     }
 
-    /// The address of the semaphore that the code of a site tests, if that is looked up at run time: a symbol of the same name in another file
-    /// hides that of this one.
-    ///
-    /// # Errors
-    /// Those of [`ProcessMemory::bytes`].
-    pub(super) fn tested_semaphore(
-        &self,
-        site: &ExpectedSite,
-        address: u64,
-        memory: &ProcessMemory,
-    ) -> io::Result<Option<u64>> {
-        let references = self.references.get_or_init(|| {
-            let semaphores = self.sites.iter().map(|site| site.semaphore);
-            let semaphores: HashSet<u64> = semaphores.filter(|address| *address != 0).collect();
-            // A file whose tables are damaged was loaded without them.
-            self.file.references_to(&semaphores).unwrap_or_default()
-        });
-        let Some(reference) = references.get(&site.semaphore) else {
-            return Ok(None);
-        };
-        let reference = site.runtime(&self.file, address, *reference);
-        let Some(tested) = memory.word(reference, self.file.is_class64())? else {
-            return Ok(None);
-        };
-        // The loader may not have written it.
-        let is_there = !memory.bytes::<2>(tested)?.is_empty();
-        Ok(is_there.then_some(tested))
+    /// Where its code finds the addresses of its semaphores.
+    pub(super) fn references(&self) -> &HashMap<u64, u64> {
+        let semaphores = self.sites.iter().map(|site| site.semaphore);
+        self.references
+            .get_or_init(|| references_to(&self.file, semaphores))
     }
 
     /// Whether a process finds this file at its path.
@@ -176,6 +154,16 @@ impl ExpectedFile {
         let inside = PathBuf::from(format!("/proc/{pid}/root")).join(below);
         FileId::of(&inside) == Some(self.file.id())
     }
+}
+
+/// Where the code of a file finds the addresses of semaphores that other files can hide, by their link-time addresses.
+pub(super) fn references_to(
+    file: &ObjectFile,
+    semaphores: impl Iterator<Item = u64>,
+) -> HashMap<u64, u64> {
+    let semaphores: HashSet<u64> = semaphores.filter(|address| *address != 0).collect();
+    // A program whose tables cannot be read finds them in another way.
+    file.references_to(&semaphores).unwrap_or_default()
 }
 
 /// An address of a program; those of 32-bit programs wrap.
@@ -203,6 +191,29 @@ impl ExpectedSite {
     /// The address of the semaphore in a process in which the site has this address.
     pub(super) fn semaphore_at(&self, file: &ObjectFile, address: u64) -> u64 {
         self.runtime(file, address, self.semaphore)
+    }
+
+    /// The address of the semaphore that the code tests: if it is looked up at run time, a symbol of the same name in another file hides that of this
+    /// one.
+    ///
+    /// # Errors
+    /// Those of [`ProcessMemory::bytes`].
+    pub(super) fn tested_semaphore(
+        &self,
+        file: &ObjectFile,
+        references: &HashMap<u64, u64>,
+        address: u64,
+        memory: &ProcessMemory,
+    ) -> io::Result<u64> {
+        let own = self.semaphore_at(file, address);
+        let Some(reference) = references.get(&self.semaphore) else {
+            return Ok(own);
+        };
+        let reference = self.runtime(file, address, *reference);
+        let tested = memory.word(reference, file.is_class64())?.unwrap_or(own);
+        // The loader may not have written it.
+        let is_there = !memory.bytes::<2>(tested)?.is_empty();
+        Ok(if is_there { tested } else { own })
     }
 
     /// A link-time address in a process in which the site has `address`.

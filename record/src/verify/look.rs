@@ -212,7 +212,7 @@ impl Looking<'_> {
         if !self.is_settled && (!there.permissions[1] || is_other_writable) {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        let tested = file.tested_semaphore(site, address, memory)?.unwrap_or(own);
+        let tested = site.tested_semaphore(&file.file, file.references(), address, memory)?;
         let found = memory.bytes::<2>(tested)?;
         Ok((found == [0, 0]).then_some(Fault::Semaphore {
             address: tested,
@@ -222,7 +222,7 @@ impl Looking<'_> {
 }
 
 /// The address of a file offset in a mapping.
-pub(super) fn address_of(map: &FileMapping, offset: u64) -> Option<u64> {
+pub(crate) fn address_of(map: &FileMapping, offset: u64) -> Option<u64> {
     let address = map
         .range
         .start

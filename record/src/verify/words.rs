@@ -67,7 +67,7 @@ pub(super) fn words(fault: &Fault) -> FaultWords {
                  which the kernel raises"
             ),
             effect: NO_HITS,
-            remedy: "record processes that start while recording, or link the file so that its semaphores are not exported (-Bsymbolic, hidden)",
+            remedy: "link the file so that its semaphores are not exported (-Bsymbolic, or hidden symbols)",
         },
         Fault::Semaphore { address, .. } => FaultWords {
             found: format!("the semaphore at {address:#x} is 0"),
