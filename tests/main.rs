@@ -88,6 +88,7 @@ mod stock_arguments;
 mod stock_files;
 mod stock_perf;
 mod strangers;
+mod written_files;
 
 fn main() -> std::process::ExitCode {
     usdtrec_testing::main()
