@@ -53,6 +53,7 @@ mod trace_clock;
 mod usage_error;
 mod user_filter;
 mod wall_quality;
+mod watched_file;
 mod writer;
 
 pub use appeared::{Appeared, AppearedFiles, Remedy};
@@ -93,3 +94,4 @@ pub use sync::{SYNC_VERB, sync_file};
 pub use target::Target;
 pub use threads::Threads;
 pub use usage_error::{HelperInput, ProgramFeature, UsageError};
+pub use watched_file::{FileChange, WatchedFile};

@@ -21,6 +21,7 @@ use crate::signals::Signals;
 use crate::snapshot::Snapshot;
 use crate::stacks::{CutStacks, FileElsewhere, StackUnwinder};
 use crate::user_filter::UserFilter;
+use crate::watched_file::FileChange;
 
 /// Minimum time in which records accumulate in the rings of programs after the first one.
 const GATHER_LEAST: Duration = Duration::from_millis(2);
@@ -92,6 +93,8 @@ pub struct Outcome {
     pub cpus_uncounted: bool,
     /// Files with selected probes that processes first mapped while recording. They were not recorded.
     pub appeared: AppearedFiles,
+    /// Files that have another name now.
+    pub changes: Vec<FileChange>,
     /// Why the recording ended.
     pub end: End,
 }
@@ -120,6 +123,8 @@ pub struct Progress {
     pub totals: Totals,
     /// Files that appeared so far.
     pub appeared: AppearedFiles,
+    /// What others did to the files that are written, so far.
+    pub changes: Vec<FileChange>,
 }
 
 /// A running session.
@@ -236,6 +241,7 @@ impl Recording {
                 missed_processes: session.attached.missed(),
                 planted_everywhere: session.attached.planted_everywhere(),
                 appeared: watcher.finish(),
+                changes: finished.changes,
                 end,
             })
         });
@@ -281,6 +287,7 @@ impl Recording {
                 elapsed: self.started.elapsed(),
                 totals: self.files.totals(),
                 appeared: self.watcher.found(),
+                changes: self.files.changes().to_vec(),
             });
             if let Some(end) = end.or_else(|| self.is_full()) {
                 return Ok(end);

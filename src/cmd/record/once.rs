@@ -5,7 +5,9 @@ use std::process::{ExitCode, ExitStatus};
 
 use anyhow::Context;
 use usdtrec_format::escape::shown;
-use usdtrec_record::{End, Finished, Moment, Options, Outcome, RecordError, Recording, Signals};
+use usdtrec_record::{
+    End, FileChange, Finished, Moment, Options, Outcome, RecordError, Recording, Signals,
+};
 use usdtrec_report::{NoEventsReason, Sources, TraceSession};
 
 use super::attach::{Ready, Selected, attach};
@@ -49,7 +51,12 @@ impl Once<'_> {
         let recording = self.start(selected, &files, signals)?;
         let mut line = ProgressLine::new(&args.capture);
         let mut appeared = AppearedReports::new(quiet);
+        let mut changes = 0;
         let finished = recording.run(signals, &mut |progress| {
+            for change in progress.changes.iter().skip(changes) {
+                line.interrupt(|| say(format_args!("usdtrec: {change}")));
+            }
+            changes = progress.changes.len();
             if appeared.has_new(&progress.appeared) {
                 line.interrupt(|| appeared.print_new(&progress.appeared));
             }
@@ -76,13 +83,13 @@ impl Once<'_> {
                 maker_files: &maker_files,
                 signals,
             };
-            let numbered = files.all();
-            let single = [args.output.clone()];
-            store.store(if numbered.is_empty() {
-                &single
-            } else {
-                &numbered
-            });
+            let mut traces = files.all();
+            if traces.is_empty() {
+                traces.push(args.output.clone());
+            }
+            let changes = outcome.as_ref().map_or(&[][..], |outcome| &outcome.changes);
+            let places = traces.iter().map(|path| FileChange::place(changes, path));
+            store.store(&places.collect::<Vec<_>>());
         }
         let synced = ending.sync(signals, &mut notify);
         let outcome = outcome?;
@@ -131,6 +138,9 @@ fn print_outcome(args: &RecordArgs, outcome: &Outcome, appeared: &mut AppearedRe
     if !args.capture.quiet {
         print_end_reason("record", &args.capture, outcome.end);
         print_summary(outcome, &args.output);
+        for change in &outcome.changes {
+            say(format_args!("usdtrec: {change}"));
+        }
     }
     appeared.print_all(&outcome.appeared);
     if args.capture.verbose {
@@ -146,6 +156,7 @@ fn print_silent_reasons(args: &RecordArgs, files: &NumberedFiles, outcome: &Outc
     }
     // A trace that was written to a device cannot be read back.
     let path = files.last().unwrap_or_else(|| args.output.clone());
+    let path = FileChange::place(&outcome.changes, &path);
     let is_file = path.metadata().is_ok_and(|found| found.is_file());
     let session = is_file.then(|| TraceSession::open(&path, &Sources::default()));
     if let Some(Ok(session)) = session {
