@@ -18,10 +18,6 @@ use self::recording::{of_record, of_refusal};
 pub(crate) use self::reports::of_field;
 use self::reports::of_report;
 
-/// The engines that can have a semaphore beyond 4 GiB.
-#[cfg(feature = "record")]
-const FAR_SEMAPHORE: &str = "record with: --engine bpf-multi or --engine perf-tracefs";
-
 /// The message of an error with its causes, and the advice in lines of its own.
 pub(crate) fn explained(error: &(dyn Error + 'static)) -> String {
     let mut text = message(error);
@@ -58,14 +54,6 @@ fn of(error: &(dyn Error + 'static)) -> Vec<String> {
     #[cfg(feature = "record")]
     if let Some(error) = error.downcast_ref::<usdtrec_record::RecordError>() {
         return of_record(error);
-    }
-    #[cfg(feature = "record")]
-    if let Some(usdtrec_record::RefusalReason::SemaphoreOffset(_)) = error
-        .downcast_ref::<std::io::Error>()
-        .and_then(std::io::Error::get_ref)
-        .and_then(|cause| cause.downcast_ref())
-    {
-        return vec![FAR_SEMAPHORE.to_owned()];
     }
     Vec::new()
 }
@@ -163,7 +151,9 @@ mod recording {
             RefusalReason::Gone => Some(format!(
                 "remove its entry with: usdtrec buildid-cache --purge {path}"
             )),
-            RefusalReason::SemaphoreOffset(_) => Some(super::FAR_SEMAPHORE.to_owned()),
+            RefusalReason::SemaphoreOffset(_) => {
+                Some("record with: --engine bpf-multi or --engine perf-tracefs".to_owned())
+            }
             RefusalReason::Nop5 { .. } => Some("--force does not change that".to_owned()),
             RefusalReason::Check(error) => match &**error {
                 CheckError::Changed { path, .. } => Some(format!(

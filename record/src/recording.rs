@@ -33,7 +33,7 @@ const GATHER_SHARE: u32 = 8;
 const FASTEST: usize = 512 << 20;
 
 /// Samples before which none are waited for if stacks are unwound: the first ones have the largest copies, and decide how large others are.
-const LEARNED: u64 = 1000;
+const LEARNING_SAMPLES: u64 = 1000;
 
 /// Maximum time between two passes over the rings.
 const POLL_TIME: Duration = Duration::from_millis(100);
@@ -355,7 +355,8 @@ impl Recording {
         if is_unread {
             return Ok(Some(End::Unread));
         }
-        let is_learning = self.takers.stacks.is_some() && self.files.totals().samples < LEARNED;
+        let is_learning =
+            self.takers.stacks.is_some() && self.files.totals().samples < LEARNING_SAMPLES;
         if has_first && !self.is_behind && !is_learning {
             // These rings wake the recorder for the first record; the records that follow it closely are read in one pass.
             std::thread::sleep(GATHER_LEAST);

@@ -25,15 +25,8 @@ fn find(cli: &Command, words: &[String], command: &Path) -> Option<String> {
     if is_value && verb.get_arguments().any(|known| is_optional(known, option)) {
         return Some(format!("did you mean {option}={value}?"));
     }
-    let modes = verb
-        .get_arguments()
-        .find(|known| known.get_long() == Some("call-graph"));
-    let is_mode = |mode: &Arg| {
-        let modes = mode.get_possible_values();
-        modes.iter().any(|known| known.matches(value, false))
-    };
-    (option == "-g" && (modes.is_some_and(is_mode) || value == "dwarf" || value == "fp"))
-        .then(|| format!("did you mean --call-graph {value}?"))
+    let is_mode = value == "dwarf" || value == "fp";
+    (option == "-g" && is_mode).then(|| format!("did you mean --call-graph {value}?"))
 }
 
 /// Whether a word is an option that can have a value after `=`, and needs none; also the last one of several letters (`-qz`).

@@ -45,7 +45,7 @@ const ENDBR64: &[u8] = b"\xf3\x0f\x1e\xfa";
 /// Where the call of each ends, bytes: the return address.
 const RETURN: usize = 6;
 /// CPython fills pieces of memory of this size with copies (`new_code_arena`, `Python/perf_trampoline.c`).
-pub const ARENA: usize = 64 << 10;
+pub const CPYTHON_ARENA_BYTES: usize = 64 << 10;
 /// With `-X perf_jit`, bytes between copies.
 const PADDING: usize = 0x100;
 
@@ -140,7 +140,7 @@ impl CopiedCode {
         let CopiedOriginal { len, function } = original;
         let rounded = [len, len + PADDING].map(|len| len.next_multiple_of(16));
         let returns = |apart: usize| {
-            let is_whole = offset / apart < ARENA / apart;
+            let is_whole = offset / apart < CPYTHON_ARENA_BYTES / apart;
             is_whole && offset % apart + 1 == function.offset + RETURN
         };
         let is_call = returns(len) || rounded.into_iter().any(returns);

@@ -22,7 +22,7 @@ mod work;
 mod tests;
 
 pub use code::{Code, MappedCode, ProcessCode};
-pub use copied_code::{ARENA, CopiedCode, CopiedFunction, CopiedOriginal};
+pub use copied_code::{CPYTHON_ARENA_BYTES, CopiedCode, CopiedFunction, CopiedOriginal};
 pub use end::StackEnd;
 pub use followed::Followed;
 pub use machine::column;

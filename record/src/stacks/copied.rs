@@ -7,16 +7,16 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use usdtrec_format::Arch;
-use usdtrec_unwind::{ARENA, Code, CopiedCode, CopiedFunction, CopiedOriginal};
+use usdtrec_unwind::{CPYTHON_ARENA_BYTES, Code, CopiedCode, CopiedFunction, CopiedOriginal};
 
 use super::tables::Place;
 
 /// Size of the memory that is searched at once, bytes: that of CPython, for 4,096 of its trampolines.
-const PIECE: u64 = ARENA as u64;
+const PIECE: u64 = CPYTHON_ARENA_BYTES as u64;
 /// How often a piece without such a function is searched.
 const TRIES: u8 = 2;
 /// Maximum number of pieces that are known; beyond it, all are searched again.
-const MOST_PIECES: usize = 1 << 12;
+const MAX_PIECES: usize = 1 << 12;
 
 /// Functions that recorded processes copied.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl CopiedFunctions {
             since: place.since,
         };
         let mut pieces = self.pieces.borrow_mut();
-        if pieces.len() >= MOST_PIECES && !pieces.contains_key(&key) {
+        if pieces.len() >= MAX_PIECES && !pieces.contains_key(&key) {
             pieces.clear();
         }
         let piece = pieces.entry(key).or_default();

@@ -7,7 +7,7 @@ use usdtrec_unwind::Followed;
 use super::maps::MapsVersion;
 
 /// Stacks that are kept; then all are unwound anew.
-const MOST: usize = 1 << 10;
+const MAX_STACKS: usize = 1 << 10;
 
 /// Where a stack may come again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,7 +41,7 @@ impl KnownStacks {
 
     /// Keeps a stack instead of the one before.
     pub(super) fn put(&mut self, key: StackKey, stack: KnownStack) {
-        if self.0.len() >= MOST {
+        if self.0.len() >= MAX_STACKS {
             self.0.clear();
         }
         self.0.insert(key, stack);

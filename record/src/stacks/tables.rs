@@ -235,7 +235,7 @@ fn read(object: &ObjectFile) -> Option<ReadTables> {
 /// The function of a file of which its processes make copies, by its symbols.
 fn original(object: &ObjectFile, known: &CopiedCode) -> Option<CopiedOriginal> {
     /// More bytes than any has.
-    const MOST: u64 = 0x100;
+    const MAX_BYTES: u64 = 0x100;
     let data = ReadCache::new(object.file().try_clone().ok()?);
     let file = object::File::parse(&data).ok()?;
     let mut symbols = file.dynamic_symbols().filter_map(|symbol| {
@@ -250,7 +250,7 @@ fn original(object: &ObjectFile, known: &CopiedCode) -> Option<CopiedOriginal> {
     let [(0, start), (1, end)] = [first.min(second), first.max(second)] else {
         return None;
     };
-    let len = end.checked_sub(start).filter(|len| *len <= MOST)?;
+    let len = end.checked_sub(start).filter(|len| *len <= MAX_BYTES)?;
     let mut sections = file.sections();
     let code = sections.find_map(|section| section.data_range(start, len).ok().flatten())?;
     known.original(code)

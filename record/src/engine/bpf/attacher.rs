@@ -199,8 +199,14 @@ impl<'a> Attacher<'a> {
         let mut bad = Vec::new();
         for index in 0..self.sites.len() {
             self.check_signals()?;
-            let event = self.event(index, pmu);
-            match event.and_then(|event| planting(|| event.open())) {
+            let event = match self.event(index, pmu) {
+                Ok(event) => event,
+                Err(error) => {
+                    bad.push(BadSite { site: index, error });
+                    continue;
+                }
+            };
+            match planting(|| event.open()) {
                 Ok(OpenSiteEvent { event, link }) => {
                     self.attachment.events.push(event);
                     self.attachment.links.extend(link);
@@ -215,15 +221,17 @@ impl<'a> Attacher<'a> {
     }
 
     /// The event of a site.
-    fn event(&self, index: usize, pmu: u32) -> io::Result<SiteEvent<'_>> {
+    fn event(&self, index: usize, pmu: u32) -> Result<SiteEvent<'_>, RecordError> {
         let site = &self.sites[index];
-        let offsets = offsets(site)?;
+        let offsets = site.probe.offsets(site.site)?;
+        let config = offsets.pmu_config();
+        let program = self.programs.of_site(index);
         Ok(SiteEvent {
             pmu,
             path: site.probe.file().kernel_path(),
             offset: offsets.offset,
-            config: offsets.pmu_config().map_err(io::Error::other)?,
-            program: self.programs.of_site(index)?,
+            config: config.map_err(|reason| site.probe.refused(reason))?,
+            program: program.map_err(|error| self.not_planted(index, error).error)?,
             cookie: has_cookies().then(|| self.programs.cookie(index, site, false)),
         })
     }

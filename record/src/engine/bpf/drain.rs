@@ -80,9 +80,7 @@ impl Bpf {
         let control = &objects.control;
         control.set_looked();
         let mut pass_on = |samples: &mut Samples, batch: &mut Vec<u8>| {
-            for (id, used) in sink(batch) {
-                samples.learn_stack(id, used, is_crowded, control);
-            }
+            samples.learn_stacks(sink(batch), is_crowded, control);
             batch.clear();
         };
         let left = objects.rings.drain(|record| {

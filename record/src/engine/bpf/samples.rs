@@ -187,19 +187,20 @@ impl Samples {
         }
     }
 
-    /// Takes what the stacks of a sample id have needed since the last time, and whether the rings are crowded.
-    pub(super) fn learn_stack(
+    /// Takes what the stacks of sample ids have needed since the last time, and whether the rings are crowded.
+    pub(super) fn learn_stacks(
         &mut self,
-        id: u64,
-        used: StackUse,
+        used: impl IntoIterator<Item = (u64, StackUse)>,
         is_crowded: bool,
         control: &Control,
     ) {
-        let index = id.wrapping_sub(self.first_id) as usize;
-        if let Some(state) = self.ids.get_mut(index) {
-            state.used = used;
+        for (id, used) in used {
+            let index = id.wrapping_sub(self.first_id) as usize;
+            if let Some(state) = self.ids.get_mut(index) {
+                state.used = used;
+            }
+            self.choose_stack_size(index, is_crowded, control);
         }
-        self.choose_stack_size(index, is_crowded, control);
     }
 
     /// At the end of a pass: chooses the sizes of stacks by what those of this pass have needed.

@@ -70,10 +70,10 @@ pub(super) struct Maps<'a> {
 
 /// Maximum number of instructions of a program of several variants: jumps reach three times as far, and the verifier follows a million. What the
 /// kernel replaces in a program takes a time that grows with its square.
-const MOST_WORDS: usize = 10_000;
+const MAX_WORDS: usize = 10_000;
 /// Up to so many codes with filters have programs of their own: a hit that is rejected would cost a quarter more if the variant had to be chosen
 /// before.
-const MOST_ALONE: usize = 8;
+const MAX_ALONE: usize = 8;
 
 /// The loaded programs of sites.
 #[derive(Debug)]
@@ -281,11 +281,11 @@ impl Codes {
     fn packs(&self, is_of_one_site: bool) -> Vec<Range<usize>> {
         let filtered = self.different.iter().filter(|code| code.has_filter).count();
         let is_alone =
-            |code: &CodeOfSite| is_of_one_site || code.has_filter && filtered <= MOST_ALONE;
+            |code: &CodeOfSite| is_of_one_site || code.has_filter && filtered <= MAX_ALONE;
         let words = self.different.iter().map(|code| code.words);
         let (all, longest) = (words.clone().sum::<usize>(), words.max().unwrap_or(0));
-        let each = all.div_ceil(all.div_ceil(MOST_WORDS).max(1));
-        let most = MOST_WORDS.min(each + longest);
+        let each = all.div_ceil(all.div_ceil(MAX_WORDS).max(1));
+        let most = MAX_WORDS.min(each + longest);
         let mut packs: Vec<Range<usize>> = Vec::new();
         // Of a program to which others may be added.
         let mut words = None;
@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn codes_are_together_as_far_as_they_fit_and_few_filters_are_alone() {
-        let half = MOST_WORDS / 2;
+        let half = MAX_WORDS / 2;
         assert_eq!(packs(&[(half, false); 3], false), [0..2, 2..3]);
         assert_eq!(packs(&[(half, false); 2], true), [0..1, 1..2]);
         assert_eq!(
@@ -396,12 +396,9 @@ mod tests {
             ),
             [0..2, 2..3, 3..5]
         );
-        assert_eq!(packs(&[(9, true); MOST_ALONE], false).len(), MOST_ALONE);
-        assert_eq!(packs(&[(9, true); MOST_ALONE + 1], false).len(), 1);
-        assert_eq!(
-            packs(&[(MOST_WORDS + 1, false), (9, false)], false).len(),
-            2
-        );
+        assert_eq!(packs(&[(9, true); MAX_ALONE], false).len(), MAX_ALONE);
+        assert_eq!(packs(&[(9, true); MAX_ALONE + 1], false).len(), 1);
+        assert_eq!(packs(&[(MAX_WORDS + 1, false), (9, false)], false).len(), 2);
     }
 
     #[test]
