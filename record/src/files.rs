@@ -6,8 +6,7 @@ use std::io::{self, PipeReader};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use usdtrec_format::perf::header::FileHeader;
-use usdtrec_format::trace::{Compression, Loss, Totals, TraceInfo, WriteError};
+use usdtrec_format::trace::{Compression, Loss, Totals, TraceInfo, TraceWriter, WriteError};
 
 use crate::clocks::Clocks;
 use crate::error::RecordError;
@@ -243,7 +242,7 @@ impl Files {
     /// Writes what was taken.
     pub(crate) fn flush(&mut self) -> Result<(), RecordError> {
         let change = self.writer.look()?;
-        self.note(change);
+        note(&mut self.changes, change);
         self.writer.set_recorded(self.began, trace_clock::now());
         self.writer.flush()?;
         self.flushed = Instant::now();
@@ -253,18 +252,6 @@ impl Files {
     /// What others did to files so far.
     pub(crate) fn changes(&self) -> &[FileChange] {
         &self.changes
-    }
-
-    fn note(&mut self, change: impl IntoIterator<Item = FileChange>) {
-        for change in change {
-            let is_same = |known: &FileChange| {
-                std::mem::discriminant(known) == std::mem::discriminant(&change)
-                    && known.path() == change.path()
-            };
-            if !self.changes.iter().any(is_same) {
-                self.changes.push(change);
-            }
-        }
     }
 
     /// Whether it is time for the next file.
@@ -279,10 +266,11 @@ impl Files {
     /// Ends the file with the losses that fell into its time, and begins the next.
     pub(crate) fn switch(&mut self, losses: &[Loss]) -> Result<(), RecordError> {
         let change = self.writer.look()?;
+        note(&mut self.changes, change);
         let file = self.writer.take_handle();
         // Before the oldest files are deleted on purpose.
         let fate = file.as_ref().and_then(WatchedFile::fate);
-        self.note(change.into_iter().chain(fate));
+        note(&mut self.changes, fate);
         let next = begin(&self.info, self.packing, &mut self.destination)?;
         let now = trace_clock::now();
         let mut ended = std::mem::replace(&mut self.writer, next);
@@ -298,8 +286,11 @@ impl Files {
         for done in self.syncs.extract_if(.., |sync| sync.is_done()) {
             done.wait()?;
         }
-        let file = file.map(WatchedFile::into_handle);
-        self.syncs.extend(file.map(DiskSync::start));
+        if let Some(file) = file {
+            let change = file.look_at_all(totals.file_bytes, &<TraceWriter>::MAGIC);
+            note(&mut self.changes, change.ok().flatten());
+            self.syncs.push(DiskSync::start(file.into_handle()));
+        }
         self.finished = sum(self.finished, totals);
         self.opened = Instant::now();
         self.take_refusal()
@@ -316,7 +307,7 @@ impl Files {
     /// [`RecordError::Changed`], if all went well but another process took away what was written.
     pub(crate) fn finish(mut self, losses: &[Loss]) -> Result<Finished, RecordError> {
         let change = self.writer.look()?;
-        self.note(change);
+        note(&mut self.changes, change);
         let file = self.writer.take_handle();
         let refusal = self.take_refusal();
         // The reader of a pipe may have closed it.
@@ -327,9 +318,11 @@ impl Files {
         let totals = self.writer.finish(losses)?;
         if let Some(file) = file {
             // Once more, with the end that was written now.
-            let change = file.look(totals.file_bytes, FileHeader::MAGIC);
-            let change = change.ok().flatten();
-            self.note(change.into_iter().chain(file.fate()));
+            let change = file.look_at_all(totals.file_bytes, &<TraceWriter>::MAGIC);
+            note(
+                &mut self.changes,
+                change.ok().flatten().into_iter().chain(file.fate()),
+            );
             self.syncs.push(DiskSync::start(file.into_handle()));
         }
         refusal?;
@@ -348,6 +341,19 @@ impl Files {
         match self.failed.take() {
             Some(error @ WriteError::Record(_)) => Err(error.into()),
             _ => Ok(()),
+        }
+    }
+}
+
+/// Adds changes, one of a kind for each file.
+fn note(known: &mut Vec<FileChange>, changes: impl IntoIterator<Item = FileChange>) {
+    for change in changes {
+        let is_same = |known: &FileChange| {
+            std::mem::discriminant(known) == std::mem::discriminant(&change)
+                && known.path() == change.path()
+        };
+        if !known.iter().any(is_same) {
+            known.push(change);
         }
     }
 }

@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::SeekFrom;
 use usdtrec_format::escape::shown;
 
 /// What another process did to a file while it was written.
@@ -129,8 +130,7 @@ impl WatchedFile {
         Some(Self { handle, path })
     }
 
-    /// Whether what was written is gone: the size is less than `written`, the first bytes are not `first`, or the file has no name. A
-    /// part of a name that the file was given meanwhile is found by [`fate`](Self::fate).
+    /// Whether what was written is gone: the size is less than `written`, the first bytes are not `first`, or the file has no name.
     ///
     /// # Errors
     /// The error of `fstat(2)` or `pread(2)`.
@@ -150,6 +150,23 @@ impl WatchedFile {
         }
         let is_deleted = found.nlink() == 0;
         Ok(is_deleted.then(|| FileChange::Deleted { path: self.name() }))
+    }
+
+    /// As [`look`](Self::look) of a file that is complete, which has no hole: one that was truncated during a write has as many bytes as were
+    /// written.
+    ///
+    /// # Errors
+    /// As [`look`](Self::look).
+    pub fn look_at_all(&self, written: u64, first: &[u8]) -> io::Result<Option<FileChange>> {
+        // Where the file system knows no holes, the end is found.
+        match rustix::fs::seek(&self.handle, SeekFrom::Hole(0)) {
+            Ok(left) if left < written => Ok(Some(FileChange::Truncated {
+                path: self.name(),
+                left,
+                written,
+            })),
+            _ => self.look(written, first),
+        }
     }
 
     /// Whether it has lost its name, or has another one.
@@ -226,6 +243,12 @@ mod tests {
             written: 13,
         };
         assert_eq!(look(&watched), Some(truncated));
+        watched.handle.write_all_at(b"d data", 16384).unwrap();
+        let whole = watched.look_at_all(16390, b"tail").unwrap();
+        assert!(
+            matches!(whole, Some(FileChange::Truncated { left, .. }) if left < 16384),
+            "{whole:?}"
+        );
         fs::write(&path, "tail and more of it").unwrap();
         let overwritten = FileChange::Overwritten { path: path.clone() };
         assert_eq!(look(&watched), Some(overwritten));

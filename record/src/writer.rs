@@ -4,7 +4,6 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use usdtrec_format::perf::header::FileHeader;
 use usdtrec_format::trace::{
     ClockReading, Compression, Loss, PipeWriter, Totals, TraceInfo, TraceWriter, WriteError,
 };
@@ -202,7 +201,7 @@ impl Writer {
             return Ok(None);
         };
         // What cannot be read, as on a broken disk, is no deed of another process.
-        let found = watched.look(writer.totals().file_bytes, FileHeader::MAGIC);
+        let found = watched.look(writer.totals().file_bytes, &<TraceWriter>::MAGIC);
         let change = found.ok().flatten();
         if let Some(FileChange::Truncated { .. } | FileChange::Overwritten { .. }) = change {
             writer.restore_head()?;

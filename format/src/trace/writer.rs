@@ -68,6 +68,9 @@ pub struct TraceWriter<S: Storage = File> {
 }
 
 impl<S: Storage> TraceWriter<S> {
+    /// The first bytes of a trace that is complete enough to be read.
+    pub const MAGIC: [u8; 8] = FileHeader::MAGIC;
+
     /// Writes the head of the trace to an empty file.
     ///
     /// All attrs must sample `IDENTIFIER`, `IP`, `TID`, `TIME` and `CPU`, have `sample_id_all` set, and the same `read_format`.
