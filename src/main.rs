@@ -21,6 +21,7 @@ mod progress;
 mod schemas;
 #[cfg(feature = "record")]
 mod sdt;
+mod shell;
 mod stream;
 mod terminal;
 mod unfinished_file;

@@ -5,7 +5,7 @@
 //! devices, and FIFOs of root or of this user. Symbolic links are not followed: as with perf, the link itself is renamed or replaced.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, IsTerminal};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -22,6 +22,9 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     let made = match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         Ok(_) => stream::open(path).and_then(|stream| match stream {
+            Some(stream) if stream.is_terminal() => {
+                Err(io::Error::other("is a terminal, and a trace is no text"))
+            }
             Some(stream) => Ok(stream),
             None => keep_old(path).and_then(|()| create_new(path)),
         }),

@@ -184,6 +184,7 @@ impl Recording {
     pub fn run(mut self, signals: &Signals, progress: &mut dyn FnMut(Progress)) -> Finished {
         let looped = self.record(signals, progress);
         let elapsed = self.started.elapsed();
+        let is_asked = matches!(looped, Ok(End::Signal));
         signals.forget();
         let attached = &mut self.session.attached;
         // Disabling open events cannot fail. If it did, only their last hits would come too late.
@@ -256,6 +257,7 @@ impl Recording {
         let release = release.unwrap_or_else(|| session.attached.release());
         let leave_command = session.options.leave_command;
         let ending = Ending::new(command, leave_command, release, session.attached).syncing(syncs);
+        let ending = ending.asked(is_asked);
         Finished {
             outcome,
             elsewhere: takers

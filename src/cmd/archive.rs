@@ -16,7 +16,7 @@ use self::unpack::Unpacked;
 use super::selection::{cache_dir, fetch, named};
 use crate::cli::ArchiveArgs;
 use crate::terminal::say;
-use crate::{progress, units};
+use crate::{progress, shell, units};
 
 /// Runs the verb.
 pub(crate) fn run(args: &ArchiveArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
@@ -81,7 +81,7 @@ fn pack(args: &ArchiveArgs, buildid_dir: Option<&Path>) -> anyhow::Result<()> {
         if count == 1 { "file" } else { "files" },
         units::size(bytes),
         shown(&tarball),
-        shown(Path::new(tarball.file_name().unwrap_or_default())),
+        shell::path(Path::new(tarball.file_name().unwrap_or_default())),
     ));
     Ok(())
 }

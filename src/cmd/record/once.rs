@@ -1,5 +1,6 @@
 //! One recording of `record`, from attaching to the end.
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 
@@ -138,6 +139,13 @@ fn print_outcome(args: &RecordArgs, outcome: &Outcome, appeared: &mut AppearedRe
     if !args.capture.quiet {
         print_end_reason("record", &args.capture, outcome.end);
         print_summary(outcome, &args.output);
+        let output = args.output.metadata();
+        if output.is_ok_and(|found| found.file_type().is_char_device()) {
+            let device = shown(&args.output);
+            say(format_args!(
+                "usdtrec: {device} is a device: nothing of the trace is kept"
+            ));
+        }
         for change in &outcome.changes {
             say(format_args!("usdtrec: {change}"));
         }
