@@ -90,7 +90,7 @@ pub(crate) fn refusal(refusal: &usdtrec_record::Refusal) -> String {
 }
 
 #[cfg(feature = "record")]
-pub(crate) use self::recording::{appeared, caution};
+pub(crate) use self::recording::{appeared, caution, guard_death};
 
 /// Advice about recording.
 #[cfg(feature = "record")]
@@ -100,8 +100,8 @@ mod recording {
     use usdtrec_buildid_cache::elf::CheckError;
     use usdtrec_record::plan::ConditionError;
     use usdtrec_record::{
-        Appeared, Caution, KernelOperation, NoProbe, RecordError, Refusal, RefusalReason, Remedy,
-        Searched, UsageError,
+        Appeared, Caution, GuardDeath, KernelOperation, NoProbe, RecordError, Refusal,
+        RefusalReason, Remedy, Searched, UsageError,
     };
 
     use crate::shell;
@@ -248,6 +248,14 @@ mod recording {
                 format!("{file}; record it with: -e {event}")
             }
             Remedy::ByProcess => format!("{file}; record it with: -p {}", file.pid),
+        }
+    }
+
+    /// A guard process that was killed, with what clears up instead.
+    pub(crate) fn guard_death(death: &GuardDeath) -> String {
+        match death.failure {
+            None => death.to_string(),
+            Some(_) => format!("{death}; what a killed recorder leaves, usdtrec doctor lists"),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::cgroups::Cgroups;
 use crate::command::RunningCommand;
 use crate::cpus::Changes;
 use crate::ending::Ending;
-use crate::engine::{Attached, EverywhereReason};
+use crate::engine::{Attached, EverywhereReason, GuardDeath};
 use crate::error::RecordError;
 use crate::files::Files;
 use crate::losses::{ProbeLoss, Tally};
@@ -125,6 +125,8 @@ pub struct Progress {
     pub appeared: AppearedFiles,
     /// What others did to the files that are written, so far.
     pub changes: Vec<FileChange>,
+    /// Guard processes that were killed so far, the same only once.
+    pub guard_deaths: Vec<GuardDeath>,
 }
 
 /// A running session.
@@ -149,6 +151,7 @@ pub struct Recording {
     cpus: Changes,
     /// Files that appear.
     watcher: Watcher,
+    guard_deaths: Vec<GuardDeath>,
 }
 
 impl Recording {
@@ -175,6 +178,7 @@ impl Recording {
             snapshot: None,
             cpus,
             watcher,
+            guard_deaths: Vec::new(),
         }
     }
 
@@ -284,12 +288,17 @@ impl Recording {
             let came = self.cpus.look();
             self.note_cpus();
             self.session.attached.follow_to(&came);
+            let death = self.session.attached.replace_guard();
+            let is_new = |death: &GuardDeath| !self.guard_deaths.contains(death);
+            let death = death.filter(is_new);
+            self.guard_deaths.extend(death);
             self.files.flush_if_due()?;
             progress(Progress {
                 elapsed: self.started.elapsed(),
                 totals: self.files.totals(),
                 appeared: self.watcher.found(),
                 changes: self.files.changes().to_vec(),
+                guard_deaths: self.guard_deaths.clone(),
             });
             if let Some(end) = end.or_else(|| self.is_full()) {
                 return Ok(end);

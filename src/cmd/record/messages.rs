@@ -277,25 +277,50 @@ fn print_cut_stacks(cut_stacks: &[CutStacks]) {
     ));
 }
 
-/// Reports of files that processes first mapped while recording, each printed once.
-pub(in crate::cmd) struct AppearedReports {
+/// Reports of what happens while recording, each printed once.
+pub(in crate::cmd) struct RunningReports {
     quiet: bool,
     /// Number of files reported so far.
     files: usize,
+    /// Number of changes of files that are written.
+    changes: usize,
+    /// Number of guard processes that were killed.
+    deaths: usize,
 }
 
-impl AppearedReports {
+impl RunningReports {
     pub(in crate::cmd) const fn new(quiet: bool) -> Self {
-        Self { quiet, files: 0 }
+        Self {
+            quiet,
+            files: 0,
+            changes: 0,
+            deaths: 0,
+        }
     }
 
-    /// Whether there are files that are not reported yet.
-    pub(in crate::cmd) const fn has_new(&self, appeared: &AppearedFiles) -> bool {
-        appeared.first.len() > self.files
+    /// Whether there is something that is not reported yet.
+    pub(in crate::cmd) const fn has_new(&self, progress: &Progress) -> bool {
+        progress.appeared.first.len() > self.files
+            || progress.changes.len() > self.changes
+            || progress.guard_deaths.len() > self.deaths
     }
 
-    /// Prints the files that are not reported yet.
-    pub(in crate::cmd) fn print_new(&mut self, appeared: &AppearedFiles) {
+    /// Prints what is not reported yet.
+    pub(in crate::cmd) fn print_new(&mut self, progress: &Progress) {
+        self.print_files(&progress.appeared);
+        for change in progress.changes.iter().skip(self.changes) {
+            say(format_args!("usdtrec: {change}"));
+        }
+        for death in progress.guard_deaths.iter().skip(self.deaths) {
+            if death.failure.is_some() || !self.quiet {
+                say(format_args!("usdtrec: {}", advice::guard_death(death)));
+            }
+        }
+        self.changes = progress.changes.len();
+        self.deaths = progress.guard_deaths.len();
+    }
+
+    fn print_files(&mut self, appeared: &AppearedFiles) {
         if self.quiet {
             return;
         }
@@ -307,7 +332,7 @@ impl AppearedReports {
 
     /// Prints the files that are not reported yet, and a summary line of all.
     pub(in crate::cmd) fn print_all(&mut self, appeared: &AppearedFiles) {
-        self.print_new(appeared);
+        self.print_files(appeared);
         if let Some(summary) = appeared.summary().filter(|_| !self.quiet) {
             say(format_args!("usdtrec: {summary}"));
         }

@@ -13,7 +13,7 @@ use usdtrec_report::{NoEventsReason, Sources, TraceSession};
 
 use super::attach::{Ready, Selected, attach};
 use super::messages::{
-    AppearedReports, ProgressLine, attached_line, print_end_reason, print_losses, print_notice,
+    ProgressLine, RunningReports, attached_line, print_end_reason, print_losses, print_notice,
     print_scope, print_summary,
 };
 use super::names::NameStore;
@@ -51,15 +51,10 @@ impl Once<'_> {
         let files = NumberedFiles::default();
         let recording = self.start(selected, &files, signals)?;
         let mut line = ProgressLine::new(&args.capture);
-        let mut appeared = AppearedReports::new(quiet);
-        let mut changes = 0;
+        let mut reports = RunningReports::new(quiet);
         let finished = recording.run(signals, &mut |progress| {
-            for change in progress.changes.iter().skip(changes) {
-                line.interrupt(|| say(format_args!("usdtrec: {change}")));
-            }
-            changes = progress.changes.len();
-            if appeared.has_new(&progress.appeared) {
-                line.interrupt(|| appeared.print_new(&progress.appeared));
+            if reports.has_new(&progress) {
+                line.interrupt(|| reports.print_new(&progress));
             }
             line.draw(&progress);
         });
@@ -72,7 +67,7 @@ impl Once<'_> {
         line.clear();
         let outcome = outcome.with_context(|| shown(&args.output).to_string());
         if let Ok(outcome) = &outcome {
-            print_outcome(args, outcome, &mut appeared);
+            print_outcome(args, outcome, &mut reports);
         }
         let mut notify = |notice| print_notice(notice, quiet);
         let status = ending.end_command(signals, &mut notify);
@@ -135,7 +130,7 @@ impl Once<'_> {
     }
 }
 
-fn print_outcome(args: &RecordArgs, outcome: &Outcome, appeared: &mut AppearedReports) {
+fn print_outcome(args: &RecordArgs, outcome: &Outcome, reports: &mut RunningReports) {
     if !args.capture.quiet {
         print_end_reason("record", &args.capture, outcome.end);
         print_summary(outcome, &args.output);
@@ -150,7 +145,7 @@ fn print_outcome(args: &RecordArgs, outcome: &Outcome, appeared: &mut AppearedRe
             say(format_args!("usdtrec: {change}"));
         }
     }
-    appeared.print_all(&outcome.appeared);
+    reports.print_all(&outcome.appeared);
     if args.capture.verbose {
         print_scope(outcome);
     }
