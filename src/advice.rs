@@ -244,7 +244,7 @@ mod recording {
         match file.remedy {
             Remedy::Again => format!("{file}; record again to include it"),
             Remedy::ByPath => {
-                let event = shell::event(&file.pattern.to_string(), &file.path);
+                let event = shell::event(&file.pattern, &file.path);
                 format!("{file}; record it with: -e {event}")
             }
             Remedy::ByProcess => format!("{file}; record it with: -p {}", file.pid),

@@ -1,6 +1,7 @@
 //! Words of the command lines that messages suggest. They are pasted into shells, and names of files and events are other users' choice.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use usdtrec_format::escape::escape;
@@ -28,13 +29,16 @@ pub(crate) fn path(path: &Path) -> String {
     }
 }
 
-/// The word for `-e` of the probes that a pattern matches in a file.
-#[cfg(feature = "record")]
+/// The word for `-e` of the probes that a pattern matches in a file. A comma in a path has a backslash before it.
 pub(crate) fn event(pattern: &str, file: &Path) -> String {
-    let mut event = OsString::from(pattern);
-    event.push("@");
-    event.push(file);
-    word(event)
+    let mut event = format!("{pattern}@").into_bytes();
+    for &byte in file.as_os_str().as_bytes() {
+        if byte == b',' {
+            event.push(b'\\');
+        }
+        event.push(byte);
+    }
+    word(OsStr::from_bytes(&event))
 }
 
 /// In the form that shells have for bytes that are not printed. Octal numbers have an end: three digits.
@@ -63,7 +67,6 @@ fn escaped(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::ffi::OsStrExt;
     use std::process::Command;
 
     use super::*;
@@ -82,6 +85,8 @@ mod tests {
             assert_eq!(word(text), expected);
         }
         assert_eq!(path(Path::new("-rf")), "./-rf");
+        let of_file = event("app:*", Path::new("/a,b"));
+        assert_eq!(of_file, "'app:*@/a\\,b'");
     }
 
     /// A shell reads the same bytes, and runs nothing.

@@ -28,6 +28,7 @@ fn words(hint: &Hint<'_>) -> String {
             "it has names if the process writes /tmp/perf-PID.map or a jitdump: node --perf-basic-prof --interpreted-frames-native-stack, \
              java with jcmd PID Compiler.perfmap, python -X perf, ruby --yjit --yjit-perf; and all its callers with java -XX:+PreserveFramePointer"
         }
+        Hint::SpanKey { name } => return format!("--key {} matches them", word(name)),
         Hint::Record { pids } => return record(pids),
         Hint::Next { question, file } => return command_line(question, file),
         _ => "",

@@ -75,7 +75,10 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
         max_size: args
             .max_size
             .as_deref()
-            .map(|text| more_than_nothing("--max-size", text))
+            .map(|text| {
+                let bytes = parse_size("--max-size", text, 1)?;
+                more_than_nothing("--max-size", text, bytes)
+            })
             .transpose()?,
         switch: args.switch_output.as_deref().map(switch).transpose()?,
         compression: match args.compression_level {
@@ -293,18 +296,17 @@ fn switch(text: &str) -> Result<Switch, Usage> {
             .map(Switch::Time)
             .map_err(expected);
     }
-    more_than_nothing("--switch-output", text)
-        .map(Switch::Size)
-        .map_err(expected)
+    let bytes = parse_size("--switch-output", text, 1).map_err(expected)?;
+    more_than_nothing("--switch-output", text, bytes).map(Switch::Size)
 }
 
-/// A size of files, in bytes.
-fn more_than_nothing(option: &str, text: &str) -> Result<u64, Usage> {
-    match parse_size(option, text, 1)? {
+/// Refuses a size of 0.
+fn more_than_nothing(option: &str, text: &str, bytes: u64) -> Result<u64, Usage> {
+    match bytes {
         0 => Err(Usage(format!(
             "{option}: expected a size of more than 0, found {text:?}"
         ))),
-        size => Ok(size),
+        bytes => Ok(bytes),
     }
 }
 
