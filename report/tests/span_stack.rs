@@ -510,3 +510,31 @@ fn answers_are_the_same_every_time() {
     assert!(header.contains(&"args.event"), "{header:?}");
     assert_eq!(header.iter().filter(|name| **name == "event").count(), 1);
 }
+
+/// Jobs that begin on one thread and end on another, with their number.
+#[test]
+fn ends_on_other_threads_are_matched_by_an_argument_which_is_said() {
+    let jobs = |number: fn(u64) -> [u64; 2]| {
+        let mut recording = named("job");
+        for at in 0..50 {
+            let [begin, end] = number(at);
+            recording.hit(hit(100, HIT.time + at * 10_000, true, begin));
+            recording.hit(hit(101, HIT.time + at * 10_000 + 6000, false, end));
+        }
+        let recorded = recording.finish();
+        let question = Question::Spans(SpanQuestion {
+            span: "request..done".to_owned(),
+            ..SpanQuestion::default()
+        });
+        recorded.answer(1, question, Format::Text)
+    };
+    let text = jobs(|at| [at, at]);
+    let warning = "are on different threads and have the same job";
+    assert!(text.replace("\n  ", " ").contains(warning), "{text}");
+    assert!(!text.contains("were open when"), "{text}");
+    // Values that do not agree, and one that all have.
+    for number in [(|at| [at, 1000 + at]) as fn(u64) -> [u64; 2], |_| [7, 7]] {
+        let text = jobs(number);
+        assert!(!text.contains("different threads"), "{text}");
+    }
+}

@@ -218,19 +218,12 @@ impl Exported<'_> {
     /// Writes a file, which has its name only when it is complete. A device or FIFO is written to.
     fn write_file(&self, path: &Path) -> anyhow::Result<Notices> {
         let cannot = || format!("cannot write {}", shown(path));
-        let found = fs::metadata(path);
-        if found.as_ref().is_ok_and(|found| found.is_dir()) {
-            return Err(io::Error::from(io::ErrorKind::IsADirectory)).with_context(cannot);
-        }
-        if found.is_ok_and(|found| !found.is_file()) {
-            let mut out = File::options()
-                .write(true)
-                .open(path)
-                .with_context(cannot)?;
-            return self.write(&mut out);
-        }
         let mut unfinished = UnfinishedFile::create(path).with_context(cannot)?;
-        let notices = self.write_new(unfinished.file())?;
+        let notices = if unfinished.is_stream() {
+            self.write(unfinished.file())?
+        } else {
+            self.write_new(unfinished.file())?
+        };
         unfinished.finish(path).with_context(cannot)?;
         Ok(notices)
     }

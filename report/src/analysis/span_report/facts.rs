@@ -4,6 +4,7 @@ use crate::analysis::losses::lost;
 use crate::analysis::origin::Origin;
 use crate::analysis::question::SpanOrder;
 use crate::analysis::spans::ambiguity::Ambiguity;
+use crate::analysis::spans::better_key::better_key;
 use crate::analysis::spans::durations::{Durations, PairStats, SlowSpan, SpanCounts};
 use crate::analysis::spans::key::SpanKey;
 use crate::analysis::spans::pair::Pair;
@@ -100,6 +101,8 @@ pub(crate) struct SpanFacts {
     pub(crate) counts: SpanCounts,
     /// Hits of its probes that the recorder lost.
     pub(crate) lost: Option<u64>,
+    /// The argument that matches begins and ends which the thread does not match.
+    pub(crate) better_key: Option<String>,
 }
 
 impl SpanFacts {
@@ -120,8 +123,16 @@ impl SpanFacts {
             names.dedup();
             names
         };
+        let SpanCounts {
+            ended,
+            open,
+            unmatched,
+            ..
+        } = stats.counts;
+        let is_apart = matches!(key, SpanKey::Thread(_)) && open.min(unmatched) > ended;
         Self {
             name: pair.name.clone(),
+            better_key: is_apart.then(|| better_key(session, pair)).flatten(),
             key: key.name(),
             agreed: key.agreed().to_vec(),
             starts: names(&pair.starts),

@@ -9,6 +9,7 @@ pub(crate) mod agreement;
 pub(crate) mod ambiguity;
 pub(crate) mod asked_keys;
 pub(crate) mod beside;
+pub(crate) mod better_key;
 pub(crate) mod durations;
 pub(crate) mod ends;
 pub(crate) mod key;

@@ -11,7 +11,7 @@ use crate::view::answer_style::AnswerStyle;
 use crate::view::cells::{cells, group_name};
 use crate::view::columns::{ColumnSide, folded, folded_from, put_columns};
 use crate::view::head;
-use crate::view::hints::more_groups;
+use crate::view::hints::{Hint, HintWords, more_groups};
 use crate::view::measured::ambiguities;
 use crate::view::numbers::percent;
 use crate::view::text::buffer::Text;
@@ -35,7 +35,7 @@ pub(crate) fn render(report: &SpanReport, style: AnswerStyle) -> String {
         out.push_str("No spans.\n");
         return out;
     }
-    span_table(&report.spans, theme, &mut out);
+    span_table(&report.spans, style, &mut out);
     let mut spans: Vec<(usize, &SpanFacts)> = report.spans.iter().enumerate().collect();
     spans.sort_by_key(|(_, span)| std::cmp::Reverse(span.durations.total));
     for (at, span) in spans {
@@ -50,7 +50,8 @@ pub(crate) fn render(report: &SpanReport, style: AnswerStyle) -> String {
 }
 
 /// Appends the table of spans, the longest total time first, with warnings and remarks.
-pub(crate) fn span_table(spans: &[SpanFacts], theme: Theme, out: &mut String) {
+pub(crate) fn span_table(spans: &[SpanFacts], style: AnswerStyle, out: &mut String) {
+    let AnswerStyle { theme, hints, .. } = style;
     let mut rows = vec![heading("Span")];
     if let Some(row) = rows.first_mut() {
         row.push("Open".to_owned());
@@ -71,7 +72,7 @@ pub(crate) fn span_table(spans: &[SpanFacts], theme: Theme, out: &mut String) {
     put_columns(&rows, &sides, theme, out);
     for warning in sorted
         .iter()
-        .flat_map(|span| warnings(span, &name(span, spans)))
+        .flat_map(|span| warnings(span, &name(span, spans), hints))
     {
         folded_from("WARNING: ", &warning, "  ", out);
     }
@@ -100,8 +101,16 @@ pub(crate) fn name(span: &SpanFacts, all: &[SpanFacts]) -> String {
 }
 
 /// Warnings: more than one in a hundred begins has no end, or ends no begin.
-pub(crate) fn warnings(span: &SpanFacts, name: &str) -> Vec<String> {
+pub(crate) fn warnings(span: &SpanFacts, name: &str, hints: HintWords) -> Vec<String> {
     let mut warnings = Vec::new();
+    if let Some(key) = &span.better_key {
+        let how = hints.between(": ", &Hint::SpanKey { name: key }, "");
+        warnings.push(format!(
+            "begins and ends of {name} are on different threads and have the same {}{how}",
+            escape(key)
+        ));
+        return warnings;
+    }
     let mut warn = |missing: u64, what: &str, lack: &str, reasons: &[&str]| {
         let all = span.counts.ended.saturating_add(missing);
         if missing.saturating_mul(100) > all {

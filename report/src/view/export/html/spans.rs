@@ -48,7 +48,7 @@ pub(crate) fn facts(overview: &Overview, are_named: bool) -> Vec<&SpanFacts> {
 }
 
 /// Appends the table of spans, with warnings and remarks.
-pub(crate) fn put_table(shown: &[&SpanFacts], out: &mut Markup) {
+pub(crate) fn put_table(shown: &[&SpanFacts], hints: HintWords, out: &mut Markup) {
     let all: Vec<SpanFacts> = shown.iter().map(|span| (*span).clone()).collect();
     let mut names = vec!["Span"];
     names.extend(FIGURES);
@@ -62,7 +62,7 @@ pub(crate) fn put_table(shown: &[&SpanFacts], out: &mut Markup) {
     table.put(out);
     let warnings = shown
         .iter()
-        .flat_map(|span| warnings(span, &name(span, &all)));
+        .flat_map(|span| warnings(span, &name(span, &all), hints));
     put_notes("warn", warnings, out);
     put_notes("note", remarks(shown, &all), out);
     if shown.iter().any(|span| !span.durations.exact) {
