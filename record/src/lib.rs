@@ -35,6 +35,7 @@ mod planting;
 mod privilege;
 mod probe;
 mod probe_info;
+mod process;
 mod program;
 mod recording;
 mod refusal;
