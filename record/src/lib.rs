@@ -36,6 +36,7 @@ mod planting;
 mod privilege;
 mod probe;
 mod probe_info;
+mod process;
 mod program;
 mod recording;
 mod refusal;
