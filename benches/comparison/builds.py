@@ -7,7 +7,7 @@ import shutil
 import sys
 
 from .lab import ROOT, Lab
-from .process import Process
+from .process import Failed, Process
 
 KEPT = ROOT / "target/compare"
 
@@ -55,7 +55,10 @@ def find(name, label, lab):
 
 def of_commit(name, label, lab):
     git = ["git", "-C", ROOT]
-    commit = lab.output([*git, "rev-parse", "--verify", f"{name}^{{commit}}"]).strip()
+    try:
+        commit = lab.output([*git, "rev-parse", "--verify", f"{name}^{{commit}}"]).strip()
+    except Failed as failed:
+        raise Failed(f"{label}: expected a program or a commit, found {name!r}: {failed}") from None
     program = KEPT / commit
     if not program.exists():
         print(f"benches/compare: building {label}, {commit}", file=sys.stderr)

@@ -91,12 +91,12 @@ class Process:
             raise Failed(f"{self.what}: not ended after {patience} s")
         usage = self._reap()
         if self.child.returncode != 0:
-            raise Failed(f"{self.what}: exit status {self.child.returncode}: {self.first_error()}")
+            raise Failed(f"{self.first_error()} (exit status {self.child.returncode})")
         return usage.ru_utime + usage.ru_stime
 
     def first_error(self):
         lines = self.error_text().splitlines()
-        return next((line for line in lines if "error" in line), lines[0] if lines else "no message")
+        return next((line for line in lines if "error" in line), lines[0] if lines else self.what)
 
     def end(self):
         """Ends it, first as Ctrl-C does, so that a recorder detaches."""

@@ -9,8 +9,10 @@ from .table import Table
 
 MOST = 30
 LEAST = 3
+# Where the first runs alone take longer than their share of the time.
+LEAST_OF_LONG = 1
 # Where only one of the builds can do it, there is nothing to compare.
-OF_ONE = 5
+MOST_OF_ONE = 5
 
 
 @dataclasses.dataclass
@@ -19,6 +21,21 @@ class Case:
 
     what: str
     take: Callable
+
+
+@dataclasses.dataclass
+class Plan:
+    """A case, the builds that can do it, and how many rounds it has, at most as long as so many seconds are not used up."""
+
+    case: Case
+    builds: list
+    least: int
+    most: int
+    share: float
+    used: float
+
+    def has_round(self, number):
+        return number < self.least or number < self.most and self.used < self.share
 
 
 class Rounds:
@@ -32,18 +49,26 @@ class Rounds:
         return time.monotonic() - self.begin
 
     def run(self, cases, end):
-        """Rounds of all cases until so many seconds after the beginning."""
-        able = [(case, [build for build in self.pair if self.tried(case, build)]) for case in cases]
-        self.lacks_something |= any(builds == self.pair[:1] for _, builds in able)
+        """Rounds of all cases until so many seconds after the beginning, of which each has its share."""
+        share = max(end - self.elapsed(), 0) / len(cases)
+        plans = [self.plan(case, share) for case in cases]
         for number in range(MOST):
-            if number >= LEAST and self.elapsed() > end:
-                break
-            for case, builds in able:
-                if number < (MOST if len(builds) == len(self.pair) else OF_ONE):
-                    self.round(case, builds if number % 2 == 0 else builds[::-1])
+            for plan in plans:
+                if plan.has_round(number):
+                    begin = self.elapsed()
+                    self.round(plan.case, plan.builds if number % 2 == 0 else plan.builds[::-1])
+                    plan.used += self.elapsed() - begin
 
-    def tried(self, case, build):
-        """Whether the build can do it. This first run, which finds caches empty, counts for nothing else."""
+    def plan(self, case, share):
+        """Runs a case once, which counts for nothing else: caches are empty."""
+        begin = self.elapsed()
+        builds = [build for build in self.pair if self.can(case, build)]
+        used = self.elapsed() - begin
+        self.lacks_something |= builds == self.pair[:1]
+        least = LEAST if used < share else LEAST_OF_LONG
+        return Plan(case, builds, least, MOST if builds == self.pair else MOST_OF_ONE, share, used)
+
+    def can(self, case, build):
         try:
             self.take(case, build)
         except Failed as failed:
@@ -52,6 +77,7 @@ class Rounds:
         return True
 
     def round(self, case, builds):
+        """A run of each build; of all or of none, so that the values stay pairs."""
         try:
             taken = [(build, self.take(case, build)) for build in builds]
         except Failed as failed:
