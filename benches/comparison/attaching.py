@@ -35,7 +35,7 @@ class Attaching:
         recorder.interrupt()
         self.jvm.until(sites, attached=False)
         detach = time.monotonic() - begin
-        self.lab.note(f"{build.label} attaches to {recorder.attached()} of libjvm.so, {len(sites)} breakpoints.")
+        self.lab.note(build.label, f"{recorder.attached()} of libjvm.so, {len(sites)} breakpoints")
         cpu = recorder.finish().cpu - ready_cpu
         return {
             (f"{self.what}: start to all attached", MILLISECONDS): attach,

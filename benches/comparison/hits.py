@@ -51,7 +51,7 @@ class Hits:
             if totals.events + totals.lost != hits:
                 raise Failed(f"{recorder.process.what}: {totals.events} events and {totals.lost} lost of {hits} hits")
             if totals.lost:
-                self.lab.note(f"{build.label} loses hits: {self.what}.")
+                self.lab.note(f"hits, {self.what}", f"{build.label} lost some")
             figures[f"an event, {self.what}: the recorder's CPU", NANOSECONDS] = (totals.cpu - cpu) / totals.events
             figures[f"an event, {self.what}: in the file", BYTES] = file.stat().st_size / totals.events
         return figures

@@ -6,7 +6,7 @@ import signal
 import sys
 import tempfile
 
-from .process import ENDING, Process
+from .process import Process, handle_signals
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 UPROBE_EVENTS = pathlib.Path("/sys/kernel/tracing/uprobe_events")
@@ -18,23 +18,25 @@ class Lab:
     def __init__(self):
         self.path = pathlib.Path(tempfile.mkdtemp(prefix="usdtrec-compare-"))
         self.processes = []
-        # What is to be said below the table; in order, each once.
+        # What is to be said below the table, and of what.
         self.notes = {}
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        for number in ENDING:
-            signal.signal(number, signal.SIG_IGN)
+        handle_signals(signal.SIG_IGN)
         for process in list(self.processes):
             process.end()
         shutil.rmtree(self.path, ignore_errors=True)
         if UPROBE_EVENTS.exists() and str(self.path) in UPROBE_EVENTS.read_text():
             print(f"benches/compare: tracefs events of {self.path} are left: `usdtrec doctor --heal`", file=sys.stderr)
 
-    def note(self, text):
-        self.notes[text] = None
+    def note(self, what, text):
+        """Has something said below the table, once."""
+        whats = self.notes.setdefault(text, [])
+        if what not in whats:
+            whats.append(what)
 
     def target(self, source):
         """Builds a program of testdata/targets, if it has not been built."""

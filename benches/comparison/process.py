@@ -20,18 +20,28 @@ class Failed(Exception):
     """A process did not do what it was started for."""
 
 
+def handle_signals(handler):
+    for number in ENDING:
+        signal.signal(number, handler)
+
+
+def interrupted(*_):
+    """Handles the first signal; further ones would interrupt what clears up."""
+    handle_signals(signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 @contextlib.contextmanager
 def uninterrupted():
     """Holds signals back, so that no process is started that nobody ends."""
     held = []
-    before = {number: signal.signal(number, lambda number, _: held.append(number)) for number in ENDING}
+    handle_signals(lambda number, _: held.append(number))
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        handle_signals(interrupted)
         if held:
-            raise KeyboardInterrupt
+            interrupted()
 
 
 class Process:
@@ -63,14 +73,20 @@ class Process:
         size = os.fstat(self.errors.fileno()).st_size
         return os.pread(self.errors.fileno(), size, 0).decode(errors="replace")
 
+    def has_said(self, text):
+        """Whether a text is on standard error. Fails if it can no longer come."""
+        if text in self.error_text():
+            return True
+        if self.ends_within(0):
+            self.finish()
+            raise Failed(f"{self.what}: ended without {text!r}")
+        if self.elapsed() > PATIENCE:
+            raise Failed(f"{self.what}: no {text!r} in {PATIENCE} s")
+        return False
+
     def until_said(self, text):
-        """Waits for a text on standard error."""
-        while text not in self.error_text():
-            if self.ends_within(0.001):
-                self.finish()
-                raise Failed(f"{self.what}: ended without {text!r}")
-            if self.elapsed() > PATIENCE:
-                raise Failed(f"{self.what}: no {text!r} in {PATIENCE} s")
+        while not self.has_said(text):
+            time.sleep(0.001)
 
     def ends_within(self, seconds):
         """Whether it ends within so many seconds; `None` stands for any time."""

@@ -45,7 +45,7 @@ def answers(lab, pair):
     file = record(old, "answered", 100_000)
     record(new, "answered", 100_000)
     lines = [build.output("script", "-i", file).count("\n") for build in pair]
-    lab.note(f"Lines of `script` of the same trace: {' and '.join(map(str, lines))}.")
+    lab.note("`script` of the same trace", f"{' and '.join(map(str, lines))} lines")
 
     def own(build):
         return {("`report` of a trace that it has recorded itself, CPU", MILLISECONDS): build.run("report", "-i", build.file("answered"))}

@@ -31,7 +31,7 @@ class Recorder:
         return self
 
     def is_ready(self):
-        return READY in self.process.error_text()
+        return self.process.has_said(READY)
 
     def attached(self):
         """`N probes at N sites`, once it is ready."""

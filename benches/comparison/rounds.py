@@ -72,7 +72,7 @@ class Rounds:
         try:
             self.take(case, build)
         except Failed as failed:
-            self.lab.note(f"{case.what}: not in {build.label}: {failed}")
+            self.lab.note(case.what, f"not in {build.label}: {failed}")
             return False
         return True
 
@@ -81,7 +81,7 @@ class Rounds:
         try:
             taken = [(build, self.take(case, build)) for build in builds]
         except Failed as failed:
-            self.lab.note(f"{case.what}: a round is left out: {failed}")
+            self.lab.note(case.what, f"a round is left out: {failed}")
             return
         for build, figures in taken:
             for (name, unit), value in figures.items():

@@ -20,8 +20,8 @@ class Table:
         for (name, unit), figure in self.figures.items():
             print_row([name, unit.name, *figure.cells(self.labels)])
         print()
-        for note in notes:
-            print(f"* {note}")
+        for text, whats in notes.items():
+            print(f"* {', '.join(whats)}: {text}")
 
 
 def print_row(cells):
