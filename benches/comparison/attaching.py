@@ -1,5 +1,6 @@
 """Attaching to all probes of a running JVM, and detaching."""
 
+import functools
 import time
 
 from .jvm import Jvm
@@ -45,6 +46,13 @@ class Attaching:
         }
 
 
+# One for all cases.
+jvm = functools.cache(Jvm)
+
+
 def cases(lab, _):
-    jvm = Jvm(lab)
-    return [Attaching(lab, jvm, []), Attaching(lab, jvm, ["-g"])]
+    return [Attaching(lab, jvm(lab), [])]
+
+
+def with_stacks(lab, _):
+    return [Attaching(lab, jvm(lab), ["-g"])]

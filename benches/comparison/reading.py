@@ -45,7 +45,8 @@ def answers(lab, pair):
     file = record(old, "answered", 100_000)
     record(new, "answered", 100_000)
     lines = [build.output("script", "-i", file).count("\n") for build in pair]
-    lab.note("`script` of the same trace", f"{' and '.join(map(str, lines))} lines")
+    same = "the same number of lines" if lines[0] == lines[1] else "DIFFERENT numbers of lines"
+    lab.note("`script` of one trace", f"{same}, {lines[0]} and {lines[1]}")
 
     def own(build):
         return {("`report` of a trace that it has recorded itself, CPU", MILLISECONDS): build.run("report", "-i", build.file("answered"))}
