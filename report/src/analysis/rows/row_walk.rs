@@ -111,6 +111,10 @@ impl<'s> RowWalk<'s> {
         let source = &self.source;
         // Ends of a filtered-out begin are still its ends: only then does each other one find its own.
         let relaxed = source.filter.relaxed(|event| self.has_event(event));
+        let relaxed = match source.session.is_whole() {
+            true => relaxed.of_all_times(),
+            false => relaxed,
+        };
         let workers = Pool::default();
         let spare = Pool::<WindowRows>::default();
         let show = |window: Window<'_>| {
@@ -123,7 +127,7 @@ impl<'s> RowWalk<'s> {
             workers.put(worker);
             rows
         };
-        let mut across = RowsAcross::new(sink);
+        let mut across = RowsAcross::new(sink, source.filter.time(), self.pairs.len());
         let outcome = in_order(source.session, &relaxed, None, show, |mut rows| {
             across.take(&mut rows)?;
             spare.put(rows);
@@ -131,7 +135,7 @@ impl<'s> RowWalk<'s> {
         })?;
         notices.unknown += across.unknown;
         notices.add(outcome);
-        notices.add_forgotten(across.finish()?);
+        notices.add_forgotten(across.finish(&self.pairs, source.session)?);
         Ok(())
     }
 }

@@ -163,8 +163,8 @@ fn by_spans(
         });
         let others = others.map(|others| (KeyValue::OtherStacks, others.durations));
         let paths = groups.chain(others);
-        let paths =
-            paths.map(|(stack, durations)| WeighedPath::of(stack, durations.own, durations.count));
+        let paths = paths
+            .map(|(stack, durations)| WeighedPath::of(stack, durations.own_sum, durations.count));
         StackTable::new(span.name, paths.collect(), &mut without_stack)
     });
     Ok(Weighed {

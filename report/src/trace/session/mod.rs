@@ -338,6 +338,11 @@ impl TraceSession {
         self.time
     }
 
+    /// Whether all of the trace can be read; else only what is needed for a part of its time.
+    pub(crate) const fn is_whole(&self) -> bool {
+        self.sources.time.is_none()
+    }
+
     /// The blocks that hold samples of the time that is selected, in the order of the file.
     pub(crate) fn blocks(&self) -> &[SampleBlock] {
         &self.blocks
