@@ -309,6 +309,32 @@ const MORE: &[(Arch, &str, &str)] = &[
         "4@%fs:t@tpoff+8(%rax)",
         r#"{"kind":"segment","segment":"fs","symbol":"t","offset":8,"reg":"rax","reloc":"tpoff"}"#,
     ),
+    // The base of these segments is 0.
+    (
+        Arch::X86_64,
+        "-4@%ds:-8(%rbp)",
+        r#"{"kind":"reg_deref","reg":"rbp","offset":-8}"#,
+    ),
+    (
+        Arch::X86_64,
+        "8@%cs:t+8(%rip)",
+        r#"{"kind":"symbol_deref","symbol":"t","offset":8,"reg":"rip"}"#,
+    ),
+    (
+        Arch::X86_64,
+        "1@%es:(%rdi,%rcx,2)",
+        r#"{"kind":"sib","reg":"rdi","index":"rcx","scale":2,"offset":0}"#,
+    ),
+    (
+        Arch::X86_64,
+        "8@%ds:0x601040",
+        r#"{"kind":"reg_deref","reg":null,"offset":6295616}"#,
+    ),
+    (
+        Arch::I386,
+        "4@%ss:8(%esp)",
+        r#"{"kind":"reg_deref","reg":"esp","offset":8}"#,
+    ),
     (
         Arch::X86_64,
         "8@$main+4",

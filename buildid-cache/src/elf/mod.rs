@@ -5,14 +5,17 @@ mod error;
 mod excerpt;
 mod file_id;
 mod headers;
+mod note_sections;
 mod object_file;
+mod probe_notes;
 mod scan;
+mod section;
 
 pub use self::check::{CheckError, FileState};
 pub use self::error::ElfError;
 pub use self::excerpt::Excerpt;
 pub use self::file_id::FileId;
-pub use self::headers::Section;
 pub(crate) use self::headers::kernel_build_id;
 pub use self::object_file::ObjectFile;
 pub use self::scan::{ProbeScan, build_id, read_binary, scan};
+pub use self::section::Section;

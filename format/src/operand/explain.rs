@@ -100,11 +100,10 @@ fn words(location: &Location, arch: Arch) -> String {
             format!("{what} of {symbol}{}, from its GOT slot", signed(*offset))
         }
         Location::Segment { segment, inner } => {
-            let memory = match *segment {
-                "fs" | "gs" => "thread-local memory",
-                _ => "memory",
-            };
-            format!("in {memory} at {segment}:{}", address(inner, arch))
+            format!(
+                "in thread-local memory at {segment}:{}",
+                address(inner, arch)
+            )
         }
         Location::SymbolDeref {
             reloc: Some(reloc), ..
