@@ -55,8 +55,8 @@ fn diff(
     };
     let which = &args.selection.which;
     let inline = args.selection.inline;
-    let a = selection::open_file(a, which, inline, buildid_dir)?;
-    let b = selection::open_file(b, which, inline, buildid_dir)?;
+    let a = selection::open_file(a, which, inline, Extent::Part, buildid_dir)?;
+    let b = selection::open_file(b, which, inline, Extent::Part, buildid_dir)?;
     let mut picture = Vec::new();
     let asked = selection::selection(which);
     let notices = flame::print_diff(&a, &b, &asked, &options, &mut picture)?;

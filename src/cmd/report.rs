@@ -34,7 +34,10 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         colours: colours(args.color),
         hints: HINTS,
     };
-    let are_spans = args.span.is_some() || kind(args).ends_with("span:NAME");
+    let are_spans = match kind(args) {
+        "the plain report" => true,
+        kind => args.span.is_some() || kind.ends_with("span:NAME"),
+    };
     let extent = Extent::of(are_spans);
     let session = selection::open(&args.selection, extent, buildid_dir)?;
     let asked = selection::selection(&args.selection.which);

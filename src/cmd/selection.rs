@@ -93,11 +93,7 @@ pub(super) fn open(
     extent: Extent,
     buildid_dir: Option<&Path>,
 ) -> anyhow::Result<ManuallyDrop<TraceSession>> {
-    let mut sources = sources(&args.which, args.inline, buildid_dir)?;
-    if extent == Extent::Whole {
-        sources.time = None;
-    }
-    open_with(&args.input, args.inline, &sources).map(ManuallyDrop::new)
+    open_file(&args.input, &args.which, args.inline, extent, buildid_dir).map(ManuallyDrop::new)
 }
 
 /// Opens a trace.
@@ -105,16 +101,17 @@ pub(super) fn open_file(
     path: &Path,
     args: &WhichArgs,
     inline: InlineArgs,
+    extent: Extent,
     buildid_dir: Option<&Path>,
 ) -> anyhow::Result<TraceSession> {
-    open_with(path, inline, &sources(args, inline, buildid_dir)?)
-}
-
-fn open_with(path: &Path, inline: InlineArgs, sources: &Sources) -> anyhow::Result<TraceSession> {
+    let mut sources = sources(args, inline, buildid_dir)?;
+    if extent == Extent::Whole {
+        sources.time = None;
+    }
     let opened = if path.as_os_str() == STDIN {
-        TraceSession::from_file(stored_stdin()?, path, sources)
+        TraceSession::from_file(stored_stdin()?, path, &sources)
     } else {
-        TraceSession::open(path, sources)
+        TraceSession::open(path, &sources)
     };
     let session = opened.map_err(|error| named(error, path))?;
     if inline.no_inline && !session.events().events.iter().any(Event::has_chain) {

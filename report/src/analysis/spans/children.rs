@@ -8,8 +8,6 @@ const MOST: usize = 1 << 14;
 /// The spans that ended directly within another one, or outside all that are open: their time, and when they were if that is wanted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Children {
-    /// Whether there are any.
-    pub(crate) any: bool,
     /// Their time, ns.
     pub(crate) time: u64,
     /// In the order of time; those without a pause between them are one.
@@ -37,7 +35,6 @@ pub(crate) struct OwnTime {
 impl Children {
     /// Adds one, which is later than the others.
     pub(crate) fn push(&mut self, span: Interval, keeps_parts: bool) {
-        self.any = true;
         self.time = self.time.saturating_add(span.len());
         if keeps_parts && span.len() > 0 {
             self.push_part(span);
@@ -46,7 +43,6 @@ impl Children {
 
     /// Adds those of another span, which are later.
     pub(crate) fn append(&mut self, others: Self) {
-        self.any |= others.any;
         self.time = self.time.saturating_add(others.time);
         if let Some(older) = others.older {
             // There were too many already.
@@ -137,7 +133,7 @@ mod tests {
         for span in [at(2, 3), at(3, 5), at(7, 7), at(8, 9)] {
             children.push(span, true);
         }
-        assert_eq!((children.any, children.time), (true, 4));
+        assert_eq!(children.time, 4);
         let own = children.around(at(1, 10));
         assert_eq!(own.parts, [at(1, 2), at(5, 8), at(9, 10)]);
         assert_eq!(own.before, 0);
@@ -151,7 +147,8 @@ mod tests {
         let mut whole = Children::default();
         spans().for_each(|span| whole.push(span, true));
         let own = whole.around(at(0, many * 10));
-        assert_eq!(own.parts.len(), MOST);
+        // One before each that is kept, and one after the last.
+        assert_eq!(own.parts.len(), MOST + 1);
         let parts: u64 = own.parts.iter().map(|part| part.len()).sum();
         assert_eq!(own.before + parts, many * 6);
         for piece in [100, MOST, 3 * MOST] {
@@ -162,7 +159,7 @@ mod tests {
                 piece.iter().for_each(|span| children.push(*span, true));
                 joined.append(children);
             }
-            assert_eq!((joined.time, joined.any), (whole.time, true));
+            assert_eq!(joined.time, whole.time);
             let other = joined.around(at(0, many * 10));
             assert_eq!((other.before, &other.parts), (own.before, &own.parts));
         }

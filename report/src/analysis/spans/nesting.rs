@@ -10,7 +10,7 @@ use crate::trace::session::TraceSession;
 /// Words in names of probes at the begin of calls.
 const CALLS: [&str; 3] = ["entry", "enter", "call"];
 
-/// Spans that ended, and those of them that had others within them.
+/// Spans that ended, and those of them in which others began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Nesting {
     ended: u64,
@@ -21,7 +21,7 @@ impl Nesting {
     /// Counts a span that ended.
     pub(crate) fn add<T>(&mut self, frame: &Frame<T>) {
         self.ended += 1;
-        self.around += u64::from(frame.children.any);
+        self.around += u64::from(frame.next.is_some());
     }
 
     /// Adds the counts of another thread.
@@ -30,7 +30,7 @@ impl Nesting {
         self.around += other.around;
     }
 
-    /// Whether spans follow each other, so that a begin ends what is open: none that ended was within another, and they are no calls.
+    /// Whether spans follow each other, so that a begin ends what is open: in none that ended did another begin, and they are no calls.
     pub(crate) fn is_flat(self, pair: &Pair, session: &TraceSession) -> bool {
         self.ended > 0 && self.around == 0 && !is_of_calls(pair, session)
     }

@@ -121,9 +121,12 @@ pub(crate) fn warnings(span: &SpanFacts, name: &str) -> Vec<String> {
     let left = (counts.unfinished > counts.followed).then_some(
         "calls were left by an exception or longjmp, or the program does not report every return",
     );
-    let followed = (counts.followed > 0).then_some(
-        "the next one began, so they had ended: the program does not report every end, as of what fails",
-    );
+    let followed = (counts.followed > 0).then_some(match lost {
+        Some(_) => "the next one began, so they had ended",
+        None => {
+            "the next one began, so they had ended: the program does not report every end, as of what fails"
+        }
+    });
     let going_on = (counts.going_on() > 0).then_some("they were open when the recording ended");
     let reasons = [lost, left, followed, going_on].into_iter();
     let reasons: Vec<&str> = reasons.flatten().collect();
