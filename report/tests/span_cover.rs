@@ -244,12 +244,15 @@ fn a_begin_after_which_the_next_one_came_ends_there() {
         let chrome = export(&recorded, &all, ExportFormat::Chrome);
         let chrome: Value = serde_json::from_str(&chrome).unwrap();
         let events = chrome["traceEvents"].as_array().unwrap();
-        let spans: Vec<_> = events.iter().filter(|event| event["ph"] == "X").collect();
-        let durations: Vec<f64> = spans
-            .iter()
-            .map(|span| span["dur"].as_f64().unwrap())
-            .collect();
-        assert_eq!(durations, [1.0, 1.0, 6.0], "{events:#?}");
+        let at = |phase: &str, id: &str| {
+            let mut found = events.iter().filter(|event| event["ph"] == phase);
+            let event = found.find(|event| event["id"] == id)?;
+            event["ts"].as_f64()
+        };
+        // It is known at the end of the trace, so that it is not on the thread's track.
+        let [begin, end, open] = [at("b", "0x1"), at("e", "0x1"), at("e", "0x2")];
+        assert_eq!(end.unwrap() - begin.unwrap(), 6.0, "{events:#?}");
+        assert!(at("b", "0x2").is_some() && open.is_none(), "{events:#?}");
 
         let firefox = export(&recorded, &all, ExportFormat::Firefox);
         let firefox: Value = serde_json::from_str(&firefox).unwrap();
