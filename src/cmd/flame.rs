@@ -11,7 +11,7 @@ use usdtrec_report::flame::{self, FlameFormat, FlameOptions};
 use usdtrec_report::question::{SpanQuestion, StackWeight};
 
 use super::report::nanoseconds;
-use super::selection;
+use super::selection::{self, Extent};
 use crate::cli::{FlameArgs, stack_kind};
 use crate::terminal;
 use crate::unfinished_file::UnfinishedFile;
@@ -27,7 +27,8 @@ pub(crate) fn run(args: &FlameArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
         of: stack_kind(args.stacks),
         format: format(&args.output)?,
     };
-    let session = selection::open(&args.selection, buildid_dir)?;
+    let extent = Extent::of(matches!(options.weight, StackWeight::Spans(_)));
+    let session = selection::open(&args.selection, extent, buildid_dir)?;
     let asked = selection::selection(&args.selection.which);
     let mut picture = Vec::new();
     let notices = flame::print(&session, &asked, &options, &mut picture)?;
@@ -53,8 +54,8 @@ fn diff(
     };
     let which = &args.selection.which;
     let inline = args.selection.inline;
-    let a = selection::open_file(a, which, inline, buildid_dir)?;
-    let b = selection::open_file(b, which, inline, buildid_dir)?;
+    let a = selection::open_file(a, which, inline, Extent::Part, buildid_dir)?;
+    let b = selection::open_file(b, which, inline, Extent::Part, buildid_dir)?;
     let mut picture = Vec::new();
     let asked = selection::selection(which);
     let notices = flame::print_diff(&a, &b, &asked, &options, &mut picture)?;
