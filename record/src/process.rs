@@ -47,6 +47,8 @@ pub(crate) struct Status {
     pub(crate) pids: Vec<i32>,
     /// Pending signals, of the first thread and of the process.
     pub(crate) pending: u64,
+    /// Ignored signals.
+    pub(crate) ignored: u64,
 }
 
 impl Process {
@@ -154,6 +156,7 @@ impl Status {
                     let pids = values.split_ascii_whitespace().map(str::parse);
                     status.pids = pids.collect::<Result<_, _>>().ok()?;
                 }
+                "SigIgn" => status.ignored = u64::from_str_radix(values, 16).ok()?,
                 "SigPnd" | "ShdPnd" => status.pending |= u64::from_str_radix(values, 16).ok()?,
                 _ => {}
             }
@@ -222,6 +225,7 @@ mod tests {
             tgid: 12,
             pids: vec![12, 3],
             pending: 0x101,
+            ignored: 0x2,
         };
         assert_eq!(Status::parse(text), Some(status));
         for other in [&b""[..], b"Tgid:\t\n", b"Tgid:\t1\nSigPnd:\tx\n"] {

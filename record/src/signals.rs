@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use procfs::process::Process;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{
     SIGALRM, SIGHUP, SIGINT, SIGPROF, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ,
 };
 
 use crate::error::RecordError;
+use crate::process::Process;
 
 /// Signals that end a recording in order. The default action of each would end the process without a word.
 const ENDING: [i32; 7] = [
@@ -134,8 +134,9 @@ impl Signals {
 
 /// Whether this process was started with a signal ignored.
 fn is_ignored(signal: i32) -> bool {
-    let status = Process::myself().and_then(|process| process.status());
-    status.is_ok_and(|status| status.sigign & (1 << (signal - 1)) != 0)
+    let own = Process::open(std::process::id().cast_signed());
+    let status = own.and_then(|process| process.status());
+    status.is_ok_and(|status| status.ignored & (1 << (signal - 1)) != 0)
 }
 
 /// Whether a descriptor becomes readable within this time.
