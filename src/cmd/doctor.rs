@@ -76,7 +76,9 @@ fn print_breakpoints(behind: &LeftBehind, heal: bool) -> Breakpoints {
     for left in &ended {
         let done = match (heal, left.is_restored) {
             (true, true) => "restored",
-            (true, false) => "not restored: the file or the program has changed",
+            (true, false) => {
+                "not restored: another tracer has a breakpoint there, or the file or the program has changed"
+            }
             (false, _) => "would be restored with --heal",
         };
         println!("{}; {done}", escape(&left.to_string()));
