@@ -15,7 +15,7 @@ use crate::ending::Ending;
 use crate::engine::{Attached, EverywhereReason, GuardDeath};
 use crate::error::RecordError;
 use crate::files::Files;
-use crate::left_breakpoints::OwnSites;
+use crate::left_breakpoints::{KernelLog, OwnSites};
 use crate::losses::{ProbeLoss, Tally};
 use crate::makers::{CodeMakers, MakerFiles};
 use crate::session::Session;
@@ -202,6 +202,8 @@ impl Recording {
         let is_asked = matches!(looped, Ok(End::Signal));
         signals.forget();
         self.look_last();
+        // From here on only: other tracers leave breakpoints, too.
+        let log = KernelLog::from_now();
         let attached = &mut self.session.attached;
         // Disabling open events cannot fail. If it did, only their last hits would come too late.
         let _ = attached.disable();
@@ -278,7 +280,7 @@ impl Recording {
             files: Arc::clone(takers.verifier.files()),
             pids: takers.verifier.processes(),
             notes: session.notes.take(),
-            log: session.log.take(),
+            log,
         };
         let leave_command = session.options.leave_command;
         let ending = Ending::new(command, leave_command, release, session.attached)

@@ -16,7 +16,7 @@ use crate::error::RecordError;
 use crate::event_names;
 use crate::files::{Packing, Switch};
 use crate::host;
-use crate::left_breakpoints::{KernelLog, SiteNotes};
+use crate::left_breakpoints::SiteNotes;
 use crate::metadata;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
@@ -96,8 +96,6 @@ pub struct Session {
     pub(crate) shortfalls: Shortfalls,
     /// Notes of the sites; `None` if they cannot be written. After `attached`: they are removed last.
     pub(crate) notes: Option<SiteNotes>,
-    /// The kernel's log since before the probes were attached.
-    pub(crate) log: Option<KernelLog>,
     cpus: Vec<u32>,
 }
 
@@ -127,7 +125,6 @@ impl Session {
             force: options.force,
             planting,
         };
-        let log = KernelLog::from_now();
         // Without root's rights there is nowhere to write them.
         let notes = SiteNotes::write(&ExpectedFiles::of(&probes)).ok();
         let mut attached = Attached::open(probes, &attach_options)?;
@@ -143,7 +140,6 @@ impl Session {
             attached,
             shortfalls: Shortfalls::default(),
             notes,
-            log,
             cpus,
         })
     }

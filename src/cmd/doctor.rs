@@ -72,11 +72,15 @@ struct Breakpoints {
 /// Prints the breakpoints of ended recordings, and as remarks those of others and of unknown origin.
 fn print_breakpoints(behind: &LeftBehind, heal: bool) -> Breakpoints {
     let is_ended = |left: &&LeftBreakpoint| left.owner == BreakpointOwner::EndedRecording;
-    let (ended, others): (Vec<_>, Vec<_>) = behind.breakpoints.iter().partition(is_ended);
+    let (ended, mut others): (Vec<_>, Vec<_>) = behind.breakpoints.iter().partition(is_ended);
+    // Those of tracers that are known are in order.
+    others.sort_by_key(|left| left.owner != BreakpointOwner::Unknown);
     for left in &ended {
         let done = match (heal, left.is_restored) {
             (true, true) => "restored",
-            (true, false) => "not restored: the file or the program has changed",
+            (true, false) => {
+                "not restored: another tracer has a breakpoint there, or the file or the program has changed"
+            }
             (false, _) => "would be restored with --heal",
         };
         println!("{}; {done}", escape(&left.to_string()));
