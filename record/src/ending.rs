@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::command::RunningCommand;
 use crate::engine::{Attached, InProgram, Release, in_programs};
 use crate::error::RecordError;
+use crate::left_breakpoints::{LeftBehind, OwnSites};
 use crate::signals::Signals;
 use crate::sync::DiskSync;
 
@@ -16,6 +17,8 @@ const STEP: Duration = Duration::from_millis(50);
 const FIRST_STEP: Duration = Duration::from_millis(1);
 /// Time after which a notice says what is waited for.
 const SAY_AFTER: Duration = Duration::from_secs(2);
+/// How long the user who ended the recording waits for removing probes, before that is left to the helper process: the trace is complete.
+const ASKED_TIME: Duration = Duration::from_secs(5);
 /// How long the recorder waits for the command to end after SIGTERM.
 const COMMAND_TIME: Duration = Duration::from_secs(10);
 /// How long the recorder waits without progress in removing probes, before it leaves that to the helper process.
@@ -29,6 +32,10 @@ pub struct Ending {
     release: Release,
     attached: Attached,
     syncs: Vec<DiskSync>,
+    /// What is looked at when the probes are removed.
+    own: Option<OwnSites>,
+    /// Whether a signal ended the recording.
+    is_asked: bool,
 }
 
 /// A notice about what is waited for.
@@ -71,6 +78,8 @@ pub enum Notice {
         /// Threads that are inside the program of a probe.
         inside: Vec<InProgram>,
     },
+    /// Breakpoints have stayed in programs although all probes are removed.
+    LeftBehind(LeftBehind),
 }
 
 impl Ending {
@@ -86,7 +95,22 @@ impl Ending {
             release,
             attached,
             syncs: Vec::new(),
+            own: None,
+            is_asked: false,
         }
+    }
+
+    /// Adds the sites that are to be as they were when the probes are removed.
+    pub(crate) fn checking(self, own: OwnSites) -> Self {
+        Self {
+            own: Some(own),
+            ..self
+        }
+    }
+
+    /// Says whether a signal ended the recording.
+    pub(crate) fn asked(self, is_asked: bool) -> Self {
+        Self { is_asked, ..self }
     }
 
     /// Adds files that are being flushed to disk.
@@ -125,13 +149,17 @@ impl Ending {
     }
 
     /// Waits until the kernel has removed all probes, or until a signal, or until there is no progress any more: then the helper process
-    /// removes the rest.
+    /// removes the rest. After a signal that ended the recording it waits for five seconds at most.
     pub fn let_go(&mut self, signals: &Signals, say: &mut dyn FnMut(Notice)) {
         let (begun, mut said) = (Instant::now(), false);
         while !self.release.wait(STEP) {
             let (left, total) = (self.release.left(), self.release.total());
-            if self.release.stalled() >= STALL_TIME || signals.has_arrived() {
+            let is_late = self.is_asked && begun.elapsed() >= ASKED_TIME;
+            if is_late || self.release.stalled() >= STALL_TIME || signals.has_arrived() {
                 self.attached.leave_to_guard();
+                if let Some(own) = self.own.take() {
+                    own.keep_notes();
+                }
                 return say(Notice::Left {
                     left,
                     total,
@@ -148,6 +176,10 @@ impl Ending {
                 });
                 said = true;
             }
+        }
+        let left = self.own.take().map(OwnSites::look_behind);
+        if let Some(left) = left.filter(|left| *left != LeftBehind::default()) {
+            say(Notice::LeftBehind(left));
         }
     }
 
@@ -188,7 +220,10 @@ impl Notice {
     pub const fn is_final(&self) -> bool {
         matches!(
             self,
-            Self::CommandLeft { .. } | Self::Left { .. } | Self::NotSynced { .. }
+            Self::CommandLeft { .. }
+                | Self::Left { .. }
+                | Self::NotSynced { .. }
+                | Self::LeftBehind(_)
         )
     }
 }
@@ -218,6 +253,7 @@ impl fmt::Display for Notice {
                 }
                 f.write_str("; Ctrl-C leaves that to a background process")
             }
+            Self::LeftBehind(left) => left.fmt(f),
             Self::Syncing => f.write_str(
                 "the trace is complete; waiting for the disk to take it (fdatasync): Ctrl-C leaves that to a process in the background",
             ),

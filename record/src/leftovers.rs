@@ -4,6 +4,7 @@ use std::io;
 
 use crate::engine::{AbandonedGroup, Repair, StoppedProcess, abandoned_groups, stopped_processes};
 use crate::error::RecordError;
+use crate::left_breakpoints::{LeftBehind, left_breakpoints};
 
 /// Tracefs events and processes that an ended recorder left.
 #[derive(Debug, Default)]
@@ -12,6 +13,8 @@ pub struct Leftovers {
     pub processes: Vec<StoppedProcess>,
     /// Groups of tracefs events.
     pub groups: Vec<AbandonedGroup>,
+    /// Breakpoints in programs that no live recording has.
+    pub breakpoints: LeftBehind,
     /// What could not be read.
     pub unreadable: Vec<LeftoversError>,
 }
@@ -23,6 +26,9 @@ pub enum LeftoversError {
     /// The directory of stopped processes cannot be read, or others than root can access it.
     #[error("/run/usdtrec: {0}")]
     Processes(io::Error),
+    /// The notes of attached sites cannot be read.
+    #[error("the notes of sites in /run/usdtrec: {0}")]
+    Sites(io::Error),
     /// tracefs cannot be read.
     #[error(transparent)]
     Groups(#[from] RecordError),
@@ -46,6 +52,10 @@ pub fn leftovers(heal: bool) -> Leftovers {
     match abandoned_groups(heal) {
         Ok(groups) => left.groups = groups,
         Err(error) => left.unreadable.push(error.into()),
+    }
+    match left_breakpoints(heal) {
+        Ok(breakpoints) => left.breakpoints = breakpoints,
+        Err(error) => left.unreadable.push(LeftoversError::Sites(error)),
     }
     left
 }

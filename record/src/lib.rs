@@ -20,6 +20,7 @@ mod files;
 mod filter;
 mod host;
 mod kernel_error;
+mod left_breakpoints;
 mod leftovers;
 mod limits;
 mod losses;
@@ -35,13 +36,16 @@ mod planting;
 mod privilege;
 mod probe;
 mod probe_info;
+mod process;
 mod program;
 mod recording;
 mod refusal;
+mod run_directory;
 mod runnable;
 mod sample_head;
 mod select;
 mod session;
+mod shortfalls;
 mod signals;
 mod snapshot;
 mod stacks;
@@ -52,7 +56,9 @@ mod threads;
 mod trace_clock;
 mod usage_error;
 mod user_filter;
+mod verify;
 mod wall_quality;
+mod watched_file;
 mod writer;
 
 pub use appeared::{Appeared, AppearedFiles, Remedy};
@@ -60,14 +66,15 @@ pub use command::{HeldCommand, RunningCommand};
 pub use cpus::parse as parse_cpus;
 pub use ending::{Ending, Notice};
 pub use engine::{
-    AbandonedGroup, AttachMethod, Engine, EverywhereReason, GUARD_VERB, InKernel, InProgram,
-    InexactCounts, NonResident, NotBetter, NotFaultedIn, RELEASE_VERB, STOPPED_VERB, Scope,
-    SkippedMethod, StoppedProcess, UsedEngine, guard, guard_stopped, release,
+    AbandonedGroup, AttachMethod, Engine, EverywhereReason, GUARD_VERB, GuardDeath, GuardTask,
+    InKernel, InProgram, InexactCounts, NonResident, NotBetter, NotFaultedIn, RELEASE_VERB,
+    STOPPED_VERB, Scope, SkippedMethod, StoppedProcess, UsedEngine, guard, guard_stopped, release,
 };
 pub use error::{Interruption, RecordError, Removal, TargetError};
 pub use fetch_limit::FetchLimit;
 pub use files::{Destination, LiveDestination, Switch};
 pub use kernel_error::{BpfObject, BpfRefusal, ErrorMeaning, KernelOperation};
+pub use left_breakpoints::{BreakpointOwner, LeftBehind, LeftBreakpoint};
 pub use leftovers::{Leftovers, LeftoversError, leftovers};
 pub use limits::raise_open_files;
 pub use losses::ProbeLoss;
@@ -93,3 +100,5 @@ pub use sync::{SYNC_VERB, sync_file};
 pub use target::Target;
 pub use threads::Threads;
 pub use usage_error::{HelperInput, ProgramFeature, UsageError};
+pub use verify::{SiteNote, notes_of_sites};
+pub use watched_file::{FileChange, WatchedFile};

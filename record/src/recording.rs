@@ -1,19 +1,21 @@
 //! A running session: the loop that waits for records, drains the rings and writes.
 
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use usdtrec_format::trace::Totals;
+use usdtrec_format::trace::{Shortfall, Totals};
 
 use crate::appeared::{AppearedFiles, Watcher};
 use crate::cgroups::Cgroups;
 use crate::command::RunningCommand;
 use crate::cpus::Changes;
 use crate::ending::Ending;
-use crate::engine::{Attached, EverywhereReason};
+use crate::engine::{Attached, EverywhereReason, GuardDeath};
 use crate::error::RecordError;
 use crate::files::Files;
+use crate::left_breakpoints::OwnSites;
 use crate::losses::{ProbeLoss, Tally};
 use crate::makers::{CodeMakers, MakerFiles};
 use crate::session::Session;
@@ -21,6 +23,8 @@ use crate::signals::Signals;
 use crate::snapshot::Snapshot;
 use crate::stacks::{CutStacks, FileElsewhere, StackUnwinder};
 use crate::user_filter::UserFilter;
+use crate::verify::Verifier;
+use crate::watched_file::FileChange;
 
 /// Minimum time in which records accumulate in the rings of programs after the first one.
 const GATHER_LEAST: Duration = Duration::from_millis(2);
@@ -36,6 +40,10 @@ const LEARNING_SAMPLES: u64 = 1000;
 
 /// Maximum time between two passes over the rings.
 const POLL_TIME: Duration = Duration::from_millis(100);
+
+/// The same in the first moments, when the command begins and is verified: it may be short.
+const FIRST_POLL_TIME: Duration = Duration::from_millis(5);
+const FIRST_TIME: Duration = Duration::from_millis(200);
 
 /// Interval at which losses are counted if they are reported while recording, and the minimum ratio of the pause after a count to its
 /// duration: there may be very many events to read.
@@ -92,6 +100,10 @@ pub struct Outcome {
     pub cpus_uncounted: bool,
     /// Files with selected probes that processes first mapped while recording. They were not recorded.
     pub appeared: AppearedFiles,
+    /// What was found not to work in recorded processes, so that hits are missing without being counted.
+    pub shortfalls: Vec<Shortfall>,
+    /// Files that have another name now.
+    pub changes: Vec<FileChange>,
     /// Why the recording ended.
     pub end: End,
 }
@@ -120,6 +132,12 @@ pub struct Progress {
     pub totals: Totals,
     /// Files that appeared so far.
     pub appeared: AppearedFiles,
+    /// What was found not to work so far.
+    pub shortfalls: Vec<Shortfall>,
+    /// What others did to the files that are written, so far.
+    pub changes: Vec<FileChange>,
+    /// Guard processes that were killed so far, the same only once.
+    pub guard_deaths: Vec<GuardDeath>,
 }
 
 /// A running session.
@@ -144,6 +162,7 @@ pub struct Recording {
     cpus: Changes,
     /// Files that appear.
     watcher: Watcher,
+    guard_deaths: Vec<GuardDeath>,
 }
 
 impl Recording {
@@ -170,6 +189,7 @@ impl Recording {
             snapshot: None,
             cpus,
             watcher,
+            guard_deaths: Vec::new(),
         }
     }
 
@@ -179,7 +199,9 @@ impl Recording {
     pub fn run(mut self, signals: &Signals, progress: &mut dyn FnMut(Progress)) -> Finished {
         let looped = self.record(signals, progress);
         let elapsed = self.started.elapsed();
+        let is_asked = matches!(looped, Ok(End::Signal));
         signals.forget();
+        self.look_last();
         let attached = &mut self.session.attached;
         // Disabling open events cannot fail. If it did, only their last hits would come too late.
         let _ = attached.disable();
@@ -191,7 +213,9 @@ impl Recording {
         });
         takers.end(files);
         takers.cgroups.finish(|records| files.push(records));
+        takers.verifier.finish();
         self.watcher.take(attached.processes.take_new_files());
+        self.write_shortfalls();
         self.cpus.look_now();
         self.note_cpus();
         let tally = self.count();
@@ -236,6 +260,8 @@ impl Recording {
                 missed_processes: session.attached.missed(),
                 planted_everywhere: session.attached.planted_everywhere(),
                 appeared: watcher.finish(),
+                shortfalls: session.shortfalls.all(),
+                changes: finished.changes,
                 end,
             })
         });
@@ -248,8 +274,17 @@ impl Recording {
             (error, _) => error,
         });
         let release = release.unwrap_or_else(|| session.attached.release());
+        let own = OwnSites {
+            files: Arc::clone(takers.verifier.files()),
+            pids: takers.verifier.processes(),
+            notes: session.notes.take(),
+            log: session.log.take(),
+        };
         let leave_command = session.options.leave_command;
-        let ending = Ending::new(command, leave_command, release, session.attached).syncing(syncs);
+        let ending = Ending::new(command, leave_command, release, session.attached)
+            .syncing(syncs)
+            .checking(own)
+            .asked(is_asked);
         Finished {
             outcome,
             elsewhere: takers
@@ -260,6 +295,14 @@ impl Recording {
             maker_files: takers.makers.map(CodeMakers::finish).unwrap_or_default(),
             ending,
         }
+    }
+
+    /// Verifies the processes a last time, before anything is removed.
+    fn look_last(&mut self) {
+        let (files, takers) = (&mut self.files, &mut self.takers);
+        let attached = &mut self.session.attached;
+        attached.drain_processes(|records| takers.take(files, records), None);
+        takers.verifier.look_last();
     }
 
     /// The loop. Returns why it ended.
@@ -276,11 +319,18 @@ impl Recording {
             let came = self.cpus.look();
             self.note_cpus();
             self.session.attached.follow_to(&came);
+            let death = self.session.attached.replace_guard();
+            let is_new = |death: &GuardDeath| !self.guard_deaths.contains(death);
+            let death = death.filter(is_new);
+            self.guard_deaths.extend(death);
             self.files.flush_if_due()?;
             progress(Progress {
                 elapsed: self.started.elapsed(),
                 totals: self.files.totals(),
                 appeared: self.watcher.found(),
+                shortfalls: self.session.shortfalls.all(),
+                changes: self.files.changes().to_vec(),
+                guard_deaths: self.guard_deaths.clone(),
             });
             if let Some(end) = end.or_else(|| self.is_full()) {
                 return Ok(end);
@@ -294,7 +344,11 @@ impl Recording {
         let timeout = if self.is_behind {
             Duration::ZERO
         } else {
-            POLL_TIME.min(self.files.flush_time())
+            let most = match self.started.elapsed() < FIRST_TIME {
+                true => FIRST_POLL_TIME,
+                false => POLL_TIME,
+            };
+            most.min(self.files.flush_time())
         };
         let timeout = self
             .remaining()
@@ -439,6 +493,7 @@ impl Recording {
         self.files.switch(&tally.since(&self.tally))?;
         self.tally = tally;
         self.takers.cgroups.begin_file();
+        self.session.shortfalls.begin_file();
         for records in snapshot.records() {
             self.files.push(&records);
         }
@@ -468,6 +523,16 @@ impl Recording {
             attached.learn_stacks(stacks.take_used());
         }
         self.watcher.take(attached.processes.take_new_files());
+        self.write_shortfalls();
+    }
+
+    /// Writes what was found not to work since the last pass.
+    fn write_shortfalls(&mut self) {
+        let id_type = self.session.attached.processes.attr.attr.id_type();
+        let files = &mut self.files;
+        self.session
+            .shortfalls
+            .write(id_type, |records| files.push(records));
     }
 
     fn count(&self) -> Result<Tally, RecordError> {
@@ -492,6 +557,8 @@ pub(crate) struct Takers {
     pub(crate) makers: Option<CodeMakers>,
     /// The control groups of processes.
     pub(crate) cgroups: Cgroups,
+    /// Whether probes work in processes.
+    pub(crate) verifier: Verifier,
 }
 
 impl Takers {
@@ -500,8 +567,10 @@ impl Takers {
         if let Some(stacks) = &mut self.stacks {
             let now = StackUnwinder::now();
             let (makers, cgroups) = (&mut self.makers, &mut self.cgroups);
+            let verifier = &mut self.verifier;
             attached.drain_processes(
                 |records| {
+                    verifier.take(records);
                     if let Some(makers) = makers {
                         makers.take(records);
                     }
@@ -518,8 +587,9 @@ impl Takers {
     /// Passes records of a ring to the file, except for samples that a filter excludes.
     fn take(&mut self, files: &mut Files, records: &[u8]) {
         let (stacks, makers) = (&mut self.stacks, &mut self.makers);
-        let cgroups = &mut self.cgroups;
+        let (cgroups, verifier) = (&mut self.cgroups, &mut self.verifier);
         let mut push = |records: &[u8]| {
+            verifier.take(records);
             if let Some(makers) = makers {
                 makers.take(records);
             }
@@ -543,6 +613,7 @@ impl Takers {
         if let Some(makers) = &mut self.makers {
             makers.settle();
         }
+        self.verifier.take_hits(self.cgroups.new_processes());
         self.cgroups.settle(|records| files.push(records));
     }
 }

@@ -16,15 +16,18 @@ use crate::error::RecordError;
 use crate::event_names;
 use crate::files::{Packing, Switch};
 use crate::host;
+use crate::left_breakpoints::{KernelLog, SiteNotes};
 use crate::metadata;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
 use crate::planting::Planting;
 use crate::probe::{PlannedProbe, RefusedProbe};
+use crate::shortfalls::Shortfalls;
 use crate::stacks::StackUnwinder;
 use crate::target::Target;
 use crate::threads::Threads;
 use crate::usage_error::UsageError;
+use crate::verify::ExpectedFiles;
 
 /// Options of a recording.
 #[derive(Clone, Debug)]
@@ -89,6 +92,12 @@ impl Options {
 pub struct Session {
     pub(crate) options: Options,
     pub(crate) attached: Attached,
+    /// What is found not to work in recorded processes.
+    pub(crate) shortfalls: Shortfalls,
+    /// Notes of the sites; `None` if they cannot be written. After `attached`: they are removed last.
+    pub(crate) notes: Option<SiteNotes>,
+    /// The kernel's log since before the probes were attached.
+    pub(crate) log: Option<KernelLog>,
     cpus: Vec<u32>,
 }
 
@@ -118,6 +127,9 @@ impl Session {
             force: options.force,
             planting,
         };
+        let log = KernelLog::from_now();
+        // Without root's rights there is nowhere to write them.
+        let notes = SiteNotes::write(&ExpectedFiles::of(&probes)).ok();
         let mut attached = Attached::open(probes, &attach_options)?;
         for probe in &attached.probes {
             probe.program.free();
@@ -129,6 +141,9 @@ impl Session {
         Ok(Self {
             options,
             attached,
+            shortfalls: Shortfalls::default(),
+            notes,
+            log,
             cpus,
         })
     }
@@ -269,6 +284,15 @@ impl Session {
         event
     }
 
+    /// Whether all patterns that select a probe select any probe.
+    fn is_by_any_pattern(&self, probe: &PlannedProbe) -> bool {
+        let patterns = self.options.patterns.iter();
+        let mut selecting = patterns
+            .filter(|pattern| pattern.matches(&probe.provider, &probe.name))
+            .peekable();
+        selecting.peek().is_some() && selecting.all(Pattern::is_any)
+    }
+
     fn definitions(&self) -> Definitions {
         let mut files: Vec<FileDefinition> = Vec::new();
         let mut probes = Vec::new();
@@ -277,6 +301,7 @@ impl Session {
                 path: probe.path.clone(),
                 build_id: probe.build_id,
                 arch: probe.arch,
+                by_any_pattern: self.is_by_any_pattern(probe),
             };
             let index = files
                 .iter()

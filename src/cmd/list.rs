@@ -20,8 +20,8 @@ use self::listing::Listing;
 use super::selection;
 use crate::cli::{ListArgs, ListFormat};
 use crate::fold;
-use crate::schemas;
 use crate::terminal::say;
+use crate::{schemas, shell};
 
 /// Runs the verb.
 pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
                 &found,
                 Some(&describe::describe(
                     &found,
-                    &listing.files,
+                    &listing,
                     &schemas,
                     dir.as_deref(),
                 )),
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         ListFormat::Json => json::print(&mut out, &found, None)?,
         ListFormat::Text if args.verbose => {
             let schemas = schemas::in_force(&args.schema)?;
-            let described = describe::describe(&found, &listing.files, &schemas, dir.as_deref());
+            let described = describe::describe(&found, &listing, &schemas, dir.as_deref());
             let mut folded = fold::stdout();
             text::explain(&mut folded, &found, &described)?;
             folded.flush()?;
@@ -93,13 +93,13 @@ fn warn_about_changed(found: &[IndexedProbe<'_>]) {
             continue;
         }
         seen.push(path);
-        let shown = shown(path);
+        let (shown, word) = (shown(path), shell::path(path));
         match indexed.state {
             FileState::Gone => say(format_args!(
-                "usdtrec: skipped {shown}: gone since it was indexed; to remove its entry: usdtrec buildid-cache --purge {shown}"
+                "usdtrec: skipped {shown}: gone since it was indexed; to remove its entry: usdtrec buildid-cache --purge {word}"
             )),
             _ => say(format_args!(
-                "usdtrec: skipped {shown}: changed since it was indexed; to index it again: usdtrec buildid-cache --update {shown}"
+                "usdtrec: skipped {shown}: changed since it was indexed; to index it again: usdtrec buildid-cache --update {word}"
             )),
         }
     }

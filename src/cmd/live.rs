@@ -14,7 +14,7 @@ use usdtrec_record::{
 use usdtrec_report::{NoEventsReason, ReportError, Sources, StreamSummary};
 
 use super::record::{
-    AppearedReports, Ready, attach, attached_line, capture, exit_code, print_end_reason,
+    Ready, RunningReports, attach, attached_line, capture, exit_code, print_end_reason,
     print_losses, print_notice, print_scope, select,
 };
 use super::selection;
@@ -26,7 +26,7 @@ use crate::terminal::{is_closed_pipe, say};
 struct Recorded {
     outcome: Outcome,
     /// Reports of files that appeared while recording.
-    appeared: AppearedReports,
+    reports: RunningReports,
     /// Exit status of the command, if there was one and it ended.
     status: Option<ExitStatus>,
 }
@@ -100,11 +100,11 @@ impl Live<'_> {
             // Printed when all probes are enabled: scripts wait for this line before they start their workload.
             say(attached);
         }
-        let mut appeared = AppearedReports::new(self.args.quiet);
+        let mut reports = RunningReports::new(self.args.quiet);
         let finished = recording.run(signals, &mut |progress| {
             // `top` redraws its screen, which would overwrite the line.
             if !self.heartbeat {
-                appeared.print_new(&progress.appeared);
+                reports.print_new(&progress);
             }
         });
         let Finished {
@@ -119,7 +119,7 @@ impl Live<'_> {
         let outcome = outcome?;
         Ok(Recorded {
             outcome,
-            appeared,
+            reports,
             status,
         })
     }
@@ -151,7 +151,7 @@ impl Live<'_> {
         shown: anyhow::Result<StreamSummary>,
         recorded: anyhow::Result<Recorded>,
     ) -> anyhow::Result<ExitCode> {
-        let (streamed, recorded) = match (shown, recorded) {
+        let (mut streamed, recorded) = match (shown, recorded) {
             (Ok(streamed), Ok(recorded)) => (streamed, recorded),
             // If the reader fails first, the recorder finds the pipe closed: the reader's error is the cause.
             (Ok(_), Err(error)) | (Err(error), Ok(_)) => return Err(error),
@@ -160,9 +160,11 @@ impl Live<'_> {
         };
         let Recorded {
             outcome,
-            mut appeared,
+            mut reports,
             status,
         } = recorded;
+        // The recorder's own are newer.
+        streamed.notices.shortfalls.clear();
         selection::print_notices(Path::new(self.verb), &streamed.notices);
         if !self.args.quiet {
             print_end_reason(self.verb, self.args, outcome.end);
@@ -177,7 +179,7 @@ impl Live<'_> {
                 say(format_args!("usdtrec: {reason}"));
             }
         }
-        appeared.print_all(&outcome.appeared);
+        reports.print_all(&outcome);
         if self.args.verbose {
             print_scope(&outcome);
         }

@@ -1,5 +1,6 @@
 //! Engines: attaching probes and capturing their hits.
 
+mod attach_and_remove;
 mod attached;
 mod bpf;
 mod choice;
@@ -7,6 +8,7 @@ mod closers;
 mod event;
 mod fetch;
 mod group;
+mod guard_process;
 mod in_kernel;
 mod inexact;
 mod inside;
@@ -30,24 +32,28 @@ mod tracefs;
 mod used;
 mod watch;
 
+pub(crate) use attach_and_remove::attach_and_remove;
 pub(crate) use attached::{Attached, Planted};
 pub use bpf::{
     AttachMethod, EverywhereReason, NonResident, NotFaultedIn, STOPPED_VERB, Scope, SkippedMethod,
     StoppedProcess, guard_stopped,
 };
-pub(crate) use bpf::{Repair, StackUse, stopped_processes};
+pub(crate) use bpf::{Repair, StackUse, stopped_processes, uprobes_of_links};
 pub use choice::Engine;
 pub use closers::{RELEASE_VERB, release};
 pub(crate) use event::IdCount;
 pub(crate) use group::abandoned_groups;
 pub use group::{AbandonedGroup, GUARD_VERB, guard};
+pub use guard_process::{GuardDeath, GuardTask};
 pub use in_kernel::InKernel;
 pub use inexact::InexactCounts;
 pub use inside::InProgram;
 pub(crate) use inside::in_programs;
 pub(crate) use keeper::missing as missing_keeper;
 pub(crate) use options::AttachOptions;
+pub(crate) use owner::Owner;
 pub(crate) use release::Release;
 pub(crate) use task_filter::TaskFilter;
+pub(crate) use tracefs::Tracefs;
 pub use used::{NotBetter, UsedEngine};
 pub(crate) use watch::Watch;

@@ -56,6 +56,7 @@ use self::nonresident::Touch;
 use self::objects::Objects;
 use self::samples::Samples;
 use super::event::IdCount;
+use super::guard_process::GuardDeath;
 use super::release::Descriptors;
 use crate::probe::PlannedProbe;
 
@@ -73,6 +74,8 @@ pub use self::scope::Scope;
 pub use self::skipped::{NotFaultedIn, SkippedMethod};
 pub(crate) use self::stack_size::StackUse;
 pub use self::stopped::{STOPPED_VERB, guard_stopped};
+pub(crate) use self::sys::uprobes_of_links;
+pub(super) use self::sys::{UprobeEvent, open_uprobe};
 
 /// Probes that are attached with programs. Dropping it detaches all of them.
 #[derive(Debug)]
@@ -205,6 +208,14 @@ impl Bpf {
     /// The descriptor that becomes readable when a ring has records.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.objects.rings.as_fd()
+    }
+
+    /// Starts another guard of stopped processes if it was killed. Returns that it was.
+    pub(crate) fn replace_guard(&mut self) -> Option<GuardDeath> {
+        let Objects {
+            stopped, control, ..
+        } = &mut self.objects;
+        stopped.as_mut()?.replace_guard(control)
     }
 
     /// How often processes were not stopped although the ring was full, because it was not drained for long.

@@ -10,6 +10,7 @@ pub(crate) mod resolver;
 pub(crate) mod scan;
 pub(crate) mod site_index;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -17,17 +18,17 @@ use std::sync::{Arc, OnceLock};
 
 use usdtrec_format::perf::Sample;
 use usdtrec_format::schema::Schemas;
-use usdtrec_format::trace::{Damage, Trace, TraceInfo};
+use usdtrec_format::trace::{Damage, Shortfall, Trace, TraceInfo};
 
 use crate::trace::session::events::Events;
 use crate::trace::session::ids::Target;
 use crate::trace::session::scan::{LostByEvent, SampleBlock};
 
 use crate::error::ReportError;
-use crate::trace::process::Processes;
 use crate::trace::process::log::ProcessLog;
 use crate::trace::process::mappers::{FileBuildId, Mappers, RecordedFiles};
 use crate::trace::process::mappings::Mappings;
+use crate::trace::process::{Dso, DsoId, Processes};
 use crate::trace::session::head::{TimedTarget, target_of, time_of};
 use crate::trace::session::hit::ParsedHit;
 use crate::trace::session::ids::SampleIds;
@@ -37,6 +38,7 @@ use crate::trace::symbols::Symbols;
 use crate::trace::symbols::fetch::FetchDebug;
 use crate::trace::symbols::search::FileView;
 use crate::trace::time_span::TimeSpan;
+use crate::trace::unwind::outermost::is_signal_return;
 use crate::trace::unwind::tables::TraceTables;
 use crate::trace::wall_times::WallTimes;
 use usdtrec_format::trace::TimeRange;
@@ -77,10 +79,15 @@ pub struct TraceSession {
     blocks: Vec<SampleBlock>,
     time: Option<TimeRange>,
     lost: LostByEvent,
+    /// By their numbers.
+    shortfalls: BTreeMap<u32, Shortfall>,
     damage: Vec<Damage>,
     /// Bytes of records of sample blocks that were read.
     read: AtomicU64,
 }
+
+/// Maximum number of shortfalls of a trace. A recorder writes at most 64.
+const MOST_SHORTFALLS: usize = 1024;
 
 /// What processes mapped, and the symbols and the unwind tables there.
 #[derive(Debug)]
@@ -144,6 +151,8 @@ impl TraceSession {
         let recorded = Arc::new(recorded);
         let mut scan = Scan::new(&trace, &events, &ids, sources.time.as_ref(), &recorded);
         let lost = scan.losses();
+        let mut shortfalls = BTreeMap::new();
+        learn_shortfalls(&mut shortfalls, scan.log.take_shortfalls());
         let processes = Processes::new(&mut scan.log);
         let mappers = scan.log.take_mappers();
         let mapped = OnceLock::new();
@@ -166,6 +175,7 @@ impl TraceSession {
             blocks: scan.blocks,
             time: scan.time,
             lost,
+            shortfalls,
             damage,
             wall_times: WallTimes::of(&trace),
             trace,
@@ -189,6 +199,7 @@ impl TraceSession {
 
     /// Adds to a session of a stream what happened to processes after all that is known.
     pub(crate) fn learn(&mut self, mut log: ProcessLog) {
+        learn_shortfalls(&mut self.shortfalls, log.take_shortfalls());
         self.processes.learn(&mut log);
         self.mappers.append(log.take_mappers());
         self.mapped();
@@ -285,6 +296,30 @@ impl TraceSession {
         &self.mapped().unwind_tables
     }
 
+    /// Whether handlers of signals return to a file offset.
+    pub(crate) fn is_signal_return(&self, file: DsoId, offset: u64) -> bool {
+        match self.symbols().find(file, offset) {
+            Some(symbol) if symbol.offset > 0 => return false,
+            Some(symbol) if is_signal_return(&symbol.name) => return true,
+            _ => {}
+        }
+        let code = self.unwind_tables().code(file, offset);
+        code.is_some_and(|code| code.is_signal_return())
+            || self.mappings().file(file).is_some_and(Dso::is_vdso)
+    }
+
+    /// Whether the call chains of an event are found by frame pointers, and end where one is 0 if nothing else is said.
+    pub(crate) fn follows_frame_pointers(&self, target: Target) -> bool {
+        let event = self.events.events.get(target.event as usize);
+        let event = event.filter(|event| event.attr.sample_max_stack > 0);
+        let probes = self.info().definitions.as_ref().map(|all| &all.probes);
+        let probe = event
+            .zip(probes)
+            .and_then(|(event, probes)| probes.get(event.probe?));
+        // The kernel does not say why its chains end.
+        probe.is_some_and(|probe| probe.plan.raw.is_some())
+    }
+
     /// The mappings of its processes.
     #[must_use]
     pub fn mappings(&self) -> &Mappings {
@@ -307,10 +342,20 @@ impl TraceSession {
         &self.damage
     }
 
+    /// What the recorder found not to work in recorded processes.
+    pub fn shortfalls(&self) -> impl Iterator<Item = &Shortfall> {
+        self.shortfalls.values()
+    }
+
     /// From the earliest to the latest time of all samples; `None` without samples.
     #[must_use]
     pub const fn time(&self) -> Option<TimeRange> {
         self.time
+    }
+
+    /// Whether all of the trace can be read; else only what is needed for a part of its time.
+    pub(crate) const fn is_whole(&self) -> bool {
+        self.sources.time.is_none()
     }
 
     /// The blocks that hold samples of the time that is selected, in the order of the file.
@@ -394,5 +439,14 @@ impl TraceSession {
             let mapping = mappings.mapping(sample.pid, sample.ip, sample.time)?;
             places.at_offset(target.event, mapping.file_offset(sample.ip))
         })
+    }
+}
+
+/// Adds shortfalls. Of two with the same number, the last one holds.
+fn learn_shortfalls(known: &mut BTreeMap<u32, Shortfall>, new: Vec<Shortfall>) {
+    for shortfall in new {
+        if known.len() < MOST_SHORTFALLS || known.contains_key(&shortfall.number) {
+            known.insert(shortfall.number, shortfall);
+        }
     }
 }

@@ -10,19 +10,19 @@ use perf_event_open_sys::{ioctls, perf_event_open};
 
 /// A site for [`open_uprobe`].
 #[derive(Clone, Copy, Debug)]
-pub(in crate::engine::bpf) struct UprobeEvent<'a> {
+pub(in crate::engine) struct UprobeEvent<'a> {
     /// Number of the uprobe PMU.
-    pub(in crate::engine::bpf) pmu: u32,
+    pub(in crate::engine) pmu: u32,
     /// The file.
-    pub(in crate::engine::bpf) path: &'a CStr,
+    pub(in crate::engine) path: &'a CStr,
     /// File offset of the site.
-    pub(in crate::engine::bpf) offset: u64,
+    pub(in crate::engine) offset: u64,
     /// The upper half is the file offset of the semaphore; 0 without a semaphore.
-    pub(in crate::engine::bpf) config: u64,
+    pub(in crate::engine) config: u64,
 }
 
 /// Opens a disabled perf event for all processes on CPU 0. A program attached to it runs on every CPU.
-pub(in crate::engine::bpf) fn open_uprobe(site: &UprobeEvent<'_>) -> io::Result<File> {
+pub(in crate::engine) fn open_uprobe(site: &UprobeEvent<'_>) -> io::Result<File> {
     let mut attr = perf_event_attr {
         type_: site.pmu,
         size: size_of::<perf_event_attr>() as u32,

@@ -1,0 +1,85 @@
+//! Breakpoints that stay in programs: after the end of a recording, which looks at its own sites, and later, when all processes are searched.
+//!
+//! The kernel may fail to remove a breakpoint ("failed to unregister, leaking uprobe"). A program that hits it goes on more slowly, or, if
+//! the kernel knows nothing of it any more, ends by SIGTRAP. Instructions are restored only where the notes of a recording that has
+//! ended name the site, nobody else is known to have it, and the file has the noted instruction there.
+
+mod kernel_log;
+mod notes;
+mod others;
+mod own;
+mod restore;
+mod scan;
+
+use std::collections::HashMap;
+use std::io;
+
+use usdtrec_format::Arch;
+
+pub(crate) use self::kernel_log::KernelLog;
+pub(crate) use self::notes::SiteNotes;
+use self::notes::{FoundNotes, NotedSite};
+pub use self::others::BreakpointOwner;
+pub(crate) use self::others::{FileSite, OtherTracers};
+pub(crate) use self::own::OwnSites;
+pub use self::own::{LeftBehind, LeftBreakpoint};
+use self::restore::restore;
+
+/// Searches all processes for breakpoints. With `heal`, restores the instructions at sites of recordings that have ended, and removes the
+/// notes of these. Breakpoints of recordings that run are left out.
+///
+/// # Errors
+/// The error of reading the notes in `/run/usdtrec`.
+pub(crate) fn left_breakpoints(heal: bool) -> io::Result<LeftBehind> {
+    let notes = FoundNotes::all()?;
+    let mut left = LeftBehind {
+        logged: KernelLog::whole().map(KernelLog::leaks).unwrap_or_default(),
+        ..LeftBehind::default()
+    };
+    let arch = Arch::host().filter(|arch| arch.breakpoint().is_some());
+    let Some(arch) = arch else { return Ok(left) };
+    let scan = scan::scan(arch);
+    left.unchecked = scan.unchecked;
+    if !scan.found.is_empty() {
+        let others = OtherTracers::read(&notes);
+        let noted = by_site(&notes);
+        for found in scan.found {
+            let owner = others.owner(found.pid, found.site);
+            let is_other_change = owner == BreakpointOwner::Unknown && !found.is_alone;
+            if owner == BreakpointOwner::Recording || is_other_change {
+                continue;
+            }
+            let is_ours = heal && owner == BreakpointOwner::EndedRecording;
+            let noted = noted.get(&found.site).filter(|_| is_ours);
+            left.breakpoints.push(LeftBreakpoint {
+                is_restored: noted.is_some_and(|noted| restore(arch, &found, noted).is_ok()),
+                pid: found.pid,
+                offset: found.site.offset,
+                path: found.path,
+                address: found.address,
+                owner,
+            });
+        }
+    }
+    let is_left =
+        |left: &LeftBreakpoint| left.owner == BreakpointOwner::EndedRecording && !left.is_restored;
+    if heal && !left.breakpoints.iter().any(is_left) {
+        notes.into_iter().for_each(FoundNotes::remove);
+    }
+    Ok(left)
+}
+
+/// The sites of recordings that have ended.
+fn by_site(notes: &[FoundNotes]) -> HashMap<FileSite, &NotedSite> {
+    let ended = notes.iter().filter(|notes| !notes.is_live);
+    let sites = ended.flat_map(|notes| &notes.sites);
+    sites
+        .map(|site| {
+            let key = FileSite {
+                file: site.file,
+                offset: site.offset,
+            };
+            (key, site)
+        })
+        .collect()
+}

@@ -1,0 +1,128 @@
+//! The memory of a process: what it has mapped, and bytes of it.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use usdtrec_buildid_cache::{FileMapping, MemoryMapping};
+
+/// Maximum length of `/proc/PID/maps`, bytes: that of half a million mappings.
+const MOST_MAPS: u64 = 64 << 20;
+
+/// The memory of a process. It stays that of the program that ran when it was opened: after an `execve(2)` nothing can be read.
+#[derive(Debug)]
+pub(super) struct ProcessMemory {
+    pid: i32,
+    memory: File,
+    maps: Vec<u8>,
+}
+
+/// What is at an address, as `/proc/PID/pagemap` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Page {
+    /// A page of the file.
+    File,
+    /// A copy of this process.
+    Private,
+    /// Not known.
+    Unknown,
+}
+
+impl ProcessMemory {
+    /// Opens the memory of a process.
+    ///
+    /// # Errors
+    /// `NotFound` if it has ended, `PermissionDenied` without `CAP_SYS_PTRACE` or the same user; others of reading `/proc`.
+    pub(super) fn open(pid: i32) -> io::Result<Self> {
+        let memory = File::open(format!("/proc/{pid}/mem"))?;
+        let mut this = Self {
+            pid,
+            memory,
+            maps: Vec::new(),
+        };
+        this.maps = this.read_maps()?;
+        Ok(this)
+    }
+
+    fn read_maps(&self) -> io::Result<Vec<u8>> {
+        let mut maps = Vec::new();
+        let file = File::open(format!("/proc/{}/maps", self.pid))?;
+        file.take(MOST_MAPS).read_to_end(&mut maps)?;
+        Ok(maps)
+    }
+
+    /// Whether it has no memory: it is ending, or a kernel thread.
+    pub(super) fn is_empty(&self) -> bool {
+        self.maps.is_empty()
+    }
+
+    /// The files that it maps.
+    pub(super) fn files(&self) -> impl Iterator<Item = FileMapping> {
+        FileMapping::parse_all(&self.maps)
+    }
+
+    /// Whether there is executable memory at an address.
+    pub(super) fn has_code(&self, address: u64) -> bool {
+        let mut all = MemoryMapping::parse_all(&self.maps);
+        let is_code =
+            |permissions: [bool; 3], range: &Range<u64>| permissions[2] && range.contains(&address);
+        all.any(|map| is_code(map.permissions, &map.range))
+            || self.files().any(|map| is_code(map.permissions, &map.range))
+    }
+
+    /// Whether its mappings are still those that were read.
+    pub(super) fn is_unchanged(&self) -> bool {
+        self.read_maps().is_ok_and(|maps| maps == self.maps)
+    }
+
+    /// Up to `N` bytes at an address; none where nothing can be read, as beyond the end of a file that was cut.
+    ///
+    /// # Errors
+    /// `Interrupted` if the program whose memory it is has ended; others of pread(2) on `/proc/PID/mem`.
+    pub(super) fn bytes<const N: usize>(&self, address: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = [0; N];
+        match self.memory.read_at(&mut bytes, address) {
+            // fs/proc/base.c, `mem_rw`.
+            Ok(0) => Err(io::ErrorKind::Interrupted.into()),
+            Ok(count) => Ok(bytes.get(..count).unwrap_or_default().to_vec()),
+            Err(error) if error.raw_os_error() == Some(libc::EIO) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The number of 32 or 64 bits at an address, of a little-endian machine.
+    ///
+    /// # Errors
+    /// Those of [`ProcessMemory::bytes`].
+    pub(super) fn word(&self, address: u64, is_wide: bool) -> io::Result<Option<u64>> {
+        let bytes = self.bytes::<8>(address)?;
+        Ok(match is_wide {
+            true => bytes.first_chunk().map(|word| u64::from_le_bytes(*word)),
+            false => bytes
+                .first_chunk()
+                .map(|word| u32::from_le_bytes(*word).into()),
+        })
+    }
+
+    /// What the page at an address is.
+    pub(super) fn page(&self, address: u64) -> Page {
+        /// Bits of an entry (Documentation/admin-guide/mm/pagemap.rst).
+        const OF_FILE: u64 = 1 << 61;
+        const SWAPPED: u64 = 1 << 62;
+        const PRESENT: u64 = 1 << 63;
+        let entry = || {
+            let pagemap = File::open(format!("/proc/{}/pagemap", self.pid)).ok()?;
+            let mut entry = [0; 8];
+            let at = address / rustix::param::page_size() as u64 * 8;
+            pagemap.read_exact_at(&mut entry, at).ok()?;
+            Some(u64::from_ne_bytes(entry))
+        };
+        match entry() {
+            Some(entry) if entry & (PRESENT | SWAPPED) == 0 => Page::Unknown,
+            Some(entry) if entry & OF_FILE != 0 => Page::File,
+            Some(_) => Page::Private,
+            None => Page::Unknown,
+        }
+    }
+}
