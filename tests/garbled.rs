@@ -12,6 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use usdtrec_testing::{number, repetitions};
 
 use crate::changes::{Numbers, change, change_at};
 use crate::common::{Build, Lab, Process, need_tool, test, within, write_program};
@@ -296,11 +297,6 @@ fn begins(recorder: &mut Process, wrong: &mut Vec<String>) -> bool {
     false
 }
 
-fn number(variable: &str, usual: u64) -> u64 {
-    let value = std::env::var(variable).ok();
-    value.map_or(usual, |value| value.parse().expect("a number"))
-}
-
 fn keep(at: u64, bytes: &[u8]) -> PathBuf {
     let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("garbled");
     fs::create_dir_all(&kept).expect("a directory");
@@ -330,7 +326,7 @@ fn nothing_is_planted_elsewhere() {
     let twin_memory = memory(twin.pid(), &twin_path);
     assert!(!twin_memory.is_empty());
     let first = number("USDTREC_GARBLED_SEED", 0);
-    let count = number("USDTREC_GARBLED_PROGRAMS", USUAL);
+    let count = repetitions("USDTREC_GARBLED_PROGRAMS", USUAL);
     let (mut bad, mut began, mut planted) = (Vec::new(), 0, 0);
     for at in first..first + count {
         let mut numbers = Numbers(at);

@@ -11,6 +11,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use usdtrec_testing::repetitions;
+
 use crate::common::{
     Build, Engine, Lab, Process, Recorder, Ticker, events_of_recorder, signal, test, wait_until,
     within,
@@ -126,7 +128,7 @@ impl Targets {
 fn engine_leaves_nothing(engine: Engine) {
     let lab = Lab::privileged();
     let mut targets = Targets::start(&lab);
-    let kills = std::env::var("USDTREC_KILLS").map_or(5, |kills| kills.parse().expect("a number"));
+    let kills = repetitions("USDTREC_KILLS", 5) as usize;
     for round in 0..kills {
         let moment = MOMENTS[round % 3];
         let victim = VICTIMS[(round + round / 3) % 3];

@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::callers::folded_lines;
-use crate::common::{Event, Lab, fetched, need_tool, run, test};
+use crate::common::{Event, Lab, fetch, fetched, need_tool, run, test};
 
 /// Debian's; another one in PATH may have no probes.
 const PYTHON: &str = "/usr/bin/python3.11";
@@ -189,10 +189,10 @@ impl NewPython {
                 let mut command = Command::new("apt-get");
                 command.args(arguments).current_dir(&state);
                 command.env("APT_CONFIG", state.join("configuration"));
-                run(command).success();
+                fetch(command)
             };
-            apt(&["-q", "update"]);
-            apt(&[&["-q", "download"], &Self::PACKAGES[..]].concat());
+            apt(&["-q", "update"])?;
+            apt(&[&["-q", "download"], &Self::PACKAGES[..]].concat())?;
             let packages = fs::read_dir(&state).expect("a folder").flatten();
             for package in packages.map(|entry| entry.path()) {
                 if package
@@ -208,6 +208,7 @@ impl NewPython {
                 }
             }
             fs::remove_dir_all(state).expect("a folder of ours");
+            Ok(())
         });
         Self(folder)
     }

@@ -1,13 +1,16 @@
 //! How long each test took.
 
 use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The tests that have run, with their durations.
 static DURATIONS: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
 
-/// Number of tests that are listed without `USDTREC_TEST_TIMES=all`.
+/// Number of tests that are listed.
 const LISTED: usize = 30;
 
 /// A run of fewer tests is not listed.
@@ -23,20 +26,36 @@ pub(crate) fn add(path: String, duration: Duration) {
 /// longer than the run.
 pub(crate) fn longest() -> String {
     let mut durations = DURATIONS.lock().unwrap_or_else(PoisonError::into_inner);
-    let all = std::env::var("USDTREC_TEST_TIMES").is_ok_and(|value| value == "all");
-    if durations.len() < MIN_TESTS && !all {
+    if durations.len() < MIN_TESTS {
         return String::new();
     }
     durations.sort_by(|one, other| other.cmp(one));
     let sum: Duration = durations.iter().map(|(duration, _)| *duration).sum();
-    let listed = if all { durations.len() } else { LISTED };
     let mut text = format!(
         "longest of {} tests, which took {:.1} s in all:\n",
         durations.len(),
         sum.as_secs_f64()
     );
-    for (duration, path) in durations.iter().take(listed) {
+    for (duration, path) in durations.iter().take(LISTED) {
         let _ = writeln!(text, "{:8.2} s  {path}", duration.as_secs_f64());
     }
     text
+}
+
+/// Adds all tests that have run to a file: seconds, program and path, with tabs between them.
+///
+/// # Errors
+/// Those of opening the file and of `write(2)`.
+pub(crate) fn append(file: &Path) -> io::Result<()> {
+    let program = std::env::current_exe()?;
+    let stem = program.file_stem().unwrap_or_default().to_string_lossy();
+    // Without the hash that cargo adds.
+    let program = stem.rsplit_once('-').map_or(&*stem, |(name, _)| name);
+    let durations = DURATIONS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut text = String::new();
+    for (duration, path) in durations.iter() {
+        let _ = writeln!(text, "{:.6}\t{program}\t{path}", duration.as_secs_f64());
+    }
+    let mut file = OpenOptions::new().create(true).append(true).open(file)?;
+    file.write_all(text.as_bytes())
 }

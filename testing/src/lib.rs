@@ -9,21 +9,26 @@
 //! What a test prints is shown whether it passes or fails: the usual runner captures it by an unstable feature of the standard library.
 //! The message of a panic is shown in the list of failures, and with `--nocapture` at once.
 //!
-//! At the end the longest tests are listed with their durations; with `USDTREC_TEST_TIMES=all` all of them.
+//! At the end the longest tests are listed with their durations, and all of them are added to the file `USDTREC_TEST_TIMES`.
+//!
+//! Tests that repeat something with random input ask [`repetitions`] how often.
 
 mod durations;
+mod repetitions;
 mod split_mix;
 
 use std::any::Any;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::cell::RefCell;
 use std::panic::{self, PanicHookInfo};
+use std::path::Path;
 use std::process::ExitCode;
 use std::thread::available_parallelism;
 use std::time::Instant;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
+pub use repetitions::{is_deep, number, repetitions};
 pub use split_mix::SplitMix64;
 
 #[doc(hidden)]
@@ -93,6 +98,11 @@ pub fn main() -> ExitCode {
     trials.sort_unstable_by(|one, other| one.name().cmp(other.name()));
     let code = libtest_mimic::run(&arguments, trials).exit_code();
     print!("{}", durations::longest());
+    if let Some(file) = std::env::var_os("USDTREC_TEST_TIMES")
+        && let Err(error) = durations::append(Path::new(&file))
+    {
+        eprintln!("USDTREC_TEST_TIMES: {}: {error}", file.display());
+    }
     code
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::{Finished, Lab, fetched, need_tool, run, skip};
+use super::{Finished, Lab, fetch, fetched, need_tool, run};
 
 /// Fetches the later one.
 const FETCH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/common/babeltrace_2_1");
@@ -36,15 +36,9 @@ impl Babeltrace {
         }
         let script = fs::read_to_string(FETCH).expect("a script");
         let folder = fetched("babeltrace-2.1", &script, |folder| {
-            let mut fetch = Command::new(FETCH);
-            fetch.arg(folder);
-            let ran = run(fetch);
-            if !ran.status.success() {
-                skip(&format!(
-                    "babeltrace2 2.1 cannot be fetched: {}",
-                    ran.stderr
-                ));
-            }
+            let mut script = Command::new(FETCH);
+            script.arg(folder);
+            fetch(script)
         });
         Self {
             program: folder.join("babeltrace2"),

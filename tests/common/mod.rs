@@ -25,7 +25,7 @@ pub(crate) use closing::Closing;
 pub(crate) use compiler::Build;
 pub(crate) use engine::Engine;
 pub(crate) use event::Event;
-pub(crate) use fetched::fetched;
+pub(crate) use fetched::{fetch, fetched};
 pub(crate) use free_port::free_port;
 pub(crate) use judge::judge;
 pub(crate) use lab::{Lab, alone_with, find_tool, need_tool};

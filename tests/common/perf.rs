@@ -1,11 +1,12 @@
 //! Stock perf (package linux-perf), kept from leaving files and processes.
 
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use super::{Finished, Lab, alone_with, need_tool, run};
+use super::{Finished, Lab, alone_with, need_tool, run, within};
 
 /// Stock perf, working in a lab.
 #[derive(Debug)]
@@ -29,14 +30,16 @@ impl<'lab> Perf<'lab> {
         Self { lab }
     }
 
-    /// perf with arguments, in a mount namespace of its own: perf mounts tracefs by itself, and that is to stay there.
+    /// perf with arguments, in a mount namespace of its own: perf mounts tracefs by itself, and that is to stay there. It ends with the test: a
+    /// recorder that went on would keep its events from being removed.
     pub(crate) fn command<S: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = S>,
     ) -> Command {
         let mut command = self
             .lab
-            .at_home(Path::new("unshare"), ["--mount", "perf", "--buildid-dir"]);
+            .at_home(Path::new("setpriv"), ["--pdeathsig", "KILL"]);
+        command.args(["unshare", "--mount", "perf", "--buildid-dir"]);
         command.arg(self.lab.cache()).args(arguments);
         command
             .env("PERF_PAGER", "cat")
@@ -70,12 +73,36 @@ impl<'lab> Perf<'lab> {
             groups: vec![provider.clone()],
             _alone: alone,
         };
-        // A test that was killed may have left some.
-        let _ = self.run(["probe", "--del", &format!("{provider}:*")]);
+        self.remove_all_of(&provider);
         for name in names {
             self.run(["probe", &format!("{provider}:{name}")]).success();
         }
         probes
+    }
+
+    /// Removes the events of a group that a killed test has left. What records them keeps them until it ends.
+    #[track_caller]
+    fn remove_all_of(&self, group: &str) {
+        let left = || {
+            let all = uprobe_events();
+            let of_group = |line: &&str| line.contains(&format!(":{group}/"));
+            let lines = all.lines().filter(of_group).map(str::to_owned);
+            lines.collect::<Vec<String>>()
+        };
+        let is_removed = || {
+            let left = left();
+            if !left.is_empty() {
+                let _ = self.run(["probe", "--del", &format!("{group}:*")]);
+            }
+            left.is_empty()
+        };
+        if !within(Duration::from_secs(60), is_removed) {
+            let left = left().join("\n");
+            panic!(
+                "these events are of another test, and something records them:\n{left}\nprocesses with perf events: {}",
+                processes_with_perf_events().join(", ")
+            );
+        }
     }
 
     /// Runs perf to its end, its standard output into a file of the lab.
@@ -106,6 +133,27 @@ impl Drop for Probes<'_> {
             let _ = self.perf.run(["probe", "--del", &format!("{group}:*")]);
         }
     }
+}
+
+/// Names and numbers of the processes that have perf events open.
+fn processes_with_perf_events() -> Vec<String> {
+    let has_events = |process: &Path| {
+        let descriptors = fs::read_dir(process.join("fd")).into_iter().flatten();
+        descriptors.flatten().any(|descriptor| {
+            let target = fs::read_link(descriptor.path()).unwrap_or_default();
+            target == Path::new("anon_inode:[perf_event]")
+        })
+    };
+    let processes = fs::read_dir("/proc").expect("/proc").flatten();
+    let processes = processes.map(|process| process.path());
+    let described = processes
+        .filter(|process| has_events(process))
+        .map(|process| {
+            let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
+            let pid = process.file_name().unwrap_or_default().display();
+            format!("{} {pid}", name.trim_end())
+        });
+    described.collect()
 }
 
 /// The uprobe events that are in tracefs now.

@@ -66,7 +66,7 @@ fn processes_have_their_group_and_container() {
 #[test]
 fn perfetto_has_the_group_as_a_label() {
     let lab = Lab::privileged();
-    let ui = user_interface(&lab);
+    let ui = user_interface();
     let group = Group::new(&lab, "labelled");
     record_in(&group, &lab);
     exported(&lab, "perfetto");

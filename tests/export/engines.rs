@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value as Json, json};
+use usdtrec_testing::is_deep;
 
 use super::nasty::Nasty;
 use super::readers::{LARGE_READERS, Packages, READERS};
@@ -151,8 +152,8 @@ fn engines_answer_what_report_does() {
     for word in ["p99_ns", SECOND, "spans_before", "stack_line", "work__done"] {
         assert!(report.contains(word), "{word}: {report}");
     }
-    // Their packages take minutes to install: .ci/fleet asks these, too.
-    if env::var_os("USDTREC_LARGE_ENGINES").is_some() {
+    // Their packages take minutes to install.
+    if is_deep() {
         compare_large(&fleet);
     }
 }

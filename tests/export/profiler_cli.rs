@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::firefox_profile::Profile;
 use super::nasty::Nasty;
-use crate::common::{Lab, need_tool, run, test, wait_until};
+use crate::common::{Lab, fetch, fetched, need_tool, run, test, wait_until};
 
 /// The package, of the version that was tried.
 const PACKAGE: &str = "@firefox-devtools/profiler-cli@0.10.0";
@@ -22,9 +22,13 @@ impl<'l> Loaded<'l> {
     #[track_caller]
     fn new(lab: &'l Lab, profile: &Path) -> Self {
         need_tool("npm");
-        let install = ["install", "--silent", "--prefix", "profiler", PACKAGE];
-        run(lab.at_home(Path::new("npm"), install)).success();
-        let folder = lab.file("profiler/node_modules/@firefox-devtools/profiler-cli");
+        let folder = fetched("profiler-cli", PACKAGE, |folder| {
+            let install = ["install", "--silent", "--prefix"];
+            let mut npm = lab.at_home(Path::new("npm"), install);
+            npm.arg(folder).arg(PACKAGE);
+            fetch(npm)
+        });
+        let folder = folder.join("node_modules/@firefox-devtools/profiler-cli");
         let program = folder.join("dist/profiler-cli.js");
         let loaded = Self { lab, program };
         // A busy machine is slower than it waits for its own process.

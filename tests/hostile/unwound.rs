@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use object::{Object as _, ObjectSection as _};
+use usdtrec_testing::{number, repetitions};
 
 use crate::changes::{Numbers, change_at};
 use crate::fuzz::unwind::frames;
-use crate::garbled::number;
 
 /// The C library of this process. Its tables have expressions and the frames of signals.
 fn library() -> PathBuf {
@@ -52,7 +52,7 @@ fn check(whole: &[u8], section: &str) {
     assert!(found > 200, "{found}");
     let first = number("USDTREC_GARBLED_SEED", 0);
     let mut others = 0;
-    for at in first..first + number("USDTREC_GARBLED", 200) / 4 {
+    for at in first..first + repetitions("USDTREC_GARBLED", 200) / 4 {
         let mut numbers = Numbers(at);
         let mut table = whole[place.clone()].to_vec();
         // So many that most stacks meet one.

@@ -122,5 +122,9 @@ fn sparse_files() {
     };
     let copy = copy.metadata().expect("a file");
     assert_eq!(copy.len(), 5 << 30);
-    assert!(copy.blocks() * 512 < 1 << 20, "{} blocks", copy.blocks());
+    // Where memory is in huge pages, so is its data; a file system counts blocks that say where the others are.
+    let original = sparse.metadata().expect("a file").blocks();
+    assert!(original < 1 << 16, "{original} blocks are no sparse file");
+    let copied = copy.blocks();
+    assert!(copied <= original + 64, "{copied} blocks of {original}");
 }

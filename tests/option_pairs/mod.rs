@@ -1,4 +1,5 @@
-//! Every two options of `record`, `trace` and `top` have their effects together, or are refused in words.
+//! Every two options of `record`, `trace` and `top` have their effects together, or are refused in words. Each option is tried once with several others, in
+//! deep tests each two that go together.
 //!
 //! The options are those of docs/options.md, which a test keeps equal to the command line's own definition: one that is not known here
 //! fails the test. Options go together in few recordings, so that each two are in one of them; each leaves out hits of its own of

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use usdtrec_testing::is_deep;
+
 use super::choice::{Choice, ENDERS, NEEDS, OF_ARGUMENTS};
 use super::programs::{Programs, build};
 use super::refused::{REFUSED, are_apart, refusal};
@@ -77,7 +79,7 @@ impl Verb {
         conflicts.next()
     }
 
-    /// Sets of choices, so that each two that go together are in one of them.
+    /// Sets of choices, so that each is in one of them; in deep tests each two that go together.
     pub(super) fn sets(&self) -> Vec<BTreeSet<usize>> {
         let all = 0..self.choices.len();
         let pairs = all
@@ -88,7 +90,14 @@ impl Verb {
             .filter(|(one, other)| goes(&self.with_needs(&[*one, *other].into())))
             .collect();
         let mut sets = Vec::new();
-        while let Some((one, other)) = open.first() {
+        let mut tried = BTreeSet::new();
+        loop {
+            let is_new = |(one, other): &&(usize, usize)| {
+                is_deep() || !tried.contains(one) || !tried.contains(other)
+            };
+            let Some((one, other)) = open.iter().find(is_new) else {
+                break;
+            };
             let mut set = self.with_needs(&[*one, *other].into());
             loop {
                 let gain = |at: &usize| {
@@ -108,6 +117,7 @@ impl Verb {
                 set = self.with_needs(&set);
             }
             open.retain(|(one, other)| !(set.contains(one) && set.contains(other)));
+            tried.extend(set.iter().copied());
             sets.push(set);
         }
         sets

@@ -9,6 +9,8 @@ mod program;
 use std::path::Path;
 use std::process::Command;
 
+use usdtrec_testing::{number, repetitions};
+
 use self::operand::{Truth, Width};
 use self::program::{Program, Shape};
 use crate::common::{Engine, Event, Lab, Number, need_tool, run, test};
@@ -47,11 +49,6 @@ impl Random {
 struct Compared {
     there: usize,
     missing: usize,
-}
-
-fn number(name: &str, otherwise: u64) -> u64 {
-    let text = std::env::var(name).ok();
-    text.map_or(otherwise, |text| text.parse().expect("a number"))
 }
 
 /// Compares an argument with what was put into its place.
@@ -149,7 +146,7 @@ fn rounds(shape: Shape) {
     let lab = Lab::privileged();
     need_tool("gcc");
     let first = number("USDTREC_RANDOM_SEED", 1);
-    let count = number("USDTREC_RANDOM_ROUNDS", 1);
+    let count = repetitions("USDTREC_RANDOM_ROUNDS", 1);
     let mut compared = Compared::default();
     for seed in first..first + count {
         println!("seed {seed}, {shape:?}");

@@ -16,22 +16,12 @@ for engine in bpf-multi bpf-perf perf-tracefs perf-pmu; do
     tell 'fork 5'
     kill -9 $recorder
     wait $recorder || true
-    tries=0
-    until is_untouched; do
-      [ $tries -lt 100 ] || fail "$engine $whose: $(cat said)"
-      tries=$((tries + 1))
-      usleep 100000
-    done
+    until_true "$engine $whose: probes are left" is_untouched
     tell 'fire 5'
     tell 'thread 5'
     tell 'fork 5'
     tell 'exec 5'
   done
 done
-tries=0
-while grep -q usdtrec /sys/kernel/tracing/uprobe_events; do
-  [ $tries -lt 100 ] || fail "$(cat /sys/kernel/tracing/uprobe_events)"
-  tries=$((tries + 1))
-  usleep 100000
-done
+until_true 'processes or events of recorders are left' is_left_alone
 kill "$target"

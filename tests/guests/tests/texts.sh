@@ -48,7 +48,7 @@ if ! newer 6 0; then
   wait $recorder || fail "filter: $(cat err)"
   [ "$(closing err events) $(closing err lost)" = '0 5' ] || fail "filter: $(cat err)"
   grep -q '5 hits are lost because the filter' err || fail "no reason: $(cat err)"
-  exit 0
+  skip 'programs cannot bring in what is not resident before Linux 6.0'
 fi
 
 for engine in bpf-multi bpf-perf; do
