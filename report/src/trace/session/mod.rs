@@ -1,5 +1,6 @@
 //! An open trace with everything that is needed to show its samples.
 
+pub(crate) mod deferred_chains;
 pub(crate) mod digests;
 pub(crate) mod event_name;
 pub(crate) mod events;
@@ -16,10 +17,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use usdtrec_format::perf::Sample;
+use usdtrec_format::perf::{DeferredChain, Sample};
 use usdtrec_format::schema::Schemas;
 use usdtrec_format::trace::{Damage, Shortfall, Trace, TraceInfo};
 
+use crate::trace::session::deferred_chains::DeferredChains;
 use crate::trace::session::events::Events;
 use crate::trace::session::ids::Target;
 use crate::trace::session::scan::{LostByEvent, SampleBlock};
@@ -81,6 +83,7 @@ pub struct TraceSession {
     lost: LostByEvent,
     /// By their numbers.
     shortfalls: BTreeMap<u32, Shortfall>,
+    deferred: DeferredChains,
     damage: Vec<Damage>,
     /// Bytes of records of sample blocks that were read.
     read: AtomicU64,
@@ -176,6 +179,7 @@ impl TraceSession {
             time: scan.time,
             lost,
             shortfalls,
+            deferred: scan.deferred,
             damage,
             wall_times: WallTimes::of(&trace),
             trace,
@@ -213,6 +217,7 @@ impl TraceSession {
     /// Forgets from time to time what is of no use for samples after a time. Numbers of names, files and functions that were given
     /// out before mean nothing after that.
     pub(crate) fn forget_before(&mut self, time: u64) {
+        self.deferred.forget_before(time);
         let Some(mapped) = self.mapped.get_mut() else {
             return;
         };
@@ -221,6 +226,16 @@ impl TraceSession {
             mapped.symbols.keep(&files);
             mapped.unwind_tables.keep(&files);
         }
+    }
+
+    /// Adds to a session of a stream a part of call chains that was written after the samples.
+    pub(crate) fn learn_chain(&mut self, chain: &DeferredChain<'_>) {
+        self.deferred.add(chain);
+    }
+
+    /// Parts of call chains that were written after the samples.
+    pub(crate) const fn deferred_chains(&self) -> &DeferredChains {
+        &self.deferred
     }
 
     /// Notes what [`forget_before`](Self::forget_before) needs.
