@@ -88,7 +88,7 @@ pub use rustix::param::page_size;
 pub use select::{EventSelector, Request, Selection, select};
 pub use session::{Options, Session};
 pub use signals::Signals;
-pub use stacks::{CutStacks, FileElsewhere};
+pub use stacks::{CutCause, CutStacks, FileElsewhere};
 pub use sync::{SYNC_VERB, sync_file};
 pub use target::Target;
 pub use threads::Threads;

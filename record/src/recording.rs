@@ -72,7 +72,7 @@ pub struct Outcome {
     pub unfinished: u64,
     /// Number of hits of which no stack was taken, because of [`CallGraph::rate`](crate::CallGraph::rate).
     pub without_stack: u64,
-    /// Stacks that were cut because more was needed than was copied, by event, the most first.
+    /// Stacks that are cut, by event, the most first.
     pub cut_stacks: Vec<CutStacks>,
     /// Number of lost hits that a filter could not judge, because the memory that it reads was not resident.
     pub unjudged: u64,
@@ -226,11 +226,10 @@ impl Recording {
                 cpus_uncounted: misses_hits(&session, &cpus),
                 changed_cpus: cpus.changed(),
                 without_stack: session.attached.without_stack(),
-                cut_stacks: takers
-                    .stacks
-                    .as_ref()
-                    .map(StackUnwinder::cut_stacks)
-                    .unwrap_or_default(),
+                cut_stacks: match &takers.stacks {
+                    Some(stacks) => stacks.cut_stacks(),
+                    None => session.attached.cut_stacks(),
+                },
                 unjudged: session.attached.unjudged(),
                 suspensions: session.attached.suspensions(),
                 missed_processes: session.attached.missed(),

@@ -288,6 +288,28 @@ fn are_whole_from_the_first_one_on() {
     ] {
         assert!(said.contains(words), "{said}");
     }
+    // Those by frame pointers are whole.
+    let said = record(&["--call-graph", "fp"]);
+    assert!(!said.contains("cut"), "{said}");
+    // The limit is what was asked for.
+    let said = record(&["--call-graph", "fp", "--max-stack", "10"]);
+    assert!(!said.contains("cut"), "{said}");
+}
+
+#[test]
+fn by_frame_pointers_that_lead_nowhere_are_counted() {
+    let lab = Lab::privileged();
+    let program = BUILD.make(&lab, "no-frames.c", "no-frames");
+    let event = format!("*:*@{}", program.display());
+    let start = ["record", "-q", "-o", "stacks", "--call-graph", "fp", "-e"];
+    let words = [&start[..], &[&event, "--", path(&program)]].concat();
+    let said = lab.usdtrec(words).success().stderr;
+    for words in [
+        "8 of 8 stacks (100.00 %) are cut, because frame pointers do not lead further: sdt_no_frames:hit 8 of 8; ",
+        "try -g, which finds callers by unwind tables\n",
+    ] {
+        assert!(said.contains(words), "{said}");
+    }
 }
 
 #[test]

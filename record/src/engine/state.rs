@@ -9,6 +9,7 @@ use super::bpf::{EverywhereReason, SkippedMethod};
 use super::event::IdCount;
 use super::in_kernel::InKernel;
 use super::used::UsedEngine;
+use crate::stacks::CutStacks;
 
 impl Attached {
     /// The engine, and the attach method.
@@ -77,6 +78,14 @@ impl Attached {
         match &self.way {
             Way::Bpf(bpf) => bpf.without_stack(),
             _ => 0,
+        }
+    }
+
+    /// The events with chains by frame pointers that are cut; none with perf events, whose chains the kernel writes.
+    pub(crate) fn cut_stacks(&self) -> Vec<CutStacks> {
+        match &self.way {
+            Way::Bpf(bpf) => bpf.cut_stacks(),
+            _ => Vec::new(),
         }
     }
 

@@ -58,6 +58,7 @@ use self::samples::Samples;
 use super::event::IdCount;
 use super::release::Descriptors;
 use crate::probe::PlannedProbe;
+use crate::stacks::CutStacks;
 
 pub use self::attach_method::AttachMethod;
 pub use self::children::EverywhereReason;
@@ -215,6 +216,11 @@ impl Bpf {
     /// Hits of which no stack was taken, because of the rate.
     pub(crate) const fn without_stack(&self) -> u64 {
         self.samples.without_stack
+    }
+
+    /// The events with chains by frame pointers that are cut.
+    pub(crate) fn cut_stacks(&self) -> Vec<CutStacks> {
+        self.samples.cut_stacks()
     }
 
     /// Lost hits that a filter could not judge, because the memory that it reads was not resident.

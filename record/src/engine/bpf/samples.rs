@@ -10,6 +10,7 @@ use super::program::{self, EndKind};
 use super::stack_size::{StackSize, StackUse};
 use super::text_lengths::TextLengths;
 use super::with_stack;
+use crate::stacks::{CutCause, CutStacks};
 
 /// `PERF_TYPE_TRACEPOINT`.
 const TRACEPOINT: u32 = 2;
@@ -45,6 +46,15 @@ struct IdState {
     stack: StackSize,
     /// What they have needed in this pass.
     used: StackUse,
+    chains: Chains,
+}
+
+/// Number of chains by frame pointers.
+#[derive(Clone, Copy, Debug, Default)]
+struct Chains {
+    all: u64,
+    /// Of those that are cut.
+    cut: u64,
 }
 
 impl Samples {
@@ -57,6 +67,7 @@ impl Samples {
                 lengths: TextLengths::default(),
                 stack: StackSize::new(group.sizes.as_ref()),
                 used: StackUse::default(),
+                chains: Chains::default(),
             };
             group.probe.sites.iter().map(move |_| state)
         });
@@ -139,6 +150,19 @@ impl Samples {
         })
     }
 
+    /// The events with chains by frame pointers that are cut.
+    pub(super) fn cut_stacks(&self) -> Vec<CutStacks> {
+        let chains = self.ids.iter().filter_map(|state| {
+            Some(CutStacks {
+                event: self.groups.get(state.group)?.probe.event(),
+                cut: state.chains.cut,
+                stacks: state.chains.all,
+                cause: CutCause::FramePointers,
+            })
+        });
+        CutStacks::by_event(chains.filter(|stacks| stacks.stacks > 0))
+    }
+
     /// Appends a record of a ring in the form of the trace, and counts it. Appends nothing if its id or size is unknown, as no program of
     /// ours writes it.
     pub(super) fn append(&mut self, record: &[u8], control: &Control, out: &mut Vec<u8>) {
@@ -165,6 +189,7 @@ impl Samples {
                 kind,
                 habits,
                 used: &mut state.used,
+                chains: &mut state.chains,
                 sample: &mut self.sample,
             };
             let has_stack = taken.put(record, group, out);
@@ -253,6 +278,7 @@ struct Taken<'a> {
     kind: EndKind,
     habits: &'a mut [Habit],
     used: &'a mut StackUse,
+    chains: &'a mut Chains,
     /// For the sample without it.
     sample: &'a mut Vec<u8>,
 }
@@ -269,7 +295,8 @@ impl Taken<'_> {
         }
         with_stack::put(self.sample, end, self.kind, out)?;
         if self.kind == EndKind::Chain && size > 0 {
-            with_stack::count_frames(end, self.used);
+            self.chains.all += 1;
+            self.chains.cut += u64::from(with_stack::count_frames(end, self.used));
         }
         Some(size > 0)
     }

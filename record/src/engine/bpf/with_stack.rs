@@ -91,16 +91,17 @@ fn chain(end: &[u8]) -> Option<(Option<ChainCut>, &[u8])> {
     Some((ChainCut::of_marks(cut), callers))
 }
 
-/// Counts the frames of the end of a record by frame pointers.
-pub(super) fn count_frames(end: &[u8], used: &mut StackUse) {
+/// Counts the frames of the end of a record by frame pointers. Returns whether the chain is cut, other than by the maximum number of frames.
+pub(super) fn count_frames(end: &[u8], used: &mut StackUse) -> bool {
     let Some((cut, callers)) = chain(end) else {
-        return;
+        return false;
     };
     let room = (end.len() - CHAIN) / 8;
     match cut {
         Some(ChainCut::NoRoom) => used.count_cut(room as u32),
         _ => used.count(callers.len() as u32 / 8 + 1),
     }
+    cut.is_some_and(|cut| cut != ChainCut::Limit)
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
