@@ -42,6 +42,8 @@ pub struct PlannedProbe {
     pub plan: CapturePlan,
     /// Filter of the hits; `None` for all hits.
     pub filter: Option<Expr>,
+    /// Whether the recorder evaluates the filter because the programs of the sites cannot.
+    pub filter_in_recorder: bool,
     /// Arguments to capture; `None` for those of the note.
     pub captures: Option<Vec<Capture>>,
     /// Whether the callers of hits are recorded, if the recording has them at all.
