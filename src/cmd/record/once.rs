@@ -44,7 +44,8 @@ impl Once<'_> {
             args, buildid_dir, ..
         } = self;
         let quiet = args.capture.quiet;
-        let stores_names = self.options.graph.is_some() && !args.no_symbols && !is_pipe(args);
+        let has_stacks = self.options.graph.is_some();
+        let stores_names = !args.no_symbols && !is_pipe(args);
         let files = NumberedFiles::default();
         let recording = self.start(selected, &files, signals)?;
         let mut line = ProgressLine::new(&args.capture);
@@ -74,6 +75,7 @@ impl Once<'_> {
                 buildid_dir,
                 elsewhere: &elsewhere,
                 maker_files: &maker_files,
+                has_stacks,
                 signals,
             };
             let numbered = files.all();

@@ -1,6 +1,6 @@
 //! Converts a record of the ring to one of the trace: the space of its strings is cut to their length, and strings are escaped to one line.
 
-use usdtrec_format::raw::{StringField, escape_into, is_text};
+use usdtrec_format::raw::{SURE_TEXT, StringField, escape_into, is_text};
 use usdtrec_format::{RawField, RawLayout, RawString, StringStatus};
 
 use super::program::{RAW, Rooms};
@@ -14,15 +14,13 @@ const SPARE: usize = 64;
 /// Maximum size of a call chain with its count and markers, bytes.
 const MOST_CHAIN: usize = 8 * (CallGraph::MOST_FRAMES as usize + 32);
 
-/// Minimum length of a text that needs no evidence: 4 bytes of an array of numbers are rarely letters followed by a zero.
-const SURE: usize = 4;
 /// Number of texts that an argument must have had before a short one is accepted.
 const HABIT: u32 = 2;
 /// Minimum ratio of texts to other contents.
 const RATIO: u32 = 16;
 
 /// What an argument that is not declared as a text has pointed to so far. The number 33 in memory looks like the text `!`. So bytes that
-/// are shorter than [`SURE`] are taken for a text only if the argument has pointed to texts before, and hardly to anything else; or if
+/// are shorter than [`SURE_TEXT`] are taken for a text only if the argument has pointed to texts before, and hardly to anything else; or if
 /// there is more than one letter at an odd address, where compilers store only bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Habit {
@@ -33,7 +31,7 @@ pub(super) struct Habit {
 impl Habit {
     /// Whether bytes that look like a text of `len` bytes are taken for one.
     fn believes(&mut self, len: usize, address: u64) -> bool {
-        if len >= SURE {
+        if len >= SURE_TEXT {
             self.texts = self.texts.saturating_add(1);
             return true;
         }

@@ -520,6 +520,7 @@ fn argument(kind: u64, word: u64, dictionary: &Dictionary) -> KeyValue {
             bytes: dictionary.text_of(word).to_vec(),
             cut: false,
             guessed: false,
+            from_file: false,
         }),
         kind::MISSING => {
             let reason = dictionary.reason_of(word);
