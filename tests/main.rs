@@ -49,6 +49,7 @@ mod jit_dumps;
 mod kill;
 mod kill_matrix;
 mod layers;
+mod literals;
 mod live;
 mod losses;
 mod node;
