@@ -77,6 +77,7 @@ mod same_answers;
 mod schedule;
 mod schema;
 mod script_stacks;
+mod semaphores;
 mod shared_cache;
 mod sites;
 mod size_control;

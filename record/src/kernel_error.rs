@@ -67,6 +67,11 @@ pub enum ErrorMeaning {
     /// `EINVAL`.
     #[error("the file's bytes there are no instruction, or its semaphore is in use otherwise")]
     NoInstruction,
+    /// `EINVAL` for a site with a semaphore (`alloc_uprobe`, "ref_ctr_offset mismatch").
+    #[error(
+        "another tracer has a probe there with its semaphore counted otherwise, and the kernel allows one way for each site; end the other tracer"
+    )]
+    OtherSemaphore,
 }
 
 /// What all programs of a recording share.

@@ -4,12 +4,15 @@ use std::io;
 
 use crate::engine::{AbandonedGroup, Repair, StoppedProcess, abandoned_groups, stopped_processes};
 use crate::error::RecordError;
+use crate::semaphores::{RaisedProcess, raised_processes};
 
-/// Tracefs events and processes that an ended recorder left.
+/// Tracefs events, semaphores and stopped processes that an ended recorder left.
 #[derive(Debug, Default)]
 pub struct Leftovers {
     /// Processes that lossless recordings stopped.
     pub processes: Vec<StoppedProcess>,
+    /// Processes with semaphores that were incremented by hand.
+    pub raised: Vec<RaisedProcess>,
     /// Groups of tracefs events.
     pub groups: Vec<AbandonedGroup>,
     /// What could not be read.
@@ -23,12 +26,15 @@ pub enum LeftoversError {
     /// The directory of stopped processes cannot be read, or others than root can access it.
     #[error("/run/usdtrec: {0}")]
     Processes(io::Error),
+    /// The notes of semaphores cannot be read.
+    #[error("the notes of semaphores in /run/usdtrec: {0}")]
+    Semaphores(io::Error),
     /// tracefs cannot be read.
     #[error(transparent)]
     Groups(#[from] RecordError),
 }
 
-/// Finds what was left behind. With `heal`, continues stopped processes and removes events; waits up to 15 s for killed recorders that are
+/// Finds what was left behind. With `heal`, continues stopped processes, decrements semaphores and removes events; waits up to 15 s for killed recorders that are
 /// still ending. Does not affect live recorders, nor processes
 /// that something else stopped.
 #[must_use]
@@ -42,6 +48,10 @@ pub fn leftovers(heal: bool) -> Leftovers {
     match stopped_processes(repair) {
         Ok(processes) => left.processes = processes,
         Err(error) => left.unreadable.push(LeftoversError::Processes(error)),
+    }
+    match raised_processes(heal) {
+        Ok(raised) => left.raised = raised,
+        Err(error) => left.unreadable.push(LeftoversError::Semaphores(error)),
     }
     match abandoned_groups(heal) {
         Ok(groups) => left.groups = groups,

@@ -77,11 +77,16 @@ impl PlannedProbe {
         format!("sdt_{}:{}", self.provider, self.name)
     }
 
-    /// File offsets of a site and of its semaphore.
+    /// File offsets of a site and of its semaphore; 0 for a semaphore that the kernel would count wrong
+    /// ([`semaphores`](crate::semaphores)).
     pub(crate) fn offsets(&self, site: &Site) -> Result<SiteOffsets, RecordError> {
         let offset = site
             .offset
             .ok_or_else(|| self.refused(RefusalReason::NoSegment))?;
+        let page = rustix::param::page_size() as u64;
+        if self.file().semaphore_fault(site, page).is_some() {
+            return Ok(SiteOffsets { offset, ref_ctr: 0 });
+        }
         // The uprobe PMU takes 32 bits (config 32-63, kernel/events/core.c PERF_UPROBE_REF_CTR_OFFSET).
         let semaphore = site.semaphore_offset.unwrap_or(0);
         let low = u32::try_from(semaphore);

@@ -16,6 +16,7 @@ use crate::error::RecordError;
 use crate::files::Files;
 use crate::losses::{ProbeLoss, Tally};
 use crate::makers::{CodeMakers, MakerFiles};
+use crate::semaphores::SemaphoreOutcome;
 use crate::session::Session;
 use crate::signals::Signals;
 use crate::snapshot::Snapshot;
@@ -87,6 +88,8 @@ pub struct Outcome {
     pub cpus_uncounted: bool,
     /// Files with selected probes that processes first mapped while recording. They were not recorded.
     pub appeared: AppearedFiles,
+    /// What became of semaphores that the kernel counts wrong.
+    pub semaphores: SemaphoreOutcome,
     /// Why the recording ended.
     pub end: End,
 }
@@ -175,6 +178,7 @@ impl Recording {
         let looped = self.record(signals, progress);
         let elapsed = self.started.elapsed();
         signals.forget();
+        let semaphores = self.lower_semaphores();
         let attached = &mut self.session.attached;
         // Disabling open events cannot fail. If it did, only their last hits would come too late.
         let _ = attached.disable();
@@ -226,6 +230,7 @@ impl Recording {
                 missed_processes: session.attached.missed(),
                 planted_everywhere: session.attached.planted_everywhere(),
                 appeared: watcher.finish(),
+                semaphores,
                 end,
             })
         });
@@ -250,6 +255,21 @@ impl Recording {
             maker_files: takers.makers.map(CodeMakers::finish).unwrap_or_default(),
             ending,
         }
+    }
+
+    /// Decrements the semaphores that the kernel counts wrong, and drains the rings meanwhile: until then programs hit their sites.
+    fn lower_semaphores(&mut self) -> SemaphoreOutcome {
+        let Some(semaphores) = self.session.semaphores.take() else {
+            return SemaphoreOutcome::default();
+        };
+        std::thread::scope(|scope| {
+            let lowering = scope.spawn(|| semaphores.finish());
+            while !lowering.is_finished() {
+                self.drain();
+                std::thread::sleep(GATHER_LEAST);
+            }
+            lowering.join().unwrap_or_default()
+        })
     }
 
     /// The loop. Returns why it ended.

@@ -21,6 +21,7 @@ use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
 use crate::planting::Planting;
 use crate::probe::{PlannedProbe, RefusedProbe};
+use crate::semaphores::Semaphores;
 use crate::stacks::StackUnwinder;
 use crate::target::Target;
 use crate::threads::Threads;
@@ -88,6 +89,8 @@ impl Options {
 #[derive(Debug)]
 pub struct Session {
     pub(crate) options: Options,
+    /// The semaphores that the kernel counts wrong. Before `attached`: they are decremented first.
+    pub(crate) semaphores: Option<Semaphores>,
     pub(crate) attached: Attached,
     cpus: Vec<u32>,
 }
@@ -126,8 +129,10 @@ impl Session {
             let refused = attached.refused.pop();
             return Err(refused.map_or(RecordError::Nothing, |refused| refused.error));
         }
+        let semaphores = Semaphores::of(&attached.probes, &attach_options.filter, attached.pmu)?;
         Ok(Self {
             options,
+            semaphores,
             attached,
             cpus,
         })

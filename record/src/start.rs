@@ -21,7 +21,7 @@ impl Session {
     /// # Errors
     /// [`RecordError::Output`], [`RecordError::Write`], [`RecordError::Host`], [`RecordError::Kernel`].
     pub fn start(
-        self,
+        mut self,
         destination: Destination,
         held: Option<HeldCommand>,
     ) -> Result<Recording, RecordError> {
@@ -49,7 +49,18 @@ impl Session {
         }
         let started = Instant::now();
         files.note_start();
-        let command = held.map(HeldCommand::release).transpose()?;
+        if let Some(semaphores) = &mut self.semaphores {
+            semaphores.begin().map_err(start_failed)?;
+        }
+        let command = held.map(|held| match &self.semaphores {
+            None => held.release(),
+            Some(semaphores) => {
+                let pid = held.pid();
+                semaphores.expect_stop(pid);
+                held.release_stopped(|| semaphores.raise_stopped(pid))
+            }
+        });
+        let command = command.transpose()?;
         let takers = Takers {
             user_filter,
             stacks,

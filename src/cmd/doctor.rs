@@ -11,6 +11,7 @@ use crate::terminal::say;
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let Leftovers {
         processes,
+        raised,
         groups,
         unreadable,
     } = leftovers(args.heal);
@@ -25,6 +26,21 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
         };
         println!(
             "process {}: stopped by a killed recorder; {done}",
+            process.pid
+        );
+    }
+    for process in &raised {
+        let done = if args.heal {
+            "decremented"
+        } else {
+            "would be decremented with --heal"
+        };
+        let semaphores = match process.semaphores {
+            1 => "a semaphore".to_owned(),
+            number => format!("{number} semaphores"),
+        };
+        println!(
+            "process {}: {semaphores} left incremented by a killed recorder; {done}",
             process.pid
         );
     }
@@ -44,9 +60,9 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let left = if args.heal {
         groups.iter().filter(|group| !group.is_removed).count()
     } else {
-        stopped + groups.len()
+        stopped + raised.len() + groups.len()
     };
-    if stopped + groups.len() == 0 && unreadable.is_empty() {
+    if stopped + raised.len() + groups.len() == 0 && unreadable.is_empty() {
         println!("nothing is left of killed recorders");
     }
     Ok(if left + unreadable.len() == 0 {

@@ -7,6 +7,7 @@ mod file_id;
 mod headers;
 mod object_file;
 mod scan;
+mod semaphore;
 
 pub use self::check::{CheckError, FileState};
 pub use self::error::ElfError;
@@ -16,3 +17,4 @@ pub use self::headers::Section;
 pub(crate) use self::headers::kernel_build_id;
 pub use self::object_file::ObjectFile;
 pub use self::scan::{ProbeScan, build_id, read_binary, scan};
+pub use self::semaphore::SemaphoreFault;

@@ -18,6 +18,7 @@ mod owner;
 mod plant;
 mod planter;
 mod pmu;
+mod process_events;
 mod processes;
 mod refusal;
 mod release;
@@ -35,7 +36,7 @@ pub use bpf::{
     AttachMethod, EverywhereReason, NonResident, NotFaultedIn, STOPPED_VERB, Scope, SkippedMethod,
     StoppedProcess, guard_stopped,
 };
-pub(crate) use bpf::{Repair, StackUse, stopped_processes};
+pub(crate) use bpf::{Counted, Counting, Repair, StackUse, stopped_processes};
 pub use choice::Engine;
 pub use closers::{RELEASE_VERB, release};
 pub(crate) use event::IdCount;
@@ -47,6 +48,8 @@ pub use inside::InProgram;
 pub(crate) use inside::in_programs;
 pub(crate) use keeper::missing as missing_keeper;
 pub(crate) use options::AttachOptions;
+pub(crate) use owner::Owner;
+pub(crate) use process_events::{ProcessEvent, ProcessEvents, TimedEvent};
 pub(crate) use release::Release;
 pub(crate) use task_filter::TaskFilter;
 pub use used::{NotBetter, UsedEngine};

@@ -19,7 +19,7 @@ const HOST: u64 = 0xEFFF_FFFC;
 
 /// The recorder that owns a group. Displayed, it is the group's name: `usdtrec_PID_START_NAMESPACE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Owner {
+pub(crate) struct Owner {
     /// Process id in its pid namespace.
     pid: u32,
     /// Its start time, clock ticks since boot.
@@ -30,7 +30,7 @@ pub(super) struct Owner {
 
 impl Owner {
     /// The calling process.
-    pub(super) fn of_this_process() -> io::Result<Self> {
+    pub(crate) fn of_this_process() -> io::Result<Self> {
         let stat = Process::myself().and_then(|process| process.stat());
         Ok(Self {
             pid: std::process::id(),
@@ -40,7 +40,7 @@ impl Owner {
     }
 
     /// Parses the name of a group; `None` if it is not the name of a recorder's group.
-    pub(super) fn parse(group: &str) -> Option<Self> {
+    pub(crate) fn parse(group: &str) -> Option<Self> {
         let mut words = group.split('_');
         (words.next()? == PREFIX).then_some(())?;
         let owner = Self {
@@ -53,7 +53,7 @@ impl Owner {
 
     /// Whether the process has ended, as far as `us`, the calling process, can see. A process that cannot be seen, in a pid namespace that
     /// is not below our own, is assumed to run.
-    pub(super) fn has_ended(&self, us: &Self) -> bool {
+    pub(crate) fn has_ended(&self, us: &Self) -> bool {
         // A /proc of another pid namespace has other processes with these ids.
         if !fs::read_link("/proc/self")
             .is_ok_and(|own| own.as_os_str() == us.pid.to_string().as_str())
@@ -73,7 +73,7 @@ impl Owner {
     }
 
     /// Whether the process has ended, or has been killed and ends soon, as far as `us`, the calling process, can see.
-    pub(super) fn is_ending(&self, us: &Self) -> bool {
+    pub(crate) fn is_ending(&self, us: &Self) -> bool {
         if self.has_ended(us) {
             return true;
         }

@@ -229,6 +229,9 @@ pub(in crate::cmd) fn print_losses(outcome: &Outcome, args: &CaptureArgs) {
             }
         ));
     }
+    for message in outcome.semaphores.messages() {
+        say(format_args!("usdtrec: {message}"));
+    }
     if outcome.unfinished > 0 {
         say(format_args!(
             "usdtrec: {} hits were still being captured when the recording ended and are not in the trace: their threads wait for a page fault",

@@ -10,7 +10,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,9 +22,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use super::stopped_map::{self, StopNote};
 use super::sys;
 use crate::engine::owner::Owner;
+use crate::run_directory::{self, PATH as DIRECTORY};
 
-/// The directory.
-const DIRECTORY: &str = "/run/usdtrec";
 /// `BPF_FS_MAGIC` (include/uapi/linux/magic.h).
 const BPF_FS: i64 = 0xcafe_4a11;
 
@@ -95,7 +94,7 @@ pub(crate) enum Repair {
 /// # Errors
 /// The error of reading `/run/usdtrec`, unless it does not exist; an error if others than root can access it.
 pub(crate) fn stopped_processes(repair: Repair) -> io::Result<Vec<StoppedProcess>> {
-    match check() {
+    match run_directory::check() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other?,
     }
@@ -226,30 +225,15 @@ fn path_of(path: &Path) -> io::Result<CString> {
 
 /// Creates the directory if it does not exist, and mounts the BPF file system in it.
 fn prepare() -> io::Result<PathBuf> {
-    let directory = PathBuf::from(DIRECTORY);
+    let directory = run_directory::create()?;
     let bpf = directory.join("bpf");
-    for path in [&directory, &bpf] {
-        match DirBuilder::new().mode(0o700).create(path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => {}
-        }
-        check()?;
+    match DirBuilder::new().mode(0o700).create(&bpf) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
     }
     if rustix::fs::statfs(&bpf)?.f_type != BPF_FS {
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
         mount(c"bpf", &bpf, c"bpf", flags, c"mode=0700")?;
     }
     Ok(directory)
-}
-
-/// Refuses the directory if others than root could have created files there.
-fn check() -> io::Result<()> {
-    let metadata = fs::symlink_metadata(DIRECTORY)?;
-    if metadata.is_dir() && metadata.uid() == 0 && metadata.mode() & 0o077 == 0 {
-        return Ok(());
-    }
-    Err(io::Error::new(
-        io::ErrorKind::PermissionDenied,
-        format!("{DIRECTORY} is not a directory of root's alone (mode 0700)"),
-    ))
 }

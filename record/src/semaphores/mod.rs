@@ -1,0 +1,179 @@
+//! Semaphores that the kernel counts wrong ([`SemaphoreFault`](usdtrec_buildid_cache::elf::SemaphoreFault)): lld and mold place segments
+//! of a file so that two of them share a page. The sites of such files are planted without their semaphores, and the semaphores are
+//! incremented here, in each recorded process by itself.
+//!
+//! A semaphore is incremented twice over: first *by hand*, through `/proc/PID/mem`, as soon as its memory is mapped; a little later by the
+//! kernel (*counted*), by a uprobe of this process alone at a place of the file that nobody executes ([`Counting`]), and then decremented by
+//! hand. The kernel decrements what it counts when the recorder ends in any way. Which processes have semaphores that were incremented by
+//! hand is noted below `/run/usdtrec`, for the next recording and for `doctor` ([`kept`]).
+//!
+//! Invariants:
+//! 1. The state of a process ([`Process`]) is read and changed under its lock only, together with the process's memory. Whoever has the
+//!    lock may change a semaphore. The urgent thread never waits for the lock: it tries again.
+//! 2. A semaphore that is incremented by hand is in a note before, and until it is decremented or its memory is gone. So a killed recorder
+//!    leaves nothing that is not noted, and at worst a note of what is not incremented: who repairs does not decrement a semaphore that is 0.
+//! 3. The kernel finds the memory of a semaphore by the first writable mapping of its page. The uprobe is therefore created only when
+//!    exactly one writable mapping has the page: when the loader has made the other one read-only.
+//! 4. The uprobe of a process applies to what it executes or loads later, too. The kernel then increments the wrong mapping, or increments
+//!    once for several breakpoints; but at the end it decrements the semaphore once for each breakpoint in a mapping of the place. That many
+//!    are added by hand, at once ([`Process::raise`]).
+//! 5. A child has its parent's memory, semaphores and breakpoints, without the parent's uprobe. It gets a uprobe of its own soon, because
+//!    the end of any other one at that place would end its breakpoints.
+//! 6. At the end: no more events; the uprobes; then by hand; the sites last. In the other order programs would prepare arguments of hits
+//!    that nobody records. Last the semaphores are read, and those that are not 0 are reported.
+//!
+//! A semaphore that another tracer changes in the moment in which it is changed by hand may get a wrong value: nothing makes such a change
+//! atomic.
+
+mod file;
+mod gap;
+mod hand_over;
+mod kept;
+mod maps;
+mod memory;
+mod priority;
+mod process;
+mod same_memory;
+mod table;
+mod urgent;
+
+use std::io::{self, PipeWriter};
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle};
+
+use crate::cpus;
+use crate::engine::{Counting, ProcessEvents, TaskFilter};
+use crate::error::RecordError;
+use crate::probe::PlannedProbe;
+
+use self::file::CountedFile;
+use self::hand_over::{HandOver, Job};
+use self::table::Table;
+use self::urgent::Urgent;
+
+pub use self::gap::{LeftSemaphore, SemaphoreGap, SemaphoreOutcome};
+pub use self::kept::RaisedProcess;
+pub(crate) use self::kept::raised_processes;
+
+/// The semaphores of a recording that the kernel counts wrong. Dropping it decrements all of them.
+#[derive(Debug)]
+pub(crate) struct Semaphores {
+    table: Arc<Table>,
+    /// `None` once the threads run.
+    events: Option<ProcessEvents>,
+    running: Option<Running>,
+}
+
+/// The two threads.
+#[derive(Debug)]
+struct Running {
+    urgent: JoinHandle<Urgent>,
+    hand_over: JoinHandle<()>,
+    jobs: Sender<Job>,
+    /// The urgent thread ends when this closes.
+    stop: PipeWriter,
+}
+
+impl Semaphores {
+    /// Opens what is needed before the probes are enabled; `None` if the kernel counts all semaphores of the probes right.
+    pub(crate) fn of(
+        probes: &[PlannedProbe],
+        filter: &TaskFilter,
+        pmu: u32,
+    ) -> Result<Option<Self>, RecordError> {
+        let files = CountedFile::of(probes);
+        if files.is_empty() {
+            return Ok(None);
+        }
+        // What a killed recorder left would be counted twice.
+        let _ = raised_processes(true);
+        let events = ProcessEvents::open(&cpus::online()?)?;
+        let table = Table::new(files, filter, Counting::new(pmu));
+        Ok(Some(Self {
+            table: Arc::new(table),
+            events: Some(events),
+            running: None,
+        }))
+    }
+
+    /// Starts the threads, and increments the semaphores of processes that run already. The probes are enabled.
+    pub(crate) fn begin(&mut self) -> io::Result<()> {
+        let Some(events) = self.events.take() else {
+            return Ok(());
+        };
+        let (stopped, stop) = io::pipe()?;
+        let (jobs, queue) = channel();
+        let hand_over = HandOver::new(Arc::clone(&self.table), queue);
+        let hand_over = named("semaphores", move || hand_over.run())?;
+        let urgent = Urgent::new(Arc::clone(&self.table), events, jobs.clone());
+        let urgent = named("urgent", move || urgent.run(&stopped))?;
+        for pid in self.table.raise_running(0) {
+            let _ = jobs.send(Job::hand_over(pid));
+        }
+        self.running = Some(Running {
+            urgent,
+            hand_over,
+            jobs,
+            stop,
+        });
+        Ok(())
+    }
+
+    /// Says that a process will be stopped after its `execve(2)`, before it runs anything.
+    pub(crate) fn expect_stop(&self, pid: u32) {
+        self.table.expect_stop(pid);
+    }
+
+    /// Increments the semaphores of a process that is stopped after its `execve(2)`.
+    pub(crate) fn raise_stopped(&self, pid: u32) {
+        if self.table.raise_stopped(pid)
+            && let Some(running) = &self.running
+        {
+            let _ = running.jobs.send(Job::hand_over(pid));
+        }
+    }
+
+    /// Decrements all semaphores. The sites are still planted.
+    pub(crate) fn finish(mut self) -> SemaphoreOutcome {
+        self.end();
+        self.table.take_outcome()
+    }
+
+    fn end(&mut self) {
+        let urgent = self.running.take().and_then(|running| {
+            let Running {
+                urgent,
+                hand_over,
+                jobs,
+                stop,
+            } = running;
+            drop(stop);
+            let _ = jobs.send(Job::End);
+            let urgent = urgent.join().ok();
+            // Children of the last moment are in the table by now.
+            let _ = hand_over.join();
+            urgent
+        });
+        self.table.lower_all();
+        if let Some(urgent) = urgent {
+            urgent.lower_children();
+        }
+        self.table.read_back();
+    }
+}
+
+impl Drop for Semaphores {
+    fn drop(&mut self) {
+        if self.running.is_some() {
+            self.end();
+        }
+    }
+}
+
+fn named<T: Send + 'static>(
+    name: &str,
+    job: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    thread::Builder::new().name(name.to_owned()).spawn(job)
+}
