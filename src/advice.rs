@@ -1,6 +1,8 @@
 //! What to do about an error, in terms of the command line. The libraries' errors say what is wrong and where; the advice is here.
 
 mod hints;
+#[cfg(feature = "record")]
+mod optional_value;
 mod reports;
 
 use std::error::Error;
@@ -111,6 +113,7 @@ mod recording {
                 return refusals.iter().filter_map(of_refusal).collect();
             }
             RecordError::Usage(error) => of_usage(error).map(str::to_owned),
+            RecordError::Command { command, .. } => super::optional_value::advice(command),
             RecordError::NoProbe(error) => Some(of_no_probe(error)),
             RecordError::Find(error) => super::of_cache(error),
             RecordError::FileOfProcess {
@@ -148,6 +151,9 @@ mod recording {
             RefusalReason::Gone => Some(format!(
                 "remove its entry with: usdtrec buildid-cache --purge {path}"
             )),
+            RefusalReason::SemaphoreOffset(_) => {
+                Some("record with: --engine bpf-multi or --engine perf-tracefs".to_owned())
+            }
             RefusalReason::Nop5 { .. } => Some("--force does not change that".to_owned()),
             RefusalReason::Check(error) => match &**error {
                 CheckError::Changed { path, .. } => Some(format!(

@@ -29,6 +29,11 @@ impl<'d> Functions<'d> {
         let symbols = self.files.entry(file.id()).or_insert_with(|| {
             // Another file may be at its path now.
             let path = PathBuf::from(OsString::from_vec(file.kernel_path().into_bytes()));
+            let path = match FileId::of(&path) {
+                // Without /proc, and if the file is still there.
+                None if FileId::of(file.path()) == Some(file.id()) => file.path().to_owned(),
+                _ => path,
+            };
             FileSymbols::new(self.buildid_dir, path, file.build_id())
         });
         symbols.function(offset)

@@ -34,6 +34,7 @@ mod ending;
 mod escapes;
 mod export;
 mod expressions;
+mod far_semaphore;
 mod filter;
 #[cfg(feature = "flame")]
 mod flame;
@@ -52,6 +53,7 @@ mod live;
 mod losses;
 mod node;
 mod nonresident;
+mod nop_prefixes;
 mod opened;
 mod operands;
 mod option_pairs;

@@ -370,3 +370,41 @@ fn a_fifo_is_written_front_to_back_and_need_not_be_read() {
     recorder.finish().success();
     assert!(!lab.file("fifo.old").exists());
 }
+
+/// The name of no program, also as an interpreter or without the right to run it, makes no trace and moves none.
+#[test]
+fn a_command_that_cannot_start_leaves_the_old_trace() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "first.c", "first");
+    let event = format!("sdt_shapes:first@{}", program.display());
+    fs::write(lab.file("orphan"), "#!/nonexistent\n").expect("a file");
+    fs::set_permissions(lab.file("orphan"), fs::Permissions::from_mode(0o755)).expect("a mode");
+    fs::create_dir(lab.file("d")).expect("a directory");
+    for output in ["old", "d/old", "old.1", "-"] {
+        let path = output.strip_suffix(".1").unwrap_or(output);
+        if output != "-" {
+            fs::write(lab.file(output), "older").expect("a file");
+        }
+        let switch: &[&str] = match output {
+            "old.1" => &["--switch-output=10s"],
+            _ => &[],
+        };
+        for command in ["/nonexistent", "./orphan", "./old", "no-such-program"] {
+            if command == "./old" && output == "-" {
+                continue;
+            }
+            let head = ["record", "-e", &event, "-o", path];
+            let failed = lab.usdtrec([&head[..], switch, &["--", command]].concat());
+            let failed = failed.exits(1).complains("cannot run");
+            assert_eq!(failed.stdout, "", "{command}");
+        }
+        if output != "-" {
+            assert_eq!(fs::read(lab.file(output)).expect("the file"), b"older");
+            assert!(!lab.file(&format!("{output}.old")).exists(), "{output}");
+        }
+    }
+    lab.usdtrec(["record", "-e", &event, "-z", "0", "--", "./first"])
+        .exits(1)
+        .complains("did you mean -z=0?");
+    assert!(!lab.file("usdtrec.data").exists());
+}

@@ -1,8 +1,15 @@
-//! Python 3.11: the probes of the interpreter, against what the program logged of itself with Python's own hooks.
+//! Python 3.11: the probes of the interpreter, against what the program logged of itself with Python's own hooks. Python 3.13: its functions as
+//! callers.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::{Event, Lab, need_tool, run, test};
+use crate::callers::folded_lines;
+use crate::common::{Event, Lab, fetched, need_tool, run, test};
 
 /// Debian's; another one in PATH may have no probes.
 const PYTHON: &str = "/usr/bin/python3.11";
@@ -144,4 +151,148 @@ fn of<'e>(events: &'e [Event], names: &'static [&str]) -> impl Iterator<Item = &
 
 fn list<'t>(told: &'t Value, name: &str) -> &'t Vec<Value> {
     told[name].as_array().expect("a list")
+}
+
+/// Python 3.13 of Debian 13, with its own C library and loader, which are not installed.
+struct NewPython(PathBuf);
+
+impl NewPython {
+    const PACKAGES: [&str; 6] = [
+        "python3.13-minimal",
+        "libpython3.13-minimal",
+        "libpython3.13-stdlib",
+        "libc6",
+        "libexpat1",
+        "zlib1g",
+    ];
+
+    #[track_caller]
+    fn fetched() -> Self {
+        need_tool("apt-get");
+        need_tool("dpkg-deb");
+        let folder = fetched("python-3.13", &Self::PACKAGES.join(" "), |folder| {
+            let state = folder.join("apt");
+            for directory in ["state/lists/partial", "cache/archives/partial"] {
+                fs::create_dir_all(state.join(directory)).expect("a folder");
+            }
+            let keys = "/usr/share/keyrings/debian-archive-keyring.gpg";
+            let source =
+                format!("deb [signed-by={keys}] http://deb.debian.org/debian trixie main\n");
+            fs::write(state.join("sources"), source).expect("a file");
+            let at = state.display();
+            let configuration = format!(
+                "Dir::Etc::sourcelist \"{at}/sources\"; Dir::Etc::sourceparts \"/dev/null\"; Dir::State \"{at}/state\"; \
+                 Dir::State::status \"/dev/null\"; Dir::Cache \"{at}/cache\"; Acquire::Languages \"none\"; APT::Sandbox::User \"root\";"
+            );
+            fs::write(state.join("configuration"), configuration).expect("a file");
+            let apt = |arguments: &[&str]| {
+                let mut command = Command::new("apt-get");
+                command.args(arguments).current_dir(&state);
+                command.env("APT_CONFIG", state.join("configuration"));
+                run(command).success();
+            };
+            apt(&["-q", "update"]);
+            apt(&[&["-q", "download"], &Self::PACKAGES[..]].concat());
+            let packages = fs::read_dir(&state).expect("a folder").flatten();
+            for package in packages.map(|entry| entry.path()) {
+                if package
+                    .extension()
+                    .is_some_and(|extension| extension == "deb")
+                {
+                    let mut unpack = Command::new("dpkg-deb");
+                    run({
+                        unpack.arg("-x").arg(package).arg(folder);
+                        unpack
+                    })
+                    .success();
+                }
+            }
+            fs::remove_dir_all(state).expect("a folder of ours");
+        });
+        Self(folder)
+    }
+
+    fn program(&self) -> PathBuf {
+        self.0.join("usr/bin/python3.13")
+    }
+
+    /// Its command line, with arguments.
+    fn command_line(&self, arguments: &[&str]) -> Vec<String> {
+        let libraries = self.0.join("usr/lib/x86_64-linux-gnu");
+        let text = |path: &Path| path.to_str().expect("a path in UTF-8").to_owned();
+        let mut line = vec![
+            text(&libraries.join("ld-linux-x86-64.so.2")),
+            "--library-path".to_owned(),
+            text(&libraries),
+            text(&self.program()),
+        ];
+        line.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        line
+    }
+}
+
+/// Orders that are audited, from two places.
+const SHOP: &str = "import os, sys, time
+
+def leaf(number):
+    sys.audit('shop.order', number)
+
+def checkout(number):
+    leaf(number)
+
+def browse(number):
+    leaf(number)
+
+def main():
+    for number in range(300):
+        checkout(number)
+        if number % 3 == 0:
+            browse(number)
+
+main()
+print(os.getpid(), flush=True)
+time.sleep(float(sys.argv[1]))
+";
+
+/// With `-X perf` and `-X perf_jit` each function of Python has a trampoline, which has no entry in a table and keeps no frame pointer. It is known
+/// by its bytes in the memory of the process, or, once that has ended, by those in its file.
+#[test]
+fn functions_of_python_are_callers() {
+    let lab = Lab::privileged();
+    let python = NewPython::fetched();
+    fs::write(lab.file("shop.py"), SHOP).expect("a file");
+    let event = format!("python:audit@{}", python.program().display());
+    for [option, seconds] in [
+        ["perf", "0"],
+        ["perf", "1"],
+        ["perf_jit", "0"],
+        ["perf_jit", "1"],
+    ] {
+        let line = python.command_line(&["-X", option, "-I", "-S", "shop.py", seconds]);
+        let mut record = lab.command(["record", "--call-graph", "dwarf,16384", "-o", "trace"]);
+        record.args(["-e", &event, "--filter", "event == \"shop.order\""]);
+        record.arg("--").args(line);
+        let recorded = run(record).success();
+        let pid = recorded.stdout.trim();
+        let stacks = folded_lines(&lab, &[]);
+        for file in [format!("perf-{pid}.map"), format!("jit-{pid}.dump")] {
+            let _ = fs::remove_file(Path::new("/tmp").join(file));
+        }
+        let mut found = BTreeMap::new();
+        for (stack, hits) in stacks {
+            *found.entry(python_functions(&stack)).or_insert(0) += hits;
+        }
+        let expected = [
+            ("<module>;main;checkout;leaf".to_owned(), 300),
+            ("<module>;main;browse;leaf".to_owned(), 100),
+        ];
+        assert_eq!(found, BTreeMap::from(expected), "{option} {seconds}");
+    }
+}
+
+/// The functions of Python in a folded stack.
+fn python_functions(stack: &str) -> String {
+    let frames = stack.split(';');
+    let names = frames.filter_map(|frame| frame.strip_prefix("py::")?.split(':').next());
+    names.collect::<Vec<_>>().join(";")
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use crate::common::{
-    AARCH64, ARM, BASE, CODE, DATA, ElfSpec, Files, I386, NoteSpec, S390X, SEGMENT, X86_64,
+    AARCH64, ARM, BASE, CODE, DATA, ElfSpec, Files, I386, NOTES, NoteSpec, S390X, SEGMENT, X86_64,
 };
 use usdtrec_buildid_cache::elf::{self, ElfError, read_binary, scan};
 use usdtrec_format::Arch;
@@ -284,4 +284,80 @@ fn addresses_are_taken_as_written() {
     let spec = ElfSpec::new(true, false, AARCH64).probe("p", "n", [CODE.0 + 1, BASE, 0], "8@x0");
     let binary = read_binary(&files.write("elf", &spec.bytes())).unwrap();
     assert_eq!(binary.probes[0].sites[0].pc, CODE.0 + 1);
+}
+
+/// The notes of a section with another name are found, and those of a file without section headers, by its segments.
+#[test]
+fn notes_are_found_by_their_owner() {
+    let files = Files::new();
+    let spec = ElfSpec::x86_64()
+        .probe("p", "first", [CODE.0, BASE, 0], "")
+        .probe("p", "second", [CODE.0 + 1, BASE, DATA.0], "");
+    let events = |name: &str, bytes: &[u8]| {
+        let found = scan(&files.write(name, bytes)).unwrap();
+        assert!(found.damaged.is_empty(), "{:?}", found.damaged);
+        let probes = found.binary.probes.iter();
+        let places = probes.map(|probe| (probe.event(), probe.sites.len(), probe.sites[0].offset));
+        places.collect::<Vec<_>>()
+    };
+    let usual = events("usual", &spec.bytes());
+    assert_eq!(usual.len(), 2);
+
+    let mut renamed = spec.bytes();
+    let name = b".note.stapsdt\0";
+    let at = renamed.windows(name.len()).position(|bytes| bytes == name);
+    renamed[at.unwrap() + 6..][..7].copy_from_slice(b"another");
+    assert_eq!(events("renamed", &renamed), usual);
+
+    // A third program header, for the notes; with sections, they are there twice.
+    let mut with_segment = spec.bytes();
+    let notes: Vec<u8> = [4_u64 << 32 | 4, NOTES, 0, 0, spec.notes_len(), 0, 4]
+        .iter()
+        .flat_map(|word| word.to_le_bytes())
+        .collect();
+    with_segment[64 + 2 * 56..][..56].copy_from_slice(&notes);
+    with_segment[56] = 3;
+    assert_eq!(events("both", &with_segment), usual);
+    with_segment[40..48].fill(0);
+    with_segment[60..64].fill(0);
+    assert_eq!(events("segment", &with_segment), usual);
+    // The segment is there twice.
+    let mut twice = with_segment.clone();
+    twice[64 + 3 * 56..][..56].copy_from_slice(&notes);
+    twice[56] = 4;
+    assert_eq!(events("twice", &twice), usual);
+    // It ends in the middle of a note, or after the file.
+    for (len, found) in [(60_u64, 1), (1 << 40, 0), (1 << 20, 0)] {
+        let mut cut = with_segment.clone();
+        cut[64 + 2 * 56 + 32..][..8].copy_from_slice(&len.to_le_bytes());
+        let scan = scan(&files.write("cut", &cut)).unwrap();
+        assert_eq!(scan.binary.probes.len(), found, "{len}");
+    }
+}
+
+/// A file with more sections than the header can say has their number, and that of the section of names, in the first section.
+#[test]
+fn many_sections_are_counted_in_the_first() {
+    const MORE: usize = 70_000;
+    let files = Files::new();
+    let spec = ElfSpec::x86_64().probe("p", "n", [CODE.0, BASE, 0], "");
+    let mut bytes = spec.bytes();
+    let at = u64::from_le_bytes(bytes[40..48].try_into().unwrap()) as usize;
+    let sections = bytes.split_off(at);
+    let used = sections.len() / 64;
+    let counted = |count: usize| {
+        let mut bytes = bytes.clone();
+        bytes.extend_from_slice(&sections);
+        bytes.resize(bytes.len() + MORE * 64, 0);
+        bytes[60..62].fill(0);
+        bytes[62..64].fill(0xff);
+        bytes[at + 32..at + 40].copy_from_slice(&(count as u64).to_le_bytes());
+        bytes[at + 40..at + 44].copy_from_slice(&(used as u32 - 1).to_le_bytes());
+        read_binary(&files.write("elf", &bytes))
+    };
+    let binary = counted(used + MORE).unwrap();
+    assert_eq!(binary.probes.len(), 1);
+    assert_eq!(binary.probes[0].sites[0].offset, Some(CODE.1));
+    assert!(matches!(counted(1 << 40), Err(ElfError::Header(_))));
+    assert!(matches!(counted(used + MORE + 1), Err(ElfError::Header(_))));
 }

@@ -1,4 +1,4 @@
-//! SDT notes: the records of an ELF file's `.note.stapsdt` section.
+//! SDT notes: the records of an ELF file's `.note.stapsdt` section, or of another section or segment of notes.
 //!
 //! One note, every word in the file's byte order (`sys/sdt.h` version 3):
 //!
@@ -61,7 +61,7 @@ const OWNER: &[u8] = b"stapsdt\0";
 /// The type of SDT notes. Other owners use the same number (`NT_GNU_BUILD_ID`).
 const TYPE: u32 = 3;
 
-/// Decodes the notes of a `.note.stapsdt` section. Notes of other owners or types are skipped. A
+/// Decodes the SDT notes of a section of notes. Notes of other owners or types are skipped. A
 /// note that cannot be read is an `Err` and does not affect other notes, unless the next note cannot be
 /// found; then that `Err` is the last item.
 ///

@@ -72,7 +72,7 @@ pub enum Location {
         /// Relocation written on the operand.
         reloc: Option<Relocation>,
     },
-    /// Memory at a constant address, only within a [`Segment`](Self::Segment) (`%fs:0x28`).
+    /// Memory at a constant address, which has a segment (`%fs:0x28`, `%ds:0x601040`).
     Absolute {
         /// Offset from the segment's base, bytes.
         address: i64,

@@ -328,9 +328,103 @@ fn nops_are_the_ones_at_real_sites() {
         (Arch::Riscv64, &0x0001_u16.to_le_bytes()),
     ];
     for (arch, nop) in cases {
-        assert!(arch.nops().contains(&nop), "{} {nop:x?}", arch.name());
-        assert!(arch.nops().iter().all(|nop| !nop.is_empty()));
+        assert!(arch.is_nop(nop), "{} {nop:x?}", arch.name());
+        assert!(!arch.is_nop(&[]) && !arch.is_nop(&nop[..nop.len() - 1]));
+        assert_eq!(arch.unplanted_prefix(nop), None);
     }
+}
+
+/// Instructions of x86 that do nothing, and what looks like one.
+#[test]
+fn nops_of_x86_may_have_prefixes() {
+    let both: &[&[u8]] = &[
+        b"\x66\x90",
+        b"\x66\x66\x66\x90",
+        b"\xf2\x90",
+        b"\xf3\x90",
+        b"\x64\x90",
+        b"\x65\x66\x0f\x1f\x00",
+        b"\x0f\x1f\xc0",
+        b"\x0f\x1f\x40\x00",
+        b"\x0f\x1f\x44\x00\x00",
+        b"\xf3\x0f\x1f\x00",
+        b"\x66\x66\x0f\x1f\x84\0\0\0\0\0",
+        b"\x66\x66\x66\x66\x66\x66\x66\x0f\x1f\x84\0\0\0\0\0",
+        b"\x0f\x1f\x80\0\0\0\0",
+        b"\x0f\x1f\x04\x25\0\0\0\0",
+        b"\xf3\x0f\x1e\xfa",
+        b"\x66\x87\xc0",
+        b"\x66\x89\xf6",
+    ];
+    for arch in [Arch::X86_64, Arch::I386] {
+        for code in both {
+            assert!(arch.is_nop(code), "{} {code:02x?}", arch.name());
+            assert!(!arch.is_nop(&code[..code.len() - 1]), "{code:02x?}");
+            assert_eq!(arch.unplanted_prefix(code), None);
+        }
+    }
+    for code in [
+        &b"\x48\x90"[..],
+        b"\x48\x87\xc0",
+        b"\x4d\x89\xff",
+        b"\x48\x8d\x76\x00",
+        b"\x48\x8d\x36",
+        b"\x48\x8d\x74\x26\x00",
+        b"\x4d\x8d\xac\x25\0\0\0\0",
+        b"\x67\x0f\x1f\x44\x00\x00",
+        b"\x66\x48\x0f\x1f\x00",
+    ] {
+        assert!(Arch::X86_64.is_nop(code), "{code:02x?}");
+    }
+    for code in [
+        &b"\x41\x90"[..],
+        b"\x49\x90",
+        b"\x87\xc0",
+        b"\x89\xff",
+        b"\x48\x87\xc1",
+        b"\x4c\x89\xff",
+        b"\x8d\x76\x00",
+        b"\x48\x8d\x76\x01",
+        b"\x4c\x8d\x36",
+        b"\x67\x48\x8d\x36",
+        b"\x48\x8d\x35\0\0\0\0",
+        b"\x48\x8d\x34\x36",
+        b"\x0f\x1e\xfa",
+        b"\x0f\x0b",
+        b"\x48\xc3",
+        b"\x66",
+        b"\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x90",
+    ] {
+        assert!(!Arch::X86_64.is_nop(code), "{code:02x?}");
+    }
+    for code in [
+        &b"\x87\xc0"[..],
+        b"\x8d\x76\x00",
+        b"\x8d\xb6\0\0\0\0",
+        b"\x8d\x74\x26\x00",
+        b"\x8d\xbc\x27\0\0\0\0",
+        b"\x67\x66\x0f\x1f\x44\x00",
+    ] {
+        assert!(Arch::I386.is_nop(code), "{code:02x?}");
+    }
+    // `dec %eax`, then a nop.
+    assert!(!Arch::I386.is_nop(b"\x48\x90"));
+    for (code, prefix) in [
+        (&b"\x2e\x90"[..], 0x2e),
+        (b"\x3e\x0f\x1f\x00", 0x3e),
+        (b"\x66\x2e\x0f\x1f\x84\0\0\0\0\0", 0x2e),
+        (b"\x66\x66\x36\x90", 0x36),
+        (b"\x26\x90", 0x26),
+        (b"\xf0\x48\xff\x00", 0xf0),
+    ] {
+        assert_eq!(Arch::X86_64.unplanted_prefix(code), Some(prefix));
+        assert_eq!(Arch::X86_64.is_nop(code), prefix != 0xf0);
+    }
+    // The kernel does not see the fifth prefix, and plants a probe there.
+    assert_eq!(
+        Arch::X86_64.unplanted_prefix(b"\x66\x67\xf2\x64\x2e\x90"),
+        None
+    );
 }
 
 /// ELF headers against the constants of another reader of ELF files; byte orders and pointers by what each name says.

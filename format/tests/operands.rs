@@ -112,11 +112,20 @@ fn written(operand: &Value, arch: Arch) -> String {
     let size = operand["size"].as_u64().unwrap();
     let value = |member: &str| operand[member].as_i64().unwrap();
     let full = |member: &str| text(operand, member).to_owned();
+    // Compilers write a constant with the sign of its upper bit, whatever the argument is.
+    let constant = || {
+        let value = &operand["value"];
+        let bits = value
+            .as_u64()
+            .unwrap_or_else(|| value.as_i64().unwrap() as u64);
+        let unused = 64 - 8 * size as u32;
+        ((bits << unused) as i64) >> unused
+    };
     let body = match (text(operand, "kind"), arch) {
-        ("const", Arch::X86_64 | Arch::I386) => format!("${}", value("value")),
-        ("const", Arch::Arm) => format!("#{}", value("value")),
-        ("const", Arch::Ppc64le) => format!("i{}", value("value")),
-        ("const", _) => value("value").to_string(),
+        ("const", Arch::X86_64 | Arch::I386) => format!("${}", constant()),
+        ("const", Arch::Arm) => format!("#{}", constant()),
+        ("const", Arch::Ppc64le) => format!("i{}", constant()),
+        ("const", _) => constant().to_string(),
         ("reg", Arch::X86_64) => format!("%{}", part_of(&full("reg"), size)),
         ("reg", Arch::I386 | Arch::S390x) => format!("%{}", full("reg")),
         ("reg", Arch::Ppc64le) => full("reg")[1..].to_owned(),
@@ -300,6 +309,32 @@ const MORE: &[(Arch, &str, &str)] = &[
         "4@%fs:t@tpoff+8(%rax)",
         r#"{"kind":"segment","segment":"fs","symbol":"t","offset":8,"reg":"rax","reloc":"tpoff"}"#,
     ),
+    // The base of these segments is 0.
+    (
+        Arch::X86_64,
+        "-4@%ds:-8(%rbp)",
+        r#"{"kind":"reg_deref","reg":"rbp","offset":-8}"#,
+    ),
+    (
+        Arch::X86_64,
+        "8@%cs:t+8(%rip)",
+        r#"{"kind":"symbol_deref","symbol":"t","offset":8,"reg":"rip"}"#,
+    ),
+    (
+        Arch::X86_64,
+        "1@%es:(%rdi,%rcx,2)",
+        r#"{"kind":"sib","reg":"rdi","index":"rcx","scale":2,"offset":0}"#,
+    ),
+    (
+        Arch::X86_64,
+        "8@%ds:0x601040",
+        r#"{"kind":"reg_deref","reg":null,"offset":6295616}"#,
+    ),
+    (
+        Arch::I386,
+        "4@%ss:8(%esp)",
+        r#"{"kind":"reg_deref","reg":"esp","offset":8}"#,
+    ),
     (
         Arch::X86_64,
         "8@$main+4",
@@ -339,8 +374,24 @@ const MORE: &[(Arch, &str, &str)] = &[
     (
         Arch::X86_64,
         "8@$18446744073709551615",
-        r#"{"kind":"const","value":-1}"#,
+        r#"{"kind":"const","value":18446744073709551615}"#,
     ),
+    (
+        Arch::X86_64,
+        "8@$14375008977427565155",
+        r#"{"kind":"const","value":14375008977427565155}"#,
+    ),
+    (
+        Arch::X86_64,
+        "-8@$9223372036854775808",
+        r#"{"kind":"const","value":-9223372036854775808}"#,
+    ),
+    (
+        Arch::X86_64,
+        "4@$-72",
+        r#"{"kind":"const","value":4294967224}"#,
+    ),
+    (Arch::X86_64, "-1@$200", r#"{"kind":"const","value":-56}"#),
     (
         Arch::X86_64,
         "8@$1<<$4+$1",

@@ -45,6 +45,8 @@ const REFUSED: &[(Arch, &str, &str)] = &[
     (Arch::X86_64, "8@($1", "without its )"),
     (Arch::X86_64, "8@$1+", "constant"),
     (Arch::X86_64, "8@%fs:", "segment"),
+    (Arch::X86_64, "8@%ds:", "segment"),
+    (Arch::X86_64, "8@%ds:%rax", "%rax"),
     (Arch::X86_64, "8@sym@(%rip)", "after the @"),
     (Arch::Aarch64, "8@%x0", "%x0"),
     (Arch::Aarch64, "8@[x0", "without its ]"),
@@ -52,6 +54,16 @@ const REFUSED: &[(Arch, &str, &str)] = &[
     (Arch::Aarch64, "8@[x0, x1, ror 3]", "neither extends"),
     (Arch::Aarch64, "8@[x0, x1, lsl 9]", "not shifted"),
     (Arch::Aarch64, "8@sym", "does not say"),
+    (Arch::Arm, "4@r99", "no register"),
+    (Arch::Arm, "4@r16", "no register"),
+    (Arch::Arm, "4@r07", "no register"),
+    (Arch::Arm, "4@r", "no register"),
+    (Arch::Arm, "8@d32", "no register"),
+    (Arch::Arm, "8@#x", "4 bytes"),
+    (Arch::Arm, "8@gbla", "4 bytes"),
+    (Arch::I386, "8@$x", "4 bytes"),
+    (Arch::Aarch64, "8@x99", "does not say"),
+    (Arch::Riscv64, "8@x32", ""),
     (Arch::Ppc64le, "8@42", "no register"),
     (Arch::S390x, "8@r3", "without its prefix"),
     (Arch::Riscv64, "8@%lo(sym)", "no register"),
@@ -99,6 +111,22 @@ fn what_is_refused_says_where() {
             panic!("{args}: {operand:?}");
         };
         assert_eq!(&text[error.position..], rest, "{error}");
+    }
+}
+
+#[test]
+fn an_operand_without_a_body_does_not_take_the_next_one() {
+    for (arch, args, count) in [
+        (Arch::X86_64, "8@ 4x@152 4@%eax", 3),
+        (Arch::Arm, "1@ +4@[r1, #138] 4@r2", 3),
+        (Arch::X86_64, "8@ 4 @%eax", 2),
+        (Arch::X86_64, "-4@ -8x@(%rbp) 4@%eax", 3),
+        (Arch::Aarch64, "8@ +8@[sp, 4] 4@w1", 3),
+        // Blanks of hand-written ones.
+        (Arch::X86_64, "-4 @ -20 ( %rbp ) 8@ var@GOTPCREL(%rip)", 2),
+    ] {
+        let operands = parse_operands(args, Some(arch));
+        assert_eq!(operands.len(), count, "{args}: {operands:?}");
     }
 }
 

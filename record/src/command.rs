@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::error::RecordError;
 use crate::exec_stop::ExecStop;
 use crate::limits;
+use crate::runnable;
 use crate::usage_error::UsageError;
 
 /// A forked process that waits before its `execve(2)`. If it is dropped, or we are killed, the process ends
@@ -36,7 +37,7 @@ impl HeldCommand {
     /// the trace is written to standard output.
     ///
     /// # Errors
-    /// [`RecordError::Command`] if no process can be started; [`UsageError::EmptyCommand`].
+    /// [`RecordError::Command`] if it cannot be run (not found, not executable), or no process can be started; [`UsageError::EmptyCommand`].
     pub fn fork(command: &[OsString], quiet: bool) -> Result<Self, RecordError> {
         let Some((program, arguments)) = command.split_first() else {
             return Err(UsageError::EmptyCommand.into());
@@ -46,6 +47,8 @@ impl HeldCommand {
             command: name.clone(),
             source,
         };
+        // A trace is written before the command begins.
+        runnable::check(program).map_err(failed)?;
         let (held, gate) = io::pipe().map_err(failed)?;
         let (mut pid, child_pid) = io::pipe().map_err(failed)?;
         let mut command = Command::new(program);

@@ -67,7 +67,18 @@ pub(crate) struct SiteOffsets {
     /// Of the site.
     pub(crate) offset: u64,
     /// Of the semaphore, which the kernel calls reference counter; 0 without one.
-    pub(crate) ref_ctr: u32,
+    pub(crate) ref_ctr: u64,
+}
+
+impl SiteOffsets {
+    /// The `config` of an event of the uprobe PMU, which has 32 bits for the semaphore (`PERF_UPROBE_REF_CTR_OFFSET_BITS`,
+    /// `kernel/events/core.c`).
+    pub(crate) fn pmu_config(self) -> Result<u64, RefusalReason> {
+        match u32::try_from(self.ref_ctr) {
+            Ok(low) => Ok(u64::from(low) << 32),
+            Err(_) => Err(RefusalReason::SemaphoreOffset(self.ref_ctr)),
+        }
+    }
 }
 
 impl PlannedProbe {
@@ -87,12 +98,9 @@ impl PlannedProbe {
         if self.file().semaphore_fault(site, page).is_some() {
             return Ok(SiteOffsets { offset, ref_ctr: 0 });
         }
-        // The uprobe PMU takes 32 bits (config 32-63, kernel/events/core.c PERF_UPROBE_REF_CTR_OFFSET).
-        let semaphore = site.semaphore_offset.unwrap_or(0);
-        let low = u32::try_from(semaphore);
         Ok(SiteOffsets {
             offset,
-            ref_ctr: low.map_err(|_| self.refused(RefusalReason::SemaphoreOffset(semaphore)))?,
+            ref_ctr: site.semaphore_offset.unwrap_or(0),
         })
     }
 

@@ -20,7 +20,7 @@ use crate::semaphores::SemaphoreOutcome;
 use crate::session::Session;
 use crate::signals::Signals;
 use crate::snapshot::Snapshot;
-use crate::stacks::{FileElsewhere, StackUnwinder};
+use crate::stacks::{CutStacks, FileElsewhere, StackUnwinder};
 use crate::user_filter::UserFilter;
 
 /// Minimum time in which records accumulate in the rings of programs after the first one.
@@ -31,6 +31,9 @@ const GATHER_MOST: Duration = Duration::from_millis(20);
 const GATHER_SHARE: u32 = 8;
 /// The rate at which a CPU is assumed to fill a ring at most, bytes per second: records accumulate until half of a ring would be filled.
 const FASTEST: usize = 512 << 20;
+
+/// Samples before which none are waited for if stacks are unwound: the first ones have the largest copies, and decide how large others are.
+const LEARNING_SAMPLES: u64 = 1000;
 
 /// Maximum time between two passes over the rings.
 const POLL_TIME: Duration = Duration::from_millis(100);
@@ -70,6 +73,8 @@ pub struct Outcome {
     pub unfinished: u64,
     /// Number of hits of which no stack was taken, because of [`CallGraph::rate`](crate::CallGraph::rate).
     pub without_stack: u64,
+    /// Stacks that were cut because more was needed than was copied, by event, the most first.
+    pub cut_stacks: Vec<CutStacks>,
     /// Number of lost hits that a filter could not judge, because the memory that it reads was not resident.
     pub unjudged: u64,
     /// How often a lossless recording continued processes although the ring was full, because the recorder did not run for more than a
@@ -225,6 +230,11 @@ impl Recording {
                 cpus_uncounted: misses_hits(&session, &cpus),
                 changed_cpus: cpus.changed(),
                 without_stack: session.attached.without_stack(),
+                cut_stacks: takers
+                    .stacks
+                    .as_ref()
+                    .map(StackUnwinder::cut_stacks)
+                    .unwrap_or_default(),
                 unjudged: session.attached.unjudged(),
                 suspensions: session.attached.suspensions(),
                 missed_processes: session.attached.missed(),
@@ -358,7 +368,9 @@ impl Recording {
         if is_unread {
             return Ok(Some(End::Unread));
         }
-        if has_first && !self.is_behind {
+        let is_learning =
+            self.takers.stacks.is_some() && self.files.totals().samples < LEARNING_SAMPLES;
+        if has_first && !self.is_behind && !is_learning {
             // These rings wake the recorder for the first record; the records that follow it closely are read in one pass.
             std::thread::sleep(GATHER_LEAST);
             std::thread::sleep(self.gather_more());
@@ -465,7 +477,12 @@ impl Recording {
         let attached = &mut self.session.attached;
         let mut changes = self.snapshot.as_mut().map(Snapshot::changes);
         takers.begin(attached, files, changes.as_deref_mut());
-        self.is_behind = attached.drain(|records| takers.take(files, records), changes);
+        let pass_on = |records: &[u8]| {
+            takers.take(files, records);
+            let stacks = takers.stacks.as_mut();
+            stacks.map_or_else(Vec::new, |stacks| stacks.take_used().collect())
+        };
+        self.is_behind = attached.drain(pass_on, changes);
         takers.end(files);
         if let Some(stacks) = &mut takers.stacks {
             attached.learn_stacks(stacks.take_used());

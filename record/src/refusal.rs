@@ -33,11 +33,25 @@ pub enum RefusalReason {
         /// Why it is not safe, by a trial on a process of our own.
         danger: Nop5Danger,
     },
+    /// The instruction at the site has a prefix at which the kernel plants no probe.
+    #[error(
+        "the instruction at {pc:#x} has the prefix {prefix:#04x}, and the kernel plants no probe at such instructions, in any process\n  \
+         build the program with a 1-byte nop there, as sys/sdt.h does"
+    )]
+    Prefix {
+        /// Address of the site.
+        pc: u64,
+        /// Prefix: a segment other than `fs` and `gs`, or `lock`.
+        prefix: u8,
+    },
     /// The site has no file offset.
     #[error("no segment of the file has the site")]
     NoSegment,
     /// The uprobe PMU takes 32 bits of a semaphore's file offset.
-    #[error("the semaphore's file offset {0:#x} exceeds 4 GiB")]
+    #[error(
+        "the semaphore's file offset {0:#x} exceeds 4 GiB, which events of the uprobe PMU cannot have; \
+         uprobe_multi links (Linux 6.6 and later) and tracefs events can"
+    )]
     SemaphoreOffset(u64),
     /// The file is of another machine.
     #[error("the kernel of this machine plants no probes in programs of that architecture")]

@@ -441,7 +441,7 @@ impl Opened {
         Ok(self.program.file().check_site(site)?)
     }
 
-    /// Why a site is never attached, not even if the user forces it: it could harm more than its program.
+    /// Why a site is never attached, not even if the user forces it: it would have no effect, or could harm more than its program.
     fn never(&self, site: &Site) -> Option<RefusalReason> {
         let file = self.program.file();
         let host = Arch::host();
@@ -449,8 +449,13 @@ impl Opened {
             .arch()
             .zip(host)
             .map(|(arch, host)| arch.uprobes_on(host));
-        match uprobes {
-            Some(Uprobes::None) => Some(RefusalReason::Architecture),
+        let prefix = file.unplanted_prefix(site);
+        match (uprobes, prefix) {
+            (Some(Uprobes::None), _) => Some(RefusalReason::Architecture),
+            (_, Some(prefix)) => Some(RefusalReason::Prefix {
+                pc: site.pc,
+                prefix,
+            }),
             _ => nop5::danger(file, site).map(|danger| RefusalReason::Nop5 {
                 pc: site.pc,
                 danger,

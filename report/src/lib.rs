@@ -33,7 +33,7 @@ pub use analysis::stacks::names::{MadeNames, StackNames};
 pub use analysis::summary::next::NextQuestion;
 pub use error::ReportError;
 pub use events::no_events::NoEventsReason;
-pub use events::notices::{CounterGap, Notices};
+pub use events::notices::{CounterGap, EmptyExport, Notices};
 pub use events::selection::EventSelection;
 pub use events::selection::cpus::{CpuSet, CpuSetError};
 pub use events::stream::StreamSummary;

@@ -12,6 +12,7 @@ mod diff;
 mod digests;
 mod fields;
 mod many_groups;
+mod numbers;
 mod order;
 mod processes;
 mod report;

@@ -66,13 +66,13 @@ WARNING: 3000 of 4000 begins of request (75.0%) have no end: hits were lost;
   another one's end
 
 Argument      Type     What it holds
-request.arg1  s32      min -5, median ~1332, p99 ~3944, max 3998
+request.arg1  s32      min -5, median ~1330, p99 ~3940, max 3998
 request.arg2  u64      3 values: 33.4% 0, 33.3% 1, 33.3% 2
 request.arg3  s64/u16  2 values: 75.0% 2, 25.0% 3
 request.arg4  f64/u32  3000 missing: xmm0 not captured; 1000 missing: red zone
                        not captured
 done.arg1     u64      always 5
-~ means: within 0.4 %
+~ means: within 1 %
 
 Process  PID  Events    /s  Share  Probes
 server   100    4000  1000  80.0%       2

@@ -116,10 +116,20 @@ fn names(argument: &Arg) -> String {
         .filter(|_| argument.get_action().takes_values())
         .map(|name| format!("<{name}>"))
         .collect();
-    [names.join(", "), values.join(" ")]
-        .join(" ")
-        .trim()
-        .to_owned()
+    let names = names.join(", ");
+    // A value that can be left out is one only after `=`.
+    if is_optional(argument) {
+        return format!("{names}[={}]", values.join(" "));
+    }
+    [names, values.join(" ")].join(" ").trim().to_owned()
+}
+
+/// Whether an option can have a value, and needs none.
+fn is_optional(argument: &Arg) -> bool {
+    argument.is_require_equals_set()
+        && argument
+            .get_num_args()
+            .is_some_and(|values| values.min_values() == 0)
 }
 
 /// Appends the section of a verb, and the sections of its subcommands.

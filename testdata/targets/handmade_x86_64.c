@@ -44,6 +44,8 @@ HANDMADE(scaled_only, "lea in_memory(%rip), %rcx\nshr $3, %rcx", "8@(,%rcx,8) 1@
 HANDMADE(symbols, "", "8@in_memory(%rip) 8@8+in_memory(%rip) 8@in_memory+8(%rip) 4f@in_memory+24(%rip) 8@in_memory@GOTPCREL(%rip) 1@$1", "")
 HANDMADE(unknown_symbol, "mov $6, %eax", "8@nowhere(%rip) 4@.LC0(%rip) 4@%eax", "")
 HANDMADE(segments, "", "8@%fs:0 8@%fs:0x0 4@%fs:thread_local@tpoff 1@$1", "")
+/* The base of these segments is 0. */
+HANDMADE(flat_segments, "push $-5\nmov $1, %eax", "-8@%ss:(%rsp) -4@%ds:-8(%rsp,%rax,8) 8@%cs:8+in_memory(%rip) 1@$1", "add $8, %rsp")
 HANDMADE(segment_register, "xor %eax, %eax\nmov $8, %edx", "8@%fs:(%rax) 8@%fs:0x0(%rax) 8@%rdx", "")
 HANDMADE(float_registers, "mov $0x40091eb851eb851f, %rax\nmov $0x3fc00000, %edx", "8f@%rax 4f@%edx 4f@%rdx", "")
 HANDMADE(float_stack, "sub $32, %rsp\nmovabs $0xc0091eb851eb851f, %rax\nmov %rax, (%rsp)\nmovl $0x3dcccccd, 8(%rsp)\nmovl $0x7f800000, 12(%rsp)\nmovl $1, 16(%rsp)",
@@ -108,6 +110,7 @@ static void memory(void) {
       (unsigned long long)(uintptr_t)in_memory);
   HIT(unknown_symbol, "! ! =6");
   HIT(segments, "?%llu ?%llu ?99 =1", (unsigned long long)thread_pointer(), (unsigned long long)thread_pointer());
+  HIT(flat_segments, "=-5 =-5 ?18364758544493064720 =1");
   HIT(segment_register, "?%llu ?%llu =8", (unsigned long long)thread_pointer(), (unsigned long long)thread_pointer());
 }
 

@@ -8,7 +8,10 @@
 //!
 //! What a test prints is shown whether it passes or fails: the usual runner captures it by an unstable feature of the standard library.
 //! The message of a panic is shown in the list of failures, and with `--nocapture` at once.
+//!
+//! At the end the longest tests are listed with their durations; with `USDTREC_TEST_TIMES=all` all of them.
 
+mod durations;
 mod split_mix;
 
 use std::any::Any;
@@ -17,6 +20,7 @@ use std::cell::RefCell;
 use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
 use std::thread::available_parallelism;
+use std::time::Instant;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
@@ -87,7 +91,9 @@ pub fn main() -> ExitCode {
     };
     let mut trials: Vec<Trial> = tests().filter(is_wanted).map(|test| test.trial()).collect();
     trials.sort_unstable_by(|one, other| one.name().cmp(other.name()));
-    libtest_mimic::run(&arguments, trials).exit_code()
+    let code = libtest_mimic::run(&arguments, trials).exit_code();
+    print!("{}", durations::longest());
+    code
 }
 
 /// The command line without its filters, if there are several: libtest-mimic takes one at most.
@@ -152,7 +158,9 @@ impl Test {
 
     fn run(self) -> Result<Completion, Failed> {
         MESSAGE.set(Some(String::new()));
+        let begin = Instant::now();
         let result = panic::catch_unwind(self.function);
+        durations::add(self.path(), begin.elapsed());
         let message = MESSAGE.take().unwrap_or_default();
         match result {
             Ok(()) => Ok(Completion::Completed),

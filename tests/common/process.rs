@@ -107,7 +107,10 @@ impl Process {
     /// Writes a line to its standard input.
     pub(crate) fn say(&mut self, line: &str) {
         let stdin = self.child.stdin.as_mut().expect("standard input is open");
-        writeln!(stdin, "{line}").unwrap_or_else(|error| panic!("{}: {error}", self.what));
+        // In one write: a program that has read enough may end before a second one.
+        let line = format!("{line}\n");
+        let said = stdin.write_all(line.as_bytes());
+        said.unwrap_or_else(|error| panic!("{}: {error}", self.what));
     }
 
     /// Writes a line to its standard input, if it still reads.

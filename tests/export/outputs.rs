@@ -97,3 +97,27 @@ fn the_next_export_removes_what_a_killed_one_left() {
         assert!(names().contains(format));
     }
 }
+
+#[test]
+fn an_export_without_anything_says_so() {
+    let lab = Lab::new();
+    let to = |format: &str, options: &[&str]| {
+        let export = ["export", "-i", DEMO, "--to", format, "-o"];
+        let output = format!("out.{format}");
+        lab.usdtrec([&export[..], &[&output], options].concat())
+            .success()
+            .complains("the export is empty")
+    };
+    let nothing = ["--filter", "pid == 0"];
+    for format in [
+        "chrome",
+        "perfetto",
+        "firefox",
+        "otlp",
+        "otlp-proto",
+        "ctf",
+        "perf",
+    ] {
+        to(format, &nothing).complains("no event was selected");
+    }
+}

@@ -19,6 +19,7 @@ pub(super) fn documented(verb: &str) -> BTreeSet<String> {
     let names = rows.filter_map(|row| row.split_once('`')).map(|(name, _)| {
         // Without the name of the value.
         let name = name.split(" <").next().expect("a name");
+        let name = name.split("[=").next().expect("a name");
         name.to_owned()
     });
     // When recordings begin is another matter (tests/schedule.rs).

@@ -105,7 +105,7 @@ fn names_are_those_of_the_recording_host() {
     let program = BUILD.make(&lab, "stacks.c", "target");
     for options in [
         &["-g"][..],
-        &["-g", "--engine", "perf"],
+        &["--call-graph", "dwarf,4K", "--engine", "perf"],
         &["--call-graph", "fp"],
     ] {
         record(&lab, &program, options);

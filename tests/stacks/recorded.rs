@@ -225,7 +225,7 @@ fn that_are_cut_say_so_and_perf_shows_the_rest() {
     }
 }
 
-/// At first there is room for 2 KiB of stack, or for all frames by frame pointers.
+/// The size of the room is that of the first, shallow ones, when deep ones come.
 #[test]
 fn get_the_room_that_they_need() {
     let lab = Lab::privileged();
@@ -258,6 +258,35 @@ fn get_the_room_that_they_need() {
             assert_eq!(event.last(), Some(&cut), "{graph}");
             assert!(count(event, "deeper") > 3, "{graph}: {event:?}");
         }
+    }
+}
+
+/// Nobody knows how deep the first ones are.
+#[test]
+fn are_whole_from_the_first_one_on() {
+    let lab = Lab::privileged();
+    let program = FRAME_POINTERS.make(&lab, "learned.c", "learned");
+    let event = format!("*:*@{}", program.display());
+    let record = |options: &[&str]| {
+        let start = ["record", "-q", "-o", "stacks", "-e", &event];
+        let command = ["--", path(&program), "60"];
+        let words = [&start[..], options, &command].concat();
+        lab.usdtrec(words).success().stderr
+    };
+    let said = record(&["-g"]);
+    assert!(!said.contains("cut"), "{said}");
+    let all = ours(&lab);
+    assert_eq!(frames(&all).len(), 1000);
+    for event in frames(&all) {
+        assert_eq!(count(event, "deeper"), 60, "{event:?}");
+        assert!(event.iter().any(|frame| frame.starts_with("main+")));
+    }
+    let said = record(&["--call-graph", "dwarf,512"]);
+    for words in [
+        "1000 of 1000 stacks (100.00 %) are cut",
+        "hit 1000 of 1000; try --call-graph dwarf,16K",
+    ] {
+        assert!(said.contains(words), "{said}");
     }
 }
 

@@ -5,6 +5,7 @@ use gimli::{CfaRule, RegisterRule};
 use crate::budget::Budget;
 use crate::end::StackEnd;
 use crate::expression::Frame;
+use crate::followed::Followed;
 use crate::machine::Machine;
 use crate::registers::Registers;
 use crate::stack::StackCopy;
@@ -39,6 +40,7 @@ pub(crate) fn caller(
     TableRow { table, row, budget }: TableRow<'_>,
     registers: &mut StepRegisters<'_>,
     stack: StackCopy<'_>,
+    followed: &mut Followed,
 ) -> Result<bool, StackEnd> {
     let (registers, next) = (&*registers.frame, &mut *registers.caller);
     let rules = Rules {
@@ -51,6 +53,7 @@ pub(crate) fn caller(
         },
     };
     let cfa = rules.cfa(&row.cfa)?;
+    followed.frame_address(machine, &row.cfa);
     // Where the return address is in no register, it cannot be in the same place in the caller.
     let is_same = |rule: &RegisterRule<usize>| {
         row.return_column == machine.ip && *rule == RegisterRule::SameValue
@@ -60,7 +63,9 @@ pub(crate) fn caller(
     let mut address = None;
     for rule in &row.rules {
         let value = rules.value(rule.column, &rule.rule, cfa);
-        if rule.column == row.return_column {
+        let is_return = rule.column == row.return_column;
+        followed.register(machine, rule, is_return, cfa, &value);
+        if is_return {
             if is_same(&rule.rule) {
                 return Err(StackEnd::BadEntry);
             }
@@ -79,9 +84,11 @@ pub(crate) fn caller(
     let address = match address {
         Some(address) => address,
         None if is_same(&RegisterRule::SameValue) => return Err(StackEnd::BadEntry),
-        None => registers
-            .get(row.return_column)
-            .ok_or(StackEnd::UnknownRegister(row.return_column))?,
+        None => {
+            followed.more();
+            let register = registers.get(row.return_column);
+            register.ok_or(StackEnd::UnknownRegister(row.return_column))?
+        }
     };
     next.set(machine.ip, Some(machine.code_address(address)));
     Ok(true)

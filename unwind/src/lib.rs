@@ -3,8 +3,10 @@
 mod budget;
 mod caller;
 mod code;
+mod copied_code;
 mod end;
 mod expression;
+mod followed;
 mod frame_pointer;
 mod machine;
 mod register_places;
@@ -20,7 +22,9 @@ mod work;
 mod tests;
 
 pub use code::{Code, MappedCode, ProcessCode};
+pub use copied_code::{CPYTHON_ARENA_BYTES, CopiedCode, CopiedFunction, CopiedOriginal};
 pub use end::StackEnd;
+pub use followed::Followed;
 pub use machine::column;
 pub use register_places::RegisterPlaces;
 pub use registers::Registers;

@@ -47,7 +47,6 @@ impl UnwindTables {
     /// out. `None` if stacks of its architecture are not unwound.
     #[must_use]
     pub fn read<'data>(file: &impl Object<'data>) -> Option<Self> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
         let machine = Machine::of(match file.architecture() {
             Architecture::X86_64 if file.is_64() => Arch::X86_64,
             Architecture::Aarch64 if file.is_little_endian() => Arch::Aarch64,
@@ -67,22 +66,27 @@ impl UnwindTables {
             Some(Table::new(kind, machine.arch, bases.clone(), bytes))
         });
         Some(Self {
-            machine,
-            tables: tables.collect(),
             signal_returns: signal_returns(file, machine),
-            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            ..Self::of(machine, tables.collect())
         })
     }
 
     /// Tables that are in no file.
-    #[cfg(test)]
     pub(crate) fn of(machine: &'static Machine, tables: Vec<Table>) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
         Self {
             machine,
             tables,
-            signal_returns: vec![0xf000],
-            number: 1 << 63,
+            signal_returns: Vec::new(),
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
         }
+    }
+
+    /// These, with signal handlers that return to an address.
+    #[cfg(test)]
+    pub(crate) fn with_signal_return(mut self, address: u64) -> Self {
+        self.signal_returns = vec![address];
+        self
     }
 
     /// Size in memory, bytes.

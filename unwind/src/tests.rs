@@ -4,6 +4,7 @@ use gimli::BaseAddresses;
 use usdtrec_format::Arch;
 
 use crate::code::{Code, MappedCode, ProcessCode};
+use crate::copied_code::CopiedCode;
 use crate::end::StackEnd;
 use crate::machine::Machine;
 use crate::registers::Registers;
@@ -58,7 +59,7 @@ fn section(functions: &[&[u8]]) -> Vec<u8> {
 fn tables(section: Vec<u8>) -> UnwindTables {
     let kind = SectionKind::EhFrame;
     let table = Table::new(kind, Arch::X86_64, BaseAddresses::default(), section);
-    UnwindTables::of(Machine::of(Arch::X86_64).unwrap(), vec![table])
+    UnwindTables::of(Machine::of(Arch::X86_64).unwrap(), vec![table]).with_signal_return(0xf000)
 }
 
 /// A process with a file at all addresses but these: from 0x10000 on it has made code, and from 0x20000 on nothing.
@@ -414,4 +415,195 @@ fn functions_of_a_runtime_have_frame_pointers() {
     let found = by_pointer(true, 0x1005, 2, &[0x1010, 0x1020, 0, 0x1030, 0]);
     let frames = vec![0x1005, 0x100f, 0x101f];
     assert_eq!(found, (frames, StackEnd::Outermost));
+}
+
+/// A process with a file below 0x10000 and, from there on, memory with this code.
+struct Copied<'t> {
+    tables: &'t UnwindTables,
+    known: &'t CopiedCode,
+    memory: &'t [u8],
+}
+
+impl<'t> ProcessCode<'t> for Copied<'t> {
+    fn at(&mut self, address: u64) -> Option<MappedCode<'t>> {
+        let tables = self.tables;
+        let Some(at) = address.checked_sub(0x1_0000) else {
+            return Some(MappedCode::File(Code { tables, address }));
+        };
+        let found = self.known.find(self.memory);
+        let mut codes = found.into_iter().filter_map(|function| {
+            self.known
+                .at(function, (at as usize).checked_sub(function.offset)?)
+        });
+        Some(codes.next().map_or(MappedCode::Made, MappedCode::File))
+    }
+
+    fn is_maker(&mut self) -> bool {
+        true
+    }
+}
+
+/// The trampolines of CPython 3.12 to 3.14, with and without `endbr64`, and of later ones.
+#[test]
+fn trampolines_of_cpython_have_their_caller_above() {
+    const SUB: &[u8] = b"\x48\x83\xec\x08\xff\xd1\x48\x83\xc4\x08\xc3";
+    const PUSH: &[u8] = b"\x55\x48\x89\xe5\xff\xd1\x5d\xc3";
+    const ENDBR64: &[u8] = b"\xf3\x0f\x1e\xfa";
+    let mut memory = vec![0; 0x40];
+    memory[..11].copy_from_slice(SUB);
+    memory[0x10..0x1f].copy_from_slice(&[ENDBR64, SUB].concat());
+    memory[0x20..0x28].copy_from_slice(PUSH);
+    memory[0x30..0x3a].copy_from_slice(&SUB[..10]);
+    let tables = tables(section(&[&[]]));
+    let known = CopiedCode::of(Arch::X86_64).unwrap();
+    let unwound = |ip: u64, words: &[u64]| {
+        let mut hit = Registers::default();
+        hit.set(IP, Some(ip));
+        hit.set(SP, Some(STACK));
+        // It points nowhere: nothing here is a frame pointer.
+        hit.set(FP, Some(7));
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let stack = StackCopy {
+            start: STACK,
+            bytes: &bytes,
+        };
+        let code = Copied {
+            tables: &tables,
+            known: &known,
+            memory: &memory,
+        };
+        let mut frames = Vec::new();
+        let mut unwinder = Unwinder::new(Arch::X86_64).unwrap();
+        let end = unwinder.unwind(&hit, stack, code, 100, &mut frames);
+        (frames.into_iter().map(StackFrame::code).collect(), end)
+    };
+    let words = [
+        0x1_0006, 0x9999, 0x1010, 0x1_001a, 0x9999, 0x1010, 0x1_0026, 0x9999, 0x1010, 0,
+    ];
+    let frames = vec![0x1005, 0x1_0005, 0x100f, 0x1_0019, 0x100f, 0x1_0025, 0x100f];
+    assert_eq!(unwound(0x1005, &words), (frames, StackEnd::Outermost));
+    // A signal may interrupt each of their instructions.
+    for (ip, words) in [
+        (0x1_0000, &[0x1010, 0][..]),
+        (0x1_0004, &[0x9999, 0x1010, 0]),
+        (0x1_0006, &[0x9999, 0x1010, 0]),
+        (0x1_000a, &[0x1010, 0]),
+        (0x1_0020, &[0x1010, 0]),
+        (0x1_0021, &[0x9999, 0x1010, 0]),
+        (0x1_0026, &[0x9999, 0x1010, 0]),
+        (0x1_0027, &[0x1010, 0]),
+    ] {
+        let frames = vec![ip, 0x100f];
+        assert_eq!(unwound(ip, words), (frames, StackEnd::Outermost), "{ip:#x}");
+    }
+    // Where the copies of a function are, by its bytes: one after the other, 16 bytes apart, with padding.
+    let original = known.original(&[ENDBR64, SUB].concat()).unwrap();
+    let is_call = |offset: usize| known.copy(original, offset).is_some();
+    assert!(is_call(9) && is_call(15 + 9) && is_call(16 + 9) && is_call(272 + 9));
+    assert!(!is_call(0) && !is_call(8) && !is_call(10) && !is_call(15 + 8));
+    // The last one would not be whole.
+    assert!(is_call(4368 * 15 + 9) && is_call(4095 * 16 + 9) && !is_call(4369 * 15 + 9));
+    assert_eq!(known.original(&SUB[..10]), None);
+    assert!(known.original(PUSH).is_some());
+    // Other code needs a frame pointer.
+    let cut = (vec![0x1005, 0x1_0035], StackEnd::NoFrame);
+    assert_eq!(unwound(0x1005, &[0x1_0036, 0x9999, 0x1010, 0]), cut);
+    assert!(CopiedCode::of(Arch::Aarch64).is_none());
+}
+
+/// The trampolines of CPython for arm64 (stp x29, x30, [sp, -16]!; mov x29, sp; blr x3; ...) keep frame records.
+#[test]
+fn trampolines_of_cpython_for_arm64_have_frame_pointers() {
+    let mut section = vec![0, 0, 0, 0, 1, 0, 1, 0x78, 30];
+    // DW_CFA_def_cfa 31, 16; DW_CFA_offset 29, 2; DW_CFA_offset 30, 1
+    section.extend([0x0c, 31, 16, 0x80 | 29, 2, 0x80 | 30, 1]);
+    let mut section = entry(&section);
+    section.extend(function(section.len(), 0x1000, &[]));
+    let table = Table::new(
+        SectionKind::EhFrame,
+        Arch::Aarch64,
+        BaseAddresses::default(),
+        section,
+    );
+    let machine = Machine::of(Arch::Aarch64).unwrap();
+    let tables = UnwindTables::of(machine, vec![table]);
+    let mut hit = Registers::default();
+    hit.set(machine.ip, Some(0x1004));
+    hit.set(machine.sp, Some(STACK));
+    hit.set(machine.fp, Some(STACK));
+    // The return address of the trampoline has an authentication code.
+    let signed = 0x1010 | 0x25 << 48;
+    let words = [STACK + 16, 0x1_0010, STACK + 32, signed, 0, 0];
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let stack = StackCopy {
+        start: STACK,
+        bytes: &bytes,
+    };
+    let code = OneFile {
+        tables: &tables,
+        is_maker: true,
+    };
+    let mut frames = Vec::new();
+    let mut unwinder = Unwinder::new(Arch::Aarch64).unwrap();
+    let end = unwinder.unwind(&hit, stack, code, 100, &mut frames);
+    let frames: Vec<u64> = frames.into_iter().map(StackFrame::code).collect();
+    assert_eq!(
+        (frames, end),
+        (vec![0x1004, 0x1_000f, 0x100f], StackEnd::Outermost)
+    );
+}
+
+/// Of the words of a stack, the return addresses and the frame pointers that are used decide about the callers, the rest does not.
+#[test]
+fn the_same_stack_is_recognized_by_the_words_that_were_followed() {
+    let tables = tables(section(&[
+        // DW_CFA_def_cfa_offset 32; DW_CFA_offset 6, 2; DW_CFA_offset 3, 3: %rbp and %rbx are saved
+        &[0x0e, 32, 0x86, 2, 0x83, 3],
+        // DW_CFA_def_cfa 6, 16; DW_CFA_offset 6, 2: the frame is where %rbp leads
+        &[0x0c, 6, 16, 0x86, 2],
+        // DW_CFA_undefined 16: no caller
+        &[0x07, 16],
+    ]));
+    let bytes =
+        |words: &[u64]| -> Vec<u8> { words.iter().flat_map(|word| word.to_le_bytes()).collect() };
+    let words = [11, 22, STACK + 48, 0x2100, 0, 0, 55, 0x3100, 0];
+    let hit = |sp: u64, fp: u64| {
+        let mut hit = Registers::default();
+        hit.set(IP, Some(0x1010));
+        hit.set(SP, Some(sp));
+        hit.set(FP, Some(fp));
+        hit
+    };
+    let mut unwinder = Unwinder::new(Arch::X86_64).unwrap();
+    let (mut frames, first) = (Vec::new(), bytes(&words));
+    let stack = StackCopy {
+        start: STACK,
+        bytes: &first,
+    };
+    let code = OneFile {
+        tables: &tables,
+        is_maker: false,
+    };
+    let end = unwinder.unwind(&hit(STACK, 1), stack, code, 100, &mut frames);
+    assert_eq!((frames.len(), end), (3, StackEnd::Outermost));
+    let followed = unwinder.followed().unwrap().clone();
+    let is_same = |changed: &[(usize, u64)], sp: u64, fp: u64| {
+        let mut words = words;
+        for (at, word) in changed {
+            words[*at] = *word;
+        }
+        let bytes = bytes(&words);
+        let stack = StackCopy {
+            start: sp,
+            bytes: &bytes,
+        };
+        unwinder.is_same(&followed, &hit(sp, fp), stack)
+    };
+    assert!(is_same(&[], STACK, 1));
+    // %rbx, what is not saved, and the outermost %rbp, also that of the hit, which its function has saved.
+    assert!(is_same(&[(0, 0), (1, 0), (4, 1), (6, 0), (8, 9)], STACK, 2));
+    for changed in [(2, STACK + 40), (3, 0x2108), (7, 0x3108)] {
+        assert!(!is_same(&[changed], STACK, 1), "{changed:x?}");
+    }
+    assert!(!is_same(&[], STACK + 8, 1));
 }

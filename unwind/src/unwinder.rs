@@ -8,6 +8,7 @@ use crate::budget::Budget;
 use crate::caller::{StepRegisters, TableRow, caller, interrupted, is_on_other_stack};
 use crate::code::{Code, MappedCode, ProcessCode};
 use crate::end::StackEnd;
+use crate::followed::Followed;
 use crate::frame_pointer;
 use crate::machine::Machine;
 use crate::registers::Registers;
@@ -45,6 +46,7 @@ pub struct Unwinder {
     outermost: Option<u64>,
     /// Whether a signal's handler, which has a stack of its own, was passed.
     is_on_other_stack: bool,
+    followed: Followed,
 }
 
 /// A row that is remembered.
@@ -81,6 +83,7 @@ impl Unwinder {
             budget: Budget::new(),
             outermost: None,
             is_on_other_stack: false,
+            followed: Followed::default(),
         })
     }
 
@@ -95,9 +98,25 @@ impl Unwinder {
         &mut self,
         hit: &Registers,
         stack: StackCopy<'_>,
+        code: impl ProcessCode<'t>,
+        limit: usize,
+        frames: &mut Vec<StackFrame>,
+    ) -> StackEnd {
+        let mut followed = std::mem::take(&mut self.followed);
+        followed.begin(self.machine, hit);
+        let end = self.walk(hit, stack, code, limit, frames, &mut followed);
+        self.followed = followed;
+        end
+    }
+
+    fn walk<'t>(
+        &mut self,
+        hit: &Registers,
+        stack: StackCopy<'_>,
         mut code: impl ProcessCode<'t>,
         limit: usize,
         frames: &mut Vec<StackFrame>,
+        followed: &mut Followed,
     ) -> StackEnd {
         self.budget.renew();
         let mut registers = StepRegisters {
@@ -119,10 +138,14 @@ impl Unwinder {
             self.outermost = registers.frame.get(self.machine.sp);
             let step = match code.at(frame.code()) {
                 None | Some(MappedCode::Unknown) => return StackEnd::NoCode,
-                Some(MappedCode::Made) => self.step_by_pointer(&mut registers, stack, &mut code),
+                Some(MappedCode::Made) => {
+                    followed.more();
+                    self.step_by_pointer(&mut registers, stack, &mut code)
+                }
                 Some(MappedCode::File(found)) => {
-                    match self.step(found, frame, &mut registers, stack) {
+                    match self.step(found, frame, &mut registers, stack, followed) {
                         Err(StackEnd::NoEntry) if code.is_maker() => {
+                            followed.more();
                             let step = self.step_by_pointer(&mut registers, stack, &mut code);
                             let is_none = step == Err(StackEnd::NoFrame);
                             if is_none {
@@ -157,6 +180,19 @@ impl Unwinder {
         self.outermost
     }
 
+    /// What the callers that [`unwind`](Self::unwind) found up to the outermost frame depend on, besides the code of the process; `None` if it is
+    /// more than that.
+    #[must_use]
+    pub fn followed(&self) -> Option<&Followed> {
+        self.followed.is_all().then_some(&self.followed)
+    }
+
+    /// Whether a hit at code of the same process has the same callers as that of [`followed`](Self::followed).
+    #[must_use]
+    pub fn is_same(&self, followed: &Followed, hit: &Registers, stack: StackCopy<'_>) -> bool {
+        followed.is_same(self.machine, hit, stack)
+    }
+
     /// The caller of a frame; the registers become its.
     fn step(
         &mut self,
@@ -164,6 +200,7 @@ impl Unwinder {
         frame: StackFrame,
         registers: &mut StepRegisters<'_>,
         stack: StackCopy<'_>,
+        followed: &mut Followed,
     ) -> Result<Step, StackEnd> {
         let machine = self.machine;
         if !std::ptr::eq(code.tables.machine(), machine) {
@@ -172,7 +209,7 @@ impl Unwinder {
         let in_file = code.address.wrapping_add(u64::from(frame.is_return));
         let is_return = match self.row(code) {
             Ok(found) => {
-                if !caller(machine, found, registers, stack)? {
+                if !caller(machine, found, registers, stack, followed)? {
                     return Ok(Step::Outermost);
                 }
                 // What a signal interrupted may be on another stack. The innermost function of some machines has no frame of its own.
@@ -193,6 +230,7 @@ impl Unwinder {
             Err(end) => return Err(end),
         };
         if !is_return {
+            followed.more();
             self.is_on_other_stack |=
                 is_on_other_stack(machine, [registers.frame, registers.caller], stack);
         }

@@ -4,14 +4,14 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use usdtrec_format::{Arch, BuildId, Site};
+use usdtrec_format::{BuildId, Site};
 
 use super::error::ElfError;
 use super::object_file::ObjectFile;
 use super::scan::build_id;
 
-/// Number of bytes read at a site; at least as many as the longest nop of any architecture.
-const NOP_MAX: usize = 16;
+/// Number of bytes read at a site: the longest instruction of any architecture, rounded up.
+const INSTRUCTION_MAX: usize = 16;
 
 /// Why a probe must not be attached in a file or at a site. Messages name neither the probe nor the file.
 #[derive(Debug, thiserror::Error)]
@@ -117,6 +117,14 @@ impl ObjectFile {
         self.check_semaphore(site)
     }
 
+    /// A prefix of the instruction at a site at which the kernel plants no probe, in any process: registering one succeeds if no process runs
+    /// the program yet, and has no effect.
+    #[must_use]
+    pub fn unplanted_prefix(&self, site: &Site) -> Option<u8> {
+        let bytes = self.bytes_at(site.offset?, INSTRUCTION_MAX).ok()?;
+        self.arch()?.unplanted_prefix(&bytes)
+    }
+
     fn check_code(&self, site: &Site) -> Result<(), CheckError> {
         let segments = &self.headers().segments;
         if !segments.iter().any(|segment| segment.holds(site.pc)) {
@@ -135,12 +143,11 @@ impl ObjectFile {
                 found,
             });
         }
-        let bytes = self.bytes_at(found, NOP_MAX).map_err(ElfError::from)?;
+        let bytes = self
+            .bytes_at(found, INSTRUCTION_MAX)
+            .map_err(ElfError::from)?;
         // The nops of an unknown architecture are unknown.
-        let Some(nops) = self.arch().map(Arch::nops) else {
-            return Ok(());
-        };
-        if nops.iter().any(|nop| bytes.starts_with(nop)) {
+        if self.arch().is_none_or(|arch| arch.is_nop(&bytes)) {
             return Ok(());
         }
         Err(CheckError::NotNop {

@@ -14,11 +14,14 @@ use object::read::{ReadCache, ReadCacheOps, ReadRef};
 use usdtrec_format::{Arch, BuildId, NoteLayout};
 
 use super::error::ElfError;
+use super::note_sections;
+use super::section::Section;
 
 /// Maximum size of a section that is read, bytes. libjvm's notes have 60 KB; a larger size means a damaged or hostile file.
 pub(super) const SECTION_LIMIT: u64 = 64 << 20;
-/// Maximum number of program or section headers. Only unlinked objects have more.
-const MAX_HEADERS: u64 = 1 << 16;
+/// Maximum number of program or section headers. Programs with a section for each function have tens of thousands; a file with more than
+/// 65,279 has the number in its first section header (ELF gABI, `e_shnum`).
+const MAX_HEADERS: u64 = 1 << 20;
 /// Maximum number of `PT_LOAD` segments that are searched for each site. Programs have up to a dozen.
 const MAX_SEGMENTS: usize = 256;
 
@@ -35,6 +38,8 @@ pub(super) struct Headers {
     pub(super) segments: Vec<Segment>,
     /// Sections.
     pub(super) sections: Vec<Section>,
+    /// Where the file may have SDT notes.
+    pub(super) notes: Vec<Section>,
     /// GNU build-id.
     pub(super) build_id: Option<BuildId>,
     /// File offset and size in bytes of the program headers, the section headers and the dynamic section.
@@ -50,27 +55,6 @@ pub(super) struct Segment {
     pub(super) memory_size: u64,
     pub(super) executable: bool,
     pub(super) writable: bool,
-}
-
-/// A section header.
-#[derive(Clone, Debug)]
-pub struct Section {
-    /// Name, cut to 64 bytes.
-    pub name: Vec<u8>,
-    /// Type (`SHT_*`).
-    pub kind: u32,
-    /// Link-time address.
-    pub address: u64,
-    /// File offset of the content.
-    pub offset: u64,
-    /// Size of the content, bytes.
-    pub size: u64,
-    /// Whether it has no content in the file (`SHT_NOBITS`).
-    pub no_bits: bool,
-    /// Whether it is loaded code (`SHF_ALLOC` and `SHF_EXECINSTR`).
-    pub code: bool,
-    /// Whether the content is compressed (`SHF_COMPRESSED`).
-    pub compressed: bool,
 }
 
 impl Segment {
@@ -139,6 +123,10 @@ impl Headers {
             }
         }
         let names = section_names(header, endian, data, section_headers)?;
+        let sections = section_headers.iter();
+        let sections: Vec<Section> = sections
+            .map(|section| neutral_section::<Elf>(section, endian, names))
+            .collect();
         Ok(Self {
             arch: Arch::from_elf(header.e_machine(endian).0, class64, big_endian),
             relocatable: header.e_type(endian) == ET_REL,
@@ -147,10 +135,11 @@ impl Headers {
                 big_endian,
             },
             segments: load_segments::<Elf>(program_headers, endian),
-            sections: section_headers
-                .iter()
-                .map(|section| neutral_section::<Elf>(section, endian, names))
-                .collect(),
+            notes: match sections.len() {
+                0 => note_sections::of_segments::<Elf>(program_headers, endian),
+                _ => note_sections::of_sections(&sections),
+            },
+            sections,
             build_id: build_id.found,
             tables: [
                 (header.e_phoff(endian).into(), size_of_val(program_headers)),

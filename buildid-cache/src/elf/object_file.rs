@@ -11,7 +11,8 @@ use usdtrec_format::{Arch, BuildId};
 
 use super::error::ElfError;
 use super::file_id::FileId;
-use super::headers::{Headers, SECTION_LIMIT, Section};
+use super::headers::Headers;
+use super::section::Section;
 use crate::open_path;
 
 /// An open ELF file: a program or a library.
@@ -166,11 +167,6 @@ impl ObjectFile {
         let mut content = vec![0; section.size as usize];
         self.file.read_exact_at(&mut content, section.offset)?;
         Ok(content)
-    }
-
-    /// Reads a note section.
-    pub(super) fn notes(&self, section: &Section) -> Result<Vec<u8>, ElfError> {
-        self.content(section, SECTION_LIMIT)
     }
 
     /// Reads up to `len` bytes at a file offset; fewer at the end of the file.

@@ -6,7 +6,7 @@ use std::path::Path;
 use usdtrec_format::{Binary, BuildId, Note, NoteError, Probe, Site, notes};
 
 use super::error::ElfError;
-use super::headers::{Headers, Segment};
+use super::headers::{Headers, SECTION_LIMIT, Segment};
 use super::object_file::ObjectFile;
 
 /// The probes found in a file, and the notes that could not be read.
@@ -82,19 +82,17 @@ fn scan_object(object: &ObjectFile) -> Result<ProbeScan, ElfError> {
         damaged: Vec::new(),
         debug_file: headers.is_debug_file(),
     };
-    let Some(section) = headers.section(b".note.stapsdt") else {
-        return Ok(found);
-    };
-    if headers.relocatable {
-        return Err(ElfError::Relocatable);
-    }
-    let content = object.notes(section)?;
     let resolver = SiteResolver::new(headers, found.debug_file);
     let mut probes = ProbeList::default();
-    for note in notes(&content, headers.layout) {
-        match note {
-            Ok(note) => probes.push(&resolver, note),
-            Err(error) => found.damaged.push(error),
+    for content in object.probe_notes(SECTION_LIMIT) {
+        if headers.relocatable {
+            return Err(ElfError::Relocatable);
+        }
+        for note in notes(&content?, headers.layout) {
+            match note {
+                Ok(note) => probes.push(&resolver, note),
+                Err(error) => found.damaged.push(error),
+            }
         }
     }
     found.binary.probes = probes.probes;

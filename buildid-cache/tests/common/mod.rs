@@ -8,6 +8,8 @@ use tempfile::TempDir;
 pub(crate) const CODE: (u64, u64) = (0x40_1000, 0x400);
 /// Link-time address and file offset of the data segment's content.
 pub(crate) const DATA: (u64, u64) = (0x60_3000, 0x500);
+/// File offset of the SDT notes.
+pub(crate) const NOTES: u64 = 0x600;
 /// Address of section `.stapsdt.base`.
 pub(crate) const BASE: u64 = 0x40_1080;
 /// Bytes of either segment in the file; in memory, the data segment is twice as long.
@@ -109,6 +111,19 @@ impl ElfSpec {
         }
     }
 
+    fn probe_notes(&self) -> Vec<u8> {
+        let mut notes = Vec::new();
+        for note in &self.notes {
+            self.note(&mut notes, note);
+        }
+        notes
+    }
+
+    /// Size of the SDT notes, bytes.
+    pub(crate) fn notes_len(&self) -> u64 {
+        self.probe_notes().len() as u64
+    }
+
     /// The file's bytes.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut id_notes = Vec::new();
@@ -121,10 +136,7 @@ impl ElfSpec {
             };
             self.note(&mut id_notes, &note);
         }
-        let mut probe_notes = Vec::new();
-        for note in &self.notes {
-            self.note(&mut probe_notes, note);
-        }
+        let probe_notes = self.probe_notes();
         let names =
             b"\0.note.gnu.build-id\0.text\0.stapsdt.base\0.probes\0.note.stapsdt\0.shstrtab\0";
         let name_at = |name: &str| {
@@ -135,7 +147,7 @@ impl ElfSpec {
             found.expect("a name of the table") as u64
         };
         let id_at = 0x200;
-        let notes_at = 0x600;
+        let notes_at = NOTES;
         let names_at = (notes_at + probe_notes.len() as u64).next_multiple_of(8);
         let sections_at = (names_at + names.len() as u64).next_multiple_of(8);
         let code_type = if self.debug_file { 8 } else { 1 };

@@ -95,6 +95,7 @@ fn unreachable(location: &Location) -> String {
         Location::SymbolAddress { symbol, .. } | Location::GotDeref { symbol, .. } => {
             format!("address of {symbol} not captured")
         }
+        Location::Absolute { address } => format!("memory at {address:#x} not captured"),
         Location::Segment { segment, .. } => format!("memory in segment {segment} not captured"),
         Location::Unparsed { text, error } => format!("{text}: {error}"),
         _ => "operand of a kind not known here".to_owned(),

@@ -95,6 +95,16 @@ fn of_field(field: &TracepointField) -> Vec<FieldArgument> {
             offset,
             FieldSource::Text(field.size.into()),
         )],
+        FieldShape::LocatedTexts { count, relative } if count <= MAX_ELEMENTS => {
+            (0..usize::from(count))
+                .map(|at| {
+                    let offset = offset + at * 4;
+                    let base = if relative { offset + 4 } else { 0 };
+                    let name = format!("{name}[{at}]");
+                    one(name, "str", offset, FieldSource::LocatedText { base })
+                })
+                .collect()
+        }
         FieldShape::LocatedText { relative } => {
             let base = if relative { offset + 4 } else { 0 };
             vec![one(name, "str", offset, FieldSource::LocatedText { base })]
@@ -226,13 +236,14 @@ mod tests {
             ("u8 arg2", 18, 1, false),
             ("u64 arg3", 19, 8, false),
             ("s8 arg4[2]", 27, 2, true),
-            ("struct s odd", 29, 3, false),
+            ("u8 arg5[]", 29, 2, false),
+            ("struct s odd", 31, 3, false),
         ]);
         let mut raw = vec![0; 16];
         raw.extend((-1_i16).to_le_bytes());
         raw.push(200);
         raw.extend(u64::MAX.to_le_bytes());
-        raw.extend([0xfe, 5, 0, 0, 0]);
+        raw.extend([0xfe, 5, 6, 7, 0, 0, 0]);
         let missing = Missing::Operand("field \"struct s odd\" of 3 bytes".to_owned());
         let expected = [
             ("arg1", Value::Signed(-1)),
@@ -240,6 +251,8 @@ mod tests {
             ("arg3", Value::Unsigned(u64::MAX)),
             ("arg4[0]", Value::Signed(-2)),
             ("arg4[1]", Value::Signed(5)),
+            ("arg5[0]", Value::Unsigned(6)),
+            ("arg5[1]", Value::Unsigned(7)),
             ("odd", Value::Missing(missing)),
         ];
         let expected = expected.map(|(name, value)| (name.to_owned(), value));

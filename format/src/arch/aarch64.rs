@@ -6,7 +6,7 @@
 //! `Documentation/arch/arm64/pointer-authentication.rst`, bits from those of an address up to 54. Tags:
 //! `Documentation/arch/arm64/tagged-pointers.rst`.
 
-use super::architecture::{Architecture, ElfHeader, Family, alias, numbered, register};
+use super::architecture::{Architecture, ElfHeader, Family, Nops, alias, numbered, register};
 use super::known::{Arch, Uprobes};
 use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 
@@ -71,7 +71,7 @@ pub(super) static AARCH64: Architecture = Architecture {
     pointer_authentication: Some(48..=54),
     top_byte_ignored: true,
     uprobes: Uprobes::Programs,
-    nops: &[&[0x1f, 0x20, 0x03, 0xd5]],
+    nops: Nops::Listed(&[&[0x1f, 0x20, 0x03, 0xd5]]),
     syntax: Syntax {
         register_prefix: RegisterPrefix::None,
         constant_prefix: Some("#"),
@@ -79,6 +79,7 @@ pub(super) static AARCH64: Architecture = Architecture {
         bare_number: BareNumber::Constant,
         bare_symbol: BareSymbol::Unknown,
         segments: &[],
+        flat_segments: &[],
         bare_pair: false,
     },
 };

@@ -41,8 +41,8 @@ pub(crate) struct Architecture {
     pub(crate) top_byte_ignored: bool,
     /// How the 64-bit kernel that runs its programs can trace them.
     pub(crate) uprobes: Uprobes,
-    /// The byte sequences that a probe site may begin with.
-    pub(crate) nops: &'static [&'static [u8]],
+    /// Its instructions that do nothing.
+    pub(crate) nops: Nops,
     /// How operands are written.
     pub(crate) syntax: Syntax,
 }
@@ -56,6 +56,14 @@ pub(crate) struct ElfHeader {
     pub(crate) class64: bool,
     /// `ELFDATA2MSB`: the lowest address has the highest byte.
     pub(crate) big_endian: bool,
+}
+
+/// Instructions that do nothing.
+pub(crate) enum Nops {
+    /// These.
+    Listed(&'static [&'static [u8]]),
+    /// Those of x86, which may have prefixes.
+    X86,
 }
 
 /// How an operand addresses thread-local storage.

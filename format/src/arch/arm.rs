@@ -5,7 +5,7 @@
 //! DWARF for the Arm Architecture, 4.1. No red zone: Procedure Call Standard, 6.2.1. Uprobes: `arch_uprobe_analyze_insn`,
 //! `arch/arm64/kernel/probes/uprobes.c`, refuses 32-bit programs (`EOPNOTSUPP`); if they start later, nothing says so.
 
-use super::architecture::{Architecture, ElfHeader, alias, numbered, register};
+use super::architecture::{Architecture, ElfHeader, Nops, alias, numbered, register};
 use super::known::{Arch, Uprobes};
 use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 
@@ -65,7 +65,7 @@ pub(super) static ARM: Architecture = Architecture {
     pointer_authentication: None,
     top_byte_ignored: false,
     uprobes: Uprobes::None,
-    nops: &[
+    nops: Nops::Listed(&[
         // Thumb: nop, nop.w, mov r8, r8
         &[0x00, 0xbf],
         &[0xaf, 0xf3, 0x00, 0x80],
@@ -73,7 +73,7 @@ pub(super) static ARM: Architecture = Architecture {
         // Arm: nop, mov r0, r0
         &[0x00, 0xf0, 0x20, 0xe3],
         &[0x00, 0x00, 0xa0, 0xe1],
-    ],
+    ]),
     syntax: Syntax {
         register_prefix: RegisterPrefix::None,
         constant_prefix: Some("#"),
@@ -82,6 +82,7 @@ pub(super) static ARM: Architecture = Architecture {
         // clang writes `gbla` where gcc writes `#gbla`.
         bare_symbol: BareSymbol::Address,
         segments: &[],
+        flat_segments: &[],
         bare_pair: false,
     },
 };

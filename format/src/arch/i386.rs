@@ -1,9 +1,11 @@
 //! 32-bit x86, under a 64-bit kernel: perf's register bits, `struct pt_regs` and the names in fetch arguments are those of
 //! x86-64. DWARF's numbers: System V ABI, Intel386 supplement, 2.4.2.
 
-use super::architecture::{Architecture, ElfHeader, ThreadStorage, alias, numbered, register};
+use super::architecture::{
+    Architecture, ElfHeader, Nops, ThreadStorage, alias, numbered, register,
+};
 use super::known::{Arch, Uprobes};
-use super::x86_64::{ATT, NOPS, high8, part8, part16};
+use super::x86_64::{ATT, high8, part8, part16};
 
 pub(super) static I386: Architecture = Architecture {
     name: "i386",
@@ -74,6 +76,6 @@ pub(super) static I386: Architecture = Architecture {
     pointer_authentication: None,
     top_byte_ignored: false,
     uprobes: Uprobes::Programs,
-    nops: NOPS,
+    nops: Nops::X86,
     syntax: ATT,
 };

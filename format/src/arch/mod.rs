@@ -13,13 +13,14 @@ mod s390x;
 mod syntax;
 mod table;
 mod x86_64;
+mod x86_nop;
 
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
 pub use known::{Arch, Register, Uprobes};
 
-use architecture::{Architecture, ElfHeader, ThreadStorage};
+use architecture::{Architecture, ElfHeader, Nops, ThreadStorage};
 pub(crate) use syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 pub(crate) use table::{RegisterPart, Table};
 
@@ -216,10 +217,24 @@ impl Arch {
         self.table().return_register
     }
 
-    /// The byte sequences that a probe site may begin with (each the architecture's nops).
+    /// Whether code begins with an instruction that does nothing, as that of a probe site does.
     #[must_use]
-    pub const fn nops(self) -> &'static [&'static [u8]] {
-        self.architecture().nops
+    pub fn is_nop(self, code: &[u8]) -> bool {
+        let Architecture { nops, elf, .. } = self.architecture();
+        match nops {
+            Nops::Listed(nops) => nops.iter().any(|nop| code.starts_with(nop)),
+            Nops::X86 => x86_nop::is_nop(code, elf.class64),
+        }
+    }
+
+    /// A prefix of the instruction at the start of code at which the kernel plants no probe, in any process; `None` without one.
+    #[must_use]
+    pub fn unplanted_prefix(self, code: &[u8]) -> Option<u8> {
+        let Architecture { nops, elf, .. } = self.architecture();
+        match nops {
+            Nops::Listed(_) => None,
+            Nops::X86 => x86_nop::unplanted_prefix(code, elf.class64),
+        }
     }
 
     /// The architecture's table.

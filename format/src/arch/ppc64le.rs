@@ -4,7 +4,7 @@
 //! `regoffset_table`, `arch/powerpc/kernel/ptrace/ptrace.c`. DWARF's numbers and red zone: 64-Bit ELF V2 ABI, 2.4 and 2.2.3.3.
 //! Addresses: `DEFAULT_MAP_WINDOW_USER64`, `arch/powerpc/include/asm/task_size_64.h`.
 
-use super::architecture::{Architecture, ElfHeader, Family, alias, numbered, register};
+use super::architecture::{Architecture, ElfHeader, Family, Nops, alias, numbered, register};
 use super::known::{Arch, Uprobes};
 use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 
@@ -64,7 +64,7 @@ pub(super) static PPC64LE: Architecture = Architecture {
     pointer_authentication: None,
     top_byte_ignored: false,
     uprobes: Uprobes::Events,
-    nops: &[&[0x00, 0x00, 0x00, 0x60]],
+    nops: Nops::Listed(&[&[0x00, 0x00, 0x00, 0x60]]),
     syntax: Syntax {
         register_prefix: RegisterPrefix::OptionalPercent,
         constant_prefix: Some("i"),
@@ -72,6 +72,7 @@ pub(super) static PPC64LE: Architecture = Architecture {
         bare_number: BareNumber::Register,
         bare_symbol: BareSymbol::Unknown,
         segments: &[],
+        flat_segments: &[],
         bare_pair: true,
     },
 };

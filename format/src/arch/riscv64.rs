@@ -4,7 +4,7 @@
 //! `regoffset_table`, `arch/riscv/kernel/ptrace.c`. DWARF's numbers: RISC-V DWARF Specification. No red zone: RISC-V Calling
 //! Conventions. Addresses: `Documentation/arch/riscv/vm-layout.rst`; with three levels of page tables 38 bits.
 
-use super::architecture::{Alias, Architecture, ElfHeader, alias, numbered, register};
+use super::architecture::{Alias, Architecture, ElfHeader, Nops, alias, numbered, register};
 use super::known::{Arch, Uprobes};
 use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 
@@ -148,7 +148,7 @@ pub(super) static RISCV64: Architecture = Architecture {
     pointer_authentication: None,
     top_byte_ignored: false,
     uprobes: Uprobes::Events,
-    nops: &[&[0x01, 0x00], &[0x13, 0x00, 0x00, 0x00]],
+    nops: Nops::Listed(&[&[0x01, 0x00], &[0x13, 0x00, 0x00, 0x00]]),
     syntax: Syntax {
         register_prefix: RegisterPrefix::None,
         constant_prefix: None,
@@ -156,6 +156,7 @@ pub(super) static RISCV64: Architecture = Architecture {
         bare_number: BareNumber::Constant,
         bare_symbol: BareSymbol::Unknown,
         segments: &[],
+        flat_segments: &[],
         bare_pair: false,
     },
 };

@@ -5,7 +5,7 @@
 //! a vector register has that of the floating-point register in it. Addresses: `_REGION2_SIZE`, `arch/s390/include/asm/pgtable.h`; the
 //! kernel uses more bits if they do not suffice.
 
-use super::architecture::{Architecture, ElfHeader, numbered, register};
+use super::architecture::{Architecture, ElfHeader, Nops, numbered, register};
 use super::known::{Arch, Uprobes};
 use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 
@@ -57,11 +57,11 @@ pub(super) static S390X: Architecture = Architecture {
     pointer_authentication: None,
     top_byte_ignored: false,
     uprobes: Uprobes::Events,
-    nops: &[
+    nops: Nops::Listed(&[
         &[0x47, 0x00, 0x00, 0x00],
         &[0x07, 0x00],
         &[0xc0, 0x04, 0x00, 0x00, 0x00, 0x00],
-    ],
+    ]),
     syntax: Syntax {
         register_prefix: RegisterPrefix::Percent,
         constant_prefix: None,
@@ -69,6 +69,7 @@ pub(super) static S390X: Architecture = Architecture {
         bare_number: BareNumber::Constant,
         bare_symbol: BareSymbol::Unknown,
         segments: &[],
+        flat_segments: &[],
         bare_pair: false,
     },
 };

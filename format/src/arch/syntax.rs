@@ -12,8 +12,10 @@ pub(crate) struct Syntax {
     pub(crate) bare_number: BareNumber,
     /// What a symbol alone is.
     pub(crate) bare_symbol: BareSymbol,
-    /// Segment registers that may stand before memory (`%fs:`).
+    /// Segment registers with a base of their own that may stand before memory (`%fs:`).
     pub(crate) segments: &'static [&'static str],
+    /// Segment registers that may stand before memory and have no meaning there, because their base is 0 (`%ds:`).
+    pub(crate) flat_segments: &'static [&'static str],
     /// Whether `base,index` without parentheses is memory (the PowerPC `Z` constraint).
     pub(crate) bare_pair: bool,
 }

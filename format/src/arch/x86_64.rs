@@ -5,7 +5,8 @@
 //! Addresses: `Documentation/arch/x86/x86_64/mm.rst`; with five levels of page tables a program may ask for 56 bits.
 
 use super::architecture::{
-    Alias, Architecture, ElfHeader, Family, RegisterInfo, ThreadStorage, alias, numbered, register,
+    Alias, Architecture, ElfHeader, Family, Nops, RegisterInfo, ThreadStorage, alias, numbered,
+    register,
 };
 use super::known::{Arch, Uprobes};
 use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
@@ -133,7 +134,7 @@ pub(super) static X86_64: Architecture = Architecture {
     pointer_authentication: None,
     top_byte_ignored: false,
     uprobes: Uprobes::Programs,
-    nops: NOPS,
+    nops: Nops::X86,
     syntax: ATT,
 };
 
@@ -148,24 +149,11 @@ pub(super) const ATT: Syntax = Syntax {
     memory: MemoryForm::Parentheses,
     bare_number: BareNumber::Address,
     bare_symbol: BareSymbol::Memory,
-    segments: &["fs", "gs", "cs", "ds", "es", "ss"],
+    segments: &["fs", "gs"],
+    // 0 in 64-bit mode (Intel's manual, volume 1, 3.4.2.1), and for 32-bit programs by the kernel (arch/x86/kernel/cpu/common.c, gdt_page).
+    flat_segments: &["cs", "ds", "es", "ss"],
     bare_pair: false,
 };
-
-/// `nop` in its recommended lengths, for both x86 (Intel's manual, NOP): `sys/sdt.h` writes the first, and libbpf's usdt.h
-/// the first followed by the fifth.
-pub(super) const NOPS: &[&[u8]] = &[
-    &[0x90],
-    &[0x66, 0x90],
-    &[0x0f, 0x1f, 0x00],
-    &[0x0f, 0x1f, 0x40, 0x00],
-    &[0x0f, 0x1f, 0x44, 0x00, 0x00],
-    &[0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00],
-    &[0x0f, 0x1f, 0x80, 0x00, 0x00, 0x00, 0x00],
-    &[0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00],
-    &[0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00],
-    &[0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00],
-];
 
 /// The low 4 bytes of a register.
 const fn part32(name: &'static str, whole: &'static str) -> Alias {

@@ -11,7 +11,10 @@ impl Machine {
     /// Parses a whole location. Its kind is determined by its start and end, so that an error is about
     /// the intended kind.
     pub(super) fn location<'a>(self, body: &'a str, prefix: &Prefix) -> Parsed<'a, Location> {
-        if let Some((segment, inner)) = self.segment(body) {
+        if let Some((_, inner)) = segment(body, self.syntax.flat_segments) {
+            return self.in_segment(inner);
+        }
+        if let Some((segment, inner)) = segment(body, self.syntax.segments) {
             let inner = Box::new(self.in_segment(inner)?);
             return Ok(Location::Segment { segment, inner });
         }
@@ -22,7 +25,7 @@ impl Machine {
             return memory;
         }
         if let Some(after) = self.constant_prefix(body) {
-            return self.constant(after, body);
+            return self.constant(after, body, prefix);
         }
         if let Some(number) = number::integer(body) {
             return self.bare_number(number?, body);
@@ -53,17 +56,6 @@ impl Machine {
             shift: part.shift,
             pair: whole && prefix.size.is_some_and(|size| size > word),
         }
-    }
-
-    /// The segment at the start of a body, and the part after its colon.
-    fn segment(self, body: &str) -> Option<(&'static str, &str)> {
-        if self.syntax.segments.is_empty() {
-            return None;
-        }
-        let (name, inner) = body.strip_prefix('%')?.split_once(':')?;
-        let mut known = self.syntax.segments.iter();
-        let segment = known.find(|known| **known == name.trim_end())?;
-        Some((segment, inner.trim_start()))
     }
 
     /// Memory in a segment: a plain number is an address there.
@@ -99,7 +91,7 @@ impl Machine {
     }
 
     /// A constant, a symbol's address or an expression of constants.
-    fn constant<'a>(self, after: &'a str, body: &'a str) -> Parsed<'a, Location> {
+    fn constant<'a>(self, after: &'a str, body: &'a str, prefix: &Prefix) -> Parsed<'a, Location> {
         if let Some(number) = number::integer(after) {
             return Ok(Location::Constant(Constant::Integer(number?)));
         }
@@ -108,7 +100,7 @@ impl Machine {
         }
         match displacement::parse(after) {
             Ok(place) => match (place.symbol, place.reloc) {
-                (Some(symbol), None) => Ok(symbol_address(symbol, &place)),
+                (Some(symbol), None) => self.symbol_address(symbol, &place, prefix),
                 (Some(symbol), Some(relocation)) => Err(OperandErrorKind::RelocatedAddress {
                     symbol: symbol.to_owned(),
                     relocation: relocation.to_owned(),
@@ -151,7 +143,10 @@ impl Machine {
         }
         match self.syntax.bare_symbol {
             BareSymbol::Memory => Ok(symbol_memory(symbol, place, None)),
-            BareSymbol::Address if place.reloc.is_none() => Ok(symbol_address(symbol, place)),
+            BareSymbol::Address if self.is_like_register(symbol) => Err(self.no_register(symbol)),
+            BareSymbol::Address if place.reloc.is_none() => {
+                self.symbol_address(symbol, place, prefix)
+            }
             _ => Err(OperandErrorKind::SymbolAlone {
                 symbol: symbol.to_owned(),
                 machine: self.arch.name(),
@@ -159,6 +154,45 @@ impl Machine {
             .at(symbol)),
         }
     }
+
+    /// Whether a word is a name of registers with another number, or none (`r99`, `r07`, `r`). One letter alone is the name of
+    /// a symbol, but for the general registers.
+    fn is_like_register(self, symbol: &str) -> bool {
+        let family = symbol.trim_end_matches(|last: char| last.is_ascii_digit());
+        let number = &symbol[family.len()..];
+        let word = self.arch.pointer_size();
+        self.table
+            .name(&format!("{family}0"))
+            .is_some_and(|first| !number.is_empty() || first.bytes == word && family == "r")
+    }
+
+    /// The address of a symbol, which no value wider than a pointer is.
+    fn symbol_address<'a>(
+        self,
+        symbol: &'a str,
+        place: &Displacement<'a>,
+        prefix: &Prefix,
+    ) -> Parsed<'a, Location> {
+        let pointer = self.arch.pointer_size();
+        if prefix.size.is_some_and(|size| size > pointer) {
+            return Err(OperandErrorKind::WideAddress {
+                symbol: symbol.to_owned(),
+                pointer,
+            }
+            .at(symbol));
+        }
+        Ok(Location::SymbolAddress {
+            symbol: symbol.to_owned(),
+            offset: place.offset,
+        })
+    }
+}
+
+/// The segment at the start of a body, if it is one of these, and the part after its colon.
+fn segment<'a>(body: &'a str, known: &[&'static str]) -> Option<(&'static str, &'a str)> {
+    let (name, inner) = body.strip_prefix('%')?.split_once(':')?;
+    let segment = known.iter().find(|known| **known == name.trim_end())?;
+    Some((segment, inner.trim_start()))
 }
 
 /// Memory at a symbol, or its GOT slot.
@@ -182,14 +216,6 @@ pub(super) fn symbol_memory(
             register,
             reloc,
         },
-    }
-}
-
-/// The address of a symbol.
-fn symbol_address(symbol: &str, place: &Displacement<'_>) -> Location {
-    Location::SymbolAddress {
-        symbol: symbol.to_owned(),
-        offset: place.offset,
     }
 }
 

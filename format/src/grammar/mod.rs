@@ -86,6 +86,7 @@ fn parse_location<'a>(body: &'a str, prefix: &Prefix, arch: Option<Arch>) -> Par
             | Location::Indexed(_)
             | Location::SymbolDeref { .. }
             | Location::SymbolIndexed { .. }
+            | Location::Absolute { .. }
             | Location::Segment { .. }
     );
     if prefix.is_number() || in_memory {

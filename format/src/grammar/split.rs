@@ -80,10 +80,19 @@ fn is_waiting(body: &str, after: &str) -> bool {
         && digits.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// Whether a text starts with a size and `@`, as only an operand does.
+/// Whether a text starts with a size and `@`, as only an operand does, also with a broken one (`4x@`, `+4@`): an operand without a body
+/// does not take the next one.
 fn begins_with_size(text: &str) -> bool {
-    let after = text.trim_start_matches(is_size_char);
-    after.starts_with('@') && is_size(&text[..text.len() - after.len()])
+    let word = text.trim_start_matches(|char: char| !char.is_whitespace() && char != '@');
+    let size = &text[..text.len() - word.len()];
+    word.trim_start().starts_with('@') && (is_size(size) || is_broken_size(size))
+}
+
+/// Whether a text before an `@` is no size, but no symbol either, because that does not begin with a digit.
+fn is_broken_size(text: &str) -> bool {
+    let digits = text.trim_start_matches(['-', '+']);
+    digits.starts_with(|first: char| first.is_ascii_digit())
+        && digits.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// Whether a text is a size, well-formed or not.

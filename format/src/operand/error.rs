@@ -71,6 +71,14 @@ pub enum OperandErrorKind {
         /// Name of the architecture.
         machine: &'static str,
     },
+    /// A value that is wider than the address of a symbol.
+    #[error("the address of {symbol} has {pointer} bytes")]
+    WideAddress {
+        /// Symbol.
+        symbol: String,
+        /// Bytes of an address.
+        pointer: u8,
+    },
     /// More than one symbol, or a symbol that is subtracted.
     #[error("a difference or a sum of symbols ({0})")]
     SeveralSymbols(String),

@@ -48,14 +48,17 @@ impl Operand {
         match constant {
             Constant::Float(value) => format!("{value:?}"),
             Constant::Integer(value) if self.float => value.to_string(),
-            Constant::Integer(value) => {
-                match Value::integer(value.cast_unsigned(), self.bytes(arch), self.is_signed()) {
-                    Value::Unsigned(cut) => cut.to_string(),
-                    Value::Signed(cut) => cut.to_string(),
-                    _ => value.to_string(),
-                }
-            }
+            Constant::Integer(value) => match self.cut(value, arch) {
+                Value::Unsigned(cut) => cut.to_string(),
+                Value::Signed(cut) => cut.to_string(),
+                _ => value.to_string(),
+            },
         }
+    }
+
+    /// A constant integer, cut to the operand's size: what the argument is.
+    pub(super) fn cut(&self, value: i64, arch: Arch) -> Value {
+        Value::integer(value.cast_unsigned(), self.bytes(arch), self.is_signed())
     }
 }
 
@@ -97,11 +100,10 @@ fn words(location: &Location, arch: Arch) -> String {
             format!("{what} of {symbol}{}, from its GOT slot", signed(*offset))
         }
         Location::Segment { segment, inner } => {
-            let memory = match *segment {
-                "fs" | "gs" => "thread-local memory",
-                _ => "memory",
-            };
-            format!("in {memory} at {segment}:{}", address(inner, arch))
+            format!(
+                "in thread-local memory at {segment}:{}",
+                address(inner, arch)
+            )
         }
         Location::SymbolDeref {
             reloc: Some(reloc), ..

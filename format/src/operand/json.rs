@@ -4,13 +4,14 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::arch::{Arch, Register};
 use crate::operand::{Constant, Extend, IndexedAddress, Location, Operand, Relocation};
+use crate::value::Value;
 
 /// An operand in its JSON form: an object of `size`, `signed`, `float`, `kind` and the members of that
 /// kind. An unparsed operand is `{"kind":"unparsed","text":…,"reason":…}`.
 ///
 /// | kind | members |
 /// |---|---|
-/// | `const`, `const_expr` | `value` |
+/// | `const`, `const_expr` | `value`, cut to the operand's size and sign |
 /// | `reg` | `reg`; `width` and `shift` if the name is a part of the register that the size does not determine; `pair` |
 /// | `reg_deref` | `reg`, `offset` |
 /// | `sib` | `reg` (null if none), `index`, `scale`, `offset`, `extend`; `symbol` and `reloc` if a symbol is added |
@@ -79,7 +80,14 @@ impl JsonOperand<'_> {
     fn location<M: SerializeMap>(&self, location: &Location, map: &mut M) -> Result<(), M::Error> {
         match location {
             Location::Constant(Constant::Integer(value)) | Location::ConstantExpression(value) => {
-                map.serialize_entry("value", value)
+                match self.operand.cut(*value, self.arch) {
+                    // Of a float, it is the number in the note.
+                    Value::Unsigned(cut) if !self.operand.float => {
+                        map.serialize_entry("value", &cut)
+                    }
+                    Value::Signed(cut) if !self.operand.float => map.serialize_entry("value", &cut),
+                    _ => map.serialize_entry("value", value),
+                }
             }
             Location::Constant(Constant::Float(value)) => map.serialize_entry("value", value),
             Location::Register { .. } => self.register(location, map),

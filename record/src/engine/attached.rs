@@ -157,10 +157,10 @@ impl Attached {
 
     /// One pass over all rings: samples first, so that earlier process records are in the same pass. Returns whether it left many records
     /// in the rings of programs.
-    /// `changes` gets a copy of the process records.
+    /// `changes` gets a copy of the process records. `sink` returns what the stacks that it was given have needed.
     pub(crate) fn drain(
         &mut self,
-        mut sink: impl FnMut(&[u8]),
+        mut sink: impl FnMut(&[u8]) -> Vec<(u64, StackUse)>,
         changes: Option<&mut Vec<u8>>,
     ) -> bool {
         let left = match &mut self.way {
@@ -168,9 +168,10 @@ impl Attached {
             _ => false,
         };
         if let Some(rings) = &mut self.rings {
+            let mut sink = |records: &[u8]| drop(sink(records));
             rings.drain(|records| self.fetched.pass(records, &mut sink));
         }
-        self.drain_processes(sink, changes);
+        self.drain_processes(|records| drop(sink(records)), changes);
         left
     }
 
@@ -196,6 +197,10 @@ impl Attached {
         release: Option<&mut Release>,
         mut sink: impl FnMut(&[u8]),
     ) -> u64 {
+        let mut sink = |records: &[u8]| {
+            sink(records);
+            Vec::new()
+        };
         let mut unfinished = 0;
         if let Way::Bpf(bpf) = &mut self.way {
             unfinished = bpf.drain_last(release, &mut sink);

@@ -170,8 +170,8 @@ pub(crate) struct KernelAttr<'a> {
 pub(super) enum Place {
     /// A tracefs event, by its number.
     Tracepoint(u64),
-    /// The uprobe PMU, by its number, with the file offsets of the site and of its semaphore (0 without a semaphore).
-    Uprobe { pmu: u32, offset: u64, ref_ctr: u32 },
+    /// The uprobe PMU, by its number, with the file offset of the site and the `config`, which has that of its semaphore.
+    Uprobe { pmu: u32, offset: u64, config: u64 },
 }
 
 impl<'a> KernelAttr<'a> {
@@ -182,8 +182,8 @@ impl<'a> KernelAttr<'a> {
             Place::Uprobe {
                 pmu,
                 offset,
-                ref_ctr,
-            } => Self::uprobe(mode, pmu, path, offset, ref_ctr, plan),
+                config,
+            } => Self::uprobe(mode, pmu, path, offset, config, plan),
         }
     }
 
@@ -239,12 +239,12 @@ impl<'a> KernelAttr<'a> {
         pmu: u32,
         path: &'a CStr,
         offset: u64,
-        ref_ctr: u32,
+        config: u64,
         plan: &CapturePlan,
     ) -> Self {
         let mut raw = sampling(mode, plan);
         raw.type_ = pmu;
-        raw.config = u64::from(ref_ctr) << 32;
+        raw.config = config;
         raw.__bindgen_anon_3.uprobe_path = path.as_ptr() as u64;
         raw.__bindgen_anon_4.probe_offset = offset;
         Self {

@@ -38,7 +38,7 @@ impl Attached {
                 return Err(Release::start(descriptors).interrupted());
             }
             let offsets = probe.offsets(&site.site)?;
-            let SiteOffsets { offset, ref_ctr } = offsets;
+            let offset = offsets.offset;
             let refused = |source: io::Error| RecordError::Attach {
                 event: probe.event(),
                 path: probe.path.clone(),
@@ -52,7 +52,9 @@ impl Attached {
                 None => Place::Uprobe {
                     pmu: self.pmu,
                     offset,
-                    ref_ctr,
+                    config: offsets
+                        .pmu_config()
+                        .map_err(|reason| probe.refused(reason))?,
                 },
             };
             let attr = KernelAttr::of(&place, &path, self.mode.of(probe), &probe.plan);

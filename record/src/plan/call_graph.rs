@@ -30,13 +30,13 @@ pub enum CallGraphMethod {
         /// Bytes of stack from the stack pointer upwards: a multiple of 8, at most [`CallGraph::MOST_BYTES`].
         bytes: u32,
     },
-    /// The same, with as many bytes as the stacks of the site need: 512 to 16384. Perf events, and recordings that keep copies, have
-    /// 2048 always.
+    /// The same, with as many bytes as the stacks of the site need: 512 to 16384, and 16384 at first. Perf events, and recordings that keep
+    /// copies, have 2048 always.
     CopyNeeded,
 }
 
 impl CallGraphMethod {
-    /// Bytes of stack that are copied at first; `None` without copies.
+    /// Bytes of stack that are copied where nobody learns how many are needed; `None` without copies.
     pub(crate) const fn copied(self) -> Option<u32> {
         match self {
             Self::FramePointers => None,
@@ -46,7 +46,7 @@ impl CallGraphMethod {
     }
 }
 
-/// Bytes of stack that are copied before it is known how many are needed.
+/// Bytes of stack that are copied where nobody learns how many are needed, and at first while a ring is half full.
 const USUAL_COPY: u32 = 2 << 10;
 /// Bytes of the copies among which is chosen: each is twice the one before.
 const COPIES: [u32; 6] = [512, 1024, USUAL_COPY, 4096, 8192, 16384];
@@ -59,8 +59,8 @@ const CHAINS: [u16; 2] = [64, 128];
 pub(crate) struct StackSizes {
     /// Bytes of a copy, or frames of a chain.
     pub(crate) all: Vec<u32>,
-    /// Index of the size to begin with.
-    pub(crate) first: usize,
+    /// Index of the size to begin with, while a ring is half full: it is the last one else.
+    pub(crate) usual: usize,
 }
 
 impl CallGraph {
@@ -98,7 +98,7 @@ impl CallGraph {
         match self.method {
             CallGraphMethod::CopyNeeded if !self.keeps_copies => StackSizes {
                 all: COPIES.to_vec(),
-                first: COPIES.iter().filter(|bytes| **bytes < USUAL_COPY).count(),
+                usual: COPIES.iter().filter(|bytes| **bytes < USUAL_COPY).count(),
             },
             CallGraphMethod::FramePointers => {
                 let shorter = CHAINS.iter().filter(|frames| **frames < self.frames);
@@ -107,12 +107,12 @@ impl CallGraph {
                     .copied()
                     .map(u32::from)
                     .collect();
-                let first = all.len() - 1;
-                StackSizes { all, first }
+                let usual = all.len() - 1;
+                StackSizes { all, usual }
             }
             CallGraphMethod::Copy { .. } | CallGraphMethod::CopyNeeded => StackSizes {
                 all: self.method.copied().into_iter().collect(),
-                first: 0,
+                usual: 0,
             },
         }
     }

@@ -141,6 +141,7 @@ impl Place<'_> {
             | Location::Indexed(_)
             | Location::SymbolDeref { .. }
             | Location::SymbolIndexed { .. }
+            | Location::Absolute { .. }
             | Location::Segment { .. } => self.address(&operand.location).ok(),
             _ => None,
         }
@@ -151,6 +152,10 @@ impl Place<'_> {
             Location::RegisterDeref { register, offset } => Ok(Address {
                 base: Some(self.register(*register)?),
                 offset: *offset,
+                ..Address::default()
+            }),
+            Location::Absolute { address } => Ok(Address {
+                offset: *address,
                 ..Address::default()
             }),
             Location::Indexed(indexed) => self.indexed(indexed),
@@ -262,10 +267,6 @@ impl Place<'_> {
             return Err(NotCaptured::Segment(segment));
         }
         let within = match inner {
-            Location::Absolute { address } => Address {
-                offset: *address,
-                ..Address::default()
-            },
             Location::SymbolDeref { reloc, .. } | Location::SymbolIndexed { reloc, .. }
                 if is_thread_local(reloc.as_ref()) =>
             {

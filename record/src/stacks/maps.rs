@@ -41,6 +41,17 @@ pub(super) struct ProcessMaps {
     count: usize,
     /// Processes that have ended or have replaced mappings.
     changed: Vec<i32>,
+    /// Number of changes so far of what a process has mapped.
+    changes: u64,
+}
+
+/// What a process has mapped since its last change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct MapsVersion {
+    /// No other has this number.
+    number: u64,
+    /// Time of the change, ns.
+    since: u64,
 }
 
 /// The identity of a file, for comparing.
@@ -60,6 +71,8 @@ struct ProcessMap {
     replaced: Vec<Mapping>,
     /// Whether it may execute memory that is that of no file.
     is_maker: bool,
+    /// What it has mapped now.
+    version: Option<MapsVersion>,
     /// When it last executed a program, ns.
     executed: u64,
     /// Number of its threads.
@@ -105,6 +118,7 @@ impl ProcessMaps {
             numbers: HashMap::new(),
             count: 0,
             changed: Vec::new(),
+            changes: 0,
         }
     }
 
@@ -117,11 +131,27 @@ impl ProcessMaps {
         let mut all: Vec<(u64, MapEvent<'_>)> = all.collect();
         all.sort_by_key(|(time, _)| *time);
         for (time, event) in all {
+            let pid = match &event {
+                MapEvent::Map(map) => Some(map.pid),
+                MapEvent::Exec(comm) => Some(comm.pid),
+                MapEvent::Fork(task) => Some(task.pid),
+                MapEvent::Exit(_) => None,
+            };
             match event {
                 MapEvent::Map(map) => self.map(&map, time),
                 MapEvent::Exec(comm) => self.exec(comm.pid, time),
                 MapEvent::Fork(task) => self.fork(&task, time),
                 MapEvent::Exit(task) => self.exit(task.pid, time),
+            }
+            if let Some(process) = pid.and_then(|pid| self.processes.get_mut(&pid)) {
+                self.changes += 1;
+                let since = process
+                    .version
+                    .map_or(time, |version| version.since.max(time));
+                process.version = Some(MapsVersion {
+                    number: self.changes,
+                    since,
+                });
             }
         }
     }
@@ -143,8 +173,15 @@ impl ProcessMaps {
                 pid,
                 start: mapping.start,
                 end: mapping.end,
+                since: mapping.since,
             },
         })
+    }
+
+    /// What a process has mapped, if it did not change since a time.
+    pub(super) fn version(&self, pid: i32, time: u64) -> Option<MapsVersion> {
+        let version = self.processes.get(&pid)?.version;
+        version.filter(|version| version.since < time)
     }
 
     /// Whether a process has made code since it began its program.

@@ -2,6 +2,8 @@
 //!
 //! A sample is unwound when the process records up to its time are known: those that are later wait for the end of the pass over the rings.
 
+mod copied;
+mod known;
 mod maps;
 mod rewrite;
 mod tables;
@@ -19,6 +21,8 @@ use usdtrec_unwind::{
 
 pub use self::tables::FileElsewhere;
 
+use self::copied::CopiedFunctions;
+use self::known::{KnownStack, KnownStacks, StackKey};
 use self::maps::{Found, ProcessMaps};
 use self::rewrite::{Callers, rewrite};
 use crate::engine::{Attached, StackUse};
@@ -38,6 +42,8 @@ pub(crate) struct StackUnwinder {
     sp: Option<u16>,
     unwinder: Unwinder,
     maps: ProcessMaps,
+    copied: CopiedFunctions,
+    known_stacks: KnownStacks,
     /// Process records up to this time are known, ns.
     known: u64,
     /// Samples that are later.
@@ -47,9 +53,23 @@ pub(crate) struct StackUnwinder {
     addresses: Vec<u64>,
 }
 
+/// The stacks of an event of which some were cut because more of the stack was needed than was copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CutStacks {
+    /// Event name.
+    pub event: String,
+    /// Number of those that were cut.
+    pub cut: u64,
+    /// Number of stacks.
+    pub stacks: u64,
+    /// The most bytes that one of those was copied with.
+    pub copied: u32,
+}
+
 /// An event whose samples have copies.
 #[derive(Debug)]
 struct CopiedEvent {
+    stacks: CutStacks,
     layout: SampleLayout,
     places: RegisterPlaces,
     /// Whether the registers are written: arguments are in them.
@@ -65,12 +85,24 @@ struct CopiedId {
     used: StackUse,
 }
 
+/// How far a stack was unwound.
+#[derive(Clone, Copy)]
+struct Unwound {
+    /// Why the callers are cut; `None` if they are not.
+    cut: Option<ChainCut>,
+    /// The stack pointer after the last frame.
+    outermost: Option<u64>,
+}
+
 /// The code of a sample's process.
 #[derive(Clone, Copy)]
 struct SampledCode<'m> {
     maps: &'m ProcessMaps,
+    copied: &'m CopiedFunctions,
     pid: i32,
     time: u64,
+    /// The file of the last frame that has one.
+    file: Option<Found<'m>>,
 }
 
 impl<'m> SampledCode<'m> {
@@ -82,7 +114,19 @@ impl<'m> SampledCode<'m> {
 impl<'m> ProcessCode<'m> for SampledCode<'m> {
     fn at(&mut self, address: u64) -> Option<MappedCode<'m>> {
         let found = self.find(address).filter(|found| found.is_executable)?;
-        Some(found.file.code(found.place, found.offset))
+        Some(match found.file.code(found.place, found.offset) {
+            MappedCode::Made => {
+                let called = self.file;
+                let copied = self.copied.code(found.place, address, |known| {
+                    called.and_then(|called| called.file.original(called.place, known))
+                });
+                copied.map_or(MappedCode::Made, MappedCode::File)
+            }
+            code => {
+                self.file = Some(found);
+                code
+            }
+        })
     }
 
     fn is_maker(&mut self) -> bool {
@@ -123,6 +167,12 @@ impl StackUnwinder {
             };
             ids.extend(planted.attr.ids.iter().map(|id| (*id, copied)));
             events.push(CopiedEvent {
+                stacks: CutStacks {
+                    event: planted.attr.name.clone(),
+                    cut: 0,
+                    stacks: 0,
+                    copied: 0,
+                },
                 layout: SampleLayout::new(attr),
                 places: RegisterPlaces::of(attr, arch),
                 keeps_registers: keeps_registers(&probe.plan),
@@ -135,6 +185,8 @@ impl StackUnwinder {
             sp: column(arch, arch.stack_pointer()),
             unwinder: Unwinder::new(arch)?,
             maps: ProcessMaps::new(attached.processes.attr.attr.id_type(), files(attached)),
+            copied: CopiedFunctions::new(arch),
+            known_stacks: KnownStacks::default(),
             known: 0,
             held: Vec::new(),
             out: Vec::new(),
@@ -159,6 +211,24 @@ impl StackUnwinder {
     /// The files of stacks that are not those at their paths.
     pub(crate) fn files_elsewhere(&self) -> Vec<FileElsewhere> {
         self.maps.files_elsewhere()
+    }
+
+    /// The stacks of each event name of which some were cut because more of the stack was needed than was copied, the most first.
+    pub(crate) fn cut_stacks(&self) -> Vec<CutStacks> {
+        let mut all: Vec<CutStacks> = Vec::new();
+        for CopiedEvent { stacks, .. } in &self.events {
+            match all.iter_mut().find(|known| known.event == stacks.event) {
+                Some(known) => {
+                    known.cut += stacks.cut;
+                    known.stacks += stacks.stacks;
+                    known.copied = known.copied.max(stacks.copied);
+                }
+                None => all.push(stacks.clone()),
+            }
+        }
+        all.retain(|stacks| stacks.cut > 0);
+        all.sort_by_key(|stacks| std::cmp::Reverse(stacks.cut));
+        all
     }
 
     /// Takes process records.
@@ -237,9 +307,9 @@ impl StackUnwinder {
             self.addresses.push(sample.ip);
             Some(ChainCut::Rate)
         } else {
-            let cut = self.unwind(&sample, &hit);
-            self.count(id, &sample, &hit, cut);
-            cut
+            let unwound = self.unwind(id, &sample, &hit);
+            self.count(id, &sample, &hit, unwound);
+            unwound.cut
         };
         let callers = Callers {
             addresses: &self.addresses,
@@ -253,21 +323,28 @@ impl StackUnwinder {
     pub(crate) fn take_used(&mut self) -> impl Iterator<Item = (u64, StackUse)> {
         let ids = self.ids.iter_mut();
         let used = ids.map(|(id, copied)| (*id, std::mem::take(&mut copied.used)));
-        used.filter(|(_, used)| used.hits > 0)
+        used.filter(|(_, used)| !used.is_empty())
     }
 
     /// Counts what the stack of a sample has needed.
-    fn count(&mut self, id: u64, sample: &Sample<'_>, hit: &Registers, cut: Option<ChainCut>) {
+    fn count(&mut self, id: u64, sample: &Sample<'_>, hit: &Registers, unwound: Unwound) {
         let Some(copied) = self.ids.get_mut(&id) else {
             return;
         };
+        let is_cut = unwound.cut == Some(ChainCut::CopyEnds);
         let room = sample.stack.len() as u32;
-        if cut == Some(ChainCut::CopyEnds) {
+        if let Some(CopiedEvent { stacks, .. }) = self.events.get_mut(copied.event) {
+            stacks.stacks += 1;
+            if is_cut {
+                stacks.cut += 1;
+                stacks.copied = stacks.copied.max(room);
+            }
+        }
+        if is_cut {
             return copied.used.count_cut(room);
         }
         let start = self.sp.and_then(|sp| hit.get(sp));
-        let outermost = self.unwinder.outermost();
-        let needed = start.zip(outermost).and_then(|(start, outermost)| {
+        let needed = start.zip(unwound.outermost).and_then(|(start, outermost)| {
             let needed = u32::try_from(outermost.checked_sub(start)?).ok()?;
             (needed <= room).then_some(needed)
         });
@@ -275,23 +352,66 @@ impl StackUnwinder {
         copied.used.count(needed.unwrap_or(room));
     }
 
-    /// Finds the callers of a sample. Returns why they are cut.
-    fn unwind(&mut self, sample: &Sample<'_>, hit: &Registers) -> Option<ChainCut> {
+    /// Finds the callers of a sample.
+    fn unwind(&mut self, id: u64, sample: &Sample<'_>, hit: &Registers) -> Unwound {
         /// `PERF_SAMPLE_REGS_ABI_64`.
         const ABI_64: u64 = 2;
         let start = self.sp.and_then(|sp| hit.get(sp));
         let Some(start) = start.filter(|_| sample.regs_abi == ABI_64) else {
             self.addresses.push(sample.ip);
-            return Some(ChainCut::Program32);
+            return Unwound {
+                cut: Some(ChainCut::Program32),
+                outermost: None,
+            };
         };
         let stack = StackCopy {
             start,
             bytes: sample.stack,
         };
+        let key = StackKey {
+            id,
+            pid: sample.pid,
+            sp: start,
+        };
+        let version = self.maps.version(sample.pid, sample.time);
+        let known = self.known_stacks.get(&key);
+        let known = known.filter(|known| Some(known.version) == version);
+        if let Some(known) =
+            known.filter(|known| self.unwinder.is_same(&known.followed, hit, stack))
+        {
+            self.addresses.extend_from_slice(&known.addresses);
+            return Unwound {
+                cut: None,
+                outermost: known.outermost,
+            };
+        }
+        let cut = self.find_callers(sample, hit, stack);
+        let outermost = self.unwinder.outermost();
+        if let (None, Some(version), Some(followed)) = (cut, version, self.unwinder.followed()) {
+            let stack = KnownStack {
+                version,
+                followed: followed.clone(),
+                addresses: self.addresses.clone(),
+                outermost,
+            };
+            self.known_stacks.put(key, stack);
+        }
+        Unwound { cut, outermost }
+    }
+
+    /// Finds the callers of a sample by unwind tables. Returns why they are cut.
+    fn find_callers(
+        &mut self,
+        sample: &Sample<'_>,
+        hit: &Registers,
+        stack: StackCopy<'_>,
+    ) -> Option<ChainCut> {
         let code = SampledCode {
             maps: &self.maps,
+            copied: &self.copied,
             pid: sample.pid,
             time: sample.time,
+            file: None,
         };
         self.frames.clear();
         let end = self

@@ -9,10 +9,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use object::read::ReadCache;
+use object::{Object, ObjectSection, ObjectSymbol};
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{ChainCut, Mmap, MmapFile};
-use usdtrec_unwind::{Code, MappedCode, Segments, UnwindTables};
+use usdtrec_unwind::{Code, CopiedCode, CopiedOriginal, MappedCode, Segments, UnwindTables};
 
 /// How often a file is tried to be read: each time for another sample, whose process may still be there.
 const TRIES: u8 = 8;
@@ -26,6 +27,8 @@ pub(super) struct MappedFile {
     pub(super) open: Option<Arc<ObjectFile>>,
     /// Its tables, read when first needed.
     tables: OnceCell<ReadTables>,
+    /// Its function that is copied, read when first needed.
+    original: OnceCell<Option<CopiedOriginal>>,
     tries: Cell<u8>,
     /// The open file, if it is not the one at its path.
     elsewhere: OnceCell<FileElsewhere>,
@@ -75,6 +78,8 @@ pub(super) struct Place {
     pub(super) start: u64,
     /// Address after the last.
     pub(super) end: u64,
+    /// When it was mapped, ns; 0 if it was before the recording.
+    pub(super) since: u64,
 }
 
 impl MappedFile {
@@ -85,6 +90,7 @@ impl MappedFile {
             identity,
             open: None,
             tables: OnceCell::new(),
+            original: OnceCell::new(),
             tries: Cell::new(0),
             elsewhere: OnceCell::new(),
             room: Rc::clone(room),
@@ -120,7 +126,7 @@ impl MappedFile {
                     return None;
                 }
                 self.tries.set(tries + 1);
-                let read = self.read(place)?;
+                let read = self.read(place, read)?;
                 self.tables.get_or_init(|| read)
             }
         };
@@ -138,6 +144,12 @@ impl MappedFile {
         }
     }
 
+    /// The function of the file of which its processes make copies.
+    pub(super) fn original(&self, place: Place, known: &CopiedCode) -> Option<CopiedOriginal> {
+        let read = || self.read(place, |object| original(object, known));
+        *self.original.get_or_init(read)
+    }
+
     /// Size of the tables in memory, bytes.
     pub(super) fn size(&self) -> usize {
         self.tables.get().map_or(0, |read| read.tables.size())
@@ -151,8 +163,10 @@ impl MappedFile {
 
     /// Reads the file that the process has mapped, which may be deleted or in another mount namespace; or, of a process that has ended, the file
     /// at the path, if it is the same.
-    fn read(&self, place: Place) -> Option<ReadTables> {
-        let Place { pid, start, end } = place;
+    fn read<T>(&self, place: Place, read: impl FnOnce(&ObjectFile) -> Option<T>) -> Option<T> {
+        let Place {
+            pid, start, end, ..
+        } = place;
         let path = Path::new(OsStr::from_bytes(&self.path));
         if let Some(open) = &self.open {
             self.keep(open, path);
@@ -216,4 +230,28 @@ fn read(object: &ObjectFile) -> Option<ReadTables> {
         tables: UnwindTables::read(&file)?,
         segments: Segments::of(&file),
     })
+}
+
+/// The function of a file of which its processes make copies, by its symbols.
+fn original(object: &ObjectFile, known: &CopiedCode) -> Option<CopiedOriginal> {
+    /// More bytes than any has.
+    const MAX_BYTES: u64 = 0x100;
+    let data = ReadCache::new(object.file().try_clone().ok()?);
+    let file = object::File::parse(&data).ok()?;
+    let mut symbols = file.dynamic_symbols().filter_map(|symbol| {
+        let name = symbol.name().ok()?;
+        let which = CopiedOriginal::SYMBOLS
+            .iter()
+            .position(|known| *known == name)?;
+        Some((which, symbol.address()))
+    });
+    let first = symbols.next()?;
+    let second = symbols.next()?;
+    let [(0, start), (1, end)] = [first.min(second), first.max(second)] else {
+        return None;
+    };
+    let len = end.checked_sub(start).filter(|len| *len <= MAX_BYTES)?;
+    let mut sections = file.sections();
+    let code = sections.find_map(|section| section.data_range(start, len).ok().flatten())?;
+    known.original(code)
 }

@@ -51,7 +51,8 @@ pub(crate) struct HeatMap {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HeatRow {
     pub(crate) from: Scalar,
-    pub(crate) to: Scalar,
+    /// `None`: the bucket is infinity.
+    pub(crate) to: Option<Scalar>,
     pub(crate) counts: Vec<u64>,
 }
 
@@ -184,7 +185,7 @@ impl HeatMap {
         };
         let bucket = |index: i32| HeatRow {
             from: log2::from(index, kind),
-            to: log2::from(index + 1, kind),
+            to: log2::to(index, kind),
             counts: (0..timeline.intervals)
                 .map(|column| count(column, index))
                 .collect(),

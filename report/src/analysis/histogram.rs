@@ -14,7 +14,7 @@ use crate::events::fold::Folded;
 use crate::events::notices::Notices;
 use crate::question_error::QuestionError;
 use crate::stats::argument::ArgumentStats;
-use crate::stats::distribution::Distribution;
+use crate::stats::distribution::{Distribution, Extremes};
 use crate::stats::frequency::Frequency;
 use crate::stats::log2::{self, BucketKind, Log2};
 use crate::stats::number::{Float, Integer, Number, Scalar};
@@ -61,8 +61,6 @@ pub(crate) struct Bucket {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Edge {
     Number(Scalar),
-    /// Between infinities.
-    NaN,
     Text(Vec<u8>),
 }
 
@@ -181,7 +179,7 @@ fn of_held(held: &ArgumentStats, scale: Scale) -> Divided {
     }
 }
 
-fn divided<N: Number + Log2 + Linear>(numbers: &Distribution<N>, ruler: Ruler) -> Divided {
+fn divided<N: Log2 + Linear>(numbers: &Distribution<N>, ruler: Ruler) -> Divided {
     let Ruler { scale, kind } = ruler;
     let values = numbers.values();
     let few = values.as_ref().is_some_and(|values| values.len() <= FEW);
@@ -253,61 +251,170 @@ fn by_power<N: Log2 + Copy>(counts: &[Frequency<N>], kind: BucketKind) -> Vec<Bu
     }
     let bucket = |(index, count): (i32, u64)| Bucket {
         from: Edge::Number(log2::from(index, kind)),
-        to: Some(Edge::Number(log2::from(index + 1, kind))),
+        to: log2::to(index, kind).map(Edge::Number),
         count,
     };
     buckets.into_iter().map(bucket).collect()
 }
 
 /// Numbers that can be divided into buckets of one width.
-trait Linear {
-    /// An edge, as near as there is one.
-    fn edge(at: f64) -> Edge;
-    /// Width of a bucket, of so many between two numbers.
-    fn width(from: f64, to: f64) -> f64;
+trait Linear: Number {
+    /// The lower edges of at most [`LINEAR`] buckets, and the upper edge of the last one, which is above the greatest number.
+    fn edges(ends: Extremes<Self>) -> Vec<Self>;
+    /// Whether it is at an edge or above it.
+    fn is_from(self, edge: Self) -> bool;
 }
 
 impl Linear for Integer {
-    fn edge(at: f64) -> Edge {
-        // The least number is whole, and so is the width.
-        Edge::Number(Scalar::integer(at as i128))
+    fn edges(Extremes { least, greatest }: Extremes<Self>) -> Vec<Self> {
+        let (least, numbers) = (least.0, greatest.0 - least.0 + 1);
+        let width = (numbers as u128).div_ceil(LINEAR as u128).max(1) as i128;
+        let buckets = (numbers as u128).div_ceil(width as u128) as i128;
+        (0..=buckets).map(|at| Self(least + width * at)).collect()
     }
-    fn width(from: f64, to: f64) -> f64 {
-        ((to - from + 1.0) / LINEAR as f64).ceil().max(1.0)
+
+    fn is_from(self, edge: Self) -> bool {
+        self >= edge
     }
 }
 
 impl Linear for Float {
-    fn edge(at: f64) -> Edge {
-        let edge = Self::single(at as f32);
-        edge.map_or(Edge::NaN, |edge| Edge::Number(Scalar::Float(edge)))
+    fn edges(Extremes { least, greatest }: Extremes<Self>) -> Vec<Self> {
+        let (from, to) = (least.value(), greatest.value());
+        // Half of it, since the whole may be beyond what a float can hold.
+        let half = to / 2.0 - from / 2.0;
+        let width = half / (LINEAR as f64 / 2.0);
+        // Edges have no more digits than buckets need.
+        let digits = (2.0 - width.log10().floor()).clamp(0.0, 340.0) as usize;
+        let edge = |at: usize| {
+            let edge = format!("{:.digits$}", from + width * at as f64);
+            Self::double(edge.parse().ok()?)
+        };
+        let mut edges = vec![least];
+        // Infinities leave no width.
+        edges.extend(
+            (1..LINEAR)
+                .filter_map(edge)
+                .filter(|edge| edge.value().is_finite() && least < *edge && *edge <= greatest),
+        );
+        edges.dedup();
+        edges.extend(Self::double(to.next_up()).filter(|end| *end > greatest));
+        edges
     }
-    fn width(from: f64, to: f64) -> f64 {
-        (to - from) / LINEAR as f64
+
+    fn is_from(self, edge: Self) -> bool {
+        // Two zeros are one number.
+        self.value() >= edge.value()
     }
 }
 
-fn linear<N: Number + Linear>(numbers: &Distribution<N>) -> Vec<Bucket> {
+fn linear<N: Linear>(numbers: &Distribution<N>) -> Vec<Bucket> {
     let Some(ends) = numbers.ends() else {
         return Vec::new();
     };
-    let from = ends.least.approximate();
-    let width = N::width(from, ends.greatest.approximate());
-    let mut counts = [0; LINEAR];
-    for Frequency { value, count } in numbers.counts() {
-        let place = (value.approximate() - from) / width;
-        // Infinities leave no width.
-        let place = if place.is_finite() { place as usize } else { 0 };
-        counts[place.min(LINEAR - 1)] += count;
+    let edges = N::edges(ends);
+    let edge = |at: usize| Some(Edge::Number(edges.get(at)?.scalar()));
+    let mut buckets: Vec<Bucket> = (0..edges.len())
+        .filter_map(|at| {
+            Some(Bucket {
+                from: edge(at)?,
+                to: edge(at + 1),
+                count: 0,
+            })
+        })
+        .collect();
+    // The last edge is the end of a bucket, unless that is infinity, which has none.
+    if edges.last().is_some_and(|last| *last > ends.greatest) {
+        buckets.pop();
     }
-    let last = counts.iter().rposition(|&count| count > 0).unwrap_or(0);
-    let bucket = |(at, &count): (usize, &u64)| {
-        let edge = |at: usize| N::edge(from + width * at as f64);
-        Bucket {
-            from: edge(at),
-            to: Some(edge(at + 1)),
-            count,
+    for Frequency { value, count } in numbers.counts() {
+        let at = edges.partition_point(|edge| value.is_from(*edge));
+        let last = buckets.len().saturating_sub(1);
+        if let Some(bucket) = buckets.get_mut(at.saturating_sub(1).min(last)) {
+            bucket.count += count;
         }
-    };
-    counts[..=last].iter().enumerate().map(bucket).collect()
+    }
+    buckets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn distribution<N: Number>(numbers: impl IntoIterator<Item = N>) -> Distribution<N> {
+        let mut all = Distribution::default();
+        numbers.into_iter().for_each(|number| all.add(number));
+        all.settle();
+        all
+    }
+
+    /// Asserts that each bucket has the numbers that are between its edges.
+    fn holds(buckets: &[Bucket], numbers: &[f64]) {
+        let at = |edge: &Edge| match edge {
+            Edge::Number(number) => number.approximate(),
+            Edge::Text(_) => panic!("{edge:?}"),
+        };
+        for Bucket { from, to, count } in buckets {
+            let is_in = |number: &&f64| {
+                **number >= at(from) && to.as_ref().is_none_or(|to| **number < at(to))
+            };
+            let expected = numbers.iter().filter(is_in).count() as u64;
+            assert_eq!(*count, expected, "{from:?} to {to:?}");
+        }
+        let all: u64 = buckets.iter().map(|bucket| bucket.count).sum();
+        assert_eq!(all, numbers.len() as u64);
+    }
+
+    #[test]
+    fn buckets_have_what_is_between_their_edges() {
+        for (from, to) in [(-8, 9), (-1024, 1025), (-5000, -3), (-1, 1), (3, 700)] {
+            let numbers: Vec<f64> = (from..to).map(f64::from).collect();
+            let integers = distribution((from..to).map(|at: i32| Integer(at.into())));
+            let floats = numbers.iter().filter_map(|&number| Float::double(number));
+            let floats = distribution(floats);
+            let is_exact = integers.values().is_some();
+            holds(&by_power(&integers.counts(), BucketKind::Integer), &numbers);
+            holds(&by_power(&floats.counts(), BucketKind::Float), &numbers);
+            if is_exact {
+                holds(&linear(&integers), &numbers);
+                holds(&linear(&floats), &numbers);
+            }
+        }
+        let numbers = [0.1, 0.2, 1.0 / 3.0, 0.7, 2.0 / 3.0, 1.0];
+        let floats = distribution(numbers.into_iter().filter_map(Float::double));
+        holds(&linear(&floats), &numbers);
+        holds(&by_power(&floats.counts(), BucketKind::Float), &numbers);
+    }
+
+    #[test]
+    fn extremes_have_buckets() {
+        let floats = [
+            f64::NEG_INFINITY,
+            f64::MIN,
+            -0.0,
+            0.0,
+            f64::MAX,
+            f64::INFINITY,
+        ];
+        for few in [
+            &floats[..],
+            &floats[1..5],
+            &floats[..1],
+            &floats[5..],
+            &floats[2..4],
+        ] {
+            let all = distribution(few.iter().filter_map(|&number| Float::double(number)));
+            holds(&by_power(&all.counts(), BucketKind::Float), few);
+            holds(&linear(&all), few);
+        }
+        let ends = [i64::MIN.into(), -1, 0, u64::MAX.into()];
+        for few in [&ends[..], &ends[..1], &ends[3..]] {
+            let all = distribution(few.iter().map(|&number| Integer(number)));
+            for buckets in [linear(&all), by_power(&all.counts(), BucketKind::Integer)] {
+                let all: u64 = buckets.iter().map(|bucket| bucket.count).sum();
+                assert_eq!(all, few.len() as u64);
+                assert_eq!(buckets[0].count, 1);
+            }
+        }
+    }
 }

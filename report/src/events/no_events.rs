@@ -42,8 +42,8 @@ impl NoEventsReason {
             return Vec::new();
         };
         let probes = definitions.probes.iter();
-        let (silent, hit): (Vec<_>, Vec<_>) = probes.partition(|probe| has_none(&probe.event));
-        let hit: BTreeSet<usize> = hit.iter().map(|probe| probe.file).collect();
+        let (silent, fired): (Vec<_>, Vec<_>) = probes.partition(|probe| has_none(&probe.event));
+        let hit: BTreeSet<usize> = fired.iter().map(|probe| probe.file).collect();
         let files: BTreeSet<usize> = definitions.probes.iter().map(|probe| probe.file).collect();
         let files = files
             .into_iter()
@@ -55,7 +55,21 @@ impl NoEventsReason {
                 false => of_file(file, &mappers),
             }
         });
-        of_files.chain(of_needs(&silent)).collect()
+        // What a program needs is no reason if the program did not run.
+        let ran = |at: usize| {
+            let is_known = |file: &FileDefinition| !file.path.starts_with("/proc");
+            let mappers = session.mappers().of_file(at);
+            hit.contains(&at) || mappers.same || !definitions.files.get(at).is_some_and(is_known)
+        };
+        let explains = |probe: &ProbeDefinition, needs: &str| {
+            let is_silent = |name: &str| silent.iter().any(|other| other.name == name);
+            let is_hit = |name: &str| fired.iter().any(|other| other.name == name);
+            // The probes that it names instead: if they are recorded, at least one has hits.
+            let mut named = needs.split(|char: char| !char.is_alphanumeric() && char != '_');
+            ran(probe.file) && (named.clone().any(is_hit) || !named.any(is_silent))
+        };
+        let needed = of_needs(&silent, explains);
+        of_files.chain(needed).collect()
     }
 }
 
@@ -67,11 +81,17 @@ struct Cause<'d> {
 }
 
 /// One reason for each thing that is needed, and each filter.
-fn of_needs(silent: &[&ProbeDefinition]) -> Vec<NoEventsReason> {
+fn of_needs(
+    silent: &[&ProbeDefinition],
+    explains: impl Fn(&ProbeDefinition, &str) -> bool,
+) -> Vec<NoEventsReason> {
     let mut events: BTreeMap<Cause<'_>, BTreeSet<&str>> = BTreeMap::new();
     for probe in silent {
         let cause = Cause {
-            needs: probe.needs.as_deref(),
+            needs: probe
+                .needs
+                .as_deref()
+                .filter(|needs| explains(probe, needs)),
             filter: probe.filter.as_deref(),
         };
         if cause.needs.is_some() || cause.filter.is_some() {

@@ -28,6 +28,17 @@ pub struct Notices {
     pub disagreements: Vec<Disagreement>,
     /// Arguments that were requested as counters, and have values that are no numbers.
     pub counter_gaps: Vec<CounterGap>,
+    /// Why an export is empty.
+    pub empty: Option<EmptyExport>,
+}
+
+/// Why an export has nothing of what its format shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EmptyExport {
+    /// No hit was selected.
+    NoHits,
+    /// The format has spans alone.
+    NoSpans,
 }
 
 /// Values of an argument that a counter of it does not have, because they are no numbers.

@@ -5,8 +5,8 @@
 
 use crate::stats::number::{Float, Integer, Scalar};
 
-/// Exponents of floats begin here.
-const LEAST_EXPONENT: i32 = -1100;
+/// The exponent of the least float above 0.
+const LEAST_EXPONENT: i32 = -1074;
 
 /// What is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,20 +17,23 @@ pub(crate) enum BucketKind {
     Float,
 }
 
-/// Index of the bucket of a number: the order is that of the numbers.
+/// Index of the bucket of a number: the order is that of the numbers. A bucket has its lower edge and not its upper one, below 0 as above it: -4 is in
+/// [-4, -2), as 4 is in [4, 8).
 pub(crate) trait Log2 {
     fn index(self, kind: BucketKind) -> i32;
 }
 
 impl Log2 for Integer {
     fn index(self, kind: BucketKind) -> i32 {
-        let magnitude = self.0.unsigned_abs();
+        // A negative number and its bucket's lower edge: the greatest magnitude is that edge, so one less has the exponent.
+        let below = u128::from(self.0 < 0);
+        let magnitude = self.0.unsigned_abs() - below;
         let index = match (magnitude, kind) {
             (0, _) => 0,
             (_, BucketKind::Time) => time_index(magnitude),
             _ => magnitude.ilog2() as i32 + 1,
         };
-        if self.0 < 0 { -index } else { index }
+        if self.0 < 0 { -1 - index } else { index }
     }
 }
 
@@ -40,10 +43,16 @@ impl Log2 for Float {
         if number == 0.0 {
             return 0;
         }
-        let exponent = number.abs().log2().floor();
-        let exponent = exponent.clamp(f64::from(LEAST_EXPONENT), 1024.0) as i32;
-        let index = exponent - LEAST_EXPONENT + 1;
-        if number < 0.0 { -index } else { index }
+        let bits = number.abs().to_bits();
+        // The next float towards 0 has the exponent of a negative number's bucket, as with integers.
+        let bits = bits - u64::from(number < 0.0);
+        let (exponent, fraction) = ((bits >> 52) as i32, bits & ((1 << 52) - 1));
+        let index = match (exponent, fraction) {
+            (0, 0) => 0,
+            (0, fraction) => fraction.ilog2() as i32 + 1,
+            _ => exponent - 1023 - LEAST_EXPONENT + 1,
+        };
+        if number < 0.0 { -1 - index } else { index }
     }
 }
 
@@ -58,23 +67,32 @@ fn time_index(ns: u128) -> i32 {
     index + ((ns / unit).ilog2() as i32).min(if index == 31 { 60 } else { 9 })
 }
 
-/// Where a bucket begins: above 0 its least number, below 0 its greatest.
+/// Where a bucket begins: its least number.
 fn edge(index: i32, kind: BucketKind) -> f64 {
     let Some(place) = index.unsigned_abs().checked_sub(1) else {
         return 0.0;
     };
     let edge = match kind {
-        BucketKind::Integer => 2f64.powi(place as i32),
+        BucketKind::Integer => power_of_two(place as i32),
         BucketKind::Time => {
             let unit = (place / 10).min(3);
-            1000f64.powi(unit as i32) * 2f64.powi((place - 10 * unit) as i32)
+            1000f64.powi(unit as i32) * power_of_two((place - 10 * unit) as i32)
         }
-        BucketKind::Float => 2f64.powi(place as i32 + LEAST_EXPONENT),
+        BucketKind::Float => power_of_two(place as i32 + LEAST_EXPONENT),
     };
     if index < 0 { -edge } else { edge }
 }
 
-/// Where a bucket begins.
+/// A power of two, also of the least floats; infinity beyond the greatest.
+fn power_of_two(power: i32) -> f64 {
+    let bits = match power - LEAST_EXPONENT {
+        fraction @ 0..52 => 1 << fraction,
+        above => u64::try_from(above - 51).unwrap_or(0).min(2047) << 52,
+    };
+    f64::from_bits(bits)
+}
+
+/// Where a bucket begins: its least number.
 pub(crate) fn from(index: i32, kind: BucketKind) -> Scalar {
     let edge = edge(index, kind);
     match (kind, Float::double(edge)) {
@@ -82,6 +100,11 @@ pub(crate) fn from(index: i32, kind: BucketKind) -> Scalar {
         // A power of two within 64 bits, or a round time: exact.
         _ => Scalar::integer(edge as i128),
     }
+}
+
+/// Where a bucket ends: the least number above all that it can have; `None` for that of infinity.
+pub(crate) fn to(index: i32, kind: BucketKind) -> Option<Scalar> {
+    (edge(index, kind) < f64::INFINITY).then(|| from(index + 1, kind))
 }
 
 #[cfg(test)]
@@ -105,19 +128,56 @@ mod tests {
                 .map(|&number| Integer(number).index(kind))
                 .collect();
             assert!(indices.is_sorted(), "{kind:?}");
-            for (number, index) in numbers.into_iter().zip(indices).filter(|(n, _)| *n > 0) {
-                assert!(edge(index, kind) <= number as f64, "{number}");
-                assert!((number as f64) < edge(index + 1, kind) * 1.0001, "{number}");
+            for (number, index) in numbers.into_iter().zip(indices) {
+                let [from, to] = [index, index + 1].map(|index| edge(index, kind) as i128);
+                assert!(
+                    (from..to).contains(&number),
+                    "{number} is in [{from}, {to})"
+                );
             }
         }
         let times = [1, 10, 11, 20, 21, 31].map(|index| from(index, BucketKind::Time));
         let expected = [1, 512, 1_000, 512_000, 1_000_000, 1_000_000_000];
         assert_eq!(times, expected.map(Scalar::integer));
-        let index = Integer(-5).index(BucketKind::Integer);
-        assert_eq!(from(index, BucketKind::Integer), Scalar::integer(-4));
-        let floats = [-3.0, -0.1, 0.0, 1e-300, 0.5, 1.0, 1e300];
-        let indices = floats.map(|float| Float::double(float).unwrap().index(BucketKind::Float));
-        assert!(indices.is_sorted());
-        assert_eq!(from(indices[4], BucketKind::Float).approximate(), 0.5);
+    }
+
+    #[test]
+    fn each_number_is_between_the_edges_of_its_bucket() {
+        let bucket = |number: i128| {
+            let index = Integer(number).index(BucketKind::Integer);
+            [index, index + 1].map(|index| from(index, BucketKind::Integer))
+        };
+        for (number, expected) in [
+            (-8, [-8, -4]),
+            (-5, [-8, -4]),
+            (-4, [-4, -2]),
+            (-3, [-4, -2]),
+            (-2, [-2, -1]),
+            (-1, [-1, 0]),
+            (0, [0, 1]),
+            (1, [1, 2]),
+            (4, [4, 8]),
+            (i128::from(i64::MIN), [-1_i128 << 63, -1 << 62]),
+            (i128::from(i64::MIN) + 1, [-1_i128 << 63, -1 << 62]),
+            (i128::from(u64::MAX), [1_i128 << 63, 1 << 64]),
+        ] {
+            assert_eq!(bucket(number), expected.map(Scalar::integer), "{number}");
+        }
+        let mut floats = vec![f64::NEG_INFINITY, f64::MIN, -5e-324, 0.0, 5e-324, f64::MAX];
+        floats.extend((-1074..1024).flat_map(|power| {
+            let edge = power_of_two(power);
+            let [below, above] = [edge.to_bits() - 1, edge.to_bits() + 1].map(f64::from_bits);
+            [below, edge, above, -below, -edge, -above]
+        }));
+        for float in floats {
+            let index = Float::double(float).unwrap().index(BucketKind::Float);
+            let [from, to] = [index, index + 1].map(|index| edge(index, BucketKind::Float));
+            assert!((from..to).contains(&float), "{float} is in [{from}, {to})");
+        }
+        let index = Float::double(f64::INFINITY)
+            .unwrap()
+            .index(BucketKind::Float);
+        assert_eq!(to(index, BucketKind::Float), None);
+        assert!(to(index - 1, BucketKind::Float).is_some());
     }
 }

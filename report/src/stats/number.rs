@@ -6,7 +6,8 @@ const SUB_BITS: u32 = 7;
 const ZERO: u32 = 1 << 13;
 
 /// A number with an order, and a bucket that it falls into. Buckets have the order of their numbers, and the
-/// middle of a bucket differs from each number in it by at most 1/256 of that number.
+/// middle of a bucket differs from each number in it by at most 1/256 of that number. A bucket has its lower edge and not its upper one, so that powers of
+/// two, which are edges, are in it with what is above them, below 0 as above it.
 pub(crate) trait Number: Copy + Eq + Ord + std::hash::Hash {
     /// Its bucket.
     fn bucket(self) -> u32;
@@ -49,25 +50,30 @@ pub(crate) struct Integer(pub(crate) i128);
 impl Number for Integer {
     #[inline]
     fn bucket(self) -> u32 {
-        let magnitude = self.0.unsigned_abs() as u64;
+        let below = u64::from(self.0 < 0);
+        let magnitude = self.0.unsigned_abs() as u64 - below;
         let bits = 64 - magnitude.leading_zeros();
         let place = match bits.checked_sub(SUB_BITS + 1) {
             None | Some(0) => magnitude as u32,
             Some(shift) => (shift << SUB_BITS) + (magnitude >> shift) as u32,
         };
         if self.0 < 0 {
-            ZERO - place
+            ZERO - 1 - place
         } else {
             ZERO + place
         }
     }
 
     fn middle(bucket: u32) -> Self {
-        let place = bucket.abs_diff(ZERO);
+        let is_negative = bucket < ZERO;
+        let place = bucket.abs_diff(ZERO) - u32::from(is_negative);
         let shift = (place >> SUB_BITS).saturating_sub(1);
         let first = i128::from(place - (shift << SUB_BITS)) << shift;
-        let middle = first + (1i128 << shift) / 2;
-        Self(if bucket < ZERO { -middle } else { middle })
+        let half = (1i128 << shift) / 2;
+        Self(match is_negative {
+            true => -(first + half.max(1)),
+            false => first + half,
+        })
     }
 
     fn approximate(self) -> f64 {
@@ -128,17 +134,32 @@ impl Float {
 
 /// Bits of a float's key below those that make its bucket.
 const FLOAT_SHIFT: u32 = 52 - SUB_BITS;
+/// Keys of floats.
+const NEGATIVE_INFINITY: u64 = !f64::NEG_INFINITY.to_bits();
+const ZERO_KEY: u64 = 1 << 63;
+const POSITIVE_INFINITY: u64 = f64::INFINITY.to_bits() | 1 << 63;
 
 impl Number for Float {
     #[inline]
     fn bucket(self) -> u32 {
-        (self.key >> FLOAT_SHIFT) as u32
+        // The key of a negative power of two is the last before those above it. Infinity has a bucket of its own.
+        let is_inner = self.key >> 63 == 0 && self.key != NEGATIVE_INFINITY;
+        ((self.key + u64::from(is_inner)) >> FLOAT_SHIFT) as u32
     }
 
     fn middle(bucket: u32) -> Self {
-        let key = u64::from(bucket) << FLOAT_SHIFT | 1 << (FLOAT_SHIFT - 1);
-        // Of 4 bytes, so that a middle is not shown with more digits than it is worth.
-        Self { key, single: true }
+        let first = u64::from(bucket) << FLOAT_SHIFT;
+        let key = match first {
+            // 0 and the least floats above it, and infinities.
+            ZERO_KEY | POSITIVE_INFINITY => first,
+            _ if bucket == (NEGATIVE_INFINITY >> FLOAT_SHIFT) as u32 => NEGATIVE_INFINITY,
+            _ => (first | 1 << (FLOAT_SHIFT - 1)) - u64::from(first >> 63 == 0),
+        };
+        let double = Self { key, single: false };
+        let value = double.value();
+        // As of 4 bytes, if it can be one, so that it is shown with as few digits as are needed.
+        let single = f64::from(value as f32) == value;
+        Self { key, single }
     }
 
     fn approximate(self) -> f64 {
@@ -173,6 +194,7 @@ mod tests {
         }
         for number in numbers {
             let middle = Integer::middle(Integer(number).bucket()).0;
+            assert_eq!(Integer(middle).bucket(), Integer(number).bucket());
             assert!(
                 (middle - number).unsigned_abs() * 256 <= number.unsigned_abs(),
                 "{number} is in the bucket of {middle}"
@@ -206,12 +228,30 @@ mod tests {
         for (key, number) in keys.iter().zip(numbers) {
             assert_eq!(key.value().to_bits(), number.to_bits());
             let middle = Float::middle(key.bucket()).value();
-            let normal = number.is_normal();
-            assert!(
-                !normal || (middle - number).abs() <= number.abs() / 256.0,
-                "{number}"
-            );
+            let is_near = (middle - number).abs() <= number.abs() / 256.0;
+            let is_exact = middle == number || number.is_subnormal();
+            assert!(is_exact || number.is_normal() && is_near, "{number}");
         }
         assert_eq!(Float::double(f64::NAN), None);
+    }
+
+    #[test]
+    fn powers_of_two_are_in_the_bucket_above_them() {
+        for power in [0, 7, 8, 9, 20, 62] {
+            let edge = 1_i128 << power;
+            for edge in [edge, -edge] {
+                assert!(Integer(edge - 1).bucket() < Integer(edge).bucket());
+                assert!(Integer::middle(Integer(edge).bucket()).0 >= edge);
+            }
+        }
+        for power in [-300, -1, 0, 1, 60, 300] {
+            let edge = 2_f64.powi(power);
+            for edge in [edge, -edge] {
+                let bucket = Float::double(edge).unwrap().bucket();
+                let below = Float::double(edge.next_down()).unwrap().bucket();
+                assert!(below < bucket, "{edge}");
+                assert!(Float::middle(bucket).value() >= edge);
+            }
+        }
     }
 }

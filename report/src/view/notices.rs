@@ -2,7 +2,7 @@
 
 use usdtrec_format::escape::escape;
 
-use crate::events::notices::Notices;
+use crate::events::notices::{EmptyExport, Notices};
 use crate::view::hints::{Hint, HintWords};
 
 /// Places of damage that have a sentence each.
@@ -59,6 +59,13 @@ impl Notices {
             let name = escape(&gap.counter);
             format!("{} {values} of {name} {are} not in its counter", gap.values)
         }));
+        let empty = self.empty.map(|empty| match empty {
+            EmptyExport::NoHits => "the export is empty: no event was selected",
+            EmptyExport::NoSpans => {
+                "the export is empty: the format has spans alone, and no selected events are the begin and the end of one"
+            }
+        });
+        sentences.extend(empty.map(str::to_owned));
         sentences
     }
 }

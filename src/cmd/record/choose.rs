@@ -45,7 +45,10 @@ pub(super) fn choose(
     })?;
     let dir = cache.as_ref().ok().map(Cache::dir);
     add_functions(&mut selection, dir);
-    for pattern in &selection.not_mapped {
+    // If one does not exist, that is said next, and nothing is attached.
+    let exist = |pid: &u32| Path::new(&format!("/proc/{pid}")).exists();
+    let not_mapped = selection.not_mapped.iter();
+    for pattern in not_mapped.filter(|_| processes.iter().all(exist)) {
         say(format_args!(
             "usdtrec: the traced processes map no file with a probe {}: attached to the indexed files that have it, \
              in case they load one later or a child runs one",

@@ -8,7 +8,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use usdtrec_format::CapturePlan;
 use usdtrec_format::escape::shown;
 use usdtrec_record::{
-    AppearedFiles, End, Notice, Outcome, PlannedProbe, PlannedSite, Progress, Session,
+    AppearedFiles, CallGraph, CutStacks, End, Notice, Outcome, PlannedProbe, PlannedSite, Progress,
+    Session,
 };
 
 use crate::advice;
@@ -207,6 +208,7 @@ pub(in crate::cmd) fn print_losses(outcome: &Outcome, args: &CaptureArgs) {
             outcome.without_stack, outcome.totals.samples
         ));
     }
+    print_cut_stacks(&outcome.cut_stacks);
     if outcome.unjudged > 0 {
         say(format_args!(
             "usdtrec: {} hits are lost because the filter reads memory that was not resident, so that it could not be evaluated (see --nonresident)",
@@ -244,6 +246,38 @@ pub(in crate::cmd) fn print_losses(outcome: &Outcome, args: &CaptureArgs) {
             outcome.unaccounted
         ));
     }
+}
+
+/// Prints at which probes stacks were cut because more was needed than was copied, and what to do.
+fn print_cut_stacks(cut_stacks: &[CutStacks]) {
+    /// Probes that are named.
+    const NAMED: usize = 3;
+    let (cut, stacks) = cut_stacks.iter().fold((0, 0), |(cut, stacks), event| {
+        (cut + event.cut, stacks + event.stacks)
+    });
+    if cut == 0 {
+        return;
+    }
+    let named = cut_stacks.iter().take(NAMED).map(|event| {
+        let CutStacks {
+            event, cut, stacks, ..
+        } = event;
+        format!("{event} {cut} of {stacks}")
+    });
+    let mut probes = named.collect::<Vec<_>>().join(", ");
+    if let Some(more) = cut_stacks.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        probes += &format!(", and {more} more");
+    }
+    let copied = cut_stacks.iter().map(|event| event.copied).max();
+    let remedy = match copied {
+        Some(bytes) if bytes >= CallGraph::MOST_BYTES => "--call-graph fp, which copies none",
+        Some(bytes) if bytes >= 16 << 10 => "--call-graph dwarf,32K",
+        _ => "--call-graph dwarf,16K",
+    };
+    say(format_args!(
+        "usdtrec: {cut} of {stacks} stacks ({:.2} %) are cut, because more was needed than was copied: {probes}; try {remedy}",
+        percent(cut, stacks)
+    ));
 }
 
 /// Reports of files that processes first mapped while recording, each printed once.

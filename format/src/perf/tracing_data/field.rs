@@ -30,6 +30,13 @@ pub enum FieldShape {
         /// Whether the offset is from the end of the field.
         relative: bool,
     },
+    /// An array of located texts (`__data_loc char[] names[2]`).
+    LocatedTexts {
+        /// Number of elements.
+        count: u16,
+        /// Whether the offsets are from the end of the element.
+        relative: bool,
+    },
     /// Any other type.
     Other,
 }
@@ -65,17 +72,22 @@ impl TracepointField {
         let (kind, name) = self.parts();
         for (word, relative) in [("__data_loc", false), ("__rel_loc", true)] {
             if let Some(element) = kind.strip_prefix(word) {
-                let text = self.size == 4 && is_char(element.trim_end_matches("[]"));
-                return if text {
-                    FieldShape::LocatedText { relative }
-                } else {
-                    FieldShape::Other
+                if !is_char(element.trim_end_matches("[]")) {
+                    return FieldShape::Other;
+                }
+                return match (name.split_once('['), self.size) {
+                    (None, 4) => FieldShape::LocatedText { relative },
+                    (Some((_, count)), _) => match self.elements(count, Some(4)) {
+                        Some((count, 4)) => FieldShape::LocatedTexts { count, relative },
+                        _ => FieldShape::Other,
+                    },
+                    _ => FieldShape::Other,
                 };
             }
         }
         match name.split_once('[') {
             Some(_) if is_char(kind) => FieldShape::Text,
-            Some((_, count)) => self.integers(count.trim_end_matches(']')),
+            Some((_, count)) => self.integers(count, kind),
             None => self.integer(),
         }
     }
@@ -99,10 +111,8 @@ impl TracepointField {
         }
     }
 
-    fn integers(&self, count: &str) -> FieldShape {
-        let count = count.parse::<u16>().ok().filter(|count| *count > 0);
-        let each = count.filter(|count| self.size.is_multiple_of(*count));
-        match each.map(|count| (count, self.size / count)) {
+    fn integers(&self, count: &str, kind: &str) -> FieldShape {
+        match self.elements(count, integer_size(kind)) {
             Some((count, bytes @ (1 | 2 | 4 | 8))) => FieldShape::Integers {
                 count,
                 bytes: bytes as u8,
@@ -111,6 +121,30 @@ impl TracepointField {
             _ => FieldShape::Other,
         }
     }
+
+    /// Number and size of an array's elements. The kernel writes no number for arrays of its uprobe events (`u8 a[]`): there the type has
+    /// the size.
+    fn elements(&self, count: &str, bytes: Option<u16>) -> Option<(u16, u16)> {
+        let count = match (count.trim_end_matches(']'), bytes) {
+            ("", Some(bytes)) => self.size / bytes,
+            (count, _) => count.parse().ok()?,
+        };
+        (count > 0 && self.size.is_multiple_of(count)).then(|| (count, self.size / count))
+    }
+}
+
+/// Size of an integer, by the name of its type in the kernel or in C.
+fn integer_size(kind: &str) -> Option<u16> {
+    let kind = kind.strip_prefix("unsigned ").unwrap_or(kind).trim();
+    let kind = kind.strip_prefix("__").unwrap_or(kind);
+    let bits = kind.strip_prefix(['u', 's', 'x']).unwrap_or_default();
+    Some(match (bits, kind) {
+        ("8", _) | (_, "char" | "signed char" | "bool" | "uint8_t" | "int8_t") => 1,
+        ("16", _) | (_, "short" | "uint16_t" | "int16_t") => 2,
+        ("32", _) | (_, "int" | "unsigned" | "uint32_t" | "int32_t") => 4,
+        ("64", _) | (_, "long" | "long long" | "uint64_t" | "int64_t") => 8,
+        _ => return None,
+    })
 }
 
 /// Whether a type is that of a text's bytes.
@@ -164,11 +198,37 @@ mod tests {
             ("const char comm[16]", 16, true, "comm", FieldShape::Text),
             ("unsigned char mac[6]", 6, false, "mac", integers(6, 1)),
             ("unsigned long args[6]", 48, false, "args", integers(6, 8)),
+            ("u8 a[]", 4, false, "a", integers(4, 1)),
+            ("unsigned long a[]", 24, false, "a", integers(3, 8)),
+            ("u32 odd[]", 6, false, "odd", FieldShape::Other),
+            ("u64 odd[]", 4, false, "odd", FieldShape::Other),
+            ("struct x odd[]", 4, false, "odd", FieldShape::Other),
+            ("char ch[]", 4, true, "ch", FieldShape::Text),
             ("u32 odd[TASKS]", 8, false, "odd", FieldShape::Other),
             ("u32 odd[0]", 8, false, "odd", FieldShape::Other),
             ("struct x y", 24, false, "y", FieldShape::Other),
             ("__data_loc char[] arg2", 4, true, "arg2", located(false)),
             ("__rel_loc char[] s", 4, true, "s", located(true)),
+            (
+                "__data_loc char[] s[2]",
+                8,
+                true,
+                "s",
+                FieldShape::LocatedTexts {
+                    count: 2,
+                    relative: false,
+                },
+            ),
+            (
+                "__data_loc char[] s[]",
+                12,
+                true,
+                "s",
+                FieldShape::LocatedTexts {
+                    count: 3,
+                    relative: false,
+                },
+            ),
             ("__data_loc u32[] ids", 4, false, "ids", FieldShape::Other),
             ("", 4, false, "", integer(4, false)),
         ] {

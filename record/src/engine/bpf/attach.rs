@@ -8,7 +8,7 @@ use super::kernel::{is_since, tells_processes};
 use super::nonresident::Touch;
 use super::options::BpfOptions;
 use super::program::{Common, Who};
-use super::site_programs::{Maps, Site, SitePrograms};
+use super::site_programs::{Loading, Maps, Site, SitePrograms};
 use super::skipped::{NotFaultedIn, SkippedMethod};
 use crate::engine::task_filter::TaskFilter;
 use crate::error::RecordError;
@@ -77,28 +77,29 @@ impl Attaching<'_> {
             }
         }
         let signals = self.options.planting.signals;
-        let load = |who: Who| {
-            let common = Common {
-                touch,
-                who,
-                ..self.common.clone()
-            };
-            SitePrograms::load(self.sites, &common, &self.maps, attach_method, signals)
-        };
         let is_apart = attach_method == AttachMethod::Multi && self.maps.can_hold;
-        let attached = || {
-            let everywhere = is_apart.then(|| load(Who::Unlinked)).transpose()?;
-            let programs = load(if is_apart {
-                Who::Linked
+        let common = Common {
+            touch,
+            who: if is_apart {
+                Who::Apart
             } else {
                 self.common.who
-            })?;
+            },
+            ..self.common.clone()
+        };
+        let attached = || {
+            let loading = Loading {
+                sites: self.sites,
+                common: &common,
+                maps: &self.maps,
+                attach_method,
+            };
+            let programs = SitePrograms::load(&loading, signals)?;
             let method = Method {
                 attach_method,
                 touch,
             };
-            Attacher::new(self.sites, programs, method, signals)
-                .plant(self.options, everywhere.as_ref())
+            Attacher::new(self.sites, programs, method, signals).plant(self.options, is_apart)
         };
         attached().map_err(|error| {
             if needs_newer(attach_method, &error) {

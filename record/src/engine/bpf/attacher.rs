@@ -80,26 +80,28 @@ impl<'a> Attacher<'a> {
         }
     }
 
-    /// Attaches to all sites. With `everywhere`, the programs for processes without links of their own, attaches to the named processes only, and
-    /// prepares the rest.
+    /// Attaches to all sites. With `is_apart`, attaches to the named processes only, and prepares the links of others.
     pub(super) fn plant(
         mut self,
         options: &BpfOptions<'_>,
-        everywhere: Option<&SitePrograms>,
+        is_apart: bool,
     ) -> Result<AttachedSites, RecordError> {
         let bad = match self.attachment.attach_method {
             AttachMethod::Multi => {
-                let processes = match everywhere {
-                    Some(_) => options.filter.named_processes(),
-                    None => options.filter.processes_alone(),
+                let processes = if is_apart {
+                    options.filter.named_processes()
+                } else {
+                    options.filter.processes_alone()
                 };
                 self.attachment.processes = processes.filter(|_| tells_processes());
                 let bad = self.link_all()?;
-                if let Some(everywhere) = everywhere {
+                if is_apart {
+                    let links = |is_everywhere| self.planned(&bad, is_everywhere);
+                    let (own, everywhere) = (links(false)?, links(true)?);
                     self.attachment.later = Some(Later {
                         named: std::mem::take(&mut self.linked),
-                        own: planned(self.sites, &self.programs, &bad)?,
-                        everywhere: planned(self.sites, everywhere, &bad)?,
+                        own,
+                        everywhere,
                     });
                 }
                 let linked = self.linked.drain(..).map(|linked| linked.link);
@@ -176,7 +178,7 @@ impl<'a> Attacher<'a> {
     fn link_once(&self, program: usize, sites: &[usize]) -> io::Result<Vec<Linked>> {
         let first = sites.first().and_then(|index| self.sites.get(*index));
         let file = &first.ok_or(io::ErrorKind::NotFound)?.probe.file();
-        let uprobes = uprobes(self.sites, sites)?;
+        let uprobes = self.uprobes(sites, false)?;
         let (program, path) = (self.programs.get(program)?, file.kernel_path());
         let link = |pid| {
             let link = planting(|| sys::link_uprobes(program, &path, &uprobes, pid))?;
@@ -198,8 +200,14 @@ impl<'a> Attacher<'a> {
         let mut bad = Vec::new();
         for index in 0..self.sites.len() {
             self.check_signals()?;
-            let event = self.event(index, pmu);
-            match event.and_then(|event| planting(|| event.open())) {
+            let event = match self.event(index, pmu) {
+                Ok(event) => event,
+                Err(error) => {
+                    bad.push(BadSite { site: index, error });
+                    continue;
+                }
+            };
+            match planting(|| event.open()) {
                 Ok(OpenSiteEvent { event, link }) => {
                     self.attachment.events.push(event);
                     self.attachment.links.extend(link);
@@ -214,16 +222,18 @@ impl<'a> Attacher<'a> {
     }
 
     /// The event of a site.
-    fn event(&self, index: usize, pmu: u32) -> io::Result<SiteEvent<'_>> {
+    fn event(&self, index: usize, pmu: u32) -> Result<SiteEvent<'_>, RecordError> {
         let site = &self.sites[index];
-        let SiteOffsets { offset, ref_ctr } = offsets(site)?;
+        let offsets = site.probe.offsets(site.site)?;
+        let config = offsets.pmu_config();
+        let program = self.programs.of_site(index);
         Ok(SiteEvent {
             pmu,
             path: site.probe.file().kernel_path(),
-            offset,
-            ref_ctr,
-            program: self.programs.of_site(index)?,
-            cookie: has_cookies().then_some(site.cookie),
+            offset: offsets.offset,
+            config: config.map_err(|reason| site.probe.refused(reason))?,
+            program: program.map_err(|error| self.not_planted(index, error).error)?,
+            cookie: has_cookies().then(|| self.programs.cookie(index, site, false)),
         })
     }
 
@@ -240,39 +250,38 @@ impl<'a> Attacher<'a> {
             },
         }
     }
-}
 
-/// The links that there can be, without sites that the kernel refuses.
-fn planned(
-    sites: &[Site<'_>],
-    programs: &SitePrograms,
-    bad: &[BadSite],
-) -> Result<Links, RecordError> {
-    let mut links = Links::new(Arc::clone(&programs.programs));
-    for ((program, _), mut together) in programs.together(sites) {
-        together.retain(|site| bad.iter().all(|bad| bad.site != *site));
-        let Some(first) = together.first().and_then(|index| sites.get(*index)) else {
-            continue;
-        };
-        let uprobes = uprobes(sites, &together).map_err(|source| RecordError::Kernel {
-            operation: KernelOperation::Links(first.probe.event()),
-            source,
-        })?;
-        links.add(program, first.probe.file(), uprobes);
+    /// The links that there can be, without sites that the kernel refuses.
+    fn planned(&self, bad: &[BadSite], is_everywhere: bool) -> Result<Links, RecordError> {
+        let mut links = Links::new(Arc::clone(&self.programs.programs));
+        for ((program, _), mut together) in self.programs.together(self.sites) {
+            together.retain(|site| bad.iter().all(|bad| bad.site != *site));
+            let Some(first) = together.first().and_then(|index| self.sites.get(*index)) else {
+                continue;
+            };
+            let uprobes = self.uprobes(&together, is_everywhere);
+            let uprobes = uprobes.map_err(|source| RecordError::Kernel {
+                operation: KernelOperation::Links(first.probe.event()),
+                source,
+            })?;
+            links.add(program, first.probe.file(), uprobes);
+        }
+        Ok(links)
     }
-    Ok(links)
-}
 
-/// The sites with these indexes, for one link.
-fn uprobes(all: &[Site<'_>], sites: &[usize]) -> io::Result<Uprobes> {
-    let mut uprobes = Uprobes::default();
-    for site in sites.iter().filter_map(|index| all.get(*index)) {
-        let SiteOffsets { offset, ref_ctr } = offsets(site)?;
-        uprobes.offsets.push(offset);
-        uprobes.ref_ctrs.push(ref_ctr.into());
-        uprobes.cookies.push(site.cookie);
+    /// The sites with these indexes, for one link; `is_everywhere` as in [`Cookie`](super::program::Cookie).
+    fn uprobes(&self, sites: &[usize], is_everywhere: bool) -> io::Result<Uprobes> {
+        let mut uprobes = Uprobes::default();
+        for &index in sites {
+            let site = self.sites.get(index).ok_or(io::ErrorKind::NotFound)?;
+            let SiteOffsets { offset, ref_ctr } = offsets(site)?;
+            uprobes.offsets.push(offset);
+            uprobes.ref_ctrs.push(ref_ctr);
+            let cookie = self.programs.cookie(index, site, is_everywhere);
+            uprobes.cookies.push(cookie);
+        }
+        Ok(uprobes)
     }
-    Ok(uprobes)
 }
 
 fn offsets(site: &Site<'_>) -> io::Result<SiteOffsets> {

@@ -38,9 +38,9 @@ pub(super) struct Attachment {
 pub(super) struct Later {
     /// The links of the named processes.
     pub(super) named: Vec<Linked>,
-    /// With the programs that count the hits of processes that have links of their own.
+    /// For processes that get links of their own.
     pub(super) own: Links,
-    /// With the programs that count the hits of the others, in all processes of the files.
+    /// For the others, in all processes of the files.
     pub(super) everywhere: Links,
 }
 

@@ -19,6 +19,8 @@ pub(super) struct Btf {
     strings: usize,
     /// Offset of each type in `data`; the first is type 1.
     types: Vec<usize>,
+    /// Those of structures and unions with a name.
+    structures: Vec<usize>,
 }
 
 /// A function of the kernel.
@@ -49,6 +51,7 @@ impl Btf {
             data,
             strings: 0,
             types: Vec::new(),
+            structures: Vec::new(),
         };
         let magic = btf.word(0)? as u16;
         let header = btf.word(4)? as usize;
@@ -61,7 +64,11 @@ impl Btf {
         let mut at = start;
         while at < end {
             btf.types.push(at);
-            at += 12 + btf.extra(btf.word(at + 4)?)?;
+            let info = btf.word(at + 4)?;
+            if matches!(kind(info), STRUCT | UNION) && btf.word(at)? != 0 {
+                btf.structures.push(at);
+            }
+            at += 12 + btf.extra(info)?;
         }
         Some(btf)
     }
@@ -86,10 +93,8 @@ impl Btf {
 
     /// Offset of a member of a structure, through structures within it (`thread`, `fsbase`), bytes.
     pub(super) fn member(&self, structure: &str, path: &[&str]) -> Option<u32> {
-        let mut at = self.types.iter().copied().find(|&at| {
-            self.structure(at).is_some()
-                && self.text(self.word(at).unwrap_or(0)) == structure.as_bytes()
-        })?;
+        let mut structures = self.structures.iter().copied();
+        let mut at = structures.find(|at| self.has_name(*at, structure))?;
         let mut offset = 0;
         for name in path {
             let (within, kind) = self.find(self.structure(at)?, name, DEPTH)?;
@@ -116,11 +121,19 @@ impl Btf {
     /// Id and offset of the type with this kind and name.
     fn named(&self, wanted: u32, name: &str) -> Option<(u32, usize)> {
         let is_it = |at: usize| {
-            let info = self.word(at + 4)?;
-            (kind(info) == wanted && self.text(self.word(at)?) == name.as_bytes()).then_some(())
+            let info = self.word(at + 4);
+            info.is_some_and(|info| kind(info) == wanted) && self.has_name(at, name)
         };
         let mut types = (1..).zip(self.types.iter().copied());
-        types.find(|(_, at)| is_it(*at).is_some())
+        types.find(|(_, at)| is_it(*at))
+    }
+
+    /// Whether the type at an offset has this name.
+    fn has_name(&self, at: usize, name: &str) -> bool {
+        let start = self.word(at).map(|offset| self.strings + offset as usize);
+        let rest = start.and_then(|start| self.data.get(start..));
+        let after = rest.and_then(|rest| rest.strip_prefix(name.as_bytes()));
+        after.is_some_and(|after| after.first() == Some(&0))
     }
 
     /// Offset and type of a member, also of unnamed structures in it.

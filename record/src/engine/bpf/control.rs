@@ -13,7 +13,7 @@
 //! | 64 | 8 each | hits lost, by sample id |
 //! | after them | 16 each | by sample id and string of its site: number of unreadable ones in a row, and the time (ns) until which none is read |
 //! | after them | 8 each | by sample id: not 0 while many texts of the site are too long for a short record |
-//! | after them | 8 each | by sample id: index of the size of its stacks |
+//! | after them | 8 each | by sample id: index of the size of its stacks, and, in the second byte, of that while a ring is half full |
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -60,7 +60,7 @@ pub(super) const fn long_texts_at(ids: u32, strings: u32) -> u32 {
     strings_at(ids) + ids * strings * STRING
 }
 
-/// Offset of the word of the first sample id that is the index of the size of its stacks.
+/// Offset of the word of the first sample id that has the indexes of the sizes of its stacks.
 pub(super) const fn stack_sizes_at(ids: u32, strings: u32) -> u32 {
     long_texts_at(ids, strings) + 8 * ids
 }
@@ -194,10 +194,10 @@ impl Control {
         }
     }
 
-    /// Sets the size of the stacks of the sample id whose word is at `offset`.
-    pub(super) fn set_stack_size(&self, offset: u32, index: usize) {
+    /// Sets the sizes of the stacks of the sample id whose word is at `offset`.
+    pub(super) fn set_stack_size(&self, offset: u32, sizes: u64) {
         if let Some(word) = self.word(offset as usize / 8) {
-            word.store(index as u64, Ordering::Relaxed);
+            word.store(sizes, Ordering::Relaxed);
         }
     }
 

@@ -80,7 +80,7 @@ impl Counting {
                 pmu: self.pmu,
                 path,
                 offset: counted.place,
-                ref_ctr: u32::try_from(counted.semaphore).map_err(invalid)?,
+                config: SiteOffsets { offset: counted.place, ref_ctr: counted.semaphore }.pmu_config().map_err(|_| invalid())?,
                 pid: Some(pid),
             };
             planting(|| sys::open_uprobe(&event)).map(OwnedFd::from)

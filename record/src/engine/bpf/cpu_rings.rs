@@ -5,6 +5,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::event::epoll;
@@ -26,6 +27,8 @@ pub(super) struct CpuRings {
     rings: Vec<Ring>,
     /// Becomes readable when one of the rings has something.
     epoll: OwnedFd,
+    /// Puts the rings into the array.
+    filling: Option<JoinHandle<io::Result<()>>>,
 }
 
 /// Which rings are created, and how large.
@@ -79,11 +82,11 @@ impl CpuRings {
         let last = possible.last().max(cpus.last());
         let possible = last.map_or(1, |last| last + 1);
         let array = sys::create_array_of_maps(first.as_fd(), possible)?;
-        for cpu in 0..possible {
+        let of_cpu = (0..possible).map(|cpu| {
             let own = cpus.binary_search(&cpu);
-            let ring = own.unwrap_or(cpu as usize % rings.len());
-            sys::put_map(array.as_fd(), cpu, rings[ring].as_fd())?;
-        }
+            own.unwrap_or(cpu as usize % rings.len())
+        });
+        let filling = fill(&array, &rings, of_cpu.collect())?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         for (index, ring) in rings.iter().enumerate() {
             let data = epoll::EventData::new_u64(index as u64);
@@ -93,6 +96,15 @@ impl CpuRings {
             array,
             rings,
             epoll,
+            filling: Some(filling),
+        })
+    }
+
+    /// Waits until programs find the rings.
+    pub(super) fn wait_until_filled(&mut self) -> io::Result<()> {
+        self.filling.take().map_or(Ok(()), |filling| {
+            let filled = filling.join();
+            filled.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
 
@@ -137,6 +149,21 @@ impl AsFd for CpuRings {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
+}
+
+/// Puts the rings of CPUs, by their indexes, into the array, in a thread: the kernel waits meanwhile until no program sees the array as it was.
+fn fill(
+    array: &OwnedFd,
+    rings: &[Ring],
+    of_cpu: Vec<usize>,
+) -> io::Result<JoinHandle<io::Result<()>>> {
+    let array = array.try_clone()?;
+    let rings = rings.iter().map(|ring| ring.as_fd().try_clone_to_owned());
+    let rings: Vec<OwnedFd> = rings.collect::<io::Result<_>>()?;
+    std::thread::Builder::new().spawn(move || {
+        let maps = of_cpu.iter().filter_map(|ring| rings.get(*ring));
+        sys::put_maps(array.as_fd(), &maps.map(AsFd::as_fd).collect::<Vec<_>>())
+    })
 }
 
 fn is_memory(error: &io::Error) -> bool {

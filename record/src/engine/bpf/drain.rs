@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use super::super::release::Release;
 use super::Bpf;
 use super::ringbuf::Left;
+use super::samples::Samples;
+use super::stack_size::StackUse;
 
 /// Size of the batches of records that are passed on, bytes.
 const BATCH: usize = 256 << 10;
@@ -17,9 +19,15 @@ const LITTLE: u64 = 64;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Bpf {
-    /// Passes complete records to `sink`. Returns whether many more have been written meanwhile.
-    pub(crate) fn drain(&mut self, mut sink: impl FnMut(&[u8])) -> bool {
-        self.pass(&mut sink) == Left::More && self.objects.rings.fullest() >= MUCH
+    /// Passes complete records to `sink`, which returns what the stacks among them have needed. Returns whether many more have been written
+    /// meanwhile.
+    pub(crate) fn drain(&mut self, mut sink: impl FnMut(&[u8]) -> Vec<(u64, StackUse)>) -> bool {
+        self.pass(&mut sink) == Left::More && self.is_crowded()
+    }
+
+    /// Whether much was written since the last pass.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.objects.rings.fullest() >= MUCH
     }
 
     /// Passes all records to `sink`, including those that are still being written: waits until `release` reports that no program runs any
@@ -27,7 +35,7 @@ impl Bpf {
     pub(crate) fn drain_last(
         &mut self,
         mut release: Option<&mut Release>,
-        mut sink: impl FnMut(&[u8]),
+        mut sink: impl FnMut(&[u8]) -> Vec<(u64, StackUse)>,
     ) -> u64 {
         let begin = Instant::now();
         loop {
@@ -59,8 +67,10 @@ impl Bpf {
         }
     }
 
-    /// Passes the records that are there now to `sink`, in batches.
-    fn pass(&mut self, sink: &mut impl FnMut(&[u8])) -> Left {
+    /// Passes the records that are there now to `sink`, in batches. After each, the sizes of further stacks are chosen: a pass over full rings takes
+    /// long.
+    fn pass(&mut self, sink: &mut impl FnMut(&[u8]) -> Vec<(u64, StackUse)>) -> Left {
+        let is_crowded = self.is_crowded();
         let Self {
             objects,
             samples,
@@ -69,18 +79,20 @@ impl Bpf {
         } = self;
         let control = &objects.control;
         control.set_looked();
+        let mut pass_on = |samples: &mut Samples, batch: &mut Vec<u8>| {
+            samples.learn_stacks(sink(batch), is_crowded, control);
+            batch.clear();
+        };
         let left = objects.rings.drain(|record| {
             samples.append(record, control, batch);
             if batch.len() >= BATCH {
-                sink(batch);
-                batch.clear();
+                pass_on(samples, batch);
             }
         });
         if !batch.is_empty() {
-            sink(batch);
-            batch.clear();
+            pass_on(samples, batch);
         }
-        samples.choose_stack_sizes(control);
+        samples.choose_stack_sizes(objects.rings.fullest() >= MUCH, control);
         // After a record that is still being written a ring may be full as before.
         if objects.rings.fullest() < LITTLE {
             objects.let_go();

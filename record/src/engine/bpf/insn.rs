@@ -114,6 +114,26 @@ pub(super) enum Map {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label(usize);
 
+/// A function of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Function {
+    /// Index of its first word.
+    pub(super) start: usize,
+    pub(super) kind: FunctionKind,
+}
+
+/// How the verifier checks a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum FunctionKind {
+    /// With its caller, at each call.
+    Static,
+    /// Once, for any arguments: so many 64-bit numbers, 1 or 2. Callers know nothing of its result.
+    Global {
+        /// Number of arguments.
+        arguments: u8,
+    },
+}
+
 /// An assembled program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Code {
@@ -121,8 +141,8 @@ pub(super) struct Code {
     pub(super) words: Vec<u64>,
     /// Indexes of the first words of map loads, with the map.
     pub(super) maps: Vec<(usize, Map)>,
-    /// Indexes of the first words of the functions, the main function first; empty if it is the only one.
-    pub(super) functions: Vec<usize>,
+    /// Its functions, the main function first; empty if it is the only one.
+    pub(super) functions: Vec<Function>,
     /// Whether it calls helpers that may sleep.
     pub(super) sleeps: bool,
 }
@@ -299,11 +319,17 @@ impl Assembler {
     }
 
     /// Begins a function here. The code before it must not run into it.
-    pub(super) fn function(&mut self, function: Label) {
+    pub(super) fn function(&mut self, function: Label, kind: FunctionKind) {
         if self.code.functions.is_empty() {
-            self.code.functions.push(0);
+            self.code.functions.push(Function {
+                start: 0,
+                kind: FunctionKind::Static,
+            });
         }
-        self.code.functions.push(self.code.words.len());
+        self.code.functions.push(Function {
+            start: self.code.words.len(),
+            kind,
+        });
         self.place(function);
     }
 
@@ -374,6 +400,12 @@ impl Assembler {
 }
 
 impl Code {
+    /// Number of words of the main function.
+    pub(super) fn main_words(&self) -> usize {
+        let other = self.functions.get(1);
+        other.map_or(self.words.len(), |function| function.start)
+    }
+
     /// The words, with the descriptors of the maps.
     pub(super) fn with_maps(&self, descriptor: impl Fn(Map) -> i32) -> Vec<u64> {
         let mut words = self.words.clone();

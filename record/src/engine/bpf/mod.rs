@@ -226,9 +226,9 @@ impl Bpf {
 
     /// Takes what the stacks of sample ids have needed since the last time, for the size of the next ones.
     pub(crate) fn learn_stacks(&mut self, used: impl Iterator<Item = (u64, StackUse)>) {
-        for (id, used) in used {
-            self.samples.learn_stack(id, used, &self.objects.control);
-        }
+        let is_crowded = self.is_crowded();
+        let control = &self.objects.control;
+        self.samples.learn_stacks(used, is_crowded, control);
     }
 
     /// The count of each sample id.

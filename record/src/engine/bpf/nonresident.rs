@@ -14,6 +14,8 @@
 //! The helper that finds the mapping (`bpf_find_vma`) does not wait for `mmap_lock`. While another thread changes the mappings of the process,
 //! the program tries again for a bounded time. Waiting for the lock could take arbitrarily long: its holder may wait for a file server (`nfs_file_mmap`).
 //!
+//! The functions are global ones, which the verifier checks once for a program, not at each of its calls.
+//!
 //! A userfaultfd can also be registered from another process. If unprivileged users may have one that handles faults of the kernel
 //! (`vm.unprivileged_userfaultfd`, access to `/dev/userfaultfd`), only memory of trusted processes is touched.
 
@@ -21,7 +23,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use super::btf::Btf;
-use super::insn::{Assembler, Helper, If, Label, Op, Reg, Width};
+use super::insn::{Assembler, FunctionKind, Helper, If, Label, Op, Reg, Width};
 
 /// Whether memory that is not resident is brought in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -223,7 +225,8 @@ impl Functions<'_> {
     pub(super) fn write(&mut self, bring_in: Label) {
         let touch = self.asm.label();
         let (left_alone, end) = (self.asm.label(), self.asm.label());
-        self.asm.function(bring_in);
+        self.asm
+            .function(bring_in, FunctionKind::Global { arguments: 2 });
         let asm = &mut *self.asm;
         asm.copy(Reg::R6, Reg::R1);
         asm.copy(Reg::R7, Reg::R2);
@@ -256,7 +259,8 @@ impl Functions<'_> {
         asm.set(Reg::R0, 0);
         asm.place(end);
         asm.exit();
-        self.asm.function(touch);
+        self.asm
+            .function(touch, FunctionKind::Global { arguments: 1 });
         self.touch();
     }
 
@@ -285,10 +289,10 @@ impl Functions<'_> {
             asm.place(left_alone);
             asm.set(Reg::R0, LEFT_ALONE.into());
             asm.exit();
-            asm.function(search);
+            asm.function(search, FunctionKind::Static);
             let mapping = asm.label();
             write_search(asm, mapping);
-            asm.function(mapping);
+            asm.function(mapping, FunctionKind::Static);
             MappingCallback { asm, look }.write();
         }
     }

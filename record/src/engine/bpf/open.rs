@@ -8,7 +8,7 @@ use super::follow;
 use super::nonresident::Touch;
 use super::objects::{Objects, setup};
 use super::plan::{self, Ability, Group};
-use super::program::{Common, CpuRange, ID_BITS, Stop, ThreadBase};
+use super::program::{Common, CpuRange, Stop, ThreadBase};
 use super::samples::Samples;
 use super::site_programs::Site;
 use super::{Bpf, BpfOptions, NonResident, NotFaultedIn};
@@ -49,7 +49,7 @@ impl Bpf {
             ..common(options, &objects, &samples)
         };
         let attaching = Attaching {
-            sites: &sites(&samples.groups, options.first_id),
+            sites: &sites(&samples.groups),
             common,
             maps: objects.maps(),
             options,
@@ -58,6 +58,8 @@ impl Bpf {
             mut attachment,
             bad,
         } = attaching.run()?;
+        let filled = objects.rings.wait_until_filled();
+        filled.map_err(setup(BpfObject::Rings))?;
         if touch == Touch::Never && options.nonresident == NonResident::Auto {
             attachment.not_faulted_in = Some(NotFaultedIn::NoBtf);
         }
@@ -101,6 +103,7 @@ fn common(options: &BpfOptions<'_>, objects: &Objects, samples: &Samples) -> Com
         first_id: options.first_id,
         ids: samples.ids() as u32,
         strings: samples.strings() as u32,
+        ring_bytes: objects.rings.bytes() as u32,
         stop: objects.stopped.as_ref().map(|_| Stop {
             at: (objects.rings.bytes() / 2) as u32,
         }),
@@ -117,15 +120,14 @@ fn thread_base(btf: Option<&Btf>) -> Option<ThreadBase> {
     })
 }
 
-/// All sites with their cookies.
-fn sites(groups: &[Group], first_id: u64) -> Vec<Site<'_>> {
+/// All sites, in the order of their sample ids.
+fn sites(groups: &[Group]) -> Vec<Site<'_>> {
     let of_group = groups.iter().flat_map(|group| {
         let sites = group.probe.sites.iter().zip(&group.plans);
         sites.map(move |(site, plan)| (group, site, plan))
     });
     of_group
-        .zip(first_id..)
-        .map(|((group, site, plan), id)| Site {
+        .map(|(group, site, plan)| Site {
             probe: &group.probe,
             site: &site.site,
             captures: &plan.captures,
@@ -134,7 +136,6 @@ fn sites(groups: &[Group], first_id: u64) -> Vec<Site<'_>> {
             graph: group.graph,
             return_address: plan.return_address,
             condition: plan.condition.as_ref(),
-            cookie: u64::from(group.layout.id) << ID_BITS | id,
         })
         .collect()
 }

@@ -55,7 +55,7 @@ impl Samples {
                 group: index,
                 received: 0,
                 lengths: TextLengths::default(),
-                stack: StackSize::new(group.sizes.as_ref().map_or(0, |sizes| sizes.first)),
+                stack: StackSize::new(group.sizes.as_ref()),
                 used: StackUse::default(),
             };
             group.probe.sites.iter().map(move |_| state)
@@ -187,40 +187,51 @@ impl Samples {
         }
     }
 
-    /// Takes what the stacks of a sample id have needed since the last time.
-    pub(super) fn learn_stack(&mut self, id: u64, used: StackUse, control: &Control) {
-        let index = id.wrapping_sub(self.first_id) as usize;
-        if let Some(state) = self.ids.get_mut(index) {
-            state.used = used;
+    /// Takes what the stacks of sample ids have needed since the last time, and whether the rings are crowded.
+    pub(super) fn learn_stacks(
+        &mut self,
+        used: impl IntoIterator<Item = (u64, StackUse)>,
+        is_crowded: bool,
+        control: &Control,
+    ) {
+        for (id, used) in used {
+            let index = id.wrapping_sub(self.first_id) as usize;
+            if let Some(state) = self.ids.get_mut(index) {
+                state.used = used;
+            }
+            self.choose_stack_size(index, is_crowded, control);
         }
-        self.choose_stack_size(index, control);
     }
 
     /// At the end of a pass: chooses the sizes of stacks by what those of this pass have needed.
-    pub(super) fn choose_stack_sizes(&mut self, control: &Control) {
+    pub(super) fn choose_stack_sizes(&mut self, is_crowded: bool, control: &Control) {
         for index in 0..self.ids.len() {
-            self.choose_stack_size(index, control);
+            self.choose_stack_size(index, is_crowded, control);
         }
     }
 
-    fn choose_stack_size(&mut self, index: usize, control: &Control) {
+    fn choose_stack_size(&mut self, index: usize, is_crowded: bool, control: &Control) {
         let size_at = self.stack_size_at(index);
-        let Some(state) = self.ids.get_mut(index).filter(|state| state.used.hits > 0) else {
+        let Some(state) = self.ids.get_mut(index) else {
             return;
         };
         let used = std::mem::take(&mut state.used);
         let group = self.groups.get(state.group);
-        if let Some(sizes) = group.and_then(|group| group.sizes.as_ref())
-            && state.stack.learn(used, control.lost(index), sizes)
-        {
-            control.set_stack_size(size_at, state.stack.index);
+        let sizes = group.and_then(|group| group.sizes.as_ref());
+        if let Some(sizes) = sizes.filter(|_| !used.is_empty()) {
+            let before = state.stack.word();
+            let lost = control.lost(index);
+            state.stack.learn(used, lost, is_crowded, sizes);
+            if state.stack.word() != before {
+                control.set_stack_size(size_at, state.stack.word());
+            }
         }
     }
 
     /// Writes the sizes that stacks begin with.
     pub(super) fn set_stack_sizes(&self, control: &Control) {
         for (index, state) in self.ids.iter().enumerate() {
-            control.set_stack_size(self.stack_size_at(index), state.stack.index);
+            control.set_stack_size(self.stack_size_at(index), state.stack.word());
         }
     }
 

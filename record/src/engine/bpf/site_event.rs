@@ -14,8 +14,8 @@ pub(super) struct SiteEvent<'a> {
     pub(super) path: CString,
     /// File offset of the site.
     pub(super) offset: u64,
-    /// File offset of its semaphore, or 0.
-    pub(super) ref_ctr: u32,
+    /// Its semaphore ([`SiteOffsets::pmu_config`](crate::probe::SiteOffsets::pmu_config)).
+    pub(super) config: u64,
     pub(super) program: BorrowedFd<'a>,
     /// `None` where the kernel has none (before Linux 5.15).
     pub(super) cookie: Option<u64>,
@@ -35,7 +35,7 @@ impl SiteEvent<'_> {
             pmu: self.pmu,
             path: &self.path,
             offset: self.offset,
-            ref_ctr: self.ref_ctr,
+            config: self.config,
             pid: None,
         })?;
         let link = match self.cookie {

@@ -1,120 +1,137 @@
 //! How large the stacks of a site are: which of several sizes its programs should have room for.
+//!
+//! A site begins with the largest size, so that its first stacks are whole. When enough of them are known, it gets the smallest size that all
+//! of them would have fitted into. A stack that was cut for lack of room raises the size again.
 
 use crate::plan::call_graph::StackSizes;
 
-/// Number of hits that need less than half before a smaller size is chosen.
+/// Number of whole stacks before a smaller size is chosen.
 const WINDOW: u64 = 256;
+/// The same for the first time, if the rings are crowded.
+const FIRST_WINDOW: u64 = 8;
 /// The largest number of times that a window is doubled: each time that a smaller size turned out to be too small.
 const MOST_DOUBLINGS: u32 = 10;
-/// If one in so many hits since the last change was cut for lack of room, a larger size is chosen.
-const CUT: u64 = 256;
-/// Number of hits after a loss in which no larger size is chosen.
-const AFTER_LOSS: u64 = 4096;
 
 /// What the stacks of a sample id have needed since the last time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StackUse {
-    /// Number of stacks.
-    pub(crate) hits: u64,
-    /// The most that a stack needed, in the unit of the sizes.
+    /// Number of stacks that were not cut for lack of room.
+    pub(crate) whole: u64,
+    /// The most that one of them needed, in the unit of the sizes.
     pub(crate) most: u32,
-    /// Number of those that were cut for lack of room, and the room that they had: those with the most.
-    cut: u64,
+    /// Number of those that were cut for lack of room, and the most room that they had.
+    pub(crate) cut: u64,
     cut_room: u32,
 }
 
 impl StackUse {
     /// Counts a stack that needed so much.
     pub(crate) fn count(&mut self, needed: u32) {
-        self.hits += 1;
+        self.whole += 1;
         self.most = self.most.max(needed);
     }
 
     /// Counts a stack that was cut for lack of room, of which it had so much.
     pub(crate) fn count_cut(&mut self, room: u32) {
-        self.count(room);
-        if room > self.cut_room {
-            (self.cut, self.cut_room) = (0, room);
-        }
-        self.cut += u64::from(room == self.cut_room);
+        self.cut += 1;
+        self.cut_room = self.cut_room.max(room);
     }
 
-    /// Number of stacks for which this much room was too little.
-    const fn cut_with(&self, room: u32) -> u64 {
-        if self.cut_room >= room { self.cut } else { 0 }
+    /// Whether nothing was counted.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.whole + self.cut == 0
+    }
+
+    /// Whether this much room was too little for a stack.
+    const fn needs_more_than(&self, room: u32) -> bool {
+        self.cut > 0 && self.cut_room >= room
     }
 }
 
 /// The size of the stacks of a sample id.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StackSize {
     /// Index of the size.
-    pub(super) index: usize,
-    /// Stacks since the last change.
-    hits: u64,
-    cut: u64,
-    /// The most that a stack needed in this window, and the number of stacks in it.
+    index: usize,
+    /// Index of the size while the ring of the CPU is half full.
+    crowded: usize,
+    /// The most that a stack needed in this window, and the number of whole stacks in it.
     most: u32,
     seen: u64,
-    /// How often the window is doubled.
-    doublings: u32,
-    /// Whether the last change was to a smaller size that stacks needed less than half of.
-    was_lowered: bool,
+    /// How often the window is doubled; `None` before a smaller size was chosen.
+    doublings: Option<u32>,
+    /// Number of lost hits so far.
     lost: u64,
-    /// Number of hits in which no larger size is chosen.
-    wait: u64,
 }
 
 impl StackSize {
     /// The size to begin with.
-    pub(super) fn new(index: usize) -> Self {
+    pub(super) fn new(sizes: Option<&StackSizes>) -> Self {
         Self {
-            index,
-            ..Self::default()
+            index: sizes.map_or(0, |sizes| sizes.all.len() - 1),
+            crowded: sizes.map_or(0, |sizes| sizes.usual),
+            most: 0,
+            seen: 0,
+            doublings: None,
+            lost: 0,
         }
     }
 
-    /// Takes what stacks have needed, and the number of hits that were lost so far: losses choose no smaller size than the usual one.
-    /// Returns whether another of `sizes` is chosen.
-    pub(super) fn learn(&mut self, used: StackUse, lost: u64, sizes: &StackSizes) -> bool {
-        let before = self.index;
-        let Some(&size) = sizes.all.get(self.index) else {
-            return false;
-        };
-        self.hits += used.hits;
-        self.seen += used.hits;
-        self.cut += used.cut_with(size);
+    /// The sizes as programs read them: the index in the lowest 8 bits, above them that of a crowded ring.
+    pub(super) const fn word(self) -> u64 {
+        self.index as u64 | (self.crowded as u64) << 8
+    }
+
+    /// Takes what stacks have needed, the number of hits that were lost so far, and whether the rings are crowded. A site that lost hits has
+    /// no more than the usual size while the ring is half full: a cut stack is better than none.
+    pub(super) fn learn(
+        &mut self,
+        used: StackUse,
+        lost: u64,
+        is_crowded: bool,
+        sizes: &StackSizes,
+    ) {
+        self.choose(used, lost, is_crowded, sizes);
+        if lost > 0 {
+            self.crowded = self.crowded.min(sizes.usual);
+        }
+    }
+
+    fn choose(&mut self, used: StackUse, lost: u64, is_crowded: bool, sizes: &StackSizes) {
+        let is_crowded = is_crowded || lost > self.lost;
+        self.lost = lost;
+        let room = |index: usize| sizes.all.get(index).copied().unwrap_or(u32::MAX);
+        let last = sizes.all.len() - 1;
+        if self.index < last && used.needs_more_than(room(self.index)) {
+            *self = Self {
+                index: last,
+                crowded: self.index + 1,
+                most: 0,
+                seen: 0,
+                doublings: self.doublings.map(|most| MOST_DOUBLINGS.min(most + 1)),
+                lost,
+            };
+            return;
+        }
+        if self.crowded < self.index && used.needs_more_than(room(self.crowded)) {
+            self.crowded += 1;
+        }
         self.most = self.most.max(used.most);
-        self.wait = self.wait.saturating_sub(used.hits);
-        if lost > self.lost {
-            self.lost = lost;
-            self.wait = AFTER_LOSS;
-            if self.index > sizes.first {
-                self.choose(self.index - 1);
-            }
-        } else if self.cut > 0 && self.cut * CUT >= self.hits {
-            if self.wait == 0 && self.index + 1 < sizes.all.len() {
-                self.doublings += u32::from(self.was_lowered && self.doublings < MOST_DOUBLINGS);
-                self.choose(self.index + 1);
-            }
-        } else if self.seen >= WINDOW << self.doublings {
-            if self.most < size / 2 && self.index > 0 {
-                self.choose(self.index - 1);
-                self.was_lowered = true;
-            }
-            (self.most, self.seen) = (0, 0);
-        }
-        before != self.index
-    }
-
-    fn choose(&mut self, index: usize) {
-        *self = Self {
-            index,
-            doublings: self.doublings,
-            lost: self.lost,
-            wait: self.wait,
-            ..Self::default()
+        self.seen += used.whole;
+        let window = match self.doublings {
+            None if is_crowded => FIRST_WINDOW,
+            None => WINDOW,
+            Some(doublings) => WINDOW << doublings,
         };
+        if self.seen >= window {
+            // Others may need a little more.
+            let enough = self.most.saturating_add(self.most / 8);
+            let smallest = sizes.all.iter().position(|room| *room >= enough);
+            self.index = smallest.unwrap_or(last).min(self.index);
+            self.crowded = self.index;
+            (self.most, self.seen) = (0, 0);
+            self.doublings.get_or_insert(0);
+        }
     }
 }
 
@@ -125,7 +142,7 @@ mod tests {
     fn sizes() -> StackSizes {
         StackSizes {
             all: vec![512, 1024, 2048, 4096],
-            first: 2,
+            usual: 2,
         }
     }
 
@@ -142,35 +159,50 @@ mod tests {
     }
 
     #[test]
-    fn cut_stacks_get_more_room_at_once_and_small_ones_less_after_a_window() {
-        let mut size = StackSize::new(2);
+    fn a_site_begins_with_the_largest_size_and_gets_what_its_stacks_need() {
+        let mut size = StackSize::new(Some(&sizes()));
         let mut learn = |used: StackUse| {
-            size.learn(used, 0, &sizes());
-            size.index
+            size.learn(used, 0, false, &sizes());
+            (size.index, size.crowded)
         };
-        assert_eq!(learn(used(255, 1023)), 2);
-        assert_eq!(learn(used(1, 100)), 1, "256 hits that need less than half");
-        assert_eq!(learn(used(1000, 600)), 1);
+        assert_eq!(learn(used(255, 900)), (3, 2));
+        assert_eq!(
+            learn(used(1, 100)),
+            (1, 1),
+            "256 stacks of at most 900 bytes"
+        );
         // What was in the ring before the change says nothing of the size that is now.
-        assert_eq!(learn(cut(1, 512)), 1);
-        assert_eq!(learn(cut(1, 1024)), 1, "one in more than 256");
-        assert_eq!(learn(cut(9, 1024)), 2);
+        assert_eq!(learn(cut(1, 512)), (1, 1));
+        assert_eq!(learn(cut(1, 1024)), (3, 2), "each cut raises the size");
         // The smaller size was too small: the next window is longer.
-        assert_eq!(learn(used(256, 100)), 2);
-        assert_eq!(learn(used(256, 100)), 1);
-        assert_eq!(learn(cut(1, 1024)), 2);
-        assert_eq!(learn(cut(1, 2048)), 3);
-        assert_eq!(learn(cut(1, 4096)), 3, "the largest");
+        assert_eq!(learn(used(256, 100)), (3, 2));
+        assert_eq!(learn(used(256, 100)), (0, 0));
+        assert_eq!(learn(used(2048, 100)), (0, 0));
+        assert_eq!(learn(cut(1, 512)), (3, 1));
+        assert_eq!(learn(cut(1, 1024)), (3, 2), "in a crowded ring");
+        assert_eq!(learn(cut(1, 4096)), (3, 3), "the largest");
     }
 
     #[test]
-    fn losses_take_what_is_more_than_usual() {
-        let mut size = StackSize::new(3);
-        assert!(size.learn(used(10, 4000), 1, &sizes()));
-        assert!(!size.learn(used(10, 4000), 2, &sizes()));
+    fn a_crowded_ring_makes_the_first_window_short() {
+        for (lost, is_crowded) in [(1, false), (0, true)] {
+            let mut size = StackSize::new(Some(&sizes()));
+            let mut learn = |used: StackUse| {
+                size.learn(used, lost, is_crowded, &sizes());
+                size.index
+            };
+            assert_eq!(learn(cut(1000, 2048)), 3, "nobody knows what these need");
+            assert_eq!(learn(used(8, 1900)), 3, "with room for a little more");
+        }
+        let mut size = StackSize::new(Some(&sizes()));
+        size.learn(used(256, 3000), 1, false, &sizes());
+        assert_eq!((size.index, size.crowded), (3, 2), "losses are worse");
+        size.learn(cut(1, 2048), 1, false, &sizes());
+        assert_eq!((size.index, size.crowded), (3, 2));
+        let mut size = StackSize::new(Some(&sizes()));
+        size.learn(used(8, 1000), 1, false, &sizes());
         assert_eq!(size.index, 2);
-        assert!(!size.learn(cut(100, 2048), 2, &sizes()), "not so soon");
-        assert!(size.learn(cut(AFTER_LOSS, 2048), 2, &sizes()));
-        assert_eq!(size.index, 3);
+        size.learn(used(8, 100), 2, false, &sizes());
+        assert_eq!(size.index, 2, "later windows are whole");
     }
 }

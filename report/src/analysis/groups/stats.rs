@@ -146,7 +146,10 @@ fn facts<N: Number>(numbers: &Distribution<N>, sum: Sum, order: ValueOrder) -> V
         Sum::Integers(sum) => sum as f64,
         Sum::Floats(sum) => sum,
     };
-    let mean = total / numbers.count() as f64;
+    let mean = match sum {
+        Sum::Integers(sum) => quotient(sum, numbers.count()),
+        Sum::Floats(sum) => sum / numbers.count() as f64,
+    };
     ValueFacts {
         count: numbers.count(),
         weight: match order {
@@ -171,6 +174,19 @@ fn facts<N: Number>(numbers: &Distribution<N>, sum: Sum, order: ValueOrder) -> V
     }
 }
 
+/// The float nearest to a quotient; 0 if the count is.
+fn quotient(sum: i128, count: u64) -> f64 {
+    if sum == 0 || count == 0 {
+        return 0.0;
+    }
+    // At least 63 bits of the quotient, the last of which says whether there are more: they are rounded once, to the 53 of a float.
+    let shift = sum.unsigned_abs().leading_zeros();
+    let (shifted, count) = (sum.unsigned_abs() << shift, u128::from(count));
+    let bits = (shifted / count) | u128::from(shifted % count > 0);
+    let magnitude = bits as f64 * 2_f64.powi(-(shift as i32));
+    if sum < 0 { -magnitude } else { magnitude }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,6 +207,7 @@ mod tests {
         assert_eq!(figures.sum, Sum::Integers(36_893_488_147_419_103_230));
         assert_eq!(figures.min, Scalar::integer(-1));
         assert_eq!(figures.p50, Scalar::integer(1));
+        assert_eq!(figures.mean, 36_893_488_147_419_103_230.0 / 4.0);
         let mut floats = ValueStats::default();
         for number in [0.5, 1.5] {
             floats.add(&Value::Float64(number));
@@ -201,5 +218,18 @@ mod tests {
             ValueStats::default().facts(ValueOrder::Sum),
             ValueFacts::default()
         );
+    }
+
+    #[test]
+    fn means_are_rounded_once() {
+        assert_eq!(quotient(2, 60), 2.0 / 60.0);
+        assert_eq!(quotient(-2, 60), -2.0 / 60.0);
+        assert_eq!(quotient(0, 60).to_bits(), 0);
+        assert_eq!(quotient(1_487_399_235, 60), 24_789_987.25);
+        // The quotient 1 + 1.5 * 2^-52 is as near to 1 + 2^-52 as to the even 1 + 2^-51.
+        let sum = (1 << 53) + 3;
+        assert_eq!(quotient(sum << 10, 1 << 63), 1.0 + 2_f64.powi(-51));
+        assert_eq!(quotient(i128::from(u64::MAX) * 3, 3), u64::MAX as f64);
+        assert_eq!(quotient(i128::MIN, 1), i128::MIN as f64);
     }
 }

@@ -1,9 +1,12 @@
 //! The walk over a trace that makes rows.
 
+use std::io;
+
 use usdtrec_format::{Missing, Value};
 
 use crate::analysis::rows::across::RowsAcross;
-use crate::analysis::rows::row_sink::RowSink;
+use crate::analysis::rows::hit_row::RowHit;
+use crate::analysis::rows::row_sink::{RowSide, RowSink, SpanRow};
 use crate::analysis::rows::row_window::{RowSource, RowWorker};
 use crate::analysis::rows::window_rows::WindowRows;
 use crate::analysis::spans::asked_keys::asked_keys;
@@ -99,7 +102,7 @@ impl<'s> RowWalk<'s> {
         *events && filter.event(event) || roles.is_some_and(|roles| !roles.is_empty())
     }
 
-    /// Hands all rows to a sink.
+    /// Hands all rows to a sink. Returns the number of rows.
     ///
     /// # Errors
     /// [`ReportError::Write`] with the first error of the sink.
@@ -107,7 +110,7 @@ impl<'s> RowWalk<'s> {
         &self,
         sink: &mut dyn RowSink,
         notices: &mut Notices,
-    ) -> Result<(), ReportError> {
+    ) -> Result<u64, ReportError> {
         let source = &self.source;
         // Ends of a filtered-out begin are still its ends: only then does each other one find its own.
         let relaxed = source.filter.relaxed(|event| self.has_event(event));
@@ -123,7 +126,8 @@ impl<'s> RowWalk<'s> {
             workers.put(worker);
             rows
         };
-        let mut across = RowsAcross::new(sink);
+        let mut counted = CountedRows { sink, rows: 0 };
+        let mut across = RowsAcross::new(&mut counted);
         let outcome = in_order(source.session, &relaxed, None, show, |mut rows| {
             across.take(&mut rows)?;
             spare.put(rows);
@@ -132,7 +136,25 @@ impl<'s> RowWalk<'s> {
         notices.unknown += across.unknown;
         notices.add(outcome);
         notices.add_forgotten(across.finish()?);
-        Ok(())
+        Ok(counted.rows)
+    }
+}
+
+/// Counts the rows that a sink takes.
+struct CountedRows<'a> {
+    sink: &'a mut dyn RowSink,
+    rows: u64,
+}
+
+impl RowSink for CountedRows<'_> {
+    fn event(&mut self, hit: RowHit<'_>, side: RowSide) -> io::Result<()> {
+        self.rows += 1;
+        self.sink.event(hit, side)
+    }
+
+    fn span(&mut self, span: SpanRow<'_>) -> io::Result<()> {
+        self.rows += 1;
+        self.sink.span(span)
     }
 }
 

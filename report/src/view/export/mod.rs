@@ -38,7 +38,7 @@ use crate::analysis::question::{Question, SpanQuestion, StackKind, StackWeight};
 use crate::analysis::rows::row_walk::{RowQuestion, RowWalk};
 use crate::analysis::stacks::weighed::WeighedStacks;
 use crate::error::ReportError;
-use crate::events::notices::Notices;
+use crate::events::notices::{EmptyExport, Notices};
 use crate::events::selection::EventSelection;
 use crate::question_error::QuestionError;
 use crate::trace::session::TraceSession;
@@ -100,8 +100,9 @@ pub fn write_folder(
     )?;
     let mut notices = Notices::new(session);
     let mut sink = CtfTrace::new(session, version, folder);
-    walk.run(&mut sink, &mut notices)?;
+    let rows = walk.run(&mut sink, &mut notices)?;
     sink.finish()?;
+    notices.empty = no_rows(rows);
     Ok(notices)
 }
 
@@ -177,8 +178,9 @@ fn write_rows(
     match options.format {
         ExportFormat::Chrome => {
             let mut sink = ChromeTrace::new(session, &walk, out)?;
-            walk.run(&mut sink, &mut notices)?;
+            let rows = walk.run(&mut sink, &mut notices)?;
             sink.finish()?;
+            notices.empty = no_rows(rows);
         }
         ExportFormat::Firefox => {
             let mut sink = FirefoxProfile::new(session, &walk, out);
@@ -186,13 +188,14 @@ fn write_rows(
             if sink.is_too_large() {
                 return Err(QuestionError::TooLargeProfile.into());
             }
-            walked?;
+            notices.empty = no_rows(walked?);
             sink.finish()?;
         }
         ExportFormat::Perfetto => {
             let counters = Counters::new(session, &options.counters)?;
             let mut sink = PerfettoTrace::new(session, &walk, counters, out);
-            walk.run(&mut sink, &mut notices)?;
+            let rows = walk.run(&mut sink, &mut notices)?;
+            notices.empty = no_rows(rows);
             notices.counter_gaps = sink.counters().gaps()?;
             sink.finish()?;
         }
@@ -203,8 +206,9 @@ fn write_rows(
             };
             let trace = options.trace_id.as_deref();
             let mut sink = OtlpSpans::new(session, &walk, trace, encode, out)?;
-            walk.run(&mut sink, &mut notices)?;
-            sink.finish()?;
+            let rows = walk.run(&mut sink, &mut notices)?;
+            let spans = sink.finish()?;
+            notices.empty = no_rows(rows).or((spans == 0).then_some(EmptyExport::NoSpans));
         }
         ExportFormat::Ctf
         | ExportFormat::Ctf2
@@ -216,4 +220,9 @@ fn write_rows(
     }
     out.flush()?;
     Ok(notices)
+}
+
+/// Why an export of events is empty, if it is.
+fn no_rows(rows: u64) -> Option<EmptyExport> {
+    (rows == 0).then_some(EmptyExport::NoHits)
 }

@@ -66,7 +66,7 @@ pub(crate) fn put(facts: &SummaryFacts, human: bool, theme: Theme, out: &mut Str
         folded_from(&line, &holds, &indent, out);
     }
     if near {
-        out.push_str("~ means: within 0.4 %\n");
+        out.push_str("~ means: within 1 %\n");
     }
 }
 
@@ -117,12 +117,15 @@ fn spread(spread: &Spread, form: &Form) -> String {
             None => "many addresses".to_owned(),
         },
         _ => {
-            let near = if spread.exact { "" } else { "~" };
+            let quantile = |number| match spread.exact {
+                true => shown(number),
+                false => scalar::near(number, spread.min..=spread.max, form),
+            };
             format!(
-                "min {}, median {near}{}, p99 {near}{}, max {}",
+                "min {}, median {}, p99 {}, max {}",
                 shown(spread.min),
-                shown(spread.median),
-                shown(spread.p99),
+                quantile(spread.median),
+                quantile(spread.p99),
                 shown(spread.max)
             )
         }

@@ -11,13 +11,14 @@ use crate::analysis::groups::{GroupTable, Grouped, OtherGroups, SampleGroup};
 use crate::analysis::question::ValueOrder;
 use crate::stats::keys::key::Key;
 use crate::stats::ratio::share;
+use crate::trace::form::Form;
 use crate::view::answer_style::AnswerStyle;
 use crate::view::cells::{Cell, cells, put_cells};
 use crate::view::head;
 use crate::view::hints::{HintWords, more_groups};
 use crate::view::text::buffer::Text;
 use crate::view::text::quoted::Csv;
-use crate::view::text::scalar::{decimal, json_decimal};
+use crate::view::text::scalar::{decimal, json_decimal, near};
 
 /// Names of the statistics of an argument.
 const NAMES: [&str; 7] = ["sum", "mean", "min", "p50", "p90", "p99", "max"];
@@ -27,25 +28,53 @@ fn figures(stats: &ValueFacts) -> [String; 7] {
     let Some(figures) = &stats.figures else {
         return Default::default();
     };
-    let float = |number: f64| {
-        let mut text = Text::default();
-        text.float64(number);
-        text.into_string()
-    };
-    let (sum, mean) = match figures.sum {
-        Sum::Integers(sum) => (sum.to_string(), format!("{:.1}", figures.mean)),
-        Sum::Floats(sum) => (float(sum), float(figures.mean)),
+    let sum = match figures.sum {
+        Sum::Integers(sum) => sum.to_string(),
+        Sum::Floats(sum) => float(sum),
     };
     let [min, p50] = [figures.min, figures.p50].map(decimal);
     let [p90, p99, max] = [figures.p90, figures.p99, figures.max].map(decimal);
-    [sum, mean, min, p50, p90, p99, max]
+    [sum, float(figures.mean), min, p50, p90, p99, max]
+}
+
+/// The statistics with as many digits as people need, and as they have.
+fn shown_figures(stats: &ValueFacts) -> [String; 7] {
+    let mut shown = figures(stats);
+    let Some(figures) = &stats.figures else {
+        return shown;
+    };
+    let [_, mean, _, p50, p90, p99, _] = &mut shown;
+    if let Sum::Integers(_) = figures.sum {
+        *mean = decimals(figures.mean);
+    }
+    if !stats.exact {
+        for (shown, number) in [(p50, figures.p50), (p90, figures.p90), (p99, figures.p99)] {
+            *shown = near(number, figures.min..=figures.max, &Form::Plain);
+        }
+    }
+    shown
+}
+
+fn float(number: f64) -> String {
+    let mut text = Text::default();
+    text.float64(number);
+    text.into_string()
+}
+
+/// A number with a decimal, or with three digits if it is less than 1.
+fn decimals(number: f64) -> String {
+    let digits = match number.abs() {
+        magnitude if magnitude > 0.0 && magnitude < 1.0 => 2 - magnitude.log10().floor() as i32,
+        _ => 1,
+    };
+    format!("{number:.*}", usize::try_from(digits).unwrap_or(1))
 }
 
 /// A bound in decimal.
 fn bound(bound: Sum) -> String {
     match bound {
         Sum::Integers(bound) => bound.to_string(),
-        Sum::Floats(bound) => format!("{bound:.0}"),
+        Sum::Floats(bound) => float(bound),
     }
 }
 
@@ -187,7 +216,7 @@ impl Columns {
             let stats = stats.filter_map(|group| group.stats.as_ref());
             let others = table.others.as_ref();
             let stats = stats.chain(others.and_then(|others| others.stats.as_ref()));
-            let lengths = stats.map(|stats| figures(stats)[at].len());
+            let lengths = stats.map(|stats| shown_figures(stats)[at].len());
             lengths.chain([NAMES[at].len()]).max().unwrap_or(0)
         };
         Self {
@@ -215,7 +244,7 @@ impl Columns {
     }
 
     fn of(&self, stats: Option<&ValueFacts>) -> String {
-        let figures = stats.map(figures).unwrap_or_default();
+        let figures = stats.map(shown_figures).unwrap_or_default();
         self.columns(|at| figures[at].clone())
     }
 }

@@ -65,7 +65,7 @@ pub(crate) fn json(maps: &HeatMaps) -> String {
         let one = |bucket: &HeatRow| {
             json!({
                 "from": scalar::json(bucket.from),
-                "to": scalar::json(bucket.to),
+                "to": bucket.to.map(scalar::json),
                 "counts": bucket.counts,
             })
         };
@@ -96,7 +96,7 @@ pub(crate) fn csv(csv: Csv, maps: &HeatMaps) -> String {
                         csv.field(&of),
                         maps.timeline.begin(column as u64),
                         scalar::decimal(bucket.from),
-                        scalar::decimal(bucket.to)
+                        bucket.to.map(scalar::decimal).unwrap_or_default()
                     );
                 }
             }

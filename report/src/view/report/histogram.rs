@@ -33,7 +33,6 @@ pub(crate) const fn words(division: Division) -> &'static str {
 pub(crate) fn edge(edge: &Edge) -> String {
     match edge {
         Edge::Number(number) => decimal(*number),
-        Edge::NaN => "NaN".to_owned(),
         Edge::Text(text) => String::from_utf8_lossy(text).into_owned(),
     }
 }

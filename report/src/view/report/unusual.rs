@@ -41,8 +41,9 @@ fn sentence(unusual: &Unusual, names: &ShortNames) -> String {
             count,
             of,
         } => format!(
-            "{event}.{} is not known {count} times ({}): {}",
+            "{event}.{} is not known {} ({}): {}",
             escape(argument),
+            times(*count),
             percent(*count, *of),
             escape(reason)
         ),
@@ -51,8 +52,9 @@ fn sentence(unusual: &Unusual, names: &ShortNames) -> String {
             count,
             of,
         } => format!(
-            "{event}.{} is not whole {count} times ({}): the text was longer than what was captured",
+            "{event}.{} is not whole {} ({}): the text was longer than what was captured",
             escape(argument),
+            times(*count),
             percent(*count, *of)
         ),
         UnusualKind::Bursts(bursts) => {
@@ -70,6 +72,14 @@ fn sentence(unusual: &Unusual, names: &ShortNames) -> String {
             };
             format!("{event} did not hit {}", named(pauses, shown))
         }
+    }
+}
+
+/// `once`, `7 times`.
+fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        count => format!("{count} times"),
     }
 }
 

@@ -78,7 +78,7 @@ impl<'s> RowReader<'s> {
         let walked = self.walk.run(&mut sink, &mut notices);
         match sink.is_ended {
             true => Ok(Notices::new(self.session)),
-            false => walked.map(|()| notices),
+            false => walked.map(|_| notices),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::context::own_instruction_pointer;
 use super::super::control;
-use super::super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
+use super::super::insn::{Assembler, Code, FunctionKind, Helper, If, Label, Map, Op, Reg, Width};
 use super::super::members::Members;
 use super::super::program::{FIRST_TOKEN, FOLLOWED, LINKED};
 use super::kernel::Kernel;
@@ -240,7 +240,7 @@ pub(super) fn trial(kernel: Kernel) -> Option<Code> {
     asm.copy(Reg::R0, Reg::R9);
     asm.place(out);
     asm.exit();
-    asm.function(work);
+    asm.function(work, FunctionKind::Static);
     count(&mut asm, control::CALLS);
     asm.set(Reg::R0, 0);
     asm.exit();
@@ -308,7 +308,7 @@ fn finish(mut asm: Assembler, kernel: Kernel, Labels { out, work }: Labels) -> O
     asm.place(out);
     asm.set(Reg::R0, 0);
     asm.exit();
-    asm.function(work);
+    asm.function(work, FunctionKind::Static);
     wait(&mut asm, kernel, work);
     asm.finish()
 }

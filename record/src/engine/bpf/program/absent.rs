@@ -1,7 +1,8 @@
 //! Memory that is not resident.
 //!
 //! Nothing waits while a record is reserved, because later records wait with it: reads do not fault. If one fails, the program discards
-//! the record, brings the memory in as far as [`Touch`] allows, and starts again with the reservation ([`Program::absent`]).
+//! the record, brings the memory in as far as [`Touch`] allows, and starts again with the reservation ([`Program::absent`]): with whole room
+//! for the strings, so that the verifier has only one record to follow for each read that may have failed.
 
 use super::super::insn::{If, Label, Op, Reg, Width};
 use super::super::nonresident::Touch;

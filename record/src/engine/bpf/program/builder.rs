@@ -5,13 +5,15 @@
 use super::super::context::instruction_pointer;
 use super::super::control;
 use super::super::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
-use super::sample_record::{END_SIZE, ID_BITS, RAW, Room};
+use super::cookie::Cookie;
+use super::sample_record::{END_SIZE, RAW, Room};
 use super::slots::{COOKIE, CPU, NOW, RING, STACK_END, STACK_SIZE};
 use super::spec::{Common, Spec};
 
 /// A program that is being generated.
 pub(in crate::engine::bpf) struct Program<'a> {
     pub(in crate::engine::bpf) asm: Assembler,
+    /// What the variant that is generated next captures.
     pub(in crate::engine::bpf) spec: &'a Spec<'a>,
     pub(in crate::engine::bpf) common: &'a Common,
     /// Where memory that could not be read is brought in.
@@ -35,17 +37,19 @@ pub(in crate::engine::bpf) struct Program<'a> {
 }
 
 impl Program<'_> {
-    /// Reserves a record in the ring of the CPU: `R7`.
-    pub(in crate::engine::bpf) fn reserve(&mut self, dropped: Label) {
+    /// Finds the ring of the CPU, for all reservations of the hit: a thread does not migrate inside a program.
+    pub(in crate::engine::bpf) fn find_ring(&mut self, dropped: Label) {
         let asm = &mut self.asm;
         asm.call(Helper::CpuId);
         asm.store(Width::Word, Reg::R10, CPU, Reg::R0);
         asm.call_map(Helper::MapLookup, Map::Rings, CPU);
         asm.jump_if(If::Equal, Reg::R0, 0, dropped);
-        if self.common.stop.is_some() {
-            asm.store(Width::Double, Reg::R10, RING, Reg::R0);
-        }
-        asm.copy(Reg::R1, Reg::R0);
+        asm.store(Width::Double, Reg::R10, RING, Reg::R0);
+    }
+
+    /// Reserves a record in the ring of the CPU: `R7`.
+    pub(in crate::engine::bpf) fn reserve(&mut self, dropped: Label) {
+        self.asm.load(Width::Double, Reg::R1, Reg::R10, RING);
         self.reserve_size();
         let asm = &mut self.asm;
         asm.jump_if(If::Equal, Reg::R0, 0, dropped);
@@ -125,11 +129,13 @@ impl Program<'_> {
         self.cookie();
         let asm = &mut self.asm;
         asm.copy(Reg::R1, Reg::R0);
-        asm.op_value(Op::ShiftRight, Reg::R1, ID_BITS as i32);
+        asm.op_value(Op::ShiftRight, Reg::R1, Cookie::EVENT_AT as i32);
         asm.store(Width::Word, Reg::R7, RAW as i16, Reg::R1);
-        asm.op_value(Op::ShiftLeft, Reg::R0, 64 - ID_BITS as i32);
-        asm.op_value(Op::ShiftRight, Reg::R0, 64 - ID_BITS as i32);
-        asm.store(Width::Double, Reg::R7, 8, Reg::R0);
+        self.index_of_cookie();
+        let asm = &mut self.asm;
+        asm.copy(Reg::R1, Reg::R0);
+        asm.add(Reg::R1, self.common.first_id.cast_signed(), Reg::R2);
+        asm.store(Width::Double, Reg::R7, 8, Reg::R1);
         asm.store_value(Width::Word, Reg::R7, 48, self.spec.layout.size.into());
         if self.spec.layout.strings().any(|string| !string.known) {
             self.habits();
@@ -167,9 +173,26 @@ impl Program<'_> {
         self.asm.call(Helper::AttachCookie);
     }
 
+    /// `R0` = the index of the sample id, which was the cookie.
+    fn index_of_cookie(&mut self) {
+        let others = 64 - Cookie::INDEX_BITS as i32;
+        self.asm.op_value(Op::ShiftLeft, Reg::R0, others);
+        self.asm.op_value(Op::ShiftRight, Reg::R0, others);
+    }
+
+    /// Goes to the code of the variant that the cookie names.
+    pub(in crate::engine::bpf) fn choose_variant(&mut self, variants: &[Label]) {
+        self.keep_cookie();
+        let asm = &mut self.asm;
+        asm.load(Width::Double, Reg::R1, Reg::R10, COOKIE);
+        asm.op_value(Op::ShiftRight, Reg::R1, Cookie::VARIANT_AT as i32);
+        asm.op_value(Op::And, Reg::R1, u16::MAX.into());
+        choose(asm, 0, variants);
+    }
+
     /// Keeps the cookie in its slot.
     pub(in crate::engine::bpf) fn keep_cookie(&mut self) {
-        if self.spec.cookie.is_none() {
+        if self.spec.cookie.is_none() && !self.keeps_cookie {
             self.cookie();
             self.asm.store(Width::Double, Reg::R10, COOKIE, Reg::R0);
             self.keeps_cookie = true;
@@ -180,11 +203,8 @@ impl Program<'_> {
     /// control map; jumps to `out` if the site has none.
     pub(in crate::engine::bpf) fn word_of_id(&mut self, first: u32, out: Label) {
         self.cookie();
+        self.index_of_cookie();
         let asm = &mut self.asm;
-        asm.op_value(Op::ShiftLeft, Reg::R0, 64 - ID_BITS as i32);
-        asm.op_value(Op::ShiftRight, Reg::R0, 64 - ID_BITS as i32);
-        asm.set(Reg::R1, self.common.first_id.cast_signed());
-        asm.op(Op::Sub, Reg::R0, Reg::R1);
         asm.jump_if(If::AtLeast, Reg::R0, self.common.ids.cast_signed(), out);
         asm.op_value(Op::ShiftLeft, Reg::R0, 3);
         asm.set_map_value(Reg::R1, Map::Control, first);
@@ -226,5 +246,22 @@ impl Program<'_> {
         let asm = &mut self.asm;
         asm.set(Reg::R2, 1);
         asm.atomic_add(Reg::R1, 0, Reg::R2);
+    }
+}
+
+/// Goes to one of `labels` by the number in `R1`: `first` is that of the first of them.
+fn choose(asm: &mut Assembler, first: usize, labels: &[Label]) {
+    match *labels {
+        [] => {}
+        [only] => asm.jump(only),
+        _ => {
+            let (lower, higher) = labels.split_at(labels.len() / 2);
+            let middle = first + lower.len();
+            let above = asm.label();
+            asm.jump_if(If::AtLeast, Reg::R1, middle as i32, above);
+            choose(asm, first, lower);
+            asm.place(above);
+            choose(asm, middle, higher);
+        }
     }
 }

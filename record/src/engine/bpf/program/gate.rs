@@ -3,7 +3,8 @@
 use super::super::control;
 use super::super::insn::{Helper, If, Label, Map, Op, Reg, Width};
 use super::builder::Program;
-use super::slots::KEY;
+use super::cookie::Cookie;
+use super::slots::{COOKIE, KEY};
 use super::spec::CpuRange;
 use super::who::{LINKED, Who};
 
@@ -40,6 +41,10 @@ impl Program<'_> {
         if self.common.who == Who::All {
             return;
         }
+        if self.common.who == Who::Apart {
+            self.keep_cookie();
+        }
+        let asm = &mut self.asm;
         asm.call(Helper::PidTgid);
         if self.common.who != Who::Threads {
             asm.op_value(Op::ShiftRight, Reg::R0, 32);
@@ -47,12 +52,23 @@ impl Program<'_> {
         asm.store(Width::Word, Reg::R10, KEY, Reg::R0);
         asm.call_map(Helper::MapLookup, Map::Tracked, KEY);
         asm.jump_if(If::Equal, Reg::R0, 0, out);
-        let leaves = match self.common.who {
-            Who::All | Who::Processes | Who::Threads => return,
-            Who::Linked => If::NotEqual,
-            Who::Unlinked => If::Equal,
-        };
+        if self.common.who == Who::Apart {
+            self.is_own_link(out);
+        }
+    }
+
+    /// Returns if the process, whose value in the map is at `R0`, has links of its own and this is one for all processes, or the reverse.
+    fn is_own_link(&mut self, out: Label) {
+        let asm = &mut self.asm;
+        let (unlinked, recorded) = (asm.label(), asm.label());
+        asm.load(Width::Double, Reg::R2, Reg::R10, COOKIE);
+        asm.op_value(Op::And, Reg::R2, Cookie::EVERYWHERE);
         asm.load(Width::Word, Reg::R1, Reg::R0, 0);
-        asm.jump_if(leaves, Reg::R1, LINKED.cast_signed(), out);
+        asm.jump_if(If::NotEqual, Reg::R1, LINKED.cast_signed(), unlinked);
+        asm.jump_if(If::NotEqual, Reg::R2, 0, out);
+        asm.jump(recorded);
+        asm.place(unlinked);
+        asm.jump_if(If::Equal, Reg::R2, 0, out);
+        asm.place(recorded);
     }
 }

@@ -1,9 +1,13 @@
-//! The program of a site: straight-line bytecode, generated from the capture plan, that writes a whole `PERF_RECORD_SAMPLE` into
-//! the ring ([`sample_record`]).
+//! The program of sites: bytecode, generated from the capture plans, that writes a whole `PERF_RECORD_SAMPLE` into the ring
+//! ([`sample_record`]).
+//!
+//! Sites with different plans have a variant each: straight-line code, which the site's cookie chooses. So a file needs one program and one
+//! link, however many probes it has.
 
 mod absent;
 mod address;
 mod builder;
+mod cookie;
 mod frame_pointers;
 mod gate;
 mod sample_record;
@@ -19,61 +23,46 @@ use super::insn::{Assembler, Code, Label, Reg, Width};
 use super::nonresident::Functions;
 pub(super) use absent::Bytes;
 pub(super) use builder::Program;
+pub(super) use cookie::Cookie;
 pub(in crate::engine) use sample_record::RAW;
-pub(super) use sample_record::{END_SIZE, ID_BITS, Rooms, at, rooms, string_at};
+pub(super) use sample_record::{END_SIZE, Rooms, at, rooms, string_at};
 use slots::{NOT_MAPPED, READS};
 pub(super) use spec::{Common, CpuRange, Spec, Stop, ThreadBase};
 pub(super) use stack::{CHAIN, EndKind, stack_ends};
 pub(super) use who::{FIRST_TOKEN, FOLLOWED, LINKED, Who};
 
-/// Generates the program of a site. `None` if it is too long.
-pub(super) fn generate(spec: &Spec<'_>, common: &Common) -> Option<Code> {
+/// Generates the program of sites: the variant of each site is one of `specs`. `None` if it is too long, or there is none.
+pub(super) fn generate(specs: &[&Spec<'_>], common: &Common) -> Option<Code> {
+    let first = specs.first()?;
     let mut asm = Assembler::default();
     let (out, dropped) = (asm.label(), asm.label());
-    let bring_in = asm.label();
-    let rooms = rooms(spec.layout);
-    let whole = asm.label();
+    let exits = Exits { out, dropped };
+    let (absent, bring_in) = (asm.label(), asm.label());
     let mut program = Program {
         asm,
-        spec,
+        spec: first,
         common,
-        absent: whole,
+        absent,
         bring_in,
         brings_in: false,
         reads: 0,
-        room: rooms.whole,
-        ends: spec
-            .graph
-            .map(|graph| stack_ends(graph, spec.arch))
-            .unwrap_or_default(),
+        room: rooms(first.layout).whole,
+        ends: Vec::new(),
         longer: None,
         is_reserved: false,
         keeps_cookie: false,
     };
     program.asm.copy(Reg::R6, Reg::R1);
     program.gate(out);
-    if let Some(condition) = spec.condition {
-        program.filter(condition, out);
+    let variants: Vec<Label> = specs.iter().map(|_| program.asm.label()).collect();
+    if variants.len() > 1 {
+        program.choose_variant(&variants);
     }
-    program.asm.store_value(Width::Double, Reg::R10, READS, 0);
-    program
-        .asm
-        .store_value(Width::Double, Reg::R10, NOT_MAPPED, 0);
-    program.choose_stack_size(out);
-    if let Some(short) = rooms.short {
-        program.keep_cookie();
-        program.skip_short(whole);
-        let longer = program.asm.label();
-        program.room = short;
-        program.longer = Some(longer);
-        let again = program.asm.label();
-        program.record(again, Exits { out, dropped });
-        program.asm.place(longer);
-        program.discard();
-        program.room = rooms.whole;
-        program.longer = None;
+    for (spec, variant) in specs.iter().zip(variants) {
+        program.asm.place(variant);
+        program.spec = spec;
+        program.variant(exits);
     }
-    program.record(whole, Exits { out, dropped });
     program.asm.place(out);
     program.asm.set(Reg::R0, 0);
     program.asm.exit();
@@ -101,20 +90,52 @@ struct Exits {
 }
 
 impl Program<'_> {
-    /// Writes a record with [`room`](Self::room) for each string, from `again` on, and ends the program.
-    fn record(&mut self, again: Label, exits: Exits) {
+    /// Writes what the hit of a site is recorded with, and ends the program.
+    fn variant(&mut self, exits: Exits) {
+        let Exits { out, dropped } = exits;
+        let rooms = rooms(self.spec.layout);
+        self.is_reserved = false;
+        let graph = self.spec.graph;
+        self.ends = graph
+            .map(|graph| stack_ends(graph, self.spec.arch))
+            .unwrap_or_default();
+        if let Some(condition) = self.spec.condition {
+            self.filter(condition, out);
+        }
+        self.asm.store_value(Width::Double, Reg::R10, READS, 0);
+        self.asm.store_value(Width::Double, Reg::R10, NOT_MAPPED, 0);
+        self.find_ring(dropped);
+        self.choose_stack_size(out);
+        let whole = self.asm.label();
         self.absent = self.asm.label();
+        if let Some(short) = rooms.short {
+            self.keep_cookie();
+            self.skip_short(whole);
+            let longer = self.asm.label();
+            self.room = short;
+            self.longer = Some(longer);
+            self.record(exits);
+            self.asm.place(longer);
+            self.discard();
+        }
+        self.room = rooms.whole;
+        self.longer = None;
+        self.asm.place(whole);
+        self.record(exits);
+        if self.reads > 0 {
+            self.bring_in_and_do_again(whole, out);
+        }
+    }
+
+    /// Writes a record with [`room`](Self::room) for each string, and ends the program.
+    fn record(&mut self, exits: Exits) {
         self.reads = 0;
         self.is_reserved = false;
-        self.asm.place(again);
         self.reserve(exits.dropped);
         self.head();
         self.arguments();
         self.stack();
         self.submit();
         self.asm.jump(exits.out);
-        if self.reads > 0 {
-            self.bring_in_and_do_again(again, exits.out);
-        }
     }
 }

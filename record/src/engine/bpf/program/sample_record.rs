@@ -3,14 +3,14 @@
 //! | offset in the record | bytes | |
 //! |---|---|---|
 //! | 0 | 8 | record header: type 9, misc 2 (user), size |
-//! | 8 | 8 | `IDENTIFIER`: the lower 48 bits of the cookie |
+//! | 8 | 8 | `IDENTIFIER`: the sample id |
 //! | 16 | 8 | `IP` |
 //! | 24 | 4 + 4 | process, thread |
 //! | 32 | 8 | time, ns of `CLOCK_MONOTONIC` |
 //! | 40 | 4 | CPU |
 //! | 44 | 4 | size of what the callers are found from, bytes |
 //! | 48 | 4 | size of the raw part |
-//! | 52 | | raw part ([`RawLayout`]); its `common_type` is the upper 16 bits of the cookie |
+//! | 52 | | raw part ([`RawLayout`]); its `common_type` is in the cookie |
 //! | after it | | room for the strings, one of [`rooms`] for each |
 //! | after them | | what the callers are found from, if they are recorded ([`stack`](super::stack)) |
 
@@ -21,9 +21,6 @@ pub(in crate::engine) const RAW: usize = 52;
 
 /// Offset of the size of what the callers are found from.
 pub(in crate::engine::bpf) const END_SIZE: usize = 44;
-
-/// Bits of a cookie that are the sample id.
-pub(in crate::engine::bpf) const ID_BITS: u32 = 48;
 
 /// Room for a string in a short record, bytes, with the NUL.
 pub(in crate::engine::bpf) const SHORT: usize = 64;

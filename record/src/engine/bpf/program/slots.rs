@@ -14,16 +14,16 @@ pub(super) const HABITS: i16 = -32;
 pub(super) const ABSENT: i16 = -40;
 /// Number of bytes to bring in.
 pub(super) const ABSENT_BYTES: i16 = WORD;
-/// Number of reads that have been retried: earlier reads are not retried again.
-pub(super) const READS: i16 = -48;
-/// A bit for each of them, which is set if nothing is mapped there.
+/// The cookie of the site. No text of a filter reaches it.
+pub(super) const COOKIE: i16 = -48;
+/// A bit for each read that was retried, which is set if nothing is mapped there.
 pub(super) const NOT_MAPPED: i16 = -56;
 /// Descriptors of thread-local storage, 24 bytes. Filters store texts there after they have the address.
 pub(super) const DESCRIPTORS: i16 = -80;
 /// The ring of the CPU.
 pub(super) const RING: i16 = -88;
-/// The cookie of the site.
-pub(super) const COOKIE: i16 = -96;
+/// Number of reads that have been retried: earlier reads are not retried again.
+pub(super) const READS: i16 = -96;
 /// Index of the size of the stack.
 pub(super) const STACK_SIZE: i16 = -104;
 /// Size of the end of the record, bytes: what the callers are found from.

@@ -43,6 +43,8 @@ pub(in crate::engine::bpf) struct Common {
     pub(in crate::engine::bpf) ids: u32,
     /// Maximum number of strings of a site.
     pub(in crate::engine::bpf) strings: u32,
+    /// Size of each ring, bytes.
+    pub(in crate::engine::bpf) ring_bytes: u32,
     /// When to stop a process instead of losing its hits; `None` for never.
     pub(in crate::engine::bpf) stop: Option<Stop>,
     /// Location of the base of thread-local storage in `task_struct`; `None` if unknown.

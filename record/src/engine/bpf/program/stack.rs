@@ -3,7 +3,7 @@
 //! By frame pointers ([`CallGraphMethod::FramePointers`]): a word with the reason of a cut ([`ChainCut::marks`], 0 for none), the number of
 //! callers, and room for the return addresses. From a copy: perf's `REGS_USER`, the number of bytes that were copied, and room for them.
 //!
-//! The room has one of several sizes. A word of the site says which one ([`control`]).
+//! The room has one of several sizes. A word of the site says which one, and which while the ring is half full ([`control`]).
 
 use std::num::NonZeroU32;
 
@@ -12,7 +12,7 @@ use usdtrec_format::Arch;
 use super::super::control;
 use super::super::insn::{Helper, If, Label, Map, Op, Reg, Width};
 use super::builder::Program;
-use super::slots::{RATE, RATE_KEY, STACK_END, STACK_SIZE, WORD};
+use super::slots::{RATE, RATE_KEY, RING, STACK_END, STACK_SIZE, WORD};
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, registers};
 
 /// Bytes after which memory may be of another page, on all machines: a page, or a part of one.
@@ -92,12 +92,32 @@ impl Program<'_> {
         }
         let first = control::stack_sizes_at(self.common.ids, self.common.strings);
         self.word_of_id(first, out);
-        self.asm.load(Width::Double, Reg::R1, Reg::R1, 0);
-        self.asm.store(Width::Double, Reg::R10, STACK_SIZE, Reg::R1);
+        self.size_of_word();
         if graph.method != CallGraphMethod::FramePointers {
             self.shorten(&graph.sizes().all);
         }
         self.asm.place(done);
+    }
+
+    /// Stores the size that the word at `R1` says. The ring is asked how full it is only if that makes a difference.
+    fn size_of_word(&mut self) {
+        const AVAILABLE: i64 = 0;
+        let asm = &mut self.asm;
+        let (settled, chosen) = (asm.label(), asm.label());
+        asm.load(Width::Double, Reg::R9, Reg::R1, 0);
+        asm.copy(Reg::R1, Reg::R9);
+        asm.op_value(Op::And, Reg::R1, 0xff);
+        asm.op_value(Op::ShiftRight, Reg::R9, 8);
+        asm.jump_if_reg(If::Equal, Reg::R1, Reg::R9, settled);
+        asm.store(Width::Double, Reg::R10, STACK_SIZE, Reg::R1);
+        asm.load(Width::Double, Reg::R1, Reg::R10, RING);
+        asm.set(Reg::R2, AVAILABLE);
+        asm.call(Helper::RingQuery);
+        let half = (self.common.ring_bytes / 2).cast_signed();
+        asm.jump_if(If::Below, Reg::R0, half, chosen);
+        asm.place(settled);
+        asm.store(Width::Double, Reg::R10, STACK_SIZE, Reg::R9);
+        asm.place(chosen);
     }
 
     /// Chooses to take no stack, and jumps to `done`, if the thread has taken so many at this site since its second began.

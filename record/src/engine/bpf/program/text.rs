@@ -14,12 +14,10 @@ const UNREADABLE: i32 = 32;
 /// … is not read for this long, ns: each attempt costs microseconds.
 const PAUSE_NS: i32 = 50_000_000;
 impl Program<'_> {
-    /// Stores the address of the words of the site's strings. `R0` is the sample id.
+    /// Stores the address of the words of the site's strings. `R0` is the index of the sample id.
     pub(in crate::engine::bpf) fn habits(&mut self) {
         let asm = &mut self.asm;
         let known = asm.label();
-        asm.set(Reg::R1, self.common.first_id.cast_signed());
-        asm.op(Op::Sub, Reg::R0, Reg::R1);
         asm.jump_if(If::Below, Reg::R0, self.common.ids.cast_signed(), known);
         asm.set(Reg::R0, 0);
         asm.place(known);

@@ -8,10 +8,8 @@ pub(in crate::engine::bpf) enum Who {
     All,
     /// Hits of the processes in the map.
     Processes,
-    /// Hits of the processes in the map that have links of their own.
-    Linked,
-    /// Hits of the other processes in the map.
-    Unlinked,
+    /// Hits of the processes in the map: of those that have links of their own, by these links; of the others, by links for all processes.
+    Apart,
     /// Hits of the threads in the map.
     Threads,
 }

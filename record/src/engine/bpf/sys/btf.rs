@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
+use super::super::insn::FunctionKind;
 use super::call::open;
 
 const BTF_LOAD: i32 = 18;
@@ -17,16 +18,16 @@ struct BtfLoad {
     _pad: u32,
 }
 
-/// Types for programs with functions: a program may take the address of a function only if its
-/// functions have types. One type is enough for all functions, because the kernel does not check those of static functions.
-pub(super) const TYPES: [u32; 16] = [
+/// Types for programs with functions: a program may take the address of a function only if its functions have types. One type is enough for
+/// all static functions, because the kernel does not check those. Global functions are checked by their arguments' types.
+pub(super) const TYPES: [u32; 38] = [
     // Header: magic, version 1, no flags; its length; offset and length of the types, and of the strings after them.
     0x0001_eb9f,
     24,
     0,
-    40,
-    40,
-    15,
+    128,
+    128,
+    43,
     // Type 1: the integer at 1 of the strings, of 4 bytes; signed, 32 bits.
     1,
     1 << 24,
@@ -40,11 +41,45 @@ pub(super) const TYPES: [u32; 16] = [
     5,
     12 << 24,
     2,
+    // Type 4: the integer at 15, of 8 bytes; 64 bits.
+    15,
+    1 << 24,
+    8,
+    64,
+    // Type 5: a function of one argument, at 19, of type 4, that returns type 1.
+    0,
+    13 << 24 | 1,
+    1,
+    19,
+    4,
+    // Type 6: the global function at 33, of type 5.
+    33,
+    12 << 24 | 1,
+    5,
+    // Type 7: a function of two arguments, at 19 and 27.
+    0,
+    13 << 24 | 2,
+    1,
+    19,
+    4,
+    27,
+    4,
+    // Type 8: the global function at 33, of type 7.
+    33,
+    12 << 24 | 1,
+    7,
 ];
 
-pub(super) const NAMES: &[u8; 15] = b"\0int\0usdtrec_f\0";
+pub(super) const NAMES: &[u8; 43] = b"\0int\0usdtrec_f\0u64\0address\0bytes\0usdtrec_g\0";
 
-pub(super) const FUNCTION_KIND: u32 = 3;
+/// The type of a function.
+pub(super) const fn function_type(kind: FunctionKind) -> u32 {
+    match kind {
+        FunctionKind::Static => 3,
+        FunctionKind::Global { arguments: 1 } => 6,
+        FunctionKind::Global { .. } => 8,
+    }
+}
 
 /// Types of the map of [`create_works`](super::create_works).
 pub(super) const WORK_TYPES: [u32; 31] = [

@@ -17,8 +17,8 @@ pub(in crate::engine::bpf) struct UprobeEvent<'a> {
     pub(in crate::engine::bpf) path: &'a CStr,
     /// File offset of the site.
     pub(in crate::engine::bpf) offset: u64,
-    /// File offset of the semaphore; 0 without a semaphore.
-    pub(in crate::engine::bpf) ref_ctr: u32,
+    /// The upper half is the file offset of the semaphore; 0 without a semaphore.
+    pub(in crate::engine::bpf) config: u64,
     /// The process; `None` for all processes.
     pub(in crate::engine::bpf) pid: Option<i32>,
 }
@@ -28,7 +28,7 @@ pub(in crate::engine::bpf) fn open_uprobe(site: &UprobeEvent<'_>) -> io::Result<
     let mut attr = perf_event_attr {
         type_: site.pmu,
         size: size_of::<perf_event_attr>() as u32,
-        config: u64::from(site.ref_ctr) << 32,
+        config: site.config,
         ..Default::default()
     };
     attr.__bindgen_anon_1.sample_period = 1;

@@ -12,6 +12,7 @@ const MAP_UPDATE_ELEM: i32 = 2;
 const MAP_DELETE_ELEM: i32 = 3;
 const MAP_GET_NEXT_KEY: i32 = 4;
 const MAP_LOOKUP_ELEM: i32 = 1;
+const MAP_UPDATE_BATCH: i32 = 26;
 
 /// Kinds of maps (`enum bpf_map_type`).
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +60,18 @@ struct MapElement {
     key: u64,
     value: u64,
     flags: u64,
+}
+
+#[repr(C)]
+struct MapBatch {
+    _in_batch: u64,
+    _out_batch: u64,
+    keys: u64,
+    values: u64,
+    count: u32,
+    map: u32,
+    element_flags: u64,
+    _flags: u64,
 }
 
 /// The elements of a map.
@@ -114,13 +127,31 @@ pub(in crate::engine::bpf) fn create_array_of_maps(
     })
 }
 
-/// Puts a map into an array of maps.
-pub(in crate::engine::bpf) fn put_map(
+/// Puts maps into an array of maps, from its first element on.
+pub(in crate::engine::bpf) fn put_maps(
     array: BorrowedFd<'_>,
-    index: u32,
-    map: BorrowedFd<'_>,
+    maps: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
-    element(MAP_UPDATE_ELEM, array, &index, Some(&mut raw(map)), 0).map(drop)
+    let keys: Vec<u32> = (0..).take(maps.len()).collect();
+    let mut values: Vec<u32> = maps.iter().map(|map| raw(*map)).collect();
+    let mut attr = MapBatch {
+        _in_batch: 0,
+        _out_batch: 0,
+        keys: keys.as_ptr() as u64,
+        values: values.as_ptr() as u64,
+        count: keys.len() as u32,
+        map: raw(array),
+        element_flags: 0,
+        _flags: 0,
+    };
+    // After each call the kernel waits until programs that see the array as it was have ended. So it is one call for all, where there is one.
+    // SAFETY: `attr` is laid out as BPF_MAP_UPDATE_BATCH takes it; keys and values are as many as `count` says and outlive the call.
+    if unsafe { bpf(MAP_UPDATE_BATCH, &mut attr) }.is_ok() {
+        return Ok(());
+    }
+    let mut elements = keys.iter().zip(&mut values);
+    elements
+        .try_for_each(|(key, value)| element(MAP_UPDATE_ELEM, array, key, Some(value), 0).map(drop))
 }
 
 fn create(attr: MapCreate) -> io::Result<OwnedFd> {

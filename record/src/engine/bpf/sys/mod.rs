@@ -13,7 +13,7 @@ pub(super) use event::{UprobeEvent, enable, open_uprobe, set_program};
 pub(super) use link::{UPROBE_MULTI, Uprobes, link_perf_event, link_tracepoint, link_uprobes};
 pub(super) use map::{
     MAPPABLE, MapKind, MapShape, change, create_array_of_maps, create_map, create_ring,
-    create_works, insert, insert_time, keys, next_key, put_map, remove, time_of, token_of,
+    create_works, insert, insert_time, keys, next_key, put_maps, remove, time_of, token_of,
     value_of,
 };
 pub(super) use pin::{pin, pinned};

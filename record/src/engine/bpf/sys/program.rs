@@ -4,7 +4,8 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::btf::{FUNCTION_KIND, NAMES, TYPES, load_btf};
+use super::super::insn::Function;
+use super::btf::{NAMES, TYPES, function_type, load_btf};
 use super::call::{bpf, name, open, raw};
 
 const PROG_LOAD: i32 = 5;
@@ -91,8 +92,8 @@ struct TestRun {
 pub(in crate::engine::bpf) struct Program<'a> {
     pub(in crate::engine::bpf) kind: ProgramKind,
     pub(in crate::engine::bpf) words: &'a [u64],
-    /// Indexes of the first words of its functions, the main function first; empty if there is only that one.
-    pub(in crate::engine::bpf) functions: &'a [usize],
+    /// Its functions, the main function first; empty if there is only that one.
+    pub(in crate::engine::bpf) functions: &'a [Function],
     /// 0 or [`SLEEPABLE`].
     pub(in crate::engine::bpf) flags: u32,
     /// 0, [`TRACE_RAW_TP`] or [`UPROBE_MULTI`](super::UPROBE_MULTI).
@@ -138,9 +139,9 @@ pub(in crate::engine::bpf) fn load(program: &Program<'_>) -> Result<OwnedFd, Loa
         };
         Some(load_btf(&TYPES, NAMES).map_err(error)?)
     };
-    let functions = program.functions.iter().map(|start| FunctionInfo {
-        start: *start as u32,
-        kind: FUNCTION_KIND,
+    let functions = program.functions.iter().map(|function| FunctionInfo {
+        start: function.start as u32,
+        kind: function_type(function.kind),
     });
     let functions: Vec<_> = functions.collect();
     let mut attr = ProgramLoad {

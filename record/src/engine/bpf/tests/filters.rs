@@ -43,7 +43,7 @@ fn run(planned: &Planned, condition: &Condition, hit: &Hit, common: &Common) -> 
         condition: Some(condition).filter(|condition| **condition != Condition::Always),
         ..planned.spec()
     };
-    hit.run_all(&generate(&spec, common).unwrap())
+    hit.run_all(&generate(&[&spec], common).unwrap())
 }
 
 /// A filter is not true of memory that cannot be read; if it may be there, the hit counts as lost.

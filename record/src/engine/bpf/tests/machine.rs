@@ -30,10 +30,14 @@ struct Kernel {
     cpu: u64,
     pid_tgid: u64,
     tracked: HashSet<u32>,
+    /// Address of the value of these in the map.
+    links_at: u64,
     /// Address of the thread's entry in the map of rates; 0 if it has none.
     rate_at: u64,
     /// Bytes of memory that are not those of [`byte_at`].
     stored: HashMap<u64, u8>,
+    /// Bytes that are in the ring.
+    filled: u64,
     /// Reads of user memory.
     reads: usize,
     /// Addresses that cannot be read.
@@ -113,6 +117,8 @@ pub(super) struct Hit {
     /// Process in the upper half, thread in the lower.
     pub(super) pid_tgid: u64,
     pub(super) tracked: HashSet<u32>,
+    /// Value of these in the map.
+    pub(super) links: u32,
     /// Bytes of memory that are not those of [`byte_at`].
     pub(super) stored: HashMap<u64, u8>,
     pub(super) forbidden: Vec<std::ops::Range<u64>>,
@@ -128,6 +134,8 @@ pub(super) struct Hit {
     pub(super) is_old: bool,
     /// Unreadable strings in a row and the time until which none is read, string by string.
     pub(super) habits: Vec<u64>,
+    /// Bytes that are in the ring.
+    pub(super) filled: u64,
     /// When the thread's second began, and how many stacks it has taken since; `None` if it has taken none.
     pub(super) rate: Option<[u64; 2]>,
 }
@@ -136,10 +144,11 @@ impl Default for Hit {
     fn default() -> Self {
         Self {
             context: std::array::from_fn(|index| register_value(8 * index)),
-            cookie: 0x2711_0000_0000_0042,
+            cookie: 0x2711_0000_0000_0000,
             cpu: 3,
             pid_tgid: 1234 << 32 | 1235,
             tracked: HashSet::new(),
+            links: 0,
             stored: HashMap::new(),
             forbidden: Vec::new(),
             absent: Vec::new(),
@@ -155,6 +164,7 @@ impl Default for Hit {
             busy: 0,
             is_old: false,
             habits: Vec::new(),
+            filled: 0,
             rate: None,
         }
     }
@@ -244,6 +254,7 @@ impl Hit {
                 mappings: self.mappings.clone(),
                 busy: self.busy,
                 is_old: self.is_old,
+                filled: self.filled,
                 ..Kernel::default()
             }
         });
@@ -251,6 +262,11 @@ impl Hit {
         control[0] = u64::from(self.enabled);
         let habits = control::strings_at(1) as usize / 8;
         control[habits..habits + self.habits.len()].copy_from_slice(&self.habits);
+        let links = CONTROL - 3;
+        control[links] = self.links.into();
+        KERNEL.with_borrow_mut(|kernel| {
+            kernel.links_at = std::ptr::from_ref(&control[links]) as u64;
+        });
         if let Some(rate) = self.rate {
             let entry = &mut control[CONTROL - rate.len()..];
             entry.copy_from_slice(&rate);
@@ -365,7 +381,7 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
 
 type Function = fn(u64, u64, u64, u64, u64) -> u64;
 
-const HELPERS: [(Helper, Function); 17] = [
+const HELPERS: [(Helper, Function); 18] = [
     (Helper::MapUpdate, |map, _, _, flags, _| {
         assert_eq!((map, flags), (RATES, 0));
         0
@@ -393,6 +409,10 @@ const HELPERS: [(Helper, Function); 17] = [
     (Helper::ReadUserStr, read_string),
     (Helper::RingReserve, reserve),
     (Helper::RingSubmit, submit),
+    (Helper::RingQuery, |ring, what, _, _, _| {
+        assert_eq!((ring, what), (RING, 0), "the bytes that are in the ring");
+        KERNEL.with_borrow(|kernel| kernel.filled)
+    }),
     (Helper::AttachCookie, |_, _, _, _, _| {
         KERNEL.with_borrow(|kernel| kernel.cookie)
     }),
@@ -417,7 +437,8 @@ fn map_lookup(map: u64, key: u64, _: u64, _: u64, _: u64) -> u64 {
             RING
         }
         RATES => kernel.rate_at,
-        TRACKED => u64::from(kernel.tracked.contains(&key)),
+        TRACKED if kernel.tracked.contains(&key) => kernel.links_at,
+        TRACKED => 0,
         _ => panic!("map {map} is not looked up"),
     })
 }

@@ -14,7 +14,9 @@ use self::machine::{Hit, NOW, THREAD, byte_at, register_value, string_len};
 use super::compact::{Shape, compact, is_long};
 use super::context::{instruction_pointer, register_offset};
 use super::nonresident::{Look, Touch};
-use super::program::{Common, CpuRange, RAW, Spec, ThreadBase, Who, generate, rooms};
+use super::program::{
+    Common, CpuRange, FOLLOWED, LINKED, RAW, Spec, ThreadBase, Who, generate, rooms,
+};
 use crate::plan::capture::{Capture, Place};
 use crate::plan::layout::{Strings, layout};
 use crate::plan::read::Address;
@@ -93,7 +95,7 @@ impl Planned {
             cookie,
             ..self.spec()
         };
-        hit.run(&generate(&spec, common).unwrap())
+        hit.run(&generate(&[&spec], common).unwrap())
     }
 
     /// A site without cookie and filter.
@@ -211,10 +213,8 @@ fn address(location: &Location, arch: Arch) -> u64 {
         Location::SymbolIndexed {
             symbol, address, ..
         } => near(symbol_value(symbol), 0, arch).wrapping_add(indexed(address)),
-        Location::Segment { inner, .. } => match &**inner {
-            Location::Absolute { address } => THREAD.wrapping_add_signed(*address),
-            inner => THREAD.wrapping_add(self::address(inner, arch)),
-        },
+        Location::Absolute { address } => address.cast_unsigned(),
+        Location::Segment { inner, .. } => THREAD.wrapping_add(self::address(inner, arch)),
         other => panic!("{other:?} is no memory"),
     };
     narrow(address, arch)
@@ -307,7 +307,7 @@ fn a_text_takes_the_room_that_it_needs() {
         known: true,
     };
     let planned = Planned::new("8@%rdi", Arch::X86_64, strings);
-    let code = generate(&planned.spec(), &common()).unwrap();
+    let code = generate(&[&planned.spec()], &common()).unwrap();
     let rdi = register_offset(Arch::X86_64, Arch::X86_64.register("rdi").unwrap()).unwrap();
     let fixed = RAW + usize::from(planned.layout.size);
     let run = |letters: u64, are_long: bool| {
@@ -458,6 +458,27 @@ fn a_program_of_one_site_needs_no_cookies_of_the_kernel() {
     );
 }
 
+/// A program of many sites does at each what a program of that site alone does.
+#[test]
+fn a_cookie_chooses_the_variant() {
+    let sites: Vec<Planned> = arguments("arg-vectors.jsonl", "x86_64")
+        .iter()
+        .take(100)
+        .map(|args| Planned::new(args, Arch::X86_64, STRINGS))
+        .collect();
+    assert!(sites.len() > 10);
+    let specs: Vec<Spec<'_>> = sites.iter().map(Planned::spec).collect();
+    let all = generate(&specs.iter().collect::<Vec<_>>(), &common()).unwrap();
+    for (number, spec) in specs.iter().enumerate() {
+        let hit = Hit {
+            cookie: Hit::default().cookie | (number as u64) << 32,
+            ..Hit::default()
+        };
+        let alone = generate(&[spec], &common()).unwrap();
+        assert_eq!(hit.run(&all), hit.run(&alone), "variant {number}");
+    }
+}
+
 #[test]
 fn hits_that_do_not_count_write_nothing() {
     let planned = Planned::new("4@%edi", Arch::X86_64, STRINGS);
@@ -478,6 +499,23 @@ fn hits_that_do_not_count_write_nothing() {
         };
         assert_eq!(runs(&Hit::default(), &common), counts, "CPU 3 in {cpus:?}");
     }
+    let apart = |links: u32, is_everywhere: bool| {
+        let common = Common {
+            who: Who::Apart,
+            ..common()
+        };
+        let hit = Hit {
+            tracked: [1234].into(),
+            links,
+            cookie: u64::from(is_everywhere) << 30,
+            ..Hit::default()
+        };
+        runs(&hit, &common)
+    };
+    assert!(apart(LINKED, false), "a link of its own");
+    assert!(!apart(LINKED, true), "the link of all, too");
+    assert!(apart(FOLLOWED, true));
+    assert!(!apart(FOLLOWED, false), "it got links while it is held");
     for (who, id, counts) in [
         (Who::Processes, 1234, true),
         (Who::Processes, 1235, false),

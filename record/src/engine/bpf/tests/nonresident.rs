@@ -30,7 +30,7 @@ fn look() -> Look {
 
 fn run(planned: &Planned, hit: &Hit, touch: Touch) -> Ran {
     let common = Common { touch, ..common() };
-    hit.run_all(&generate(&planned.spec(), &common).unwrap())
+    hit.run_all(&generate(&[&planned.spec()], &common).unwrap())
 }
 
 /// The status of the first text.

@@ -14,6 +14,8 @@ use crate::plan::ReturnAddress;
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, registers};
 
 const ARCH: Arch = Arch::X86_64;
+/// Size of the ring.
+const RING: u32 = 1 << 20;
 
 /// The register's value in a hit.
 fn value(hit: &Hit, register: Register) -> u64 {
@@ -40,16 +42,17 @@ fn ran_of(spec: &Spec<'_>, hit: &Hit) -> Ran {
         first_id: 0x42,
         ids: 1,
         strings: 4,
+        ring_bytes: RING,
         ..Common::default()
     };
-    hit.run_all(&generate(spec, &common).unwrap())
+    hit.run_all(&generate(&[spec], &common).unwrap())
 }
 
 /// A hit at a site whose word says this size of stack.
 fn hit_with_size(index: u64) -> Hit {
     // The word is after those of four strings and one for the lengths of texts.
     let mut habits = vec![0; 4 * 2 + 1];
-    habits.push(index);
+    habits.push(index | index << 8);
     Hit {
         // Where the words of the site begin.
         habits,
@@ -448,5 +451,32 @@ fn no_more_stacks_are_taken_in_a_second() {
             }
             assert!(!sample.raw.is_empty());
         }
+    }
+}
+
+/// While the ring is half full the stack has the second size of the site's word.
+#[test]
+fn a_crowded_ring_gets_smaller_stacks() {
+    let graph = CallGraph {
+        method: CallGraphMethod::CopyNeeded,
+        frames: 10,
+        keeps_copies: false,
+        rate: None,
+    };
+    let planned = Planned::new("8@%rax", ARCH, STRINGS);
+    let ends = stack_ends(graph, ARCH);
+    let half = u64::from(RING) / 2;
+    for (word, filled, index) in [
+        (0x205, half - 8, 5),
+        (0x205, half, 2),
+        (0x505, half, 5),
+        (0x101, 0, 1),
+    ] {
+        let mut hit = hit_with_size(0);
+        *hit.habits.last_mut().unwrap() = word;
+        hit.filled = filled;
+        let record = record(graph, &hit, &planned);
+        let size = u32::from_ne_bytes(*record[END_SIZE..].first_chunk().unwrap());
+        assert_eq!(size as usize, ends[index], "{word:#x} {filled}");
     }
 }

@@ -167,7 +167,7 @@ fn put_heat(shape: &SpanShape, found: &SpanOverview, out: &mut Markup) {
     let buckets = shape.heat.buckets.iter().rev();
     let rows = buckets.map(|bucket| ShadeRow {
         label: scalar::shown(bucket.from, &Form::Time(1)),
-        until: Some(scalar::shown(bucket.to, &Form::Time(1))),
+        until: bucket.to.map(|to| scalar::shown(to, &Form::Time(1))),
         counts: &bucket.counts,
     });
     let map = ShadeMap {

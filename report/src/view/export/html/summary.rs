@@ -220,7 +220,7 @@ fn put_map(map: &HeatMap, timeline: Timeline, out: &mut Markup) {
     let form = form(&map.of, true);
     let rows = map.buckets.iter().rev().map(|bucket| ShadeRow {
         label: scalar::shown(bucket.from, &form),
-        until: Some(scalar::shown(bucket.to, &form)),
+        until: bucket.to.map(|to| scalar::shown(to, &form)),
         counts: &bucket.counts,
     });
     let shades = ShadeMap {

@@ -60,6 +60,7 @@ pub(crate) struct OtlpSpans<'a> {
     /// By process and its control group.
     waiting: BTreeMap<(i32, Option<NameId>), ResourceSpans>,
     count: usize,
+    written: u64,
 }
 
 /// What hits of an event have.
@@ -131,12 +132,14 @@ impl<'a> OtlpSpans<'a> {
             stacks: Stacks::default(),
             waiting: BTreeMap::new(),
             count: 0,
+            written: 0,
         })
     }
 
     /// Writes what is left.
-    pub(crate) fn finish(mut self) -> io::Result<()> {
-        self.write()
+    pub(crate) fn finish(mut self) -> io::Result<u64> {
+        self.write()?;
+        Ok(self.written)
     }
 
     fn write(&mut self) -> io::Result<()> {
@@ -324,6 +327,7 @@ impl RowSink for OtlpSpans<'_> {
         });
         waiting.spans.push(made);
         self.count += 1;
+        self.written += 1;
         match self.count < TOGETHER {
             true => Ok(()),
             false => self.write(),

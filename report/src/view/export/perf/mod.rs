@@ -5,7 +5,7 @@ use std::io::{Seek, Write};
 use usdtrec_format::trace::{PlainHead, PlainWriter, TimeRange};
 
 use crate::error::ReportError;
-use crate::events::notices::Notices;
+use crate::events::notices::{EmptyExport, Notices};
 use crate::events::order::records::records_in_order;
 use crate::events::selection::{EventSelection, SampleFilter};
 use crate::question_error::QuestionError;
@@ -35,6 +35,7 @@ pub fn write(
         writer.record(record.bytes)
     })?;
     notices.add(outcome);
+    notices.empty = samples.is_none().then_some(EmptyExport::NoHits);
     // They are in no block.
     writer.losses(session.trace().losses().unwrap_or_default())?;
     writer.finish(samples)?;
