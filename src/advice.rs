@@ -89,7 +89,7 @@ pub(crate) fn refusal(refusal: &usdtrec_record::Refusal) -> String {
 }
 
 #[cfg(feature = "record")]
-pub(crate) use self::recording::{appeared, caution};
+pub(crate) use self::recording::{appeared, caution, notice};
 
 /// Advice about recording.
 #[cfg(feature = "record")]
@@ -100,8 +100,8 @@ mod recording {
     use usdtrec_format::escape::shown;
     use usdtrec_record::plan::ConditionError;
     use usdtrec_record::{
-        Appeared, Caution, KernelOperation, NoProbe, RecordError, Refusal, RefusalReason, Remedy,
-        Searched, UsageError,
+        Appeared, Caution, KernelOperation, NoProbe, Notice, RecordError, Refusal, RefusalReason,
+        Remedy, Searched, UsageError,
     };
 
     /// Advice where no capability but `CAP_SYS_ADMIN` is enough.
@@ -244,6 +244,16 @@ mod recording {
             Remedy::Again => format!("{file}; record again to include it"),
             Remedy::ByPath => format!("{file}; record it with: -e '{pattern}@{path}'"),
             Remedy::ByProcess => format!("{file}; record it with: -p {}", file.pid),
+        }
+    }
+
+    /// A notice about the end of a recording.
+    pub(crate) fn notice(notice: &Notice) -> String {
+        match notice {
+            Notice::LeftBehind(left) if !left.breakpoints.is_empty() => {
+                format!("{notice}; to restore what recordings left: usdtrec doctor --heal")
+            }
+            _ => notice.to_string(),
         }
     }
 

@@ -89,6 +89,7 @@ mod stock_arguments;
 mod stock_files;
 mod stock_perf;
 mod strangers;
+mod verified;
 
 fn main() -> std::process::ExitCode {
     usdtrec_testing::main()

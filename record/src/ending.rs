@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::command::RunningCommand;
 use crate::engine::{Attached, InProgram, Release, in_programs};
 use crate::error::RecordError;
+use crate::left_breakpoints::{LeftBehind, OwnSites};
 use crate::signals::Signals;
 use crate::sync::DiskSync;
 
@@ -29,6 +30,8 @@ pub struct Ending {
     release: Release,
     attached: Attached,
     syncs: Vec<DiskSync>,
+    /// What is looked at when the probes are removed.
+    own: Option<OwnSites>,
 }
 
 /// A notice about what is waited for.
@@ -71,6 +74,8 @@ pub enum Notice {
         /// Threads that are inside the program of a probe.
         inside: Vec<InProgram>,
     },
+    /// Breakpoints have stayed in programs although all probes are removed.
+    LeftBehind(LeftBehind),
 }
 
 impl Ending {
@@ -86,6 +91,15 @@ impl Ending {
             release,
             attached,
             syncs: Vec::new(),
+            own: None,
+        }
+    }
+
+    /// Adds the sites that are to be as they were when the probes are removed.
+    pub(crate) fn checking(self, own: OwnSites) -> Self {
+        Self {
+            own: Some(own),
+            ..self
         }
     }
 
@@ -132,6 +146,9 @@ impl Ending {
             let (left, total) = (self.release.left(), self.release.total());
             if self.release.stalled() >= STALL_TIME || signals.has_arrived() {
                 self.attached.leave_to_guard();
+                if let Some(own) = self.own.take() {
+                    own.keep_notes();
+                }
                 return say(Notice::Left {
                     left,
                     total,
@@ -148,6 +165,10 @@ impl Ending {
                 });
                 said = true;
             }
+        }
+        let left = self.own.take().map(OwnSites::look_behind);
+        if let Some(left) = left.filter(|left| *left != LeftBehind::default()) {
+            say(Notice::LeftBehind(left));
         }
     }
 
@@ -188,7 +209,10 @@ impl Notice {
     pub const fn is_final(&self) -> bool {
         matches!(
             self,
-            Self::CommandLeft { .. } | Self::Left { .. } | Self::NotSynced { .. }
+            Self::CommandLeft { .. }
+                | Self::Left { .. }
+                | Self::NotSynced { .. }
+                | Self::LeftBehind(_)
         )
     }
 }
@@ -218,6 +242,7 @@ impl fmt::Display for Notice {
                 }
                 f.write_str("; Ctrl-C leaves that to a background process")
             }
+            Self::LeftBehind(left) => left.fmt(f),
             Self::Syncing => f.write_str(
                 "the trace is complete; waiting for the disk to take it (fdatasync): Ctrl-C leaves that to a process in the background",
             ),

@@ -4,6 +4,7 @@ use std::io;
 
 use crate::engine::{AbandonedGroup, Repair, StoppedProcess, abandoned_groups, stopped_processes};
 use crate::error::RecordError;
+use crate::left_breakpoints::{LeftBehind, left_breakpoints};
 use crate::semaphores::{RaisedProcess, raised_processes};
 
 /// Tracefs events, semaphores and stopped processes that an ended recorder left.
@@ -15,6 +16,8 @@ pub struct Leftovers {
     pub raised: Vec<RaisedProcess>,
     /// Groups of tracefs events.
     pub groups: Vec<AbandonedGroup>,
+    /// Breakpoints in programs that no live recording has.
+    pub breakpoints: LeftBehind,
     /// What could not be read.
     pub unreadable: Vec<LeftoversError>,
 }
@@ -29,6 +32,9 @@ pub enum LeftoversError {
     /// The notes of semaphores cannot be read.
     #[error("the notes of semaphores in /run/usdtrec: {0}")]
     Semaphores(io::Error),
+    /// The notes of attached sites cannot be read.
+    #[error("the notes of sites in /run/usdtrec: {0}")]
+    Sites(io::Error),
     /// tracefs cannot be read.
     #[error(transparent)]
     Groups(#[from] RecordError),
@@ -56,6 +62,10 @@ pub fn leftovers(heal: bool) -> Leftovers {
     match abandoned_groups(heal) {
         Ok(groups) => left.groups = groups,
         Err(error) => left.unreadable.push(error.into()),
+    }
+    match left_breakpoints(heal) {
+        Ok(breakpoints) => left.breakpoints = breakpoints,
+        Err(error) => left.unreadable.push(LeftoversError::Sites(error)),
     }
     left
 }

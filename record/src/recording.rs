@@ -1,10 +1,11 @@
 //! A running session: the loop that waits for records, drains the rings and writes.
 
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use usdtrec_format::trace::Totals;
+use usdtrec_format::trace::{Shortfall, Totals};
 
 use crate::appeared::{AppearedFiles, Watcher};
 use crate::cgroups::Cgroups;
@@ -14,14 +15,15 @@ use crate::ending::Ending;
 use crate::engine::{Attached, EverywhereReason};
 use crate::error::RecordError;
 use crate::files::Files;
+use crate::left_breakpoints::OwnSites;
 use crate::losses::{ProbeLoss, Tally};
 use crate::makers::{CodeMakers, MakerFiles};
-use crate::semaphores::SemaphoreOutcome;
 use crate::session::Session;
 use crate::signals::Signals;
 use crate::snapshot::Snapshot;
 use crate::stacks::{CutStacks, FileElsewhere, StackUnwinder};
 use crate::user_filter::UserFilter;
+use crate::verify::Verifier;
 
 /// Minimum time in which records accumulate in the rings of programs after the first one.
 const GATHER_LEAST: Duration = Duration::from_millis(2);
@@ -37,6 +39,10 @@ const LEARNING_SAMPLES: u64 = 1000;
 
 /// Maximum time between two passes over the rings.
 const POLL_TIME: Duration = Duration::from_millis(100);
+
+/// The same in the first moments, when the command begins and is verified: it may be short.
+const FIRST_POLL_TIME: Duration = Duration::from_millis(5);
+const FIRST_TIME: Duration = Duration::from_millis(200);
 
 /// Interval at which losses are counted if they are reported while recording, and the minimum ratio of the pause after a count to its
 /// duration: there may be very many events to read.
@@ -93,8 +99,8 @@ pub struct Outcome {
     pub cpus_uncounted: bool,
     /// Files with selected probes that processes first mapped while recording. They were not recorded.
     pub appeared: AppearedFiles,
-    /// What became of semaphores that the kernel counts wrong.
-    pub semaphores: SemaphoreOutcome,
+    /// What was found not to work in recorded processes, so that hits are missing without being counted.
+    pub shortfalls: Vec<Shortfall>,
     /// Why the recording ended.
     pub end: End,
 }
@@ -123,6 +129,8 @@ pub struct Progress {
     pub totals: Totals,
     /// Files that appeared so far.
     pub appeared: AppearedFiles,
+    /// What was found not to work so far.
+    pub shortfalls: Vec<Shortfall>,
 }
 
 /// A running session.
@@ -183,7 +191,8 @@ impl Recording {
         let looped = self.record(signals, progress);
         let elapsed = self.started.elapsed();
         signals.forget();
-        let semaphores = self.lower_semaphores();
+        self.look_last();
+        self.lower_semaphores();
         let attached = &mut self.session.attached;
         // Disabling open events cannot fail. If it did, only their last hits would come too late.
         let _ = attached.disable();
@@ -195,7 +204,9 @@ impl Recording {
         });
         takers.end(files);
         takers.cgroups.finish(|records| files.push(records));
+        takers.verifier.finish();
         self.watcher.take(attached.processes.take_new_files());
+        self.write_shortfalls();
         self.cpus.look_now();
         self.note_cpus();
         let tally = self.count();
@@ -240,7 +251,7 @@ impl Recording {
                 missed_processes: session.attached.missed(),
                 planted_everywhere: session.attached.planted_everywhere(),
                 appeared: watcher.finish(),
-                semaphores,
+                shortfalls: session.shortfalls.all(),
                 end,
             })
         });
@@ -253,8 +264,16 @@ impl Recording {
             (error, _) => error,
         });
         let release = release.unwrap_or_else(|| session.attached.release());
+        let own = OwnSites {
+            files: Arc::clone(takers.verifier.files()),
+            pids: takers.verifier.processes(),
+            notes: session.notes.take(),
+            log: session.log.take(),
+        };
         let leave_command = session.options.leave_command;
-        let ending = Ending::new(command, leave_command, release, session.attached).syncing(syncs);
+        let ending = Ending::new(command, leave_command, release, session.attached)
+            .syncing(syncs)
+            .checking(own);
         Finished {
             outcome,
             elsewhere: takers
@@ -268,9 +287,9 @@ impl Recording {
     }
 
     /// Decrements the semaphores that the kernel counts wrong, and drains the rings meanwhile: until then programs hit their sites.
-    fn lower_semaphores(&mut self) -> SemaphoreOutcome {
+    fn lower_semaphores(&mut self) {
         let Some(semaphores) = self.session.semaphores.take() else {
-            return SemaphoreOutcome::default();
+            return;
         };
         std::thread::scope(|scope| {
             let lowering = scope.spawn(|| semaphores.finish());
@@ -278,8 +297,15 @@ impl Recording {
                 self.drain();
                 std::thread::sleep(GATHER_LEAST);
             }
-            lowering.join().unwrap_or_default()
-        })
+        });
+    }
+
+    /// Verifies the processes a last time, before anything is removed.
+    fn look_last(&mut self) {
+        let (files, takers) = (&mut self.files, &mut self.takers);
+        let attached = &mut self.session.attached;
+        attached.drain_processes(|records| takers.take(files, records), None);
+        takers.verifier.look_last();
     }
 
     /// The loop. Returns why it ended.
@@ -301,6 +327,7 @@ impl Recording {
                 elapsed: self.started.elapsed(),
                 totals: self.files.totals(),
                 appeared: self.watcher.found(),
+                shortfalls: self.session.shortfalls.all(),
             });
             if let Some(end) = end.or_else(|| self.is_full()) {
                 return Ok(end);
@@ -314,7 +341,11 @@ impl Recording {
         let timeout = if self.is_behind {
             Duration::ZERO
         } else {
-            POLL_TIME.min(self.files.flush_time())
+            let most = match self.started.elapsed() < FIRST_TIME {
+                true => FIRST_POLL_TIME,
+                false => POLL_TIME,
+            };
+            most.min(self.files.flush_time())
         };
         let timeout = self
             .remaining()
@@ -459,6 +490,7 @@ impl Recording {
         self.files.switch(&tally.since(&self.tally))?;
         self.tally = tally;
         self.takers.cgroups.begin_file();
+        self.session.shortfalls.begin_file();
         for records in snapshot.records() {
             self.files.push(&records);
         }
@@ -488,6 +520,16 @@ impl Recording {
             attached.learn_stacks(stacks.take_used());
         }
         self.watcher.take(attached.processes.take_new_files());
+        self.write_shortfalls();
+    }
+
+    /// Writes what was found not to work since the last pass.
+    fn write_shortfalls(&mut self) {
+        let id_type = self.session.attached.processes.attr.attr.id_type();
+        let files = &mut self.files;
+        self.session
+            .shortfalls
+            .write(id_type, |records| files.push(records));
     }
 
     fn count(&self) -> Result<Tally, RecordError> {
@@ -512,6 +554,8 @@ pub(crate) struct Takers {
     pub(crate) makers: Option<CodeMakers>,
     /// The control groups of processes.
     pub(crate) cgroups: Cgroups,
+    /// Whether probes work in processes.
+    pub(crate) verifier: Verifier,
 }
 
 impl Takers {
@@ -520,8 +564,10 @@ impl Takers {
         if let Some(stacks) = &mut self.stacks {
             let now = StackUnwinder::now();
             let (makers, cgroups) = (&mut self.makers, &mut self.cgroups);
+            let verifier = &mut self.verifier;
             attached.drain_processes(
                 |records| {
+                    verifier.take(records);
                     if let Some(makers) = makers {
                         makers.take(records);
                     }
@@ -538,8 +584,9 @@ impl Takers {
     /// Passes records of a ring to the file, except for samples that a filter excludes.
     fn take(&mut self, files: &mut Files, records: &[u8]) {
         let (stacks, makers) = (&mut self.stacks, &mut self.makers);
-        let cgroups = &mut self.cgroups;
+        let (cgroups, verifier) = (&mut self.cgroups, &mut self.verifier);
         let mut push = |records: &[u8]| {
+            verifier.take(records);
             if let Some(makers) = makers {
                 makers.take(records);
             }
@@ -563,6 +610,7 @@ impl Takers {
         if let Some(makers) = &mut self.makers {
             makers.settle();
         }
+        self.verifier.take_hits(self.cgroups.new_processes());
         self.cgroups.settle(|records| files.push(records));
     }
 }

@@ -1,6 +1,6 @@
 //! The directory in which recorders note what must be undone if they are killed. It is accessible to root only.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::PathBuf;
@@ -19,6 +19,13 @@ pub(crate) fn create() -> io::Result<PathBuf> {
     }
     check()?;
     Ok(PathBuf::from(PATH))
+}
+
+/// Locks the directory until the file is closed, against other threads and recorders; `None` if it cannot be.
+pub(crate) fn lock() -> Option<File> {
+    let directory = File::open(PATH).ok()?;
+    directory.lock().ok()?;
+    Some(directory)
 }
 
 /// Refuses the directory if others than root could have created files there.

@@ -16,16 +16,19 @@ use crate::error::RecordError;
 use crate::event_names;
 use crate::files::{Packing, Switch};
 use crate::host;
+use crate::left_breakpoints::{KernelLog, SiteNotes};
 use crate::metadata;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
 use crate::planting::Planting;
 use crate::probe::{PlannedProbe, RefusedProbe};
 use crate::semaphores::Semaphores;
+use crate::shortfalls::Shortfalls;
 use crate::stacks::StackUnwinder;
 use crate::target::Target;
 use crate::threads::Threads;
 use crate::usage_error::UsageError;
+use crate::verify::ExpectedFiles;
 
 /// Options of a recording.
 #[derive(Clone, Debug)]
@@ -92,6 +95,12 @@ pub struct Session {
     /// The semaphores that the kernel counts wrong. Before `attached`: they are decremented first.
     pub(crate) semaphores: Option<Semaphores>,
     pub(crate) attached: Attached,
+    /// What is found not to work in recorded processes.
+    pub(crate) shortfalls: Shortfalls,
+    /// Notes of the sites; `None` if they cannot be written. After `attached`: they are removed last.
+    pub(crate) notes: Option<SiteNotes>,
+    /// The kernel's log since before the probes were attached.
+    pub(crate) log: Option<KernelLog>,
     cpus: Vec<u32>,
 }
 
@@ -121,6 +130,9 @@ impl Session {
             force: options.force,
             planting,
         };
+        let log = KernelLog::from_now();
+        // Without root's rights there is nowhere to write them.
+        let notes = SiteNotes::write(&ExpectedFiles::of(&probes)).ok();
         let mut attached = Attached::open(probes, &attach_options)?;
         for probe in &attached.probes {
             probe.program.free();
@@ -129,11 +141,20 @@ impl Session {
             let refused = attached.refused.pop();
             return Err(refused.map_or(RecordError::Nothing, |refused| refused.error));
         }
-        let semaphores = Semaphores::of(&attached.probes, &attach_options.filter, attached.pmu)?;
+        let shortfalls = Shortfalls::default();
+        let semaphores = Semaphores::of(
+            &attached.probes,
+            &attach_options.filter,
+            attached.pmu,
+            shortfalls.clone(),
+        )?;
         Ok(Self {
             options,
             semaphores,
             attached,
+            shortfalls,
+            notes,
+            log,
             cpus,
         })
     }

@@ -13,6 +13,7 @@ use crate::recording::{Recording, Takers};
 use crate::session::Session;
 use crate::stacks::StackUnwinder;
 use crate::user_filter::UserFilter;
+use crate::verify::Verifier;
 
 impl Session {
     /// Writes the head of the trace and the records of running processes, enables the probes, and then releases the held command, if there
@@ -29,10 +30,12 @@ impl Session {
         let mut stacks = StackUnwinder::of(&self.attached, self.options.graph);
         let id_type = self.attached.processes.attr.attr.id_type();
         let mut makers = self.options.graph.map(|_| CodeMakers::new(id_type));
+        let mut verifier = Verifier::of(&self);
         let mut files = Files::create(self.describe()?, self.options.packing(), destination)?;
         if !self.starts_at_exec() {
             self.attached.processes.enable().map_err(start_failed)?;
             let running = self.running_processes();
+            verifier.take(&running);
             if let Some(stacks) = &mut stacks {
                 stacks.learn(&running);
             }
@@ -50,7 +53,9 @@ impl Session {
         let started = Instant::now();
         files.note_start();
         if let Some(semaphores) = &mut self.semaphores {
-            semaphores.begin().map_err(start_failed)?;
+            semaphores
+                .begin(&verifier.processes())
+                .map_err(start_failed)?;
         }
         let command = held.map(|held| match &self.semaphores {
             None => held.release(),
@@ -66,6 +71,7 @@ impl Session {
             stacks,
             makers,
             cgroups: Cgroups::new(id_type),
+            verifier,
         };
         Ok(Recording::new(self, files, command, started, takers))
     }

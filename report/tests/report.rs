@@ -2,7 +2,9 @@
 
 use crate::support::{self, DONE, HIT, Hit, REQUEST_INLINED, Recorded, Recording};
 use serde_json::{Value, json};
+use usdtrec_format::trace::{Shortfall, ShortfallKind};
 use usdtrec_report::Format;
+use usdtrec_report::HintWords;
 use usdtrec_report::ReportError;
 use usdtrec_report::question::{Question, ValueOrder};
 use usdtrec_report::report::ReportOptions;
@@ -280,4 +282,43 @@ fn groups_beyond_the_bound_are_counted_together() {
         .sum();
     assert_eq!(counted, 300_000);
     assert!(text.contains("all other groups"), "no word of the others");
+}
+
+/// A later record of a number replaces an earlier one; hits are missing then, and nobody counted them.
+#[test]
+fn what_the_recorder_found_not_to_work_is_a_notice() {
+    let mut recording = Recording::start();
+    recording.mmap(0, 100, "/opt/app");
+    let shortfall = |number, kind, processes| Shortfall {
+        number,
+        kind,
+        path: "/opt/app".into(),
+        pids: vec![100],
+        processes,
+        found: "found \u{1b}[1m".to_owned(),
+        effect: "effect".to_owned(),
+        ..Shortfall::default()
+    };
+    recording.shortfall(1, &shortfall(0, ShortfallKind::Semaphore, 1));
+    recording.flush();
+    recording.shortfall(2, &shortfall(1, ShortfallKind::NotChecked, 9));
+    recording.shortfall(3, &shortfall(0, ShortfallKind::Semaphore, 7));
+    let recorded = recording.finish_with(&[]);
+    let options = ReportOptions {
+        format: Format::Json,
+        ..ReportOptions::default()
+    };
+    let (json, notices) = recorded.report(&options).unwrap();
+    assert_eq!(
+        notices.sentences(HintWords::default()),
+        [
+            "process 100 and 6 more: /opt/app: found \\x1b[1m; effect",
+            "process 100 and 8 more: /opt/app: found \\x1b[1m; effect",
+        ]
+    );
+    let report: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(report["lost_exact"], false);
+    assert_eq!(report["shortfalls"][0]["processes"], 7);
+    let text = recorded.report(&ReportOptions::default()).unwrap().0;
+    assert!(text.contains("not exact: probes did not work"), "{text}");
 }

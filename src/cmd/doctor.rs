@@ -2,10 +2,14 @@
 
 use std::process::ExitCode;
 
-use usdtrec_record::{Leftovers, leftovers};
+use usdtrec_format::escape::escape;
+use usdtrec_record::{BreakpointOwner, LeftBehind, LeftBreakpoint, Leftovers, leftovers};
 
 use crate::cli::DoctorArgs;
 use crate::terminal::say;
+
+/// Maximum number of breakpoints of others that are printed one by one.
+const SHOWN: usize = 6;
 
 /// Runs the verb. The exit status is 1 if anything is left.
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
@@ -13,6 +17,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
         processes,
         raised,
         groups,
+        breakpoints,
         unreadable,
     } = leftovers(args.heal);
     for error in &unreadable {
@@ -53,16 +58,17 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
         let name = &group.name;
         println!("tracefs events {name}: left by a killed recorder; {done}");
     }
+    let breakpoints = print_breakpoints(&breakpoints, args.heal);
     let stopped = processes
         .iter()
         .filter(|process| process.is_stopped)
         .count();
     let left = if args.heal {
-        groups.iter().filter(|group| !group.is_removed).count()
+        groups.iter().filter(|group| !group.is_removed).count() + breakpoints.left
     } else {
-        stopped + raised.len() + groups.len()
+        stopped + raised.len() + groups.len() + breakpoints.found
     };
-    if stopped + raised.len() + groups.len() == 0 && unreadable.is_empty() {
+    if stopped + raised.len() + groups.len() + breakpoints.found == 0 && unreadable.is_empty() {
         println!("nothing is left of killed recorders");
     }
     Ok(if left + unreadable.len() == 0 {
@@ -70,4 +76,52 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Numbers of breakpoints of recordings that have ended.
+struct Breakpoints {
+    found: usize,
+    /// Those that were not restored.
+    left: usize,
+}
+
+/// Prints the breakpoints of ended recordings, and as remarks those of others and of unknown origin.
+fn print_breakpoints(behind: &LeftBehind, heal: bool) -> Breakpoints {
+    let is_ended = |left: &&LeftBreakpoint| left.owner == BreakpointOwner::EndedRecording;
+    let (ended, others): (Vec<_>, Vec<_>) = behind.breakpoints.iter().partition(is_ended);
+    for left in &ended {
+        let done = match (heal, left.is_restored) {
+            (true, true) => "restored",
+            (true, false) => "not restored: the file or the program has changed",
+            (false, _) => "would be restored with --heal",
+        };
+        println!("{}; {done}", escape(&left.to_string()));
+    }
+    for left in others.iter().take(SHOWN) {
+        say(format_args!("usdtrec: {left}; not touched"));
+    }
+    if others.len() > SHOWN {
+        say(format_args!(
+            "usdtrec: {} more breakpoints of others or of unknown origin",
+            others.len() - SHOWN
+        ));
+    }
+    if behind.unchecked > 0 {
+        let processes = match behind.unchecked {
+            1 => "1 process".to_owned(),
+            number => format!("{number} processes"),
+        };
+        say(format_args!(
+            "usdtrec: {processes} could not be searched for breakpoints"
+        ));
+    }
+    if let Some(last) = behind.logged.last() {
+        say(format_args!(
+            "usdtrec: since the kernel started, it has logged that uprobes stayed; last: {last}"
+        ));
+    }
+    Breakpoints {
+        found: ended.len(),
+        left: ended.iter().filter(|left| !left.is_restored).count(),
+    }
 }

@@ -43,7 +43,7 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
                 &found,
                 Some(&describe::describe(
                     &found,
-                    &listing.files,
+                    &listing,
                     &schemas,
                     dir.as_deref(),
                 )),
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         ListFormat::Json => json::print(&mut out, &found, None)?,
         ListFormat::Text if args.verbose => {
             let schemas = schemas::in_force(&args.schema)?;
-            let described = describe::describe(&found, &listing.files, &schemas, dir.as_deref());
+            let described = describe::describe(&found, &listing, &schemas, dir.as_deref());
             let mut folded = fold::stdout();
             text::explain(&mut folded, &found, &described)?;
             folded.flush()?;

@@ -14,8 +14,8 @@ use usdtrec_record::{
 use usdtrec_report::{NoEventsReason, ReportError, Sources, StreamSummary};
 
 use super::record::{
-    AppearedReports, Ready, attach, attached_line, capture, exit_code, print_end_reason,
-    print_losses, print_notice, print_scope, select,
+    AppearedReports, Ready, ShortfallReports, attach, attached_line, capture, exit_code,
+    print_end_reason, print_losses, print_notice, print_scope, select,
 };
 use super::selection;
 use crate::advice::HINTS;
@@ -27,6 +27,8 @@ struct Recorded {
     outcome: Outcome,
     /// Reports of files that appeared while recording.
     appeared: AppearedReports,
+    /// Reports of what was found not to work.
+    shortfalls: ShortfallReports,
     /// Exit status of the command, if there was one and it ended.
     status: Option<ExitStatus>,
 }
@@ -101,10 +103,12 @@ impl Live<'_> {
             say(attached);
         }
         let mut appeared = AppearedReports::new(self.args.quiet);
+        let mut shortfalls = ShortfallReports::default();
         let finished = recording.run(signals, &mut |progress| {
             // `top` redraws its screen, which would overwrite the line.
             if !self.heartbeat {
                 appeared.print_new(&progress.appeared);
+                shortfalls.print_new(&progress.shortfalls);
             }
         });
         let Finished {
@@ -120,6 +124,7 @@ impl Live<'_> {
         Ok(Recorded {
             outcome,
             appeared,
+            shortfalls,
             status,
         })
     }
@@ -151,7 +156,7 @@ impl Live<'_> {
         shown: anyhow::Result<StreamSummary>,
         recorded: anyhow::Result<Recorded>,
     ) -> anyhow::Result<ExitCode> {
-        let (streamed, recorded) = match (shown, recorded) {
+        let (mut streamed, recorded) = match (shown, recorded) {
             (Ok(streamed), Ok(recorded)) => (streamed, recorded),
             // If the reader fails first, the recorder finds the pipe closed: the reader's error is the cause.
             (Ok(_), Err(error)) | (Err(error), Ok(_)) => return Err(error),
@@ -161,8 +166,11 @@ impl Live<'_> {
         let Recorded {
             outcome,
             mut appeared,
+            mut shortfalls,
             status,
         } = recorded;
+        // The recorder's own are newer.
+        streamed.notices.shortfalls.clear();
         selection::print_notices(Path::new(self.verb), &streamed.notices);
         if !self.args.quiet {
             print_end_reason(self.verb, self.args, outcome.end);
@@ -178,6 +186,7 @@ impl Live<'_> {
             }
         }
         appeared.print_all(&outcome.appeared);
+        shortfalls.print_all(&outcome.shortfalls);
         if self.args.verbose {
             print_scope(&outcome);
         }

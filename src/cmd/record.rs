@@ -19,7 +19,8 @@ use crate::cli::RecordArgs;
 
 pub(super) use attach::{Ready, attach, select};
 pub(super) use messages::{
-    AppearedReports, attached_line, print_end_reason, print_losses, print_notice, print_scope,
+    AppearedReports, ShortfallReports, attached_line, print_end_reason, print_losses, print_notice,
+    print_scope,
 };
 pub(super) use names::OfRunning;
 use once::Once;

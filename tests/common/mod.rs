@@ -36,7 +36,7 @@ pub(crate) use printed::{Expected, Hit, Number};
 pub(crate) use process::{Finished, Process, run, signal};
 pub(crate) use program_file::{copy_program, write_program};
 pub(crate) use recorder::{Recorder, compressing_threads};
-pub(crate) use sites::{site_of, sites_of};
+pub(crate) use sites::{Site, site_of, sites_of};
 pub(crate) use target::Ticker;
 pub(crate) use usdtrec_testing::{skip, test};
 pub(crate) use waiting::{wait_until, within};

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use usdtrec_format::{BuildId, Site};
 
 use super::error::ElfError;
+use super::headers::Segment;
 use super::object_file::ObjectFile;
 use super::scan::build_id;
 
@@ -54,6 +55,12 @@ pub enum CheckError {
     /// The site is not in an executable segment.
     #[error("the site at {0:#x} is not in an executable segment")]
     NotExecutable(u64),
+    /// The site is in a segment that is writable, too: the kernel plants no breakpoint in writable mappings.
+    #[error(
+        "the site at {0:#x} is in a segment that is executable and writable, where the kernel plants no probe\n  \
+         link the program so that its code is not writable"
+    )]
+    WritableCode(u64),
     /// The site's file offset does not match its address.
     #[error("the site at {pc:#x} is at file offset {found:#x}, not {expected:#x} as indexed")]
     Moved {
@@ -135,6 +142,14 @@ impl ObjectFile {
             .filter(|segment| segment.executable)
             .find_map(|segment| segment.file_offset(site.pc, 1))
             .ok_or(CheckError::NotExecutable(site.pc))?;
+        let is_code = |segment: &&Segment| segment.executable && segment.holds(site.pc);
+        if segments
+            .iter()
+            .find(is_code)
+            .is_some_and(|code| code.writable)
+        {
+            return Err(CheckError::WritableCode(site.pc));
+        }
         let expected = site.offset.ok_or(CheckError::NoContent(site.pc))?;
         if found != expected {
             return Err(CheckError::Moved {

@@ -11,9 +11,6 @@ use super::object_file::ObjectFile;
 
 /// File offset of the padding of `e_ident` (`EI_PAD`), and its end.
 const IDENT_PADDING: [u64; 2] = [9, 16];
-/// File offset of `e_shoff`, which a process does not read, and its end, in ELF class 32 and 64.
-const SECTIONS_32: [u64; 2] = [32, 36];
-const SECTIONS_64: [u64; 2] = [40, 48];
 /// Maximum number of bytes that are read in search of unused ones.
 const MOST_READ: u64 = 64 << 10;
 
@@ -69,15 +66,12 @@ impl ObjectFile {
         Some(start.wrapping_sub(link_time))
     }
 
-    /// File offsets of unused bytes: mapped read-only, 0, and neither read nor executed by anybody, at multiples of the instruction size,
-    /// in a fixed order. A breakpoint may be written there.
+    /// File offsets of unused bytes: mapped read-only, 0, and neither read nor executed by anybody, at multiples of a breakpoint's length, in a
+    /// fixed order. A breakpoint may be written there.
     #[must_use]
     pub fn unused_bytes(&self, most: usize) -> Vec<u64> {
-        let step = self.arch().map(Arch::nops).and_then(|nops| {
-            let lengths = nops.iter().map(|nop| nop.len() as u64);
-            lengths.min()
-        });
-        let step = step.unwrap_or(4).max(1);
+        let breakpoint = self.arch().and_then(Arch::breakpoint);
+        let step = breakpoint.map_or(4, <[u8]>::len) as u64;
         let mut found = Vec::new();
         let mut room = MOST_READ;
         for [start, end] in self.unused_ranges() {
@@ -100,15 +94,10 @@ impl ObjectFile {
         found
     }
 
-    /// Ranges of file offsets in read-only segments: fields of the header that are not read, and gaps between sections.
+    /// Ranges of file offsets in read-only segments: padding of the header, and gaps between sections.
     fn unused_ranges(&self) -> Vec<[u64; 2]> {
         let headers = self.headers();
-        let header = if self.is_class64() {
-            SECTIONS_64
-        } else {
-            SECTIONS_32
-        };
-        let mut ranges = vec![IDENT_PADDING, header];
+        let mut ranges = vec![IDENT_PADDING];
         let loaded = headers.sections.iter().filter(|section| {
             section.address != 0 && !section.no_bits && section.offset != 0 && section.size != 0
         });
@@ -229,7 +218,6 @@ mod tests {
             Some(0x5555_0000_0000)
         );
         assert_eq!(file.unused_bytes(3), [9, 10, 11]);
-        assert!(file.unused_bytes(100).contains(&47));
     }
 
     /// Each of the two faults alone, and neither.

@@ -5,6 +5,7 @@
 mod aarch64;
 mod architecture;
 mod arm;
+mod breakpoint;
 mod i386;
 mod known;
 mod ppc64le;

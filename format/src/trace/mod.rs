@@ -14,6 +14,7 @@
 //! | footer | the data end 8 bytes after its start, where perf reads the feature table |
 //! | *more rounds* | |
 //! | control groups | in chunks of metadata, of each process after its first hit, records of type 65 |
+//! | shortfalls | in chunks of metadata, what the recorder found not to work, records of type 65 |
 //! | digests | after about a hundred rounds, a copy of their metadata in a record of type 65 |
 //! | clock readings | in a round after each reading of the clocks, records of type 65 |
 //! | losses | records of type 13, plain |
@@ -123,6 +124,7 @@ mod read_error;
 mod reader;
 mod record_counts;
 mod scan;
+mod shortfall;
 mod sink;
 mod storage;
 mod stream;
@@ -151,6 +153,7 @@ pub use plain::{PlainHead, PlainWriter};
 pub use process_cgroup::ProcessCgroup;
 pub use read_error::ReadError;
 pub use reader::Trace;
+pub use shortfall::{Shortfall, ShortfallKind};
 pub use storage::Storage;
 pub use stream_error::StreamError;
 pub use time_range::TimeRange;

@@ -7,7 +7,7 @@ use super::codec::{FrameDecompressor, StreamDecompressor};
 use super::damage::Damage;
 use super::damage_kind::{ChunkDamage, DamageKind};
 use super::pipe::{HeadRecord, PipeHead};
-use super::process_cgroup::is_process_cgroup;
+use super::process_cgroup::is_of_processes;
 use super::read_error::ReadError;
 use super::stream::{MAX_BLOCK, piece};
 use super::stream_error::StreamError;
@@ -158,7 +158,7 @@ impl<R: Read> PipeReader<R> {
             | RecordType::HEADER_FEATURE
             | RecordType::HEADER_TRACING_DATA => Ok(()),
             RecordType::HEADER_EVENT_TYPE
-                if !bytes.get(RECORD_HEADER..).is_some_and(is_process_cgroup) =>
+                if !bytes.get(RECORD_HEADER..).is_some_and(is_of_processes) =>
             {
                 Ok(())
             }

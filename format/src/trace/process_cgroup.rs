@@ -11,6 +11,7 @@
 //! | 16 | | path with NUL, padded with zeros to a multiple of 8 and to at least 80 bytes of the whole record; empty if it could not be read |
 //! | last | | sample id; its time is that from which the process was there |
 
+use super::shortfall::is_shortfall;
 use crate::perf::cursor::{Cursor, until_nul};
 use crate::perf::record::{RecordBuilder, padded};
 use crate::perf::{RawRecord, RecordType, SampleId, SampleType, SplitBody};
@@ -74,6 +75,11 @@ impl<'a> ProcessCgroup<'a> {
 /// Whether a record of type 65 with this body is a [`ProcessCgroup`]. Eight bytes of the body are enough.
 pub(crate) fn is_process_cgroup(body: &[u8]) -> bool {
     body.starts_with(&MAGIC)
+}
+
+/// Whether a record of type 65 with this body is read with the records of processes. Eight bytes of the body are enough.
+pub(crate) fn is_of_processes(body: &[u8]) -> bool {
+    is_process_cgroup(body) || is_shortfall(body)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::chunk::{ChunkHeader, FRAME_AT, RECORD_HEADER};
 use super::clock_readings::is_readings;
 use super::damage::Damage;
 use super::damage_kind::{DamageKind, NoRecord, WholeBefore};
-use super::process_cgroup::is_process_cgroup;
+use super::process_cgroup::is_of_processes;
 use super::read_error::ReadError;
 use super::record_counts::RecordCounts;
 use super::trace_files::TraceFiles;
@@ -125,7 +125,7 @@ impl Scanner<'_> {
                 return Ok(ScanStep::To(next + u64::from(len)));
             }
             RecordType::HEADER_EVENT_TYPE
-                if !bytes.get(RECORD_HEADER..).is_some_and(is_process_cgroup) =>
+                if !bytes.get(RECORD_HEADER..).is_some_and(is_of_processes) =>
             {
                 let payload = at + RECORD_HEADER as u64;
                 self.found.last_ignored = Some(payload);

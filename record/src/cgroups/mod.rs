@@ -119,6 +119,11 @@ impl Cgroups {
         }
     }
 
+    /// Processes with first hits in this pass.
+    pub(crate) fn new_processes(&self) -> impl Iterator<Item = i32> {
+        self.new.keys().copied()
+    }
+
     /// Ends a pass: passes the records of what was read to `sink`.
     pub(crate) fn settle(&mut self, sink: impl FnMut(&[u8])) {
         if self.asked.len() > MOST {

@@ -36,7 +36,7 @@ pub use bpf::{
     AttachMethod, EverywhereReason, NonResident, NotFaultedIn, STOPPED_VERB, Scope, SkippedMethod,
     StoppedProcess, guard_stopped,
 };
-pub(crate) use bpf::{Counted, Counting, Repair, StackUse, stopped_processes};
+pub(crate) use bpf::{Counted, Counting, Repair, StackUse, stopped_processes, uprobes_of_links};
 pub use choice::Engine;
 pub use closers::{RELEASE_VERB, release};
 pub(crate) use event::IdCount;
@@ -52,5 +52,6 @@ pub(crate) use owner::Owner;
 pub(crate) use process_events::{ProcessEvent, ProcessEvents, TimedEvent};
 pub(crate) use release::Release;
 pub(crate) use task_filter::TaskFilter;
+pub(crate) use tracefs::Tracefs;
 pub use used::{NotBetter, UsedEngine};
 pub(crate) use watch::Watch;

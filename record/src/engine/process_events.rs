@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use usdtrec_buildid_cache::DeviceNumber;
 use usdtrec_format::perf::{
     Comm, Mmap, MmapFile, RawRecord, RecordType, Records, SampleType, Task,
 };
@@ -11,6 +12,7 @@ use super::event::{Event, KernelAttr, Mode};
 use super::refusal::refusal;
 use super::ring::Ring;
 use crate::error::RecordError;
+use crate::verify::MapIdentity;
 
 /// Size of the ring of each CPU, bytes.
 const RING: usize = 128 << 10;
@@ -22,8 +24,8 @@ pub(crate) enum ProcessEvent {
     Fork { parent: u32, child: u32 },
     /// A process executed a program: its former memory is gone.
     Exec { pid: u32 },
-    /// A process mapped code of a file with this inode.
-    Code { pid: u32, inode: u64 },
+    /// A process mapped code of a file.
+    Code { pid: u32, file: MapIdentity },
     /// The first thread of a process ended.
     Exit { pid: u32 },
     /// Records are missing.
@@ -126,12 +128,19 @@ fn parse(record: &RawRecord<'_>, id_type: SampleType) -> Option<TimedEvent> {
                 ..*record
             };
             let mmap = Mmap::parse(&record, id_type)?;
-            let MmapFile::Inode { inode, .. } = mmap.file else {
+            let MmapFile::Inode {
+                major,
+                minor,
+                inode,
+                ..
+            } = mmap.file
+            else {
                 return None;
             };
+            let device = DeviceNumber { major, minor };
+            let file = MapIdentity { device, inode };
             let pid = number(mmap.pid)?;
-            let event = ProcessEvent::Code { pid, inode };
-            timed(mmap.id.time, event).filter(|_| inode != 0)
+            timed(mmap.id.time, ProcessEvent::Code { pid, file })
         }
         RecordType::LOST => timed(0, ProcessEvent::Lost),
         _ => None,

@@ -8,12 +8,14 @@ use usdtrec_buildid_cache::elf::ObjectFile;
 
 use crate::engine::Counted;
 use crate::probe::PlannedProbe;
+use crate::verify::MapIdentity;
 
 /// A file, with those of its recorded semaphores that the kernel counts wrong.
 #[derive(Debug)]
 pub(super) struct CountedFile {
     pub(super) object: Arc<ObjectFile>,
     pub(super) path: PathBuf,
+    pub(super) identity: MapIdentity,
     /// At least one.
     pub(super) semaphores: Vec<Semaphore>,
 }
@@ -31,6 +33,13 @@ pub(super) struct Semaphore {
     pub(super) place: Option<u64>,
 }
 
+impl Semaphore {
+    /// Its address in a process with this load bias.
+    pub(super) const fn at(&self, bias: u64) -> u64 {
+        bias.wrapping_add(self.address)
+    }
+}
+
 impl CountedFile {
     /// The files of probes that have such semaphores.
     pub(super) fn of(probes: &[PlannedProbe]) -> Vec<Self> {
@@ -46,14 +55,21 @@ impl CountedFile {
                     continue;
                 };
                 let known = files.iter().position(|file| file.object == *probe.file());
-                let at = known.unwrap_or_else(|| {
-                    files.push(Self {
-                        object: Arc::clone(probe.file()),
-                        path: probe.path.clone(),
-                        semaphores: Vec::new(),
-                    });
-                    files.len() - 1
-                });
+                let at = match known {
+                    Some(at) => at,
+                    None => {
+                        let Some(identity) = MapIdentity::of(probe.file().file()) else {
+                            continue;
+                        };
+                        files.push(Self {
+                            object: Arc::clone(probe.file()),
+                            path: probe.path.clone(),
+                            identity,
+                            semaphores: Vec::new(),
+                        });
+                        files.len() - 1
+                    }
+                };
                 let semaphores = &mut files[at].semaphores;
                 if semaphores.iter().all(|known| known.offset != offset) {
                     semaphores.push(Semaphore {

@@ -1,7 +1,7 @@
 //! Notes of the semaphores that are incremented by hand, for the case that the recorder is killed: a file for each recording below
 //! `/run/usdtrec`, with a line for each increment and each end of one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -10,11 +10,13 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::maps;
-use super::memory::Memory;
+use usdtrec_buildid_cache::DeviceNumber;
+
+use super::file_memory::FileMemory;
 use super::process::start_of;
 use crate::engine::Owner;
 use crate::run_directory;
+use crate::verify::MapIdentity;
 
 /// Ending of the names of these files.
 const ENDING: &str = ".semaphores";
@@ -25,14 +27,13 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const STEP: Duration = Duration::from_millis(10);
 
 /// A semaphore in a process that is incremented by hand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Note {
     /// Process id.
     pub(super) pid: u32,
     /// Start time of the process, clock ticks since boot.
     pub(super) start: u64,
-    /// Inode of the file.
-    pub(super) inode: u64,
+    pub(super) file: MapIdentity,
     /// File offset of the semaphore.
     pub(super) offset: u64,
     /// Its address in the process.
@@ -41,15 +42,22 @@ pub(super) struct Note {
 
 impl Note {
     fn parse(text: &str) -> Option<Self> {
-        let mut words = text.split(' ');
-        let note = Self {
-            pid: words.next()?.parse().ok()?,
-            start: words.next()?.parse().ok()?,
-            inode: words.next()?.parse().ok()?,
-            offset: words.next()?.parse().ok()?,
-            address: words.next()?.parse().ok()?,
-        };
-        words.next().is_none().then_some(note)
+        let numbers = text.split(' ').map(|word| word.parse().ok());
+        let numbers: Vec<u64> = numbers.collect::<Option<_>>()?;
+        let [pid, start, major, minor, inode, offset, address] = numbers.try_into().ok()?;
+        Some(Self {
+            pid: pid.try_into().ok()?,
+            start,
+            file: MapIdentity {
+                device: DeviceNumber {
+                    major: major.try_into().ok()?,
+                    minor: minor.try_into().ok()?,
+                },
+                inode,
+            },
+            offset,
+            address,
+        })
     }
 }
 
@@ -58,11 +66,16 @@ impl fmt::Display for Note {
         let Self {
             pid,
             start,
-            inode,
+            file,
             offset,
             address,
         } = self;
-        write!(f, "{pid} {start} {inode} {offset} {address}")
+        let MapIdentity { device, inode } = file;
+        write!(
+            f,
+            "{pid} {start} {} {} {inode} {offset} {address}",
+            device.major, device.minor
+        )
     }
 }
 
@@ -70,7 +83,7 @@ impl fmt::Display for Note {
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     file: Option<(PathBuf, File)>,
-    notes: BTreeSet<Note>,
+    notes: HashSet<Note>,
     bytes: u64,
 }
 
@@ -196,8 +209,8 @@ pub(crate) fn raised_processes(repair: bool) -> io::Result<Vec<RaisedProcess>> {
 }
 
 /// The notes of a file that were not removed. A line that was not written to its end is omitted.
-fn current(text: &str) -> BTreeSet<Note> {
-    let mut notes = BTreeSet::new();
+fn current(text: &str) -> HashSet<Note> {
+    let mut notes = HashSet::new();
     for line in text.lines() {
         let (sign, note) = (line.chars().next(), line.get(1..).and_then(Note::parse));
         match (sign, note) {
@@ -214,10 +227,8 @@ fn is_raised(note: Note, repair: bool) -> io::Result<bool> {
     if start_of(note.pid)? != note.start {
         return Ok(false);
     }
-    let memory = Memory::open(note.pid)?;
-    if !maps::has(note.pid, note.inode, note.offset, note.address)?
-        || memory.semaphore(note.address)? == 0
-    {
+    let memory = FileMemory::open(note.pid, note.file)?;
+    if !memory.has(note.offset, note.address) || memory.semaphore(note.address)? == 0 {
         return Ok(false);
     }
     if repair {
@@ -235,13 +246,19 @@ mod tests {
         let note = |pid| Note {
             pid,
             start: 7,
-            inode: 8,
+            file: MapIdentity {
+                device: DeviceNumber { major: 5, minor: 6 },
+                inode: 8,
+            },
             offset: 9,
             address: 10,
         };
         let text = format!("+{}\n+{}\n-{}\n+{}", note(1), note(2), note(1), note(3));
-        assert_eq!(current(&text), BTreeSet::from([note(2), note(3)]));
+        assert_eq!(current(&text), HashSet::from([note(2), note(3)]));
         // A line that was cut, and lines of something else.
-        assert_eq!(current("+1 7 8\n\nx\n+1 7 8 9 10 11\n"), BTreeSet::new());
+        assert_eq!(
+            current("+1 7 8\n\nx\n+1 7 5 6 8 9 10 11\n+1 7 5 x 8 9 10\n"),
+            HashSet::new()
+        );
     }
 }

@@ -26,11 +26,10 @@
 //! atomic.
 
 mod file;
+mod file_memory;
 mod gap;
 mod hand_over;
 mod kept;
-mod maps;
-mod memory;
 mod priority;
 mod process;
 mod same_memory;
@@ -46,13 +45,13 @@ use crate::cpus;
 use crate::engine::{Counting, ProcessEvents, TaskFilter};
 use crate::error::RecordError;
 use crate::probe::PlannedProbe;
+use crate::shortfalls::Shortfalls;
 
 use self::file::CountedFile;
 use self::hand_over::{HandOver, Job};
 use self::table::Table;
 use self::urgent::Urgent;
 
-pub use self::gap::{LeftSemaphore, SemaphoreGap, SemaphoreOutcome};
 pub use self::kept::RaisedProcess;
 pub(crate) use self::kept::raised_processes;
 
@@ -81,6 +80,7 @@ impl Semaphores {
         probes: &[PlannedProbe],
         filter: &TaskFilter,
         pmu: u32,
+        shortfalls: Shortfalls,
     ) -> Result<Option<Self>, RecordError> {
         let files = CountedFile::of(probes);
         if files.is_empty() {
@@ -89,7 +89,7 @@ impl Semaphores {
         // What a killed recorder left would be counted twice.
         let _ = raised_processes(true);
         let events = ProcessEvents::open(&cpus::online()?)?;
-        let table = Table::new(files, filter, Counting::new(pmu));
+        let table = Table::new(files, filter, Counting::new(pmu), shortfalls);
         Ok(Some(Self {
             table: Arc::new(table),
             events: Some(events),
@@ -97,8 +97,9 @@ impl Semaphores {
         }))
     }
 
-    /// Starts the threads, and increments the semaphores of processes that run already. The probes are enabled.
-    pub(crate) fn begin(&mut self) -> io::Result<()> {
+    /// Starts the threads, and increments the semaphores of processes that ran already when the probes were attached: `running` are those that
+    /// map a file with probes. The probes are enabled.
+    pub(crate) fn begin(&mut self, running: &[i32]) -> io::Result<()> {
         let Some(events) = self.events.take() else {
             return Ok(());
         };
@@ -108,7 +109,8 @@ impl Semaphores {
         let hand_over = named("semaphores", move || hand_over.run())?;
         let urgent = Urgent::new(Arc::clone(&self.table), events, jobs.clone());
         let urgent = named("urgent", move || urgent.run(&stopped))?;
-        for pid in self.table.raise_running(0) {
+        let running = running.iter().filter_map(|pid| (*pid).try_into().ok());
+        for pid in self.table.raise_all(running, 0) {
             let _ = jobs.send(Job::hand_over(pid));
         }
         self.running = Some(Running {
@@ -134,10 +136,10 @@ impl Semaphores {
         }
     }
 
-    /// Decrements all semaphores. The sites are still planted.
-    pub(crate) fn finish(mut self) -> SemaphoreOutcome {
+    /// Decrements all semaphores, and reports what processes lacked. The sites are still planted.
+    pub(crate) fn finish(mut self) {
         self.end();
-        self.table.take_outcome()
+        self.table.report_gaps();
     }
 
     fn end(&mut self) {

@@ -8,9 +8,8 @@ use procfs::process::Process as ProcfsProcess;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::file::{CountedFile, Semaphore};
+use super::file_memory::FileMemory;
 use super::kept::{Kept, Note};
-use super::maps::Maps;
-use super::memory::Memory;
 use crate::engine::Counting;
 
 /// What the semaphores of a process need besides its state.
@@ -116,21 +115,19 @@ impl Process {
         file: usize,
         since: u64,
     ) -> io::Result<Raise> {
-        // In this order: if the process executes a program now, nothing is written to the new program's memory, and it is incremented
-        // there when its own code is reported.
+        // If the process executes a program now, nothing is written, and it is incremented when its own code is reported.
         let raised = now();
-        let memory = Memory::open(context.pid)?;
         let Some(object) = context.files.get(file) else {
             return Ok(Raise::Known);
         };
-        let maps = Maps::read(context.pid, object)?;
-        let biases = maps.biases(object);
+        let memory = FileMemory::open(context.pid, object.identity)?;
+        let biases = memory.biases(object);
         self.forget(context, |image| {
             image.file == file && !biases.contains(&image.bias)
         });
         let mut outcome = Raise::Known;
         for bias in biases {
-            if !maps.has_semaphores(object, bias) {
+            if !memory.has_semaphores(object, bias) {
                 return Ok(Raise::NotYet);
             }
             let known = self.image(file, bias);
@@ -144,7 +141,6 @@ impl Process {
             self.raise_image(
                 context,
                 &memory,
-                &maps,
                 Image {
                     file,
                     bias,
@@ -161,8 +157,7 @@ impl Process {
     fn raise_image(
         &mut self,
         context: Context<'_>,
-        memory: &Memory,
-        maps: &Maps,
+        memory: &FileMemory,
         mut image: Image,
     ) -> io::Result<()> {
         let Some(file) = context.files.get(image.file) else {
@@ -176,7 +171,7 @@ impl Process {
             let is_counted = is_owned && semaphore.place.is_some();
             count.by_hand = !is_counted;
             let change = if is_counted {
-                let breakpoints = memory.breakpoints(&maps.places(semaphore)) as i32;
+                let breakpoints = memory.breakpoints(semaphore) as i32;
                 breakpoints - i32::from(!semaphore.is_misplaced && breakpoints > 0)
             } else {
                 1
@@ -187,7 +182,7 @@ impl Process {
         // Without a note it is incremented all the same: only a SIGKILL of the recorder would leave it so.
         let _ = context.kept().add(&notes);
         let addresses = file.semaphores.iter();
-        let addresses = addresses.map(|semaphore| image.bias.wrapping_add(semaphore.address));
+        let addresses = addresses.map(|semaphore| semaphore.at(image.bias));
         for (address, change) in addresses.zip(changes) {
             memory.add(address, change)?;
         }
@@ -213,14 +208,12 @@ impl Process {
                 continue;
             }
             let bias = image.bias;
-            let memory = Memory::open(context.pid)?;
-            let maps = Maps::read(context.pid, file)?;
-            if !maps.has_semaphores(file, bias) || !maps.is_loaded(file) {
+            let memory = FileMemory::open(context.pid, file.identity)?;
+            if !memory.has_semaphores(file, bias) || !memory.is_loaded(file) {
                 outcome = HandedOver::NotYet;
                 continue;
             }
-            let read =
-                |semaphore: &Semaphore| memory.semaphore(bias.wrapping_add(semaphore.address));
+            let read = |semaphore: &Semaphore| memory.semaphore(semaphore.at(bias));
             let values = || {
                 file.semaphores
                     .iter()
@@ -229,7 +222,7 @@ impl Process {
             };
             let before = values()?;
             // A child has its parent's breakpoints, and semaphores that were incremented for them.
-            let had = |semaphore: &Semaphore| memory.breakpoints(&maps.places(semaphore)) > 0;
+            let had = |semaphore: &Semaphore| memory.breakpoints(semaphore) > 0;
             let had: Vec<bool> = file.semaphores.iter().map(had).collect();
             let descriptors = counting.count(context.pid, &file.object.kernel_path(), &counted)?;
             self.owned.push(Owned {
@@ -254,7 +247,7 @@ impl Process {
     fn lower_image(
         &mut self,
         context: Context<'_>,
-        memory: &Memory,
+        memory: &FileMemory,
         index: usize,
         which: &[bool],
     ) -> io::Result<()> {
@@ -267,7 +260,13 @@ impl Process {
             for ((count, semaphore), _) in
                 counts.filter(|((count, _), which)| count.by_hand && **which)
             {
-                let note = note(context, start, image.file, image.bias, semaphore);
+                let note = Note {
+                    pid: context.pid,
+                    start,
+                    file: file.identity,
+                    offset: semaphore.offset,
+                    address: semaphore.at(image.bias),
+                };
                 memory.add(note.address, -1)?;
                 count.by_hand = false;
                 count.lowered = Some(now());
@@ -287,13 +286,12 @@ impl Process {
         is_recorded: bool,
     ) -> io::Result<Option<Self>> {
         let mut child = Self::new(start);
-        let memory = Memory::open(context.pid)?;
         for image in self.images.iter().filter(|image| image.raised <= time) {
             let Some(file) = context.files.get(image.file) else {
                 continue;
             };
-            let maps = Maps::read(context.pid, file)?;
-            if !maps.has_semaphores(file, image.bias) {
+            let memory = FileMemory::open(context.pid, file.identity)?;
+            if !memory.has_semaphores(file, image.bias) {
                 continue;
             }
             let mut inherited = image.clone();
@@ -301,8 +299,7 @@ impl Process {
                 let was_by_hand =
                     count.by_hand || count.lowered.is_some_and(|lowered| time < lowered);
                 count.lowered = None;
-                count.by_hand = was_by_hand
-                    && memory.semaphore(image.bias.wrapping_add(semaphore.address))? > 0;
+                count.by_hand = was_by_hand && memory.semaphore(semaphore.at(image.bias))? > 0;
             }
             let notes = child.notes(context, &inherited, |count| count.by_hand);
             let _ = context.kept().add(&notes);
@@ -321,10 +318,9 @@ impl Process {
             if !self.images.iter().any(|image| image.file == index) {
                 continue;
             }
-            let memory = Memory::open(context.pid)?;
-            let maps = Maps::read(context.pid, file)?;
+            let memory = FileMemory::open(context.pid, file.identity)?;
             self.forget(context, |image| {
-                image.file == index && !maps.has_semaphores(file, image.bias)
+                image.file == index && !memory.has_semaphores(file, image.bias)
             });
             self.lower_image(context, &memory, index, &vec![true; file.semaphores.len()])?;
         }
@@ -349,18 +345,19 @@ impl Process {
 
     /// The semaphores that are not 0, with their values.
     pub(super) fn values(&self, context: Context<'_>) -> io::Result<Vec<Value>> {
-        let memory = Memory::open(context.pid)?;
         let mut values = Vec::new();
         for image in &self.images {
             let Some(file) = context.files.get(image.file) else {
                 continue;
             };
-            if !Maps::read(context.pid, file)?.has_semaphores(file, image.bias) {
+            let memory = FileMemory::open(context.pid, file.identity)?;
+            if !memory.has_semaphores(file, image.bias) {
                 continue;
             }
             for semaphore in &file.semaphores {
-                let value = memory.semaphore(image.bias.wrapping_add(semaphore.address))?;
-                if value != 0 {
+                let value = memory.semaphore(semaphore.at(image.bias))?;
+                // Another recorder's uprobe has its share.
+                if value != 0 && memory.breakpoints(semaphore) == 0 {
                     values.push(Value {
                         file: image.file,
                         address: semaphore.address,
@@ -407,26 +404,23 @@ impl Process {
         let counts = image.counts.iter().zip(semaphores);
         counts
             .filter(|(count, _)| which(count))
-            .map(|(_, semaphore)| note(context, self.start, image.file, image.bias, semaphore))
+            .filter_map(|(_, semaphore)| {
+                Some(Note {
+                    pid: context.pid,
+                    start: self.start,
+                    file: file?.identity,
+                    offset: semaphore.offset,
+                    address: semaphore.at(image.bias),
+                })
+            })
             .collect()
     }
 }
 
-fn note(context: Context<'_>, start: u64, file: usize, bias: u64, semaphore: &Semaphore) -> Note {
-    let file = context.files.get(file);
-    Note {
-        pid: context.pid,
-        start,
-        inode: file.map_or(0, |file| file.object.id().inode),
-        offset: semaphore.offset,
-        address: bias.wrapping_add(semaphore.address),
-    }
-}
-
 /// Whether all semaphores of an image are 0.
-fn is_zero(memory: &Memory, file: &CountedFile, bias: u64) -> io::Result<bool> {
+fn is_zero(memory: &FileMemory, file: &CountedFile, bias: u64) -> io::Result<bool> {
     for semaphore in &file.semaphores {
-        if memory.semaphore(bias.wrapping_add(semaphore.address))? != 0 {
+        if memory.semaphore(semaphore.at(bias))? != 0 {
             return Ok(false);
         }
     }

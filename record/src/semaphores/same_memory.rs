@@ -3,7 +3,7 @@
 /// `KCMP_VM` (include/uapi/linux/kcmp.h).
 const MEMORY: libc::c_long = 1;
 
-/// Whether two processes share their memory; `false` if the kernel does not say.
+/// Whether two processes share their memory; `true` if the kernel does not say, so that the memory is left alone.
 pub(super) fn is_shared(first: u32, second: u32) -> bool {
     // SAFETY: kcmp(2) takes integers.
     let order = unsafe {
@@ -16,7 +16,7 @@ pub(super) fn is_shared(first: u32, second: u32) -> bool {
             0_i64,
         )
     };
-    order == 0
+    order <= 0
 }
 
 #[cfg(test)]

@@ -9,13 +9,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use procfs::process::Process as ProcfsProcess;
+use usdtrec_format::trace::ShortfallKind;
 
 use super::file::CountedFile;
-use super::gap::{LeftSemaphore, NAMED, SemaphoreGap, SemaphoreOutcome};
+use super::gap::Gaps;
 use super::kept::Kept;
-use super::process::{Context, HandedOver, Process, Raise, now, start_of};
+use super::process::{Context, HandedOver, Process, Raise, Value, now, start_of};
 use super::same_memory::is_shared;
 use crate::engine::{Counting, TaskFilter};
+use crate::shortfalls::{FoundShortfall, Shortfalls};
+use crate::verify::MapIdentity;
 
 /// How long the end waits until the kernel has decremented what it counts.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -28,7 +31,8 @@ pub(super) struct Table {
     kept: Mutex<Kept>,
     processes: Mutex<HashMap<u32, Arc<Mutex<Process>>>>,
     recorded: Mutex<Recorded>,
-    outcome: Mutex<SemaphoreOutcome>,
+    gaps: Mutex<Gaps>,
+    shortfalls: Shortfalls,
     /// A process that runs nothing before [`Table::raise_stopped`]; 0 for none.
     stopped: AtomicU32,
     /// Descriptors of what the kernel counts.
@@ -73,24 +77,28 @@ pub(super) struct Mapped {
 
 impl Table {
     /// Nothing is incremented yet.
-    pub(super) fn new(files: Vec<CountedFile>, filter: &TaskFilter, counting: Counting) -> Self {
+    pub(super) fn new(
+        files: Vec<CountedFile>,
+        filter: &TaskFilter,
+        counting: Counting,
+        shortfalls: Shortfalls,
+    ) -> Self {
         Self {
             files,
             counting,
             kept: Mutex::default(),
             processes: Mutex::default(),
             recorded: Mutex::new(Recorded::of(filter)),
-            outcome: Mutex::default(),
+            gaps: Mutex::default(),
+            shortfalls,
             stopped: AtomicU32::new(0),
             owned: AtomicUsize::new(0),
         }
     }
 
-    /// The files with this inode, by their indexes.
-    pub(super) fn files_with(&self, inode: u64) -> impl Iterator<Item = usize> {
-        let files = self.files.iter().enumerate();
-        let files = files.filter(move |(_, file)| file.object.id().inode == inode);
-        files.map(|(index, _)| index)
+    /// The file that appears so in mappings, by its index.
+    pub(super) fn file(&self, identity: MapIdentity) -> Option<usize> {
+        self.files.iter().position(|file| file.identity == identity)
     }
 
     /// Whether a process is recorded.
@@ -121,12 +129,17 @@ impl Table {
         lock(&self.processes).contains_key(&pid)
     }
 
-    /// Increments the semaphores of all recorded processes that map a file. Returns these processes. `since` is as in [`Mapped`].
+    /// Increments the semaphores of those of the processes that are recorded and map a file. Returns these. `since` is as in [`Mapped`].
+    pub(super) fn raise_all(&self, pids: impl Iterator<Item = u32>, since: u64) -> Vec<u32> {
+        let recorded = pids.filter(|pid| self.is_recorded(*pid));
+        recorded.filter(|pid| self.raise_in(*pid, since)).collect()
+    }
+
+    /// The same for all processes of the host.
     pub(super) fn raise_running(&self, since: u64) -> Vec<u32> {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        let recorded = pids.filter(|pid| self.is_recorded(*pid));
-        recorded.filter(|pid| self.raise_in(*pid, since)).collect()
+        self.raise_all(pids, since)
     }
 
     /// Says that a process will be stopped before it runs anything, and its semaphores incremented then.
@@ -193,7 +206,7 @@ impl Table {
         drop(process);
         match raised {
             Ok(Raise::Done) => {
-                lock(&self.outcome).add(self.gap(mapped));
+                self.note_gap(mapped);
                 Attempt::Done
             }
             Ok(Raise::Known) => Attempt::Known,
@@ -202,24 +215,19 @@ impl Table {
         }
     }
 
-    /// The gap of a process whose semaphores were incremented just now.
-    fn gap(&self, mapped: Mapped) -> Option<SemaphoreGap> {
+    /// Notes the gap of a process whose semaphores were incremented just now.
+    fn note_gap(&self, mapped: Mapped) {
         let Mapped {
             pid, file, begun, ..
         } = mapped;
-        let begun = begun.filter(|_| self.stopped.load(Ordering::Relaxed) != pid)?;
-        let comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
-        Some(SemaphoreGap {
-            pid,
-            comm: String::from_utf8_lossy(comm.trim_ascii_end()).into_owned(),
-            file: self.files.get(file)?.path.clone(),
-            ns: now().saturating_sub(begun),
-        })
+        if let Some(begun) = begun.filter(|_| self.stopped.load(Ordering::Relaxed) != pid) {
+            lock(&self.gaps).add(file, pid, now().saturating_sub(begun));
+        }
     }
 
     /// Counts a process whose semaphores were not incremented.
-    pub(super) fn count_unreached(&self) {
-        lock(&self.outcome).unreached += 1;
+    pub(super) fn count_unreached(&self, mapped: Mapped) {
+        lock(&self.gaps).add_unreached(mapped.file);
     }
 
     /// Gives a child that was forked at `time` a state of its own, or decrements its semaphores if it is not recorded.
@@ -311,7 +319,7 @@ impl Table {
         drop(self.counting.close(descriptors));
     }
 
-    /// Decrements all semaphores: first what the kernel counts, then by hand.
+    /// Decrements all semaphores: first those that the kernel counts, then those that are incremented by hand.
     pub(super) fn lower_all(&self) {
         let all = self.all();
         let owned = all
@@ -328,7 +336,7 @@ impl Table {
         }
     }
 
-    /// Reads all semaphores, and notes those that are not 0.
+    /// Reads all semaphores, and reports those that are not 0.
     pub(super) fn read_back(&self) {
         for (pid, process) in self.all() {
             let process = lock(&process);
@@ -336,23 +344,35 @@ impl Table {
                 continue;
             }
             let values = process.values(self.context(pid)).unwrap_or_default();
-            let left = &mut lock(&self.outcome).left;
             for value in values {
-                if let Some(file) = self.files.get(value.file).filter(|_| left.len() < NAMED) {
-                    left.push(LeftSemaphore {
-                        pid,
-                        file: file.path.clone(),
-                        address: value.address,
-                        value: value.value,
-                    });
-                }
+                self.report_left(pid, value);
             }
         }
     }
 
-    /// Takes what is said of the recording.
-    pub(super) fn take_outcome(&self) -> SemaphoreOutcome {
-        std::mem::take(&mut lock(&self.outcome))
+    fn report_left(&self, pid: u32, value: Value) {
+        let Some(file) = self.files.get(value.file) else {
+            return;
+        };
+        self.shortfalls.add(FoundShortfall {
+            kind: ShortfallKind::SemaphoreLeft,
+            path: file.path.clone(),
+            pid: pid.try_into().ok(),
+            processes: 1,
+            events: Vec::new(),
+            sites: 0,
+            found: format!(
+                "the semaphore at {:#x} is {} after the end of the recording",
+                value.address, value.value
+            ),
+            effect: "another tracer uses it, or it could not be decremented".to_owned(),
+            remedy: String::new(),
+        });
+    }
+
+    /// Reports what processes lack.
+    pub(super) fn report_gaps(&self) {
+        std::mem::take(&mut *lock(&self.gaps)).report(&self.files, &self.shortfalls);
     }
 
     /// The state of a process, which is created if there is none.

@@ -134,20 +134,19 @@ impl Urgent {
                 task: Task::Executed { pid, time },
                 first,
             }),
-            ProcessEvent::Code { pid, inode } => {
-                if self.table.is_recorded(pid) {
-                    let files: Vec<usize> = self.table.files_with(inode).collect();
-                    for file in files {
-                        self.attempt(Pending {
-                            task: Task::Raise(Mapped {
-                                pid,
-                                file,
-                                since: time,
-                                begun: Some(time),
-                            }),
-                            first,
-                        });
-                    }
+            ProcessEvent::Code { pid, file } => {
+                if let Some(file) = self.table.file(file)
+                    && self.table.is_recorded(pid)
+                {
+                    self.attempt(Pending {
+                        task: Task::Raise(Mapped {
+                            pid,
+                            file,
+                            since: time,
+                            begun: Some(time),
+                        }),
+                        first,
+                    });
                 }
             }
             ProcessEvent::Exit { pid } => {
@@ -179,8 +178,8 @@ impl Urgent {
                 self.pending.push(pending);
             }
             Attempt::Again | Attempt::Unreached => {
-                if matches!(pending.task, Task::Raise(_)) {
-                    self.table.count_unreached();
+                if let Task::Raise(mapped) = pending.task {
+                    self.table.count_unreached(mapped);
                 }
             }
             Attempt::Done | Attempt::Known => {}

@@ -1,5 +1,7 @@
 //! Lost events.
 
+use usdtrec_format::trace::{Shortfall, ShortfallKind};
+
 use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
 
@@ -23,6 +25,8 @@ pub(crate) enum Uncounted {
     Recorder(String),
     /// CPUs went offline or came online while perf events recorded.
     CpusChanged,
+    /// The recorder found processes in which probes do not work.
+    Shortfalls,
 }
 
 /// Events lost, row by row.
@@ -57,6 +61,9 @@ impl Losses {
         } else if session.trace().cpus_changed() {
             losses.exact = false;
             losses.uncounted = Some(Uncounted::CpusChanged);
+        } else if session.shortfalls().any(lacks_hits) {
+            losses.exact = false;
+            losses.uncounted = Some(Uncounted::Shortfalls);
         }
         if let Some(exact) = session.trace().losses() {
             for loss in exact {
@@ -97,6 +104,12 @@ impl Losses {
         let sum = |all: u64, lost: &u64| all.saturating_add(*lost);
         self.rows.iter().fold(self.others, sum)
     }
+}
+
+/// Whether hits are missing because of a shortfall.
+fn lacks_hits(shortfall: &Shortfall) -> bool {
+    use ShortfallKind::{BreakpointLeft, SemaphoreLeft};
+    !matches!(shortfall.kind, BreakpointLeft | SemaphoreLeft)
 }
 
 /// Number of lost hits of some events, as far as it is known; `None` if it is not known.

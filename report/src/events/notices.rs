@@ -1,7 +1,7 @@
 //! Faults of a trace, or of an answer about it: damage, unknown samples, disorder.
 
 use usdtrec_format::schema::Disagreement;
-use usdtrec_format::trace::Damage;
+use usdtrec_format::trace::{Damage, Shortfall};
 
 use crate::events::outcome::Outcome;
 use crate::trace::session::TraceSession;
@@ -28,6 +28,8 @@ pub struct Notices {
     pub disagreements: Vec<Disagreement>,
     /// Arguments that were requested as counters, and have values that are no numbers.
     pub counter_gaps: Vec<CounterGap>,
+    /// What the recorder found not to work in recorded processes.
+    pub shortfalls: Vec<Shortfall>,
     /// Why an export is empty.
     pub empty: Option<EmptyExport>,
 }
@@ -55,6 +57,7 @@ impl Notices {
         Self {
             damage: session.damage().to_vec(),
             disagreements: session.events().disagreements.clone(),
+            shortfalls: session.shortfalls().cloned().collect(),
             ..Self::default()
         }
     }

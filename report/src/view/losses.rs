@@ -21,6 +21,9 @@ pub(crate) fn doubt(losses: &Losses) -> Option<&str> {
         (Some(Uncounted::CpusChanged), _) => Some(
             "CPUs went off line or came on line while perf events recorded: hits there are missing, uncounted",
         ),
+        (Some(Uncounted::Shortfalls), _) => Some(
+            "probes did not work in some processes, or these could not be checked: hits there are missing, uncounted",
+        ),
         (None, LossSource::AtTheEnd | LossSource::AsSaid) => None,
         (None, LossSource::AtTheLastFlush) => {
             Some("the recorder did not live to count what was lost after its last flush")

@@ -14,6 +14,7 @@ impl Notices {
     pub fn sentences(&self, hints: HintWords) -> Vec<String> {
         let disagreements = self.disagreements.iter();
         let mut sentences: Vec<String> = disagreements.map(ToString::to_string).collect();
+        sentences.extend(self.shortfalls.iter().map(ToString::to_string));
         let first = self.damage.iter().take(MOST_DAMAGE);
         sentences.extend(first.map(ToString::to_string));
         let more = self.damage.len().saturating_sub(MOST_DAMAGE) as u64 + self.more_damage;

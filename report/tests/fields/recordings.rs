@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use usdtrec_format::schema::Labels;
-use usdtrec_format::trace::{ClockReading, WallQuality};
+use usdtrec_format::trace::{ClockReading, Shortfall, ShortfallKind, WallQuality};
 
 use crate::support::{DONE, HIT, Hit, REQUEST, REQUEST_INLINED, Recorded, Recording};
 
@@ -117,5 +117,26 @@ pub(super) fn silent() -> Recorded {
         done.file = 1;
     });
     recording.mmap(0, 100, "/opt/app (deleted)");
+    let unchecked = Shortfall {
+        kind: ShortfallKind::NotChecked,
+        processes: 3,
+        found: "could not be checked".to_owned(),
+        effect: "not known".to_owned(),
+        ..Shortfall::default()
+    };
+    recording.shortfall(1, &unchecked);
+    let no_breakpoint = Shortfall {
+        number: 1,
+        kind: ShortfallKind::NoBreakpoint,
+        path: "/opt/app".into(),
+        events: vec!["sdt_app:request".to_owned()],
+        sites: 1,
+        pids: vec![100],
+        processes: 1,
+        found: "no breakpoint".to_owned(),
+        effect: "no hits".to_owned(),
+        remedy: "record again".to_owned(),
+    };
+    recording.shortfall(2, &no_breakpoint);
     recording.finish()
 }

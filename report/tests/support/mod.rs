@@ -12,7 +12,9 @@ use usdtrec_format::perf::{
 };
 use usdtrec_format::schema::Argument;
 use usdtrec_format::schema::telemetry::Telemetry;
-use usdtrec_format::trace::{Clock, ClockReading, Compression, Loss, TraceInfo, TraceWriter};
+use usdtrec_format::trace::{
+    Clock, ClockReading, Compression, Loss, Shortfall, TraceInfo, TraceWriter,
+};
 use usdtrec_format::{
     Arch, CapturePlan, CodePlace, Definitions, FileDefinition, ProbeDefinition, Site,
     SiteDefinition,
@@ -318,6 +320,14 @@ impl Recording {
             id: Self::id(time),
         };
         map.encode(attr(2).id_type(), &mut record);
+        self.writer.push(&record);
+    }
+
+    pub fn shortfall(&mut self, time: u64, shortfall: &Shortfall) {
+        let mut record = Vec::new();
+        let id = Self::id(time);
+        let encoded = shortfall.encode(&id, attr(2).id_type(), &mut record);
+        encoded.unwrap();
         self.writer.push(&record);
     }
 

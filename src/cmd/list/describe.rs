@@ -9,8 +9,20 @@ use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::schema::{Description, Schemas};
 use usdtrec_format::{Arch, Binary, CodePlace, Operand, Probe, parse_operands};
 
-use super::listing::Files;
+use super::listing::Listing;
 use crate::functions::Functions;
+
+#[cfg(feature = "record")]
+pub(super) use usdtrec_record::SiteNote;
+
+/// A build that does not read processes has none.
+#[cfg(not(feature = "record"))]
+#[derive(Clone, Debug)]
+pub(super) struct SiteNote {
+    pub(super) pid: u32,
+    pub(super) address: u64,
+    pub(super) found: String,
+}
 
 /// Facts about a probe.
 pub(super) struct Described {
@@ -20,6 +32,8 @@ pub(super) struct Described {
     pub(super) operands: Vec<Vec<Operand>>,
     /// Where in the code each site is.
     pub(super) places: Vec<CodePlace>,
+    /// What matters about each site in the listed processes.
+    pub(super) notes: Vec<Vec<SiteNote>>,
 }
 
 impl Described {
@@ -31,6 +45,7 @@ impl Described {
             description: schemas.describe_operands(probe, &of_sites, arch),
             operands,
             places: vec![CodePlace::default(); probe.sites.len()],
+            notes: vec![Vec::new(); probe.sites.len()],
         }
     }
 }
@@ -44,10 +59,11 @@ pub(super) fn operands(probe: &Probe, arch: Option<Arch>) -> Vec<Vec<Operand>> {
 /// Describes probes by their schemas, or by debugging information if there is no schema. `buildid_dir` is the build-id cache.
 pub(super) fn describe(
     found: &[IndexedProbe<'_>],
-    open: &Files,
+    listing: &Listing,
     schemas: &Schemas,
     buildid_dir: Option<&Path>,
 ) -> Vec<Described> {
+    let open = &listing.files;
     let described = found.iter().map(|found| Described::new(found, schemas));
     let mut described: Vec<Described> = described.collect();
     let mut files: BTreeMap<&Path, (&Binary, Vec<Listed<'_>>)> = BTreeMap::new();
@@ -73,8 +89,31 @@ pub(super) fn describe(
         add_functions(&file, &mut functions, &mut listed);
         add_debug_info(file, &mut listed);
     }
+    for (found, described) in found.iter().zip(&mut described) {
+        add_notes(found, listing, described);
+    }
     described
 }
+
+/// Fills in what matters about the sites of a probe in the listed processes.
+#[cfg(feature = "record")]
+fn add_notes(found: &IndexedProbe<'_>, listing: &Listing, described: &mut Described) {
+    let path = &found.indexed.binary.path;
+    let Some(file) = listing.files.get(path) else {
+        return;
+    };
+    let processes = listing.processes.iter();
+    for (pid, _) in processes.filter(|(_, paths)| paths.contains(path)) {
+        let notes = usdtrec_record::notes_of_sites(*pid, file, &found.probe.sites);
+        for (all, mut notes) in described.notes.iter_mut().zip(notes) {
+            all.append(&mut notes);
+        }
+    }
+}
+
+/// Does nothing: this build does not read processes.
+#[cfg(not(feature = "record"))]
+fn add_notes(_found: &IndexedProbe<'_>, _listing: &Listing, _described: &mut Described) {}
 
 /// A probe, and what is known of it.
 struct Listed<'a> {

@@ -9,7 +9,7 @@ use usdtrec_format::escape::escape_json;
 use usdtrec_format::schema::{Argument, Choice, Description};
 use usdtrec_format::{Arch, BuildId, CodePlace, JsonOperand, Operand, Site};
 
-use super::describe::{Described, operands};
+use super::describe::{Described, SiteNote, operands};
 
 /// One line. Numbers that can need 64 bits are strings, because many JSON readers keep only 53 bits.
 #[derive(Serialize)]
@@ -82,6 +82,17 @@ struct JsonSite<'a> {
     /// Where in the code it is, with `-v`.
     #[serde(flatten)]
     place: Option<&'a CodePlace>,
+    /// What matters about it in the listed processes, with `-v` and `-p`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    processes: Vec<JsonNote<'a>>,
+}
+
+/// Something about a site in a process.
+#[derive(Serialize)]
+struct JsonNote<'a> {
+    pid: u32,
+    address: Hex,
+    found: &'a str,
 }
 
 struct Hex(u64);
@@ -123,7 +134,9 @@ pub(super) fn print(
             .into_iter()
             .flat_map(|described| &described.places);
         let places = places.map(Some).chain(std::iter::repeat(None));
-        let sites = probe.sites.iter().zip(operands).zip(places);
+        let notes = described.into_iter().flat_map(|described| &described.notes);
+        let notes = notes.map(Vec::as_slice).chain(std::iter::repeat(&[][..]));
+        let sites = probe.sites.iter().zip(operands).zip(places).zip(notes);
         let line = Line {
             event: probe.event(),
             provider: &probe.provider,
@@ -138,8 +151,9 @@ pub(super) fn print(
             },
             known: described.map(|described| Known::new(&described.description)),
             sites: sites
-                .map(|((site, operands), place)| JsonSite {
+                .map(|(((site, operands), place), notes)| JsonSite {
                     place,
+                    processes: notes.iter().map(json_note).collect(),
                     ..json_site(site, operands, binary.arch)
                 })
                 .collect(),
@@ -160,5 +174,14 @@ fn json_site(site: &Site, operands: Vec<Operand>, arch: Option<Arch>) -> JsonSit
         args: &site.args,
         operands: Operands { operands, arch },
         place: None,
+        processes: Vec::new(),
+    }
+}
+
+fn json_note(note: &SiteNote) -> JsonNote<'_> {
+    JsonNote {
+        pid: note.pid,
+        address: Hex(note.address),
+        found: &note.found,
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct Listing {
     pub(super) binaries: Vec<Indexed>,
     /// The open files among them.
     pub(super) files: Files,
+    /// The processes, and the displayed paths of what each maps.
+    pub(super) processes: Vec<(u32, Vec<PathBuf>)>,
     from_cache: bool,
 }
 
@@ -75,6 +77,9 @@ impl Listing {
         for UnreadableFile { path, error } in &files.unreadable {
             terminal::warn(path, error);
         }
+        let paths = files.mapped.iter();
+        let paths = paths.map(|mapped| mapped.file.path().to_owned());
+        self.processes.push((pid, paths.collect()));
         for mapped in files.mapped {
             self.files
                 .insert(mapped.file.path().to_owned(), mapped.file);

@@ -10,7 +10,7 @@ use usdtrec_format::escape::{escape, shown};
 use usdtrec_format::schema::{Argument, Description};
 use usdtrec_format::{Arch, BuildId, CodePlace, FunctionPlace, Operand, Site, split_operands};
 
-use super::describe::Described;
+use super::describe::{Described, SiteNote};
 
 /// Prints events as `perf list sdt` does: with the file if several files have the event, without files that changed since they were
 /// indexed, and one line for a build-id with several paths.
@@ -61,9 +61,22 @@ pub(super) fn explain(
         print_file(out, indexed, semaphores)?;
         print_schema(out, description)?;
         let sites = probe.sites.iter().zip(&described.places);
-        for ((site, place), operands) in sites.zip(&described.operands) {
+        let sites = sites.zip(&described.notes);
+        for (((site, place), notes), operands) in sites.zip(&described.operands) {
             let prefix = print_site(out, site, operands, indexed.binary.arch, description)?;
             print_place(out, &prefix, place)?;
+            for note in notes {
+                let SiteNote {
+                    pid,
+                    address,
+                    found,
+                } = note;
+                writeln!(
+                    out,
+                    "{prefix}  process {pid} at {address:#x}: {}",
+                    escape(found)
+                )?;
+            }
         }
     }
     Ok(())

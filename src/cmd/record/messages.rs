@@ -7,6 +7,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use usdtrec_format::CapturePlan;
 use usdtrec_format::escape::shown;
+use usdtrec_format::trace::Shortfall;
 use usdtrec_record::{
     AppearedFiles, CallGraph, CutStacks, End, Notice, Outcome, PlannedProbe, PlannedSite, Progress,
     Session,
@@ -231,9 +232,6 @@ pub(in crate::cmd) fn print_losses(outcome: &Outcome, args: &CaptureArgs) {
             }
         ));
     }
-    for message in outcome.semaphores.messages() {
-        say(format_args!("usdtrec: {message}"));
-    }
     if outcome.unfinished > 0 {
         say(format_args!(
             "usdtrec: {} hits were still being captured when the recording ended and are not in the trace: their threads wait for a page fault",
@@ -317,6 +315,37 @@ impl AppearedReports {
     }
 }
 
+/// Reports of what was found not to work in recorded processes, each printed once while recording. Printed with `-q`, too, as losses are.
+#[derive(Default)]
+pub(in crate::cmd) struct ShortfallReports {
+    /// Number of shortfalls printed so far.
+    printed: usize,
+}
+
+impl ShortfallReports {
+    /// Whether there are shortfalls that are not printed yet.
+    pub(in crate::cmd) const fn has_new(&self, shortfalls: &[Shortfall]) -> bool {
+        shortfalls.len() > self.printed
+    }
+
+    /// Prints the shortfalls that are not printed yet.
+    pub(in crate::cmd) fn print_new(&mut self, shortfalls: &[Shortfall]) {
+        for shortfall in shortfalls.iter().skip(self.printed) {
+            say(format_args!("usdtrec: {shortfall}"));
+        }
+        self.printed = shortfalls.len();
+    }
+
+    /// At the end: prints those that are not printed yet, and those of which more processes were found meanwhile.
+    pub(in crate::cmd) fn print_all(&mut self, shortfalls: &[Shortfall]) {
+        let grown = shortfalls.iter().take(self.printed);
+        for shortfall in grown.filter(|shortfall| shortfall.processes > 1) {
+            say(format_args!("usdtrec: {shortfall}"));
+        }
+        self.print_new(shortfalls);
+    }
+}
+
 fn times(number: u64) -> String {
     match number {
         1 => "once".to_owned(),
@@ -378,6 +407,6 @@ impl ProgressLine {
 /// Prints a notice about the end of a recording. With `quiet`, only what is left undone when the process exits is printed.
 pub(in crate::cmd) fn print_notice(notice: Notice, quiet: bool) {
     if !quiet || notice.is_final() {
-        say(format_args!("usdtrec: {notice}"));
+        say(format_args!("usdtrec: {}", advice::notice(&notice)));
     }
 }

@@ -10,8 +10,8 @@ use usdtrec_report::{NoEventsReason, Sources, TraceSession};
 
 use super::attach::{Ready, Selected, attach};
 use super::messages::{
-    AppearedReports, ProgressLine, attached_line, print_end_reason, print_losses, print_notice,
-    print_scope, print_summary,
+    AppearedReports, ProgressLine, ShortfallReports, attached_line, print_end_reason, print_losses,
+    print_notice, print_scope, print_summary,
 };
 use super::names::NameStore;
 use super::options::{NumberedFiles, destination, is_pipe};
@@ -49,9 +49,13 @@ impl Once<'_> {
         let recording = self.start(selected, &files, signals)?;
         let mut line = ProgressLine::new(&args.capture);
         let mut appeared = AppearedReports::new(quiet);
+        let mut shortfalls = ShortfallReports::default();
         let finished = recording.run(signals, &mut |progress| {
             if appeared.has_new(&progress.appeared) {
                 line.interrupt(|| appeared.print_new(&progress.appeared));
+            }
+            if shortfalls.has_new(&progress.shortfalls) {
+                line.interrupt(|| shortfalls.print_new(&progress.shortfalls));
             }
             line.draw(&progress);
         });
@@ -65,6 +69,7 @@ impl Once<'_> {
         let outcome = outcome.with_context(|| shown(&args.output).to_string());
         if let Ok(outcome) = &outcome {
             print_outcome(args, outcome, &mut appeared);
+            shortfalls.print_all(&outcome.shortfalls);
         }
         let mut notify = |notice| print_notice(notice, quiet);
         let status = ending.end_command(signals, &mut notify);

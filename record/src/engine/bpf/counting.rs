@@ -10,6 +10,7 @@ use super::super::release::{Descriptors, Release};
 use super::insn::{Assembler, Reg};
 use super::kernel::tells_processes;
 use super::sys::{self, ProgramKind, UprobeEvent, Uprobes};
+use crate::probe::SiteOffsets;
 
 /// A semaphore, and the place of the uprobe that counts it. File offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,14 +74,18 @@ impl Counting {
             let link = planting(|| sys::link_uprobes(program.as_fd(), path, &uprobes, pid))?;
             return Ok(vec![link]);
         }
-        let invalid = |_| io::Error::from(io::ErrorKind::InvalidInput);
-        let pid = i32::try_from(pid).map_err(invalid)?;
+        let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
+        let pid = i32::try_from(pid).map_err(|_| invalid())?;
         let open = |counted: &Counted| {
+            let offsets = SiteOffsets {
+                offset: counted.place,
+                ref_ctr: counted.semaphore,
+            };
             let event = UprobeEvent {
                 pmu: self.pmu,
                 path,
                 offset: counted.place,
-                config: SiteOffsets { offset: counted.place, ref_ctr: counted.semaphore }.pmu_config().map_err(|_| invalid())?,
+                config: offsets.pmu_config().map_err(|_| invalid())?,
                 pid: Some(pid),
             };
             planting(|| sys::open_uprobe(&event)).map(OwnedFd::from)

@@ -1,6 +1,6 @@
 //! What the summary of a trace says.
 
-use usdtrec_format::trace::Damage;
+use usdtrec_format::trace::{Damage, Shortfall};
 
 use crate::analysis::losses::Losses;
 use crate::analysis::origin::Origin;
@@ -45,6 +45,8 @@ pub(crate) struct SummaryFacts {
     pub(crate) losses: Losses,
     /// Why probes have no events.
     pub(crate) reasons: Vec<NoEventsReason>,
+    /// What the recorder found not to work.
+    pub(crate) shortfalls: Vec<Shortfall>,
     pub(crate) damage: Vec<Damage>,
 }
 
@@ -93,6 +95,7 @@ impl SummaryFacts {
             spans,
             busiest,
             losses,
+            shortfalls: session.shortfalls().cloned().collect(),
             damage,
         }
     }

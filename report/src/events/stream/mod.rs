@@ -147,6 +147,7 @@ pub(crate) fn watch<V: StreamView>(
     }
     live.show(u64::MAX)?;
     live.view.end()?;
+    live.streamed.notices.shortfalls = live.session.shortfalls().cloned().collect();
     if live.streamed.shown == 0 {
         live.streamed.reasons = NoEventsReason::find(&live.session, |_| true);
     }

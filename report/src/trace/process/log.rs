@@ -1,10 +1,11 @@
-//! What a trace says about its processes, as read: names, forks, mappings and control groups, not yet put in order.
+//! What a trace says about its processes, as read: names, forks, mappings, control groups and what the recorder found not to work in them, not
+//! yet put in order.
 
 use std::sync::Arc;
 
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{Comm, Mmap, MmapFile, RawRecord, RecordType, SampleType, Task};
-use usdtrec_format::trace::ProcessCgroup;
+use usdtrec_format::trace::{ProcessCgroup, Shortfall};
 
 use crate::trace::process::cgroups::CgroupNote;
 use crate::trace::process::mappers::{MappedFile, Mappers, RecordedFiles};
@@ -37,6 +38,8 @@ pub struct ProcessLog {
     pub(crate) namings: Vec<Naming>,
     pub(crate) placings: Vec<Placing>,
     pub(crate) cgroups: Vec<CgroupNote>,
+    /// What the recorder found not to work.
+    shortfalls: Vec<Shortfall>,
     /// Only of streams.
     pub(crate) lives: Vec<Life>,
     pub(crate) texts: TextPool,
@@ -179,8 +182,8 @@ impl ProcessLog {
     /// `sample_type` is [`Attr::id_type`](usdtrec_format::perf::Attr::id_type). `None` if the record should
     /// be one of these and is too short.
     pub fn record(&mut self, record: &RawRecord<'_>, sample_type: SampleType) -> Option<()> {
-        if ProcessCgroup::is(record) {
-            return self.push_cgroup(record, sample_type);
+        if record.kind == RecordType::HEADER_EVENT_TYPE {
+            return self.push_ignored(record, sample_type);
         }
         if let Some(entry) = entry(record, sample_type)? {
             self.push(entry);
@@ -194,8 +197,8 @@ impl ProcessLog {
         record: &RawRecord<'_>,
         sample_type: SampleType,
     ) -> Option<()> {
-        if ProcessCgroup::is(record) {
-            return self.push_cgroup(record, sample_type);
+        if record.kind == RecordType::HEADER_EVENT_TYPE {
+            return self.push_ignored(record, sample_type);
         }
         let entry = if record.kind == RecordType::EXIT {
             let task = Task::parse_exit(record, sample_type)?;
@@ -230,6 +233,20 @@ impl ProcessLog {
             }
             Scope::Names => {}
         }
+    }
+
+    /// Takes a record that perf ignores.
+    fn push_ignored(&mut self, record: &RawRecord<'_>, sample_type: SampleType) -> Option<()> {
+        if ProcessCgroup::is(record) {
+            return self.push_cgroup(record, sample_type);
+        }
+        let memory = size_of::<Shortfall>() + record.body.len();
+        let is_known = self.scope != Scope::Mappings;
+        if Shortfall::is(record) && is_known && self.has_room(memory, 1) {
+            self.shortfalls.push(Shortfall::parse(record, sample_type)?);
+            self.memory += memory;
+        }
+        Some(())
     }
 
     fn push_cgroup(&mut self, record: &RawRecord<'_>, sample_type: SampleType) -> Option<()> {
@@ -399,6 +416,12 @@ impl ProcessLog {
                 Placing { change, ..placing }
             }));
         self.lives.extend(other.lives);
+        self.shortfalls.extend(other.shortfalls);
+    }
+
+    /// Takes out what the recorder found not to work, in the order of the file.
+    pub(crate) fn take_shortfalls(&mut self) -> Vec<Shortfall> {
+        std::mem::take(&mut self.shortfalls)
     }
 
     /// Takes out who mapped the recorded files.

@@ -10,6 +10,7 @@ pub(crate) mod resolver;
 pub(crate) mod scan;
 pub(crate) mod site_index;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -17,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 
 use usdtrec_format::perf::Sample;
 use usdtrec_format::schema::Schemas;
-use usdtrec_format::trace::{Damage, Trace, TraceInfo};
+use usdtrec_format::trace::{Damage, Shortfall, Trace, TraceInfo};
 
 use crate::trace::session::events::Events;
 use crate::trace::session::ids::Target;
@@ -77,10 +78,15 @@ pub struct TraceSession {
     blocks: Vec<SampleBlock>,
     time: Option<TimeRange>,
     lost: LostByEvent,
+    /// By their numbers.
+    shortfalls: BTreeMap<u32, Shortfall>,
     damage: Vec<Damage>,
     /// Bytes of records of sample blocks that were read.
     read: AtomicU64,
 }
+
+/// Maximum number of shortfalls of a trace. A recorder writes at most 64.
+const MOST_SHORTFALLS: usize = 1024;
 
 /// What processes mapped, and the symbols and the unwind tables there.
 #[derive(Debug)]
@@ -144,6 +150,8 @@ impl TraceSession {
         let recorded = Arc::new(recorded);
         let mut scan = Scan::new(&trace, &events, &ids, sources.time.as_ref(), &recorded);
         let lost = scan.losses();
+        let mut shortfalls = BTreeMap::new();
+        learn_shortfalls(&mut shortfalls, scan.log.take_shortfalls());
         let processes = Processes::new(&mut scan.log);
         let mappers = scan.log.take_mappers();
         let mapped = OnceLock::new();
@@ -166,6 +174,7 @@ impl TraceSession {
             blocks: scan.blocks,
             time: scan.time,
             lost,
+            shortfalls,
             damage,
             wall_times: WallTimes::of(&trace),
             trace,
@@ -189,6 +198,7 @@ impl TraceSession {
 
     /// Adds to a session of a stream what happened to processes after all that is known.
     pub(crate) fn learn(&mut self, mut log: ProcessLog) {
+        learn_shortfalls(&mut self.shortfalls, log.take_shortfalls());
         self.processes.learn(&mut log);
         self.mappers.append(log.take_mappers());
         self.mapped();
@@ -307,6 +317,11 @@ impl TraceSession {
         &self.damage
     }
 
+    /// What the recorder found not to work in recorded processes.
+    pub fn shortfalls(&self) -> impl Iterator<Item = &Shortfall> {
+        self.shortfalls.values()
+    }
+
     /// From the earliest to the latest time of all samples; `None` without samples.
     #[must_use]
     pub const fn time(&self) -> Option<TimeRange> {
@@ -394,5 +409,14 @@ impl TraceSession {
             let mapping = mappings.mapping(sample.pid, sample.ip, sample.time)?;
             places.at_offset(target.event, mapping.file_offset(sample.ip))
         })
+    }
+}
+
+/// Adds shortfalls. Of two with the same number, the last one holds.
+fn learn_shortfalls(known: &mut BTreeMap<u32, Shortfall>, new: Vec<Shortfall>) {
+    for shortfall in new {
+        if known.len() < MOST_SHORTFALLS || known.contains_key(&shortfall.number) {
+            known.insert(shortfall.number, shortfall);
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use usdtrec_format::escape::{escape_bytes, escape_json};
+use usdtrec_format::trace::Shortfall;
 
 use crate::analysis::clock_facts::ClockFacts;
 use crate::analysis::summary::busiest::BusyProcess;
@@ -62,6 +63,7 @@ pub(crate) fn json(facts: &SummaryFacts) -> String {
         "unusual": unusual,
         "reasons": NoEventsReason::sentences(&facts.reasons, HintWords::default()),
         "no_events": facts.reasons.iter().map(json_no_events).collect::<Vec<_>>(),
+        "shortfalls": facts.shortfalls.iter().map(json_shortfall).collect::<Vec<_>>(),
         "damage": damage,
     });
     escape_json(&report.to_string()).into_owned() + "\n"
@@ -85,6 +87,21 @@ fn json_clock(clock: &ClockFacts) -> Value {
         "synchronized": known.map(|quality| quality.is_synchronized),
         "utc_error_ns": synchronized.map(|quality| nanoseconds(quality.estimated_us)),
         "utc_max_error_ns": synchronized.map(|quality| nanoseconds(quality.maximum_us)),
+    })
+}
+
+fn json_shortfall(shortfall: &Shortfall) -> Value {
+    let path = shortfall.path.as_os_str().as_bytes();
+    json!({
+        "kind": shortfall.kind.word(),
+        "file": (!path.is_empty()).then(|| escape_bytes(path)),
+        "events": shortfall.events,
+        "sites": shortfall.sites,
+        "pids": shortfall.pids,
+        "processes": shortfall.processes,
+        "found": shortfall.found,
+        "effect": shortfall.effect,
+        "remedy": (!shortfall.remedy.is_empty()).then_some(&shortfall.remedy),
     })
 }
 

@@ -5,12 +5,14 @@ mod btf;
 mod call;
 mod event;
 mod link;
+mod link_info;
 mod map;
 mod pin;
 mod program;
 
 pub(super) use event::{UprobeEvent, enable, open_uprobe, set_program};
 pub(super) use link::{UPROBE_MULTI, Uprobes, link_perf_event, link_tracepoint, link_uprobes};
+pub(crate) use link_info::uprobes_of_links;
 pub(super) use map::{
     MAPPABLE, MapKind, MapShape, change, create_array_of_maps, create_map, create_ring,
     create_works, insert, insert_time, keys, next_key, put_maps, remove, time_of, token_of,

@@ -1,0 +1,236 @@
+//! Notes of the attached sites, for the case that breakpoints stay: a file for each recording below `/run/usdtrec`, which root's recordings
+//! have. It is locked while the recorder runs, and removed when nothing has stayed.
+//!
+//! A line for each file, and lines of its sites: `file DEVICE INODE PATH`, `site OFFSET BYTES`. Paths are escaped as in Rust.
+
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use usdtrec_buildid_cache::elf::FileId;
+
+use crate::engine::Owner;
+use crate::run_directory;
+use crate::verify::ExpectedFiles;
+
+/// Ending of the names of these files.
+const ENDING: &str = ".sites";
+/// Maximum length of such a file, bytes.
+const MOST: u64 = 64 << 20;
+/// Maximum number of notes of recordings that have ended.
+const MOST_ENDED: usize = 64;
+
+/// The notes of this recording.
+#[derive(Debug)]
+pub(crate) struct SiteNotes {
+    path: PathBuf,
+    /// Locked. Processes that inherit the descriptor hold the lock, too.
+    _file: File,
+    is_kept: bool,
+}
+
+/// A site that notes name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct NotedSite {
+    pub(crate) file: FileId,
+    /// File offset.
+    pub(crate) offset: u64,
+    /// The first bytes in the file.
+    pub(crate) original: Vec<u8>,
+}
+
+/// The notes of a recording of the host.
+#[derive(Debug)]
+pub(crate) struct FoundNotes {
+    path: PathBuf,
+    /// Whether its recorder still runs.
+    pub(crate) is_live: bool,
+    pub(crate) sites: Vec<NotedSite>,
+    _lock: File,
+}
+
+impl SiteNotes {
+    /// Writes the notes.
+    ///
+    /// # Errors
+    /// The error of creating or writing the file, as for users other than root.
+    pub(crate) fn write(files: &ExpectedFiles) -> io::Result<Self> {
+        let directory = run_directory::create()?;
+        forget_oldest();
+        let path = directory.join(format!("{}{ENDING}", Owner::of_this_process()?));
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = options.custom_flags(libc::O_NOFOLLOW).open(&path)?;
+        file.lock()?;
+        file.write_all(text(files).as_bytes())?;
+        Ok(Self {
+            path,
+            _file: file,
+            is_kept: false,
+        })
+    }
+
+    /// Leaves the notes for a later repair.
+    pub(crate) fn keep(mut self) {
+        self.is_kept = true;
+    }
+}
+
+impl Drop for SiteNotes {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl FoundNotes {
+    /// The notes of all recordings but this process's.
+    ///
+    /// # Errors
+    /// The error of reading `/run/usdtrec`, unless it does not exist; an error if others than root can access it.
+    pub(crate) fn all() -> io::Result<Vec<Self>> {
+        match run_directory::check() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other?,
+        }
+        let own = format!("{}{ENDING}", Owner::of_this_process()?);
+        let mut all = Vec::new();
+        for entry in fs::read_dir(run_directory::PATH)?.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let owner = name.strip_suffix(ENDING).and_then(Owner::parse);
+            if name == own || owner.is_none() {
+                continue;
+            }
+            // It may have been removed meanwhile.
+            all.extend(Self::read(&entry.path()).ok());
+        }
+        Ok(all)
+    }
+
+    fn read(path: &Path) -> io::Result<Self> {
+        use std::io::Read;
+        let mut options = OpenOptions::new();
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let file = options.read(true).custom_flags(flags).open(path)?;
+        let is_live = match file.try_lock_shared() {
+            Ok(()) => false,
+            Err(TryLockError::WouldBlock) => true,
+            Err(TryLockError::Error(error)) => return Err(error),
+        };
+        let mut text = String::new();
+        (&file).take(MOST).read_to_string(&mut text)?;
+        Ok(Self {
+            path: path.to_owned(),
+            is_live,
+            sites: parse(&text),
+            _lock: file,
+        })
+    }
+
+    /// Removes the notes of a recorder that has ended.
+    pub(crate) fn remove(self) {
+        if !self.is_live {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Removes the oldest notes of recordings that have ended if there are many.
+fn forget_oldest() {
+    let mut ended = FoundNotes::all().unwrap_or_default();
+    ended.retain(|notes| !notes.is_live);
+    if ended.len() <= MOST_ENDED {
+        return;
+    }
+    let changed = |notes: &FoundNotes| fs::metadata(&notes.path)?.modified();
+    ended.sort_by_cached_key(|notes| changed(notes).ok());
+    let too_many = ended.len() - MOST_ENDED;
+    ended
+        .into_iter()
+        .take(too_many)
+        .for_each(FoundNotes::remove);
+}
+
+fn text(files: &ExpectedFiles) -> String {
+    let mut text = String::new();
+    for file in &files.0 {
+        let FileId { device, inode } = file.file.id();
+        let path = file.path.as_os_str().as_bytes().escape_ascii();
+        let _ = writeln!(text, "file {device} {inode} {path}");
+        for site in &file.sites {
+            let _ = write!(text, "site {} ", site.offset);
+            for byte in &site.original {
+                let _ = write!(text, "{byte:02x}");
+            }
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// The sites of notes. Lines that are not whole are skipped.
+fn parse(text: &str) -> Vec<NotedSite> {
+    let mut sites = Vec::new();
+    let mut file = None;
+    for line in text.lines() {
+        let mut words = line.split(' ');
+        let kind = words.next();
+        let (first, second) = (words.next(), words.next());
+        let number = |word: Option<&str>| word.and_then(|word| word.parse().ok());
+        match kind {
+            Some("file") => {
+                let (device, inode) = (number(first), number(second));
+                file = device
+                    .zip(inode)
+                    .map(|(device, inode)| FileId { device, inode });
+            }
+            Some("site") => {
+                if let (Some(file), Some(offset), Some(original)) =
+                    (file, number(first), second.and_then(bytes))
+                {
+                    sites.push(NotedSite {
+                        file,
+                        offset,
+                        original,
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+    sites
+}
+
+fn bytes(hex: &str) -> Option<Vec<u8>> {
+    let digits = hex.as_bytes().chunks(2);
+    let byte = |digits: &[u8]| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
+    let bytes: Option<Vec<u8>> = digits.map(byte).collect();
+    bytes.filter(|bytes| !bytes.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_name_sites_and_bad_lines_are_skipped() {
+        let file = |device, inode| FileId { device, inode };
+        let text = "file 1 2 /a\\nb c\nsite 16 90c3\nsite x 90\nsite 17 \nsite 18 9\n\nfile 1 x /b\nsite 19 90\nfile 3 4 \nsite 20 0f1f\nsite";
+        let sites = parse(text);
+        let expected = [
+            (file(1, 2), 16, vec![0x90, 0xc3]),
+            (file(1, 2), 18, vec![9]),
+            (file(3, 4), 20, vec![0x0f, 0x1f]),
+        ];
+        let expected = expected.map(|(file, offset, original)| NotedSite {
+            file,
+            offset,
+            original,
+        });
+        assert_eq!(sites, expected);
+    }
+}

@@ -1,0 +1,153 @@
+//! Breakpoints in the code of all processes.
+//!
+//! Only pages of executable private file mappings that the process has copied can have one. These are found by `/proc/PID/pagemap`, and
+//! compared with the file.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use procfs::process::all_processes;
+use usdtrec_buildid_cache::FileMapping;
+use usdtrec_buildid_cache::elf::FileId;
+use usdtrec_format::Arch;
+
+use super::others::FileSite;
+
+/// Maximum time of a scan.
+const MOST_TIME: Duration = Duration::from_secs(20);
+/// Maximum number of breakpoints of a scan.
+const MOST: usize = 1 << 16;
+/// Number of entries of a pagemap that are read at once.
+const ENTRIES: usize = 8192;
+/// Bits of an entry (Documentation/admin-guide/mm/pagemap.rst).
+const OF_FILE: u64 = 1 << 61;
+const SWAPPED: u64 = 1 << 62;
+const PRESENT: u64 = 1 << 63;
+
+/// A breakpoint in the code of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FoundBreakpoint {
+    pub(super) pid: i32,
+    pub(super) path: PathBuf,
+    pub(super) site: FileSite,
+    pub(super) address: u64,
+}
+
+/// The breakpoints that were found.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    pub(super) found: Vec<FoundBreakpoint>,
+    /// Number of processes that could not be read, or not in time.
+    pub(super) unchecked: usize,
+}
+
+/// Scans all processes but this one. `arch` has the breakpoints.
+pub(super) fn scan(arch: Arch) -> Scan {
+    let mut scan = Scan::default();
+    let begun = Instant::now();
+    let own = std::process::id();
+    let pids = all_processes().into_iter().flatten().flatten();
+    let pids = pids.map(|process| process.pid);
+    for pid in pids.filter(|pid| pid.unsigned_abs() != own) {
+        if begun.elapsed() >= MOST_TIME || scan.found.len() >= MOST {
+            scan.unchecked += 1;
+            continue;
+        }
+        match process(pid, arch, &mut scan.found) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => scan.unchecked += 1,
+            // It has ended.
+            Ok(()) | Err(_) => {}
+        }
+    }
+    scan
+}
+
+fn process(pid: i32, arch: Arch, found: &mut Vec<FoundBreakpoint>) -> io::Result<()> {
+    let proc = PathBuf::from(format!("/proc/{pid}"));
+    let maps = std::fs::read(proc.join("maps"))?;
+    let mut code = FileMapping::parse_all(&maps)
+        .filter(|map| map.permissions[2])
+        .peekable();
+    if code.peek().is_none() {
+        return Ok(());
+    }
+    let memory = File::open(proc.join("mem"))?;
+    let pagemap = File::open(proc.join("pagemap"))?;
+    for map in code {
+        // A shared mapping has no copies.
+        let copies = copied_pages(&pagemap, &map)?;
+        if copies.is_empty() {
+            continue;
+        }
+        let Ok(file) = File::open(proc.join("map_files").join(map.map_files_name())) else {
+            continue;
+        };
+        let id = FileId::from(&file.metadata()?);
+        for page in copies {
+            let offset = map.offset + (page - map.range.start);
+            for at in breakpoints(arch, &memory, page, &file, offset) {
+                found.push(FoundBreakpoint {
+                    pid,
+                    path: map.display_path(),
+                    site: FileSite {
+                        file: id,
+                        offset: offset + at,
+                    },
+                    address: page + at,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The addresses of the pages of a mapping that are not the file's.
+fn copied_pages(pagemap: &File, map: &FileMapping) -> io::Result<Vec<u64>> {
+    let size = rustix::param::page_size() as u64;
+    let mut copied = Vec::new();
+    let mut entries = vec![0; 8 * ENTRIES];
+    let mut at = map.range.start;
+    while at < map.range.end {
+        let pages = ((map.range.end - at) / size).min(ENTRIES as u64) as usize;
+        let entries = entries.get_mut(..8 * pages).unwrap_or_default();
+        let read = pagemap.read_at(entries, at / size * 8)? / 8;
+        if read == 0 {
+            break;
+        }
+        for entry in entries.chunks_exact(8).take(read) {
+            let entry = entry
+                .first_chunk()
+                .map_or(0, |entry| u64::from_ne_bytes(*entry));
+            if entry & (PRESENT | SWAPPED) != 0 && entry & OF_FILE == 0 {
+                copied.push(at);
+            }
+            at += size;
+        }
+    }
+    Ok(copied)
+}
+
+/// Where in a page there are breakpoints that the file does not have.
+fn breakpoints(arch: Arch, memory: &File, page: u64, file: &File, offset: u64) -> Vec<u64> {
+    let size = rustix::param::page_size();
+    let read = |from: &File, at: u64| {
+        let mut bytes = vec![0; size];
+        let len = from.read_at(&mut bytes, at).unwrap_or(0);
+        bytes.truncate(len);
+        bytes
+    };
+    let (there, original) = (read(memory, page), read(file, offset));
+    let Some(breakpoint) = arch.breakpoint() else {
+        return Vec::new();
+    };
+    let step = breakpoint.len();
+    let pairs = there.chunks_exact(step).zip(original.chunks_exact(step));
+    pairs
+        .enumerate()
+        .filter(|(_, (there, original))| *there == breakpoint && *original != breakpoint)
+        .map(|(at, _)| (at * step) as u64)
+        .collect()
+}

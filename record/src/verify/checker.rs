@@ -1,0 +1,509 @@
+//! The thread that looks into processes.
+//!
+//! **Cost.** After a first look, and after a look that is repeated because of what the one before it found, the thread pauses nine times as
+//! long as it took; after each other one 99 times: at most a tenth and a hundredth of one CPU. A process is looked at again after a second at the
+//! earliest. When the recording ends, all are looked at once more, for at most [`LAST_TIME`].
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use usdtrec_format::trace::ShortfallKind;
+
+use super::expected::{ExpectedFiles, MappedExpected};
+use super::look::{FaultKey, Look, Looking, SiteFault};
+use super::words::{FaultWords, words};
+use crate::shortfalls::{FoundShortfall, Shortfalls};
+
+/// Maximum number of processes that are watched, and of those that ended and may still have hits in the rings.
+const MOST: usize = 1 << 16;
+/// Ratio of the pause after a first or a repeated look to its duration.
+const FIRST_PAUSE: u32 = 9;
+/// The same for all other looks.
+const PAUSE: u32 = 99;
+/// When what was found is looked at a second time. It is reported if it is still so.
+const AGAIN: Duration = Duration::from_millis(50);
+/// How often each process is looked at, if the pauses allow it.
+const PERIOD: Duration = Duration::from_secs(1);
+/// After which time the loader of a program is done.
+const SETTLED: Duration = Duration::from_secs(1);
+/// Maximum time of the last looks.
+pub(super) const LAST_TIME: Duration = Duration::from_millis(100);
+/// Interval between the last two looks at a process.
+const LAST_AGAIN: Duration = Duration::from_millis(5);
+/// Time within which two processes of one number are the same: records of its mappings may come in several passes.
+const REUSE: Duration = Duration::from_secs(5);
+/// Time without a change of what is due.
+const IDLE: Duration = Duration::from_secs(3600);
+
+/// What happens to processes.
+#[derive(Debug)]
+pub(super) enum Change {
+    /// A process maps a file with probes.
+    Mapped { pid: i32, mapped: MappedExpected },
+    /// A process has the mappings of its parent.
+    Forked { pid: i32, parent: i32 },
+    /// A process begins another program.
+    Executed { pid: i32 },
+    /// A process has ended.
+    Ended { pid: i32 },
+    /// A process has a hit.
+    Hit { pid: i32 },
+    /// The recording ends: all are to be looked at a last time. Answered when that is done.
+    LastLook(Sender<()>),
+    /// No hits will come. Answered when everything is reported; the thread ends.
+    Finish(Sender<()>),
+}
+
+/// The thread.
+#[derive(Debug)]
+pub(super) struct Checker {
+    pub(super) files: Arc<ExpectedFiles>,
+    pub(super) shortfalls: Shortfalls,
+    /// Whether the recorded processes were named.
+    pub(super) is_named: bool,
+    watched: HashMap<i32, Watched>,
+    due: BTreeSet<(Instant, i32)>,
+    not_before: Instant,
+    /// When processes were last known to have a first hit.
+    hit: HashMap<i32, Instant>,
+    /// Processes that ended, without a hit so far.
+    ended: HashMap<i32, Watched>,
+    /// Processes without hits that were not checked, and why the last one could not be read.
+    unchecked: u64,
+    denied: Option<io::Error>,
+}
+
+/// A process that maps files with probes.
+#[derive(Debug)]
+struct Watched {
+    since: Instant,
+    next: Instant,
+    same_build: Vec<usize>,
+    other_build: Vec<usize>,
+    /// Whether it has its parent's mappings, as far as is known.
+    is_copy: bool,
+    /// Whether it maps an attached file, and not only a copy of one.
+    is_sure: bool,
+    /// Whether it was read.
+    is_read: bool,
+    has_hit: bool,
+    /// What the last look found and none before.
+    suspected: Vec<SiteFault>,
+    reported: HashSet<FaultKey>,
+}
+
+impl Watched {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self {
+            since: now,
+            next: now,
+            same_build: Vec::new(),
+            other_build: Vec::new(),
+            is_copy: false,
+            is_sure: false,
+            is_read: false,
+            has_hit: false,
+            suspected: Vec::new(),
+            reported: HashSet::new(),
+        }
+    }
+}
+
+impl Checker {
+    pub(super) fn new(files: Arc<ExpectedFiles>, shortfalls: Shortfalls, is_named: bool) -> Self {
+        Self {
+            files,
+            shortfalls,
+            is_named,
+            watched: HashMap::new(),
+            due: BTreeSet::new(),
+            not_before: Instant::now(),
+            hit: HashMap::new(),
+            ended: HashMap::new(),
+            unchecked: 0,
+            denied: None,
+        }
+    }
+
+    /// Takes changes and looks into processes, until the recording has ended.
+    pub(super) fn run(mut self, changes: &Receiver<Change>) {
+        loop {
+            let due = self.due.first().map(|(at, _)| *at);
+            let wait = due.map_or(IDLE, |due| {
+                due.max(self.not_before)
+                    .saturating_duration_since(Instant::now())
+            });
+            match changes.recv_timeout(wait) {
+                Ok(Change::LastLook(done)) => {
+                    self.look_last();
+                    let _ = done.send(());
+                }
+                Ok(Change::Finish(done)) => {
+                    self.finish();
+                    let _ = done.send(());
+                    return;
+                }
+                Ok(change) => self.take(change),
+                Err(RecvTimeoutError::Timeout) => self.look_at_next(),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn take(&mut self, change: Change) {
+        match change {
+            Change::Mapped { pid, mapped } => self.map(pid, mapped),
+            Change::Forked { pid, parent } => {
+                let parent = self.watched.get(&parent);
+                let is_sure = parent.is_some_and(|parent| parent.is_sure);
+                if let Some(watched) = self.watch(pid) {
+                    watched.is_copy = true;
+                    watched.is_sure = is_sure;
+                }
+            }
+            Change::Executed { pid } => {
+                // A child that only begins another program has what its parent has.
+                let is_copy = |watched: &Watched| watched.is_copy && !watched.is_read;
+                match self.watched.get(&pid).is_some_and(is_copy) {
+                    true => drop(self.forget(pid)),
+                    false => self.end(pid),
+                }
+            }
+            Change::Ended { pid } => self.end(pid),
+            Change::Hit { pid } => {
+                if let Some(watched) = self.watched.get_mut(&pid) {
+                    watched.has_hit = true;
+                }
+                self.ended.remove(&pid);
+                if self.hit.len() >= MOST {
+                    self.hit.clear();
+                }
+                self.hit.insert(pid, Instant::now());
+            }
+            Change::LastLook(_) | Change::Finish(_) => {}
+        }
+    }
+
+    fn map(&mut self, pid: i32, mapped: MappedExpected) {
+        let Some(watched) = self.watch(pid) else {
+            return;
+        };
+        watched.is_sure |= mapped.is_it;
+        let files = match mapped.has_build_id {
+            Some(true) => &mut watched.same_build,
+            Some(false) => &mut watched.other_build,
+            None => return,
+        };
+        if !files.contains(&mapped.file) {
+            files.push(mapped.file);
+        }
+    }
+
+    /// Looks at a process soon.
+    fn watch(&mut self, pid: i32) -> Option<&mut Watched> {
+        if self.watched.len() >= MOST && !self.watched.contains_key(&pid) {
+            self.unchecked += 1;
+            return None;
+        }
+        let watched = self.watched.entry(pid).or_insert_with(Watched::new);
+        self.due.remove(&(watched.next, pid));
+        watched.next = watched.next.min(Instant::now());
+        self.due.insert((watched.next, pid));
+        Some(watched)
+    }
+
+    /// Watches a process no longer.
+    fn forget(&mut self, pid: i32) -> Option<Watched> {
+        let watched = self.watched.remove(&pid)?;
+        self.due.remove(&(watched.next, pid));
+        Some(watched)
+    }
+
+    /// A process has ended, or maps nothing that it mapped before.
+    fn end(&mut self, pid: i32) {
+        let Some(watched) = self.forget(pid) else {
+            return;
+        };
+        let is_right = watched.is_read && watched.suspected.is_empty();
+        let last_hit = self.hit.get(&pid);
+        let has_hit = watched.has_hit || last_hit.is_some_and(|at| at.elapsed() < REUSE);
+        let is_known = has_hit || is_right || !watched.is_sure;
+        if is_known {
+            return;
+        }
+        if self.ended.len() >= MOST {
+            self.unchecked += 1;
+        } else if let Some(earlier) = self.ended.insert(pid, watched)
+            && earlier.since.elapsed() >= REUSE
+        {
+            self.report_ended(pid, earlier);
+        }
+    }
+
+    fn look_at_next(&mut self) {
+        let Some((_, pid)) = self.due.pop_first() else {
+            return;
+        };
+        let is_first = self
+            .watched
+            .get(&pid)
+            .is_some_and(|watched| !watched.is_read || !watched.suspected.is_empty());
+        let begun = Instant::now();
+        self.look_at(pid);
+        let took = begun.elapsed();
+        let pause = if is_first { FIRST_PAUSE } else { PAUSE };
+        self.not_before = Instant::now() + took * pause;
+    }
+
+    /// Looks at a process that is not among the due ones, and makes it due again.
+    fn look_at(&mut self, pid: i32) {
+        let Some(watched) = self.watched.get_mut(&pid) else {
+            return;
+        };
+        let looking = Looking {
+            pid,
+            files: &self.files,
+            is_settled: watched.since.elapsed() >= SETTLED,
+            is_named: self.is_named,
+            same_build: &watched.same_build,
+            other_build: &watched.other_build,
+        };
+        let next = match looking.look() {
+            Ok(Look { sites, faults }) => {
+                watched.is_read = true;
+                watched.is_sure |= sites > 0;
+                self.compare(pid, faults)
+            }
+            Err(error) if is_gone(&error) => return self.end(pid),
+            // It changes.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => AGAIN,
+            Err(error) => {
+                self.denied = Some(error);
+                PERIOD
+            }
+        };
+        if let Some(watched) = self.watched.get_mut(&pid) {
+            watched.next = Instant::now() + next;
+            self.due.insert((watched.next, pid));
+        }
+    }
+
+    /// Reports what was found twice. Returns when to look again.
+    fn compare(&mut self, pid: i32, faults: Vec<SiteFault>) -> Duration {
+        let Some(watched) = self.watched.get_mut(&pid) else {
+            return PERIOD;
+        };
+        let new = faults
+            .into_iter()
+            .filter(|fault| !watched.reported.contains(&fault.key()));
+        let was_found = |fault: &SiteFault| {
+            let mut earlier = watched.suspected.iter();
+            earlier.any(|earlier| earlier.key() == fault.key())
+        };
+        let (certain, suspected): (Vec<_>, Vec<_>) = new.partition(was_found);
+        watched.suspected = suspected;
+        let next = match watched.suspected.is_empty() {
+            true => PERIOD,
+            false => AGAIN,
+        };
+        report(
+            &self.files,
+            &self.shortfalls,
+            pid,
+            &mut watched.reported,
+            &certain,
+        );
+        next
+    }
+
+    /// Looks at all processes, those with something to be confirmed first, as far as time allows.
+    fn look_last(&mut self) {
+        let deadline = Instant::now() + LAST_TIME;
+        let mut pids: Vec<i32> = self.watched.keys().copied().collect();
+        // The least recently looked at are due next.
+        pids.sort_by_key(|pid| {
+            let watched = &self.watched[pid];
+            (watched.suspected.is_empty(), watched.is_read, watched.next)
+        });
+        self.due.clear();
+        for pid in pids {
+            if Instant::now() >= deadline {
+                break;
+            }
+            self.look_at(pid);
+        }
+        let suspects = self.watched.iter();
+        let suspects = suspects.filter(|(_, watched)| !watched.suspected.is_empty());
+        let suspects: Vec<i32> = suspects.map(|(pid, _)| *pid).collect();
+        if !suspects.is_empty() {
+            thread::sleep(LAST_AGAIN);
+        }
+        for pid in suspects {
+            if Instant::now() >= deadline + LAST_AGAIN {
+                break;
+            }
+            self.look_at(pid);
+        }
+        self.due.clear();
+    }
+
+    /// Reports what processes without hits were found to lack, and the number of those that were not checked.
+    fn finish(&mut self) {
+        for (pid, ended) in std::mem::take(&mut self.ended) {
+            self.report_ended(pid, ended);
+        }
+        for watched in self.watched.values() {
+            self.unchecked += u64::from(watched.is_sure && !watched.is_read && !watched.has_hit);
+        }
+        if self.unchecked == 0 {
+            return;
+        }
+        let is_denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+        let is_denied = self.denied.as_ref().is_some_and(is_denied);
+        self.shortfalls.add(FoundShortfall {
+            kind: ShortfallKind::NotChecked,
+            path: PathBuf::new(),
+            pid: None,
+            processes: self.unchecked,
+            events: Vec::new(),
+            sites: 0,
+            found: match &self.denied {
+                Some(error) => {
+                    format!("without hits, could not be read: {error}")
+                }
+                None => "without hits, could not be checked in time".to_owned(),
+            },
+            effect: "whether the probes worked there is not known".to_owned(),
+            remedy: if is_denied {
+                "record with CAP_SYS_PTRACE".to_owned()
+            } else {
+                String::new()
+            },
+        });
+    }
+
+    /// Reports what is known of a process that has ended without a hit: what a single look found is likely so.
+    fn report_ended(&mut self, pid: i32, mut ended: Watched) {
+        if ended.suspected.is_empty() {
+            self.unchecked += 1;
+            return;
+        }
+        let suspected = std::mem::take(&mut ended.suspected);
+        report(
+            &self.files,
+            &self.shortfalls,
+            pid,
+            &mut ended.reported,
+            &suspected,
+        );
+    }
+}
+
+/// Reports what was found in a process, which was not reported before.
+fn report(
+    files: &ExpectedFiles,
+    shortfalls: &Shortfalls,
+    pid: i32,
+    reported: &mut HashSet<FaultKey>,
+    faults: &[SiteFault],
+) {
+    for fault in faults {
+        let FaultKey { kind, file, .. } = fault.key();
+        let same = |key: &&FaultKey| key.kind == kind && key.file == file;
+        let before = reported.iter().filter(same).count() as u64;
+        if !reported.insert(fault.key()) {
+            continue;
+        }
+        let Some(expected) = files.0.get(file) else {
+            continue;
+        };
+        let event = expected
+            .sites
+            .get(fault.site)
+            .map(|site| site.event.clone());
+        let FaultWords {
+            found,
+            effect,
+            remedy,
+        } = words(&fault.fault);
+        shortfalls.add(FoundShortfall {
+            kind,
+            path: expected.path.clone(),
+            pid: Some(pid),
+            processes: u64::from(before == 0),
+            events: event.into_iter().collect(),
+            sites: before + 1,
+            found,
+            effect: effect.to_owned(),
+            remedy: remedy.to_owned(),
+        });
+    }
+}
+
+/// Whether an error says that a process has ended.
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checker() -> Checker {
+        let files = Arc::new(ExpectedFiles(Vec::new()));
+        Checker::new(files, Shortfalls::default(), false)
+    }
+
+    fn mapped(pid: i32) -> Change {
+        Change::Mapped {
+            pid,
+            mapped: MappedExpected {
+                file: 0,
+                has_build_id: None,
+                is_it: true,
+            },
+        }
+    }
+
+    /// Numbers of processes cannot be negative: these have ended.
+    #[test]
+    fn a_process_that_cannot_be_read_is_counted_unless_it_has_a_hit() {
+        let mut checker = checker();
+        for pid in [-2, -3, -4, -5, -6] {
+            checker.take(mapped(pid));
+        }
+        checker.take(Change::Forked {
+            pid: -7,
+            parent: -6,
+        });
+        checker.take(Change::Executed { pid: -7 });
+        checker.take(Change::Hit { pid: -2 });
+        checker.take(Change::Ended { pid: -3 });
+        checker.take(Change::Ended { pid: -4 });
+        checker.take(Change::Hit { pid: -4 });
+        checker.look_at_next();
+        checker.look_last();
+        checker.finish();
+        let all = checker.shortfalls.all();
+        let [one] = all.as_slice() else {
+            panic!("{all:?}")
+        };
+        assert_eq!(one.kind, ShortfallKind::NotChecked);
+        assert_eq!(one.processes, 3);
+    }
+
+    #[test]
+    fn without_processes_nothing_is_reported() {
+        let mut checker = checker();
+        checker.look_at_next();
+        checker.look_last();
+        checker.finish();
+        assert_eq!(checker.shortfalls.all(), []);
+    }
+}

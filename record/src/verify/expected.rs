@@ -1,0 +1,199 @@
+//! What must be there in a process for the attached probes to work.
+
+use std::path::PathBuf;
+use std::sync::Arc as Shared;
+
+use usdtrec_buildid_cache::FileMapping;
+use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
+use usdtrec_format::perf::{Mmap, MmapFile};
+use usdtrec_format::{Arch, BuildId, Site};
+
+use super::identity::MapIdentity;
+use crate::probe::PlannedProbe;
+
+/// Number of bytes that are compared at a site: the longest form of a planted probe.
+pub(super) const SITE_BYTES: usize = 6;
+
+/// A file with attached probes.
+#[derive(Debug)]
+pub(crate) struct ExpectedFile {
+    pub(crate) file: Shared<ObjectFile>,
+    pub(crate) path: PathBuf,
+    build_id: Option<BuildId>,
+    pub(super) arch: Arch,
+    /// How it appears among the mappings of processes; `None` if that is not known.
+    pub(super) identity: Option<MapIdentity>,
+    pub(crate) sites: Vec<ExpectedSite>,
+}
+
+/// A site with a probe.
+#[derive(Debug)]
+pub(crate) struct ExpectedSite {
+    pub(super) event: String,
+    /// File offset.
+    pub(crate) offset: u64,
+    /// Link-time address minus file offset.
+    delta: u64,
+    /// Link-time address of the semaphore; 0 without one.
+    pub(super) semaphore: u64,
+    /// File offset of the semaphore.
+    pub(super) semaphore_offset: u64,
+    /// The bytes in the file.
+    pub(crate) original: Vec<u8>,
+}
+
+/// The files with attached probes.
+#[derive(Debug)]
+pub(crate) struct ExpectedFiles(pub(crate) Vec<ExpectedFile>);
+
+/// A mapping that a record reports of a file with probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct MappedExpected {
+    /// Index of the file.
+    pub(super) file: usize,
+    /// Whether it has the build-id of the attached file; `None` if that is not known.
+    pub(super) has_build_id: Option<bool>,
+    /// Whether it is the attached file by its path or inode; else it may be a copy of it.
+    pub(super) is_it: bool,
+}
+
+impl ExpectedFiles {
+    /// The files of attached probes. Probes on machines whose breakpoints are not known are left out.
+    pub(crate) fn of(probes: &[PlannedProbe]) -> Self {
+        let mut files: Vec<ExpectedFile> = Vec::new();
+        for probe in probes {
+            let Some(arch) = probe.arch.filter(|arch| arch.breakpoint().is_some()) else {
+                continue;
+            };
+            let known = files.iter().position(|file| file.file == *probe.file());
+            let at = known.unwrap_or_else(|| {
+                files.push(ExpectedFile {
+                    identity: MapIdentity::of(probe.file().file()),
+                    file: Shared::clone(probe.file()),
+                    path: probe.path.clone(),
+                    build_id: probe.build_id,
+                    arch,
+                    sites: Vec::new(),
+                });
+                files.len() - 1
+            });
+            let file = &mut files[at];
+            for planned in &probe.sites {
+                file.add(probe.event(), &planned.site);
+            }
+        }
+        Self(files)
+    }
+
+    /// The file of a mapping that a record reports; `None` if it is another one.
+    pub(super) fn find(&self, map: &Mmap<'_>) -> Option<MappedExpected> {
+        use std::os::unix::ffi::OsStrExt;
+        let mut files = self.0.iter().enumerate();
+        files.find_map(|(file, expected)| {
+            let is_path = expected.path.as_os_str().as_bytes() == map.path;
+            let has_build_id = match map.file {
+                MmapFile::BuildId(id) => expected.build_id.map(|expected| expected == id),
+                _ => None,
+            };
+            let is_inode = match (map.file, expected.identity) {
+                (
+                    MmapFile::Inode {
+                        major,
+                        minor,
+                        inode,
+                        ..
+                    },
+                    Some(identity),
+                ) => identity.is(major, minor, inode),
+                _ => false,
+            };
+            let is_it = is_path || is_inode;
+            (is_it || has_build_id == Some(true)).then_some(MappedExpected {
+                file,
+                has_build_id,
+                is_it,
+            })
+        })
+    }
+}
+
+impl ExpectedFile {
+    fn add(&mut self, event: String, site: &Site) {
+        let site = ExpectedSite::of(&self.file, event, site);
+        let is_known = |new: &ExpectedSite| self.sites.iter().any(|site| site.offset == new.offset);
+        if let Some(site) = site.filter(|site| !is_known(site)) {
+            self.sites.push(site);
+        }
+    }
+
+    /// Whether a mapping is one of this very file, as far as it is known.
+    pub(super) fn is(&self, map: &FileMapping) -> bool {
+        let device = map.device;
+        let known = self.identity.as_ref();
+        known.is_some_and(|known| known.is(device.major, device.minor, map.inode))
+    }
+
+    /// Whether a process finds this file at its path.
+    pub(super) fn is_at_path_of(&self, pid: i32) -> bool {
+        let Ok(below) = self.path.strip_prefix("/") else {
+            return false;
+        };
+        let inside = PathBuf::from(format!("/proc/{pid}/root")).join(below);
+        FileId::of(&inside) == Some(self.file.id())
+    }
+}
+
+/// An address of a program; those of 32-bit programs wrap.
+pub(super) fn wrapped(file: &ObjectFile, address: u64) -> u64 {
+    match file.is_class64() {
+        true => address,
+        false => address & 0xffff_ffff,
+    }
+}
+
+impl ExpectedSite {
+    /// `None` if the site is in no segment of the file.
+    pub(super) fn of(file: &ObjectFile, event: String, site: &Site) -> Option<Self> {
+        let offset = site.offset?;
+        Some(Self {
+            event,
+            offset,
+            delta: site.pc.wrapping_sub(offset),
+            semaphore: site.semaphore,
+            semaphore_offset: site.semaphore_offset.unwrap_or(0),
+            original: file.bytes_at(offset, SITE_BYTES).unwrap_or_default(),
+        })
+    }
+
+    /// The address of the semaphore in a process in which the site has this address.
+    pub(super) fn semaphore_at(&self, file: &ObjectFile, address: u64) -> u64 {
+        let pc = self.offset.wrapping_add(self.delta);
+        wrapped(file, address.wrapping_sub(pc).wrapping_add(self.semaphore))
+    }
+}
+
+#[cfg(test)]
+impl ExpectedFiles {
+    /// A file with one site at a file offset.
+    pub(crate) fn of_site(path: &std::path::Path, offset: u64) -> Self {
+        let file = Shared::new(ObjectFile::open(path).unwrap());
+        let site = Site {
+            pc: offset,
+            offset: Some(offset),
+            base: 0,
+            semaphore: 0,
+            semaphore_offset: None,
+            args: String::new(),
+        };
+        let mut expected = ExpectedFile {
+            identity: MapIdentity::of(file.file()),
+            path: file.path().to_owned(),
+            build_id: file.build_id(),
+            arch: Arch::host().unwrap(),
+            file,
+            sites: Vec::new(),
+        };
+        expected.add("sdt_a:b".to_owned(), &site);
+        Self(vec![expected])
+    }
+}

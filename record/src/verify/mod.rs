@@ -1,0 +1,198 @@
+//! Whether the attached probes work in the recorded processes.
+//!
+//! A link or an event that the kernel accepted may do nothing: it plants nothing in writable mappings, refuses some instructions without a
+//! word, raises the semaphore in the wrong place, and a program can drop its copy of the page. So this is the one place that sees which
+//! processes map the files with probes, by the process records that the recorder drains anyway, looks into each of them ([`look`]), and
+//! compares what is there with what must be there ([`expected`]): the bytes of each site, its semaphore, the file, and its code. It compares states
+//! and knows no causes. What is found twice is a shortfall ([`Shortfalls`]).
+//!
+//! All reading is done by a thread ([`checker`], where its cost is bounded); the loop of the recording only filters records.
+
+mod checker;
+mod expected;
+mod identity;
+mod look;
+mod planted;
+mod process;
+mod running;
+mod words;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use usdtrec_format::perf::{Comm, Mmap, RecordType, Records, SampleType, Task};
+
+use self::checker::{Change, Checker, LAST_TIME};
+pub(crate) use self::expected::ExpectedFiles;
+pub(crate) use self::identity::MapIdentity;
+pub(crate) use self::look::address_of;
+pub(crate) use self::process::ProcessMemory;
+pub use self::running::{SiteNote, notes_of_sites};
+use crate::session::Session;
+use crate::target::Target;
+
+/// Name of the thread, as in `/proc/PID/task/TID/comm`.
+const NAME: &str = "verify";
+/// How long the end of a recording waits for an answer, beyond the time that the thread may take.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Sees what processes map, and has it verified.
+#[derive(Debug)]
+pub(crate) struct Verifier {
+    /// `sample_type` of the process records' sample ids.
+    id_type: SampleType,
+    files: Arc<ExpectedFiles>,
+    /// Whether children of recorded processes are recorded.
+    follows: bool,
+    /// Processes that map a file with probes, or may.
+    mapping: HashSet<i32>,
+    /// `None` if there is no thread.
+    changes: Option<Sender<Change>>,
+}
+
+/// Something that a record says, with its time.
+struct Seen {
+    time: u64,
+    change: SeenChange,
+}
+
+enum SeenChange {
+    Change(Change),
+    Forked { pid: i32, parent: i32 },
+}
+
+impl Verifier {
+    /// Starts the thread.
+    pub(crate) fn of(session: &Session) -> Self {
+        let target = &session.options.target;
+        let files = Arc::new(ExpectedFiles::of(session.probes()));
+        let is_named = *target != Target::All;
+        let checker = Checker::new(Arc::clone(&files), session.shortfalls.clone(), is_named);
+        let (changes, taken) = channel();
+        let thread = thread::Builder::new().name(NAME.to_owned());
+        let thread = thread.spawn(move || checker.run(&taken));
+        Self {
+            id_type: session.attached.processes.attr.attr.id_type(),
+            files,
+            follows: session.options.inherit && !matches!(target, Target::Threads(_)),
+            mapping: HashSet::new(),
+            changes: thread.is_ok().then_some(changes),
+        }
+    }
+
+    /// Takes whole records of a ring. Those of one call are brought into the order of time.
+    pub(crate) fn take(&mut self, records: &[u8]) {
+        let mut records = Records::new(records).peekable();
+        // Samples have rings of their own.
+        let is_sample = |kind| matches!(kind, RecordType::SAMPLE | RecordType::LOST);
+        if records.peek().is_none_or(|first| is_sample(first.kind)) {
+            return;
+        }
+        let mut seen: Vec<Seen> = records.filter_map(|record| self.see(&record)).collect();
+        seen.sort_by_key(|seen| seen.time);
+        for Seen { change, .. } in seen {
+            self.note(change);
+        }
+    }
+
+    /// Takes processes with first hits.
+    pub(crate) fn take_hits(&mut self, pids: impl Iterator<Item = i32>) {
+        for pid in pids {
+            self.send(Change::Hit { pid });
+        }
+    }
+
+    /// Looks at all processes once more. The probes must still be attached.
+    pub(crate) fn look_last(&mut self) {
+        self.ask(Change::LastLook);
+    }
+
+    /// Reports the rest, when no hits come any more.
+    pub(crate) fn finish(&mut self) {
+        self.ask(Change::Finish);
+    }
+
+    /// The files with attached probes.
+    pub(crate) const fn files(&self) -> &Arc<ExpectedFiles> {
+        &self.files
+    }
+
+    /// The processes that map them, or may.
+    pub(crate) fn processes(&self) -> Vec<i32> {
+        self.mapping.iter().copied().collect()
+    }
+
+    fn see(&self, record: &usdtrec_format::perf::RawRecord<'_>) -> Option<Seen> {
+        let id_type = self.id_type;
+        let (time, change) = match record.kind {
+            RecordType::MMAP2 => {
+                let map = Mmap::parse(record, id_type)?;
+                if map.cpu_mode != Mmap::USER || !map.is_executable() {
+                    return None;
+                }
+                let (pid, mapped) = (map.pid, self.files.find(&map)?);
+                let change = Change::Mapped { pid, mapped };
+                (map.id.time, SeenChange::Change(change))
+            }
+            RecordType::COMM => {
+                let comm = Comm::parse(record, id_type).filter(|comm| comm.exec)?;
+                let change = Change::Executed { pid: comm.pid };
+                (comm.id.time, SeenChange::Change(change))
+            }
+            RecordType::FORK => {
+                let task = Task::parse_fork(record, id_type)?;
+                let (pid, parent) = (task.pid, task.parent_pid);
+                let is_process = pid != parent && !task.already_ran && self.follows;
+                is_process.then_some((task.time, SeenChange::Forked { pid, parent }))?
+            }
+            RecordType::EXIT => {
+                let task = Task::parse_exit(record, id_type)?;
+                let change = Change::Ended { pid: task.pid };
+                (task.pid == task.tid).then_some((task.time, SeenChange::Change(change)))?
+            }
+            _ => return None,
+        };
+        Some(Seen { time, change })
+    }
+
+    fn note(&mut self, change: SeenChange) {
+        let change = match change {
+            SeenChange::Forked { pid, parent } => {
+                if !self.mapping.contains(&parent) {
+                    return;
+                }
+                self.mapping.insert(pid);
+                Change::Forked { pid, parent }
+            }
+            SeenChange::Change(change @ Change::Mapped { pid, .. }) => {
+                self.mapping.insert(pid);
+                change
+            }
+            SeenChange::Change(change @ (Change::Executed { pid } | Change::Ended { pid })) => {
+                if !self.mapping.remove(&pid) {
+                    return;
+                }
+                change
+            }
+            SeenChange::Change(change) => change,
+        };
+        self.send(change);
+    }
+
+    fn send(&self, change: Change) {
+        if let Some(changes) = &self.changes {
+            // The thread ends with the recording.
+            let _ = changes.send(change);
+        }
+    }
+
+    /// Asks the thread for something, and waits until it is done.
+    fn ask(&self, question: impl FnOnce(Sender<()>) -> Change) {
+        let (done, answer) = channel();
+        self.send(question(done));
+        let _ = answer.recv_timeout(LAST_TIME + PATIENCE);
+    }
+}

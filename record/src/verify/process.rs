@@ -1,0 +1,126 @@
+//! The memory of a process: what it has mapped, and bytes of it.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+
+use usdtrec_buildid_cache::{FileMapping, MemoryMapping};
+
+/// Maximum length of `/proc/PID/maps`, bytes: that of half a million mappings.
+const MOST_MAPS: u64 = 64 << 20;
+
+/// The memory of a process. It stays that of the program that ran when it was opened: after an `execve(2)` nothing can be read.
+#[derive(Debug)]
+pub(crate) struct ProcessMemory {
+    pid: i32,
+    memory: File,
+    maps: Vec<u8>,
+}
+
+/// What is at an address, as `/proc/PID/pagemap` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Page {
+    /// A page of the file.
+    File,
+    /// A copy of this process.
+    Private,
+    /// Not known.
+    Unknown,
+}
+
+impl ProcessMemory {
+    /// Opens the memory of a process.
+    ///
+    /// # Errors
+    /// `NotFound` if it has ended, `PermissionDenied` without `CAP_SYS_PTRACE` or the same user; others of reading `/proc`.
+    pub(crate) fn open(pid: i32) -> io::Result<Self> {
+        Self::of(pid, File::open(format!("/proc/{pid}/mem"))?)
+    }
+
+    /// Opens it for writing, too.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(crate) fn open_writable(pid: i32) -> io::Result<Self> {
+        let mut options = File::options();
+        let memory = options.read(true).write(true);
+        Self::of(pid, memory.open(format!("/proc/{pid}/mem"))?)
+    }
+
+    fn of(pid: i32, memory: File) -> io::Result<Self> {
+        let mut this = Self {
+            pid,
+            memory,
+            maps: Vec::new(),
+        };
+        this.maps = this.read_maps()?;
+        Ok(this)
+    }
+
+    fn read_maps(&self) -> io::Result<Vec<u8>> {
+        let mut maps = Vec::new();
+        let file = File::open(format!("/proc/{}/maps", self.pid))?;
+        file.take(MOST_MAPS).read_to_end(&mut maps)?;
+        Ok(maps)
+    }
+
+    /// Whether it has no memory: it is ending, or a kernel thread.
+    pub(super) fn is_empty(&self) -> bool {
+        self.maps.is_empty()
+    }
+
+    /// The files that it maps.
+    pub(crate) fn files(&self) -> impl Iterator<Item = FileMapping> {
+        FileMapping::parse_all(&self.maps)
+    }
+
+    /// Whether there is executable memory of no file at an address.
+    pub(super) fn has_code_of_no_file(&self, address: u64) -> bool {
+        let mut all = MemoryMapping::parse_all(&self.maps);
+        all.any(|map| map.permissions[2] && map.range.contains(&address))
+    }
+
+    /// Whether its mappings are still those that were read.
+    pub(super) fn is_unchanged(&self) -> bool {
+        self.read_maps().is_ok_and(|maps| maps == self.maps)
+    }
+
+    /// Up to `N` bytes at an address.
+    ///
+    /// # Errors
+    /// Those of pread(2) on `/proc/PID/mem`.
+    pub(crate) fn bytes<const N: usize>(&self, address: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = [0; N];
+        let count = self.memory.read_at(&mut bytes, address)?;
+        Ok(bytes.get(..count).unwrap_or_default().to_vec())
+    }
+
+    /// Writes to an address. The caller has checked what is mapped there.
+    ///
+    /// # Errors
+    /// Those of pwrite(2) on `/proc/PID/mem`.
+    pub(crate) fn write(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
+        self.memory.write_all_at(bytes, address)
+    }
+
+    /// What the page at an address is.
+    pub(crate) fn page(&self, address: u64) -> Page {
+        /// Bits of an entry (Documentation/admin-guide/mm/pagemap.rst).
+        const OF_FILE: u64 = 1 << 61;
+        const SWAPPED: u64 = 1 << 62;
+        const PRESENT: u64 = 1 << 63;
+        let entry = || {
+            let pagemap = File::open(format!("/proc/{}/pagemap", self.pid)).ok()?;
+            let mut entry = [0; 8];
+            let at = address / rustix::param::page_size() as u64 * 8;
+            pagemap.read_exact_at(&mut entry, at).ok()?;
+            Some(u64::from_ne_bytes(entry))
+        };
+        match entry() {
+            Some(entry) if entry & (PRESENT | SWAPPED) == 0 => Page::Unknown,
+            Some(entry) if entry & OF_FILE != 0 => Page::File,
+            Some(_) => Page::Private,
+            None => Page::Unknown,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What is wrong in a process, in words: what, what follows, and what can be done.
+
+use std::fmt::Write as _;
+
+use super::look::Fault;
+use super::process::Page;
+
+/// The words for a fault.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct FaultWords {
+    pub(super) found: String,
+    pub(super) effect: &'static str,
+    pub(super) remedy: &'static str,
+}
+
+/// The words for a fault.
+pub(super) fn words(fault: &Fault) -> FaultWords {
+    match fault {
+        Fault::NoBreakpoint {
+            address,
+            is_writable: true,
+            ..
+        } => FaultWords {
+            found: format!(
+                "no breakpoint at {address:#x}, in code that is mapped writable, where the kernel plants none"
+            ),
+            effect: "hits there are not recorded",
+            remedy: "link the program so that its code is not writable",
+        },
+        Fault::NoBreakpoint {
+            address,
+            found,
+            is_original,
+            page,
+            ..
+        } => FaultWords {
+            found: match (is_original, page) {
+                (true, Page::File) => {
+                    format!(
+                        "no breakpoint at {address:#x}: the instruction is the file's, in the file's own page"
+                    )
+                }
+                (true, _) => {
+                    format!(
+                        "no breakpoint at {address:#x}: the instruction is the file's, in a page of the process's own"
+                    )
+                }
+                (false, _) => format!(
+                    "no breakpoint at {address:#x}: expected one in the place of the instruction, found {}",
+                    hex(found)
+                ),
+            },
+            effect: "hits there are not recorded, and not counted as lost",
+            remedy: "record again, and if that does not help, restart the process: the kernel refuses the instruction, the process maps an older \
+                     version of the file, or something wrote there",
+        },
+        Fault::Semaphore { address } => FaultWords {
+            found: format!("the semaphore at {address:#x} is 0"),
+            effect: "a program that tests it does not execute the probe, so that there are no hits",
+            remedy: "record this process once it runs",
+        },
+        Fault::OtherFile { inode, expected } => FaultWords {
+            found: format!(
+                "another file than the one with the probes is mapped (inode {inode}, expected {expected}): it was replaced or copied since the \
+                 process mapped it"
+            ),
+            effect: "hits there are not recorded",
+            remedy: "restart the process",
+        },
+        Fault::MovedCode { address } => FaultWords {
+            found: format!(
+                "the code at {address:#x} is not that of the file, but in memory of no file"
+            ),
+            effect: "hits there are not recorded",
+            remedy: "run the program so that it does not move its code (to huge pages, for instance)",
+        },
+    }
+}
+
+/// Bytes as hexadecimal numbers.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    if bytes.is_empty() {
+        return "nothing".to_owned();
+    }
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let space = if text.is_empty() { "" } else { " " };
+        let _ = write!(text, "{space}{byte:02x}");
+        text
+    })
+}
