@@ -200,7 +200,7 @@ fn later_processes() {
             assert!(
                 finished
                     .stderr
-                    .contains("usdtrec; hits before that are missing"),
+                    .contains("after its code was mapped; hits in this time are missing"),
                 "{}",
                 finished.stderr
             );
@@ -309,15 +309,57 @@ fn opened_libraries() {
         let path = library.to_str().expect("UTF-8");
         let arguments = ["40", "5000", "load", path];
         let recorder = start(&lab, Engine::BpfMulti, &event(&library));
-        let later: Vec<Process> = (0..3).map(|_| spawn(&program, &arguments)).collect();
+        let mut later: Vec<Process> = (0..3).map(|_| spawn(&program, &arguments)).collect();
+        // As a library that the program needs: the loader maps it before the program begins.
+        for _ in 0..3 {
+            let mut command = Command::new(&program);
+            command.args(arguments).env("LD_PRELOAD", &library);
+            later.push(Process::spawn(command));
+        }
         let outputs: String = later
             .into_iter()
             .map(|it| it.finish().success().stdout)
             .collect();
         recorder.stop();
         assert_eq!(recorded(&lab), enabled(&outputs), "{build:?}: {outputs}");
-        assert!(enabled(&outputs) >= 3 * 35, "{build:?}: {outputs}");
+        assert!(enabled(&outputs) >= 6 * 35, "{build:?}: {outputs}");
         assert_eq!(complaints(&library), 0);
+    }
+}
+
+/// Each of two recorders increments for itself, and the one that ends first leaves the other one its share.
+#[test]
+fn two_recordings() {
+    for build in [LLD, MOLD] {
+        let lab = lab_with_linkers();
+        let program = build.make(&lab, "ticker.c", "ticker");
+        let event = format!("ticker:guarded@{}", program.display());
+        let record = |trace: &str| {
+            let arguments = ["-a", "--engine", "bpf", "-o", trace, "-e", &event];
+            Recorder::start(&lab, arguments)
+        };
+        let mut running = Ticker::again(&program);
+        let (first, second) = (record("first"), record("trace"));
+        let mut later = Ticker::again(&program);
+        let each = |tickers: [&mut Ticker; 2], hits: usize| {
+            for ticker in tickers {
+                wait_until("the increment", || ticker.semaphores() != (0, 0));
+                assert_eq!(ticker.tell(&format!("guarded {hits}")).len(), hits);
+            }
+        };
+        each([&mut running, &mut later], 3);
+        // By now the kernel counts.
+        std::thread::sleep(Duration::from_millis(500));
+        each([&mut running, &mut later], 4);
+        first.stop();
+        each([&mut running, &mut later], 5);
+        second.stop();
+        assert_eq!(lab.events("first").len(), 2 * 7);
+        assert_eq!(recorded(&lab), 2 * 12);
+        for ticker in [&mut running, &mut later] {
+            assert_eq!(ticker.semaphores(), (0, 0));
+            nothing_is_left(&lab, &program, ticker.pid());
+        }
     }
 }
 

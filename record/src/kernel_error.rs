@@ -69,7 +69,7 @@ pub enum ErrorMeaning {
     NoInstruction,
     /// `EINVAL` for a site with a semaphore (`alloc_uprobe`, "ref_ctr_offset mismatch").
     #[error(
-        "another tracer has a probe there with its semaphore counted otherwise, and the kernel allows one way for each site; end the other tracer"
+        "the kernel has a probe there already with another semaphore, or with one where usdtrec asks for none, and allows one for each site: that of another tracer, which must end first, or one that a tracer left"
     )]
     OtherSemaphore,
 }

@@ -22,7 +22,7 @@ use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
 use crate::planting::Planting;
 use crate::probe::{PlannedProbe, RefusedProbe};
-use crate::semaphores::Semaphores;
+use crate::semaphores::{self, Semaphores};
 use crate::shortfalls::Shortfalls;
 use crate::stacks::StackUnwinder;
 use crate::target::Target;
@@ -132,7 +132,8 @@ impl Session {
         };
         let log = KernelLog::from_now();
         // Without root's rights there is nowhere to write them.
-        let notes = SiteNotes::write(&ExpectedFiles::of(&probes)).ok();
+        let notes =
+            SiteNotes::write(&ExpectedFiles::of(&probes), &semaphores::places(&probes)).ok();
         let mut attached = Attached::open(probes, &attach_options)?;
         for probe in &attached.probes {
             probe.program.free();

@@ -22,7 +22,7 @@ impl Session {
     /// # Errors
     /// [`RecordError::Output`], [`RecordError::Write`], [`RecordError::Host`], [`RecordError::Kernel`].
     pub fn start(
-        mut self,
+        self,
         destination: Destination,
         held: Option<HeldCommand>,
     ) -> Result<Recording, RecordError> {
@@ -52,10 +52,8 @@ impl Session {
         }
         let started = Instant::now();
         files.note_start();
-        if let Some(semaphores) = &mut self.semaphores {
-            semaphores
-                .begin(&verifier.processes())
-                .map_err(start_failed)?;
+        if let Some(semaphores) = &self.semaphores {
+            semaphores.begin(&verifier.processes());
         }
         let command = held.map(|held| match &self.semaphores {
             None => held.release(),

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_format::Arch;
 
 use crate::engine::Counted;
+use crate::left_breakpoints::NotedSite;
 use crate::probe::PlannedProbe;
 use crate::verify::MapIdentity;
 
@@ -102,6 +104,21 @@ impl CountedFile {
                 .find(|(offset, _)| *offset == semaphore.offset);
             semaphore.place = found.map(|(_, place)| *place);
         }
+    }
+
+    /// The places of the semaphores, which have no instructions.
+    pub(super) fn places(&self) -> impl Iterator<Item = NotedSite> {
+        let breakpoint = self.object.arch().and_then(Arch::breakpoint);
+        let length = breakpoint.map_or(0, <[u8]>::len);
+        let places = self
+            .semaphores
+            .iter()
+            .filter_map(|semaphore| semaphore.place);
+        places.map(move |offset| NotedSite {
+            file: self.object.id(),
+            offset,
+            original: vec![0; length],
+        })
     }
 
     /// The semaphores that the kernel can count, with their places.

@@ -70,7 +70,8 @@ impl FileGaps {
                 sites: 0,
                 found: found.to_owned(),
                 effect: effect.to_owned(),
-                remedy: "processes that record starts itself (-- CMD) lack none".to_owned(),
+                remedy: "a program that record starts itself (-- CMD) lacks none; a library may"
+                    .to_owned(),
             });
         };
         if !self.longest.is_empty() {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use super::priority;
 use super::process::{HandedOver, now};
 use super::table::Table;
 
@@ -89,6 +90,8 @@ impl HandOver {
 
     /// Does jobs until [`Job::End`].
     pub(super) fn run(mut self) {
+        // While it is suspended with a lock, the urgent thread would wait.
+        priority::raise(1);
         loop {
             let due = self.waiting.iter().filter_map(Job::due).min();
             let received = match due {

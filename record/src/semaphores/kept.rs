@@ -239,7 +239,59 @@ fn is_raised(note: Note, repair: bool) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
+    use usdtrec_buildid_cache::FileMapping;
+
     use super::*;
+
+    /// What a killed recorder left is decremented once, and only where the note is right.
+    #[test]
+    fn a_semaphore_is_decremented_where_it_was_noted() {
+        let mut child = Command::new("/usr/bin/cat")
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pid = child.id();
+        let data = loop {
+            let maps = fs::read(format!("/proc/{pid}/maps")).unwrap();
+            let is_data = |map: &FileMapping| map.permissions[1] && map.path.ends_with("cat");
+            let mut maps = FileMapping::parse_all(&maps);
+            if let Some(data) = maps.find(is_data) {
+                break data;
+            }
+        };
+        let FileMapping { device, inode, .. } = data;
+        // The last bytes of its page, which no variable has.
+        let distance = data.range.end - data.range.start - 2;
+        let right = Note {
+            pid,
+            start: start_of(pid).unwrap(),
+            file: MapIdentity { device, inode },
+            offset: data.offset + distance,
+            address: data.range.start + distance,
+        };
+        let memory = FileMemory::open(pid, right.file).unwrap();
+        let before = memory.semaphore(right.address).unwrap();
+        memory.add(right.address, 1).unwrap();
+        let mut wrong = [right; 4];
+        wrong[0].start += 1;
+        wrong[1].file.inode += 1;
+        wrong[2].offset += 2;
+        wrong[3].address -= 2;
+        for note in wrong {
+            assert!(!is_raised(note, true).unwrap_or(false), "{note:?}");
+        }
+        assert_eq!(memory.semaphore(right.address).unwrap(), before + 1);
+        assert!(is_raised(right, false).unwrap());
+        assert!(is_raised(right, true).unwrap());
+        assert_eq!(memory.semaphore(right.address).unwrap(), before);
+        memory.add(right.address, -1 - i32::from(before)).unwrap();
+        assert_eq!(memory.semaphore(right.address).unwrap(), before);
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(!is_raised(right, true).unwrap_or(false));
+    }
 
     #[test]
     fn notes_that_were_not_removed_are_current() {

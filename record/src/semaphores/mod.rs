@@ -44,6 +44,7 @@ use std::thread::{self, JoinHandle};
 use crate::cpus;
 use crate::engine::{Counting, ProcessEvents, TaskFilter};
 use crate::error::RecordError;
+use crate::left_breakpoints::NotedSite;
 use crate::probe::PlannedProbe;
 use crate::shortfalls::Shortfalls;
 
@@ -59,23 +60,30 @@ pub(crate) use self::kept::raised_processes;
 #[derive(Debug)]
 pub(crate) struct Semaphores {
     table: Arc<Table>,
-    /// `None` once the threads run.
-    events: Option<ProcessEvents>,
-    running: Option<Running>,
+    /// `None` once they have ended.
+    threads: Option<Threads>,
 }
 
 /// The two threads.
 #[derive(Debug)]
-struct Running {
+struct Threads {
     urgent: JoinHandle<Urgent>,
     hand_over: JoinHandle<()>,
     jobs: Sender<Job>,
+    /// The urgent thread begins with a message.
+    begin: Sender<()>,
     /// The urgent thread ends when this closes.
     stop: PipeWriter,
 }
 
+/// The locations at which processes get breakpoints for the semaphores of these probes.
+pub(crate) fn places(probes: &[PlannedProbe]) -> Vec<NotedSite> {
+    let files = CountedFile::of(probes);
+    files.iter().flat_map(CountedFile::places).collect()
+}
+
 impl Semaphores {
-    /// Opens what is needed before the probes are enabled; `None` if the kernel counts all semaphores of the probes right.
+    /// Opens the records and starts the threads, so that they run at once when the probes are enabled; `None` if the kernel counts all semaphores of the probes right.
     pub(crate) fn of(
         probes: &[PlannedProbe],
         filter: &TaskFilter,
@@ -89,37 +97,26 @@ impl Semaphores {
         // What a killed recorder left would be counted twice.
         let _ = raised_processes(true);
         let events = ProcessEvents::open(&cpus::online()?)?;
-        let table = Table::new(files, filter, Counting::new(pmu), shortfalls);
+        let table = Arc::new(Table::new(files, filter, Counting::new(pmu), shortfalls));
+        let threads = Threads::start(&table, events).map_err(|source| RecordError::Host {
+            what: "threads".to_owned(),
+            source,
+        })?;
         Ok(Some(Self {
-            table: Arc::new(table),
-            events: Some(events),
-            running: None,
+            table,
+            threads: Some(threads),
         }))
     }
 
-    /// Starts the threads, and increments the semaphores of processes that ran already when the probes were attached: `running` are those that
+    /// Increments semaphores from now on, first those of processes that ran already when the probes were attached: `running` are those that
     /// map a file with probes. The probes are enabled.
-    pub(crate) fn begin(&mut self, running: &[i32]) -> io::Result<()> {
-        let Some(events) = self.events.take() else {
-            return Ok(());
-        };
-        let (stopped, stop) = io::pipe()?;
-        let (jobs, queue) = channel();
-        let hand_over = HandOver::new(Arc::clone(&self.table), queue);
-        let hand_over = named("semaphores", move || hand_over.run())?;
-        let urgent = Urgent::new(Arc::clone(&self.table), events, jobs.clone());
-        let urgent = named("urgent", move || urgent.run(&stopped))?;
+    pub(crate) fn begin(&self, running: &[i32]) {
+        let Some(threads) = &self.threads else { return };
+        let _ = threads.begin.send(());
         let running = running.iter().filter_map(|pid| (*pid).try_into().ok());
         for pid in self.table.raise_all(running, 0) {
-            let _ = jobs.send(Job::hand_over(pid));
+            let _ = threads.jobs.send(Job::hand_over(pid));
         }
-        self.running = Some(Running {
-            urgent,
-            hand_over,
-            jobs,
-            stop,
-        });
-        Ok(())
     }
 
     /// Says that a process will be stopped after its `execve(2)`, before it runs anything.
@@ -130,9 +127,9 @@ impl Semaphores {
     /// Increments the semaphores of a process that is stopped after its `execve(2)`.
     pub(crate) fn raise_stopped(&self, pid: u32) {
         if self.table.raise_stopped(pid)
-            && let Some(running) = &self.running
+            && let Some(threads) = &self.threads
         {
-            let _ = running.jobs.send(Job::hand_over(pid));
+            let _ = threads.jobs.send(Job::hand_over(pid));
         }
     }
 
@@ -143,14 +140,15 @@ impl Semaphores {
     }
 
     fn end(&mut self) {
-        let urgent = self.running.take().and_then(|running| {
-            let Running {
+        let urgent = self.threads.take().and_then(|threads| {
+            let Threads {
                 urgent,
                 hand_over,
                 jobs,
+                begin,
                 stop,
-            } = running;
-            drop(stop);
+            } = threads;
+            drop((begin, stop));
             let _ = jobs.send(Job::End);
             let urgent = urgent.join().ok();
             // Children of the last moment are in the table by now.
@@ -165,9 +163,26 @@ impl Semaphores {
     }
 }
 
+impl Threads {
+    fn start(table: &Arc<Table>, events: ProcessEvents) -> io::Result<Self> {
+        let (stopped, stop) = io::pipe()?;
+        let (begin, begun) = channel();
+        let (jobs, queue) = channel();
+        let hand_over = HandOver::new(Arc::clone(table), queue);
+        let urgent = Urgent::new(Arc::clone(table), events, jobs.clone());
+        Ok(Self {
+            hand_over: named("semaphores", move || hand_over.run())?,
+            urgent: named("urgent", move || urgent.run(&begun, &stopped))?,
+            jobs,
+            begin,
+            stop,
+        })
+    }
+}
+
 impl Drop for Semaphores {
     fn drop(&mut self) {
-        if self.running.is_some() {
+        if self.threads.is_some() {
             self.end();
         }
     }

@@ -1,10 +1,10 @@
-//! The priority of the thread that processes run against.
+//! The priority of the threads that processes run against.
 
-/// Lets this thread run before all threads of normal priority. Without permission it stays as it was.
-pub(super) fn raise() {
+/// Lets this thread run before all threads of normal priority, and before those with a lower `level`. Without permission it stays as it was.
+pub(super) fn raise(level: i32) {
     // SAFETY: an all-zero sched_param is valid.
     let mut param: libc::sched_param = unsafe { std::mem::zeroed() };
-    param.sched_priority = 1;
+    param.sched_priority = level;
     // SAFETY: 0 is this thread; `param` outlives the call.
     let failed = unsafe {
         libc::sched_setscheduler(

@@ -108,6 +108,12 @@ impl Process {
         self.start
     }
 
+    /// Whether the semaphores of a file were incremented at a time or later.
+    pub(super) fn has_raised(&self, file: usize, since: u64) -> bool {
+        let mut images = self.images.iter();
+        images.any(|image| image.file == file && image.raised >= since)
+    }
+
     /// Increments the semaphores of a file. `since` is when its code was mapped: what was incremented later is left as it is.
     pub(super) fn raise(
         &mut self,

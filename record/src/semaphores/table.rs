@@ -188,7 +188,11 @@ impl Table {
             pid, file, since, ..
         } = mapped;
         let Ok(start) = start_of(pid) else {
-            return Attempt::Unreached;
+            let known = lock(&self.processes).get(&pid).map(Arc::clone);
+            return match known.is_some_and(|known| lock(&known).has_raised(file, since)) {
+                true => Attempt::Known,
+                false => Attempt::Unreached,
+            };
         };
         let process = self.process(pid, start);
         let mut process = match process.try_lock() {

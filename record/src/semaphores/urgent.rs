@@ -3,13 +3,14 @@
 use std::io::PipeReader;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::hand_over::Job;
 use super::priority;
+use super::process::now;
 use super::table::{Attempt, Mapped, Table};
 use crate::engine::{ProcessEvent, ProcessEvents, TimedEvent};
 
@@ -23,6 +24,8 @@ const MOST_PENDING: usize = 4096;
 pub(super) struct Urgent {
     table: Arc<Table>,
     events: ProcessEvents,
+    /// When the probes were enabled; 0 before.
+    enabled: u64,
     jobs: Sender<Job>,
     pending: Vec<Pending>,
     batch: Vec<TimedEvent>,
@@ -50,15 +53,20 @@ impl Urgent {
         Self {
             table,
             events,
+            enabled: 0,
             jobs,
             pending: Vec::new(),
             batch: Vec::new(),
         }
     }
 
-    /// Runs until the other end of `stop` is closed.
-    pub(super) fn run(mut self, stop: &PipeReader) -> Self {
-        priority::raise();
+    /// Waits until the probes are enabled, and runs until the other end of `stop` is closed.
+    pub(super) fn run(mut self, enabled: &Receiver<()>, stop: &PipeReader) -> Self {
+        priority::raise(2);
+        if enabled.recv().is_err() {
+            return self;
+        }
+        self.enabled = now();
         loop {
             let timeout = self.timeout();
             let mut polled = vec![PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN)];
@@ -143,7 +151,7 @@ impl Urgent {
                             pid,
                             file,
                             since: time,
-                            begun: Some(time),
+                            begun: (time >= self.enabled).then_some(time),
                         }),
                         first,
                     });
