@@ -186,7 +186,7 @@ fn code_that_is_moved() {
     let mut recorder = recorder(&lab, &["-a", "-e", &event]);
     target.tell("fire 3");
     target.tell("move");
-    recorder.until_error_line("in memory of no file");
+    recorder.until_error_line("in other memory");
     shortfall(&lab, recorder, "moved_code", &target);
 }
 

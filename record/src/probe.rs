@@ -81,6 +81,16 @@ impl SiteOffsets {
     }
 }
 
+/// File offset of the semaphore that the kernel counts at a site; 0 if there is none, or the kernel would count it wrong
+/// ([`semaphores`](crate::semaphores)).
+pub(crate) fn ref_ctr(file: &ObjectFile, site: &Site) -> u64 {
+    let page = rustix::param::page_size() as u64;
+    match file.semaphore_fault(site, page) {
+        None => site.semaphore_offset.unwrap_or(0),
+        Some(_) => 0,
+    }
+}
+
 impl PlannedProbe {
     /// perf's event name, `sdt_PROVIDER:NAME`.
     #[must_use]
@@ -88,19 +98,14 @@ impl PlannedProbe {
         format!("sdt_{}:{}", self.provider, self.name)
     }
 
-    /// File offsets of a site and of its semaphore; 0 for a semaphore that the kernel would count wrong
-    /// ([`semaphores`](crate::semaphores)).
+    /// File offsets of a site and of the semaphore that the kernel counts there.
     pub(crate) fn offsets(&self, site: &Site) -> Result<SiteOffsets, RecordError> {
         let offset = site
             .offset
             .ok_or_else(|| self.refused(RefusalReason::NoSegment))?;
-        let page = rustix::param::page_size() as u64;
-        if self.file().semaphore_fault(site, page).is_some() {
-            return Ok(SiteOffsets { offset, ref_ctr: 0 });
-        }
         Ok(SiteOffsets {
             offset,
-            ref_ctr: site.semaphore_offset.unwrap_or(0),
+            ref_ctr: ref_ctr(self.file(), site),
         })
     }
 

@@ -8,6 +8,7 @@ mod headers;
 mod note_sections;
 mod object_file;
 mod probe_notes;
+mod references;
 mod scan;
 mod section;
 mod semaphore;

@@ -1,5 +1,6 @@
 //! Engines: attaching probes and capturing their hits.
 
+mod attach_and_remove;
 mod attached;
 mod bpf;
 mod choice;
@@ -31,6 +32,7 @@ mod tracefs;
 mod used;
 mod watch;
 
+pub(crate) use attach_and_remove::attach_and_remove;
 pub(crate) use attached::{Attached, Planted};
 pub use bpf::{
     AttachMethod, EverywhereReason, NonResident, NotFaultedIn, STOPPED_VERB, Scope, SkippedMethod,

@@ -8,12 +8,11 @@ mod kernel_log;
 mod notes;
 mod others;
 mod own;
+mod restore;
 mod scan;
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
 
 use usdtrec_format::Arch;
 
@@ -24,7 +23,7 @@ pub use self::others::BreakpointOwner;
 pub(crate) use self::others::{FileSite, OtherTracers};
 pub(crate) use self::own::OwnSites;
 pub use self::own::{LeftBehind, LeftBreakpoint};
-use self::scan::FoundBreakpoint;
+use self::restore::restore;
 
 /// Searches all processes for breakpoints. With `heal`, restores the instructions at sites of recordings that have ended, and removes the
 /// notes of these. Breakpoints of recordings that run are left out.
@@ -46,7 +45,8 @@ pub(crate) fn left_breakpoints(heal: bool) -> io::Result<LeftBehind> {
         let noted = by_site(&notes);
         for found in scan.found {
             let owner = others.owner(found.pid, found.site);
-            if owner == BreakpointOwner::Recording {
+            let is_other_change = owner == BreakpointOwner::Unknown && !found.is_alone;
+            if owner == BreakpointOwner::Recording || is_other_change {
                 continue;
             }
             let is_ours = heal && owner == BreakpointOwner::EndedRecording;
@@ -82,37 +82,4 @@ fn by_site(notes: &[FoundNotes]) -> HashMap<FileSite, &NotedSite> {
             (key, site)
         })
         .collect()
-}
-
-/// Puts the instruction of a site back in the place of a breakpoint. The whole breakpoint is written at once, as the kernel does.
-fn restore(arch: Arch, found: &FoundBreakpoint, noted: &NotedSite) -> io::Result<()> {
-    let other = || io::Error::other("the site is not as noted");
-    let breakpoint = arch.breakpoint().ok_or_else(other)?;
-    let original = noted.original.get(..breakpoint.len()).ok_or_else(other)?;
-    let mut options = OpenOptions::new();
-    let memory = options
-        .read(true)
-        .write(true)
-        .open(format!("/proc/{}/mem", found.pid))?;
-    let mut there = vec![0; breakpoint.len()];
-    memory.read_exact_at(&mut there, found.address)?;
-    if there != breakpoint || original == breakpoint || !is_in_file(found, original) {
-        return Err(other());
-    }
-    memory.write_all_at(original, found.address)
-}
-
-/// Whether the mapped file has these bytes at the site.
-fn is_in_file(found: &FoundBreakpoint, bytes: &[u8]) -> bool {
-    let maps = std::fs::read(format!("/proc/{}/maps", found.pid)).unwrap_or_default();
-    let mut maps = usdtrec_buildid_cache::FileMapping::parse_all(&maps);
-    let map = maps.find(|map| map.range.contains(&found.address));
-    let file = map.and_then(|map| {
-        let link = format!("/proc/{}/map_files/{}", found.pid, map.map_files_name());
-        File::open(link).ok()
-    });
-    let mut there = vec![0; bytes.len()];
-    file.is_some_and(|file| {
-        file.read_exact_at(&mut there, found.site.offset).is_ok() && there == bytes
-    })
 }

@@ -1,7 +1,8 @@
 //! Notes of the attached sites, for the case that breakpoints stay: a file for each recording below `/run/usdtrec`, which root's recordings
 //! have. It is locked while the recorder runs, and removed when nothing has stayed.
 //!
-//! A line for each file, and lines of its sites: `file DEVICE INODE PATH`, `site OFFSET BYTES`. Paths are escaped as in Rust.
+//! A line for each file, and lines of its sites: `file DEVICE INODE PATH`, `site OFFSET BYTES SEMAPHORE`. Paths are escaped as in Rust; SEMAPHORE is a
+//! file offset, 0 without one.
 
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -40,6 +41,8 @@ pub(crate) struct NotedSite {
     pub(crate) offset: u64,
     /// The first bytes in the file.
     pub(crate) original: Vec<u8>,
+    /// File offset of the semaphore that the kernel counts; 0 without one.
+    pub(crate) semaphore_offset: u64,
 }
 
 /// The notes of a recording of the host.
@@ -162,27 +165,28 @@ fn text(files: &ExpectedFiles, others: &[NotedSite]) -> String {
         let path = file.path.as_os_str().as_bytes().escape_ascii();
         let _ = writeln!(text, "file {device} {inode} {path}");
         for site in &file.sites {
-            write_site(&mut text, site.offset, &site.original);
+            write_site(&mut text, site.offset, &site.original, site.ref_ctr);
         }
     }
     for NotedSite {
         file,
         offset,
         original,
+        semaphore_offset,
     } in others
     {
         let _ = writeln!(text, "file {} {} ", file.device, file.inode);
-        write_site(&mut text, *offset, original);
+        write_site(&mut text, *offset, original, *semaphore_offset);
     }
     text
 }
 
-fn write_site(text: &mut String, offset: u64, original: &[u8]) {
+fn write_site(text: &mut String, offset: u64, original: &[u8], semaphore: u64) {
     let _ = write!(text, "site {offset} ");
     for byte in original {
         let _ = write!(text, "{byte:02x}");
     }
-    text.push('\n');
+    let _ = writeln!(text, " {semaphore}");
 }
 
 /// The sites of notes. Lines that are not whole are skipped.
@@ -209,6 +213,7 @@ fn parse(text: &str) -> Vec<NotedSite> {
                         file,
                         offset,
                         original,
+                        semaphore_offset: number(words.next()).unwrap_or(0),
                     });
                 }
             }
@@ -232,17 +237,18 @@ mod tests {
     #[test]
     fn notes_name_sites_and_bad_lines_are_skipped() {
         let file = |device, inode| FileId { device, inode };
-        let text = "file 1 2 /a\\nb c\nsite 16 90c3\nsite x 90\nsite 17 \nsite 18 9\n\nfile 1 x /b\nsite 19 90\nfile 3 4 \nsite 20 0f1f\nsite";
+        let text = "file 1 2 /a\\nb c\nsite 16 90c3 64\nsite x 90\nsite 17 \nsite 18 9\n\nfile 1 x /b\nsite 19 90\nfile 3 4 \nsite 20 0f1f\nsite";
         let sites = parse(text);
         let expected = [
-            (file(1, 2), 16, vec![0x90, 0xc3]),
-            (file(1, 2), 18, vec![9]),
-            (file(3, 4), 20, vec![0x0f, 0x1f]),
+            (file(1, 2), 16, vec![0x90, 0xc3], 64),
+            (file(1, 2), 18, vec![9], 0),
+            (file(3, 4), 20, vec![0x0f, 0x1f], 0),
         ];
-        let expected = expected.map(|(file, offset, original)| NotedSite {
+        let expected = expected.map(|(file, offset, original, semaphore_offset)| NotedSite {
             file,
             offset,
             original,
+            semaphore_offset,
         });
         assert_eq!(sites, expected);
     }

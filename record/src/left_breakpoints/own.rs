@@ -146,7 +146,12 @@ impl OwnSites {
                     address: site.address,
                     is_restored: false,
                 })
-                .filter(|left| left.owner == BreakpointOwner::Unknown)
+                .filter(|left| {
+                    matches!(
+                        left.owner,
+                        BreakpointOwner::Unknown | BreakpointOwner::EndedRecording
+                    )
+                })
                 .collect();
         }
         self.wait(&mut left.breakpoints);

@@ -34,6 +34,8 @@ pub(super) struct FoundBreakpoint {
     pub(super) path: PathBuf,
     pub(super) site: FileSite,
     pub(super) address: u64,
+    /// Whether nothing but breakpoints was changed in its page; else the program may have changed it itself, as loaders of old libraries do.
+    pub(super) is_alone: bool,
 }
 
 /// The breakpoints that were found.
@@ -88,7 +90,8 @@ fn process(pid: i32, arch: Arch, found: &mut Vec<FoundBreakpoint>) -> io::Result
         let id = FileId::from(&file.metadata()?);
         for page in copies {
             let offset = map.offset + (page - map.range.start);
-            for at in breakpoints(arch, &memory, page, &file, offset) {
+            let changes = changes(arch, &memory, page, &file, offset);
+            for at in changes.breakpoints {
                 found.push(FoundBreakpoint {
                     pid,
                     path: map.display_path(),
@@ -97,6 +100,7 @@ fn process(pid: i32, arch: Arch, found: &mut Vec<FoundBreakpoint>) -> io::Result
                         offset: offset + at,
                     },
                     address: page + at,
+                    is_alone: !changes.has_others,
                 });
             }
         }
@@ -130,8 +134,15 @@ fn copied_pages(pagemap: &File, map: &FileMapping) -> io::Result<Vec<u64>> {
     Ok(copied)
 }
 
-/// Where in a page there are breakpoints that the file does not have.
-fn breakpoints(arch: Arch, memory: &File, page: u64, file: &File, offset: u64) -> Vec<u64> {
+/// What a page has that the file does not have.
+#[derive(Debug, Default)]
+struct Changes {
+    /// Where in the page there are breakpoints.
+    breakpoints: Vec<u64>,
+    has_others: bool,
+}
+
+fn changes(arch: Arch, memory: &File, page: u64, file: &File, offset: u64) -> Changes {
     let size = rustix::param::page_size();
     let read = |from: &File, at: u64| {
         let mut bytes = vec![0; size];
@@ -140,14 +151,17 @@ fn breakpoints(arch: Arch, memory: &File, page: u64, file: &File, offset: u64) -
         bytes
     };
     let (there, original) = (read(memory, page), read(file, offset));
+    let mut changes = Changes::default();
     let Some(breakpoint) = arch.breakpoint() else {
-        return Vec::new();
+        return changes;
     };
     let step = breakpoint.len();
     let pairs = there.chunks_exact(step).zip(original.chunks_exact(step));
-    pairs
-        .enumerate()
-        .filter(|(_, (there, original))| *there == breakpoint && *original != breakpoint)
-        .map(|(at, _)| (at * step) as u64)
-        .collect()
+    for (at, (there, _)) in pairs.enumerate().filter(|(_, (a, b))| a != b) {
+        match there == breakpoint {
+            true => changes.breakpoints.push((at * step) as u64),
+            false => changes.has_others = true,
+        }
+    }
+    changes
 }

@@ -110,14 +110,13 @@ impl CountedFile {
     pub(super) fn places(&self) -> impl Iterator<Item = NotedSite> {
         let breakpoint = self.object.arch().and_then(Arch::breakpoint);
         let length = breakpoint.map_or(0, <[u8]>::len);
-        let places = self
-            .semaphores
-            .iter()
-            .filter_map(|semaphore| semaphore.place);
-        places.map(move |offset| NotedSite {
-            file: self.object.id(),
-            offset,
-            original: vec![0; length],
+        self.semaphores.iter().filter_map(move |semaphore| {
+            Some(NotedSite {
+                file: self.object.id(),
+                offset: semaphore.place?,
+                original: vec![0; length],
+                semaphore_offset: semaphore.offset,
+            })
         })
     }
 

@@ -87,8 +87,8 @@ struct Watched {
     next: Instant,
     same_build: Vec<usize>,
     other_build: Vec<usize>,
-    /// Whether it has its parent's mappings, as far as is known.
-    is_copy: bool,
+    /// The process of which it is a copy, as far as is known.
+    parent: Option<i32>,
     /// Whether it maps an attached file, and not only a copy of one.
     is_sure: bool,
     /// Whether it was read.
@@ -107,7 +107,7 @@ impl Watched {
             next: now,
             same_build: Vec::new(),
             other_build: Vec::new(),
-            is_copy: false,
+            parent: None,
             is_sure: false,
             is_read: false,
             has_hit: false,
@@ -164,16 +164,16 @@ impl Checker {
         match change {
             Change::Mapped { pid, mapped } => self.map(pid, mapped),
             Change::Forked { pid, parent } => {
-                let parent = self.watched.get(&parent);
-                let is_sure = parent.is_some_and(|parent| parent.is_sure);
+                let is_sure = self.watched.get(&parent);
+                let is_sure = is_sure.is_some_and(|parent| parent.is_sure);
                 if let Some(watched) = self.watch(pid) {
-                    watched.is_copy = true;
+                    watched.parent = Some(parent);
                     watched.is_sure = is_sure;
                 }
             }
             Change::Executed { pid } => {
                 // A child that only begins another program has what its parent has.
-                let is_copy = |watched: &Watched| watched.is_copy && !watched.is_read;
+                let is_copy = |watched: &Watched| watched.parent.is_some() && !watched.is_read;
                 match self.watched.get(&pid).is_some_and(is_copy) {
                     true => drop(self.forget(pid)),
                     false => self.end(pid),
@@ -237,10 +237,9 @@ impl Checker {
         let Some(watched) = self.forget(pid) else {
             return;
         };
-        let is_right = watched.is_read && watched.suspected.is_empty();
         let last_hit = self.hit.get(&pid);
         let has_hit = watched.has_hit || last_hit.is_some_and(|at| at.elapsed() < REUSE);
-        let is_known = has_hit || is_right || !watched.is_sure;
+        let is_known = has_hit || self.is_right(&watched) || !watched.is_sure;
         if is_known {
             return;
         }
@@ -251,6 +250,19 @@ impl Checker {
         {
             self.report_ended(pid, earlier);
         }
+    }
+
+    /// Whether everything was as it must be in a process, or in the one of which it is a copy, when that was read.
+    fn is_right(&self, watched: &Watched) -> bool {
+        let is_right = |one: &Watched| one.is_read && one.suspected.is_empty();
+        let parent = watched.parent.filter(|_| !watched.is_read);
+        let parent = parent.and_then(|parent| self.watched.get(&parent));
+        parent.map_or_else(
+            || is_right(watched),
+            |parent| {
+                parent.since <= watched.since && is_right(parent) && parent.reported.is_empty()
+            },
+        )
     }
 
     fn look_at_next(&mut self) {
@@ -365,9 +377,11 @@ impl Checker {
         for (pid, ended) in std::mem::take(&mut self.ended) {
             self.report_ended(pid, ended);
         }
-        for watched in self.watched.values() {
-            self.unchecked += u64::from(watched.is_sure && !watched.is_read && !watched.has_hit);
-        }
+        let unknown = self.watched.values().filter(|watched| {
+            let is_quiet = watched.is_sure && !watched.has_hit;
+            is_quiet && !watched.is_read && !self.is_right(watched)
+        });
+        self.unchecked += unknown.count() as u64;
         if self.unchecked == 0 {
             return;
         }
@@ -398,7 +412,7 @@ impl Checker {
     /// Reports what is known of a process that has ended without a hit: what a single look found is likely so.
     fn report_ended(&mut self, pid: i32, mut ended: Watched) {
         if ended.suspected.is_empty() {
-            self.unchecked += 1;
+            self.unchecked += u64::from(!self.is_right(&ended));
             return;
         }
         let suspected = std::mem::take(&mut ended.suspected);
@@ -503,6 +517,22 @@ mod tests {
         };
         assert_eq!(one.kind, ShortfallKind::NotChecked);
         assert_eq!(one.processes, 3);
+    }
+
+    #[test]
+    fn an_ended_copy_of_a_process_that_was_right_is_right() {
+        let mut checker = checker();
+        checker.take(mapped(-2));
+        for pid in [-3, -4] {
+            checker.take(Change::Forked { pid, parent: -2 });
+        }
+        checker.take(Change::Ended { pid: -3 });
+        if let Some(parent) = checker.watched.get_mut(&-2) {
+            parent.is_read = true;
+        }
+        checker.take(Change::Ended { pid: -4 });
+        checker.finish();
+        assert_eq!(checker.shortfalls.all(), []);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! What must be there in a process for the attached probes to work.
 
+use std::collections::{HashMap, HashSet};
+use std::io;
 use std::path::PathBuf;
-use std::sync::Arc as Shared;
+use std::sync::{Arc as Shared, OnceLock};
 
 use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
@@ -9,7 +11,8 @@ use usdtrec_format::perf::{Mmap, MmapFile};
 use usdtrec_format::{Arch, BuildId, Site};
 
 use super::identity::MapIdentity;
-use crate::probe::PlannedProbe;
+use super::process::ProcessMemory;
+use crate::probe::{PlannedProbe, ref_ctr};
 
 /// Number of bytes that are compared at a site: the longest form of a planted probe.
 pub(super) const SITE_BYTES: usize = 6;
@@ -24,6 +27,8 @@ pub(crate) struct ExpectedFile {
     /// How it appears among the mappings of processes; `None` if that is not known.
     pub(super) identity: Option<MapIdentity>,
     pub(crate) sites: Vec<ExpectedSite>,
+    /// Where its code finds the addresses of semaphores that other files can hide, by their link-time addresses. Read when first needed.
+    references: OnceLock<HashMap<u64, u64>>,
 }
 
 /// A site with a probe.
@@ -37,7 +42,9 @@ pub(crate) struct ExpectedSite {
     /// Link-time address of the semaphore; 0 without one.
     pub(super) semaphore: u64,
     /// File offset of the semaphore.
-    pub(super) semaphore_offset: u64,
+    pub(crate) semaphore_offset: u64,
+    /// File offset of the semaphore that the kernel counts; 0 without one.
+    pub(crate) ref_ctr: u64,
     /// The bytes in the file.
     pub(crate) original: Vec<u8>,
 }
@@ -74,6 +81,7 @@ impl ExpectedFiles {
                     build_id: probe.build_id,
                     arch,
                     sites: Vec::new(),
+                    references: OnceLock::new(),
                 });
                 files.len() - 1
             });
@@ -133,6 +141,13 @@ impl ExpectedFile {
         known.is_some_and(|known| known.is(device.major, device.minor, map.inode))
     }
 
+    /// Where its code finds the addresses of its semaphores.
+    pub(super) fn references(&self) -> &HashMap<u64, u64> {
+        let semaphores = self.sites.iter().map(|site| site.semaphore);
+        self.references
+            .get_or_init(|| references_to(&self.file, semaphores))
+    }
+
     /// Whether a process finds this file at its path.
     pub(super) fn is_at_path_of(&self, pid: i32) -> bool {
         let Ok(below) = self.path.strip_prefix("/") else {
@@ -141,6 +156,16 @@ impl ExpectedFile {
         let inside = PathBuf::from(format!("/proc/{pid}/root")).join(below);
         FileId::of(&inside) == Some(self.file.id())
     }
+}
+
+/// Where the code of a file finds the addresses of semaphores that other files can hide, by their link-time addresses.
+pub(super) fn references_to(
+    file: &ObjectFile,
+    semaphores: impl Iterator<Item = u64>,
+) -> HashMap<u64, u64> {
+    let semaphores: HashSet<u64> = semaphores.filter(|address| *address != 0).collect();
+    // A program whose tables cannot be read finds them in another way.
+    file.references_to(&semaphores).unwrap_or_default()
 }
 
 /// An address of a program; those of 32-bit programs wrap.
@@ -161,14 +186,43 @@ impl ExpectedSite {
             delta: site.pc.wrapping_sub(offset),
             semaphore: site.semaphore,
             semaphore_offset: site.semaphore_offset.unwrap_or(0),
+            ref_ctr: ref_ctr(file, site),
             original: file.bytes_at(offset, SITE_BYTES).unwrap_or_default(),
         })
     }
 
     /// The address of the semaphore in a process in which the site has this address.
     pub(super) fn semaphore_at(&self, file: &ObjectFile, address: u64) -> u64 {
+        self.runtime(file, address, self.semaphore)
+    }
+
+    /// The address of the semaphore that the code tests: if it is looked up at run time, a symbol of the same name in another file hides that of this
+    /// one.
+    ///
+    /// # Errors
+    /// Those of [`ProcessMemory::bytes`].
+    pub(super) fn tested_semaphore(
+        &self,
+        file: &ObjectFile,
+        references: &HashMap<u64, u64>,
+        address: u64,
+        memory: &ProcessMemory,
+    ) -> io::Result<u64> {
+        let own = self.semaphore_at(file, address);
+        let Some(reference) = references.get(&self.semaphore) else {
+            return Ok(own);
+        };
+        let reference = self.runtime(file, address, *reference);
+        let tested = memory.word(reference, file.is_class64())?.unwrap_or(own);
+        // The loader may not have written it.
+        let is_there = !memory.bytes::<2>(tested)?.is_empty();
+        Ok(if is_there { tested } else { own })
+    }
+
+    /// A link-time address in a process in which the site has `address`.
+    fn runtime(&self, file: &ObjectFile, address: u64, link_time: u64) -> u64 {
         let pc = self.offset.wrapping_add(self.delta);
-        wrapped(file, address.wrapping_sub(pc).wrapping_add(self.semaphore))
+        wrapped(file, address.wrapping_sub(pc).wrapping_add(link_time))
     }
 }
 
@@ -192,6 +246,7 @@ impl ExpectedFiles {
             arch: Arch::host().unwrap(),
             file,
             sites: Vec::new(),
+            references: OnceLock::new(),
         };
         expected.add("sdt_a:b".to_owned(), &site);
         Self(vec![expected])

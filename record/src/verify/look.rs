@@ -59,10 +59,14 @@ pub(super) enum Fault {
         is_writable: bool,
     },
     /// The semaphore is 0.
-    Semaphore { address: u64 },
+    Semaphore {
+        address: u64,
+        /// The address of the file's own semaphore, if the program tests another one.
+        hidden: Option<u64>,
+    },
     /// The code is a mapping of another file.
     OtherFile { inode: u64, expected: u64 },
-    /// There is executable memory of no file in the place of the code.
+    /// There is other executable memory in the place of the code.
     MovedCode { address: u64 },
 }
 
@@ -145,8 +149,7 @@ impl Looking<'_> {
                     continue;
                 };
                 is_mapped = true;
-                // Beyond the end of a file that was cut nothing can be read.
-                let found = memory.bytes::<SITE_BYTES>(address).unwrap_or_default();
+                let found = memory.bytes::<SITE_BYTES>(address)?;
                 if file.arch.is_planted(&site.original, &found) {
                     if let Some(fault) = self.semaphore(file, site, address, maps, memory)? {
                         push(fault);
@@ -196,22 +199,25 @@ impl Looking<'_> {
         if site.semaphore == 0 {
             return Ok(None);
         }
-        let address = site.semaphore_at(&file.file, address);
-        let is_there = |map: &&FileMapping| map.permissions[1] && map.range.contains(&address);
-        if !maps.iter().any(|map| is_there(&map)) || !self.is_final(file, site, maps) {
+        let own = site.semaphore_at(&file.file, address);
+        let holds =
+            |map: &&FileMapping| file.is(map) && address_of(map, site.semaphore_offset).is_some();
+        let mut all = maps.iter().filter(holds);
+        let is_there = |map: &FileMapping| map.range.contains(&own);
+        let Some(there) = all.clone().find(|map| is_there(map)) else {
             return Ok(None);
-        }
-        let found = memory.bytes::<2>(address)?;
-        Ok((found == [0, 0]).then_some(Fault::Semaphore { address }))
-    }
-
-    /// Whether the loader has done with the page of a semaphore: before that, the part that becomes read-only is writable, and may have the
-    /// same page of the file.
-    fn is_final(&self, file: &ExpectedFile, site: &ExpectedSite, maps: &[FileMapping]) -> bool {
-        let holds = |map: &&FileMapping| {
-            map.permissions[1] && file.is(map) && address_of(map, site.semaphore_offset).is_some()
         };
-        self.is_settled || maps.iter().filter(holds).count() < 2
+        // While the loader works, the part that becomes read-only is writable, and may have the same page of the file.
+        let is_other_writable = all.any(|map| map.permissions[1] && !is_there(map));
+        if !self.is_settled && (!there.permissions[1] || is_other_writable) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let tested = site.tested_semaphore(&file.file, file.references(), address, memory)?;
+        let found = memory.bytes::<2>(tested)?;
+        Ok((found == [0, 0]).then_some(Fault::Semaphore {
+            address: tested,
+            hidden: (tested != own).then_some(own),
+        }))
     }
 }
 
@@ -240,16 +246,20 @@ fn no_breakpoint(
     }
 }
 
-/// Where the code of a site would be, if there is executable memory of no file. `of_file` are the mappings of its file.
+/// Where the code of a site would be, if there is other executable memory. `of_file` are the mappings of its file, none of which has the site; a
+/// single one is no program that was loaded.
 pub(super) fn moved_code(
     file: &ObjectFile,
     site: &ExpectedSite,
     of_file: &[&FileMapping],
     memory: &ProcessMemory,
 ) -> Option<u64> {
+    if of_file.len() < 2 {
+        return None;
+    }
     let mut addresses = of_file.iter().map(|map| {
         let distance = site.offset.wrapping_sub(map.offset);
         wrapped(file, map.range.start.wrapping_add(distance))
     });
-    addresses.find(|address| memory.has_code_of_no_file(*address))
+    addresses.find(|address| memory.has_code(*address))
 }

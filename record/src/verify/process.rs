@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use usdtrec_buildid_cache::{FileMapping, MemoryMapping};
@@ -74,10 +75,13 @@ impl ProcessMemory {
         FileMapping::parse_all(&self.maps)
     }
 
-    /// Whether there is executable memory of no file at an address.
-    pub(super) fn has_code_of_no_file(&self, address: u64) -> bool {
+    /// Whether there is executable memory at an address.
+    pub(super) fn has_code(&self, address: u64) -> bool {
         let mut all = MemoryMapping::parse_all(&self.maps);
-        all.any(|map| map.permissions[2] && map.range.contains(&address))
+        let is_code =
+            |permissions: [bool; 3], range: &Range<u64>| permissions[2] && range.contains(&address);
+        all.any(|map| is_code(map.permissions, &map.range))
+            || self.files().any(|map| is_code(map.permissions, &map.range))
     }
 
     /// Whether its mappings are still those that were read.
@@ -85,14 +89,33 @@ impl ProcessMemory {
         self.read_maps().is_ok_and(|maps| maps == self.maps)
     }
 
-    /// Up to `N` bytes at an address.
+    /// Up to `N` bytes at an address; none where nothing can be read, as beyond the end of a file that was cut.
     ///
     /// # Errors
-    /// Those of pread(2) on `/proc/PID/mem`.
+    /// `Interrupted` if the program whose memory it is has ended; others of pread(2) on `/proc/PID/mem`.
     pub(crate) fn bytes<const N: usize>(&self, address: u64) -> io::Result<Vec<u8>> {
         let mut bytes = [0; N];
-        let count = self.memory.read_at(&mut bytes, address)?;
-        Ok(bytes.get(..count).unwrap_or_default().to_vec())
+        match self.memory.read_at(&mut bytes, address) {
+            // fs/proc/base.c, `mem_rw`.
+            Ok(0) => Err(io::ErrorKind::Interrupted.into()),
+            Ok(count) => Ok(bytes.get(..count).unwrap_or_default().to_vec()),
+            Err(error) if error.raw_os_error() == Some(libc::EIO) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The number of 32 or 64 bits at an address, of a little-endian machine.
+    ///
+    /// # Errors
+    /// Those of [`ProcessMemory::bytes`].
+    pub(super) fn word(&self, address: u64, is_wide: bool) -> io::Result<Option<u64>> {
+        let bytes = self.bytes::<8>(address)?;
+        Ok(match is_wide {
+            true => bytes.first_chunk().map(|word| u64::from_le_bytes(*word)),
+            false => bytes
+                .first_chunk()
+                .map(|word| u32::from_le_bytes(*word).into()),
+        })
     }
 
     /// Writes to an address. The caller has checked what is mapped there.

@@ -1,17 +1,18 @@
 //! What a running process has at the sites of its files, before anything is attached.
 
 use std::cell::OnceCell;
+use std::collections::HashMap;
 
 use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::Site;
 
-use super::expected::{ExpectedSite, SITE_BYTES};
+use super::expected::{ExpectedSite, SITE_BYTES, references_to};
 use super::identity::MapIdentity;
 use super::look::{address_of, moved_code};
 use super::process::ProcessMemory;
 use super::words::hex;
-use crate::left_breakpoints::{FileSite, OtherTracers};
+use crate::left_breakpoints::{BreakpointOwner, FileSite, OtherTracers};
 
 /// Something about a site in a process that matters to who attaches a probe there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,8 +46,8 @@ pub fn notes_of_sites(pid: u32, file: &ObjectFile, sites: &[Site]) -> Vec<Vec<Si
         pid,
         file,
         of_file: of_file.collect(),
-        maps: &maps,
         memory: &memory,
+        references: references_to(file, sites.iter().map(|site| site.semaphore)),
         tracers: OnceCell::new(),
     };
     let notes = sites.iter().map(|site| running.notes(site));
@@ -58,9 +59,10 @@ struct Running<'a> {
     pid: u32,
     file: &'a ObjectFile,
     of_file: Vec<&'a FileMapping>,
-    maps: &'a [FileMapping],
     memory: &'a ProcessMemory,
-    /// Read when a breakpoint is found.
+    /// Where the code finds the addresses of its semaphores.
+    references: HashMap<u64, u64>,
+    /// Read when they are first needed.
     tracers: OnceCell<OtherTracers>,
 }
 
@@ -102,45 +104,72 @@ impl Running<'_> {
         {
             push(
                 address,
-                "the code is not that of the file, but in memory of no file: hits there cannot be recorded"
+                "the code is not that of the file, but in other memory: hits there cannot be recorded"
                     .to_owned(),
             );
         }
         notes
     }
 
-    /// What is there instead of the file's instruction.
+    /// What is there instead of the file's instruction, or of the breakpoint of a recording.
     fn code(&self, site: &ExpectedSite, address: u64) -> Option<String> {
         let found = self.memory.bytes::<SITE_BYTES>(address).ok()?;
-        if found.starts_with(&site.original) {
-            return None;
+        let is_original = found.starts_with(&site.original);
+        if !is_original && !self.is_planted(site, address) {
+            return Some(format!(
+                "the code is not that of the file: expected {}, found {}",
+                hex(&site.original),
+                hex(&found)
+            ));
         }
-        if self.file.arch()?.is_planted(&site.original, &found) {
-            let site = FileSite {
-                file: self.file.id(),
-                offset: site.offset,
-            };
-            let tracers = self.tracers.get_or_init(OtherTracers::now);
-            let owner = tracers.owner(i32::try_from(self.pid).ok()?, site);
-            return Some(format!("there is a breakpoint, {owner}"));
+        let site = FileSite {
+            file: self.file.id(),
+            offset: site.offset,
+        };
+        let tracers = self.tracers.get_or_init(OtherTracers::now);
+        let owner = tracers.owner(i32::try_from(self.pid).ok()?, site);
+        match (is_original, owner) {
+            (false, owner) => Some(format!("there is a breakpoint, {owner}")),
+            (true, BreakpointOwner::Recording) => Some(
+                "there is no breakpoint, although a recording that runs has a probe there: it does not record this process, or the probe does not work in it"
+                    .to_owned(),
+            ),
+            (true, _) => None,
         }
-        Some(format!(
-            "the code is not that of the file: expected {}, found {}",
-            hex(&site.original),
-            hex(&found)
-        ))
     }
 
-    /// Says that a semaphore is raised.
+    fn is_planted(&self, site: &ExpectedSite, address: u64) -> bool {
+        let found = self.memory.bytes::<SITE_BYTES>(address).unwrap_or_default();
+        let arch = self.file.arch();
+        let is_planted = arch.is_some_and(|arch| arch.is_planted(&site.original, &found));
+        is_planted && !found.starts_with(&site.original)
+    }
+
+    /// Says that a semaphore is raised, or is another one than the kernel raises.
     fn semaphore(&self, site: &ExpectedSite, address: u64) -> Option<String> {
         if site.semaphore == 0 {
             return None;
         }
-        let address = site.semaphore_at(self.file, address);
-        let is_there = |map: &FileMapping| map.permissions[1] && map.range.contains(&address);
-        self.maps.iter().find(|map| is_there(map))?;
-        let value = self.memory.bytes::<2>(address).ok()?;
-        let value = u16::from_le_bytes(*value.first_chunk()?);
-        (value > 0).then(|| format!("its semaphore is {value}: a tracer is attached"))
+        let own = site.semaphore_at(self.file, address);
+        let is_there = |map: &&FileMapping| map.permissions[0] && map.range.contains(&own);
+        self.of_file.iter().find(|map| is_there(map))?;
+        let value = |address| {
+            let value = self.memory.bytes::<2>(address).ok()?;
+            Some(u16::from_le_bytes(*value.first_chunk()?))
+        };
+        let tested = site.tested_semaphore(self.file, &self.references, address, self.memory);
+        let tested = tested.ok().filter(|tested| *tested != own);
+        match (tested, value(own)?) {
+            (Some(tested), _) => Some(format!(
+                "its code tests a semaphore of another file, at {tested:#x}, which is {}; the kernel raises that of this file at {own:#x}, which is {}",
+                value(tested)?,
+                value(own)?
+            )),
+            (None, 0) => self.is_planted(site, address).then(|| {
+                "its semaphore is 0 although there is a breakpoint: a program that tests it does not execute the probe"
+                    .to_owned()
+            }),
+            (None, value) => Some(format!("its semaphore is {value}: a tracer is attached")),
+        }
     }
 }

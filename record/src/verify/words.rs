@@ -5,6 +5,10 @@ use std::fmt::Write as _;
 use super::look::Fault;
 use super::process::Page;
 
+/// What follows from a semaphore that is 0.
+const NO_HITS: &str =
+    "a program that tests it does not execute the probe, so that there are no hits";
+
 /// The words for a fault.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FaultWords {
@@ -54,9 +58,20 @@ pub(super) fn words(fault: &Fault) -> FaultWords {
             remedy: "record again, and if that does not help, restart the process: the kernel refuses the instruction, the process maps an older \
                      version of the file, or something wrote there",
         },
-        Fault::Semaphore { address } => FaultWords {
+        Fault::Semaphore {
+            address,
+            hidden: Some(hidden),
+        } => FaultWords {
+            found: format!(
+                "the semaphore that the code tests, at {address:#x}, is 0: a symbol of another file hides the file's own one at {hidden:#x}, \
+                 which the kernel raises"
+            ),
+            effect: NO_HITS,
+            remedy: "link the file so that its semaphores are not exported (-Bsymbolic, or hidden symbols)",
+        },
+        Fault::Semaphore { address, .. } => FaultWords {
             found: format!("the semaphore at {address:#x} is 0"),
-            effect: "a program that tests it does not execute the probe, so that there are no hits",
+            effect: NO_HITS,
             remedy: "record this process once it runs",
         },
         Fault::OtherFile { inode, expected } => FaultWords {
@@ -68,9 +83,7 @@ pub(super) fn words(fault: &Fault) -> FaultWords {
             remedy: "restart the process",
         },
         Fault::MovedCode { address } => FaultWords {
-            found: format!(
-                "the code at {address:#x} is not that of the file, but in memory of no file"
-            ),
+            found: format!("the code at {address:#x} is not that of the file, but in other memory"),
             effect: "hits there are not recorded",
             remedy: "run the program so that it does not move its code (to huge pages, for instance)",
         },

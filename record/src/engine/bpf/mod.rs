@@ -76,6 +76,7 @@ pub use self::skipped::{NotFaultedIn, SkippedMethod};
 pub(crate) use self::stack_size::StackUse;
 pub use self::stopped::{STOPPED_VERB, guard_stopped};
 pub(crate) use self::sys::uprobes_of_links;
+pub(super) use self::sys::{UprobeEvent, open_uprobe};
 
 /// Probes that are attached with programs. Dropping it detaches all of them.
 #[derive(Debug)]

@@ -10,21 +10,21 @@ use perf_event_open_sys::{ioctls, perf_event_open};
 
 /// A site for [`open_uprobe`].
 #[derive(Clone, Copy, Debug)]
-pub(in crate::engine::bpf) struct UprobeEvent<'a> {
+pub(in crate::engine) struct UprobeEvent<'a> {
     /// Number of the uprobe PMU.
-    pub(in crate::engine::bpf) pmu: u32,
+    pub(in crate::engine) pmu: u32,
     /// The file.
-    pub(in crate::engine::bpf) path: &'a CStr,
+    pub(in crate::engine) path: &'a CStr,
     /// File offset of the site.
-    pub(in crate::engine::bpf) offset: u64,
+    pub(in crate::engine) offset: u64,
     /// The upper half is the file offset of the semaphore; 0 without a semaphore.
-    pub(in crate::engine::bpf) config: u64,
+    pub(in crate::engine) config: u64,
     /// The process; `None` for all processes.
-    pub(in crate::engine::bpf) pid: Option<i32>,
+    pub(in crate::engine) pid: Option<i32>,
 }
 
 /// Opens a disabled perf event: for all processes on CPU 0, where a program attached to it runs on every CPU, or for one process.
-pub(in crate::engine::bpf) fn open_uprobe(site: &UprobeEvent<'_>) -> io::Result<File> {
+pub(in crate::engine) fn open_uprobe(site: &UprobeEvent<'_>) -> io::Result<File> {
     let mut attr = perf_event_attr {
         type_: site.pmu,
         size: size_of::<perf_event_attr>() as u32,

@@ -10,7 +10,8 @@ mod map;
 mod pin;
 mod program;
 
-pub(super) use event::{UprobeEvent, enable, open_uprobe, set_program};
+pub(in crate::engine) use event::{UprobeEvent, open_uprobe};
+pub(super) use event::{enable, set_program};
 pub(super) use link::{UPROBE_MULTI, Uprobes, link_perf_event, link_tracepoint, link_uprobes};
 pub(crate) use link_info::uprobes_of_links;
 pub(super) use map::{

@@ -1,0 +1,113 @@
+//! Where a file's code finds the addresses of variables at run time.
+
+use std::collections::{HashMap, HashSet};
+
+use usdtrec_format::Arch;
+
+use super::error::ElfError;
+use super::headers::SECTION_LIMIT;
+use super::object_file::ObjectFile;
+
+/// Sections with relocations of the loader.
+const RELOCATIONS: [&str; 2] = [".rela.dyn", ".rel.dyn"];
+
+impl ObjectFile {
+    /// The places in which the loader writes the addresses of exported variables, because a symbol of another file may hide them: for each of
+    /// `variables`, by their link-time addresses, that of one such place. Variables that the code finds without the loader have none.
+    ///
+    /// # Errors
+    /// [`ElfError`].
+    pub fn references_to(&self, variables: &HashSet<u64>) -> Result<HashMap<u64, u64>, ElfError> {
+        let mut places = HashMap::new();
+        let kinds = self.arch().and_then(address_relocations);
+        let (Some(kinds), Some(symbols)) = (kinds, self.section(".dynsym")) else {
+            return Ok(places);
+        };
+        if variables.is_empty() || self.is_big_endian() {
+            return Ok(places);
+        }
+        let entries = Entries::of(self.is_class64());
+        let content = self.content(symbols, SECTION_LIMIT)?;
+        let mut named: HashMap<u32, u64> = HashMap::new();
+        for (number, symbol) in (0..).zip(content.chunks_exact(entries.symbol)) {
+            let address = entries.word(symbol, entries.value);
+            if let Some(address) = address.filter(|address| variables.contains(address)) {
+                named.insert(number, address);
+            }
+        }
+        let sections = RELOCATIONS.map(|name| (name.starts_with(".rela"), self.section(name)));
+        for (has_addend, section) in sections {
+            let Some(section) = section.filter(|_| !named.is_empty()) else {
+                continue;
+            };
+            let content = self.content(section, SECTION_LIMIT)?;
+            let size = entries.word * if has_addend { 3 } else { 2 };
+            for relocation in content.chunks_exact(size) {
+                let place = entries.word(relocation, 0);
+                let info = entries.word(relocation, entries.word);
+                if let (Some(place), Some(info)) = (place, info)
+                    && kinds.contains(&entries.kind(info))
+                    && let Some(variable) = named.get(&entries.symbol_of(info))
+                {
+                    places.insert(*variable, place);
+                }
+            }
+        }
+        Ok(places)
+    }
+}
+
+/// The types of relocations that are the address of a symbol (`GLOB_DAT` and that of a pointer).
+const fn address_relocations(arch: Arch) -> Option<[u32; 2]> {
+    match arch {
+        Arch::X86_64 | Arch::I386 => Some([6, 1]),
+        Arch::Aarch64 => Some([1025, 257]),
+        _ => None,
+    }
+}
+
+/// The layout of symbols and relocations of a class, little-endian.
+struct Entries {
+    /// Size of an address.
+    word: usize,
+    /// Size of a symbol, and where its value is.
+    symbol: usize,
+    value: usize,
+}
+
+impl Entries {
+    const fn of(class64: bool) -> Self {
+        match class64 {
+            true => Self {
+                word: 8,
+                symbol: 24,
+                value: 8,
+            },
+            false => Self {
+                word: 4,
+                symbol: 16,
+                value: 4,
+            },
+        }
+    }
+
+    fn word(&self, entry: &[u8], at: usize) -> Option<u64> {
+        let bytes = entry.get(at..at + self.word)?;
+        let bytes = bytes.iter().rev();
+        Some(bytes.fold(0, |word, byte| word << 8 | u64::from(*byte)))
+    }
+
+    const fn kind(&self, info: u64) -> u32 {
+        match self.word {
+            8 => info as u32,
+            _ => info as u32 & 0xff,
+        }
+    }
+
+    const fn symbol_of(&self, info: u64) -> u32 {
+        match self.word {
+            8 => (info >> 32) as u32,
+            _ => info as u32 >> 8,
+        }
+    }
+}

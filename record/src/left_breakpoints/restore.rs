@@ -1,0 +1,107 @@
+//! Puts the instruction of a site back in the place of a breakpoint that stayed.
+//!
+//! The kernel does it itself when the last probe of a site goes: one is attached and removed. So the breakpoint of a tracer that cannot be listed stays.
+//! It cannot where the semaphore is 0, because it would have to lower it: there the bytes are written.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use usdtrec_buildid_cache::FileMapping;
+use usdtrec_buildid_cache::elf::FileId;
+use usdtrec_format::Arch;
+
+use super::notes::NotedSite;
+use super::scan::FoundBreakpoint;
+use crate::engine::attach_and_remove;
+use crate::verify::address_of;
+
+/// A breakpoint, in the memory of the process that has it.
+struct Stayed<'a> {
+    breakpoint: &'a [u8],
+    original: &'a [u8],
+    address: u64,
+    /// That of the program that ran when it was opened: of another one nothing can be read or written.
+    memory: File,
+    mappings: Vec<FileMapping>,
+    /// The mapped file.
+    file: File,
+}
+
+/// Restores the instruction, if the process still has a breakpoint where the notes name one, and nobody else.
+///
+/// # Errors
+/// Another tracer has a breakpoint there, or the process or the file is not as noted.
+pub(super) fn restore(arch: Arch, found: &FoundBreakpoint, noted: &NotedSite) -> io::Result<()> {
+    let stayed = Stayed::find(arch, found, noted)?;
+    let attached = attach_and_remove(&stayed.file, noted.offset, noted.semaphore_offset);
+    if stayed.there()? == stayed.original {
+        return Ok(());
+    }
+    let is_refused = attached.is_err_and(|error| error.raw_os_error() == Some(libc::EINVAL));
+    if is_refused || !stayed.is_semaphore_zero(noted) {
+        return Err(io::Error::other("another tracer has a breakpoint there"));
+    }
+    // The whole breakpoint is written at once, as the kernel does.
+    stayed.memory.write_all_at(stayed.original, stayed.address)
+}
+
+impl<'a> Stayed<'a> {
+    fn find(arch: Arch, found: &FoundBreakpoint, noted: &'a NotedSite) -> io::Result<Self> {
+        let changed = || io::Error::other("the site is not as noted");
+        let breakpoint = arch.breakpoint().ok_or_else(changed)?;
+        let original = noted.original.get(..breakpoint.len()).ok_or_else(changed)?;
+        let mut options = OpenOptions::new();
+        let path = format!("/proc/{}/mem", found.pid);
+        let memory = options.read(true).write(true).open(path)?;
+        let maps = std::fs::read(format!("/proc/{}/maps", found.pid))?;
+        let mappings: Vec<FileMapping> = FileMapping::parse_all(&maps).collect();
+        let is_code = |map: &&FileMapping| {
+            map.permissions[2] && address_of(map, noted.offset) == Some(found.address)
+        };
+        let code = mappings.iter().find(is_code).ok_or_else(changed)?;
+        let link = format!("/proc/{}/map_files/{}", found.pid, code.map_files_name());
+        let stayed = Self {
+            breakpoint,
+            original,
+            address: found.address,
+            memory,
+            file: File::open(link)?,
+            mappings,
+        };
+        let mut in_file = vec![0; original.len()];
+        stayed.file.read_exact_at(&mut in_file, noted.offset)?;
+        let is_noted = FileId::from(&stayed.file.metadata()?) == noted.file && in_file == original;
+        let is_breakpoint = stayed.there()? == breakpoint && original != breakpoint;
+        (is_noted && is_breakpoint)
+            .then_some(stayed)
+            .ok_or_else(changed)
+    }
+
+    fn there(&self) -> io::Result<Vec<u8>> {
+        let mut there = vec![0; self.breakpoint.len()];
+        self.memory.read_exact_at(&mut there, self.address)?;
+        Ok(there)
+    }
+
+    /// Whether the site has a semaphore, and it is 0 in the process.
+    fn is_semaphore_zero(&self, noted: &NotedSite) -> bool {
+        if noted.semaphore_offset == 0 {
+            return false;
+        }
+        let code = self
+            .mappings
+            .iter()
+            .find(|map| map.range.contains(&self.address));
+        let Some(code) = code else { return false };
+        let writable = self.mappings.iter().filter(|map| {
+            map.permissions[1] && (map.device, map.inode) == (code.device, code.inode)
+        });
+        let mut addresses = writable.filter_map(|map| address_of(map, noted.semaphore_offset));
+        addresses.all(|address| {
+            let mut value = [0; 2];
+            let read = self.memory.read_exact_at(&mut value, address);
+            read.is_ok() && value == [0, 0]
+        })
+    }
+}
