@@ -42,7 +42,7 @@ impl Counting {
     pub(crate) const fn most(&self) -> usize {
         match self.program {
             Some(_) => 512,
-            None => 64,
+            None => 16,
         }
     }
 
