@@ -282,6 +282,7 @@ fn info() -> TraceInfo {
                 path: "/opt/app/bin/app".into(),
                 build_id: None,
                 arch: Some(Arch::X86_64),
+                by_any_pattern: false,
             }],
             probes: vec![probe],
         }),

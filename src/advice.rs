@@ -8,9 +8,10 @@ mod reports;
 use std::error::Error;
 
 use usdtrec_buildid_cache::CacheError;
-use usdtrec_format::escape::shown;
 use usdtrec_format::schema::Problem;
 use usdtrec_report::ReportError;
+
+use crate::shell;
 
 pub(crate) use self::hints::HINTS;
 #[cfg(feature = "record")]
@@ -72,8 +73,8 @@ fn of_cache(error: &CacheError) -> Option<String> {
                 .to_owned(),
         ),
         CacheError::NoBuildId(path) => Some(format!(
-            "select its probes by path: sdt_PROVIDER:NAME@{}",
-            shown(path)
+            "select its probes by path: {}",
+            shell::event("sdt_PROVIDER:NAME", path)
         )),
         _ => None,
     }
@@ -89,7 +90,7 @@ pub(crate) fn refusal(refusal: &usdtrec_record::Refusal) -> String {
 }
 
 #[cfg(feature = "record")]
-pub(crate) use self::recording::{appeared, caution, notice};
+pub(crate) use self::recording::{appeared, caution, guard_death, notice};
 
 /// Advice about recording.
 #[cfg(feature = "record")]
@@ -97,12 +98,13 @@ mod recording {
     use std::io;
 
     use usdtrec_buildid_cache::elf::CheckError;
-    use usdtrec_format::escape::shown;
     use usdtrec_record::plan::ConditionError;
     use usdtrec_record::{
-        Appeared, Caution, KernelOperation, NoProbe, Notice, RecordError, Refusal, RefusalReason,
-        Remedy, Searched, UsageError,
+        Appeared, Caution, GuardDeath, KernelOperation, NoProbe, Notice, RecordError, Refusal,
+        RefusalReason, Remedy, Searched, UsageError,
     };
+
+    use crate::shell;
 
     /// Advice where no capability but `CAP_SYS_ADMIN` is enough.
     const AS_ROOT: &str = "record as root, or with CAP_SYS_ADMIN";
@@ -146,10 +148,10 @@ mod recording {
     }
 
     pub(super) fn of_refusal(refusal: &Refusal) -> Option<String> {
-        let path = shown(&refusal.path);
         match &refusal.reason {
             RefusalReason::Gone => Some(format!(
-                "remove its entry with: usdtrec buildid-cache --purge {path}"
+                "remove its entry with: usdtrec buildid-cache --purge {}",
+                shell::path(&refusal.path)
             )),
             RefusalReason::SemaphoreOffset(_) => {
                 Some("record with: --engine bpf-multi or --engine perf-tracefs".to_owned())
@@ -158,11 +160,11 @@ mod recording {
             RefusalReason::Check(error) => match &**error {
                 CheckError::Changed { path, .. } => Some(format!(
                     "refresh with: usdtrec buildid-cache --update {}",
-                    shown(path)
+                    shell::path(path)
                 )),
                 CheckError::NotInNotes { path, .. } => Some(format!(
                     "remove that entry with: usdtrec buildid-cache --purge {}",
-                    shown(path)
+                    shell::path(path)
                 )),
                 _ => None,
             },
@@ -193,29 +195,29 @@ mod recording {
     }
 
     fn of_no_probe(error: &NoProbe) -> String {
-        let pattern = &error.pattern;
+        let by_path = shell::word(format!("{}@PATH", error.pattern));
         match &error.searched {
             Searched::File(path) => {
-                format!("list its probes with: usdtrec list --file {}", shown(path))
+                format!(
+                    "list its probes with: usdtrec list --file {}",
+                    shell::path(path)
+                )
             }
             Searched::Index => format!(
-                "index another binary with: usdtrec buildid-cache --add PATH, or name it: {pattern}@PATH"
+                "index another binary with: usdtrec buildid-cache --add PATH, or name it: {by_path}"
             ),
             Searched::Processes(_) => format!(
-                "if a library that has it is loaded later, name the library: {pattern}@PATH, or index it with: usdtrec buildid-cache --add PATH; \
+                "if a library that has it is loaded later, name the library: {by_path}, or index it with: usdtrec buildid-cache --add PATH; \
                  else record again once it is loaded"
             ),
         }
     }
 
     fn of_privilege() -> String {
-        let command: Vec<_> = std::env::args_os()
-            .map(|word| word.to_string_lossy().into_owned())
-            .collect();
-        let program = std::env::current_exe().map_or_else(
-            |_| "usdtrec".to_owned(),
-            |program| shown(&program).to_string(),
-        );
+        let command: Vec<_> = std::env::args_os().map(shell::word).collect();
+        let program = std::env::current_exe();
+        let program =
+            program.map_or_else(|_| "usdtrec".to_owned(), |program| shell::path(&program));
         // chgrp comes first, because it removes a file's capabilities.
         format!(
             "sudo {}\n  \
@@ -239,10 +241,12 @@ mod recording {
 
     /// A file that appeared while recording, with how to record it.
     pub(crate) fn appeared(file: &Appeared) -> String {
-        let (path, pattern) = (shown(&file.path), &file.pattern);
         match file.remedy {
             Remedy::Again => format!("{file}; record again to include it"),
-            Remedy::ByPath => format!("{file}; record it with: -e '{pattern}@{path}'"),
+            Remedy::ByPath => {
+                let event = shell::event(&file.pattern, &file.path);
+                format!("{file}; record it with: -e {event}")
+            }
             Remedy::ByProcess => format!("{file}; record it with: -p {}", file.pid),
         }
     }
@@ -254,6 +258,14 @@ mod recording {
                 format!("{notice}; to restore what recordings left: usdtrec doctor --heal")
             }
             _ => notice.to_string(),
+        }
+    }
+
+    /// A guard process that was killed, with what clears up instead.
+    pub(crate) fn guard_death(death: &GuardDeath) -> String {
+        match death.failure {
+            None => death.to_string(),
+            Some(_) => format!("{death}; what a killed recorder leaves, usdtrec doctor lists"),
         }
     }
 

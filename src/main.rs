@@ -12,6 +12,7 @@ mod debuginfod;
 mod fold;
 mod functions;
 mod mutex;
+mod old_file;
 #[cfg(feature = "record")]
 mod output;
 #[cfg(feature = "record")]
@@ -20,6 +21,8 @@ mod progress;
 mod schemas;
 #[cfg(feature = "record")]
 mod sdt;
+mod shell;
+mod stream;
 mod terminal;
 mod unfinished_file;
 mod unfinished_folder;

@@ -1,11 +1,14 @@
 //! Sources of schemas: files of `--schema`, the user's directory, the built-in set.
 
+use std::fs::{self, File};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::{env, fs};
+use std::{env, io};
 
-use anyhow::bail;
+use anyhow::{Context, bail};
+use usdtrec_buildid_cache::distrust;
 use usdtrec_format::escape::shown;
-use usdtrec_format::schema::{Language, Parsed, Schemas, read_file};
+use usdtrec_format::schema::{Language, Parsed, Schemas, read_file, read_open_file};
 
 use crate::terminal::say;
 
@@ -16,11 +19,8 @@ use crate::terminal::say;
 /// A named file cannot be read or has no valid probe definition.
 pub(crate) fn in_force(named: &[PathBuf]) -> anyhow::Result<Schemas> {
     let mut schemas = Schemas::built_in();
-    for path in of_user() {
-        match read(&path, None) {
-            Ok(parsed) => add(&mut schemas, &path, parsed),
-            Err(error) => say(format_args!("usdtrec: {error:#}; skipped")),
-        }
+    if let Some(directory) = user_directory() {
+        add_of_user(&mut schemas, &directory);
     }
     add_named(&mut schemas, named)?;
     Ok(schemas)
@@ -71,18 +71,61 @@ pub(crate) fn user_directory() -> Option<PathBuf> {
     Some(config?.join("usdtrec").join("schemas"))
 }
 
-/// The schema files of the user's directory, by name.
-fn of_user() -> Vec<PathBuf> {
-    let entries = user_directory().and_then(|directory| fs::read_dir(directory).ok());
-    let paths = entries.into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = paths
+/// Why root neither reads nor writes the schemas of a directory; `None` if it may.
+pub(crate) fn refusal(directory: &Path) -> Option<String> {
+    let why = distrust(&fs::metadata(directory).ok()?)?;
+    Some(format!(
+        "{}: root does not use schemas of a directory that {why}, because that user could choose the names and types of arguments",
+        shown(directory)
+    ))
+}
+
+/// Adds the schema files of the user's directory. What is wrong with one is printed, and the others are used.
+fn add_of_user(schemas: &mut Schemas, directory: &Path) {
+    let files = files_of(directory);
+    if let Some(refusal) = refusal(directory).filter(|_| !files.is_empty()) {
+        return say(format_args!("usdtrec: {refusal}"));
+    }
+    for path in files {
+        let parsed = open_regular(&path)
+            .with_context(|| format!("cannot read {}", shown(&path)))
+            .and_then(|file| Ok(read_open_file(&file, &path, None)?));
+        match parsed {
+            Ok(parsed) => add(schemas, &path, parsed),
+            Err(error) => say(format_args!("usdtrec: {error:#}; skipped")),
+        }
+    }
+}
+
+/// The schema files of a directory. Reversed by name, because later schemas take precedence and the first file by name shall win.
+fn files_of(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries
         .map(|entry| entry.path())
         .filter(|path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             Language::from_file_name(&name).is_some()
         })
         .collect();
-    // Reversed, because later schemas take precedence and the first file by name shall win.
     paths.sort_by(|a, b| b.cmp(a));
     paths
+}
+
+/// Opens a file that nobody named, also through a link: no FIFO, whose writer may never come, and no device, which may have no end.
+fn open_regular(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    let file = options
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(path)?;
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(io::Error::other("expected a regular file"));
+    }
+    match distrust(&found) {
+        Some(why) => Err(io::Error::other(format!(
+            "root does not use a schema file that {why}"
+        ))),
+        None => Ok(file),
+    }
 }

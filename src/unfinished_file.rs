@@ -1,4 +1,4 @@
-//! A file that gets its name when it is complete.
+//! A file of mode 0600 that gets its name when it is complete. Until then another file of this name stays.
 
 use std::fs::{self, File};
 use std::io;
@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
 use tempfile::NamedTempFile;
+
+use crate::old_file::keep_old;
+use crate::stream;
 
 /// What names begin with of what is not complete.
 pub(crate) const UNFINISHED: &str = ".usdtrec-export-";
@@ -20,11 +23,22 @@ pub(crate) enum UnfinishedFile {
     Unnamed(File),
     /// Has another name, where the file system cannot have files without one.
     Named(NamedTempFile),
+    /// A character device or FIFO, which is written front to back.
+    Stream(File),
 }
 
 impl UnfinishedFile {
-    /// Creates one in the folder of the file that it becomes, which nobody else can read.
+    /// Creates one in the folder of the file that it becomes, which nobody else can read. A character device or FIFO is opened instead.
+    ///
+    /// # Errors
+    /// The path is a folder, or a FIFO of another user; the error of the system call. They do not name the path.
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        if fs::metadata(path).is_ok_and(|found| found.is_dir()) {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        if let Some(stream) = stream::open(path)? {
+            return Ok(Self::Stream(stream));
+        }
         let folder = folder_of(path);
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         if let Ok(file) = open(folder, flags, Mode::RUSR | Mode::WUSR) {
@@ -34,13 +48,19 @@ impl UnfinishedFile {
             }
         }
         // Errors are those of this attempt: kernels report that they have no such files in several ways.
-        NamedTempFile::with_prefix_in(UNFINISHED, folder).map(Self::Named)
+        let named = NamedTempFile::with_prefix_in(UNFINISHED, folder);
+        named.map(Self::Named).map_err(without_name)
+    }
+
+    /// Whether it is a device or FIFO, in which nothing can be written twice.
+    pub(crate) const fn is_stream(&self) -> bool {
+        matches!(self, Self::Stream(_))
     }
 
     /// What is written to.
     pub(crate) fn file(&mut self) -> &mut File {
         match self {
-            Self::Unnamed(file) => file,
+            Self::Unnamed(file) | Self::Stream(file) => file,
             Self::Named(file) => file.as_file_mut(),
         }
     }
@@ -53,11 +73,28 @@ impl UnfinishedFile {
                 file.persist(path)?;
                 return Ok(());
             }
+            Self::Stream(_) => return Ok(()),
         };
         match link(&file, path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => replace(&file, path),
             done => done,
         }
+    }
+
+    /// Gives it its name. A file of this name is renamed to `PATH.old`.
+    pub(crate) fn finish_and_keep_old(self, path: &Path) -> io::Result<()> {
+        if !self.is_stream() && fs::symlink_metadata(path).is_ok() {
+            keep_old(path)?;
+        }
+        self.finish(path)
+    }
+}
+
+/// The error of `tempfile`'s functions without the temporary name, which tells the user nothing.
+pub(crate) fn without_name(error: io::Error) -> io::Error {
+    match error.to_string().split_once(" at path ") {
+        Some((message, _)) => io::Error::new(error.kind(), message),
+        None => error,
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, open};
 use tempfile::TempDir;
 
-use crate::unfinished_file::{UNFINISHED, folder_of};
+use crate::unfinished_file::{UNFINISHED, folder_of, without_name};
 
 /// Attempts to make a folder that nobody removes before it is locked.
 const TRIES: u32 = 100;
@@ -27,7 +27,7 @@ impl UnfinishedFolder {
         let parent = folder_of(path);
         remove_left(parent);
         for _ in 0..TRIES {
-            let folder = TempDir::with_prefix_in(UNFINISHED, parent)?;
+            let folder = TempDir::with_prefix_in(UNFINISHED, parent).map_err(without_name)?;
             let lock = opened(folder.path())?;
             // Some file systems have no locks: there nothing is removed either.
             let _ = lock.lock();

@@ -156,6 +156,85 @@ fn tracefs_events_go_although_their_guard_was_killed() {
     wait_until("the end of the tracefs events", || !has_events());
 }
 
+/// A guard that was killed is replaced, so that what a killed recorder leaves is cleared up still.
+#[test]
+fn a_guard_that_was_killed_is_replaced() {
+    let lab = Lab::privileged();
+    let target = Ticker::start(&lab);
+    let event = target.event("tick");
+    for option in ["--engine=perf-tracefs", "--lossless"] {
+        let command = lab.command(["record", option, "-a", "-o", "trace", "-e", &event]);
+        let mut recorder = Process::spawn(command);
+        recorder.until_error_line("[ usdtrec record:");
+        let pid = recorder.pid();
+        let children = || {
+            let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+            let children = children.expect("children of the recorder");
+            let pids = children
+                .split_whitespace()
+                .filter_map(|pid| pid.parse().ok());
+            pids.collect::<Vec<u32>>()
+        };
+        let guards = children();
+        assert_eq!(guards.len(), 1, "{option}");
+        signal(guards[0], "KILL");
+        recorder.until_error_line("was killed; another one was started");
+        let others = children();
+        assert!(others.len() == 1 && others != guards, "{option}");
+        recorder.signal("KILL");
+        recorder.finish();
+        wait_until("the end of the other guard", || !exists(others[0]));
+        assert!(events_of_recorder(pid).is_empty());
+    }
+}
+
+/// Signals that `perf record` survives, and others that would end a process without a word.
+#[test]
+fn no_signal_ends_a_recording_without_a_word() {
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
+    let event = target.event("tick");
+    for (name, is_survived) in [
+        ("USR1", true),
+        ("USR2", true),
+        ("ALRM", false),
+        ("VTALRM", false),
+        ("PROF", false),
+        ("XCPU", false),
+        ("HUP", false),
+    ] {
+        let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &event]);
+        recorder.signal(name);
+        if is_survived {
+            target.hit("fire 5");
+            recorder.signal("TERM");
+        }
+        let ended = recorder.finish().success();
+        let expected = if is_survived {
+            "5 events, 0 lost"
+        } else {
+            "0 events, 0 lost"
+        };
+        assert!(ended.stderr.contains(expected), "{name}: {}", ended.stderr);
+    }
+}
+
+/// `nohup` means what it says.
+#[test]
+fn an_ignored_hangup_stays_ignored() {
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
+    let event = target.event("tick");
+    let script = "trap '' HUP; exec \"$0\" record -a -o trace -e \"$1\"";
+    let words = ["-c", script, env!("CARGO_BIN_EXE_usdtrec"), &event];
+    let mut recorder = Process::spawn(lab.at_home(Path::new("sh"), words));
+    recorder.until_error_line("[ usdtrec record:");
+    recorder.signal("HUP");
+    target.hit("fire 5");
+    recorder.signal("TERM");
+    recorder.finish().success().complains("5 events, 0 lost");
+}
+
 /// A signal before or while probes are planted is obeyed then, and what is planted goes again.
 #[test]
 fn a_signal_ends_the_planting() {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::callers::{BUILD, Calls, folded_lines, record, record_build};
-use crate::common::{Lab, run, test};
+use crate::common::{Lab, need_tool, run, test};
 
 /// The widths of the frames of a picture, by the names of frames from the outermost one.
 #[track_caller]
@@ -209,4 +209,35 @@ fn what_differs_beyond_noise_is_coloured() {
     assert!(picture.contains("; A: ") && picture.contains(" lost</text>"));
     let refused = lab.usdtrec(["flame", "out.svg", "--diff", "a", "b", "--value", "arg1"]);
     assert!(refused.exits(2).stderr.contains("cannot be used with"));
+}
+
+/// Functions are compared by their names, and code without names by its build, wherever the file is.
+#[test]
+fn a_program_under_another_path_has_the_same_frames() {
+    const GREY: &str = "rgb(205,205,205)";
+    let lab = Lab::privileged();
+    let arguments = ["200", "0", "1000"];
+    let program = BUILD.make(&lab, "callers.cc", "callers");
+    for is_stripped in [false, true] {
+        if is_stripped {
+            need_tool("strip");
+            run(lab.at_home(Path::new("strip"), [&program])).success();
+        }
+        for (name, copy) in [("a", "releases-1"), ("b", "other-name")] {
+            fs::copy(&program, lab.file(copy)).expect("a copy");
+            let event = format!("sdt_callers:hit*@{}", lab.file(copy).display());
+            let mut record = lab.command(["record", "-q", "-g", "-o", name, "-e", &event, "--"]);
+            record.arg(lab.file(copy)).args(arguments);
+            run(record).success();
+        }
+        lab.usdtrec(["flame", "diff.svg", "--diff", "a", "b"])
+            .success()
+            .silent();
+        let picture = fs::read_to_string(lab.file("diff.svg")).expect("a picture");
+        let fills = fills(&picture, "");
+        assert!(fills.len() > 4, "{picture}");
+        assert!(fills.iter().all(|fill| *fill == GREY), "{picture}");
+        assert!(!picture.contains("B 0.00%"), "{picture}");
+        assert!(!picture.contains("A 0.00%"), "{picture}");
+    }
 }

@@ -19,6 +19,7 @@ mod bpf;
 mod cache;
 mod callers;
 mod cgroups;
+mod changed_outputs;
 #[path = "hostile/changes.rs"]
 mod changes;
 mod clocks;
@@ -78,6 +79,7 @@ mod ruby;
 mod same_answers;
 mod schedule;
 mod schema;
+mod schema_directory;
 mod script_stacks;
 mod semaphores;
 mod shared_cache;
@@ -89,7 +91,9 @@ mod stock_arguments;
 mod stock_files;
 mod stock_perf;
 mod strangers;
+mod suggested;
 mod verified;
+mod written_files;
 
 fn main() -> std::process::ExitCode {
     usdtrec_testing::main()

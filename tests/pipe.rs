@@ -233,6 +233,41 @@ fn what_makes_no_sense_is_refused() {
     );
 }
 
+/// A device keeps nothing: as standard output it is a mistake, by its name it is said.
+#[test]
+fn devices_keep_no_trace() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "first.c", "first");
+    let event = format!("sdt_shapes:first@{}", program.display());
+    for output in [">/dev/null", ">/dev/full", ">/dev/zero", ">&-"] {
+        let line = format!("\"$0\" record -a --duration 1ms -o - -e {event} {output}");
+        let words = ["-c", &line, env!("CARGO_BIN_EXE_usdtrec")];
+        run(lab.at_home(Path::new("sh"), words))
+            .exits(2)
+            .complains("expected a pipe or a file");
+    }
+    let record = ["record", "-a", "--duration", "1ms", "-e", &event, "-o"];
+    let device = |device| lab.usdtrec(record.iter().copied().chain([device]));
+    device("/dev/null")
+        .success()
+        .complains("/dev/null is a device: nothing of the trace is kept");
+    device("/dev/full").exits(1).complains("No space left");
+    for (option, zero) in [
+        ("--switch-output", "0"),
+        ("--switch-output", "0K"),
+        ("--max-size", "0"),
+    ] {
+        lab.usdtrec(
+            record
+                .iter()
+                .copied()
+                .chain(["trace", &format!("{option}={zero}")]),
+        )
+        .exits(2)
+        .complains("more than 0");
+    }
+}
+
 /// The command's own output does not get into the stream.
 #[test]
 fn the_command_writes_elsewhere() {

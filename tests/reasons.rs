@@ -262,3 +262,27 @@ fn filters_that_leave_out_everything() {
     assert!(report.contains("No events."), "{report}");
     assert!(!report.contains("need"), "{report}");
 }
+
+/// What nobody asked for by name is not missed, and a program that did not run needs nothing.
+#[test]
+fn only_what_was_asked_for_is_missed() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "ticker.c", "ticker");
+    let other = Build::USUAL.make(&lab, "first.c", "first");
+    for file in [&program, &other] {
+        let add = ["buildid-cache".as_ref(), "--add".as_ref(), file.as_os_str()];
+        lab.usdtrec(add).success();
+    }
+    let schema =
+        "[[probe]]\nprovider = \"shapes\"\nname = \"first\"\nneeds = \"a switch\"\nmore = true\n";
+    fs::write(lab.file("first.toml"), schema).expect("a file");
+    lab.usdtrec(["schema", "import", "first.toml"]).success();
+    let reason = format!("no recorded process mapped {}", other.display());
+    let program = program.to_str().expect("a path in UTF-8");
+    for (event, is_asked) in [("*:*", false), ("ticker:*,shapes:*", true)] {
+        for said in &said_of(&lab, event, &[program, "5"])[..2] {
+            assert_eq!(said.contains(&reason), is_asked, "{event}: {said}");
+            assert!(!said.contains("a switch"), "{event}: {said}");
+        }
+    }
+}

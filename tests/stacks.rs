@@ -5,6 +5,7 @@ mod inlined;
 mod moving;
 mod options;
 mod recorded;
+mod return_addresses;
 
 use std::fs;
 use std::path::Path;

@@ -242,23 +242,31 @@ pub(crate) struct Locked {
 
 /// Refuses, for root, a cache that another user owns or can write: its contents determine what is recorded and removed.
 fn check_trust(dir: &Path, metadata: &Metadata) -> Result<(), CacheError> {
-    if !geteuid().is_root() {
-        return Ok(());
+    match distrust(metadata) {
+        None => Ok(()),
+        Some(why) => Err(CacheError::Untrusted {
+            dir: dir.to_owned(),
+            why,
+        }),
     }
+}
+
+/// Why root does not trust the contents of a file or directory: another user owns it or can write it. `None` if it does, or if we are not
+/// root.
+#[must_use]
+pub fn distrust(metadata: &Metadata) -> Option<String> {
     let (owner, group, mode) = (metadata.uid(), metadata.gid(), metadata.mode());
-    let why = if owner != 0 {
-        format!("belongs to user {owner}")
+    if !geteuid().is_root() {
+        None
+    } else if owner != 0 {
+        Some(format!("belongs to user {owner}"))
     } else if mode & 0o002 != 0 {
-        "every user can write".to_owned()
+        Some("every user can write".to_owned())
     } else if mode & 0o020 != 0 && group != 0 {
-        format!("group {group} can write")
+        Some(format!("group {group} can write"))
     } else {
-        return Ok(());
-    };
-    Err(CacheError::Untrusted {
-        dir: dir.to_owned(),
-        why,
-    })
+        None
+    }
 }
 
 /// The UTF-8 names in a directory; empty if the directory does not exist.

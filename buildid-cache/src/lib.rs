@@ -19,7 +19,7 @@ mod store;
 mod text;
 mod walk;
 
-pub use cache::{Cache, CacheError, LockWaitCallback};
+pub use cache::{Cache, CacheError, LockWaitCallback, distrust};
 pub use entry::{Entry, Indexed, ProbeSource};
 pub use file_mapping::{DeviceNumber, FileMapping};
 pub use find::{locate, open, resolve};

@@ -63,6 +63,14 @@ pub struct FileDefinition {
     /// Architecture; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arch: Option<Arch>,
+    /// Whether patterns selected its probes that name no provider, probe or file, as `*:*`.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub by_any_pattern: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// A path in JSON.

@@ -118,6 +118,12 @@ impl Pattern {
         self.provider.as_ref().is_some_and(Glob::is_exact) && self.name.is_exact()
     }
 
+    /// Whether the pattern says nothing about provider, probe and file, as `*:*`.
+    #[must_use]
+    pub fn is_any(&self) -> bool {
+        self.path.is_none() && self.text.chars().all(|c| "*?:".contains(c))
+    }
+
     /// The pattern as written.
     #[must_use]
     pub fn text(&self) -> &str {

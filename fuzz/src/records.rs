@@ -313,6 +313,7 @@ pub fn definitions() -> Definitions {
         path: "/bin/app".into(),
         build_id: None,
         arch: Some(*arch),
+        by_any_pattern: false,
     };
     Definitions {
         version: Definitions::VERSION,

@@ -37,12 +37,24 @@ pub fn parse(list: &str) -> Result<Vec<u32>, RecordError> {
     Ok(cpus)
 }
 
-/// The CPUs that are on line.
+/// The CPUs that are on line. Where sysfs is not mounted, procfs lists them.
 ///
 /// # Errors
-/// [`RecordError::Host`] if sysfs cannot be read.
+/// [`RecordError::Host`] if neither can be read.
 pub(crate) fn online() -> Result<Vec<u32>, RecordError> {
-    parse(&read("/sys/devices/system/cpu/online")?)
+    let listed = read("/sys/devices/system/cpu/online");
+    listed.map_or_else(|error| of_stat().ok_or(error), |list| parse(&list))
+}
+
+/// The CPUs in the lines `cpuN …` of `/proc/stat`, which are those on line (fs/proc/stat.c).
+fn of_stat() -> Option<Vec<u32>> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    let cpus = stat.lines().filter_map(|line| {
+        let number = line.strip_prefix("cpu")?.split(' ').next()?;
+        number.parse().ok()
+    });
+    let cpus: Vec<u32> = cpus.collect();
+    (!cpus.is_empty()).then_some(cpus)
 }
 
 /// The CPUs that can be on line until the next boot.
@@ -215,7 +227,8 @@ impl Uevent {
 /// # Errors
 /// [`RecordError::Host`] if sysfs cannot be read.
 pub(crate) fn available() -> Result<u32, RecordError> {
-    let present = parse(&read("/sys/devices/system/cpu/present")?)?;
+    let present = read("/sys/devices/system/cpu/present");
+    let present = present.map_or_else(|_| online(), |list| parse(&list))?;
     Ok(present.last().map_or(1, |last| last + 1))
 }
 
@@ -233,6 +246,11 @@ mod tests {
     #[test]
     fn lists_ranges_and_repeats() {
         assert_eq!(parse("0-2,6,1\n").unwrap(), [0, 1, 2, 6]);
+    }
+
+    #[test]
+    fn procfs_lists_the_same_cpus_as_sysfs() {
+        assert_eq!(of_stat().unwrap(), online().unwrap());
     }
 
     #[test]

@@ -17,6 +17,8 @@ const STEP: Duration = Duration::from_millis(50);
 const FIRST_STEP: Duration = Duration::from_millis(1);
 /// Time after which a notice says what is waited for.
 const SAY_AFTER: Duration = Duration::from_secs(2);
+/// How long the user who ended the recording waits for removing probes, before that is left to the helper process: the trace is complete.
+const ASKED_TIME: Duration = Duration::from_secs(5);
 /// How long the recorder waits for the command to end after SIGTERM.
 const COMMAND_TIME: Duration = Duration::from_secs(10);
 /// How long the recorder waits without progress in removing probes, before it leaves that to the helper process.
@@ -32,6 +34,8 @@ pub struct Ending {
     syncs: Vec<DiskSync>,
     /// What is looked at when the probes are removed.
     own: Option<OwnSites>,
+    /// Whether a signal ended the recording.
+    is_asked: bool,
 }
 
 /// A notice about what is waited for.
@@ -92,6 +96,7 @@ impl Ending {
             attached,
             syncs: Vec::new(),
             own: None,
+            is_asked: false,
         }
     }
 
@@ -101,6 +106,11 @@ impl Ending {
             own: Some(own),
             ..self
         }
+    }
+
+    /// Says whether a signal ended the recording.
+    pub(crate) fn asked(self, is_asked: bool) -> Self {
+        Self { is_asked, ..self }
     }
 
     /// Adds files that are being flushed to disk.
@@ -139,12 +149,13 @@ impl Ending {
     }
 
     /// Waits until the kernel has removed all probes, or until a signal, or until there is no progress any more: then the helper process
-    /// removes the rest.
+    /// removes the rest. After a signal that ended the recording it waits for five seconds at most.
     pub fn let_go(&mut self, signals: &Signals, say: &mut dyn FnMut(Notice)) {
         let (begun, mut said) = (Instant::now(), false);
         while !self.release.wait(STEP) {
             let (left, total) = (self.release.left(), self.release.total());
-            if self.release.stalled() >= STALL_TIME || signals.has_arrived() {
+            let is_late = self.is_asked && begun.elapsed() >= ASKED_TIME;
+            if is_late || self.release.stalled() >= STALL_TIME || signals.has_arrived() {
                 self.attached.leave_to_guard();
                 if let Some(own) = self.own.take() {
                     own.keep_notes();

@@ -12,6 +12,7 @@ use crate::kernel_error::{BpfRefusal, ErrorMeaning, KernelOperation, in_brackets
 use crate::no_probe::NoProbe;
 use crate::refusal::{Refusal, lines};
 use crate::usage_error::UsageError;
+use crate::watched_file::FileChange;
 
 /// Error of a recording.
 #[derive(Debug, thiserror::Error)]
@@ -146,9 +147,9 @@ pub enum RecordError {
     /// The trace file could not be created.
     #[error("cannot create the trace file")]
     Output(#[source] io::Error),
-    /// The trace file was deleted or replaced.
-    #[error("{} was deleted or replaced while it was written: the recording is lost", shown(.0))]
-    Deleted(PathBuf),
+    /// Other processes changed files while they were written.
+    #[error("{}", lines(.0))]
+    Changed(Vec<FileChange>),
     /// Writing the trace failed.
     #[error("the trace ends early; everything written before is complete")]
     Write(#[from] WriteError),

@@ -1,16 +1,12 @@
 //! The files of a recording: one, or one after another, each a trace complete in itself.
 
-use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, PipeReader};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use usdtrec_format::trace::{Compression, Loss, Totals, TraceInfo, WriteError};
+use usdtrec_format::trace::{Compression, Loss, Totals, TraceInfo, TraceWriter, WriteError};
 
 use crate::clocks::Clocks;
 use crate::error::RecordError;
@@ -19,6 +15,7 @@ use crate::signals::Signals;
 use crate::sync::DiskSync;
 use crate::threads::Threads;
 use crate::trace_clock;
+use crate::watched_file::{FileChange, WatchedFile};
 use crate::writer::{Pace, Writer};
 
 /// Length of buffered records from which on they are flushed, bytes.
@@ -34,6 +31,8 @@ pub(crate) struct Finished {
     pub(crate) totals: Totals,
     /// Files that are being flushed to disk.
     pub(crate) syncs: Vec<DiskSync>,
+    /// What others did to files without loss.
+    pub(crate) changes: Vec<FileChange>,
 }
 
 /// Where traces are written.
@@ -145,8 +144,8 @@ pub(crate) struct Files {
     syncs: Vec<DiskSync>,
     /// Whether CPUs went or came, so that hits there are missing.
     cpus_changed: bool,
-    /// Paths of files that were deleted while they were written.
-    deleted: Vec<PathBuf>,
+    /// What others did to files while they were written, once for each file and kind.
+    changes: Vec<FileChange>,
 }
 
 impl Files {
@@ -177,7 +176,7 @@ impl Files {
             failed: None,
             syncs: Vec::new(),
             cpus_changed: false,
-            deleted: Vec::new(),
+            changes: Vec::new(),
         })
     }
 
@@ -242,10 +241,17 @@ impl Files {
 
     /// Writes what was taken.
     pub(crate) fn flush(&mut self) -> Result<(), RecordError> {
+        let change = self.writer.look()?;
+        note(&mut self.changes, change);
         self.writer.set_recorded(self.began, trace_clock::now());
         self.writer.flush()?;
         self.flushed = Instant::now();
         Ok(())
+    }
+
+    /// What others did to files so far.
+    pub(crate) fn changes(&self) -> &[FileChange] {
+        &self.changes
     }
 
     /// Whether it is time for the next file.
@@ -259,9 +265,12 @@ impl Files {
 
     /// Ends the file with the losses that fell into its time, and begins the next.
     pub(crate) fn switch(&mut self, losses: &[Loss]) -> Result<(), RecordError> {
+        let change = self.writer.look()?;
+        note(&mut self.changes, change);
         let file = self.writer.take_handle();
         // Before the oldest files are deleted on purpose.
-        self.deleted.extend(file.as_ref().and_then(deleted));
+        let fate = file.as_ref().and_then(WatchedFile::fate);
+        note(&mut self.changes, fate);
         let next = begin(&self.info, self.packing, &mut self.destination)?;
         let now = trace_clock::now();
         let mut ended = std::mem::replace(&mut self.writer, next);
@@ -277,7 +286,11 @@ impl Files {
         for done in self.syncs.extract_if(.., |sync| sync.is_done()) {
             done.wait()?;
         }
-        self.syncs.extend(file.map(DiskSync::start));
+        if let Some(file) = file {
+            let change = file.look_at_all(totals.file_bytes, &<TraceWriter>::MAGIC);
+            note(&mut self.changes, change.ok().flatten());
+            self.syncs.push(DiskSync::start(file.into_handle()));
+        }
         self.finished = sum(self.finished, totals);
         self.opened = Instant::now();
         self.take_refusal()
@@ -291,10 +304,11 @@ impl Files {
     /// Ends the last file; bringing it to the disk is begun.
     ///
     /// # Errors
-    /// [`RecordError::Deleted`], if all went well but a file that was written has no name any more.
+    /// [`RecordError::Changed`], if all went well but another process took away what was written.
     pub(crate) fn finish(mut self, losses: &[Loss]) -> Result<Finished, RecordError> {
+        let change = self.writer.look()?;
+        note(&mut self.changes, change);
         let file = self.writer.take_handle();
-        self.deleted.extend(file.as_ref().and_then(deleted));
         let refusal = self.take_refusal();
         // The reader of a pipe may have closed it.
         if self.writer.written_pipe().is_none() {
@@ -302,15 +316,24 @@ impl Files {
         }
         self.writer.set_recorded(self.began, trace_clock::now());
         let totals = self.writer.finish(losses)?;
-        self.syncs.extend(file.map(DiskSync::start));
-        refusal?;
-        match self.deleted.first() {
-            Some(path) => Err(RecordError::Deleted(path.clone())),
-            None => Ok(Finished {
-                totals: sum(self.finished, totals),
-                syncs: self.syncs,
-            }),
+        if let Some(file) = file {
+            // Once more, with the end that was written now.
+            let change = file.look_at_all(totals.file_bytes, &<TraceWriter>::MAGIC);
+            note(
+                &mut self.changes,
+                change.ok().flatten().into_iter().chain(file.fate()),
+            );
+            self.syncs.push(DiskSync::start(file.into_handle()));
         }
+        refusal?;
+        if self.changes.iter().any(FileChange::is_failure) {
+            return Err(RecordError::Changed(self.changes));
+        }
+        Ok(Finished {
+            totals: sum(self.finished, totals),
+            syncs: self.syncs,
+            changes: self.changes,
+        })
     }
 
     /// The error that the last flush of a file cannot repair, unlike a failed write.
@@ -322,16 +345,17 @@ impl Files {
     }
 }
 
-/// The former path of a regular file that was deleted.
-fn deleted(file: &File) -> Option<PathBuf> {
-    let metadata = file.metadata().ok()?;
-    if !metadata.is_file() || metadata.nlink() > 0 {
-        return None;
+/// Adds changes, one of a kind for each file.
+fn note(known: &mut Vec<FileChange>, changes: impl IntoIterator<Item = FileChange>) {
+    for change in changes {
+        let is_same = |known: &FileChange| {
+            std::mem::discriminant(known) == std::mem::discriminant(&change)
+                && known.path() == change.path()
+        };
+        if !known.iter().any(is_same) {
+            known.push(change);
+        }
     }
-    let link = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
-    let path = link.as_os_str().as_bytes();
-    let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
-    Some(PathBuf::from(OsStr::from_bytes(path)))
 }
 
 fn begin(

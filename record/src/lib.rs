@@ -37,6 +37,7 @@ mod planting;
 mod privilege;
 mod probe;
 mod probe_info;
+mod process;
 mod program;
 mod recording;
 mod refusal;
@@ -59,6 +60,7 @@ mod usage_error;
 mod user_filter;
 mod verify;
 mod wall_quality;
+mod watched_file;
 mod writer;
 
 pub use appeared::{Appeared, AppearedFiles, Remedy};
@@ -66,9 +68,9 @@ pub use command::{HeldCommand, RunningCommand};
 pub use cpus::parse as parse_cpus;
 pub use ending::{Ending, Notice};
 pub use engine::{
-    AbandonedGroup, AttachMethod, Engine, EverywhereReason, GUARD_VERB, InKernel, InProgram,
-    InexactCounts, NonResident, NotBetter, NotFaultedIn, RELEASE_VERB, STOPPED_VERB, Scope,
-    SkippedMethod, StoppedProcess, UsedEngine, guard, guard_stopped, release,
+    AbandonedGroup, AttachMethod, Engine, EverywhereReason, GUARD_VERB, GuardDeath, GuardTask,
+    InKernel, InProgram, InexactCounts, NonResident, NotBetter, NotFaultedIn, RELEASE_VERB,
+    STOPPED_VERB, Scope, SkippedMethod, StoppedProcess, UsedEngine, guard, guard_stopped, release,
 };
 pub use error::{Interruption, RecordError, Removal, TargetError};
 pub use fetch_limit::FetchLimit;
@@ -102,3 +104,4 @@ pub use target::Target;
 pub use threads::Threads;
 pub use usage_error::{HelperInput, ProgramFeature, UsageError};
 pub use verify::{SiteNote, notes_of_sites};
+pub use watched_file::{FileChange, WatchedFile};

@@ -1,14 +1,15 @@
 //! Processes that run already when recording begins: synthesized FORK, COMM and MMAP2 records, so that the trace has their names and
 //! mappings.
 
+use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
-use procfs::process::{self, Process};
 use usdtrec_buildid_cache::{DeviceNumber, FileMapping, MemoryMapping};
 use usdtrec_format::perf::{Comm, Mmap, MmapFile, SampleId, SampleType, Task};
 
 use crate::build_ids::{BuildIds, FileId};
+use crate::process::Process;
 use crate::target::Target;
 
 /// Records of the processes that may hit a probe; with `data`, also of their readable mappings without code. Processes that end meanwhile are omitted.
@@ -20,7 +21,7 @@ pub(crate) fn synthesise(target: &Target, sample_type: SampleType, data: bool) -
         build_ids: BuildIds::default(),
     };
     for pid in pids(target) {
-        if let Ok(process) = Process::new(pid) {
+        if let Ok(process) = Process::open(pid) {
             // A process that ends while it is read has no further records.
             let _ = synthesis.process(&process);
         }
@@ -38,15 +39,15 @@ fn pids(target: &Target) -> Vec<i32> {
     match target {
         // The children of a command are unknown here: any process may be one.
         Target::All | Target::Command(_) => {
-            let all = process::all_processes().into_iter().flatten();
-            all.flatten().map(|process| process.pid).collect()
+            let all = Process::all().into_iter().flatten();
+            all.map(|process| process.pid).collect()
         }
         Target::Processes(pids) => ids(pids),
         // The process of a thread is in its status; two threads may share it.
         Target::Threads(tids) => {
             let threads = ids(tids)
                 .into_iter()
-                .filter_map(|tid| Process::new(tid).ok());
+                .filter_map(|tid| Process::open(tid).ok());
             let mut pids: Vec<i32> = threads
                 .filter_map(|thread| Some(thread.status().ok()?.tgid))
                 .collect();
@@ -67,9 +68,9 @@ struct Synthesis {
 }
 
 impl Synthesis {
-    fn process(&mut self, process: &Process) -> procfs::ProcResult<()> {
+    fn process(&mut self, process: &Process) -> io::Result<()> {
         let stat = process.stat()?;
-        self.thread(process.pid, process.pid, stat.ppid, stat.comm.as_bytes());
+        self.thread(process.pid, process.pid, stat.ppid, &stat.comm);
         // Kernel threads and processes of other users have no maps to read; their names still count.
         let maps = std::fs::read(format!("/proc/{}/maps", process.pid)).unwrap_or_default();
         for map in FileMapping::parse_all(&maps) {
@@ -78,11 +79,11 @@ impl Synthesis {
         for map in MemoryMapping::parse_all(&maps) {
             self.memory(process.pid, &map);
         }
-        for task in process.tasks()?.flatten() {
-            if task.tid != process.pid
-                && let Ok(stat) = task.stat()
+        for tid in process.threads()? {
+            if tid != process.pid
+                && let Ok(stat) = process.thread_stat(tid)
             {
-                self.thread(process.pid, task.tid, process.pid, stat.comm.as_bytes());
+                self.thread(process.pid, tid, process.pid, &stat.comm);
             }
         }
         Ok(())

@@ -12,7 +12,7 @@ use crate::cgroups::Cgroups;
 use crate::command::RunningCommand;
 use crate::cpus::Changes;
 use crate::ending::Ending;
-use crate::engine::{Attached, EverywhereReason};
+use crate::engine::{Attached, EverywhereReason, GuardDeath};
 use crate::error::RecordError;
 use crate::files::Files;
 use crate::left_breakpoints::OwnSites;
@@ -24,6 +24,7 @@ use crate::snapshot::Snapshot;
 use crate::stacks::{CutStacks, FileElsewhere, StackUnwinder};
 use crate::user_filter::UserFilter;
 use crate::verify::Verifier;
+use crate::watched_file::FileChange;
 
 /// Minimum time in which records accumulate in the rings of programs after the first one.
 const GATHER_LEAST: Duration = Duration::from_millis(2);
@@ -101,6 +102,8 @@ pub struct Outcome {
     pub appeared: AppearedFiles,
     /// What was found not to work in recorded processes, so that hits are missing without being counted.
     pub shortfalls: Vec<Shortfall>,
+    /// Files that have another name now.
+    pub changes: Vec<FileChange>,
     /// Why the recording ended.
     pub end: End,
 }
@@ -131,6 +134,10 @@ pub struct Progress {
     pub appeared: AppearedFiles,
     /// What was found not to work so far.
     pub shortfalls: Vec<Shortfall>,
+    /// What others did to the files that are written, so far.
+    pub changes: Vec<FileChange>,
+    /// Guard processes that were killed so far, the same only once.
+    pub guard_deaths: Vec<GuardDeath>,
 }
 
 /// A running session.
@@ -155,6 +162,7 @@ pub struct Recording {
     cpus: Changes,
     /// Files that appear.
     watcher: Watcher,
+    guard_deaths: Vec<GuardDeath>,
 }
 
 impl Recording {
@@ -181,6 +189,7 @@ impl Recording {
             snapshot: None,
             cpus,
             watcher,
+            guard_deaths: Vec::new(),
         }
     }
 
@@ -190,6 +199,7 @@ impl Recording {
     pub fn run(mut self, signals: &Signals, progress: &mut dyn FnMut(Progress)) -> Finished {
         let looped = self.record(signals, progress);
         let elapsed = self.started.elapsed();
+        let is_asked = matches!(looped, Ok(End::Signal));
         signals.forget();
         self.look_last();
         self.lower_semaphores();
@@ -252,6 +262,7 @@ impl Recording {
                 planted_everywhere: session.attached.planted_everywhere(),
                 appeared: watcher.finish(),
                 shortfalls: session.shortfalls.all(),
+                changes: finished.changes,
                 end,
             })
         });
@@ -273,7 +284,8 @@ impl Recording {
         let leave_command = session.options.leave_command;
         let ending = Ending::new(command, leave_command, release, session.attached)
             .syncing(syncs)
-            .checking(own);
+            .checking(own)
+            .asked(is_asked);
         Finished {
             outcome,
             elsewhere: takers
@@ -322,12 +334,18 @@ impl Recording {
             let came = self.cpus.look();
             self.note_cpus();
             self.session.attached.follow_to(&came);
+            let death = self.session.attached.replace_guard();
+            let is_new = |death: &GuardDeath| !self.guard_deaths.contains(death);
+            let death = death.filter(is_new);
+            self.guard_deaths.extend(death);
             self.files.flush_if_due()?;
             progress(Progress {
                 elapsed: self.started.elapsed(),
                 totals: self.files.totals(),
                 appeared: self.watcher.found(),
                 shortfalls: self.session.shortfalls.all(),
+                changes: self.files.changes().to_vec(),
+                guard_deaths: self.guard_deaths.clone(),
             });
             if let Some(end) = end.or_else(|| self.is_full()) {
                 return Ok(end);

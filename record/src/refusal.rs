@@ -110,9 +110,9 @@ impl Refusal {
     }
 }
 
-/// The messages of refusals, one per line.
-pub(crate) fn lines(refusals: &[Refusal]) -> String {
-    let lines = refusals.iter().map(ToString::to_string);
+/// Messages, one per line.
+pub(crate) fn lines(messages: &[impl fmt::Display]) -> String {
+    let lines = messages.iter().map(ToString::to_string);
     lines.collect::<Vec<_>>().join("\n")
 }
 

@@ -296,6 +296,15 @@ impl Session {
         event
     }
 
+    /// Whether all patterns that select a probe select any probe.
+    fn is_by_any_pattern(&self, probe: &PlannedProbe) -> bool {
+        let patterns = self.options.patterns.iter();
+        let mut selecting = patterns
+            .filter(|pattern| pattern.matches(&probe.provider, &probe.name))
+            .peekable();
+        selecting.peek().is_some() && selecting.all(Pattern::is_any)
+    }
+
     fn definitions(&self) -> Definitions {
         let mut files: Vec<FileDefinition> = Vec::new();
         let mut probes = Vec::new();
@@ -304,6 +313,7 @@ impl Session {
                 path: probe.path.clone(),
                 build_id: probe.build_id,
                 arch: probe.arch,
+                by_any_pattern: self.is_by_any_pattern(probe),
             };
             let index = files
                 .iter()

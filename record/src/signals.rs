@@ -1,4 +1,5 @@
-//! The signals of a recording: SIGINT, SIGTERM and SIGHUP end it, SIGUSR2 starts a new file.
+//! The signals of a recording. SIGINT, SIGTERM, SIGHUP and those of timers and limits end it, SIGUSR2 starts a new file. SIGUSR1 and SIGUSR2
+//! do nothing else, as in `perf record`.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,9 +10,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2, SIGXFSZ};
+use signal_hook::consts::{
+    SIGALRM, SIGHUP, SIGINT, SIGPROF, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ,
+};
 
 use crate::error::RecordError;
+use crate::process::Process;
+
+/// Signals that end a recording in order. The default action of each would end the process without a word.
+const ENDING: [i32; 7] = [
+    SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU,
+];
 
 /// Whether a signal to end has arrived, for threads other than that of the loop.
 #[derive(Debug)]
@@ -38,7 +47,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Begins to catch them; SIGUSR2 only if `switch` is set.
+    /// Begins to catch them; SIGUSR2 starts a new file only if `switch` is set. A SIGHUP that is ignored stays ignored (`nohup`).
     ///
     /// # Errors
     /// [`RecordError::Host`] if the handlers cannot be set.
@@ -49,22 +58,29 @@ impl Signals {
         };
         let (arrived, sent) = UnixStream::pair().map_err(failed)?;
         arrived.set_nonblocking(true).map_err(failed)?;
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let ignores_hangup = is_ignored(SIGHUP);
+        let caught = ENDING.into_iter();
+        for signal in caught.filter(|&signal| signal != SIGHUP || !ignores_hangup) {
             let sent = sent.try_clone().map_err(failed)?;
             signal_hook::low_level::pipe::register(signal, sent).map_err(failed)?;
         }
         // A file that may not grow any longer is an error of the write, not our end. Caught and not ignored: a command that we
-        // run is to find the signal as it was.
-        signal_hook::flag::register(SIGXFSZ, Arc::default()).map_err(failed)?;
+        // run is to find the signals as they were.
+        for signal in [SIGXFSZ, SIGUSR1] {
+            signal_hook::flag::register(signal, Arc::default()).map_err(failed)?;
+        }
         let signals = Self {
             arrived,
             switch: Arc::default(),
             output: None,
             ends: Arc::default(),
         };
-        if switch {
-            signal_hook::flag::register(SIGUSR2, Arc::clone(&signals.switch)).map_err(failed)?;
-        }
+        let switched = if switch {
+            Arc::clone(&signals.switch)
+        } else {
+            Arc::default()
+        };
+        signal_hook::flag::register(SIGUSR2, switched).map_err(failed)?;
         Ok(signals)
     }
 
@@ -114,6 +130,13 @@ impl Signals {
     pub(crate) fn take_switch(&self) -> bool {
         self.switch.swap(false, Ordering::Relaxed)
     }
+}
+
+/// Whether this process was started with a signal ignored.
+fn is_ignored(signal: i32) -> bool {
+    let own = Process::open(std::process::id().cast_signed());
+    let status = own.and_then(|process| process.status());
+    status.is_ok_and(|status| status.ignored & (1 << (signal - 1)) != 0)
 }
 
 /// Whether a descriptor becomes readable within this time.

@@ -1,10 +1,9 @@
 //! What is recorded: all processes, some processes, threads, or a command.
 
-use procfs::process::Process;
-
 use crate::engine::{TaskFilter, Watch};
 use crate::error::RecordError;
 use crate::error::TargetError;
+use crate::process::Process;
 
 /// What is recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,11 +85,8 @@ impl TaskFilter {
             Self::Processes(pids) | Self::ProcessesAlone(pids) => pids.clone(),
             Self::Threads(tids) => {
                 let process = |tid: &u32| {
-                    let status = Process::new(i32::try_from(*tid).ok()?)
-                        .ok()?
-                        .status()
-                        .ok()?;
-                    u32::try_from(status.tgid).ok()
+                    let status = Process::open(i32::try_from(*tid).ok()?).ok()?.status();
+                    u32::try_from(status.ok()?.tgid).ok()
                 };
                 tids.iter().map(process).collect::<Option<Vec<u32>>>()?
             }
@@ -110,21 +106,24 @@ impl TaskFilter {
 
 /// Whether the first thread of a process has ended, by which the kernel knows it.
 fn has_no_first(pid: u32) -> bool {
-    let process = i32::try_from(pid).ok().map(Process::new);
+    let process = i32::try_from(pid).ok().map(Process::open);
     let stat = process.and_then(|process| process.ok()?.stat().ok());
-    stat.is_some_and(|stat| stat.state == 'Z')
+    stat.is_some_and(|stat| stat.has_ended())
 }
 
 /// Whether a thread of a process runs in real time.
 fn runs_in_real_time(pid: u32) -> bool {
     /// `SCHED_FIFO`, `SCHED_RR`, `SCHED_DEADLINE` (include/uapi/linux/sched.h).
-    const REAL_TIME: [Option<u32>; 3] = [Some(1), Some(2), Some(6)];
-    let process = i32::try_from(pid).ok().map(Process::new);
-    let tasks = process.and_then(|process| process.ok()?.tasks().ok());
-    let stats = tasks.into_iter().flatten().flatten();
-    stats
-        .filter_map(|task| task.stat().ok())
-        .any(|stat| REAL_TIME.contains(&stat.policy))
+    const REAL_TIME: [u32; 3] = [1, 2, 6];
+    let process = i32::try_from(pid).ok().map(Process::open);
+    let Some(Ok(process)) = process else {
+        return false;
+    };
+    let mut threads = process.threads().unwrap_or_default().into_iter();
+    threads.any(|tid| {
+        let stat = process.thread_stat(tid);
+        stat.is_ok_and(|stat| REAL_TIME.contains(&stat.policy))
+    })
 }
 
 /// A process as the kernel's calls take it.
@@ -137,8 +136,7 @@ fn thread(tid: u32) -> Result<i32, RecordError> {
 }
 
 fn threads_of(pid: u32) -> Result<Vec<i32>, RecordError> {
-    let process = thread(pid).map(Process::new)?;
-    let tasks = process.and_then(|process| process.tasks());
-    let tasks = tasks.map_err(|_| TargetError::Ended(pid))?;
-    Ok(tasks.flatten().map(|task| task.tid).collect())
+    let process = thread(pid).map(Process::open)?;
+    let threads = process.and_then(|process| process.threads());
+    Ok(threads.map_err(|_| TargetError::Ended(pid))?)
 }

@@ -10,12 +10,13 @@ use usdtrec_format::trace::{
 
 use crate::outlet::Outlet;
 use crate::threads::Threads;
+use crate::watched_file::{FileChange, WatchedFile};
 
 /// A trace being written.
 #[derive(Debug)]
 pub(crate) enum Writer {
-    /// A file, and another handle of it, if it could be duplicated.
-    File(Box<TraceWriter>, Option<File>),
+    /// A file, and another handle of it, if it is a regular one that could be duplicated.
+    File(Box<TraceWriter>, Option<WatchedFile>),
     /// A pipe, its pace, and another handle of it, if it could be duplicated.
     Pipe(Box<PipeWriter<Outlet>>, Pace, Option<OwnedFd>),
 }
@@ -44,7 +45,7 @@ impl Writer {
         info: &TraceInfo,
         compression: Compression,
     ) -> Result<Self, WriteError> {
-        let handle = file.try_clone().ok();
+        let handle = WatchedFile::new(&file);
         Ok(Self::File(
             Box::new(TraceWriter::create(file, info, compression)?),
             handle,
@@ -194,8 +195,22 @@ impl Writer {
         }
     }
 
-    /// The handle for flushing the file to disk.
-    pub(crate) const fn take_handle(&mut self) -> Option<File> {
+    /// Looks whether what was written is still in the file, and writes the head again if it is not.
+    pub(crate) fn look(&mut self) -> Result<Option<FileChange>, WriteError> {
+        let Self::File(writer, Some(watched)) = self else {
+            return Ok(None);
+        };
+        // What cannot be read, as on a broken disk, is no deed of another process.
+        let found = watched.look(writer.totals().file_bytes, &<TraceWriter>::MAGIC);
+        let change = found.ok().flatten();
+        if let Some(FileChange::Truncated { .. } | FileChange::Overwritten { .. }) = change {
+            writer.restore_head()?;
+        }
+        Ok(change)
+    }
+
+    /// The handle of a file.
+    pub(crate) const fn take_handle(&mut self) -> Option<WatchedFile> {
         match self {
             Self::File(_, handle) => handle.take(),
             Self::Pipe(..) => None,

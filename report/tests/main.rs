@@ -17,6 +17,7 @@ mod order;
 mod processes;
 mod report;
 mod script;
+mod span_cover;
 mod span_field;
 mod span_filter;
 mod span_stack;

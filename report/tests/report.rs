@@ -60,10 +60,11 @@ Probe        Events    /s  Share  Processes              Lost
 app:request    4000  1000  80.0%  server (1) and 1 more     0
 app:done       1000   250  20.0%  server (1)               17
 
-Span     Count  p50  p90  p99  p99.9  max  Self  Total  Open
-request   1000  1ns  1ns  1ns    1ns  1ns   1us    1us  3000
-WARNING: 3000 of 4000 begins of request (75.0%) have no end: hits were lost;
-  they were open when the recording ended
+Span     Count  p50  p90  p99  p99.9  max  Sum  Self  Total  Open
+request   1000  1ns  1ns  1ns    1ns  1ns  1us   1us    1us     2
+WARNING: 3000 of 4000 begins of request (75.0%) have no end: hits were lost; the
+  next one began, so they had ended; they were open when the recording ended
+  begins without an end: request 2998
   hits were lost of these probes: some spans, the longest above all, may have
   another one's end
 

@@ -198,7 +198,8 @@ struct Figures {
 struct Open {
     time: u64,
     function: u64,
-    inner: u64,
+    /// Those that ended directly within it, from when to when.
+    inner: Vec<(u64, u64)>,
 }
 
 /// Spans by a plain walk. Totals are worked out afterwards, of what ended.
@@ -215,8 +216,7 @@ impl Walk {
     fn of(events: &[Value]) -> Self {
         let mut walk = Self::default();
         let mut stacks: BTreeMap<u64, Vec<Open>> = BTreeMap::new();
-        // Thread, function, begin, end.
-        let mut ended: Vec<(u64, u64, u64, u64)> = Vec::new();
+        let mut ended: Vec<Ended> = Vec::new();
         for event in events {
             let number = |value: &Value| value.as_u64().unwrap();
             let (time, tid) = (number(&event["time_ns"]), number(&event["tid"]));
@@ -226,7 +226,7 @@ impl Walk {
                 stack.push(Open {
                     time,
                     function,
-                    inner: 0,
+                    inner: Vec::new(),
                 });
                 walk.depth = walk.depth.max(stack.len());
                 continue;
@@ -239,36 +239,63 @@ impl Walk {
             walk.unfinished += left.len() as u64;
             let open = stack.pop().unwrap();
             let duration = time - open.time;
-            let inner = open.inner + left.iter().map(|open| open.inner).sum::<u64>();
+            let mut inner = open.inner;
+            inner.extend(left.into_iter().flat_map(|open| open.inner));
             if let Some(outer) = stack.last_mut() {
-                outer.inner += duration;
+                outer.inner.push((open.time, time));
             }
             let group = walk.groups.entry(function).or_default();
             group.count += 1;
             group.sum += duration;
-            group.own += duration - inner;
             group.max = group.max.max(duration);
-            ended.push((tid, function, open.time, time));
+            ended.push(Ended {
+                function,
+                span: (open.time, time),
+                inner,
+            });
         }
         walk.open = stacks.values().map(|stack| stack.len() as u64).sum::<u64>() + walk.unfinished;
-        walk.add_totals(ended);
+        walk.add_totals(&ended);
         walk
     }
 
-    /// The time that is in any of a group's spans, thread by thread.
-    fn add_totals(&mut self, mut ended: Vec<(u64, u64, u64, u64)>) {
-        ended.sort_unstable();
-        let mut last = (u64::MAX, u64::MAX, 0);
-        for (tid, function, begin, end) in ended {
-            let covered = match last {
-                (thread, of, until) if (thread, of) == (tid, function) => until,
-                _ => 0,
-            };
-            let group = self.groups.get_mut(&function).unwrap();
-            group.total += end.saturating_sub(begin.max(covered));
-            last = (tid, function, end.max(covered));
+    /// The time that is in any of a group's spans, and in one of them and none within it, of all threads together.
+    fn add_totals(&mut self, ended: &[Ended]) {
+        for (function, group) in &mut self.groups {
+            let of_group = || ended.iter().filter(|span| span.function == *function);
+            group.total = covered(of_group().map(|span| span.span).collect());
+            group.own = covered(of_group().flat_map(Ended::outside).collect());
         }
     }
+}
+
+/// A span that ended, and those directly within it, from when to when.
+struct Ended {
+    function: u64,
+    span: (u64, u64),
+    inner: Vec<(u64, u64)>,
+}
+
+impl Ended {
+    /// The parts of it that are in none within it.
+    fn outside(&self) -> Vec<(u64, u64)> {
+        let mut inner = self.inner.clone();
+        inner.sort_unstable();
+        let begins = std::iter::once(self.span.0).chain(inner.iter().map(|inner| inner.1));
+        let ends = inner.iter().map(|inner| inner.0).chain([self.span.1]);
+        begins.zip(ends).collect()
+    }
+}
+
+/// The time that intervals cover.
+fn covered(mut intervals: Vec<(u64, u64)>) -> u64 {
+    intervals.sort_unstable();
+    let (mut time, mut until) = (0, 0);
+    for (begin, end) in intervals {
+        time += end.saturating_sub(begin.max(until));
+        until = end.max(until);
+    }
+    time
 }
 
 /// Calls of several threads, some of which throw and some of which began before the recording.
@@ -440,9 +467,9 @@ fn of_very_many_groups_those_asked_for_are_kept() {
         }
         let shown: u64 = groups
             .iter()
-            .map(|group| group["total_ns"].as_u64().unwrap())
+            .map(|group| group["sum_ns"].as_u64().unwrap())
             .sum();
-        assert_eq!(found["others"]["total_ns"], all - shown);
+        assert_eq!(found["others"]["sum_ns"], all - shown);
         assert_eq!(found["others"]["groups"], Value::Null);
         if order != SpanOrder::Max {
             continue;
@@ -509,4 +536,32 @@ fn answers_are_the_same_every_time() {
     let header: Vec<&str> = script.lines().next().unwrap().split(',').collect();
     assert!(header.contains(&"args.event"), "{header:?}");
     assert_eq!(header.iter().filter(|name| **name == "event").count(), 1);
+}
+
+/// Jobs that begin on one thread and end on another, with their number.
+#[test]
+fn ends_on_other_threads_are_matched_by_an_argument_which_is_said() {
+    let jobs = |number: fn(u64) -> [u64; 2]| {
+        let mut recording = named("job");
+        for at in 0..50 {
+            let [begin, end] = number(at);
+            recording.hit(hit(100, HIT.time + at * 10_000, true, begin));
+            recording.hit(hit(101, HIT.time + at * 10_000 + 6000, false, end));
+        }
+        let recorded = recording.finish();
+        let question = Question::Spans(SpanQuestion {
+            span: "request..done".to_owned(),
+            ..SpanQuestion::default()
+        });
+        recorded.answer(1, question, Format::Text)
+    };
+    let text = jobs(|at| [at, at]);
+    let warning = "are on different threads and have the same job";
+    assert!(text.replace("\n  ", " ").contains(warning), "{text}");
+    assert!(!text.contains("were open when"), "{text}");
+    // Values that do not agree, and one that all have.
+    for number in [(|at| [at, 1000 + at]) as fn(u64) -> [u64; 2], |_| [7, 7]] {
+        let text = jobs(number);
+        assert!(!text.contains("different threads"), "{text}");
+    }
 }

@@ -1,7 +1,8 @@
 //! Hints of the views, in options and command lines.
 
-use usdtrec_format::escape::escape;
 use usdtrec_report::{Hint, HintWords, NextQuestion};
+
+use crate::shell::word;
 
 /// The trace that is read if no other is named.
 const DEFAULT_TRACE: &str = "usdtrec.data";
@@ -27,6 +28,7 @@ fn words(hint: &Hint<'_>) -> String {
             "it has names if the process writes /tmp/perf-PID.map or a jitdump: node --perf-basic-prof --interpreted-frames-native-stack, \
              java with jcmd PID Compiler.perfmap, python -X perf, ruby --yjit --yjit-perf; and all its callers with java -XX:+PreserveFramePointer"
         }
+        Hint::SpanKey { name } => return format!("--key {} matches them", word(name)),
         Hint::Record { pids } => return record(pids),
         Hint::Next { question, file } => return command_line(question, file),
         _ => "",
@@ -44,26 +46,26 @@ fn record(pids: &[i32]) -> String {
 fn command_line(question: &NextQuestion, file: &str) -> String {
     let input = match file {
         DEFAULT_TRACE => String::new(),
-        file => format!(" -i {}", shell_word(file)),
+        file => format!(" -i {}", word(file)),
     };
     let report = |options: String| format!("usdtrec report{input} {options}");
     match question {
         NextQuestion::SlowGroups { span, by } => {
-            let (span, by) = (shell_word(span), shell_word(by));
+            let (span, by) = (word(span), word(by));
             report(format!("--span {span} --by {by} --order p99"))
         }
-        NextQuestion::Durations { span } => report(format!("--hist span:{}", shell_word(span))),
+        NextQuestion::Durations { span } => report(format!("--hist span:{}", word(span))),
         NextQuestion::DurationsOverTime { span } => {
-            report(format!("--heatmap span:{}", shell_word(span)))
+            report(format!("--heatmap span:{}", word(span)))
         }
         NextQuestion::Values { event, argument } => {
-            let (event, argument) = (shell_word(event), shell_word(argument));
+            let (event, argument) = (word(event), word(argument));
             report(format!("-e {event} --sort {argument}"))
         }
         NextQuestion::Processes => report("--sort comm,event".to_owned()),
         NextQuestion::Rate { interval } => report(format!("--rate {}", time(*interval))),
         NextQuestion::Events { event } => {
-            let event = shell_word(event);
+            let event = word(event);
             format!("usdtrec script{input} -e {event} --time 0%-1%")
         }
         _ => String::new(),
@@ -80,25 +82,9 @@ fn time(nanoseconds: u64) -> String {
     }
 }
 
-/// A word for a shell.
-fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:+@,=".contains(c);
-    if word.chars().all(plain) && !word.is_empty() {
-        word.to_owned()
-    } else {
-        format!("'{}'", escape(word).replace('\'', "'\\''"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shell_words_stay_one_word() {
-        assert_eq!(shell_word("a/b.data"), "a/b.data");
-        assert_eq!(shell_word("my file's"), "'my file'\\''s'");
-    }
 
     #[test]
     fn command_lines_name_the_trace_unless_it_is_the_default() {

@@ -2,6 +2,8 @@
 
 use usdtrec_report::{FieldError, QuestionError, ReportError};
 
+use crate::shell::word;
+
 pub(super) fn of_report(error: &ReportError) -> Option<String> {
     match error {
         ReportError::Question(error) | ReportError::QuestionOfOne { error, .. } => {
@@ -14,7 +16,7 @@ pub(super) fn of_report(error: &ReportError) -> Option<String> {
 fn of_question(error: &QuestionError) -> Option<String> {
     let advice = match error {
         QuestionError::HistogramOfKey { name } => {
-            return Some(format!("--sort {name} counts by it"));
+            return Some(format!("--sort {} counts by it", word(name)));
         }
         QuestionError::HeatMapOfKey { .. } => "--rate shows events over time",
         QuestionError::TooManyIntervals { .. } => {

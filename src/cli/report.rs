@@ -16,10 +16,12 @@ use super::stacks::Stacks;
 pub(crate) enum Order {
     /// Number of spans or events
     Count,
-    /// Time in which at least one span of the group was open; with --value, the sum
+    /// Time in which at least one span of the group was open, each moment once; with --value, the sum
     #[default]
     Total,
-    /// Time in the spans outside their nested spans (spans only)
+    /// Sum of the durations of the spans, also of those that were open at once; with --value, the sum
+    Sum,
+    /// Time in which a span of the group was open outside its nested spans, each moment once (spans only)
     #[value(name = "self")]
     Own,
     /// Mean

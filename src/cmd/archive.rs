@@ -16,7 +16,7 @@ use self::unpack::Unpacked;
 use super::selection::{cache_dir, fetch, named};
 use crate::cli::ArchiveArgs;
 use crate::terminal::say;
-use crate::{progress, units};
+use crate::{progress, shell, units};
 
 /// Runs the verb.
 pub(crate) fn run(args: &ArchiveArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
@@ -81,7 +81,7 @@ fn pack(args: &ArchiveArgs, buildid_dir: Option<&Path>) -> anyhow::Result<()> {
         if count == 1 { "file" } else { "files" },
         units::size(bytes),
         shown(&tarball),
-        shown(Path::new(tarball.file_name().unwrap_or_default())),
+        shell::path(Path::new(tarball.file_name().unwrap_or_default())),
     ));
     Ok(())
 }
@@ -98,12 +98,11 @@ fn open(path: &Path, buildid_dir: Option<PathBuf>) -> anyhow::Result<TraceSessio
 /// Stores the names of functions in stacks in a trace that has none.
 #[cfg(feature = "record")]
 fn store_names(args: &ArchiveArgs, buildid_dir: Option<&Path>) -> anyhow::Result<()> {
-    use std::fs::File;
-
     use usdtrec_format::trace::append_code_names;
     use usdtrec_report::StackNames;
 
     use super::record::OfRunning;
+    use crate::output;
 
     let path = &args.input;
     let session = open(path, cache_dir(buildid_dir))?;
@@ -114,7 +113,7 @@ fn store_names(args: &ArchiveArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         ));
         return Ok(());
     }
-    let file = File::options().read(true).write(true).open(path);
+    let file = output::existing(path);
     let file = file.with_context(|| format!("cannot write {}", shown(path)))?;
     // A process that began after the trace was written has the pid of a recorded one by chance.
     let written = file.metadata().and_then(|found| found.modified());

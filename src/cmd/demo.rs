@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::cli::DemoArgs;
-use crate::sdt;
+use crate::{sdt, shell};
 use stage::Stage;
 
 /// Number of lines of `script` to print.
@@ -59,7 +59,7 @@ fn record_ourselves(stage: &Stage) -> anyhow::Result<Result<(), Obstacle>> {
     stage.heading("Record them while a small server answers requests")?;
     if let Err(reason) = usdtrec_record::check_privilege() {
         stage.notice(&format!("NOT RECORDED: {reason}"))?;
-        stage.notice(&format!("to record: sudo {program} demo"))?;
+        stage.notice(&format!("to record: sudo {} demo", shell::word(program)))?;
         return Ok(Err(Obstacle::Expected));
     }
     let workload = [program, "demo", "--workload"];

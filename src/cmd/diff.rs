@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use usdtrec_report::diff::{self, DiffOptions};
 
 use super::report::{colours, has_functions, plain_numbers};
-use super::selection;
+use super::selection::{self, Extent};
 use crate::advice::HINTS;
 use crate::cli::{DiffArgs, OutputFormat};
 use crate::terminal::{self, Usage};
@@ -35,8 +35,8 @@ pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         )
         .into());
     }
-    let a = selection::open_file(&args.a, &args.which, inline, buildid_dir)?;
-    let b = selection::open_file(&args.b, &args.which, inline, buildid_dir)?;
+    let a = selection::open_file(&args.a, &args.which, inline, Extent::Whole, buildid_dir)?;
+    let b = selection::open_file(&args.b, &args.which, inline, Extent::Whole, buildid_dir)?;
     let asked = selection::selection(&args.which);
     let notices = diff::print(&a, &b, &asked, &options, &mut selection::output()?)?;
     for (session, notices) in [a, b].iter().zip(&notices) {

@@ -13,7 +13,7 @@ use usdtrec_format::escape::shown;
 use usdtrec_report::export::{self, ExportFormat, ExportOptions};
 use usdtrec_report::{EventSelection, Notices, TraceSession};
 
-use super::selection;
+use super::selection::{self, Extent};
 use crate::cli::{ExportArgs, ExportTo, SelectionArgs};
 use crate::terminal::Usage;
 use crate::unfinished_file::UnfinishedFile;
@@ -63,7 +63,8 @@ pub(super) fn write(
     output: &Path,
     buildid_dir: Option<&Path>,
 ) -> anyhow::Result<ExitCode> {
-    let session = selection::open(args, buildid_dir)?;
+    let are_spans = options.format.has_spans() || !options.spans.is_empty();
+    let session = selection::open(args, Extent::of(are_spans), buildid_dir)?;
     let asked = selection::selection(&args.which);
     let what = Exported {
         session: &session,
@@ -132,7 +133,7 @@ fn check_perf(args: &ExportArgs) -> Result<(), Usage> {
 #[cfg(feature = "parquet")]
 fn dataset(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     let options = dataset::options(args)?;
-    let session = selection::open(&args.selection, buildid_dir)?;
+    let session = selection::open(&args.selection, Extent::Whole, buildid_dir)?;
     let asked = selection::selection(&args.selection.which);
     let notices = dataset::write(&session, &asked, &options, &args.output)?;
     Ok(end(&args.selection, &session, &notices))
@@ -218,19 +219,12 @@ impl Exported<'_> {
     /// Writes a file, which has its name only when it is complete. A device or FIFO is written to.
     fn write_file(&self, path: &Path) -> anyhow::Result<Notices> {
         let cannot = || format!("cannot write {}", shown(path));
-        let found = fs::metadata(path);
-        if found.as_ref().is_ok_and(|found| found.is_dir()) {
-            return Err(io::Error::from(io::ErrorKind::IsADirectory)).with_context(cannot);
-        }
-        if found.is_ok_and(|found| !found.is_file()) {
-            let mut out = File::options()
-                .write(true)
-                .open(path)
-                .with_context(cannot)?;
-            return self.write(&mut out);
-        }
         let mut unfinished = UnfinishedFile::create(path).with_context(cannot)?;
-        let notices = self.write_new(unfinished.file())?;
+        let notices = if unfinished.is_stream() {
+            self.write(unfinished.file())?
+        } else {
+            self.write_new(unfinished.file())?
+        };
         unfinished.finish(path).with_context(cannot)?;
         Ok(notices)
     }

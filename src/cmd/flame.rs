@@ -1,7 +1,7 @@
 //! `usdtrec flame`.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -11,9 +11,10 @@ use usdtrec_report::flame::{self, FlameFormat, FlameOptions};
 use usdtrec_report::question::{SpanQuestion, StackWeight};
 
 use super::report::nanoseconds;
-use super::selection;
+use super::selection::{self, Extent};
 use crate::cli::{FlameArgs, stack_kind};
 use crate::terminal;
+use crate::unfinished_file::UnfinishedFile;
 
 /// Runs the verb.
 pub(crate) fn run(args: &FlameArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
@@ -26,13 +27,12 @@ pub(crate) fn run(args: &FlameArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
         of: stack_kind(args.stacks),
         format: format(&args.output)?,
     };
-    let session = selection::open(&args.selection, buildid_dir)?;
+    let extent = Extent::of(matches!(options.weight, StackWeight::Spans(_)));
+    let session = selection::open(&args.selection, extent, buildid_dir)?;
     let asked = selection::selection(&args.selection.which);
     let mut picture = Vec::new();
     let notices = flame::print(&session, &asked, &options, &mut picture)?;
-    // Only now: an error leaves what was there before.
-    fs::write(&args.output, picture)
-        .with_context(|| format!("cannot write {}", shown(&args.output)))?;
+    write(&args.output, &picture)?;
     selection::print_notices(&args.selection.input, &notices);
     if let Some(tail) = session.trace().uncommitted() {
         terminal::warn(&args.selection.input, tail);
@@ -54,13 +54,12 @@ fn diff(
     };
     let which = &args.selection.which;
     let inline = args.selection.inline;
-    let a = selection::open_file(a, which, inline, buildid_dir)?;
-    let b = selection::open_file(b, which, inline, buildid_dir)?;
+    let a = selection::open_file(a, which, inline, Extent::Part, buildid_dir)?;
+    let b = selection::open_file(b, which, inline, Extent::Part, buildid_dir)?;
     let mut picture = Vec::new();
     let asked = selection::selection(which);
     let notices = flame::print_diff(&a, &b, &asked, &options, &mut picture)?;
-    fs::write(&args.output, picture)
-        .with_context(|| format!("cannot write {}", shown(&args.output)))?;
+    write(&args.output, &picture)?;
     for (session, notices) in [a, b].iter().zip(&notices) {
         selection::print_notices(session.path(), notices);
         if let Some(tail) = session.trace().uncommitted() {
@@ -68,6 +67,16 @@ fn diff(
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the picture. An error leaves what was there before.
+fn write(path: &Path, picture: &[u8]) -> anyhow::Result<()> {
+    let written = || -> io::Result<()> {
+        let mut file = UnfinishedFile::create(path)?;
+        file.file().write_all(picture)?;
+        file.finish(path)
+    };
+    written().with_context(|| format!("cannot write {}", shown(path)))
 }
 
 /// The format that a file's name says.

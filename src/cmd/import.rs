@@ -30,8 +30,8 @@ use self::lines::Lines;
 use self::shapes::Shapes;
 use self::writing::{InputFacts, Writing};
 use crate::cli::ImportArgs;
-use crate::output;
 use crate::terminal::say;
+use crate::unfinished_file::UnfinishedFile;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
@@ -165,8 +165,9 @@ fn write(
         losses: format.losses(&counts),
         wall: first.filter(|time| form == Some(TimeForm::Seconds) && is_wall_time(*time)),
     };
-    let file = output::create(&args.output)?;
     let path = || shown(&args.output).to_string();
+    let mut unfinished = UnfinishedFile::create(&args.output).with_context(path)?;
+    let file = unfinished.file().try_clone().with_context(path)?;
     let mut writing = Writing::begin(file, shapes, facts).with_context(path)?;
     let mut failed = Ok(());
     read(input, format, |_, line| {
@@ -176,6 +177,8 @@ fn write(
     })?;
     failed.with_context(path)?;
     let samples = writing.finish().with_context(path)?;
+    let named = unfinished.finish_and_keep_old(&args.output);
+    named.with_context(path)?;
     say(format_args!(
         "[ usdtrec import: {samples} events to {} ]",
         path()

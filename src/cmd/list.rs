@@ -20,8 +20,8 @@ use self::listing::Listing;
 use super::selection;
 use crate::cli::{ListArgs, ListFormat};
 use crate::fold;
-use crate::schemas;
 use crate::terminal::say;
+use crate::{schemas, shell};
 
 /// Runs the verb.
 pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
@@ -93,13 +93,13 @@ fn warn_about_changed(found: &[IndexedProbe<'_>]) {
             continue;
         }
         seen.push(path);
-        let shown = shown(path);
+        let (shown, word) = (shown(path), shell::path(path));
         match indexed.state {
             FileState::Gone => say(format_args!(
-                "usdtrec: skipped {shown}: gone since it was indexed; to remove its entry: usdtrec buildid-cache --purge {shown}"
+                "usdtrec: skipped {shown}: gone since it was indexed; to remove its entry: usdtrec buildid-cache --purge {word}"
             )),
             _ => say(format_args!(
-                "usdtrec: skipped {shown}: changed since it was indexed; to index it again: usdtrec buildid-cache --update {shown}"
+                "usdtrec: skipped {shown}: changed since it was indexed; to index it again: usdtrec buildid-cache --update {word}"
             )),
         }
     }

@@ -14,8 +14,8 @@ use usdtrec_record::{
 use usdtrec_report::{NoEventsReason, ReportError, Sources, StreamSummary};
 
 use super::record::{
-    AppearedReports, Ready, ShortfallReports, attach, attached_line, capture, exit_code,
-    print_end_reason, print_losses, print_notice, print_scope, select,
+    Ready, RunningReports, attach, attached_line, capture, exit_code, print_end_reason,
+    print_losses, print_notice, print_scope, select,
 };
 use super::selection;
 use crate::advice::HINTS;
@@ -26,9 +26,7 @@ use crate::terminal::{is_closed_pipe, say};
 struct Recorded {
     outcome: Outcome,
     /// Reports of files that appeared while recording.
-    appeared: AppearedReports,
-    /// Reports of what was found not to work.
-    shortfalls: ShortfallReports,
+    reports: RunningReports,
     /// Exit status of the command, if there was one and it ended.
     status: Option<ExitStatus>,
 }
@@ -102,13 +100,11 @@ impl Live<'_> {
             // Printed when all probes are enabled: scripts wait for this line before they start their workload.
             say(attached);
         }
-        let mut appeared = AppearedReports::new(self.args.quiet);
-        let mut shortfalls = ShortfallReports::default();
+        let mut reports = RunningReports::new(self.args.quiet);
         let finished = recording.run(signals, &mut |progress| {
             // `top` redraws its screen, which would overwrite the line.
             if !self.heartbeat {
-                appeared.print_new(&progress.appeared);
-                shortfalls.print_new(&progress.shortfalls);
+                reports.print_new(&progress);
             }
         });
         let Finished {
@@ -123,8 +119,7 @@ impl Live<'_> {
         let outcome = outcome?;
         Ok(Recorded {
             outcome,
-            appeared,
-            shortfalls,
+            reports,
             status,
         })
     }
@@ -165,8 +160,7 @@ impl Live<'_> {
         };
         let Recorded {
             outcome,
-            mut appeared,
-            mut shortfalls,
+            mut reports,
             status,
         } = recorded;
         // The recorder's own are newer.
@@ -185,8 +179,7 @@ impl Live<'_> {
                 say(format_args!("usdtrec: {reason}"));
             }
         }
-        appeared.print_all(&outcome.appeared);
-        shortfalls.print_all(&outcome.shortfalls);
+        reports.print_all(&outcome);
         if self.args.verbose {
             print_scope(&outcome);
         }

@@ -19,8 +19,7 @@ use crate::cli::RecordArgs;
 
 pub(super) use attach::{Ready, attach, select};
 pub(super) use messages::{
-    AppearedReports, ShortfallReports, attached_line, print_end_reason, print_losses, print_notice,
-    print_scope,
+    RunningReports, attached_line, print_end_reason, print_losses, print_notice, print_scope,
 };
 pub(super) use names::OfRunning;
 use once::Once;

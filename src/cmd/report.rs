@@ -10,6 +10,7 @@ use usdtrec_report::question::{
 };
 use usdtrec_report::report::{self, ReportOptions, StackStyle};
 
+use super::selection::Extent;
 use super::{export, selection};
 use crate::advice::HINTS;
 use crate::cli::{Colour, HistScale, Order, OutputFormat, ReportArgs, stack_kind};
@@ -33,7 +34,12 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         colours: colours(args.color),
         hints: HINTS,
     };
-    let session = selection::open(&args.selection, buildid_dir)?;
+    let are_spans = match kind(args) {
+        "the plain report" => true,
+        kind => args.span.is_some() || kind.ends_with("span:NAME"),
+    };
+    let extent = Extent::of(are_spans);
+    let session = selection::open(&args.selection, extent, buildid_dir)?;
     let asked = selection::selection(&args.selection.which);
     let mut out = selection::output()?;
     let notices = progress::shown_until_output(&session, &mut out, |out| {
@@ -253,14 +259,14 @@ fn stack_weight(args: &ReportArgs) -> anyhow::Result<StackWeight> {
 fn value_order(order: Order) -> anyhow::Result<ValueOrder> {
     Ok(match order {
         Order::Count => ValueOrder::Count,
-        Order::Total => ValueOrder::Sum,
+        Order::Total | Order::Sum => ValueOrder::Sum,
         Order::Mean => ValueOrder::Mean,
         Order::P50 => ValueOrder::P50,
         Order::P90 => ValueOrder::P90,
         Order::P99 => ValueOrder::P99,
         Order::Max => ValueOrder::Max,
         Order::Own | Order::P999 => anyhow::bail!(
-            "--order self and --order p99.9 are of spans only: --value has count, total (the sum), mean, p50, p90, p99 and max"
+            "--order self and --order p99.9 are of spans only: --value has count, sum, mean, p50, p90, p99 and max"
         ),
     })
 }
@@ -286,6 +292,7 @@ fn spans(args: &ReportArgs, span: &str) -> anyhow::Result<SpanQuestion> {
         order: match args.order.unwrap_or_default() {
             Order::Count => SpanOrder::Count,
             Order::Total => SpanOrder::Total,
+            Order::Sum => SpanOrder::Sum,
             Order::Own => SpanOrder::Own,
             Order::Mean => SpanOrder::Mean,
             Order::P50 => SpanOrder::P50,

@@ -126,6 +126,9 @@ fn import(files: &[PathBuf], provider: Option<&str>, force: bool) -> anyhow::Res
     };
     fs::create_dir_all(&directory)
         .with_context(|| format!("cannot create {}", shown(&directory)))?;
+    if let Some(refusal) = schemas::refusal(&directory) {
+        bail!(refusal);
+    }
     for path in files {
         let Parsed {
             mut probes,

@@ -4,9 +4,10 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
-use usdtrec_report::script::{self, ScriptOptions, StreamOutput};
+use usdtrec_report::script::{self, Field, Fields, ScriptOptions, StreamOutput};
 use usdtrec_report::{EventSelection, NoEventsReason, Notices, StreamSummary, TraceSession};
 
+use super::selection::Extent;
 use super::{print, selection};
 use crate::advice::HINTS;
 use crate::cli::{OutputFormat, ScriptArgs, ScriptFormat, stack_kind};
@@ -37,7 +38,9 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         );
         from_stdin(args, buildid_dir, &options)?
     } else {
-        let session = selection::open(&args.selection, buildid_dir)?;
+        let fields = options.fields.apply(Fields::default());
+        let extent = Extent::of(fields.has(Field::Span));
+        let session = selection::open(&args.selection, extent, buildid_dir)?;
         unknown = session.is_loss_unknown();
         let asked = selection::selection(&args.selection.which);
         StreamSummary {

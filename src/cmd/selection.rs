@@ -68,12 +68,32 @@ pub(super) fn cache_dir(buildid_dir: Option<&Path>) -> Option<PathBuf> {
     }
 }
 
+/// What is read of a trace if a part of its time is selected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// That part.
+    Part,
+    /// All of it: spans are matched before they are selected.
+    Whole,
+}
+
+impl Extent {
+    /// What is read where spans are asked for, or are not.
+    pub(super) const fn of(are_spans: bool) -> Self {
+        match are_spans {
+            true => Self::Whole,
+            false => Self::Part,
+        }
+    }
+}
+
 /// Opens the trace of the command line. It is never dropped: the end of the process frees its memory faster.
 pub(super) fn open(
     args: &SelectionArgs,
+    extent: Extent,
     buildid_dir: Option<&Path>,
 ) -> anyhow::Result<ManuallyDrop<TraceSession>> {
-    open_file(&args.input, &args.which, args.inline, buildid_dir).map(ManuallyDrop::new)
+    open_file(&args.input, &args.which, args.inline, extent, buildid_dir).map(ManuallyDrop::new)
 }
 
 /// Opens a trace.
@@ -81,9 +101,13 @@ pub(super) fn open_file(
     path: &Path,
     args: &WhichArgs,
     inline: InlineArgs,
+    extent: Extent,
     buildid_dir: Option<&Path>,
 ) -> anyhow::Result<TraceSession> {
-    let sources = sources(args, inline, buildid_dir)?;
+    let mut sources = sources(args, inline, buildid_dir)?;
+    if extent == Extent::Whole {
+        sources.time = None;
+    }
     let opened = if path.as_os_str() == STDIN {
         TraceSession::from_file(stored_stdin()?, path, &sources)
     } else {

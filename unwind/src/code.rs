@@ -11,6 +11,14 @@ pub struct Code<'t> {
     pub address: u64,
 }
 
+impl Code<'_> {
+    /// Whether handlers of signals return to this address.
+    #[must_use]
+    pub fn is_signal_return(&self) -> bool {
+        self.tables.is_signal_return(self.address)
+    }
+}
+
 /// What is mapped at an address of a process.
 #[derive(Clone, Copy, Debug)]
 pub enum MappedCode<'t> {

@@ -39,6 +39,8 @@ pub struct Attr {
     pub clockid: i32,
     /// `sample_regs_intr`.
     pub sample_regs_intr: u64,
+    /// `sample_max_stack`: frames of a call chain by frame pointers, at most; 0 if nothing is said.
+    pub sample_max_stack: u16,
 }
 
 impl Attr {
@@ -92,6 +94,10 @@ impl Attr {
             sample_stack_user: cursor.u32()?,
             clockid: cursor.i32()?,
             sample_regs_intr: cursor.u64()?,
+            sample_max_stack: {
+                let _aux_watermark = cursor.u32()?;
+                cursor.u16()?
+            },
         })
     }
 
@@ -122,6 +128,8 @@ impl Attr {
         out.extend(self.sample_stack_user.to_le_bytes());
         out.extend(self.clockid.to_le_bytes());
         out.extend(self.sample_regs_intr.to_le_bytes());
+        out.extend(0_u32.to_le_bytes());
+        out.extend(self.sample_max_stack.to_le_bytes());
         out.resize(start + Self::WRITTEN, 0);
     }
 }

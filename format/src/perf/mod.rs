@@ -22,7 +22,7 @@ pub use feature::{BuildIdEntry, Pmu};
 pub use lost::{Lost, LostSamples};
 pub use mmap::{Mmap, MmapFile};
 pub use record::{RawRecord, RecordType, Records};
-pub use sample::{Sample, SampleLayout};
+pub use sample::{ChainEntry, Sample, SampleLayout};
 pub use sample_id::{SampleId, SplitBody};
 pub use task::Task;
 pub use tracing_data::{

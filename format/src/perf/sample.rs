@@ -61,12 +61,35 @@ pub struct Sample<'a> {
     pub stack: &'a [u8],
 }
 
+/// An address of a call chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChainEntry {
+    /// The address.
+    pub address: u64,
+    /// Whether it is the first in the kernel, or in user space: where execution goes on. All others are return addresses, or addresses in calls.
+    pub is_first: bool,
+}
+
 impl<'a> Sample<'a> {
     /// The addresses of the call chain, the address of the hit first, without context markers.
     pub fn callers(&self) -> impl Iterator<Item = u64> + use<'a> {
+        self.chain().map(|entry| entry.address)
+    }
+
+    /// The addresses of the call chain, the address of the hit first.
+    pub fn chain(&self) -> impl Iterator<Item = ChainEntry> + use<'a> {
         let (words, _) = self.callchain.as_chunks::<8>();
-        let addresses = words.iter().map(|word| u64::from_le_bytes(*word));
-        addresses.filter(|&address| address < CONTEXT_MAX)
+        let words = words.iter().map(|word| u64::from_le_bytes(*word));
+        words
+            .scan(true, |is_first, word| {
+                let is_marker = word >= CONTEXT_MAX;
+                let entry = ChainEntry {
+                    address: word,
+                    is_first: std::mem::replace(is_first, is_marker),
+                };
+                Some((!is_marker).then_some(entry))
+            })
+            .flatten()
     }
 
     /// Why the recorder of usdtrec cut the call chain; `None` if it did not, or another program recorded it.

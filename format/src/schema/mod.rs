@@ -21,7 +21,8 @@ pub use argument::Argument;
 #[cfg(feature = "schemas")]
 pub use catalog::{
     Choice, Conflict, Description, Disagreement, Hints, Language, Misfit, Parsed, ProbeSchema,
-    Problem, SchemaFileError, Schemas, SourcedSchema, bundled, dtrace, read_file, tapset, toml,
+    Problem, SchemaFileError, Schemas, SourcedSchema, bundled, dtrace, read_file, read_open_file,
+    tapset, toml,
 };
 pub use kind::{ArgumentType, ArgumentTypeError, Length};
 pub use labels::{Labels, Words};

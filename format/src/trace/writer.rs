@@ -44,6 +44,8 @@ const PARTS: usize = 4;
 pub struct TraceWriter<S: Storage = File> {
     storage: S,
     head: Head,
+    /// The head as it was written first, from file offset 0 to the data.
+    start: Vec<u8>,
     ingest: Ingest,
     pool: PackPool,
     /// Records that were flushed in parts and are not in the file yet.
@@ -66,6 +68,9 @@ pub struct TraceWriter<S: Storage = File> {
 }
 
 impl<S: Storage> TraceWriter<S> {
+    /// The first bytes of a trace that is complete enough to be read.
+    pub const MAGIC: [u8; 8] = FileHeader::MAGIC;
+
     /// Writes the head of the trace to an empty file.
     ///
     /// All attrs must sample `IDENTIFIER`, `IP`, `TID`, `TIME` and `CPU`, have `sample_id_all` set, and the same `read_format`.
@@ -97,14 +102,28 @@ impl<S: Storage> TraceWriter<S> {
             out: Vec::new(),
             id_type,
             head,
+            start: bytes,
         };
+        let magic = FileHeader::MAGIC.len();
         // The magic is written last, so that an incomplete head is not taken for a trace.
-        let (magic, rest) = bytes.split_at(FileHeader::MAGIC.len());
-        let magic = magic.to_vec();
-        writer.write_at(rest, FileHeader::MAGIC.len() as u64)?;
+        let (storage, start) = (&mut writer.storage, &writer.start);
+        write(storage, &start[magic..], magic as u64)?;
         writer.write_start()?;
-        writer.write_at(&magic, 0)?;
+        write(&mut writer.storage, &writer.start[..magic], 0)?;
         Ok(writer)
+    }
+
+    /// Writes the head again, after another process has truncated or overwritten the file. With the next flush the file can be read again;
+    /// events that are gone are damage.
+    ///
+    /// # Errors
+    /// [`WriteError::Io`].
+    pub fn restore_head(&mut self) -> Result<(), WriteError> {
+        write(&mut self.storage, &self.start, 0)?;
+        match self.counts.time() {
+            Some(time) => self.write_time(time),
+            None => Ok(()),
+        }
     }
 
     /// Buffers whole records, in the order of their ring. After bytes that are not whole records, the next [`flush`](Self::flush) writes all
@@ -326,12 +345,14 @@ impl<S: Storage> TraceWriter<S> {
     }
 
     fn write_sample_time(&mut self, counts: &RecordCounts) -> Result<(), WriteError> {
-        let Some(TimeRange { first, last }) = counts
+        let changed = counts
             .time()
-            .filter(|time| self.counts.time() != Some(*time))
-        else {
-            return Ok(());
-        };
+            .filter(|time| self.counts.time() != Some(*time));
+        changed.map_or(Ok(()), |time| self.write_time(time))
+    }
+
+    fn write_time(&mut self, time: TimeRange) -> Result<(), WriteError> {
+        let TimeRange { first, last } = time;
         let mut body = first.to_le_bytes().to_vec();
         body.extend(last.to_le_bytes());
         self.write_at(&body, self.head.sample_time)
@@ -347,10 +368,13 @@ impl<S: Storage> TraceWriter<S> {
     }
 
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> Result<(), WriteError> {
-        self.storage
-            .write_at(bytes, offset)
-            .map_err(|source| WriteError::Io { offset, source })
+        write(&mut self.storage, bytes, offset)
     }
+}
+
+fn write(storage: &mut impl Storage, bytes: &[u8], offset: u64) -> Result<(), WriteError> {
+    let written = storage.write_at(bytes, offset);
+    written.map_err(|source| WriteError::Io { offset, source })
 }
 
 /// Offsets of a footer.

@@ -149,6 +149,7 @@ fn definitions() -> Definitions {
             path: "/opt/app/bin/app".into(),
             build_id: Some(build_id()),
             arch: Some(Arch::X86_64),
+            by_any_pattern: false,
         }],
         probes: probes.collect(),
     }

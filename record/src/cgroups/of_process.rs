@@ -2,13 +2,10 @@
 
 use std::fs;
 
-use procfs::process::Process;
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::process::{EXITING, Process};
 use crate::trace_clock::{self, nanoseconds};
-
-/// Flag of a process that is ending (`PF_EXITING`, include/linux/sched.h): in hierarchies of version 1 it is in the root then.
-const EXITING: u32 = 4;
 
 /// What the kernel appends to the path of a control group that was removed.
 const DELETED: &[u8] = b" (deleted)";
@@ -30,12 +27,12 @@ const CONTROLLERS: [&[u8]; 6] = [
 pub(super) fn path(pid: i32, hit: u64) -> Option<Vec<u8>> {
     let lines = fs::read(format!("/proc/{pid}/cgroup")).ok()?;
     // Read after the lines: a process that is not ending now was not ending then.
-    let stat = Process::new(pid).and_then(|process| process.stat()).ok()?;
-    let started = stat.starttime.saturating_mul(1_000_000_000) / procfs::ticks_per_second();
-    if started > boot_time(hit) {
+    let stat = Process::open(pid).and_then(|process| process.stat()).ok()?;
+    if stat.started() > boot_time(hit) {
         // Another process has the id.
         return None;
     }
+    // In hierarchies of version 1 a process that is ending is in the root.
     let is_ending = stat.flags & EXITING != 0;
     choose(&lines, is_ending).map(<[u8]>::to_vec)
 }

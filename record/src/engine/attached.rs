@@ -11,6 +11,7 @@ use super::bpf::{AttachMethod, Bpf, StackUse};
 use super::event::{Event, Mode, Place};
 use super::fetch::Fetched;
 use super::group::Group;
+use super::guard_process::GuardDeath;
 use super::inexact::InexactCounts;
 use super::processes::Processes;
 use super::release::{Descriptors, Release};
@@ -125,6 +126,15 @@ impl Attached {
     pub(crate) fn leave_to_guard(&mut self) {
         if let Way::Tracefs(group) = &mut self.way {
             group.leave_to_guard();
+        }
+    }
+
+    /// Starts another guard if it was killed. Returns that it was.
+    pub(crate) fn replace_guard(&mut self) -> Option<GuardDeath> {
+        match &mut self.way {
+            Way::Pmu => None,
+            Way::Tracefs(group) => group.replace_guard(),
+            Way::Bpf(bpf) => bpf.replace_guard(),
         }
     }
 

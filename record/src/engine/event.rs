@@ -292,6 +292,7 @@ impl<'a> KernelAttr<'a> {
             clockid: raw.clockid,
             sample_regs_user: raw.sample_regs_user,
             sample_stack_user: raw.sample_stack_user,
+            sample_max_stack: raw.sample_max_stack,
             ..Attr::default()
         }
     }

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use usdtrec_buildid_cache::elf::ObjectFile;
 
+use super::guard_process::{GuardDeath, GuardProcess, GuardTask};
 use super::owner::Owner;
 use super::tracefs::Tracefs;
 use crate::error::RecordError;
@@ -35,7 +36,7 @@ pub(crate) struct Group {
     tracefs: Tracefs,
     name: String,
     count: usize,
-    guard: Child,
+    guard: GuardProcess,
     /// Whether the guard removes the group instead of this process.
     left: bool,
 }
@@ -61,7 +62,7 @@ impl Group {
             tracefs,
             name,
             count: 0,
-            guard,
+            guard: GuardProcess::new(GuardTask::TracefsEvents, guard),
             left: false,
         })
     }
@@ -92,11 +93,12 @@ impl Group {
     pub(crate) fn leave_to_guard(&mut self) {
         self.left = true;
         // The guard may have been killed. If no other one can be started, the next recording removes the group.
-        if matches!(self.guard.try_wait(), Ok(Some(_)))
-            && let Ok(guard) = start_guard(&self.name)
-        {
-            self.guard = guard;
-        }
+        let _ = self.guard.replace_now(|| start_guard(&self.name));
+    }
+
+    /// Starts another guard if it was killed.
+    pub(crate) fn replace_guard(&mut self) -> Option<GuardDeath> {
+        self.guard.replace(|| start_guard(&self.name))
     }
 
     /// The number of an event.
@@ -114,9 +116,9 @@ impl Drop for Group {
     fn drop(&mut self) {
         let cleared = !self.left && clear(&self.tracefs, |group| group == self.name).is_ok();
         // What cannot be removed now, the guard tries again when its standard input closes.
-        drop(self.guard.stdin.take());
+        self.guard.release();
         if cleared {
-            let _ = self.guard.wait();
+            self.guard.wait();
         }
     }
 }

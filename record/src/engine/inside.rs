@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-use procfs::process;
+use crate::process::Process;
 
 /// A kernel function between a breakpoint and a program (kernel/events/uprobes.c).
 const ENTRY: &str = "uprobe_notify_resume";
@@ -45,20 +45,18 @@ pub(crate) fn in_programs() -> Vec<InProgram> {
 
 /// Sends each thread when it is found.
 fn search(found: &Sender<InProgram>) {
-    let processes = process::all_processes().into_iter().flatten().flatten();
-    let threads = processes.flat_map(|process| process.tasks().into_iter().flatten().flatten());
-    let inside = threads.filter(|task| {
-        let stack = fs::read_to_string(format!("/proc/{}/task/{}/stack", task.pid, task.tid));
-        stack.is_ok_and(|stack| stack.contains(ENTRY))
-    });
-    for task in inside {
-        let thread = InProgram {
-            pid: task.pid,
-            tid: task.tid,
-            comm: task.stat().map(|stat| stat.comm).unwrap_or_default(),
-        };
-        if found.send(thread).is_err() {
-            return;
+    for process in Process::all().into_iter().flatten() {
+        for tid in process.threads().unwrap_or_default() {
+            let pid = process.pid;
+            let stack = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stack"));
+            if !stack.is_ok_and(|stack| stack.contains(ENTRY)) {
+                continue;
+            }
+            let comm = process.thread_stat(tid).map(|stat| stat.comm);
+            let comm = String::from_utf8_lossy(&comm.unwrap_or_default()).into_owned();
+            if found.send(InProgram { pid, tid, comm }).is_err() {
+                return;
+            }
         }
     }
 }

@@ -8,8 +8,9 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use procfs::process::{Process, Stat, StatFlags, all_processes};
 use rustix::process::Signal;
+
+use crate::process::{EXITING, Process, Stat};
 
 /// Prefix of the names of our groups.
 const PREFIX: &str = "usdtrec";
@@ -31,10 +32,10 @@ pub(crate) struct Owner {
 impl Owner {
     /// The calling process.
     pub(crate) fn of_this_process() -> io::Result<Self> {
-        let stat = Process::myself().and_then(|process| process.stat());
+        let pid = std::process::id();
         Ok(Self {
-            pid: std::process::id(),
-            start: stat.map_err(io::Error::other)?.starttime,
+            pid,
+            start: Process::open(pid.cast_signed())?.stat()?.start,
             namespace: namespace("/proc/self/ns/pid")?,
         })
     }
@@ -61,11 +62,11 @@ impl Owner {
             return false;
         }
         if self.namespace == us.namespace {
-            let process = i32::try_from(self.pid).map(Process::new);
+            let process = i32::try_from(self.pid).map(Process::open);
             return match process {
                 Ok(Ok(process)) => process
                     .stat()
-                    .is_ok_and(|stat| stat.starttime != self.start || is_zombie(&stat)),
+                    .is_ok_and(|stat| stat.start != self.start || is_zombie(&stat)),
                 _ => !Path::new("/proc").join(self.pid.to_string()).exists(),
             };
         }
@@ -80,26 +81,25 @@ impl Owner {
         if self.namespace != us.namespace {
             return false;
         }
-        let Ok(process) = i32::try_from(self.pid).map(Process::new) else {
+        let Ok(process) = i32::try_from(self.pid).map(Process::open) else {
             return false;
         };
         process.is_ok_and(|process| {
             let (stat, status) = (process.stat(), process.status());
             let kill = 1 << (Signal::KILL.as_raw() - 1);
-            stat.is_ok_and(|stat| stat.flags & StatFlags::PF_EXITING.bits() != 0)
-                || status.is_ok_and(|status| (status.sigpnd | status.shdpnd) & kill != 0)
+            stat.is_ok_and(|stat| stat.flags & EXITING != 0)
+                || status.is_ok_and(|status| status.pending & kill != 0)
         })
     }
 
     /// Whether no process of the host has this namespace and start time. `None` if a process cannot be read.
     fn is_not_on_the_host(&self) -> Option<bool> {
-        for process in all_processes().ok()? {
-            let Ok(process) = process else { continue };
+        for process in Process::all().ok()? {
             let Ok(stat) = process.stat() else { continue };
             if is_zombie(&stat) {
                 continue;
             }
-            let is_as_old = stat.starttime == self.start;
+            let is_as_old = stat.start == self.start;
             match namespace(format!("/proc/{}/ns/pid", process.pid)) {
                 // A time namespace shifts the start times that its processes see, and therefore the one in the name.
                 Ok(namespace) if namespace == self.namespace => {
@@ -132,7 +132,7 @@ impl fmt::Display for Owner {
 /// Whether a process has ended, and its parent has not waited for it yet. Its files are closed. A process whose first thread has ended
 /// before the others is none.
 fn is_zombie(stat: &Stat) -> bool {
-    matches!(stat.state, 'Z' | 'X') && stat.num_threads <= 1
+    stat.has_ended() && stat.num_threads <= 1
 }
 
 /// Whether a process is in our time namespace. Kernels before 5.6 have only one.
@@ -178,18 +178,18 @@ mod tests {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let (input, pid) = (child.stdin.take(), child.id());
         let stat = || {
-            Process::new(pid as i32)
+            Process::open(pid as i32)
                 .and_then(|child| child.stat())
                 .unwrap()
         };
         let owner = Owner {
             pid,
-            start: stat().starttime,
+            start: stat().start,
             ..own
         };
         assert!(!owner.has_ended(&own));
         drop(input);
-        while stat().state != 'Z' {
+        while stat().state != b'Z' {
             std::thread::yield_now();
         }
         assert!(owner.has_ended(&own));

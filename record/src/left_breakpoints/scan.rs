@@ -9,12 +9,12 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use procfs::process::all_processes;
 use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::elf::FileId;
 use usdtrec_format::Arch;
 
 use super::others::FileSite;
+use crate::process::Process;
 
 /// Maximum time of a scan.
 const MOST_TIME: Duration = Duration::from_secs(20);
@@ -51,7 +51,7 @@ pub(super) fn scan(arch: Arch) -> Scan {
     let mut scan = Scan::default();
     let begun = Instant::now();
     let own = std::process::id();
-    let pids = all_processes().into_iter().flatten().flatten();
+    let pids = Process::all().into_iter().flatten();
     let pids = pids.map(|process| process.pid);
     for pid in pids.filter(|pid| pid.unsigned_abs() != own) {
         if begun.elapsed() >= MOST_TIME || scan.found.len() >= MOST {

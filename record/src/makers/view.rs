@@ -5,10 +5,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::rc::{Rc, Weak};
 
-use procfs::process::Process;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
 
 use super::clocks::Clocks;
+use crate::process::{self, Process};
 
 /// Maximum number of directories that are kept open.
 const MOST: usize = 256;
@@ -36,24 +36,23 @@ pub(super) struct TmpDirs(HashMap<(u64, u64), Weak<OwnedFd>>);
 impl View {
     /// What a process sees now; `None` if it has ended.
     pub(super) fn of(pid: i32, dirs: &mut TmpDirs) -> Option<Self> {
-        let process = Process::new(pid).ok()?;
+        let process = Process::open(pid).ok()?;
         let stat = process.stat().ok()?;
-        let numbers = process.status().ok()?.nspid?;
-        if matches!(stat.state, 'Z' | 'X') {
+        let numbers = process.status().ok()?.pids;
+        if stat.has_ended() {
             return None;
         }
         Some(Self {
             number: *numbers.last()?,
-            owner: process.uid().ok()?,
-            start: stat.starttime,
+            owner: process.owner().ok()?,
+            start: stat.start,
             tmp: dirs.of(pid),
         })
     }
 
     /// When the process began, ns of the time of day.
     pub(super) fn began(&self, clocks: Clocks) -> u64 {
-        let ticks = procfs::ticks_per_second().max(1);
-        clocks.since_boot(self.start.saturating_mul(1_000_000_000 / ticks))
+        clocks.since_boot(process::nanoseconds(self.start))
     }
 }
 

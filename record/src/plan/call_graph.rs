@@ -79,6 +79,9 @@ impl CallGraph {
             attr.sample_regs_user |= mask(arch);
             attr.sample_stack_user = attr.sample_stack_user.max(bytes);
             attr.flags |= Attr::EXCLUDE_CALLCHAIN_USER;
+        } else {
+            // So readers know that a chain which nothing cut ended where a frame pointer was 0.
+            attr.sample_max_stack = self.frames;
         }
     }
 

@@ -190,10 +190,12 @@ pub struct SpanQuestion {
 pub enum SpanOrder {
     /// Number of spans.
     Count,
-    /// Time in which at least one of them was open.
+    /// Time in which at least one of them was open, each moment once.
     #[default]
     Total,
-    /// Time in them and in no span within them.
+    /// Sum of their durations.
+    Sum,
+    /// Time in which one of them was open and none within it, each moment once.
     Own,
     /// Mean.
     Mean,

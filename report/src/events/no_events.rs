@@ -52,6 +52,8 @@ impl NoEventsReason {
             let mappers = session.mappers().of_file(at);
             match hit.contains(&at) {
                 true => of_hit_file(file, &mappers),
+                // Nobody asked for this program.
+                false if file.by_any_pattern && mappers.others().is_empty() => None,
                 false => of_file(file, &mappers),
             }
         });

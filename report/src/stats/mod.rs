@@ -2,6 +2,7 @@
 
 pub(crate) mod argument;
 pub(crate) mod bursts;
+pub(crate) mod coverage;
 pub(crate) mod distribution;
 pub(crate) mod exact_sum;
 pub(crate) mod frequency;

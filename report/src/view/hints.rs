@@ -12,6 +12,11 @@ pub enum Hint<'a> {
     MoreGroups,
     /// What groups spans, as the first word of a remark about its keys.
     GroupKeys,
+    /// How to match begins and ends of spans by an argument, as a clause of its own.
+    SpanKey {
+        /// The argument.
+        name: &'a str,
+    },
     /// The filter, as the first word of a remark about its names.
     Filter,
     /// How to have fewer spans open at once, as the end of a sentence.

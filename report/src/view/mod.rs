@@ -30,3 +30,4 @@ pub(crate) mod text;
 pub(crate) mod theme;
 pub mod top;
 pub(crate) mod weights;
+pub(crate) mod without_stack;

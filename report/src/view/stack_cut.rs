@@ -32,6 +32,7 @@ pub(crate) fn reason(known: &KnownCut) -> Cow<'static, str> {
             format!("{} is not known in this frame", register(known, number)).into()
         }
         StackCut::NotAbove => "the caller's frame is not above this one".into(),
+        StackCut::NoFramePointer => "ended at frame pointer 0".into(),
         StackCut::Recorded(cut) => recorded(cut).into(),
         StackCut::NoFile => "no file is known to be mapped here".into(),
         StackCut::File(_, cut) => of_file(&path(known), cut).into(),

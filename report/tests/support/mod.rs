@@ -171,6 +171,7 @@ fn definitions(program: &Path) -> Definitions {
             path: program.to_owned(),
             build_id: None,
             arch: Some(Arch::X86_64),
+            by_any_pattern: false,
         }],
         probes: vec![
             probe(

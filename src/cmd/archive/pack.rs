@@ -19,6 +19,8 @@ use usdtrec_format::BuildId;
 use usdtrec_format::escape::shown;
 use usdtrec_report::CodeFile;
 
+use crate::unfinished_file::UnfinishedFile;
+
 /// What was written.
 pub(super) struct Packed {
     /// Number of files.
@@ -29,13 +31,15 @@ pub(super) struct Packed {
 
 /// Writes those of `files` that are on this host. The tarball gets its name when it is complete.
 pub(super) fn write(files: &[CodeFile], tarball: &Path) -> anyhow::Result<Packed> {
-    let dir = tarball.parent().filter(|dir| !dir.as_os_str().is_empty());
-    let temporary = tempfile::Builder::new()
-        .prefix(".usdtrec-")
-        .tempfile_in(dir.unwrap_or(Path::new(".")))?;
-    let encoder = BzEncoder::new(BufWriter::new(temporary), Compression::best());
+    let mut unfinished = UnfinishedFile::create(tarball)?;
+    let packed = append(files, BufWriter::new(unfinished.file()))?;
+    unfinished.finish(tarball)?;
+    Ok(packed)
+}
+
+fn append(files: &[CodeFile], to: impl Write) -> anyhow::Result<Packed> {
     let mut tar = Tarball {
-        tar: Builder::new(encoder),
+        tar: Builder::new(BzEncoder::new(to, Compression::best())),
         count: 0,
     };
     for file in files {
@@ -50,13 +54,10 @@ pub(super) fn write(files: &[CodeFile], tarball: &Path) -> anyhow::Result<Packed
         }
         tar.link(id, &dir)?;
     }
-    let mut buffer = tar.tar.into_inner()?.finish()?;
-    buffer.flush()?;
-    let temporary = buffer
-        .into_inner()
-        .map_err(io::IntoInnerError::into_error)?;
-    let bytes = temporary.as_file().metadata()?.len();
-    temporary.persist(tarball)?;
+    let mut encoder = tar.tar.into_inner()?;
+    encoder.try_finish()?;
+    let bytes = encoder.total_out();
+    encoder.finish()?.flush()?;
     Ok(Packed {
         count: tar.count,
         bytes,

@@ -11,6 +11,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tempfile::TempDir;
 use usdtrec_format::escape::shown;
 
+use crate::shell;
+
 /// The trace that is shown if recording is not possible. `testdata/README.md` has the recipe.
 static BUNDLED: &[u8] = include_bytes!("../../../testdata/demo.data");
 
@@ -97,7 +99,7 @@ impl Stage {
 
     /// Prints a command in shell syntax.
     fn announce(&self, arguments: &[&str], tail: &str) -> io::Result<()> {
-        let words: Vec<String> = arguments.iter().map(|word| quoted(word)).collect();
+        let words: Vec<String> = arguments.iter().map(shell::word).collect();
         writeln!(io::stdout(), "$ usdtrec {}{tail}", words.join(" "))
     }
 
@@ -121,15 +123,5 @@ impl Stage {
             bail!("interrupted");
         }
         Ok(())
-    }
-}
-
-/// Quotes a word for the shell, if necessary.
-fn quoted(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=,+@%".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }

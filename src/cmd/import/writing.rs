@@ -241,6 +241,7 @@ fn definition(
         path: shape.file.clone().into(),
         build_id: None,
         arch: arch(),
+        by_any_pattern: false,
     };
     let at = files.iter().position(|known| *known == file);
     let at = at.unwrap_or_else(|| {

@@ -278,25 +278,63 @@ fn print_cut_stacks(cut_stacks: &[CutStacks]) {
     ));
 }
 
-/// Reports of files that processes first mapped while recording, each printed once.
-pub(in crate::cmd) struct AppearedReports {
+/// Reports of what happens while recording, each printed once.
+pub(in crate::cmd) struct RunningReports {
     quiet: bool,
     /// Number of files reported so far.
     files: usize,
+    /// Number of changes of files that are written.
+    changes: usize,
+    /// Number of guard processes that were killed.
+    deaths: usize,
+    /// Number of shortfalls.
+    shortfalls: usize,
 }
 
-impl AppearedReports {
+impl RunningReports {
     pub(in crate::cmd) const fn new(quiet: bool) -> Self {
-        Self { quiet, files: 0 }
+        Self {
+            quiet,
+            files: 0,
+            changes: 0,
+            deaths: 0,
+            shortfalls: 0,
+        }
     }
 
-    /// Whether there are files that are not reported yet.
-    pub(in crate::cmd) const fn has_new(&self, appeared: &AppearedFiles) -> bool {
-        appeared.first.len() > self.files
+    /// Whether there is something that is not reported yet.
+    pub(in crate::cmd) const fn has_new(&self, progress: &Progress) -> bool {
+        progress.appeared.first.len() > self.files
+            || progress.changes.len() > self.changes
+            || progress.guard_deaths.len() > self.deaths
+            || progress.shortfalls.len() > self.shortfalls
     }
 
-    /// Prints the files that are not reported yet.
-    pub(in crate::cmd) fn print_new(&mut self, appeared: &AppearedFiles) {
+    /// Prints what is not reported yet.
+    pub(in crate::cmd) fn print_new(&mut self, progress: &Progress) {
+        self.print_files(&progress.appeared);
+        for change in progress.changes.iter().skip(self.changes) {
+            say(format_args!("usdtrec: {change}"));
+        }
+        for death in progress.guard_deaths.iter().skip(self.deaths) {
+            if death.failure.is_some() || !self.quiet {
+                say(format_args!("usdtrec: {}", advice::guard_death(death)));
+            }
+        }
+        self.changes = progress.changes.len();
+        self.deaths = progress.guard_deaths.len();
+        self.print_shortfalls(&progress.shortfalls);
+    }
+
+    /// Printed with `-q`, too, as losses are.
+    fn print_shortfalls(&mut self, shortfalls: &[Shortfall]) {
+        for shortfall in shortfalls.iter().skip(self.shortfalls) {
+            say(format_args!("usdtrec: {shortfall}"));
+        }
+        self.shortfalls = shortfalls.len();
+    }
+
+    fn print_files(&mut self, appeared: &AppearedFiles) {
         if self.quiet {
             return;
         }
@@ -306,43 +344,18 @@ impl AppearedReports {
         self.files = appeared.first.len();
     }
 
-    /// Prints the files that are not reported yet, and a summary line of all.
-    pub(in crate::cmd) fn print_all(&mut self, appeared: &AppearedFiles) {
-        self.print_new(appeared);
-        if let Some(summary) = appeared.summary().filter(|_| !self.quiet) {
+    /// At the end: prints what is not reported yet, the shortfalls of which more processes were found meanwhile, and a summary line of
+    /// the files.
+    pub(in crate::cmd) fn print_all(&mut self, outcome: &Outcome) {
+        self.print_files(&outcome.appeared);
+        if let Some(summary) = outcome.appeared.summary().filter(|_| !self.quiet) {
             say(format_args!("usdtrec: {summary}"));
         }
-    }
-}
-
-/// Reports of what was found not to work in recorded processes, each printed once while recording. Printed with `-q`, too, as losses are.
-#[derive(Default)]
-pub(in crate::cmd) struct ShortfallReports {
-    /// Number of shortfalls printed so far.
-    printed: usize,
-}
-
-impl ShortfallReports {
-    /// Whether there are shortfalls that are not printed yet.
-    pub(in crate::cmd) const fn has_new(&self, shortfalls: &[Shortfall]) -> bool {
-        shortfalls.len() > self.printed
-    }
-
-    /// Prints the shortfalls that are not printed yet.
-    pub(in crate::cmd) fn print_new(&mut self, shortfalls: &[Shortfall]) {
-        for shortfall in shortfalls.iter().skip(self.printed) {
+        let printed = outcome.shortfalls.iter().take(self.shortfalls);
+        for shortfall in printed.filter(|shortfall| shortfall.processes > 1) {
             say(format_args!("usdtrec: {shortfall}"));
         }
-        self.printed = shortfalls.len();
-    }
-
-    /// At the end: prints those that are not printed yet, and those of which more processes were found meanwhile.
-    pub(in crate::cmd) fn print_all(&mut self, shortfalls: &[Shortfall]) {
-        let grown = shortfalls.iter().take(self.printed);
-        for shortfall in grown.filter(|shortfall| shortfall.processes > 1) {
-            say(format_args!("usdtrec: {shortfall}"));
-        }
-        self.print_new(shortfalls);
+        self.print_shortfalls(&outcome.shortfalls);
     }
 }
 

@@ -2,7 +2,6 @@
 
 mod made_names;
 
-use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,6 +14,7 @@ use usdtrec_report::{FileView, Sources, StackNames, TraceSession};
 use self::made_names::OfRecording;
 pub(crate) use self::made_names::OfRunning;
 use crate::cmd::selection::cache_dir;
+use crate::output;
 use crate::terminal::say;
 
 /// Time for all files of a recording.
@@ -53,7 +53,7 @@ impl NameStore<'_> {
 
     /// Returns whether names are missing.
     fn store_in(&self, trace: &Path, begun: Instant) -> anyhow::Result<bool> {
-        let file = File::options().read(true).write(true).open(trace)?;
+        let file = output::existing(trace)?;
         let sources = Sources {
             buildid_dir: cache_dir(self.buildid_dir),
             views: self.elsewhere.iter().map(view).collect(),

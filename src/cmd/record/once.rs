@@ -1,17 +1,20 @@
 //! One recording of `record`, from attaching to the end.
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 
 use anyhow::Context;
 use usdtrec_format::escape::shown;
-use usdtrec_record::{End, Finished, Moment, Options, Outcome, RecordError, Recording, Signals};
+use usdtrec_record::{
+    End, FileChange, Finished, Moment, Options, Outcome, RecordError, Recording, Signals,
+};
 use usdtrec_report::{NoEventsReason, Sources, TraceSession};
 
 use super::attach::{Ready, Selected, attach};
 use super::messages::{
-    AppearedReports, ProgressLine, ShortfallReports, attached_line, print_end_reason, print_losses,
-    print_notice, print_scope, print_summary,
+    ProgressLine, RunningReports, attached_line, print_end_reason, print_losses, print_notice,
+    print_scope, print_summary,
 };
 use super::names::NameStore;
 use super::options::{NumberedFiles, destination, is_pipe};
@@ -48,14 +51,10 @@ impl Once<'_> {
         let files = NumberedFiles::default();
         let recording = self.start(selected, &files, signals)?;
         let mut line = ProgressLine::new(&args.capture);
-        let mut appeared = AppearedReports::new(quiet);
-        let mut shortfalls = ShortfallReports::default();
+        let mut reports = RunningReports::new(quiet);
         let finished = recording.run(signals, &mut |progress| {
-            if appeared.has_new(&progress.appeared) {
-                line.interrupt(|| appeared.print_new(&progress.appeared));
-            }
-            if shortfalls.has_new(&progress.shortfalls) {
-                line.interrupt(|| shortfalls.print_new(&progress.shortfalls));
+            if reports.has_new(&progress) {
+                line.interrupt(|| reports.print_new(&progress));
             }
             line.draw(&progress);
         });
@@ -68,8 +67,7 @@ impl Once<'_> {
         line.clear();
         let outcome = outcome.with_context(|| shown(&args.output).to_string());
         if let Ok(outcome) = &outcome {
-            print_outcome(args, outcome, &mut appeared);
-            shortfalls.print_all(&outcome.shortfalls);
+            print_outcome(args, outcome, &mut reports);
         }
         let mut notify = |notice| print_notice(notice, quiet);
         let status = ending.end_command(signals, &mut notify);
@@ -81,13 +79,13 @@ impl Once<'_> {
                 maker_files: &maker_files,
                 signals,
             };
-            let numbered = files.all();
-            let single = [args.output.clone()];
-            store.store(if numbered.is_empty() {
-                &single
-            } else {
-                &numbered
-            });
+            let mut traces = files.all();
+            if traces.is_empty() {
+                traces.push(args.output.clone());
+            }
+            let changes = outcome.as_ref().map_or(&[][..], |outcome| &outcome.changes);
+            let places = traces.iter().map(|path| FileChange::place(changes, path));
+            store.store(&places.collect::<Vec<_>>());
         }
         let synced = ending.sync(signals, &mut notify);
         let outcome = outcome?;
@@ -132,12 +130,22 @@ impl Once<'_> {
     }
 }
 
-fn print_outcome(args: &RecordArgs, outcome: &Outcome, appeared: &mut AppearedReports) {
+fn print_outcome(args: &RecordArgs, outcome: &Outcome, reports: &mut RunningReports) {
     if !args.capture.quiet {
         print_end_reason("record", &args.capture, outcome.end);
         print_summary(outcome, &args.output);
+        let output = args.output.metadata();
+        if output.is_ok_and(|found| found.file_type().is_char_device()) {
+            let device = shown(&args.output);
+            say(format_args!(
+                "usdtrec: {device} is a device: nothing of the trace is kept"
+            ));
+        }
+        for change in &outcome.changes {
+            say(format_args!("usdtrec: {change}"));
+        }
     }
-    appeared.print_all(&outcome.appeared);
+    reports.print_all(outcome);
     if args.capture.verbose {
         print_scope(outcome);
     }
@@ -151,6 +159,7 @@ fn print_silent_reasons(args: &RecordArgs, files: &NumberedFiles, outcome: &Outc
     }
     // A trace that was written to a device cannot be read back.
     let path = files.last().unwrap_or_else(|| args.output.clone());
+    let path = FileChange::place(&outcome.changes, &path);
     let is_file = path.metadata().is_ok_and(|found| found.is_file());
     let session = is_file.then(|| TraceSession::open(&path, &Sources::default()));
     if let Some(Ok(session)) = session {

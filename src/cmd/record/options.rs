@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{IsTerminal, stdout};
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -74,7 +75,10 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
         max_size: args
             .max_size
             .as_deref()
-            .map(|text| parse_size("--max-size", text, 1))
+            .map(|text| {
+                let bytes = parse_size("--max-size", text, 1)?;
+                more_than_nothing("--max-size", text, bytes)
+            })
             .transpose()?,
         switch: args.switch_output.as_deref().map(switch).transpose()?,
         compression: match args.compression_level {
@@ -252,6 +256,15 @@ fn check_pipe(args: &RecordArgs) -> Result<(), Usage> {
                 .to_owned(),
         ));
     }
+    let output = stdout().as_fd().try_clone_to_owned().map(File::from);
+    let found = output.and_then(|output| output.metadata());
+    if found.is_ok_and(|found| found.file_type().is_char_device()) {
+        return Err(Usage(
+            "-o -: expected a pipe or a file as standard output, found a device or nothing: no trace would be kept\n  \
+             to record without a trace: -o /dev/null"
+                .to_owned(),
+        ));
+    }
     Ok(())
 }
 
@@ -283,9 +296,18 @@ fn switch(text: &str) -> Result<Switch, Usage> {
             .map(Switch::Time)
             .map_err(expected);
     }
-    parse_size("--switch-output", text, 1)
-        .map(Switch::Size)
-        .map_err(expected)
+    let bytes = parse_size("--switch-output", text, 1).map_err(expected)?;
+    more_than_nothing("--switch-output", text, bytes).map(Switch::Size)
+}
+
+/// Refuses a size of 0.
+fn more_than_nothing(option: &str, text: &str, bytes: u64) -> Result<u64, Usage> {
+    match bytes {
+        0 => Err(Usage(format!(
+            "{option}: expected a size of more than 0, found {text:?}"
+        ))),
+        bytes => Ok(bytes),
+    }
 }
 
 /// Paths of several numbered files that are kept, the newest last, shared with the thread that creates them.

@@ -12,6 +12,7 @@ use super::attach::select;
 use super::once::{Once, Recorded, exit_code};
 use super::schedule::{Slots, date, stamp};
 use crate::cli::{CaptureArgs, RecordArgs};
+use crate::old_file::with_suffix;
 use crate::output;
 use crate::terminal::say;
 
@@ -99,7 +100,7 @@ fn record(
     kept: &mut KeptFiles,
 ) -> anyhow::Result<Option<End>> {
     let args = RecordArgs {
-        output: unused(output::with_suffix(&once.args.output, &stamp(due))),
+        output: unused(with_suffix(&once.args.output, &stamp(due))),
         ..once.args.clone()
     };
     kept.make_room()?;
@@ -130,7 +131,7 @@ fn unused(path: PathBuf) -> PathBuf {
     if is_unused(&path) {
         return path;
     }
-    let mut numbered = (2_u64..).map(|number| output::with_suffix(&path, &number.to_string()));
+    let mut numbered = (2_u64..).map(|number| with_suffix(&path, &number.to_string()));
     numbered.find(is_unused).unwrap_or_else(|| path.clone())
 }
 

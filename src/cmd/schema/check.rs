@@ -15,7 +15,7 @@ use usdtrec_format::schema::{
 use usdtrec_format::{Binary, Operand, parse_operands};
 
 use crate::advice;
-use crate::schemas;
+use crate::{schemas, shell};
 
 /// Checks `files`, and compares the probes of `programs` with them; without files, with the schemas in use.
 pub(super) fn run(files: &[PathBuf], programs: &[PathBuf]) -> anyhow::Result<ExitCode> {
@@ -179,7 +179,8 @@ fn check_absent(out: &mut impl Write, present: &Present, schemas: &Schemas) -> i
     }
     for ((source, claimed, found), count) in &elsewhere {
         let line = format!(
-            "{source}: provider {claimed} of {count} probes is {found} in the programs (schema import --provider {found})"
+            "{source}: provider {claimed} of {count} probes is {found} in the programs (schema import --provider {})",
+            shell::word(found)
         );
         writeln!(out, "{}", escape(&line))?;
     }

@@ -109,9 +109,9 @@ impl SqlEngine {
     /// The columns of folders, out of the path.
     fn of_path(self, folders: &[&str]) -> String {
         let of = folders.iter().map(|folder| {
-            let text = format!("decodeURLComponent(extract(_path, '/{folder}=([^/]*)/'))");
+            let text = format!("extract(_path, '/{folder}=([^/]*)/')");
             let name = self.identifier(folder);
-            format!("nullIf({text}, '__HIVE_DEFAULT_PARTITION__') AS {name}")
+            format!("decodeURLComponent(nullIf({text}, '__HIVE_DEFAULT_PARTITION__')) AS {name}")
         });
         of.collect::<Vec<_>>().join(", ")
     }

@@ -1,15 +1,17 @@
 //! Schema files.
 
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use thiserror::Error;
 
 use crate::escape::shown;
 use crate::schema::{Hints, Language, Parsed};
 
-/// Maximum size of a file that is read, bytes.
-const LARGEST: u64 = 64 << 20;
+/// Maximum size of a file that is read, bytes. In memory it takes up to sixty times as many.
+const LARGEST: u64 = 4 << 20;
 
 /// Why a schema file is not read.
 #[derive(Debug, Error)]
@@ -39,20 +41,46 @@ pub enum SchemaFileError {
 /// # Errors
 /// [`SchemaFileError`]. What is wrong in the file is among the problems of the result.
 pub fn read_file(path: &Path, provider: Option<&str>) -> Result<Parsed, SchemaFileError> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let language = Language::from_file_name(&name);
-    let language = language.ok_or_else(|| SchemaFileError::Language(path.to_owned()))?;
-    let length = fs::metadata(path).map(|metadata| metadata.len());
-    if length.is_ok_and(|length| length > LARGEST) {
-        return Err(SchemaFileError::TooLarge(path.to_owned()));
-    }
-    let bytes = fs::read(path).map_err(|source| SchemaFileError::Read {
+    language(path)?;
+    let file = File::open(path).map_err(|source| SchemaFileError::Read {
         path: path.to_owned(),
         source,
     })?;
+    read_open_file(&file, path, provider)
+}
+
+/// As [`read_file`], of a file that is open.
+///
+/// # Errors
+/// As [`read_file`].
+pub fn read_open_file(
+    file: &File,
+    path: &Path,
+    provider: Option<&str>,
+) -> Result<Parsed, SchemaFileError> {
+    let language = language(path)?;
+    // The size that a file has is no limit: it may be a pipe or a device, or grow.
+    let mut bytes = Vec::new();
+    let read = file.take(LARGEST + 1).read_to_end(&mut bytes);
+    read.map_err(|source| SchemaFileError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(SchemaFileError::TooLarge(path.to_owned()));
+    }
+    let name = name(path);
     let hints = Hints {
         provider,
         file: Some(&name),
     };
     Ok(language.parse_with(&String::from_utf8_lossy(&bytes), &hints))
+}
+
+fn language(path: &Path) -> Result<Language, SchemaFileError> {
+    Language::from_file_name(&name(path)).ok_or_else(|| SchemaFileError::Language(path.to_owned()))
+}
+
+fn name(path: &Path) -> Cow<'_, str> {
+    path.file_name().unwrap_or_default().to_string_lossy()
 }

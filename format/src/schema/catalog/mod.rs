@@ -17,7 +17,7 @@ mod words;
 pub use choice::{Choice, Misfit, Schemas, SourcedSchema};
 pub use conflict::Conflict;
 pub use description::{Description, Disagreement};
-pub use file::{SchemaFileError, read_file};
+pub use file::{SchemaFileError, read_file, read_open_file};
 pub use language::Language;
 pub use parsed::{Hints, Parsed};
 pub use probe::ProbeSchema;

@@ -15,13 +15,13 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use procfs::process::Process;
 use rustix::mount::{MountFlags, mount};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::stopped_map::{self, StopNote};
 use super::sys;
 use crate::engine::owner::Owner;
+use crate::process::Process;
 use crate::run_directory::{self, PATH as DIRECTORY};
 
 /// `BPF_FS_MAGIC` (include/uapi/linux/magic.h).
@@ -200,11 +200,10 @@ fn is_stopped(map: BorrowedFd<'_>, stop: StopNote, repair: Repair) -> bool {
     let Ok(process) = pidfd_open(id, PidfdFlags::empty()) else {
         return false;
     };
-    let stat = Process::new(id.as_raw_nonzero().get()).and_then(|process| process.stat());
+    let stat = Process::open(id.as_raw_nonzero().get()).and_then(|process| process.stat());
     let is_it = stat.is_ok_and(|stat| {
         // A process that was started later (ns since boot) has the same id by chance.
-        let started = stat.starttime.saturating_mul(1_000_000_000) / procfs::ticks_per_second();
-        stat.state == 'T' && started <= stop.time
+        stat.state == b'T' && stat.started() <= stop.time
     });
     if is_it && repair != Repair::ReportOnly {
         stopped_map::release(map, stop, || {

@@ -57,6 +57,7 @@ use self::nonresident::Touch;
 use self::objects::Objects;
 use self::samples::Samples;
 use super::event::IdCount;
+use super::guard_process::GuardDeath;
 use super::release::Descriptors;
 use crate::probe::PlannedProbe;
 
@@ -209,6 +210,14 @@ impl Bpf {
     /// The descriptor that becomes readable when a ring has records.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.objects.rings.as_fd()
+    }
+
+    /// Starts another guard of stopped processes if it was killed. Returns that it was.
+    pub(crate) fn replace_guard(&mut self) -> Option<GuardDeath> {
+        let Objects {
+            stopped, control, ..
+        } = &mut self.objects;
+        stopped.as_mut()?.replace_guard(control)
     }
 
     /// How often processes were not stopped although the ring was full, because it was not drained for long.

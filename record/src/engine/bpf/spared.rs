@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
-use procfs::process::{self, Process, Stat, StatFlags};
+use crate::process::{NOT_EXECUTED, Process, Stat};
 
 /// Standard output and standard error.
 const STANDARD_STREAMS: [u32; 2] = [1, 2];
@@ -78,14 +78,12 @@ impl Spared {
 }
 
 fn stat_of(pid: u32) -> Option<Stat> {
-    Process::new(pid.try_into().ok()?).ok()?.stat().ok()
+    Process::open(pid.try_into().ok()?).ok()?.stat().ok()
 }
 
 /// Whether a process has not executed a program since it was started; `false` if it has ended.
 fn has_not_executed(pid: u32) -> bool {
-    let stat = stat_of(pid);
-    let flags = stat.map(|stat| StatFlags::from_bits_truncate(stat.flags));
-    flags.is_some_and(|flags| flags.contains(StatFlags::PF_FORKNOEXEC))
+    stat_of(pid).is_some_and(|stat| stat.flags & NOT_EXECUTED != 0)
 }
 
 /// The processes that read the output of `own` from a pipe, those that read their output, and so on, without `ancestors`.
@@ -135,7 +133,7 @@ fn writes_pipe(pid: u32) -> bool {
 
 /// The pipes of all processes.
 fn pipe_ends() -> Vec<PipeEnd> {
-    let processes = process::all_processes().into_iter().flatten().flatten();
+    let processes = Process::all().into_iter().flatten();
     let pids = processes.filter_map(|process| u32::try_from(process.pid).ok());
     pids.flat_map(|pid| {
         numbers(pid)

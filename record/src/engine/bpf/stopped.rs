@@ -6,7 +6,7 @@
 //! The recorder may be delayed: by a reader that does not read, by a slow disk, or because it is stopped itself. If it has not drained the
 //! ring for 3 s, the guard continues all processes, and none is stopped until the recorder drains the ring again.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -20,6 +20,7 @@ use super::kept::{self, GUARD_TIME, Kept, Repair};
 use super::spared::Spared;
 use super::stopped_map;
 use super::sys::{self, MapKind, MapShape};
+use crate::engine::guard_process::{GuardDeath, GuardProcess, GuardTask};
 use crate::error::RecordError;
 use crate::planting::{Caution, Planting};
 use crate::usage_error::{HelperInput, UsageError};
@@ -48,9 +49,9 @@ const MOST_SPARED: u32 = 4096;
 pub(super) struct Stopped {
     map: OwnedFd,
     spared: OwnedFd,
-    guard: Child,
+    guard: GuardProcess,
     /// The pinned map, for the case that the guard is killed, too. The guard also holds its lock.
-    _kept: Option<Kept>,
+    kept: Option<Kept>,
 }
 
 impl Stopped {
@@ -85,26 +86,23 @@ impl Stopped {
             });
         }
         control.set_stopping(true);
-        // The guard inherits the maps as its standard output and error, which it does not write to.
-        let mut command = Command::new("/proc/self/exe");
-        command
-            .arg(STOPPED_VERB)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::from(map.try_clone()?))
-            .stderr(Stdio::from(control.as_fd().try_clone_to_owned()?));
-        if let Some(kept) = &kept {
-            command.arg(&kept.name);
-            share(&mut command, kept.lock.as_raw_fd());
-        }
-        let guard = command
-            .spawn()
+        let guard = start_guard(map.as_fd(), control, kept.as_ref())
             .inspect_err(|_| kept.iter().for_each(|kept| kept::forget(&kept.name)))?;
         Ok(Self {
             map,
             spared,
-            guard,
-            _kept: kept,
+            guard: GuardProcess::new(GuardTask::StoppedProcesses, guard),
+            kept,
         })
+    }
+
+    /// Starts another guard if it was killed. Without one, no process is stopped. Returns that it was killed.
+    pub(super) fn replace_guard(&mut self, control: &Control) -> Option<GuardDeath> {
+        let (map, kept) = (self.map.as_fd(), self.kept.as_ref());
+        let death = self.guard.replace(|| start_guard(map, control, kept))?;
+        // The guard may have suspended it.
+        control.set_stopping(death.failure.is_none());
+        Some(death)
     }
 
     /// The map of processes that are never stopped.
@@ -126,11 +124,10 @@ impl AsFd for Stopped {
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        if let Some(mut stdin) = self.guard.stdin.take() {
-            // Without the byte the guard checks for longer.
-            let _ = stdin.write_all(&[0]);
-        }
-        let _ = self.guard.wait();
+        // Without that the guard checks for longer.
+        self.guard.say_end();
+        self.guard.release();
+        self.guard.wait();
     }
 }
 
@@ -145,6 +142,21 @@ fn heal(planting: Planting<'_>) {
     if !pids.is_empty() {
         (planting.say)(&Caution::Continued { pids });
     }
+}
+
+/// Starts the guard, which inherits the maps as its standard output and error, to which it does not write.
+fn start_guard(map: BorrowedFd<'_>, control: &Control, kept: Option<&Kept>) -> io::Result<Child> {
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .arg(STOPPED_VERB)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::from(map.try_clone_to_owned()?))
+        .stderr(Stdio::from(control.as_fd().try_clone_to_owned()?));
+    if let Some(kept) = kept {
+        command.arg(&kept.name);
+        share(&mut command, kept.lock.as_raw_fd());
+    }
+    command.spawn()
 }
 
 /// Lets a command inherit a descriptor.

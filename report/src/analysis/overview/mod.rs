@@ -166,7 +166,7 @@ impl Overview {
         }
         let total = |found: &SpanOverview| -> u64 {
             let spans = found.report.spans.iter();
-            let totals = spans.map(|span| span.durations.total);
+            let totals = spans.map(|span| span.durations.total());
             totals.fold(0, u64::saturating_add)
         };
         self.spans.sort_by_key(|found| Reverse(total(found)));
@@ -177,7 +177,7 @@ impl Overview {
     fn seen_spans(&self) -> Vec<String> {
         let seen = self.summary.spans.iter();
         let mut seen: Vec<_> = seen.filter(|span| span.counts.is_seen()).collect();
-        seen.sort_by_key(|span| Reverse(span.durations.total));
+        seen.sort_by_key(|span| Reverse(span.durations.total()));
         let mut names: Vec<String> = Vec::new();
         for span in seen {
             if !names.contains(&span.name) {
@@ -237,7 +237,7 @@ impl Overview {
     fn add_stacks(&mut self, session: &TraceSession, selection: &EventSelection, key: &[String]) {
         let mut weights = vec![StackWeight::Hits];
         let spans = self.spans.iter().flat_map(|found| &found.report.spans);
-        let longest = spans.max_by_key(|span| span.durations.total);
+        let longest = spans.max_by_key(|span| span.durations.total());
         weights.extend(longest.map(|span| {
             StackWeight::Spans(SpanQuestion {
                 span: span.name.clone(),

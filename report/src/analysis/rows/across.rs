@@ -2,12 +2,17 @@
 
 use std::io;
 
+use usdtrec_format::trace::TimeRange;
+
 use crate::analysis::rows::hit_row::{HitTable, OwnedHit, RowHit};
 use crate::analysis::rows::row_sink::{RowSide, RowSink, SpanClose, SpanFate, SpanRow};
+use crate::analysis::rows::row_window::overlaps;
 use crate::analysis::rows::window_rows::{BegunHit, RowItem, WindowRows};
 use crate::analysis::spans::matcher::{OpenSpans, PendingEnd, Segment};
-use crate::analysis::spans::stack::{Frame, Totals};
-use crate::stats::keys::key::KeyWords;
+use crate::analysis::spans::nesting::Nesting;
+use crate::analysis::spans::pair::Pair;
+use crate::analysis::spans::stack::{Ended, Frame, Totals};
+use crate::trace::session::TraceSession;
 
 /// What an open span has of its begin; `None` if it is not selected.
 type KeptBegin = Option<Box<OwnedHit>>;
@@ -16,6 +21,10 @@ type KeptBegin = Option<Box<OwnedHit>>;
 pub(crate) struct RowsAcross<'a> {
     sink: &'a mut dyn RowSink,
     open: OpenSpans<KeptBegin>,
+    /// The times that are selected: those of a part of each span.
+    time: TimeRange,
+    /// Of each pair, whether its spans are within each other.
+    nesting: Vec<Nesting>,
     /// Hits of the windows before.
     hits: u64,
     /// Samples that belong to no event of the trace.
@@ -30,12 +39,23 @@ struct PendingSides {
     unmatched: bool,
 }
 
+/// A span without an end at the end of the trace.
+struct Unended<'a> {
+    pair: usize,
+    begin: &'a OwnedHit,
+    /// When it ended at the latest, ns; `None` if it is open.
+    until: Option<u64>,
+}
+
 /// Hands the spans to a sink that an end closes.
 struct Closing<'c> {
     sink: &'c mut dyn RowSink,
+    nesting: Option<&'c mut Nesting>,
     pair: usize,
     /// `None` if spans that this hit ends are not selected.
     end: Option<RowHit<'c>>,
+    /// The times that are selected.
+    time: TimeRange,
     written: io::Result<()>,
 }
 
@@ -48,40 +68,46 @@ impl Closing<'_> {
 }
 
 impl Totals<KeptBegin> for Closing<'_> {
-    fn unfinished(&mut self, begun: &KeptBegin) {
-        if let Some(begun) = begun {
+    fn unfinished(&mut self, frame: &Frame<KeptBegin>, until: u64) {
+        let begun = frame.what.as_ref();
+        if let Some(begun) = begun.filter(|_| overlaps(self.time, frame.time, until)) {
             self.put(SpanRow {
                 pair: self.pair,
                 fate: SpanFate::Unfinished,
                 begin: begun.hit(),
                 end: None,
+                until: Some(until),
             });
         }
     }
 
-    fn finished(
-        &mut self,
-        frame: &Frame<KeptBegin>,
-        duration: u64,
-        own: u64,
-    ) -> Option<Box<[KeyWords]>> {
-        if let (Some(begun), Some(hit)) = (&frame.what, self.end) {
+    fn finished(&mut self, frame: &mut Frame<KeptBegin>, Ended { duration, own }: Ended) {
+        if let Some(nesting) = &mut self.nesting {
+            nesting.add(frame);
+        }
+        let end = frame.time.saturating_add(duration);
+        if let (Some(begun), Some(hit)) = (&frame.what, self.end)
+            && overlaps(self.time, frame.time, end)
+        {
             self.put(SpanRow {
                 pair: self.pair,
                 fate: SpanFate::Ended,
                 begin: begun.hit(),
                 end: Some(SpanClose { hit, duration, own }),
+                until: None,
             });
         }
-        None
     }
 }
 
 impl<'a> RowsAcross<'a> {
-    pub(crate) fn new(sink: &'a mut dyn RowSink) -> Self {
+    /// Spans of so many pairs go to `sink` if a part of them is in a time.
+    pub(crate) fn new(sink: &'a mut dyn RowSink, time: TimeRange, pairs: usize) -> Self {
         Self {
             sink,
-            open: OpenSpans::default(),
+            open: OpenSpans::new(false),
+            time,
+            nesting: vec![Nesting::default(); pairs],
             hits: 0,
             unknown: 0,
         }
@@ -89,6 +115,9 @@ impl<'a> RowsAcross<'a> {
 
     /// Takes the rows of the next window.
     pub(crate) fn take(&mut self, window: &mut WindowRows) -> io::Result<()> {
+        for (all, of_window) in self.nesting.iter_mut().zip(&window.nesting) {
+            all.merge(*of_window);
+        }
         let hits = &window.hits;
         let mut segments = std::mem::take(&mut window.segments).into_iter();
         let mut sides = PendingSides::default();
@@ -132,14 +161,14 @@ impl<'a> RowsAcross<'a> {
 
     /// Hands over a span that began and ended, or is known to have no end, in the window.
     fn in_window(&mut self, item: RowItem, hits: &HitTable) -> io::Result<()> {
-        let (pair, begin, end) = match item {
+        let (pair, begin, end, until) = match item {
             RowItem::Ended {
                 pair,
                 begin,
                 end,
                 own,
-            } => (pair, begin, Some((end, own))),
-            RowItem::Unfinished { pair, begin } => (pair, begin, None),
+            } => (pair, begin, Some((end, own)), None),
+            RowItem::Unfinished { pair, begin, until } => (pair, begin, None, Some(until)),
             RowItem::Pending { .. } | RowItem::Event { .. } => return Ok(()),
         };
         let Some(begin) = hits.hit(begin) else {
@@ -161,6 +190,7 @@ impl<'a> RowsAcross<'a> {
             },
             begin,
             end,
+            until,
         })
     }
 
@@ -191,8 +221,10 @@ impl<'a> RowsAcross<'a> {
     ) -> io::Result<bool> {
         let mut closing = Closing {
             sink: &mut *self.sink,
+            nesting: self.nesting.get_mut(segment.key.pair as usize),
             pair: segment.key.pair as usize,
             end: hit,
+            time: self.time,
             written: Ok(()),
         };
         let first = self.hits;
@@ -205,18 +237,30 @@ impl<'a> RowsAcross<'a> {
         closing.written.map(|()| outcome.unmatched)
     }
 
-    /// Hands over what is open at the end of the trace. Returns how many begins were not matched because too many were open.
-    pub(crate) fn finish(self) -> io::Result<u64> {
-        let frames = self.open.frames();
-        let begun = frames.filter_map(|(key, frame)| Some((frame.what.as_ref()?, key.pair)));
+    /// Hands over what has no end at the end of the trace. Returns how many begins were not matched because too many were open.
+    pub(crate) fn finish(self, pairs: &[Pair], session: &TraceSession) -> io::Result<u64> {
+        let flat = pairs.iter().zip(&self.nesting);
+        let flat = flat.map(|(pair, nesting)| nesting.is_flat(pair, session));
+        let flat: Vec<bool> = flat.collect();
+        let begun = self.open.frames().filter_map(|(key, frame)| {
+            let pair = key.pair as usize;
+            let until = frame.next.filter(|_| flat.get(pair) == Some(&true));
+            let begin = frame.what.as_ref()?;
+            let overlaps = overlaps(self.time, frame.time, until.unwrap_or(u64::MAX));
+            overlaps.then_some(Unended { pair, begin, until })
+        });
         let mut begun: Vec<_> = begun.collect();
-        begun.sort_unstable_by_key(|(begin, pair)| (begin.number, *pair));
-        for (begin, pair) in begun {
+        begun.sort_unstable_by_key(|begun| (begun.begin.number, begun.pair));
+        for Unended { pair, begin, until } in begun {
             self.sink.span(SpanRow {
-                pair: pair as usize,
-                fate: SpanFate::Open,
+                pair,
+                fate: match until {
+                    Some(_) => SpanFate::Unfinished,
+                    None => SpanFate::Open,
+                },
                 begin: begin.hit(),
                 end: None,
+                until,
             })?;
         }
         Ok(self.open.forgotten)

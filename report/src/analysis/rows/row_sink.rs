@@ -20,7 +20,7 @@ pub(crate) enum RowSide {
 pub enum SpanFate {
     /// It ended.
     Ended,
-    /// It has no end, and a span around it ended without it.
+    /// It has no end: a span around it ended without it, or the next one began.
     Unfinished,
     /// It is open at the end of the trace.
     Open,
@@ -35,6 +35,15 @@ pub(crate) struct SpanRow<'a> {
     pub(crate) begin: RowHit<'a>,
     /// The hit that ends it.
     pub(crate) end: Option<SpanClose<'a>>,
+    /// Of an unfinished one, when it ended at the latest, ns.
+    pub(crate) until: Option<u64>,
+}
+
+impl SpanRow<'_> {
+    /// When it ended, or at the latest, ns; `None` if it was open at the end of the trace.
+    pub(crate) fn end_time(&self) -> Option<u64> {
+        self.end.map(|end| end.hit.row.time).or(self.until)
+    }
 }
 
 /// How a span ended.

@@ -114,6 +114,10 @@ impl<'s> RowWalk<'s> {
         let source = &self.source;
         // Ends of a filtered-out begin are still its ends: only then does each other one find its own.
         let relaxed = source.filter.relaxed(|event| self.has_event(event));
+        let relaxed = match source.session.is_whole() {
+            true => relaxed.of_all_times(),
+            false => relaxed,
+        };
         let workers = Pool::default();
         let spare = Pool::<WindowRows>::default();
         let show = |window: Window<'_>| {
@@ -127,7 +131,7 @@ impl<'s> RowWalk<'s> {
             rows
         };
         let mut counted = CountedRows { sink, rows: 0 };
-        let mut across = RowsAcross::new(&mut counted);
+        let mut across = RowsAcross::new(&mut counted, source.filter.time(), self.pairs.len());
         let outcome = in_order(source.session, &relaxed, None, show, |mut rows| {
             across.take(&mut rows)?;
             spare.put(rows);
@@ -135,7 +139,7 @@ impl<'s> RowWalk<'s> {
         })?;
         notices.unknown += across.unknown;
         notices.add(outcome);
-        notices.add_forgotten(across.finish()?);
+        notices.add_forgotten(across.finish(&self.pairs, source.session)?);
         Ok(counted.rows)
     }
 }

@@ -1,17 +1,18 @@
 //! Making rows of a window of samples.
 
 use usdtrec_format::Value;
+use usdtrec_format::trace::TimeRange;
 
 use crate::analysis::rows::hit_row::{HitRow, HitTable};
 use crate::analysis::rows::window_rows::{BegunHit, RowItem, WindowRows};
 use crate::analysis::spans::key::{HitKey, SpanKey};
 use crate::analysis::spans::matcher::{MatchKey, PendingEnd, SpanMatcher};
+use crate::analysis::spans::nesting::Nesting;
 use crate::analysis::spans::role::Role;
-use crate::analysis::spans::stack::{Frame, Totals};
+use crate::analysis::spans::stack::{Ended, Frame, Totals};
 use crate::events::order::Window;
 use crate::events::selection::SampleFilter;
 use crate::stats::keys::dictionary::Dictionary;
-use crate::stats::keys::key::KeyWords;
 use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
 use crate::trace::session::hit::{Hit, ParsedHit};
@@ -46,29 +47,44 @@ pub(crate) struct RowWorker<'s> {
 /// Puts the spans that a hit of the window ends among its items.
 struct EndedInWindow<'w> {
     items: &'w mut Vec<RowItem>,
+    nesting: Option<&'w mut Nesting>,
     pair: u32,
     /// `None` if spans that this hit ends are not selected.
     end: Option<usize>,
+    /// The times that are selected: those of a part of each span.
+    time: TimeRange,
 }
 
 impl Totals<BegunHit> for EndedInWindow<'_> {
-    fn unfinished(&mut self, begun: &BegunHit) {
+    fn unfinished(&mut self, frame: &Frame<BegunHit>, until: u64) {
         let pair = self.pair;
-        let item = begun.map(|begin| RowItem::Unfinished { pair, begin });
+        let begun = frame
+            .what
+            .filter(|_| overlaps(self.time, frame.time, until));
+        let item = begun.map(|begin| RowItem::Unfinished { pair, begin, until });
         self.items.extend(item);
     }
 
-    fn finished(&mut self, frame: &Frame<BegunHit>, _: u64, own: u64) -> Option<Box<[KeyWords]>> {
+    fn finished(&mut self, frame: &mut Frame<BegunHit>, Ended { duration, own }: Ended) {
+        if let Some(nesting) = &mut self.nesting {
+            nesting.add(frame);
+        }
         let pair = self.pair;
         let both = frame.what.zip(self.end);
+        let end = frame.time.saturating_add(duration);
+        let both = both.filter(|_| overlaps(self.time, frame.time, end));
         self.items.extend(both.map(|(begin, end)| RowItem::Ended {
             pair,
             begin,
             end,
             own,
         }));
-        None
     }
+}
+
+/// Whether a part of a span is in a time.
+pub(crate) fn overlaps(time: TimeRange, begin: u64, end: u64) -> bool {
+    begin <= time.last && end >= time.first
 }
 
 /// A hit of the window that becomes a row when something needs it.
@@ -81,7 +97,7 @@ impl<'s> RowWorker<'s> {
     pub(crate) fn new(session: &'s TraceSession) -> Self {
         Self {
             resolver: Resolver::new(session),
-            matcher: SpanMatcher::default(),
+            matcher: SpanMatcher::new(false),
             unknown: Vec::new(),
         }
     }
@@ -95,6 +111,7 @@ impl<'s> RowSource<'s> {
         window: Window<'_>,
         rows: &mut WindowRows,
     ) {
+        rows.nesting.resize(self.keys.len(), Nesting::default());
         for body in window.bodies() {
             let Some(ParsedHit { target, sample }) = self.session.sample(body) else {
                 rows.unknown += 1;
@@ -116,7 +133,8 @@ impl<'s> RowSource<'s> {
         // Begins count although their event is not among those requested, as with report --span.
         let passes =
             self.filter.is_simple() || self.filter.late(target, sample, &mut worker.resolver);
-        let asked = self.events && passes && self.filter.event(event);
+        let is_in_time = self.filter.time().contains(sample.time);
+        let asked = self.events && passes && is_in_time && self.filter.event(event);
         let mut row = LazyRow { hit, row: None };
         let mut of_span = false;
         for role in self.roles.get(event).into_iter().flatten() {
@@ -143,8 +161,10 @@ impl<'s> RowSource<'s> {
             let index = row.index(self, worker, &mut rows.hits);
             let mut ended = EndedInWindow {
                 items: &mut rows.items,
+                nesting: rows.nesting.get_mut(role.pair as usize),
                 pair: role.pair,
                 end: ends.then_some(index),
+                time: self.filter.time(),
             };
             if worker.matcher.end(key, sample.time, marks, &mut ended) {
                 of_span |= ends;

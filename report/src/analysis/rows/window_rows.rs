@@ -2,6 +2,7 @@
 
 use crate::analysis::rows::hit_row::HitTable;
 use crate::analysis::spans::matcher::Segment;
+use crate::analysis::spans::nesting::Nesting;
 
 /// What a span that began in a window has of its begin: the index of the hit; `None` if the span is not selected.
 pub(crate) type BegunHit = Option<usize>;
@@ -18,7 +19,12 @@ pub(crate) enum RowItem {
         own: u64,
     },
     /// A span that began in the window has no end: one around it ends.
-    Unfinished { pair: u32, begin: usize },
+    Unfinished {
+        pair: u32,
+        begin: usize,
+        /// When that one ends, ns.
+        until: u64,
+    },
     /// A hit ends a span that may have begun before the window. Its segment is the next one with an end.
     Pending { end: usize },
     /// A hit, after the spans that it ends.
@@ -36,6 +42,8 @@ pub(crate) struct WindowRows {
     pub(crate) items: Vec<RowItem>,
     /// What is matched across windows: those with an end in their order, then the others.
     pub(crate) segments: Vec<Segment<BegunHit>>,
+    /// Of each pair, whether spans that ended in the window are within each other.
+    pub(crate) nesting: Vec<Nesting>,
     /// Samples that belong to no event of the trace.
     pub(crate) unknown: u64,
 }
@@ -46,6 +54,7 @@ impl WindowRows {
         self.hits.clear();
         self.items.clear();
         self.segments.clear();
+        self.nesting.clear();
         self.unknown = 0;
     }
 }

@@ -4,6 +4,8 @@ use crate::analysis::losses::lost;
 use crate::analysis::origin::Origin;
 use crate::analysis::question::SpanOrder;
 use crate::analysis::spans::ambiguity::Ambiguity;
+use crate::analysis::spans::better_key::better_key;
+use crate::analysis::spans::covers::CoveredTime;
 use crate::analysis::spans::durations::{Durations, PairStats, SlowSpan, SpanCounts};
 use crate::analysis::spans::key::SpanKey;
 use crate::analysis::spans::pair::Pair;
@@ -18,10 +20,10 @@ use crate::trace::session::TraceSession;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DurationFacts {
     pub(crate) count: u64,
-    /// Time in which at least one of them was open, added up over keys (threads).
-    pub(crate) total: u64,
-    /// Time in them and in no span within them.
-    pub(crate) own: u64,
+    /// The time in which they were open, each moment once; `None` if it is not known, because they are of several groups.
+    pub(crate) covered: Option<CoveredTime>,
+    /// Sum of their times in no span within them.
+    pub(crate) own_sum: u64,
     /// Sum of all of them, inner and outer ones.
     pub(crate) sum: u128,
     pub(crate) min: u64,
@@ -45,8 +47,8 @@ impl DurationFacts {
         let ends = distribution.ends();
         Self {
             count: distribution.count(),
-            total: u64::try_from(durations.total.max(0)).unwrap_or(u64::MAX),
-            own: u64::try_from(durations.own).unwrap_or(u64::MAX),
+            covered: durations.covered,
+            own_sum: u64::try_from(durations.own_sum).unwrap_or(u64::MAX),
             sum: durations.sum,
             min: ends.map_or(0, |ends| ns(ends.least)),
             p50: at(500),
@@ -58,6 +60,21 @@ impl DurationFacts {
         }
     }
 
+    /// Time in which at least one of them was open; 0 if it is not known.
+    pub(crate) fn total(&self) -> u64 {
+        self.covered.map_or(0, |covered| covered.total)
+    }
+
+    /// Time in which one of them was open and none within it; 0 if it is not known.
+    pub(crate) fn own(&self) -> u64 {
+        self.covered.map_or(0, |covered| covered.own)
+    }
+
+    /// Sum of all of them.
+    pub(crate) fn sum(&self) -> u64 {
+        u64::try_from(self.sum).unwrap_or(u64::MAX)
+    }
+
     /// Mean; 0 without spans.
     pub(crate) fn mean(&self) -> u64 {
         let mean = self.sum / u128::from(self.count.max(1));
@@ -65,16 +82,17 @@ impl DurationFacts {
     }
 
     /// Figures in a fixed order.
-    pub(crate) const fn order(&self) -> [u64; 5] {
-        [self.count, self.total, self.own, self.min, self.max]
+    pub(crate) fn order(&self) -> [u64; 5] {
+        [self.count, self.total(), self.own(), self.min, self.max]
     }
 
     /// One of the figures.
     pub(crate) fn by(&self, order: SpanOrder) -> u128 {
         match order {
             SpanOrder::Count => self.count.into(),
-            SpanOrder::Total => self.total.into(),
-            SpanOrder::Own => self.own.into(),
+            SpanOrder::Total => self.total().into(),
+            SpanOrder::Sum => self.sum,
+            SpanOrder::Own => self.own().into(),
             SpanOrder::Mean => self.mean().into(),
             SpanOrder::P50 => self.p50.into(),
             SpanOrder::P90 => self.p90.into(),
@@ -100,6 +118,8 @@ pub(crate) struct SpanFacts {
     pub(crate) counts: SpanCounts,
     /// Hits of its probes that the recorder lost.
     pub(crate) lost: Option<u64>,
+    /// The argument that matches begins and ends which the thread does not match.
+    pub(crate) better_key: Option<String>,
 }
 
 impl SpanFacts {
@@ -120,8 +140,16 @@ impl SpanFacts {
             names.dedup();
             names
         };
+        let SpanCounts {
+            ended,
+            open,
+            unmatched,
+            ..
+        } = stats.counts;
+        let is_apart = matches!(key, SpanKey::Thread(_)) && open.min(unmatched) > ended;
         Self {
             name: pair.name.clone(),
+            better_key: is_apart.then(|| better_key(session, pair)).flatten(),
             key: key.name(),
             agreed: key.agreed().to_vec(),
             starts: names(&pair.starts),

@@ -100,8 +100,9 @@ fn others(stats: &PairStats, rest: &[RankedGroup<'_>]) -> Option<Durations> {
     if rest.is_empty() && unkept.is_none() {
         return None;
     }
-    let mut durations = Durations::default();
-    for other in rest.iter().map(|other| other.durations).chain(unkept) {
+    let mut others = rest.iter().map(|other| other.durations).chain(unkept);
+    let mut durations = others.next().cloned().unwrap_or_default();
+    for other in others {
         durations.merge(other.clone());
     }
     durations.distribution.settle();

@@ -49,6 +49,7 @@ pub(crate) fn matched<T>(
         slowest: extras.slowest,
         heat: extras.heat,
         kept: GroupChoice::All,
+        covers: true,
     };
     let asked = Asked {
         session,

@@ -43,7 +43,7 @@ impl SpanOrder {
     pub(crate) const fn bounded_by(self) -> Bound {
         let (figure, combine) = match self {
             Self::Count => (BoundedFigure::Count, Combine::Sum),
-            Self::Total => (BoundedFigure::Sum, Combine::Sum),
+            Self::Total | Self::Sum => (BoundedFigure::Sum, Combine::Sum),
             Self::Own => (BoundedFigure::Own, Combine::Sum),
             _ => (BoundedFigure::Max, Combine::Max),
         };

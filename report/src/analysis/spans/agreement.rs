@@ -144,8 +144,8 @@ impl Candidate {
     }
 }
 
-/// Arguments that all begins and ends of a pair have under one name.
-fn candidates(session: &TraceSession, pair: &Pair) -> Vec<Candidate> {
+/// Arguments that all begins and ends of a pair have under one name: their places in the first begin.
+pub(super) fn in_common<'s>(session: &'s TraceSession, pair: &Pair) -> Vec<(usize, &'s Argument)> {
     let events = pair.starts.iter().chain(&pair.dones);
     let events = events.filter_map(|&event| session.events().events.get(event));
     let events: Vec<_> = events.collect();
@@ -160,6 +160,12 @@ fn candidates(session: &TraceSession, pair: &Pair) -> Vec<Candidate> {
                 .iter()
                 .all(|event| place(&event.arguments, name).is_some())
     });
+    both.collect()
+}
+
+/// Those that may have to agree.
+fn candidates(session: &TraceSession, pair: &Pair) -> Vec<Candidate> {
+    let both = in_common(session, pair).into_iter();
     let candidates = both.map(|(at, argument)| {
         let unnamed = argument.name == Argument::unnamed(at).name;
         let numbers = !unnamed && identifies(argument);
@@ -175,7 +181,7 @@ fn candidates(session: &TraceSession, pair: &Pair) -> Vec<Candidate> {
 }
 
 /// The place of the argument of a name, if there is one only.
-fn place(arguments: &[Argument], name: &str) -> Option<usize> {
+pub(super) fn place(arguments: &[Argument], name: &str) -> Option<usize> {
     let mut all = arguments.iter().enumerate();
     let found = all.by_ref().find(|(_, known)| known.name == name)?.0;
     all.all(|(_, known)| known.name != name).then_some(found)

@@ -46,6 +46,8 @@ pub(crate) fn fold_with_spans<A: Send, S>(
     }
     let options = SpanOptions {
         keys: own_keys(&pairs, session, rows),
+        // What is grouped by intervals of time is asked for durations alone.
+        covers: by.is_empty(),
         by: by.into_iter().map(GroupBy::of_begin).collect(),
         ..SpanOptions::default()
     };

@@ -5,6 +5,8 @@ use std::collections::BinaryHeap;
 
 use foldhash::HashMap;
 
+use crate::analysis::spans::covers::{Cover, CoveredTime, PairCovers};
+use crate::analysis::spans::nesting::Nesting;
 use crate::events::order::place::SamplePlace;
 use crate::stats::distribution::Distribution;
 use crate::stats::heat::{Cells, HeatCell, merge};
@@ -24,10 +26,10 @@ pub(crate) struct Durations {
     pub(crate) distribution: Distribution<Integer>,
     /// Sum, ns.
     pub(crate) sum: u128,
-    /// Sum without the time inside another span of the same group and key, ns: each moment counts once.
-    pub(crate) total: i128,
     /// Sum without the time of nested spans, ns.
-    pub(crate) own: u128,
+    pub(crate) own_sum: u128,
+    /// The time in which spans were open, each moment once; `None` if it is not known, because these are of several groups.
+    pub(crate) covered: Option<CoveredTime>,
     /// Number of spans by time interval of the begin and bucket of the duration, if this was requested.
     pub(crate) heat: Cells,
 }
@@ -39,10 +41,6 @@ pub(crate) struct EndedSpan {
     pub(crate) duration: u64,
     /// Duration without nested spans, ns.
     pub(crate) own: u64,
-    /// Time of nested spans that was counted before, ns.
-    pub(crate) counted: u64,
-    /// Time of nested spans of the same group that was counted before, ns.
-    pub(crate) covered: u64,
     /// The time interval in which it began, if spans are counted by interval.
     pub(crate) interval: Option<u32>,
 }
@@ -65,8 +63,12 @@ pub(crate) struct SpanCounts {
     pub(crate) ended: u64,
     /// Begins without an end.
     pub(crate) open: u64,
-    /// Begins without an end that were nested in a span that ended.
+    /// Begins without an end that ended at the latest when the span around them did, or when the next one began.
     pub(crate) unfinished: u64,
+    /// Of these, those after which the next one began.
+    pub(crate) followed: u64,
+    /// Whether spans are within each other.
+    pub(crate) nesting: Nesting,
     /// Ends without a begin.
     pub(crate) unmatched: u64,
     /// Maximum number of spans of one thread or process that were open at once; 0 if spans are matched by something else.
@@ -81,11 +83,18 @@ impl SpanCounts {
         self.ended + self.open + self.unmatched + self.unkeyed > 0
     }
 
+    /// Begins that were open at the end of the trace.
+    pub(crate) const fn going_on(&self) -> u64 {
+        self.open.saturating_sub(self.unfinished)
+    }
+
     /// Adds the counts of another thread.
     fn merge(&mut self, other: Self) {
         self.ended += other.ended;
         self.open += other.open;
         self.unfinished += other.unfinished;
+        self.followed += other.followed;
+        self.nesting.merge(other.nesting);
         self.unmatched += other.unmatched;
         self.depth = self.depth.max(other.depth);
         self.unkeyed += other.unkeyed;
@@ -108,25 +117,24 @@ pub(crate) struct PairStats {
 }
 
 impl Durations {
-    /// Counts a span, part of whose time was counted before in nested spans.
+    /// Counts a span.
     #[inline]
-    fn add(&mut self, span: EndedSpan, counted: u64) {
+    fn add(&mut self, span: EndedSpan) {
         self.distribution.add(Integer(span.duration.into()));
         self.sum += u128::from(span.duration);
-        self.total += i128::from(span.duration) - i128::from(counted);
-        self.own += u128::from(span.own);
+        self.own_sum += u128::from(span.own);
         if let Some(interval) = span.interval {
             let bucket = Integer(span.duration.into()).index(BucketKind::Time);
             *self.heat.entry(HeatCell { interval, bucket }).or_default() += 1;
         }
     }
 
-    /// Adds the statistics of other spans.
+    /// Adds the statistics of other spans. What both cover is not known then.
     pub(crate) fn merge(&mut self, other: Self) {
         self.distribution.merge(other.distribution);
         self.sum += other.sum;
-        self.total += other.total;
-        self.own += other.own;
+        self.own_sum += other.own_sum;
+        self.covered = None;
         merge(&mut self.heat, other.heat);
     }
 }
@@ -140,15 +148,26 @@ impl PairStats {
         }
     }
 
-    /// Counts a span.
+    /// Counts a span. Returns whether it is counted in its group, too.
     #[inline]
-    pub(crate) fn add(&mut self, span: EndedSpan, group: &[KeyWords]) {
-        self.all.add(span, span.counted);
+    pub(crate) fn add(&mut self, span: EndedSpan, group: &[KeyWords]) -> bool {
+        self.all.add(span);
         if group.is_empty() {
-            return;
+            return false;
         }
-        if let Some(durations) = self.group(group) {
-            durations.add(span, span.covered);
+        let durations = self.group(group);
+        let is_kept = durations.is_some();
+        durations
+            .into_iter()
+            .for_each(|durations| durations.add(span));
+        is_kept
+    }
+
+    /// Sets the time in which spans were open.
+    pub(crate) fn cover(&mut self, covers: &PairCovers) {
+        self.all.covered = Some(covers.all.time());
+        for (group, durations) in &mut self.groups {
+            durations.covered = covers.groups.get(group).map(Cover::time);
         }
     }
 

@@ -8,10 +8,9 @@ use crate::analysis::spans::matcher::{MatchKey, OpenSpans, PendingEnd, Segment, 
 use crate::analysis::spans::own_keys::own_keys;
 use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::role::Role;
-use crate::analysis::spans::stack::{Frame, Totals};
+use crate::analysis::spans::stack::{Ended, Frame, Totals};
 use crate::events::selection::SampleFilter;
 use crate::stats::keys::dictionary::Dictionary;
-use crate::stats::keys::key::KeyWords;
 use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
 use crate::trace::session::hit::Hit;
@@ -54,18 +53,17 @@ pub(crate) struct ClosedSpan {
 struct Duration(Option<u64>);
 
 impl Totals<()> for Duration {
-    fn unfinished(&mut self, (): &()) {}
+    fn unfinished(&mut self, _: &Frame<()>, _: u64) {}
 
-    fn finished(&mut self, _: &Frame<()>, duration: u64, _: u64) -> Option<Box<[KeyWords]>> {
-        self.0 = Some(duration);
-        None
+    fn finished(&mut self, _: &mut Frame<()>, ended: Ended) {
+        self.0 = Some(ended.duration);
     }
 }
 
 impl<'s> EndsWorker<'s> {
     pub(crate) fn new(session: &'s TraceSession) -> Self {
         Self {
-            matcher: SpanMatcher::default(),
+            matcher: SpanMatcher::new(false),
             resolver: Resolver::new(session),
         }
     }
@@ -99,9 +97,13 @@ impl SpanEnds {
         self.roles.get(event).is_some_and(|roles| !roles.is_empty())
     }
 
-    /// The filter for what is read: beginnings, too, that are not shown.
-    pub(crate) fn relaxed(&self, filter: &SampleFilter) -> SampleFilter {
-        filter.relaxed(|event| filter.event(event) || self.has_role(event))
+    /// The filter for what is read: beginnings, too, that are not shown, or are earlier.
+    pub(crate) fn relaxed(&self, session: &TraceSession, filter: &SampleFilter) -> SampleFilter {
+        let relaxed = filter.relaxed(|event| filter.event(event) || self.has_role(event));
+        match session.is_whole() {
+            true => relaxed.from_the_beginning(),
+            false => relaxed,
+        }
     }
 
     /// Takes a sample, and calls `ended` with each span that it ends; returns whether it ends any. `asked` says whether the sample itself is selected.

@@ -7,7 +7,7 @@
 use foldhash::HashMap;
 
 use crate::analysis::spans::marks::Marks;
-use crate::analysis::spans::stack::{Frame, Stack, Totals, Unenclosed};
+use crate::analysis::spans::stack::{Base, Frame, Stack, Totals};
 use crate::stats::keys::key::KeyWords;
 
 /// Maximum number of open begins; later ones are not matched.
@@ -50,8 +50,8 @@ pub(crate) struct Segment<T> {
     pub(crate) key: MatchKey,
     /// Maximum number of spans that began in it and were open at once.
     pub(crate) rise: usize,
-    /// What ended in it.
-    pub(crate) base: Unenclosed,
+    /// What ended in it, and what began first.
+    pub(crate) base: Base,
     /// Spans that began in it and are open, the oldest first.
     pub(crate) begun: Vec<Frame<T>>,
     /// Comes last.
@@ -85,7 +85,7 @@ struct Lane<T> {
     key: MatchKey,
     stack: Stack<T>,
     rise: usize,
-    base: Unenclosed,
+    base: Base,
 }
 
 /// Number of lanes that are found without a lookup of their key.
@@ -101,6 +101,7 @@ struct Lanes<T> {
     places: HashMap<MatchKey, usize>,
     /// The place last used of the keys whose pair and thread end in the same bits; few threads are at work at once.
     near: [usize; NEAR],
+    keeps_parts: bool,
 }
 
 impl<T> Lanes<T> {
@@ -118,15 +119,15 @@ impl<T> Lanes<T> {
     }
 
     fn find(&mut self, key: MatchKey) -> usize {
-        let (all, used) = (&mut self.all, &mut self.used);
+        let (all, used, keeps_parts) = (&mut self.all, &mut self.used, self.keeps_parts);
         *self.places.entry(key).or_insert_with(|| {
             match all.get_mut(*used) {
                 Some(lane) => lane.key = key,
                 None => all.push(Lane {
                     key,
-                    stack: Stack::default(),
+                    stack: Stack::new(keeps_parts),
                     rise: 0,
-                    base: Unenclosed::default(),
+                    base: Base::default(),
                 }),
             }
             *used += 1;
@@ -156,25 +157,28 @@ impl<T> Lane<T> {
     }
 }
 
-impl<T> Default for SpanMatcher<T> {
-    fn default() -> Self {
+impl<T> SpanMatcher<T> {
+    /// Without spans. With `keeps_parts`, spans know when the spans within them were.
+    pub(crate) fn new(keeps_parts: bool) -> Self {
         Self {
             lanes: Lanes {
                 all: Vec::new(),
                 used: 0,
                 places: HashMap::default(),
                 near: [0; NEAR],
+                keeps_parts,
             },
             segments: Vec::new(),
         }
     }
-}
 
-impl<T> SpanMatcher<T> {
     /// A span begins.
     #[inline]
     pub(crate) fn begin(&mut self, key: MatchKey, frame: Frame<T>) {
         let lane = self.lanes.of(key);
+        if lane.stack.len() == 0 {
+            lane.base.next.get_or_insert(frame.time);
+        }
         lane.stack.push(frame);
         lane.rise = lane.rise.max(lane.stack.len());
     }
@@ -227,22 +231,23 @@ pub(crate) struct SegmentOutcome {
 #[derive(Debug)]
 pub(crate) struct OpenSpans<T> {
     open: HashMap<MatchKey, Stack<T>>,
+    keeps_parts: bool,
     count: usize,
     /// Number of begins beyond the maximum.
     pub(crate) forgotten: u64,
 }
 
-impl<T> Default for OpenSpans<T> {
-    fn default() -> Self {
+impl<T> OpenSpans<T> {
+    /// Without spans. With `keeps_parts`, spans know when the spans within them were.
+    pub(crate) fn new(keeps_parts: bool) -> Self {
         Self {
             open: HashMap::default(),
+            keeps_parts,
             count: 0,
             forgotten: 0,
         }
     }
-}
 
-impl<T> OpenSpans<T> {
     /// Matches a segment of a window.
     pub(crate) fn take(
         &mut self,
@@ -257,7 +262,9 @@ impl<T> OpenSpans<T> {
                 unmatched: end.is_some(),
             };
         }
-        let stack = self.open.entry(key).or_default();
+        let keeps_parts = self.keeps_parts;
+        let stack = self.open.entry(key);
+        let stack = stack.or_insert_with(|| Stack::new(keeps_parts));
         let depth = stack.len() + segment.rise;
         stack.add_base(segment.base);
         for frame in begun {
@@ -274,7 +281,7 @@ impl<T> OpenSpans<T> {
             match found.or_else(|| stack.find_compatible(end.marks)) {
                 Some(at) => {
                     self.count -= stack.len() - at;
-                    stack.close(at, end.time, totals, &mut Unenclosed::default());
+                    stack.close(at, end.time, totals, &mut Base::default());
                 }
                 None => unmatched = true,
             }

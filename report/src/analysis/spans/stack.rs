@@ -2,8 +2,9 @@
 
 use foldhash::HashMap;
 
+use crate::analysis::spans::children::Children;
 use crate::analysis::spans::marks::Marks;
-use crate::stats::keys::key::KeyWords;
+use crate::stats::coverage::Interval;
 
 /// Number of the newest frames that are compared one by one; older ones are found by an index.
 const NEAR: usize = 64;
@@ -20,112 +21,91 @@ pub(crate) struct Frame<T> {
     pub(crate) marks: Marks,
     /// Hash of its group, as far as the group is known when the span begins.
     pub(crate) group: u64,
-    /// Time of its ended direct children, ns.
-    pub(crate) inner: u64,
-    /// Time of ended spans in it that count, each moment once, ns.
-    pub(crate) counted: u64,
-    /// The same for spans of its group, ns.
-    pub(crate) covered: Vec<Covered>,
+    /// The spans that ended directly in it.
+    pub(crate) children: Children,
+    /// When the first span of its key began after it while it was open, ns.
+    pub(crate) next: Option<u64>,
     pub(crate) what: T,
 }
 
-/// Time of spans of one group.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Covered {
-    /// The group, if a part of it is known only when the span ends; otherwise empty.
-    pub(crate) group: Box<[KeyWords]>,
-    /// ns.
-    pub(crate) time: u64,
-}
-
-/// Spans that ended and are in no open one of their group as far as is known.
-#[derive(Debug)]
-pub(crate) struct UnenclosedGroup {
-    pub(crate) hash: u64,
-    pub(crate) covered: Covered,
-}
-
-/// Spans that ended outside all open frames.
+/// What happened outside all open frames.
 #[derive(Debug, Default)]
-pub(crate) struct Unenclosed {
-    /// Time of all spans outside open frames, ns.
-    pub(crate) inner: u64,
-    /// The same for spans that count, ns.
-    pub(crate) counted: u64,
-    pub(crate) spans: Vec<UnenclosedGroup>,
+pub(crate) struct Base {
+    /// The spans that ended.
+    pub(crate) children: Children,
+    /// When the first span began, ns.
+    pub(crate) next: Option<u64>,
 }
 
 /// Receives the spans that end.
 pub(crate) trait Totals<T> {
-    /// A span is unfinished: the span that contains it ended first.
-    fn unfinished(&mut self, what: &T);
-    /// A span ended: `own` of its time was in no span within it. Gives its group (empty if that was known when it began) if it counts.
-    fn finished(&mut self, frame: &Frame<T>, duration: u64, own: u64) -> Option<Box<[KeyWords]>>;
+    /// A span is unfinished: the span that contains it ended first, at this time, ns.
+    fn unfinished(&mut self, frame: &Frame<T>, until: u64);
+    /// A span ended.
+    fn finished(&mut self, frame: &mut Frame<T>, ended: Ended);
+}
+
+/// How a span ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    /// ns.
+    pub(crate) duration: u64,
+    /// What of it was in no span within it, ns.
+    pub(crate) own: u64,
 }
 
 /// Open spans of one key.
 #[derive(Debug)]
 pub(crate) struct Stack<T> {
     frames: Vec<Frame<T>>,
-    marks: Option<Box<Index<Marks>>>,
-    groups: Option<Box<Index<u64>>>,
+    marks: Option<Box<MarkIndex>>,
+    keeps_parts: bool,
 }
 
-/// The newest frame of each mark or group.
+/// The newest frame of each mark.
 #[derive(Debug)]
-struct Index<K> {
-    newest: HashMap<K, u32>,
-    /// For each frame, the next older frame of the same mark or group.
+struct MarkIndex {
+    newest: HashMap<Marks, u32>,
+    /// For each frame, the next older frame of the same mark.
     older: Vec<u32>,
 }
 
-impl<K: Eq + std::hash::Hash + Copy> Index<K> {
-    fn of(keys: impl Iterator<Item = K>) -> Box<Self> {
+impl MarkIndex {
+    fn of(marks: impl Iterator<Item = Marks>) -> Box<Self> {
         let mut index = Box::new(Self {
             newest: HashMap::default(),
             older: Vec::new(),
         });
-        keys.for_each(|key| index.push(key));
+        marks.for_each(|marks| index.push(marks));
         index
     }
 
-    fn push(&mut self, key: K) {
+    fn push(&mut self, marks: Marks) {
         let place = self.older.len() as u32;
-        let older = self.newest.insert(key, place);
+        let older = self.newest.insert(marks, place);
         self.older.push(older.unwrap_or(NONE));
     }
 
-    fn pop(&mut self, key: K) {
+    fn pop(&mut self, marks: Marks) {
         match self.older.pop() {
-            Some(NONE) | None => self.newest.remove(&key),
-            Some(older) => self.newest.insert(key, older),
+            Some(NONE) | None => self.newest.remove(&marks),
+            Some(older) => self.newest.insert(marks, older),
         };
     }
 
-    fn find(&self, key: K) -> Option<usize> {
-        self.newest.get(&key).map(|&place| place as usize)
-    }
-}
-
-impl<T> Default for Stack<T> {
-    fn default() -> Self {
-        Self {
-            frames: Vec::new(),
-            marks: None,
-            groups: None,
-        }
+    fn find(&self, marks: Marks) -> Option<usize> {
+        self.newest.get(&marks).map(|&place| place as usize)
     }
 }
 
 impl<T> Frame<T> {
-    pub(crate) const fn new(time: u64, marks: Marks, what: T) -> Self {
+    pub(crate) fn new(time: u64, marks: Marks, what: T) -> Self {
         Self {
             time,
             marks,
             group: UNGROUPED,
-            inner: 0,
-            counted: 0,
-            covered: Vec::new(),
+            children: Children::default(),
+            next: None,
             what,
         }
     }
@@ -136,71 +116,58 @@ impl<T> Frame<T> {
             time: self.time,
             marks: self.marks,
             group: self.group,
-            inner: self.inner,
-            counted: self.counted,
-            covered: self.covered,
+            children: self.children,
+            next: self.next,
             what: what(self.what),
-        }
-    }
-
-    fn cover(&mut self, more: Covered) {
-        let mut known = self.covered.iter_mut();
-        match known.find(|known| known.group == more.group) {
-            Some(known) => known.time = known.time.saturating_add(more.time),
-            None => self.covered.push(more),
-        }
-    }
-}
-
-impl Unenclosed {
-    fn add(&mut self, hash: u64, covered: Covered) {
-        match self.spans.last_mut() {
-            Some(last) if last.hash == hash && last.covered.group == covered.group => {
-                last.covered.time = last.covered.time.saturating_add(covered.time);
-            }
-            _ => self.spans.push(UnenclosedGroup { hash, covered }),
         }
     }
 }
 
 impl<T> Stack<T> {
+    /// Without frames. With `keeps_parts`, frames know when the spans within them were.
+    pub(crate) const fn new(keeps_parts: bool) -> Self {
+        Self {
+            frames: Vec::new(),
+            marks: None,
+            keeps_parts,
+        }
+    }
+
     pub(crate) const fn len(&self) -> usize {
         self.frames.len()
     }
 
+    /// Adds a span that begins.
     pub(crate) fn push(&mut self, frame: Frame<T>) {
+        if let Some(newest) = self.frames.last_mut() {
+            newest.next.get_or_insert(frame.time);
+        }
         if let Some(index) = &mut self.marks {
             index.push(frame.marks);
-        }
-        if let Some(index) = &mut self.groups {
-            index.push(frame.group);
         }
         self.frames.push(frame);
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Frame<T>> {
+    fn pop(&mut self) -> Option<Frame<T>> {
         let frame = self.frames.pop()?;
         if self.frames.len() <= NEAR / 2 {
-            (self.marks, self.groups) = (None, None);
+            self.marks = None;
         }
         if let Some(index) = &mut self.marks {
             index.pop(frame.marks);
-        }
-        if let Some(index) = &mut self.groups {
-            index.pop(frame.group);
         }
         Some(frame)
     }
 
     /// All frames, the oldest first.
     pub(crate) fn take(&mut self) -> Vec<Frame<T>> {
-        (self.marks, self.groups) = (None, None);
+        self.marks = None;
         std::mem::take(&mut self.frames)
     }
 
     /// Keeps the frames that began after a time.
     pub(crate) fn keep_after(&mut self, time: u64) {
-        (self.marks, self.groups) = (None, None);
+        self.marks = None;
         self.frames.retain(|frame| frame.time > time);
     }
 
@@ -225,7 +192,7 @@ impl<T> Stack<T> {
             return near.map(|near| self.frames.len() - 1 - near);
         }
         let frames = &self.frames;
-        let make = || Index::of(frames.iter().map(|frame| frame.marks));
+        let make = || MarkIndex::of(frames.iter().map(|frame| frame.marks));
         self.marks.get_or_insert_with(make).find(marks)
     }
 
@@ -238,92 +205,48 @@ impl<T> Stack<T> {
         fits.next().map(|(at, _)| at)
     }
 
-    /// The newest frame of a group.
-    fn enclosing(&mut self, group: u64) -> Option<&mut Frame<T>> {
-        let near = self.frames.iter().rev().take(NEAR);
-        let near = near.into_iter().position(|frame| frame.group == group);
-        let at = match near {
-            Some(near) => self.frames.len() - 1 - near,
-            None if self.frames.len() <= NEAR => return None,
-            None => {
-                let frames = &self.frames;
-                let make = || Index::of(frames.iter().map(|frame| frame.group));
-                self.groups.get_or_insert_with(make).find(group)?
-            }
-        };
-        self.frames.get_mut(at)
-    }
-
-    /// Ends the span of a frame. Those that began in it and are open are unfinished: they have no end, and what they have of spans that
-    /// ended goes to what they are in.
+    /// Ends the span of a frame. Those that began in it and are open are unfinished: they have no end, and the spans that ended in them
+    /// are in what they are in.
     pub(crate) fn close(
         &mut self,
         at: usize,
         time: u64,
         totals: &mut impl Totals<T>,
-        base: &mut Unenclosed,
+        base: &mut Base,
     ) {
         while self.frames.len() > at + 1
             && let Some(frame) = self.pop()
         {
-            totals.unfinished(&frame.what);
-            self.pass_on(frame, base);
+            totals.unfinished(&frame, time);
+            self.outer(base).append(frame.children);
         }
         let Some(mut frame) = self.pop() else {
             return;
         };
         let duration = time.saturating_sub(frame.time);
-        let own = duration.saturating_sub(frame.inner);
-        let group = totals.finished(&frame, duration, own);
-        frame.inner = duration;
-        let Some(group) = group else {
-            return self.pass_on(frame, base);
+        let own = duration.saturating_sub(frame.children.time);
+        totals.finished(&mut frame, Ended { duration, own });
+        let span = Interval {
+            begin: frame.time,
+            end: frame.time.saturating_add(duration),
         };
-        frame.counted = duration;
-        let own = Covered {
-            group,
-            time: duration,
-        };
-        frame.covered.retain(|covered| covered.group != own.group);
-        let hash = frame.group;
-        self.pass_on(frame, base);
-        if hash != UNGROUPED {
-            self.cover(hash, own, base);
+        let keeps_parts = self.keeps_parts;
+        self.outer(base).push(span, keeps_parts);
+    }
+
+    /// The spans that ended directly in the newest frame, or outside all.
+    fn outer<'c>(&'c mut self, base: &'c mut Base) -> &'c mut Children {
+        match self.frames.last_mut() {
+            Some(newest) => &mut newest.children,
+            None => &mut base.children,
         }
     }
 
-    /// Adds the times of a frame that ended to the frame that contains it.
-    fn pass_on(&mut self, frame: Frame<T>, base: &mut Unenclosed) {
-        let (inner, counted) = match self.frames.last_mut() {
-            Some(outer) => (&mut outer.inner, &mut outer.counted),
-            None => (&mut base.inner, &mut base.counted),
-        };
-        *inner = inner.saturating_add(frame.inner);
-        *counted = counted.saturating_add(frame.counted);
-        for covered in frame.covered {
-            self.cover(frame.group, covered, base);
-        }
-    }
-
-    /// Adds time of a group to the newest frame that may be of that group.
-    fn cover(&mut self, hash: u64, covered: Covered, base: &mut Unenclosed) {
-        match self.enclosing(hash) {
-            Some(outer) => outer.cover(covered),
-            None => base.add(hash, covered),
-        }
-    }
-
-    /// Adds the times of spans that ended outside this stack to its newest frame.
-    pub(crate) fn add_base(&mut self, base: Unenclosed) {
-        let Some(newest) = self.frames.last_mut() else {
-            return;
-        };
-        newest.inner = newest.inner.saturating_add(base.inner);
-        newest.counted = newest.counted.saturating_add(base.counted);
-        for UnenclosedGroup { hash, covered } in base.spans {
-            if let Some(outer) = self.enclosing(hash) {
-                outer.cover(covered);
-            }
+    /// Adds what happened after its newest frame began, and outside all later ones.
+    pub(crate) fn add_base(&mut self, base: Base) {
+        if let Some(newest) = self.frames.last_mut() {
+            newest.children.append(base.children);
+            newest.next = newest.next.or(base.next);
         }
     }
 }

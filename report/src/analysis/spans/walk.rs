@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use usdtrec_format::perf::Sample;
 
+use crate::analysis::spans::covers::{Covers, WindowCovers};
 use crate::analysis::spans::durations::{
     EndedSpan, MOST_HEAT_GROUPS, MOST_SPAN_GROUPS, PairStats, SlowSpan,
 };
@@ -12,12 +13,13 @@ use crate::analysis::spans::matcher::{
 };
 use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::role::Role;
-use crate::analysis::spans::stack::{Frame, Totals, UNGROUPED};
+use crate::analysis::spans::stack::{Ended, Frame, Totals, UNGROUPED};
 use crate::events::order::place::{PlacedBody, SamplePlace};
 use crate::events::order::{Window, in_order};
 use crate::events::outcome::Outcome;
 use crate::events::selection::SampleFilter;
 use crate::pool::Pool;
+use crate::stats::coverage::Interval;
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::keys::key::{Key, KeyWords};
 use crate::stats::sketch::{Chosen, Sketch, content_hash};
@@ -43,6 +45,8 @@ pub(crate) struct SpanOptions {
     pub(crate) heat: Option<Timeline>,
     /// Which groups are kept.
     pub(crate) kept: GroupChoice,
+    /// Whether it is found in which time spans were open.
+    pub(crate) covers: bool,
 }
 
 impl SpanOptions {
@@ -146,6 +150,7 @@ struct Worker<'s, A> {
     resolver: Resolver<'s>,
     matcher: SpanMatcher<OpenSpan>,
     pair_stats: Vec<PairStats>,
+    covers: WindowCovers,
 }
 
 /// A span that began.
@@ -161,6 +166,8 @@ struct OpenSpan {
 /// What remains of a window to be matched across windows.
 struct WindowRest {
     segments: Vec<Segment<OpenSpan>>,
+    /// When the spans were that are matched.
+    covers: WindowCovers,
     /// Samples that belong to no event.
     unknown: u64,
 }
@@ -178,14 +185,19 @@ impl<'s> SpanWalk<'s> {
         let relaxed = self.filter.relaxed(|event| {
             asked(event) || roles.get(event).is_some_and(|roles| !roles.is_empty())
         });
+        let relaxed = match self.session.is_whole() {
+            true => relaxed.of_all_times(),
+            false => relaxed,
+        };
         let hashing = Dictionary::hashing();
         let workers = Pool::default();
         let show = |window: Window<'_>| {
             let mut worker = workers.take().unwrap_or_else(|| Worker {
                 state: make(),
                 resolver: Resolver::new(self.session),
-                matcher: SpanMatcher::default(),
+                matcher: SpanMatcher::new(self.options.covers),
                 pair_stats: self.options.pair_stats(self.pairs),
+                covers: WindowCovers::default(),
             });
             let left = self.window(&mut worker, &roles, &hashing, window, &add);
             workers.put(worker);
@@ -193,8 +205,9 @@ impl<'s> SpanWalk<'s> {
         };
         let mut across = Across {
             walk: self,
-            open: OpenSpans::default(),
+            open: OpenSpans::new(self.options.covers),
             pair_stats: self.options.pair_stats(self.pairs),
+            covers: Covers::new(self.pairs.len()),
             unknown: 0,
         };
         let mut by = self.options.by.iter();
@@ -206,13 +219,13 @@ impl<'s> SpanWalk<'s> {
         let mut outcome = done.unwrap_or_default();
         outcome.unknown += across.unknown;
         let mut states = Vec::new();
-        let mut spans = across.finish();
         for worker in workers.take_all() {
-            for (all, stats) in spans.pair_stats.iter_mut().zip(worker.pair_stats) {
+            for (all, stats) in across.pair_stats.iter_mut().zip(worker.pair_stats) {
                 all.merge(stats, self.options.slowest);
             }
             states.push(worker.state);
         }
+        let mut spans = across.finish();
         spans.pair_stats.iter_mut().for_each(PairStats::settle);
         Walked {
             spans,
@@ -241,7 +254,8 @@ impl<'s> SpanWalk<'s> {
             resolver.set_path(window.path(number));
             let asked = self.filter.event(target.event as usize)
                 && (self.filter.is_simple() || self.filter.late(target, &sample, resolver));
-            if asked {
+            let is_in_time = self.filter.time().contains(sample.time);
+            if asked && is_in_time {
                 add(&mut worker.state, resolver, target, &sample);
             }
             let hit = Hit {
@@ -257,7 +271,7 @@ impl<'s> SpanWalk<'s> {
                 else {
                     // An event that ends a span and begins the next is one hit.
                     if unkeyed.replace(role.pair) != Some(role.pair) {
-                        stats.counts.unkeyed += 1;
+                        stats.counts.unkeyed += u64::from(is_in_time);
                     }
                     continue;
                 };
@@ -286,6 +300,7 @@ impl<'s> SpanWalk<'s> {
                         walk: self,
                         pair: role.pair as usize,
                         stats,
+                        covers: &mut worker.covers,
                         end: &end,
                     };
                     if !worker.matcher.end(key, end.time, marks, &mut counting) {
@@ -296,8 +311,15 @@ impl<'s> SpanWalk<'s> {
         }
         WindowRest {
             segments: worker.matcher.take(),
+            covers: std::mem::take(&mut worker.covers),
             unknown,
         }
+    }
+
+    /// Whether a span, of which a part must be in the time that is selected, counts.
+    fn overlaps(&self, begin: u64, end: u64) -> bool {
+        let time = self.filter.time();
+        begin <= time.last && end >= time.first
     }
 
     /// Whether a beginning counts although its event is not among those requested, as with `--span a..b -e b`.
@@ -408,38 +430,37 @@ struct Counting<'c, 's> {
     walk: &'c SpanWalk<'s>,
     pair: usize,
     stats: &'c mut PairStats,
+    covers: &'c mut WindowCovers,
     end: &'c PendingEnd,
 }
 
 impl Totals<OpenSpan> for Counting<'_, '_> {
-    fn unfinished(&mut self, begun: &OpenSpan) {
-        self.stats.counts.open += u64::from(begun.asked);
-        self.stats.counts.unfinished += u64::from(begun.asked);
+    fn unfinished(&mut self, frame: &Frame<OpenSpan>, until: u64) {
+        if frame.what.asked && self.walk.overlaps(frame.time, until) {
+            self.stats.counts.open += 1;
+            self.stats.counts.unfinished += 1;
+        }
     }
 
     #[inline]
-    fn finished(
-        &mut self,
-        frame: &Frame<OpenSpan>,
-        duration: u64,
-        own: u64,
-    ) -> Option<Box<[KeyWords]>> {
+    fn finished(&mut self, frame: &mut Frame<OpenSpan>, Ended { duration, own }: Ended) {
         let options = self.walk.options;
-        if !frame.what.asked || !self.end.asked {
-            return None;
+        self.stats.counts.nesting.add(frame);
+        let span = Interval {
+            begin: frame.time,
+            end: frame.time.saturating_add(duration),
+        };
+        if !frame.what.asked || !self.end.asked || !self.walk.overlaps(span.begin, span.end) {
+            return;
         }
         self.stats.counts.ended += 1;
         if duration < options.min {
-            return None;
+            return;
         }
         let whole = self.whole_group(frame);
-        let mut same = frame.covered.iter();
-        let same = same.find(|covered| covered.group == whole);
         let ended = EndedSpan {
             duration,
             own,
-            counted: frame.counted,
-            covered: same.map_or(0, |covered| covered.time),
             interval: options.heat.map(|heat| heat.place(frame.time) as u32),
         };
         let group = match whole.is_empty() {
@@ -458,7 +479,15 @@ impl Totals<OpenSpan> for Counting<'_, '_> {
                 }
                 self.stats.add(ended, &[]);
             }
-            _ => self.stats.add(ended, group),
+            _ => {
+                let is_kept = self.stats.add(ended, group);
+                if options.covers {
+                    let has_own = frame.children.time > 0;
+                    let own = has_own.then(|| frame.children.around(span));
+                    let group = if is_kept { &**group } else { &[] };
+                    self.covers.add(self.pair, group, span, own.as_ref());
+                }
+            }
         }
         if options.slowest > 0 {
             let slow = SlowSpan {
@@ -468,7 +497,6 @@ impl Totals<OpenSpan> for Counting<'_, '_> {
             };
             self.stats.keep(slow, options.slowest);
         }
-        Some(whole)
     }
 }
 
@@ -506,12 +534,13 @@ struct Across<'w, 's> {
     walk: &'w SpanWalk<'s>,
     open: OpenSpans<OpenSpan>,
     pair_stats: Vec<PairStats>,
+    covers: Covers,
     unknown: u64,
 }
 
 impl Across<'_, '_> {
     /// Matches the rest of a window. To be called for one window after the other.
-    fn take(&mut self, left: WindowRest) {
+    fn take(&mut self, mut left: WindowRest) {
         self.unknown += left.unknown;
         for mut segment in left.segments {
             let pair = segment.key.pair as usize;
@@ -524,22 +553,66 @@ impl Across<'_, '_> {
                 walk: self.walk,
                 pair,
                 stats,
+                covers: &mut left.covers,
                 end: end.as_ref().unwrap_or(&none),
             };
             let taken = self.open.take(segment, end.as_ref(), &mut counting);
-            stats.counts.unmatched += u64::from(taken.unmatched);
+            let is_unmatched =
+                |end: &PendingEnd| taken.unmatched && self.walk.overlaps(end.time, end.time);
+            stats.counts.unmatched += u64::from(end.as_ref().is_some_and(is_unmatched));
             let keys = &self.walk.options.keys;
             if keys.get(pair).is_some_and(SpanKey::is_coarse) {
                 stats.counts.depth = stats.counts.depth.max(taken.depth as u64);
             }
         }
+        self.covers.take(left.covers);
+        if self.covers.are_many() {
+            self.covers.join(self.open_times());
+        }
+    }
+
+    /// For each pair, the times in the past at which spans of it may still be found to have begun or ended.
+    fn open_times(&self) -> Vec<Vec<u64>> {
+        let mut times = vec![Vec::new(); self.walk.pairs.len()];
+        for (key, frame) in self.open.frames() {
+            if let Some(times) = times.get_mut(key.pair as usize) {
+                times.push(frame.time);
+                times.extend(frame.children.times());
+            }
+        }
+        times
     }
 
     fn finish(mut self) -> Spans {
+        let walk = self.walk;
+        let flat = walk
+            .pairs
+            .iter()
+            .zip(&mut self.pair_stats)
+            .map(|(pair, stats)| {
+                let is_flat = stats.counts.nesting.is_flat(pair, walk.session);
+                if is_flat {
+                    // What was given up is not open beside what followed.
+                    stats.counts.depth = stats.counts.depth.min(1);
+                }
+                is_flat
+            });
+        let flat: Vec<bool> = flat.collect();
         for (key, frame) in self.open.frames() {
-            if let Some(stats) = self.pair_stats.get_mut(key.pair as usize) {
-                stats.counts.open += u64::from(frame.what.asked);
+            let pair = key.pair as usize;
+            let next = frame.next.filter(|_| flat.get(pair) == Some(&true));
+            let until = next.unwrap_or(u64::MAX);
+            if let Some(stats) = self.pair_stats.get_mut(pair)
+                && frame.what.asked
+                && walk.overlaps(frame.time, until)
+            {
+                stats.counts.open += 1;
+                stats.counts.unfinished += u64::from(next.is_some());
+                stats.counts.followed += u64::from(next.is_some());
             }
+        }
+        for (stats, covers) in self.pair_stats.iter_mut().zip(&self.covers.pairs) {
+            stats.cover(covers);
         }
         Spans {
             pair_stats: self.pair_stats,

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use foldhash::HashMap;
+use usdtrec_format::BuildId;
+
 use crate::analysis::diff::sides::Sides;
 use crate::analysis::losses::Losses;
 use crate::analysis::question::StackKind;
@@ -12,6 +15,8 @@ use crate::error::ReportError;
 use crate::events::notices::Notices;
 use crate::events::selection::{EventSelection, SampleFilter};
 use crate::question_error::QuestionError;
+use crate::stats::keys::stack::SameFiles;
+use crate::trace::process::Dso;
 use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
 use crate::trace::time_span::TimeSpan;
@@ -46,13 +51,14 @@ pub(crate) fn compare_stacks(
         a: a.losses,
         b: b.losses,
     };
+    let same_files = same_files(sessions);
     let both = a.events.into_iter().filter_map(|(name, one)| {
         let other = b.events.get(&name)?;
         let paths = Sides {
             a: one.as_slice(),
             b: other.as_slice(),
         };
-        Some(DiffTree::new(name, paths))
+        Some(DiffTree::new(name, paths, &same_files))
     });
     let trees = both.collect::<Result<_, _>>()?;
     Ok(ComparedStacks {
@@ -60,6 +66,21 @@ pub(crate) fn compare_stacks(
         losses,
         notices,
     })
+}
+
+/// The files of B that A has under another path, by their build-ids.
+fn same_files(sessions: Sides<&TraceSession>) -> SameFiles {
+    let files = sessions.map(|session| session.mappings().files());
+    let of_a = files
+        .a
+        .iter()
+        .filter_map(|file| Some((file.build_id?, file)));
+    let of_a: HashMap<BuildId, &Dso> = of_a.collect();
+    let known = files.b.iter().filter_map(|file| {
+        let known = of_a.get(&file.build_id?)?;
+        Some((file.path.as_path().into(), known.path.as_path().into()))
+    });
+    known.collect()
 }
 
 /// The part of one recording that is compared.

@@ -14,6 +14,7 @@ use crate::analysis::stacks::path::Step;
 use crate::analysis::stacks::sliced::SlicedPath;
 use crate::error::ReportError;
 use crate::question_error::QuestionError;
+use crate::stats::keys::stack::SameFiles;
 use crate::stats::ratio::share;
 
 /// The least share of hits, in one recording at least, with which a frame is tested: one of so many.
@@ -56,20 +57,34 @@ pub(crate) struct DiffTree {
     pub(crate) nodes: Vec<DiffNode>,
 }
 
+/// Where the nodes of a tree are, by the place above and the step.
+struct Places<'f> {
+    same_files: &'f SameFiles,
+    known: HashMap<(usize, Vec<u8>), usize>,
+}
+
 impl DiffTree {
-    /// The stacks of an event.
+    /// The stacks of an event. Files of B that are those of A under another path are in `same_files`.
     ///
     /// # Errors
     /// If there are too many.
-    pub(crate) fn new(name: String, paths: Sides<&[SlicedPath]>) -> Result<Self, ReportError> {
+    pub(crate) fn new(
+        name: String,
+        paths: Sides<&[SlicedPath]>,
+        same_files: &SameFiles,
+    ) -> Result<Self, ReportError> {
+        let mut places = Places {
+            same_files: &SameFiles::default(),
+            known: HashMap::default(),
+        };
         let mut tree = Self {
             name,
             nodes: vec![DiffNode::new(None)],
         };
-        let mut places = HashMap::default();
         for path in paths.a {
             tree.add(path, |sides| &mut sides.a, |own| &mut own.a, &mut places)?;
         }
+        places.same_files = same_files;
         for path in paths.b {
             tree.add(path, |sides| &mut sides.b, |own| &mut own.b, &mut places)?;
         }
@@ -91,7 +106,7 @@ impl DiffTree {
         path: &SlicedPath,
         counts: fn(&mut Sides<Counts>) -> &mut Counts,
         own: fn(&mut Sides<u64>) -> &mut u64,
-        places: &mut HashMap<(usize, Vec<u8>), usize>,
+        places: &mut Places<'_>,
     ) -> Result<(), ReportError> {
         let mut at = 0;
         for step in &path.steps {
@@ -99,7 +114,8 @@ impl DiffTree {
                 add(counts(&mut node.counts), &path.hits);
             }
             let place = self.nodes.len();
-            let next = *places.entry((at, step.order())).or_insert(place);
+            let order = step.common_order(places.same_files);
+            let next = *places.known.entry((at, order)).or_insert(place);
             if next == place {
                 if place >= MOST_NODES {
                     return Err(QuestionError::TooManyStacks.into());

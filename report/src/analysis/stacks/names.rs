@@ -190,7 +190,7 @@ impl Found {
                 return false;
             }
             let file = self.files.entry(place.file).or_default();
-            let at = place.offset;
+            let at = place.instruction;
             if file.places.contains_key(&at) {
                 continue;
             }

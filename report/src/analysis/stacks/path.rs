@@ -2,7 +2,7 @@
 
 use usdtrec_format::perf::ChainCut;
 
-use crate::stats::keys::stack::{CallStack, FrameName};
+use crate::stats::keys::stack::{CallStack, FrameName, SameFiles};
 use crate::stats::keys::value::KeyValue;
 use crate::trace::unwind::cut::StackCut;
 use crate::trace::unwind::known_cut::KnownCut;
@@ -56,6 +56,26 @@ impl Step {
     }
 }
 
+impl Step {
+    /// What decides whether steps of two recordings are one.
+    pub(crate) fn common_order(&self, same_files: &SameFiles) -> Vec<u8> {
+        match self {
+            Self::Frame(frame) => frame.common_order(same_files),
+            Self::Cut(cut) => {
+                let file = cut.file.as_deref();
+                let same = file.and_then(|file| same_files.get(file));
+                let known = same.map(|file| file.to_path_buf());
+                KnownCut {
+                    file: known.or_else(|| cut.file.clone()),
+                    ..cut.clone()
+                }
+                .order()
+            }
+            other => other.order(),
+        }
+    }
+}
+
 impl WeighedPath {
     /// The path of a key's value.
     pub(crate) fn of(value: KeyValue, weight: u64, hits: u64) -> Self {
@@ -73,11 +93,59 @@ impl WeighedPath {
             hits,
         }
     }
+
+    /// Why its hits have no stack; `None` if they have one, of which frames may be missing.
+    pub(crate) fn lacks_stack(&self) -> Option<NoStackReason> {
+        match self.steps.first()? {
+            Step::NoStack => Some(NoStackReason::Unknown),
+            Step::Cut(known) if known.cut == StackCut::Recorded(ChainCut::Rate) => {
+                Some(NoStackReason::Rate)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Why hits have no stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoStackReason {
+    /// There were too many in a second.
+    Rate,
+    /// Their event was recorded without stacks, or they are in no function of a script.
+    Unknown,
+}
+
+/// Hits that have no stack.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HitsWithoutStack {
+    /// Those of which the recorder took none, because there were too many in a second.
+    pub(crate) by_rate: u64,
+    pub(crate) others: u64,
+}
+
+impl HitsWithoutStack {
+    /// Takes the paths without a stack out of those of a table.
+    fn take(&mut self, paths: &mut Vec<WeighedPath>) {
+        paths.retain(|path| {
+            let count = match path.lacks_stack() {
+                None => return true,
+                Some(NoStackReason::Rate) => &mut self.by_rate,
+                Some(NoStackReason::Unknown) => &mut self.others,
+            };
+            *count = count.saturating_add(path.hits);
+            false
+        });
+    }
 }
 
 impl StackTable {
-    /// `None` if nothing has weight.
-    pub(crate) fn new(name: String, mut paths: Vec<WeighedPath>) -> Option<Self> {
+    /// The stacks among paths; hits without one are counted apart, so that shares are of those that have one. `None` if nothing has weight.
+    pub(crate) fn new(
+        name: String,
+        mut paths: Vec<WeighedPath>,
+        without: &mut HitsWithoutStack,
+    ) -> Option<Self> {
+        without.take(&mut paths);
         paths.retain(|path| path.weight > 0);
         let sum = |of: fn(&WeighedPath) -> u64| paths.iter().map(of).fold(0, u64::saturating_add);
         let table = Self {
@@ -87,18 +155,5 @@ impl StackTable {
             paths,
         };
         (!table.paths.is_empty()).then_some(table)
-    }
-
-    /// Hits of which the recorder took no stack, because there were too many in a second.
-    pub(crate) fn without_stack(&self) -> u64 {
-        let is_left_out = |path: &&WeighedPath| {
-            let cut = path.steps.first();
-            matches!(cut, Some(Step::Cut(known)) if known.cut == StackCut::Recorded(ChainCut::Rate))
-        };
-        self.paths
-            .iter()
-            .filter(is_left_out)
-            .map(|path| path.hits)
-            .sum()
     }
 }

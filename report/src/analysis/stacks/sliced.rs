@@ -65,13 +65,21 @@ pub(crate) fn sliced(
                 KeyValue::Stack(stack) => CallStack::order(stack),
                 _ => Vec::new(),
             };
-            let place = *places.entry(order).or_insert(paths.len());
-            if place == paths.len() {
-                paths.push(SlicedPath {
-                    steps: WeighedPath::of(stack, 0, 0).steps,
-                    hits: [0; SLICES],
-                });
-            }
+            let place = match places.get(&order) {
+                Some(place) => *place,
+                None => {
+                    let path = WeighedPath::of(stack, 0, 0);
+                    if path.lacks_stack().is_some() {
+                        continue;
+                    }
+                    places.insert(order, paths.len());
+                    paths.push(SlicedPath {
+                        steps: path.steps,
+                        hits: [0; SLICES],
+                    });
+                    paths.len() - 1
+                }
+            };
             let hits = paths.get_mut(place).map(|path| &mut path.hits);
             if let Some(hits) = hits.and_then(|hits| hits.get_mut(slice as usize)) {
                 *hits += group.count.samples;

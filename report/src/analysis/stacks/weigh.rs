@@ -9,7 +9,7 @@ use crate::analysis::samples::SelectedSamples;
 use crate::analysis::span_report::request::SpanRequest;
 use crate::analysis::span_report::spans;
 use crate::analysis::stacks::call_facts::CallFacts;
-use crate::analysis::stacks::path::{StackTable, WeighedPath};
+use crate::analysis::stacks::path::{HitsWithoutStack, StackTable, WeighedPath};
 use crate::analysis::stacks::unnamed::UnnamedFrames;
 use crate::analysis::stacks::weighed::{WeighedStacks, WeightUnit};
 use crate::error::ReportError;
@@ -37,7 +37,11 @@ pub(crate) fn weigh(
             by_spans(samples, question, of, notices)?,
         ),
     };
-    let Weighed { tables, calls } = weighed;
+    let Weighed {
+        tables,
+        without_stack,
+        calls,
+    } = weighed;
     let session = samples.session;
     let rows = Rows::new(session, |event| samples.filter.event(event));
     Ok(WeighedStacks {
@@ -45,7 +49,7 @@ pub(crate) fn weigh(
         losses: Losses::new(session, &rows),
         unit,
         calls,
-        without_stack: tables.iter().map(StackTable::without_stack).sum(),
+        without_stack,
         unnamed: UnnamedFrames::of(&tables, session),
         tables,
     })
@@ -54,6 +58,7 @@ pub(crate) fn weigh(
 /// Stacks of all events.
 struct Weighed {
     tables: Vec<StackTable>,
+    without_stack: HitsWithoutStack,
     calls: Option<CallFacts>,
 }
 
@@ -73,16 +78,22 @@ fn by_hits(
     let found = grouped(samples, question, notices)?;
     let calls = found.keys.iter().find_map(Key::calls);
     let calls = calls.map(|calls| CallFacts::new(calls, samples.session));
+    let mut without_stack = HitsWithoutStack::default();
     let tables = found.tables.into_iter();
-    let tables = tables.map(|table| table_of(table, value));
+    let tables = tables.map(|table| table_of(table, value, &mut without_stack));
     let tables: Vec<Option<StackTable>> = tables.collect::<Result<_, _>>()?;
     Ok(Weighed {
         tables: tables.into_iter().flatten().collect(),
+        without_stack,
         calls,
     })
 }
 
-fn table_of(table: GroupTable, value: Option<&str>) -> Result<Option<StackTable>, ReportError> {
+fn table_of(
+    table: GroupTable,
+    value: Option<&str>,
+    without_stack: &mut HitsWithoutStack,
+) -> Result<Option<StackTable>, ReportError> {
     let mut paths = Vec::new();
     let others = table.others.map(|others| {
         let figures = others.stats.and_then(|stats| stats.figures);
@@ -102,7 +113,7 @@ fn table_of(table: GroupTable, value: Option<&str>) -> Result<Option<StackTable>
         paths.push(WeighedPath::of(stack, weight, count.samples));
     }
     let name = table.event.unwrap_or_default();
-    Ok(StackTable::new(name, paths))
+    Ok(StackTable::new(name, paths, without_stack))
 }
 
 /// A sum as a weight: floats are rounded to the nearest integer.
@@ -144,6 +155,7 @@ fn by_spans(
         .into_iter()
         .zip(report.groups)
         .zip(report.others);
+    let mut without_stack = HitsWithoutStack::default();
     let tables = pairs.filter_map(|((span, groups), others)| {
         let groups = groups.into_iter().map(|group| {
             let stack = group.values.into_iter().next();
@@ -151,12 +163,13 @@ fn by_spans(
         });
         let others = others.map(|others| (KeyValue::OtherStacks, others.durations));
         let paths = groups.chain(others);
-        let paths =
-            paths.map(|(stack, durations)| WeighedPath::of(stack, durations.own, durations.count));
-        StackTable::new(span.name, paths.collect())
+        let paths = paths
+            .map(|(stack, durations)| WeighedPath::of(stack, durations.own_sum, durations.count));
+        StackTable::new(span.name, paths.collect(), &mut without_stack)
     });
     Ok(Weighed {
         tables: tables.collect(),
+        without_stack,
         calls,
     })
 }

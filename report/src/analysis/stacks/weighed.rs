@@ -3,7 +3,7 @@
 use crate::analysis::losses::Losses;
 use crate::analysis::origin::Origin;
 use crate::analysis::stacks::call_facts::CallFacts;
-use crate::analysis::stacks::path::StackTable;
+use crate::analysis::stacks::path::{HitsWithoutStack, StackTable};
 use crate::analysis::stacks::unnamed::UnnamedFrames;
 
 /// What the weights are.
@@ -27,8 +27,7 @@ pub(crate) struct WeighedStacks {
     pub(crate) calls: Option<CallFacts>,
     /// The stacks that have weight.
     pub(crate) tables: Vec<StackTable>,
-    /// Hits of which the recorder took no stack, because there were too many in a second.
-    pub(crate) without_stack: u64,
+    pub(crate) without_stack: HitsWithoutStack,
     /// Frames that have no name.
     pub(crate) unnamed: UnnamedFrames,
 }

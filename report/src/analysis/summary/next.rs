@@ -82,7 +82,7 @@ pub(crate) fn next(facts: &SummaryFacts) -> Vec<NextQuestion> {
 fn of_spans(facts: &SummaryFacts) -> Vec<NextQuestion> {
     let spans = facts.spans.iter().filter(|span| span.durations.count > 0);
     let mut spans: Vec<&SpanFacts> = spans.collect();
-    spans.sort_by_key(|span| Reverse(span.durations.total));
+    spans.sort_by_key(|span| Reverse(span.durations.total()));
     let Some(longest) = spans.first() else {
         return Vec::new();
     };

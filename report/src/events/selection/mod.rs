@@ -154,6 +154,18 @@ impl SampleFilter {
         }
     }
 
+    /// The same for all times.
+    pub(crate) const fn of_all_times(mut self) -> Self {
+        self.time = TimeRange::ALL;
+        self
+    }
+
+    /// The same up to the end of the time that is selected.
+    pub(crate) const fn from_the_beginning(mut self) -> Self {
+        self.time.first = 0;
+        self
+    }
+
     /// Whether a block may hold samples that are selected.
     pub(crate) const fn block(&self, block: &SampleBlock) -> bool {
         block.time.overlaps(self.time)

@@ -78,7 +78,7 @@ impl StreamSamples<'_> {
         self.each_with(|_| false, |target, sample, _| show(target, sample))
     }
 
-    /// Calls `show` with each selected sample, and with samples of the same time of events that `of_use` names; the last argument says whether the sample is selected.
+    /// Calls `show` with each selected sample, and with samples of the same time, and earlier ones, of events that `of_use` names; the last argument says whether the sample is selected.
     pub(crate) fn each_with(
         self,
         of_use: impl Fn(usize) -> bool,
@@ -97,7 +97,7 @@ impl StreamSamples<'_> {
             {
                 self.streamed.shown += 1;
                 show(target, &sample, true)?;
-            } else if of_use(target.event as usize) && time.contains(sample.time) {
+            } else if of_use(target.event as usize) && sample.time <= time.last {
                 show(target, &sample, false)?;
             }
         }

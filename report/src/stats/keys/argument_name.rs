@@ -31,7 +31,7 @@ pub(super) fn places(
 }
 
 /// Names of members and columns besides those of keys.
-const RESERVED: [&str; 35] = [
+const RESERVED: [&str; 36] = [
     "event",
     "comm",
     "pid",
@@ -53,6 +53,7 @@ const RESERVED: [&str; 35] = [
     "total_ns",
     "self_ns",
     "mean_ns",
+    "sum_ns",
     "min_ns",
     "p50_ns",
     "p90_ns",

@@ -22,7 +22,7 @@ use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
 use crate::trace::session::events::Event;
 use crate::trace::session::ids::Target;
-use crate::trace::session::resolver::{FrameKind, Resolver};
+use crate::trace::session::resolver::Resolver;
 use crate::trace::symbols::NameOfSymbol;
 use crate::trace::symbols::known_inlining::FoundInlining;
 use crate::trace::unwind::stack::StackPart;
@@ -399,7 +399,7 @@ fn source_words(
     sample: &Sample<'_>,
     dictionary: &Dictionary,
 ) -> KeyWords {
-    let (_, found) = resolver.inlining(sample, sample.ip, FrameKind::Hit);
+    let (_, found) = resolver.inlining_of_hit(sample);
     match found.and_then(FoundInlining::innermost) {
         Some(SourceLine { file, line }) => of_text(format!("{file}:{line}").as_bytes(), dictionary),
         None => KeyWords::new(kind::UNKNOWN, 0),

@@ -4,7 +4,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use foldhash::HashMap;
+
 use crate::trace::unwind::known_cut::KnownCut;
+
+/// Files of another recording by their paths there, with the path of the file of the same build-id in this one.
+pub(crate) type SameFiles = HashMap<Arc<Path>, Arc<Path>>;
 
 /// A stack, the innermost frame first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +70,24 @@ impl FrameName {
         let mut order = Vec::new();
         self.put_order(&mut order);
         order
+    }
+
+    /// What decides whether frames of two recordings are one, given which files of the other are known under another path here: a function by its
+    /// name, whatever the file is called that it is in.
+    pub(crate) fn common_order(&self, same_files: &SameFiles) -> Vec<u8> {
+        match self {
+            Self::Function { name, inlined, .. } => {
+                let mut order = name.as_bytes().to_vec();
+                order.extend(inlined.then_some(0));
+                order
+            }
+            Self::Offset { file, offset } => Self::Offset {
+                file: same_files.get(file).unwrap_or(file).clone(),
+                offset: *offset,
+            }
+            .order(),
+            other => other.order(),
+        }
     }
 
     fn put_order(&self, order: &mut Vec<u8>) {

@@ -75,6 +75,11 @@ impl Dso {
     pub(crate) fn is_for_code(&self) -> bool {
         !self.is_data && Mmap::is_memory(self.path.as_os_str().as_encoded_bytes())
     }
+
+    /// Whether it is the code that the kernel gives each process.
+    pub(crate) fn is_vdso(&self) -> bool {
+        self.path.as_os_str() == "[vdso]"
+    }
 }
 
 /// A mapping that has an address.

@@ -25,10 +25,10 @@ use crate::trace::session::ids::Target;
 use crate::trace::session::scan::{LostByEvent, SampleBlock};
 
 use crate::error::ReportError;
-use crate::trace::process::Processes;
 use crate::trace::process::log::ProcessLog;
 use crate::trace::process::mappers::{FileBuildId, Mappers, RecordedFiles};
 use crate::trace::process::mappings::Mappings;
+use crate::trace::process::{Dso, DsoId, Processes};
 use crate::trace::session::head::{TimedTarget, target_of, time_of};
 use crate::trace::session::hit::ParsedHit;
 use crate::trace::session::ids::SampleIds;
@@ -38,6 +38,7 @@ use crate::trace::symbols::Symbols;
 use crate::trace::symbols::fetch::FetchDebug;
 use crate::trace::symbols::search::FileView;
 use crate::trace::time_span::TimeSpan;
+use crate::trace::unwind::outermost::is_signal_return;
 use crate::trace::unwind::tables::TraceTables;
 use crate::trace::wall_times::WallTimes;
 use usdtrec_format::trace::TimeRange;
@@ -295,6 +296,30 @@ impl TraceSession {
         &self.mapped().unwind_tables
     }
 
+    /// Whether handlers of signals return to a file offset.
+    pub(crate) fn is_signal_return(&self, file: DsoId, offset: u64) -> bool {
+        match self.symbols().find(file, offset) {
+            Some(symbol) if symbol.offset > 0 => return false,
+            Some(symbol) if is_signal_return(&symbol.name) => return true,
+            _ => {}
+        }
+        let code = self.unwind_tables().code(file, offset);
+        code.is_some_and(|code| code.is_signal_return())
+            || self.mappings().file(file).is_some_and(Dso::is_vdso)
+    }
+
+    /// Whether the call chains of an event are found by frame pointers, and end where one is 0 if nothing else is said.
+    pub(crate) fn follows_frame_pointers(&self, target: Target) -> bool {
+        let event = self.events.events.get(target.event as usize);
+        let event = event.filter(|event| event.attr.sample_max_stack > 0);
+        let probes = self.info().definitions.as_ref().map(|all| &all.probes);
+        let probe = event
+            .zip(probes)
+            .and_then(|(event, probes)| probes.get(event.probe?));
+        // The kernel does not say why its chains end.
+        probe.is_some_and(|probe| probe.plan.raw.is_some())
+    }
+
     /// The mappings of its processes.
     #[must_use]
     pub fn mappings(&self) -> &Mappings {
@@ -326,6 +351,11 @@ impl TraceSession {
     #[must_use]
     pub const fn time(&self) -> Option<TimeRange> {
         self.time
+    }
+
+    /// Whether all of the trace can be read; else only what is needed for a part of its time.
+    pub(crate) const fn is_whole(&self) -> bool {
+        self.sources.time.is_none()
     }
 
     /// The blocks that hold samples of the time that is selected, in the order of the file.

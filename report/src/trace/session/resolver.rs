@@ -10,14 +10,16 @@ use crate::trace::calls::paths::CallPath;
 use crate::trace::process::cgroups::CgroupSpan;
 use crate::trace::process::comm::{CommSpan, ProcessNumber};
 use crate::trace::process::names::{EscapedName, NameId};
-use crate::trace::process::{Dso, DsoId};
+use crate::trace::process::{Dso, DsoId, Mapping};
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::symbols::Symbol;
 use crate::trace::symbols::known_inlining::FoundInlining;
 use crate::trace::symbols::perf_map::MadePlace;
 use crate::trace::unwind::CallChains;
+use crate::trace::unwind::chain_address::{ChainAddress, FrameKind};
 use crate::trace::unwind::cut::StackCut;
+use crate::trace::unwind::outermost::is_outermost;
 use crate::trace::unwind::stack::StackPart;
 
 /// Most places that are remembered; then the memory is started anew.
@@ -38,7 +40,7 @@ pub(crate) struct Resolver<'s> {
     /// Made when first needed.
     chains: Option<StackChains<'s>>,
     /// Buffers.
-    addresses: Vec<u64>,
+    addresses: Vec<ChainAddress>,
     parts: Vec<StackPart>,
     /// Of the sample at hand, where it is requested.
     path: Option<CallPath>,
@@ -56,9 +58,7 @@ struct StackChains<'s> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct StackPlace {
     pub(crate) file: DsoId,
-    /// Offset of its address in the file, bytes.
-    pub(crate) offset: u64,
-    /// Offset of an instruction whose line is that of the frame, bytes.
+    /// Offset of an instruction of the frame in the file, bytes: of a caller, of its call.
     pub(crate) instruction: u64,
 }
 
@@ -71,43 +71,20 @@ pub(crate) struct Place {
     pub(crate) file: Option<DsoId>,
     /// Offset of the address in the file, bytes.
     offset: u64,
+    /// Offset of an instruction of the frame, bytes: of a caller, of its call.
+    instruction: u64,
+    /// The function that has this instruction.
     pub(crate) symbol: Option<Symbol>,
+    /// Whether the next frame is that of code which a signal interrupted.
+    returns_to_interrupted: bool,
     /// If no file is there, but code that the process made at run time may be.
     made: Option<MadePlace>,
-    /// What is inlined there, if the code at the address was hit, and if it called a function; `None` until it is looked up.
-    inlining: [Option<MaybeInlining>; 2],
+    /// What is inlined there; `None` until it is looked up.
+    inlining: Option<MaybeInlining>,
 }
 
 /// `None` if nothing is known.
 type MaybeInlining = Option<Arc<FoundInlining>>;
-
-/// What an address in a stack is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FrameKind {
-    /// Of the instruction with the probe.
-    Hit,
-    /// Of a caller: within the call, or after it.
-    Caller,
-}
-
-impl FrameKind {
-    /// That of an address by its number in a stack, from the innermost.
-    pub(crate) const fn of(number: usize) -> Self {
-        match number {
-            0 => Self::Hit,
-            _ => Self::Caller,
-        }
-    }
-
-    /// The offset of an instruction of which a file offset in a stack says the address.
-    const fn instruction(self, offset: u64) -> u64 {
-        match self {
-            Self::Hit => offset,
-            // An address after the call may be another function's, or another line's.
-            Self::Caller => offset.saturating_sub(1),
-        }
-    }
-}
 
 /// A span that holds no time.
 const NEVER: CommSpan = CommSpan {
@@ -239,22 +216,57 @@ impl<'s> Resolver<'s> {
 
     /// Where a sample hit.
     pub(crate) fn place(&mut self, sample: &Sample<'_>) -> &Place {
-        self.place_of(sample, sample.ip)
+        self.place_of(sample, ChainAddress::hit(sample))
     }
 
-    /// The file and the function at an address in the process of a sample, at its time.
-    pub(crate) fn place_of(&mut self, sample: &Sample<'_>, address: u64) -> &Place {
-        self.known_place(sample, address)
+    /// The file and the function of a frame of a sample.
+    pub(crate) fn place_of(&mut self, sample: &Sample<'_>, frame: ChainAddress) -> &Place {
+        self.known_place(sample, frame)
     }
 
-    fn known_place(&mut self, sample: &Sample<'_>, address: u64) -> &mut Place {
+    fn known_place(&mut self, sample: &Sample<'_>, frame: ChainAddress) -> &mut Place {
         let session = self.session;
         let at = TimedAddress {
             pid: sample.pid,
-            address,
+            address: frame.address,
             time: sample.time,
         };
-        self.places.get(at, || Place::find(session, at))
+        // Callers are other places than what is hit at their addresses.
+        let key = TimedAddress {
+            pid: match frame.kind {
+                FrameKind::Hit => at.pid,
+                FrameKind::Caller => !at.pid,
+            },
+            ..at
+        };
+        self.places
+            .get(key, || Place::find(session, at, frame.kind))
+    }
+
+    /// Says which frames of a chain are of interrupted code, and completes the reason why it is cut.
+    pub(crate) fn settle_chain(
+        &mut self,
+        target: Target,
+        sample: &Sample<'_>,
+        chain: &mut [ChainAddress],
+        cut: Option<StackCut>,
+    ) -> Option<StackCut> {
+        for number in 1..chain.len() {
+            if let Some(&frame) = chain.get(number)
+                && frame.kind == FrameKind::Caller
+                && self.place_of(sample, frame).returns_to_interrupted
+                && let Some(interrupted) = chain.get_mut(number + 1)
+            {
+                interrupted.kind = FrameKind::Hit;
+            }
+        }
+        let last = *chain.last()?;
+        if cut.is_some() || !self.session.follows_frame_pointers(target) {
+            return cut;
+        }
+        let symbol = self.place_of(sample, last).symbol.as_ref();
+        let is_outermost = symbol.is_none_or(|symbol| is_outermost(&symbol.name));
+        (!is_outermost).then_some(StackCut::NoFramePointer)
     }
 }
 
@@ -279,16 +291,13 @@ impl<'s> Resolver<'s> {
         mut each_made: impl FnMut(MadePlace),
     ) {
         let (addresses, _) = self.chain(target, sample, |chains| &mut chains.all);
-        let frames = addresses.iter().enumerate();
-        for (number, &address) in frames.chain([(0, &sample.ip)]) {
-            let place = self.place_of(sample, address);
+        let frames = addresses.iter().copied();
+        for frame in frames.chain([ChainAddress::hit(sample)]) {
+            let place = self.place_of(sample, frame);
             if let Some(file) = place.file {
-                let offset = place.offset;
-                let instruction = FrameKind::of(number).instruction(offset);
                 each(StackPlace {
                     file,
-                    offset,
-                    instruction,
+                    instruction: place.instruction,
                 });
             }
             if let Some(made) = place.made {
@@ -307,8 +316,8 @@ impl<'s> Resolver<'s> {
         let mut parts = std::mem::take(&mut self.parts);
         parts.clear();
         let (addresses, cut) = self.chain(target, sample, choose);
-        for (number, &address) in addresses.iter().enumerate() {
-            self.put_frames(sample, address, FrameKind::of(number), &mut parts);
+        for &frame in &addresses {
+            self.put_frames(sample, frame, &mut parts);
         }
         parts.extend(cut.map(|cut| StackPart::Cut(cut.without_address())));
         self.addresses = addresses;
@@ -324,7 +333,7 @@ impl<'s> Resolver<'s> {
         target: Target,
         sample: &Sample<'_>,
         choose: impl for<'c> FnOnce(&'c mut StackChains<'s>) -> &'c mut CallChains<'s>,
-    ) -> (Vec<u64>, Option<StackCut>) {
+    ) -> (Vec<ChainAddress>, Option<StackCut>) {
         let session = self.session;
         let chains = self.chains.get_or_insert_with(|| StackChains {
             all: CallChains::new(session, None),
@@ -335,32 +344,35 @@ impl<'s> Resolver<'s> {
         let cut = choose(chains).find(target, sample, &mut addresses);
         if addresses.is_empty() {
             // Where the hit is, is always known.
-            addresses.push(sample.ip);
+            addresses.push(ChainAddress::hit(sample));
         }
+        let cut = self.settle_chain(target, sample, &mut addresses, cut);
         (addresses, cut)
     }
 
-    /// The place of an address, and what is inlined there.
+    /// The place of a frame, and what is inlined there.
     pub(crate) fn inlining(
         &mut self,
         sample: &Sample<'_>,
-        address: u64,
-        kind: FrameKind,
+        frame: ChainAddress,
     ) -> (&Place, Option<&FoundInlining>) {
         let session = self.session;
-        let place = self.known_place(sample, address);
+        let place = self.known_place(sample, frame);
         let file = place.file;
-        let offset = kind.instruction(place.offset);
-        let slot = match kind {
-            FrameKind::Hit => 0,
-            FrameKind::Caller => 1,
-        };
-        if let Some(slot) = place.inlining.get_mut(slot) {
-            slot.get_or_insert_with(|| session.symbols().inlining(file?, offset));
-        }
+        let instruction = place.instruction;
+        let find = || session.symbols().inlining(file?, instruction);
+        place.inlining.get_or_insert_with(find);
         let place = &*place;
-        let found = place.inlining.get(slot).and_then(Option::as_ref);
-        (place, found.and_then(|found| found.as_deref()))
+        let found = place.inlining.as_ref().and_then(Option::as_deref);
+        (place, found)
+    }
+
+    /// Where a sample hit, and what is inlined there.
+    pub(crate) fn inlining_of_hit(
+        &mut self,
+        sample: &Sample<'_>,
+    ) -> (&Place, Option<&FoundInlining>) {
+        self.inlining(sample, ChainAddress::hit(sample))
     }
 
     /// The innermost function that is inlined where a sample hit; `None` if the function there is not inlined, or inlined ones are not shown.
@@ -368,7 +380,7 @@ impl<'s> Resolver<'s> {
         if !self.session.shows_inlined() {
             return None;
         }
-        let (place, found) = self.inlining(sample, sample.ip, FrameKind::Hit);
+        let (place, found) = self.inlining_of_hit(sample);
         Some(StackPart::Function {
             file: place.file?,
             name: found?.calls.first()?.id,
@@ -377,18 +389,12 @@ impl<'s> Resolver<'s> {
     }
 
     /// Appends the frames of an address: those of inlined functions, and that of the function that they are in.
-    fn put_frames(
-        &mut self,
-        sample: &Sample<'_>,
-        address: u64,
-        kind: FrameKind,
-        parts: &mut Vec<StackPart>,
-    ) {
+    fn put_frames(&mut self, sample: &Sample<'_>, frame: ChainAddress, parts: &mut Vec<StackPart>) {
         if !self.session.shows_inlined() {
-            parts.push(self.place_of(sample, address).frame(address));
+            parts.push(self.place_of(sample, frame).frame(frame.address));
             return;
         }
-        let (place, found) = self.inlining(sample, address, kind);
+        let (place, found) = self.inlining(sample, frame);
         if let (Some(file), Some(found)) = (place.file, found) {
             parts.extend(found.calls.iter().map(|call| StackPart::Function {
                 file,
@@ -396,7 +402,7 @@ impl<'s> Resolver<'s> {
                 inlined: true,
             }));
         }
-        parts.push(place.frame(address));
+        parts.push(place.frame(frame.address));
     }
 }
 
@@ -418,13 +424,25 @@ impl Place {
         }
     }
 
-    fn find(session: &TraceSession, at: TimedAddress) -> TimedAnswer<Self> {
+    fn find(session: &TraceSession, at: TimedAddress, kind: FrameKind) -> TimedAnswer<Self> {
         let TimedAddress { pid, address, time } = at;
         let mappings = session.mappings();
-        let mapping = mappings.mapping(pid, address, time);
-        let mapping = mapping.or_else(|| mappings.kernel_mapping(address));
+        let mapping = mappings.mapping(pid, kind.instruction(address), time);
+        let mapping = mapping.or_else(|| mappings.kernel_mapping(kind.instruction(address)));
+        // What handlers of signals return to is not called. It is at a return address, or after what is written of one where stacks are unwound.
+        let mut returned = [address, address.wrapping_add(1)].into_iter();
+        let returned = returned.find(|&address| {
+            let is_return = |mapping: Mapping| {
+                session.is_signal_return(mapping.dso, mapping.file_offset(address))
+            };
+            kind == FrameKind::Caller && mapping.is_some_and(is_return)
+        });
+        let instruction = match returned {
+            Some(_) => address,
+            None => kind.instruction(address),
+        };
         let symbol = mapping.and_then(|mapping| {
-            let offset = mapping.file_offset(address);
+            let offset = mapping.file_offset(instruction);
             session.symbols().find(mapping.dso, offset)
         });
         let is_made = mapping.is_none_or(|mapping| {
@@ -434,7 +452,7 @@ impl Place {
         let made = is_made.then(|| MadePlace {
             pid,
             began: mappings.began(pid, time),
-            address,
+            address: instruction,
         });
         let mut until = mappings.mappings_until(pid, time);
         let symbol = symbol.or_else(|| {
@@ -442,15 +460,23 @@ impl Place {
             until = until.min(session.symbols().made_until(at, time));
             session.symbols().made(at, time)
         });
+        let beyond = address.saturating_sub(instruction);
+        let symbol = symbol.map(|symbol| Symbol {
+            offset: symbol.offset + beyond,
+            ..symbol
+        });
         TimedAnswer {
             from: time,
             until,
             answer: Self {
                 file: mapping.map(|mapping| mapping.dso),
                 offset: mapping.map_or(0, |mapping| mapping.file_offset(address)),
+                instruction: mapping.map_or(0, |mapping| mapping.file_offset(instruction)),
                 symbol,
+                // A frame pointer leads to the caller of what was interrupted.
+                returns_to_interrupted: returned.is_some_and(|returned| returned != address),
                 made,
-                inlining: [None, None],
+                inlining: None,
             },
         }
     }

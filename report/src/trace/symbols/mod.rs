@@ -144,7 +144,10 @@ impl Symbols {
     #[must_use]
     pub fn find(&self, file: DsoId, offset: u64) -> Option<Symbol> {
         let stored = self.code.file(file);
-        let stored = stored.and_then(|dso| self.stored.find(dso, offset));
+        let stored = stored.and_then(|dso| {
+            let named = |offset| self.stored.find(dso, offset);
+            named(offset).or_else(|| before(named(offset.checked_add(1)?)?))
+        });
         let (name, offset) = stored
             .or_else(|| self.of_file(file, offset))
             .or_else(|| self.of_trace(file, offset))?;
@@ -164,7 +167,12 @@ impl Symbols {
 
     /// The function that a process made at an address and that is there at a time; `None` if the trace does not say it.
     pub(crate) fn made(&self, at: MadePlace, time: u64) -> Option<Symbol> {
-        let (name, offset) = self.stored.find_made(at, time)?;
+        let after = || MadePlace {
+            address: at.address.wrapping_add(1),
+            ..at
+        };
+        let named = self.stored.find_made(at, time);
+        let (name, offset) = named.or_else(|| before(self.stored.find_made(after(), time)?))?;
         let id = self.found().number(&name);
         Some(Symbol { name, id, offset })
     }
@@ -281,6 +289,11 @@ impl Symbols {
             complete: image.complete,
         })
     }
+}
+
+/// The place before one in the same function: older recordings name the addresses after calls.
+fn before((name, offset): (Arc<str>, u64)) -> Option<(Arc<str>, u64)> {
+    Some((name, offset.checked_sub(1)?))
 }
 
 impl Code {

@@ -24,6 +24,8 @@ pub(crate) enum StackCut {
     UnknownRegister(u16),
     /// The caller's frame would not be above its callee's.
     NotAbove,
+    /// The frame pointer was 0, although the last frame is of no function without a caller.
+    NoFramePointer,
     /// The recorder cut it, for a reason that needs nothing else.
     Recorded(ChainCut),
     /// No file is known to be mapped at the last frame's address.

@@ -1,8 +1,10 @@
 //! Call chains: those that were recorded, and those of samples that have registers and a copy of the stack
 //! (`perf record --call-graph dwarf`).
 
+pub(crate) mod chain_address;
 pub(crate) mod cut;
 pub(crate) mod known_cut;
+pub(crate) mod outermost;
 pub(crate) mod stack;
 pub(crate) mod tables;
 
@@ -14,6 +16,7 @@ use crate::trace::address_cache::{AddressCache, TimedAddress, TimedAnswer};
 use crate::trace::process::{DsoId, Mapping};
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
+use crate::trace::unwind::chain_address::{ChainAddress, FrameKind};
 use crate::trace::unwind::cut::{LastFrame, StackCut};
 use crate::trace::unwind::known_cut::arch_of;
 
@@ -133,11 +136,18 @@ impl<'s> CallChains<'s> {
         &mut self,
         target: Target,
         sample: &Sample<'_>,
-        addresses: &mut Vec<u64>,
+        addresses: &mut Vec<ChainAddress>,
     ) -> Option<StackCut> {
         let limit = self.limit.unwrap_or(usize::MAX);
         let before = addresses.len();
-        addresses.extend(sample.callers().take(limit.saturating_add(1)));
+        let recorded = sample.chain().map(|entry| ChainAddress {
+            address: entry.address,
+            kind: match entry.is_first {
+                true => FrameKind::Hit,
+                false => FrameKind::Caller,
+            },
+        });
+        addresses.extend(recorded.take(limit.saturating_add(1)));
         let recorded = addresses.len() - before;
         if recorded > limit {
             addresses.truncate(before.saturating_add(limit));
@@ -155,8 +165,8 @@ impl<'s> CallChains<'s> {
     }
 
     /// Why the recorder cut a chain.
-    fn recorded(&self, cut: ChainCut, sample: &Sample<'_>, frames: &[u64]) -> StackCut {
-        let last = frames.last().copied().unwrap_or(sample.ip);
+    fn recorded(&self, cut: ChainCut, sample: &Sample<'_>, frames: &[ChainAddress]) -> StackCut {
+        let last = frames.last().map_or(sample.ip, |last| last.address);
         let mapping = self
             .session
             .mappings()
@@ -170,7 +180,7 @@ impl<'s> CallChains<'s> {
         target: Target,
         sample: &Sample<'_>,
         limit: usize,
-        addresses: &mut Vec<u64>,
+        addresses: &mut Vec<ChainAddress>,
     ) -> Option<StackCut> {
         /// `PERF_SAMPLE_REGS_ABI_32`, `PERF_SAMPLE_REGS_ABI_64`.
         const ABI: [u64; 2] = [1, 2];
@@ -203,7 +213,13 @@ impl<'s> CallChains<'s> {
         let end = unwinder.unwind(&hit, stack, &mut code, limit, &mut self.frames);
         let last = self.frames.last();
         let last = last.and_then(|frame| code.find(frame.code()).file);
-        addresses.extend(self.frames.iter().map(|frame| frame.code()));
+        addresses.extend(self.frames.iter().map(|frame| ChainAddress {
+            address: frame.code(),
+            kind: match frame.is_return {
+                true => FrameKind::Caller,
+                false => FrameKind::Hit,
+            },
+        }));
         let last = LastFrame {
             file: last,
             wrong: last.and_then(|file| session.unwind_tables().wrong(file)),

@@ -36,4 +36,20 @@ impl ExportFormat {
     pub const fn is_folder(self) -> bool {
         matches!(self, Self::Ctf | Self::Ctf2)
     }
+
+    /// Whether it shows spans, whatever is asked for.
+    #[must_use]
+    pub const fn has_spans(self) -> bool {
+        match self {
+            Self::Chrome
+            | Self::Firefox
+            | Self::Html
+            | Self::OtlpJson
+            | Self::OtlpProto
+            | Self::Perfetto => true,
+            Self::Ctf | Self::Ctf2 | Self::Folded | Self::Perf | Self::Pprof | Self::Speedscope => {
+                false
+            }
+        }
+    }
 }

@@ -22,6 +22,7 @@ use crate::view::call_words::call_words;
 use crate::view::flame::svg::Labels;
 use crate::view::losses::words;
 use crate::view::weights;
+use crate::view::without_stack::without_stack;
 
 pub use crate::view::flame::diff::print_diff;
 
@@ -87,11 +88,12 @@ fn labels(stacks: &WeighedStacks) -> Labels {
         host => format!("host {host}, "),
     };
     let calls = stacks.calls.as_ref().map(call_words).unwrap_or_default();
-    let calls = calls.into_iter().map(|words| format!("; {words}"));
-    let calls: String = calls.collect();
+    let words_of_hits = without_stack(stacks.without_stack);
+    let remarks = calls.into_iter().chain(words_of_hits);
+    let remarks: String = remarks.map(|words| format!("; {words}")).collect();
     Labels {
         title: title(stacks),
-        subtitle: escape(&format!("{host}{}{calls}", words(&stacks.losses))).into_owned(),
+        subtitle: escape(&format!("{host}{}{remarks}", words(&stacks.losses))).into_owned(),
         unit: match &stacks.unit {
             WeightUnit::Hits => "hits".to_owned(),
             WeightUnit::Sum(name) => escape(name).into_owned(),

@@ -15,6 +15,7 @@ use crate::view::head;
 use crate::view::losses::words;
 use crate::view::report::unnamed;
 use crate::view::weights::{title, weight_text};
+use crate::view::without_stack::without_stack;
 
 /// How a tree of stacks is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,12 +44,8 @@ pub(crate) fn text(stacks: &WeighedStacks, graph: CallGraphStyle, style: AnswerS
     for words in stacks.calls.iter().flat_map(call_words) {
         style.theme.put_remark(&format!("# {words}"), &mut out);
     }
-    if stacks.without_stack > 0 {
-        let words = format!(
-            "# {} hits have no stack: there were too many in a second",
-            stacks.without_stack
-        );
-        style.theme.put_remark(&words, &mut out);
+    for words in without_stack(stacks.without_stack) {
+        style.theme.put_remark(&format!("# {words}"), &mut out);
     }
     if stacks.tables.is_empty() {
         out.push_str("\nNo stacks.\n");

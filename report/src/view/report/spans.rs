@@ -7,11 +7,12 @@ use usdtrec_format::escape::escape;
 
 use crate::analysis::question::SpanOrder;
 use crate::analysis::span_report::facts::{DurationFacts, SlowFacts, SpanFacts, SpanReport};
+use crate::analysis::spans::covers::CoveredTime;
 use crate::view::answer_style::AnswerStyle;
 use crate::view::cells::{cells, group_name};
 use crate::view::columns::{ColumnSide, folded, folded_from, put_columns};
 use crate::view::head;
-use crate::view::hints::more_groups;
+use crate::view::hints::{Hint, HintWords, more_groups};
 use crate::view::measured::ambiguities;
 use crate::view::numbers::percent;
 use crate::view::text::buffer::Text;
@@ -35,9 +36,9 @@ pub(crate) fn render(report: &SpanReport, style: AnswerStyle) -> String {
         out.push_str("No spans.\n");
         return out;
     }
-    span_table(&report.spans, theme, &mut out);
+    span_table(&report.spans, style, &mut out);
     let mut spans: Vec<(usize, &SpanFacts)> = report.spans.iter().enumerate().collect();
-    spans.sort_by_key(|(_, span)| std::cmp::Reverse(span.durations.total));
+    spans.sort_by_key(|(_, span)| std::cmp::Reverse(span.durations.total()));
     for (at, span) in spans {
         let groups = report.groups.get(at).map_or(&[][..], Vec::as_slice);
         if !groups.is_empty() {
@@ -50,7 +51,8 @@ pub(crate) fn render(report: &SpanReport, style: AnswerStyle) -> String {
 }
 
 /// Appends the table of spans, the longest total time first, with warnings and remarks.
-pub(crate) fn span_table(spans: &[SpanFacts], theme: Theme, out: &mut String) {
+pub(crate) fn span_table(spans: &[SpanFacts], style: AnswerStyle, out: &mut String) {
+    let AnswerStyle { theme, hints, .. } = style;
     let mut rows = vec![heading("Span")];
     if let Some(row) = rows.first_mut() {
         row.push("Open".to_owned());
@@ -59,19 +61,19 @@ pub(crate) fn span_table(spans: &[SpanFacts], theme: Theme, out: &mut String) {
         .iter()
         .filter(|span| span.counts.is_seen())
         .partition(|span| span.durations.count > 0);
-    sorted.sort_by_key(|span| std::cmp::Reverse(span.durations.total));
+    sorted.sort_by_key(|span| std::cmp::Reverse(span.durations.total()));
     sorted.extend(unmatched);
     for span in &sorted {
         let mut row = figures(&name(span, spans), &span.durations);
-        row.push(span.counts.open.to_string());
+        row.push(span.counts.going_on().to_string());
         rows.push(row);
     }
-    let mut sides = vec![ColumnSide::Right; 10];
+    let mut sides = vec![ColumnSide::Right; 11];
     sides[0] = ColumnSide::Left;
     put_columns(&rows, &sides, theme, out);
     for warning in sorted
         .iter()
-        .flat_map(|span| warnings(span, &name(span, spans)))
+        .flat_map(|span| warnings(span, &name(span, spans), hints))
     {
         folded_from("WARNING: ", &warning, "  ", out);
     }
@@ -100,8 +102,16 @@ pub(crate) fn name(span: &SpanFacts, all: &[SpanFacts]) -> String {
 }
 
 /// Warnings: more than one in a hundred begins has no end, or ends no begin.
-pub(crate) fn warnings(span: &SpanFacts, name: &str) -> Vec<String> {
+pub(crate) fn warnings(span: &SpanFacts, name: &str, hints: HintWords) -> Vec<String> {
     let mut warnings = Vec::new();
+    if let Some(key) = &span.better_key {
+        let how = hints.between(": ", &Hint::SpanKey { name: key }, "");
+        warnings.push(format!(
+            "begins and ends of {name} are on different threads and have the same {}{how}",
+            escape(key)
+        ));
+        return warnings;
+    }
     let mut warn = |missing: u64, what: &str, lack: &str, reasons: &[&str]| {
         let all = span.counts.ended.saturating_add(missing);
         if missing.saturating_mul(100) > all {
@@ -116,12 +126,19 @@ pub(crate) fn warnings(span: &SpanFacts, name: &str) -> Vec<String> {
         .lost
         .is_some_and(|lost| lost > 0)
         .then_some("hits were lost");
-    let left = (span.counts.unfinished > 0).then_some(
+    let counts = &span.counts;
+    let left = (counts.unfinished > counts.followed).then_some(
         "calls were left by an exception or longjmp, or the program does not report every return",
     );
-    let going_on = (span.counts.open > span.counts.unfinished)
-        .then_some("they were open when the recording ended");
-    let reasons: Vec<&str> = [lost, left, going_on].into_iter().flatten().collect();
+    let followed = (counts.followed > 0).then_some(match lost {
+        Some(_) => "the next one began, so they had ended",
+        None => {
+            "the next one began, so they had ended: the program does not report every end, as of what fails"
+        }
+    });
+    let going_on = (counts.going_on() > 0).then_some("they were open when the recording ended");
+    let reasons = [lost, left, followed, going_on].into_iter();
+    let reasons: Vec<&str> = reasons.flatten().collect();
     warn(span.counts.open, "begins", "end", &reasons);
     let agreed = span.agreed.join(", ");
     let differ = format!(
@@ -208,7 +225,7 @@ fn losses(shown: &[&SpanFacts], all: &[SpanFacts]) -> Option<String> {
 
 fn heading(first: &str) -> Vec<String> {
     [
-        first, "Count", "p50", "p90", "p99", "p99.9", "max", "Self", "Total",
+        first, "Count", "p50", "p90", "p99", "p99.9", "max", "Sum", "Self", "Total",
     ]
     .map(str::to_owned)
     .to_vec()
@@ -223,6 +240,10 @@ pub(crate) fn figures(name: &str, durations: &DurationFacts) -> Vec<String> {
             time(ns as f64)
         }
     };
+    let covered = |of: fn(CoveredTime) -> u64| match durations.covered {
+        Some(covered) => time(of(covered) as f64),
+        None => "-".to_owned(),
+    };
     vec![
         name.to_owned(),
         durations.count.to_string(),
@@ -231,8 +252,9 @@ pub(crate) fn figures(name: &str, durations: &DurationFacts) -> Vec<String> {
         of(durations.p99),
         of(durations.p999),
         of(durations.max),
-        time(durations.own as f64),
-        time(durations.total as f64),
+        time(durations.sum() as f64),
+        covered(|covered| covered.own),
+        covered(|covered| covered.total),
     ]
 }
 
@@ -267,7 +289,7 @@ fn put_groups(
         let name = more_groups(others.groups, hints);
         rows.push(figures(&name, &others.durations));
     }
-    let mut sides = vec![ColumnSide::Right; 9];
+    let mut sides = vec![ColumnSide::Right; 10];
     sides[0] = ColumnSide::Left;
     out.push('\n');
     put_columns(&rows, &sides, theme, out);

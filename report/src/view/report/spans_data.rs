@@ -66,23 +66,24 @@ pub(crate) fn json_span(span: &SpanFacts) -> Map<String, Value> {
 pub(crate) fn json_durations(durations: &DurationFacts, object: &mut Map<String, Value>) {
     object.insert("count".to_owned(), json!(durations.count));
     for (name, ns) in figures(durations) {
-        let value = (durations.count > 0).then_some(ns);
+        let value = ns.filter(|_| durations.count > 0);
         object.insert(name.to_owned(), json!(value));
     }
     object.insert("exact".to_owned(), json!(durations.exact));
 }
 
-fn figures(durations: &DurationFacts) -> [(&'static str, u64); 9] {
+fn figures(durations: &DurationFacts) -> [(&'static str, Option<u64>); 10] {
     [
-        ("total_ns", durations.total),
-        ("self_ns", durations.own),
-        ("mean_ns", durations.mean()),
-        ("min_ns", durations.min),
-        ("p50_ns", durations.p50),
-        ("p90_ns", durations.p90),
-        ("p99_ns", durations.p99),
-        ("p999_ns", durations.p999),
-        ("max_ns", durations.max),
+        ("total_ns", durations.covered.map(|time| time.total)),
+        ("self_ns", durations.covered.map(|time| time.own)),
+        ("mean_ns", Some(durations.mean())),
+        ("min_ns", Some(durations.min)),
+        ("p50_ns", Some(durations.p50)),
+        ("p90_ns", Some(durations.p90)),
+        ("p99_ns", Some(durations.p99)),
+        ("p999_ns", Some(durations.p999)),
+        ("max_ns", Some(durations.max)),
+        ("sum_ns", Some(durations.sum())),
     ]
 }
 
@@ -175,11 +176,8 @@ pub(crate) fn csv(csv: Csv, report: &SpanReport) -> String {
 fn line(mut fields: Vec<String>, durations: &DurationFacts) -> String {
     fields.push(durations.count.to_string());
     for (_, ns) in figures(durations) {
-        fields.push(if durations.count > 0 {
-            ns.to_string()
-        } else {
-            String::new()
-        });
+        let shown = ns.filter(|_| durations.count > 0);
+        fields.push(shown.map_or_else(String::new, |ns| ns.to_string()));
     }
     fields.join(",") + "\n"
 }

@@ -20,7 +20,7 @@ pub(crate) fn render(facts: &SummaryFacts, style: AnswerStyle) -> String {
         crate::view::report::probes::reasons(facts, style.hints, &mut out);
     } else {
         crate::view::report::probes::put(facts, style, &mut out);
-        spans(facts, theme, &mut out);
+        spans(facts, style, &mut out);
         crate::view::report::arguments::put(facts, human, theme, &mut out);
         crate::view::report::busiest::put(facts, theme, &mut out);
         crate::view::report::unusual::put(facts, theme, &mut out);
@@ -58,9 +58,9 @@ fn put_head(facts: &SummaryFacts, theme: Theme, out: &mut String) {
     }
 }
 
-fn spans(facts: &SummaryFacts, theme: Theme, out: &mut String) {
+fn spans(facts: &SummaryFacts, style: AnswerStyle, out: &mut String) {
     if facts.spans.iter().any(|span| span.counts.is_seen()) {
         out.push('\n');
-        span_table(&facts.spans, theme, out);
+        span_table(&facts.spans, style, out);
     }
 }

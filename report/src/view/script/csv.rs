@@ -10,7 +10,7 @@ use crate::events::selection::SampleFilter;
 use crate::trace::form::Form;
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
-use crate::trace::session::resolver::{FrameKind, Resolver};
+use crate::trace::session::resolver::Resolver;
 use crate::trace::symbols::known_inlining::FoundInlining;
 use crate::view::script::arguments::of_unknown_site;
 use crate::view::script::fields::{Field, Fields};
@@ -250,7 +250,7 @@ impl<'s> CsvLines<'s> {
             Field::Period => out.unsigned(session.weight(target, sample)),
             Field::Sym | Field::Symoff | Field::Dso => self.place(field, sample, out),
             Field::Srcline => {
-                let (_, found) = self.resolver.inlining(sample, sample.ip, FrameKind::Hit);
+                let (_, found) = self.resolver.inlining_of_hit(sample);
                 if let Some(source) = found.and_then(FoundInlining::innermost) {
                     out.string(&self.style.csv.field(&whole_source_text(source)));
                 }

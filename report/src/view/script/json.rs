@@ -18,9 +18,10 @@ use crate::trace::form::Form;
 use crate::trace::process::names::{EscapedName, NameId};
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
-use crate::trace::session::resolver::{FrameKind, Place, Resolver};
+use crate::trace::session::resolver::{Place, Resolver};
 use crate::trace::symbols::known_inlining::FoundInlining;
 use crate::trace::unwind::CallChains;
+use crate::trace::unwind::chain_address::ChainAddress;
 use crate::trace::unwind::known_cut::KnownCut;
 use crate::view::json_arguments::{JsonArgument, JsonIntegers, put_arguments};
 use crate::view::script::arguments::of_unknown_site;
@@ -121,7 +122,7 @@ pub(crate) struct JsonLines<'s> {
     resolver: Resolver<'s>,
     chains: CallChains<'s>,
     /// The addresses of a call chain.
-    addresses: Vec<u64>,
+    addresses: Vec<ChainAddress>,
     names: Vec<JsonName>,
 }
 
@@ -361,12 +362,15 @@ impl<'s> JsonLines<'s> {
         let mut addresses = std::mem::take(&mut self.addresses);
         addresses.clear();
         let cut = self.chains.find(target, sample, &mut addresses);
+        let cut = self
+            .resolver
+            .settle_chain(target, sample, &mut addresses, cut);
         out.fixed(b",\"stack\":[");
-        for (number, &address) in addresses.iter().enumerate() {
+        for (number, &frame) in addresses.iter().enumerate() {
             if number > 0 {
                 out.byte(b',');
             }
-            self.frames(sample, address, FrameKind::of(number), out);
+            self.frames(sample, frame, out);
         }
         out.byte(b']');
         self.addresses = addresses;
@@ -377,13 +381,14 @@ impl<'s> JsonLines<'s> {
     }
 
     /// The frames of an address: those of inlined functions, and that of the function that they are in.
-    fn frames(&mut self, sample: &Sample<'_>, address: u64, kind: FrameKind, out: &mut Text) {
+    fn frames(&mut self, sample: &Sample<'_>, frame: ChainAddress, out: &mut Text) {
+        let address = frame.address;
         let fields = self.style.fields;
         let session = self.resolver.session();
         let shows_inlined = session.shows_inlined();
         let (place, found) = match shows_inlined || fields.has(Field::Srcline) {
-            true => self.resolver.inlining(sample, address, kind),
-            false => (self.resolver.place_of(sample, address), None),
+            true => self.resolver.inlining(sample, frame),
+            false => (self.resolver.place_of(sample, frame), None),
         };
         let calls = found.filter(|_| shows_inlined);
         for call in calls.map_or(&[][..], |found| &found.calls) {
@@ -413,7 +418,7 @@ impl<'s> JsonLines<'s> {
             put_place(fields, session, self.resolver.place(sample), out);
         }
         if fields.has(Field::Srcline) {
-            let (_, found) = self.resolver.inlining(sample, sample.ip, FrameKind::Hit);
+            let (_, found) = self.resolver.inlining_of_hit(sample);
             put_source(fields, found.and_then(FoundInlining::innermost), out);
         }
     }

@@ -56,7 +56,7 @@ pub fn print_stream(
         Ok(Printer {
             style,
             spans,
-            open: OpenSpans::default(),
+            open: OpenSpans::new(false),
             before: PreviousTimes::default(),
             text: Text::default(),
             to,

@@ -80,8 +80,10 @@ pub fn print(
         renderers.put(lines);
         shown
     };
-    let read = spans.as_ref().map(|spans| spans.ends.relaxed(&filter));
-    let mut open = OpenSpans::default();
+    let read = spans
+        .as_ref()
+        .map(|spans| spans.ends.relaxed(session, &filter));
+    let mut open = OpenSpans::new(false);
     let mut notices = Notices::new(session);
     let outcome = std::thread::scope(|scope| {
         let mut writer = Writer::start(scope, out, &buffers);

@@ -4,6 +4,7 @@
 //! which are filled when the windows are joined. Of a stream, a window is what is shown at once.
 
 use usdtrec_format::escape::escape;
+use usdtrec_format::trace::TimeRange;
 
 use crate::analysis::spans::ends::{EndsWorker, SpanEnd, SpanEnds};
 use crate::analysis::spans::matcher::{OpenSpans, Segment};
@@ -73,7 +74,9 @@ impl SpanColumn {
             return Err(QuestionError::NoSpanEnds.into());
         };
         let mut events = 0..session.events().events.len();
-        let all = filter.is_simple() && events.all(|event| filter.event(event));
+        let all = filter.is_simple()
+            && events.all(|event| filter.event(event))
+            && filter.time() == TimeRange::ALL;
         if options.times != TimeOrigin::Clock && !all {
             return Err(QuestionError::TimesBesideSpans.into());
         }
@@ -106,7 +109,7 @@ impl SpanColumn {
                 shown.short += 1;
                 continue;
             };
-            let asked = filter.event(target.event as usize)
+            let asked = filter.early(target, sample.time)
                 && (filter.is_simple() || filter.late(target, &sample, &mut worker.resolver));
             if asked {
                 lines.set_path(window.path(number));

@@ -22,9 +22,10 @@ use crate::trace::calls::paths::CallPath;
 use crate::trace::form::Form;
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
-use crate::trace::session::resolver::{FrameKind, Place, Resolver};
+use crate::trace::session::resolver::{Place, Resolver};
 use crate::trace::symbols::known_inlining::FoundInlining;
 use crate::trace::unwind::CallChains;
+use crate::trace::unwind::chain_address::ChainAddress;
 use crate::trace::unwind::known_cut::KnownCut;
 use crate::view::script::fields::{Field, Fields};
 use crate::view::script::lines_calls::calls_of;
@@ -149,7 +150,7 @@ pub(crate) struct TextLines<'s> {
     resolver: Resolver<'s>,
     chains: CallChains<'s>,
     /// The addresses of a call chain.
-    addresses: Vec<u64>,
+    addresses: Vec<ChainAddress>,
     times_of_day: Option<TimesOfDay<'s>>,
     heads: Vec<Head>,
     /// Of each site, the last one.
@@ -235,7 +236,7 @@ impl<'s> TextLines<'s> {
             put_place(fields, session, self.resolver.place(sample), out);
         }
         if fields.has(Field::Srcline) {
-            let (_, found) = self.resolver.inlining(sample, sample.ip, FrameKind::Hit);
+            let (_, found) = self.resolver.inlining_of_hit(sample);
             put_source(fields, found.and_then(FoundInlining::innermost), out);
         }
         if fields.has(Field::Cgroup) {
@@ -258,8 +259,11 @@ impl<'s> TextLines<'s> {
         let mut addresses = std::mem::take(&mut self.addresses);
         addresses.clear();
         let cut = self.chains.find(target, sample, &mut addresses);
-        for (number, &address) in addresses.iter().enumerate() {
-            self.frames(fields, sample, address, FrameKind::of(number), out);
+        let cut = self
+            .resolver
+            .settle_chain(target, sample, &mut addresses, cut);
+        for &frame in &addresses {
+            self.frames(fields, sample, frame, out);
         }
         self.addresses = addresses;
         if let Some(cut) = cut {
@@ -271,27 +275,21 @@ impl<'s> TextLines<'s> {
     }
 
     /// The lines of an address of a call chain: those of inlined functions, and that of the function that they are in.
-    fn frames(
-        &mut self,
-        fields: Fields,
-        sample: &Sample<'_>,
-        address: u64,
-        kind: FrameKind,
-        out: &mut Text,
-    ) {
+    fn frames(&mut self, fields: Fields, sample: &Sample<'_>, frame: ChainAddress, out: &mut Text) {
+        let address = frame.address;
         let session = self.resolver.session();
         let shows_inlined = session.shows_inlined();
         if !shows_inlined && !fields.has(Field::Srcline) {
             out.byte(b'\t');
             out.right_hex(address);
             if fields.has(Field::Sym) || fields.has(Field::Dso) {
-                let place = self.resolver.place_of(sample, address);
+                let place = self.resolver.place_of(sample, frame);
                 put_place(fields, session, place, out);
             }
             out.byte(b'\n');
             return;
         }
-        let (place, found) = self.resolver.inlining(sample, address, kind);
+        let (place, found) = self.resolver.inlining(sample, frame);
         let calls = found.filter(|_| shows_inlined);
         for call in calls.map_or(&[][..], |found| &found.calls) {
             out.byte(b'\t');

@@ -248,14 +248,15 @@ impl RowSink for ChromeTrace<'_> {
         }
         let name = self.pairs.get(span.pair).cloned();
         let end = span.end.map(|end| end.hit.row);
-        let nests = end.is_some_and(|end| {
-            (end.pid, end.tid) == (begin.pid, begin.tid)
-                && self.lanes.nests(begin.tid, begin.time, end.time)
-        });
+        let same = end.is_none_or(|end| (end.pid, end.tid) == (begin.pid, begin.tid));
+        let end_time = span.end_time();
+        let nests =
+            same && end_time.is_some_and(|end| self.lanes.nests(begin.tid, begin.time, end));
         if nests {
             self.begin_event(name.as_ref(), b"span", moment(b'X', begin));
             self.text.fixed(b",\"dur\":");
-            microseconds(span.end.map_or(0, |end| end.duration), &mut self.text);
+            let duration = end_time.map_or(0, |end| end.saturating_sub(begin.time));
+            microseconds(duration, &mut self.text);
         } else {
             self.ids += 1;
             self.begin_event(name.as_ref(), b"span", moment(b'b', begin));
@@ -282,6 +283,15 @@ impl RowSink for ChromeTrace<'_> {
             self.hit(hit);
             self.text.fixed(b"},\"self_ns\":");
             self.text.unsigned(own);
+        } else if let Some(until) = span.until.filter(|_| !nests) {
+            self.text.fixed(b"}},");
+            let latest = Moment {
+                time: until,
+                ..moment(b'e', begin)
+            };
+            self.begin_event(name.as_ref(), b"span", latest);
+            self.id();
+            self.text.fixed(b",\"args\":{");
         }
         self.text.fixed(b"}},");
         self.flush()

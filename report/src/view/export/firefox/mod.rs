@@ -363,7 +363,10 @@ impl RowSink for FirefoxProfile<'_> {
         match span.fate {
             SpanFate::Ended => {}
             SpanFate::Unfinished => {
-                time = MarkerTime::Instant(begin.time);
+                if let Some(end) = span.until {
+                    let begin = begin.time;
+                    time = MarkerTime::Interval { begin, end };
+                }
                 self.data.string(",\"span\":\"unfinished\"");
             }
             SpanFate::Open => self.data.string(",\"span\":\"open\""),

@@ -11,6 +11,7 @@ use crate::view::export::html::markup::{Markup, percent_length, shortened};
 use crate::view::folded::{root, step_text};
 use crate::view::numbers::percent;
 use crate::view::weights::{title_of_all, weight_text};
+use crate::view::without_stack::without_stack;
 
 /// Room for the frames, bytes.
 const ROOM: usize = 130 << 10;
@@ -56,11 +57,7 @@ pub(crate) fn put(stacks: &WeighedStacks, out: &mut Markup) {
         let words = "by the stack of their begin, without the spans within them";
         out.tag("<p class=\"note\">").text(words).tag("</p>\n");
     }
-    if stacks.without_stack > 0 {
-        let words = format!(
-            "{} hits have no stack: there were too many in a second",
-            stacks.without_stack
-        );
+    for words in without_stack(stacks.without_stack) {
         out.tag("<p class=\"note\">").text(&words).tag("</p>\n");
     }
     for words in stacks.calls.iter().flat_map(call_words) {

@@ -41,7 +41,7 @@ pub(crate) fn page(overview: &Overview, are_named: bool) -> Markup {
     }
     if !spans.is_empty() {
         out.tag("<section id=\"spans\"><h2>Spans</h2>\n");
-        spans::put_table(&spans, &mut out);
+        spans::put_table(&spans, HintWords::default(), &mut out);
         out.tag("</section>\n");
     }
     out.tag("<section id=\"events\"><h2>Events</h2>\n");

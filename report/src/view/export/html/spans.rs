@@ -25,8 +25,8 @@ pub(crate) const MOST_DETAILS: usize = 6;
 const LONGEST: usize = 200;
 
 /// The figures of spans in tables.
-const FIGURES: [&str; 8] = [
-    "Count", "p50", "p90", "p99", "p99.9", "max", "Self", "Total",
+const FIGURES: [&str; 9] = [
+    "Count", "p50", "p90", "p99", "p99.9", "max", "Sum", "Self", "Total",
 ];
 
 /// The spans of a page: those that are named, or all of the summary.
@@ -42,13 +42,13 @@ pub(crate) fn facts(overview: &Overview, are_named: bool) -> Vec<&SpanFacts> {
         .into_iter()
         .filter(|span| span.counts.is_seen())
         .partition(|span| span.durations.count > 0);
-    shown.sort_by_key(|span| std::cmp::Reverse(span.durations.total));
+    shown.sort_by_key(|span| std::cmp::Reverse(span.durations.total()));
     shown.extend(unmatched);
     shown
 }
 
 /// Appends the table of spans, with warnings and remarks.
-pub(crate) fn put_table(shown: &[&SpanFacts], out: &mut Markup) {
+pub(crate) fn put_table(shown: &[&SpanFacts], hints: HintWords, out: &mut Markup) {
     let all: Vec<SpanFacts> = shown.iter().map(|span| (*span).clone()).collect();
     let mut names = vec!["Span"];
     names.extend(FIGURES);
@@ -56,13 +56,13 @@ pub(crate) fn put_table(shown: &[&SpanFacts], out: &mut Markup) {
     let mut table = HtmlTable::new("data spans", HtmlColumn::all(&names, 1), ROOM);
     for span in shown {
         let mut row = row(&name(span, &all), &span.durations);
-        row.push(HtmlCell::count(span.counts.open));
+        row.push(HtmlCell::count(span.counts.going_on()));
         table.row(&row);
     }
     table.put(out);
     let warnings = shown
         .iter()
-        .flat_map(|span| warnings(span, &name(span, &all)));
+        .flat_map(|span| warnings(span, &name(span, &all), hints));
     put_notes("warn", warnings, out);
     put_notes("note", remarks(shown, &all), out);
     if shown.iter().any(|span| !span.durations.exact) {
@@ -78,8 +78,9 @@ fn row(name: &str, durations: &DurationFacts) -> Vec<HtmlCell> {
         durations.p99,
         durations.p999,
         durations.max,
-        durations.own,
-        durations.total,
+        durations.sum(),
+        durations.own(),
+        durations.total(),
     ];
     let mut shown = figures(name, durations).into_iter();
     let first = shown.next().unwrap_or_default();
@@ -202,10 +203,10 @@ fn put_groups(report: &SpanReport, at: usize, out: &mut Markup) {
     };
     let durations = &others.durations;
     let words = format!(
-        "{}: {} spans, {} in total",
+        "{}: {} spans, together {}",
         more_groups(others.groups, HintWords::default()),
         durations.count,
-        time(durations.total as f64)
+        time(durations.sum() as f64)
     );
     put_notes("note", [words], out);
     if let Some(bound) = others.doubtful {

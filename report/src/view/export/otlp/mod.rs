@@ -312,7 +312,7 @@ impl RowSink for OtlpSpans<'_> {
                 .get(begin.event)
                 .map_or(SpanKind::Internal, |event| event.kind),
             start: self.wall(begin.time),
-            end: span.end.map(|end| self.wall(end.hit.row.time)),
+            end: span.end_time().map(|end| self.wall(end)),
             attributes,
         };
         let key = (begin.pid, begin.cgroup);

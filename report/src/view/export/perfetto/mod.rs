@@ -301,9 +301,10 @@ impl RowSink for PerfettoTrace<'_> {
             }
         }
         let end = span.end.map(|end| end.hit.row);
-        let same = end.is_some_and(|end| (end.pid, end.tid) == (begin.pid, begin.tid));
+        let same = end.is_none_or(|end| (end.pid, end.tid) == (begin.pid, begin.tid));
+        let end_time = span.end_time();
         let nests =
-            same && end.is_some_and(|end| self.lanes.nests(begin.tid, begin.time, end.time));
+            same && end_time.is_some_and(|end| self.lanes.nests(begin.tid, begin.time, end));
         let name = self.first_pair + span.pair as u64;
         let track = match nests {
             true => thread,
@@ -328,18 +329,20 @@ impl RowSink for PerfettoTrace<'_> {
                 SpanFate::Open => names.text(event, AnnotationNames::SPAN, "open"),
             }
         });
-        if let Some(SpanClose { hit, own, .. }) = span.end {
+        if let Some(time) = end_time {
             let head = EventHead {
                 kind: event_type::END,
-                time: hit.row.time,
+                time,
                 track,
                 name: 0,
                 category: 0,
                 flow: None,
             };
             self.put(head, None, |event, names| {
-                names.put(event, hit, Side::End);
-                names.number(event, AnnotationNames::SELF_NS, own);
+                if let Some(SpanClose { hit, own, .. }) = span.end {
+                    names.put(event, hit, Side::End);
+                    names.number(event, AnnotationNames::SELF_NS, own);
+                }
             });
         }
         if let Some(end) = crosses {

@@ -7,7 +7,7 @@ use crate::events::order::before::PreviousTimes;
 use crate::trace::session::TraceSession;
 use crate::trace::session::hit::Hit;
 use crate::trace::session::ids::Target;
-use crate::trace::session::resolver::{FrameKind, Resolver};
+use crate::trace::session::resolver::Resolver;
 use crate::trace::symbols::known_inlining::FoundInlining;
 use crate::view::script::arguments::of_unknown_site;
 use crate::view::script::fields::Field;
@@ -139,7 +139,7 @@ impl<'s> TemplateLines<'s> {
             Field::Ip => hex(sample.ip, spec, out),
             Field::Sym | Field::Symoff | Field::Dso => self.place(field, spec, sample, out),
             Field::Srcline => {
-                let (_, found) = self.resolver.inlining(sample, sample.ip, FrameKind::Hit);
+                let (_, found) = self.resolver.inlining_of_hit(sample);
                 let source = found.and_then(FoundInlining::innermost);
                 text(&source.map(source_text).unwrap_or_default(), spec, out);
             }

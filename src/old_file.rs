@@ -1,0 +1,27 @@
+//! The file that an output of the same name leaves as `PATH.old`.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use usdtrec_format::escape::shown;
+
+/// Renames a file, or a link itself, to `PATH.old`.
+pub(crate) fn keep_old(path: &Path) -> io::Result<()> {
+    let old = with_suffix(path, "old");
+    fs::rename(path, &old).map_err(|error| {
+        let advice = match error.kind() {
+            io::ErrorKind::IsADirectory => ": move that directory away",
+            _ => "",
+        };
+        let what = format!("cannot rename it to {}: {error}{advice}", shown(&old));
+        io::Error::new(error.kind(), what)
+    })
+}
+
+/// A path with a point and a suffix at its end.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(suffix);
+    name.into()
+}
