@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use super::priority;
-use super::process::{HandedOver, now};
+use super::process::HandedOver;
 use super::table::Table;
 
 /// Time after which the kernel is to count: a process that ends before costs nothing.
@@ -27,8 +27,8 @@ pub(super) enum Job {
     HandOver { pid: u32, due: Instant, tries: u32 },
     /// A process may have ended.
     Ended { pid: u32, due: Instant },
-    /// Events are missing: look at all processes.
-    LookAtAll,
+    /// Events since then are missing: look at all processes. ns of `CLOCK_MONOTONIC`.
+    LookAtAll { since: u64 },
     /// No more jobs.
     End,
 }
@@ -63,7 +63,7 @@ impl Job {
     fn due(&self) -> Option<Instant> {
         match self {
             Self::HandOver { due, .. } | Self::Ended { due, .. } => Some(*due),
-            Self::LookAtAll | Self::End => None,
+            Self::LookAtAll { .. } | Self::End => None,
         }
     }
 }
@@ -105,8 +105,8 @@ impl HandOver {
             };
             match received {
                 Ok(Job::End) | Err(RecvTimeoutError::Disconnected) => break,
-                Ok(Job::LookAtAll) => {
-                    let raised = self.table.raise_running(now());
+                Ok(Job::LookAtAll { since }) => {
+                    let raised = self.table.raise_running(since);
                     self.waiting.extend(raised.into_iter().map(Job::hand_over));
                 }
                 Ok(job) => self.waiting.push(job),
@@ -139,7 +139,7 @@ impl HandOver {
                     self.table.close(std::mem::take(&mut self.closing));
                 }
             }
-            Job::LookAtAll | Job::End => {}
+            Job::LookAtAll { .. } | Job::End => {}
         }
     }
 }

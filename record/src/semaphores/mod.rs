@@ -114,7 +114,7 @@ impl Semaphores {
         let Some(threads) = &self.threads else { return };
         let _ = threads.begin.send(());
         let running = running.iter().filter_map(|pid| (*pid).try_into().ok());
-        for pid in self.table.raise_all(running, 0) {
+        for pid in self.table.raise_all(running, None) {
             let _ = threads.jobs.send(Job::hand_over(pid));
         }
     }

@@ -129,17 +129,21 @@ impl Table {
         lock(&self.processes).contains_key(&pid)
     }
 
-    /// Increments the semaphores of those of the processes that are recorded and map a file. Returns these. `since` is as in [`Mapped`].
-    pub(super) fn raise_all(&self, pids: impl Iterator<Item = u32>, since: u64) -> Vec<u32> {
+    /// Increments the semaphores of those of the processes that are recorded and map a file. Returns these. `begun` is as in [`Mapped`].
+    pub(super) fn raise_all(
+        &self,
+        pids: impl Iterator<Item = u32>,
+        begun: Option<u64>,
+    ) -> Vec<u32> {
         let recorded = pids.filter(|pid| self.is_recorded(*pid));
-        recorded.filter(|pid| self.raise_in(*pid, since)).collect()
+        recorded.filter(|pid| self.raise_in(*pid, begun)).collect()
     }
 
-    /// The same for all processes of the host.
-    pub(super) fn raise_running(&self, since: u64) -> Vec<u32> {
+    /// The same for all processes of the host that mapped a file at `begun` or later.
+    pub(super) fn raise_running(&self, begun: u64) -> Vec<u32> {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        self.raise_all(pids, since)
+        self.raise_all(pids, Some(begun))
     }
 
     /// Says that a process will be stopped before it runs anything, and its semaphores incremented then.
@@ -149,19 +153,21 @@ impl Table {
 
     /// Increments the semaphores of a process that is stopped. Returns whether there are any.
     pub(super) fn raise_stopped(&self, pid: u32) -> bool {
-        let is_raised = self.raise_in(pid, 0);
+        let is_raised = self.raise_in(pid, None);
         self.stopped.store(0, Ordering::Relaxed);
         is_raised
     }
 
-    fn raise_in(&self, pid: u32, since: u64) -> bool {
+    fn raise_in(&self, pid: u32, begun: Option<u64>) -> bool {
+        // Records since then are missing.
+        let since = begun.map_or(0, |_| now());
         let mut is_raised = false;
         for file in 0..self.files.len() {
             let mapped = Mapped {
                 pid,
                 file,
                 since,
-                begun: None,
+                begun,
             };
             is_raised |= loop {
                 match self.raise(mapped) {

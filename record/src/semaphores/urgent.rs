@@ -14,8 +14,9 @@ use super::process::now;
 use super::table::{Attempt, Mapped, Table};
 use crate::engine::{ProcessEvent, ProcessEvents, TimedEvent};
 
-/// How long a process is tried.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Shortest and longest interval of trying a process again: it may be stopped in its loader, or map the code alone.
+const SHORTEST: Duration = Duration::from_micros(50);
+const LONGEST: Duration = Duration::from_secs(1);
 /// Maximum number of processes that are tried again and again.
 const MOST_PENDING: usize = 4096;
 
@@ -26,6 +27,8 @@ pub(super) struct Urgent {
     events: ProcessEvents,
     /// When the probes were enabled; 0 before.
     enabled: u64,
+    /// When the last pass began.
+    passed: u64,
     jobs: Sender<Job>,
     pending: Vec<Pending>,
     batch: Vec<TimedEvent>,
@@ -36,6 +39,8 @@ pub(super) struct Urgent {
 struct Pending {
     task: Task,
     first: Instant,
+    /// When it is tried next.
+    next: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -48,12 +53,24 @@ enum Task {
     Executed { pid: u32, time: u64 },
 }
 
+impl Pending {
+    fn new(task: Task) -> Self {
+        let first = Instant::now();
+        Self {
+            task,
+            first,
+            next: first,
+        }
+    }
+}
+
 impl Urgent {
     pub(super) const fn new(table: Arc<Table>, events: ProcessEvents, jobs: Sender<Job>) -> Self {
         Self {
             table,
             events,
             enabled: 0,
+            passed: 0,
             jobs,
             pending: Vec::new(),
             batch: Vec::new(),
@@ -67,6 +84,7 @@ impl Urgent {
             return self;
         }
         self.enabled = now();
+        self.passed = self.enabled;
         loop {
             let timeout = self.timeout();
             let mut polled = vec![PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN)];
@@ -99,62 +117,60 @@ impl Urgent {
 
     /// The time until what is pending is tried again; `None` if nothing is.
     fn timeout(&self) -> Option<Timespec> {
-        let youngest = self.pending.iter().map(|pending| pending.first.elapsed());
-        let wait = youngest.min()? / 4;
-        let wait = wait.clamp(Duration::from_micros(50), Duration::from_millis(10));
+        let next = self.pending.iter().map(|pending| pending.next).min()?;
+        let wait = next.saturating_duration_since(Instant::now());
         Some(Timespec {
-            tv_sec: 0,
+            tv_sec: wait.as_secs().try_into().unwrap_or(0),
             tv_nsec: wait.subsec_nanos().into(),
         })
     }
 
     /// Takes all events, and tries what is pending.
     fn pass(&mut self) {
+        let passed = now();
         let mut batch = std::mem::take(&mut self.batch);
         batch.clear();
         self.events.take(&mut batch);
+        let now = Instant::now();
         for pending in std::mem::take(&mut self.pending) {
-            self.attempt(pending);
+            if pending.next <= now {
+                self.attempt(pending);
+            } else {
+                self.pending.push(pending);
+            }
         }
         for event in &batch {
             self.take(*event);
         }
         self.batch = batch;
+        self.passed = passed;
     }
 
     fn take(&mut self, TimedEvent { time, event }: TimedEvent) {
-        let first = Instant::now();
         match event {
             ProcessEvent::Fork { parent, child } => {
                 self.table.follow(parent, child);
                 if self.table.has(parent) {
-                    self.attempt(Pending {
-                        task: Task::Inherit {
-                            parent,
-                            child,
-                            time,
-                        },
-                        first,
-                    });
+                    self.attempt(Pending::new(Task::Inherit {
+                        parent,
+                        child,
+                        time,
+                    }));
                 }
             }
-            ProcessEvent::Exec { pid } => self.attempt(Pending {
-                task: Task::Executed { pid, time },
-                first,
-            }),
+            ProcessEvent::Exec { pid } => {
+                self.attempt(Pending::new(Task::Executed { pid, time }));
+            }
             ProcessEvent::Code { pid, file } => {
                 if let Some(file) = self.table.file(file)
                     && self.table.is_recorded(pid)
                 {
-                    self.attempt(Pending {
-                        task: Task::Raise(Mapped {
-                            pid,
-                            file,
-                            since: time,
-                            begun: (time >= self.enabled).then_some(time),
-                        }),
-                        first,
-                    });
+                    self.attempt(Pending::new(Task::Raise(Mapped {
+                        pid,
+                        file,
+                        since: time,
+                        begun: (time >= self.enabled).then_some(time),
+                    })));
                 }
             }
             ProcessEvent::Exit { pid } => {
@@ -162,11 +178,11 @@ impl Urgent {
                     let _ = self.jobs.send(Job::ended(pid));
                 }
             }
-            ProcessEvent::Lost => _ = self.jobs.send(Job::LookAtAll),
+            ProcessEvent::Lost => _ = self.jobs.send(Job::LookAtAll { since: self.passed }),
         }
     }
 
-    fn attempt(&mut self, pending: Pending) {
+    fn attempt(&mut self, mut pending: Pending) {
         let attempt = match pending.task {
             Task::Raise(mapped) => self.raise(mapped),
             Task::Inherit {
@@ -180,9 +196,9 @@ impl Urgent {
             },
         };
         match attempt {
-            Attempt::Again
-                if pending.first.elapsed() < PATIENCE && self.pending.len() < MOST_PENDING =>
-            {
+            Attempt::Again if self.pending.len() < MOST_PENDING => {
+                let wait = pending.first.elapsed() / 4;
+                pending.next = Instant::now() + wait.clamp(SHORTEST, LONGEST);
                 self.pending.push(pending);
             }
             Attempt::Again | Attempt::Unreached => {
