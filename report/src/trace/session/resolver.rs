@@ -185,7 +185,7 @@ impl<'s> Resolver<'s> {
     }
 
     /// Its path.
-    pub(crate) fn cgroup_path(&mut self, pid: i32, time: u64) -> Option<&'s EscapedName> {
+    pub(crate) fn cgroup_path(&mut self, pid: i32, time: u64) -> Option<EscapedName<'s>> {
         let id = self.cgroup(pid, time)?;
         self.session.processes.cgroup_path(id)
     }
