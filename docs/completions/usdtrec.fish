@@ -378,5 +378,5 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand demo" -l buildid-dir -d 
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand demo" -l workload -d 'Run only the traced workload (started by the demo)'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand demo" -s h -l help -d 'Print help'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand doctor" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand doctor" -l heal -d 'Continue the processes that a killed recorder stopped (record --lossless), remove its tracefs events, and restore the instructions at its sites'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand doctor" -l heal -d 'Continue the processes that a killed recorder stopped (record --lossless), decrement the semaphores that it left incremented, remove its tracefs events, and restore the instructions at its sites'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -21,7 +21,7 @@ pub(crate) fn create() -> io::Result<PathBuf> {
     Ok(PathBuf::from(PATH))
 }
 
-/// Locks the directory until the descriptor is closed, for who removes what recordings left.
+/// Locks the directory until the file is closed, against other threads and recorders, for who removes what recordings left.
 ///
 /// # Errors
 /// Those of [`check`], `open(2)` and `flock(2)`.

@@ -22,6 +22,7 @@ use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
 use crate::planting::Planting;
 use crate::probe::{PlannedProbe, RefusedProbe};
+use crate::semaphores::{self, Semaphores};
 use crate::shortfalls::Shortfalls;
 use crate::stacks::StackUnwinder;
 use crate::target::Target;
@@ -91,6 +92,8 @@ impl Options {
 #[derive(Debug)]
 pub struct Session {
     pub(crate) options: Options,
+    /// The semaphores that the kernel counts wrong. Before `attached`: they are decremented first.
+    pub(crate) semaphores: Option<Semaphores>,
     pub(crate) attached: Attached,
     /// What is found not to work in recorded processes.
     pub(crate) shortfalls: Shortfalls,
@@ -126,7 +129,8 @@ impl Session {
             planting,
         };
         // Without root's rights there is nowhere to write them.
-        let notes = SiteNotes::write(&ExpectedFiles::of(&probes)).ok();
+        let notes =
+            SiteNotes::write(&ExpectedFiles::of(&probes), &semaphores::places(&probes)).ok();
         let mut attached = Attached::open(probes, &attach_options)?;
         for probe in &attached.probes {
             probe.program.free();
@@ -135,10 +139,18 @@ impl Session {
             let refused = attached.refused.pop();
             return Err(refused.map_or(RecordError::Nothing, |refused| refused.error));
         }
+        let shortfalls = Shortfalls::default();
+        let semaphores = Semaphores::of(
+            &attached.probes,
+            &attach_options.filter,
+            attached.pmu,
+            shortfalls.clone(),
+        )?;
         Ok(Self {
             options,
+            semaphores,
             attached,
-            shortfalls: Shortfalls::default(),
+            shortfalls,
             notes,
             cpus,
         })

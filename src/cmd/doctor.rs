@@ -15,6 +15,7 @@ const SHOWN: usize = 6;
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let Leftovers {
         processes,
+        raised,
         groups,
         breakpoints,
         unreadable,
@@ -30,6 +31,21 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
         };
         println!(
             "process {}: stopped by a killed recorder; {done}",
+            process.pid
+        );
+    }
+    for process in &raised {
+        let done = if args.heal {
+            "decremented"
+        } else {
+            "would be decremented with --heal"
+        };
+        let semaphores = match process.semaphores {
+            1 => "a semaphore".to_owned(),
+            number => format!("{number} semaphores"),
+        };
+        println!(
+            "process {}: {semaphores} left incremented by a killed recorder; {done}",
             process.pid
         );
     }
@@ -50,9 +66,9 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let left = if args.heal {
         groups.iter().filter(|group| !group.is_removed).count() + breakpoints.left
     } else {
-        stopped + groups.len() + breakpoints.found
+        stopped + raised.len() + groups.len() + breakpoints.found
     };
-    if stopped + groups.len() + breakpoints.found == 0 && unreadable.is_empty() {
+    if stopped + raised.len() + groups.len() + breakpoints.found == 0 && unreadable.is_empty() {
         println!("nothing is left of killed recorders");
     }
     Ok(if left + unreadable.len() == 0 {

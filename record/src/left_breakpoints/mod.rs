@@ -17,8 +17,8 @@ use std::io;
 use usdtrec_format::Arch;
 
 pub(crate) use self::kernel_log::KernelLog;
-pub(crate) use self::notes::SiteNotes;
-use self::notes::{FoundNotes, NotedSite};
+use self::notes::FoundNotes;
+pub(crate) use self::notes::{NotedSite, SiteNotes};
 pub use self::others::BreakpointOwner;
 pub(crate) use self::others::{FileSite, OtherTracers};
 pub(crate) use self::own::OwnSites;

@@ -10,6 +10,7 @@ pub(crate) mod ids;
 pub(crate) mod resolver;
 pub(crate) mod scan;
 pub(crate) mod site_index;
+pub(crate) mod text_place;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -431,6 +432,12 @@ impl TraceSession {
     pub(crate) fn weight(&self, target: Target, sample: &Sample<'_>) -> u64 {
         let event = self.events.events.get(target.event as usize);
         event.map_or(1, |event| event.weight(sample))
+    }
+
+    /// Whether samples may have addresses of texts without the texts.
+    pub(crate) fn may_lack_texts(&self) -> bool {
+        let mut sites = self.events.sites.iter();
+        sites.any(|site| site.decoder.may_lack_texts())
     }
 
     /// The site that a sample hit: the one of its id; else of those of its event the one at its address.
