@@ -85,7 +85,8 @@ fn another_version_of_the_file_is_not_read() {
     let program = build(&lab, &["-O2"], "literals");
     let run = recorded(&event(&program), &program);
     let run = run.iter().map(String::as_str);
-    let all: Vec<&str> = ["record", "-o", "-"].into_iter().chain(run).collect();
+    let record = ["record", "-o", "-", "--engine", "perf-tracefs"];
+    let all: Vec<&str> = record.into_iter().chain(run).collect();
     let trace = fs::File::create(lab.file("trace")).unwrap();
     let status = lab.command(&all).stdout(trace).status().unwrap();
     assert!(status.success());

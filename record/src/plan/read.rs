@@ -2,7 +2,7 @@
 
 use usdtrec_format::Register;
 
-use super::condition::FloatType;
+use super::float_type::FloatType;
 
 /// A value to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]

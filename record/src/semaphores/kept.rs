@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use usdtrec_buildid_cache::DeviceNumber;
 
 use super::file_memory::FileMemory;
-use super::process::start_of;
+use super::start_time::start_of;
 use crate::engine::Owner;
 use crate::run_directory;
 use crate::verify::MapIdentity;

@@ -33,6 +33,7 @@ mod kept;
 mod priority;
 mod process;
 mod same_memory;
+mod start_time;
 mod table;
 mod urgent;
 

@@ -10,7 +10,6 @@ use super::file::{CountedFile, Semaphore};
 use super::file_memory::FileMemory;
 use super::kept::{Kept, Note};
 use crate::engine::Counting;
-use crate::process;
 
 /// What the semaphores of a process need besides its state.
 #[derive(Clone, Copy)]
@@ -431,21 +430,6 @@ fn is_zero(memory: &FileMemory, file: &CountedFile, bias: u64) -> io::Result<boo
         }
     }
     Ok(true)
-}
-
-/// The start time of a process, clock ticks since boot.
-///
-/// # Errors
-/// `NotFound` if it has ended.
-pub(super) fn start_of(pid: u32) -> io::Result<u64> {
-    let missing = || io::Error::from(io::ErrorKind::NotFound);
-    let pid = i32::try_from(pid).map_err(|_| missing())?;
-    let process = process::Process::open(pid).map_err(|_| missing())?;
-    let stat = process.stat().map_err(|_| missing())?;
-    if stat.has_ended() && stat.num_threads <= 1 {
-        return Err(missing());
-    }
-    Ok(stat.start)
 }
 
 /// ns of `CLOCK_MONOTONIC`.

@@ -8,7 +8,8 @@ use super::insn::{Helper, If, Label, Map, Op, Reg, Width};
 use super::nonresident::Touch;
 use super::program::{Bytes, Program};
 use crate::plan::capture::LEAST_POINTER;
-use crate::plan::condition::{Condition, FloatType, MOST_COMM, Relation, Text};
+use crate::plan::condition::{Condition, MOST_COMM, Relation, Text};
+use crate::plan::float_type::FloatType;
 use crate::plan::read::{Chain, Read, Start, Step};
 
 /// Stack slots: a word that was read, and a text.

@@ -11,7 +11,6 @@ mod side;
 mod site;
 
 pub use error::ConditionError;
-pub(crate) use float::FloatType;
 pub(crate) use list::ListedArgument;
 pub(crate) use relation::Relation;
 pub(crate) use site::Site;

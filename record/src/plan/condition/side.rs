@@ -3,11 +3,12 @@
 use usdtrec_format::expr::{Datum, Expr, ExprError};
 use usdtrec_format::{Constant, Location, Operand, Value};
 
-use super::float::{Float, FloatType, whole};
+use super::float::{Float, whole};
 use super::{
     Chain, Condition, ConditionError, MOST_COMM, MOST_TEXT, Relation, Text, all_of, always_if,
     any_of, number,
 };
+use crate::plan::float_type::FloatType;
 
 /// One side of a comparison.
 pub(super) enum Side {

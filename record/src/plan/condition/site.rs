@@ -5,10 +5,11 @@ use usdtrec_format::schema::{Argument, ArgumentType, Length};
 use usdtrec_format::{Arch, Location, Operand};
 
 use super::ConditionError;
-use super::float::{Float, FloatType};
+use super::float::Float;
 use super::side::{Side, against, beyond, constant, error, number_of, text_is};
 use super::{Chain, Condition, Relation, Start, Step, Text, all_of, always_if, any_of, number};
 use crate::plan::capture::Capture;
+use crate::plan::float_type::FloatType;
 use crate::plan::read::{Address, Read, Source};
 
 /// A site, as filters and argument lists see it.

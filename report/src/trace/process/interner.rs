@@ -23,7 +23,7 @@ pub(crate) struct Interner {
 
 /// The number of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Interned {
+pub(crate) struct NumberedString {
     pub(crate) number: u32,
     /// Whether it was not there before.
     pub(crate) is_new: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Interned {
 
 impl Interner {
     /// The number of a string, which is added if it is new.
-    pub(crate) fn intern(&mut self, bytes: &[u8]) -> Interned {
+    pub(crate) fn intern(&mut self, bytes: &[u8]) -> NumberedString {
         // At most three of four slots are taken.
         if self.ends.len() >= self.slots.len() / 4 * 3 {
             self.grow();
@@ -39,7 +39,7 @@ impl Interner {
         let place = self.place(bytes);
         let found = self.slots.get(place).copied().unwrap_or(FREE);
         if found != FREE {
-            return Interned {
+            return NumberedString {
                 number: found,
                 is_new: false,
             };
@@ -50,7 +50,7 @@ impl Interner {
         if let Some(slot) = self.slots.get_mut(place) {
             *slot = number;
         }
-        Interned {
+        NumberedString {
             number,
             is_new: true,
         }
@@ -115,7 +115,7 @@ mod tests {
                 let text = "x".repeat(number as usize % 7) + &number.to_string();
                 let interned = interner.intern(text.as_bytes());
                 let is_new = round == 0;
-                assert_eq!(interned, Interned { number, is_new });
+                assert_eq!(interned, NumberedString { number, is_new });
             }
         }
         let empty = interner.intern(b"");

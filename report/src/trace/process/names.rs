@@ -3,7 +3,7 @@
 use foldhash::HashMap;
 use usdtrec_format::escape::escape_bytes;
 
-use crate::trace::process::interner::{Interned, Interner};
+use crate::trace::process::interner::{Interner, NumberedString};
 
 /// The name of a thread or of a control group, by its number in its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -35,7 +35,7 @@ pub(crate) struct Names {
 
 impl Names {
     pub(crate) fn intern(&mut self, bytes: &[u8]) -> NameId {
-        let Interned { number, is_new } = self.names.intern(bytes);
+        let NumberedString { number, is_new } = self.names.intern(bytes);
         let id = NameId(number);
         if is_new {
             let text = escape_bytes(bytes);

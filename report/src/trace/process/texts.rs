@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use crate::trace::process::interner::{Interned, Interner};
+use crate::trace::process::interner::{Interner, NumberedString};
 
 /// One of the [`TextPool`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,7 +23,7 @@ impl TextPool {
     pub(crate) fn intern(&mut self, bytes: &[u8]) -> (TextId, usize) {
         /// What the table takes at most besides the bytes, while it grows.
         const ENTRY: usize = 32;
-        let Interned { number, is_new } = self.0.intern(bytes);
+        let NumberedString { number, is_new } = self.0.intern(bytes);
         let text = TextId(NonZeroU32::MIN.saturating_add(number));
         (text, if is_new { ENTRY + 2 * bytes.len() } else { 0 })
     }
