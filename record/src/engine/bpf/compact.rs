@@ -34,6 +34,15 @@ pub(super) struct Habit {
 }
 
 impl Habit {
+    /// Notes that there is something else at an address than a text.
+    fn note_other(&mut self, address: u64) {
+        self.others = self.others.saturating_add(1);
+        let mut known = self.addresses.iter_mut();
+        if let Some(known) = known.find(|known| **known == address) {
+            *known = 0;
+        }
+    }
+
     /// Whether bytes that look like a text of `len` bytes are taken for one.
     fn believes(&mut self, len: usize, address: u64) -> bool {
         if len >= SURE_TEXT {
@@ -152,7 +161,7 @@ fn append(string: RawString, read: Read<'_>, limits: TextLimits, start: usize, o
     let mut text = judge(returned, read.bytes, limits.text, string.known);
     if let Some(habit) = read.habit.filter(|_| !string.known) {
         match text.status {
-            StringStatus::NoText => habit.others = habit.others.saturating_add(1),
+            StringStatus::NoText => habit.note_other(read.address),
             StringStatus::Whole | StringStatus::Cut
                 if !habit.believes(text.bytes.len(), read.address) =>
             {
@@ -398,9 +407,10 @@ mod tests {
         assert_eq!(status(0x1001, b"!"), NoText);
         assert_eq!(status(0x1001, b"GET"), Whole);
         assert_eq!(status(0x1000, b"POST"), Whole);
-        assert_eq!(status(0x1000, b"GET"), NoText, "one other is no habit");
+        assert_eq!(status(0x1000, b"GET"), Whole, "there was a text");
+        assert_eq!(status(0x2000, b"GET"), NoText, "one other is no habit");
         assert_eq!(status(0x1000, b"PATCH"), Whole);
-        assert_eq!(status(0x1000, b"GET"), Whole);
+        assert_eq!(status(0x2000, b"GET"), Whole);
         assert_eq!(status(0x1000, b"\x01"), NoText);
         assert_eq!(status(0x1000, b"GET"), NoText, "not always a text");
     }

@@ -76,8 +76,8 @@ impl Float {
         floor.compare(self.bits, relation)
     }
 
-    /// Whether the number is 0, or is not. NaN is not.
-    pub(super) fn is_zero(mut self, is: bool) -> Condition {
+    /// Compares the number with 0: whether it is equal, or is not. NaN is not.
+    pub(super) fn with_zero(mut self, is: bool) -> Condition {
         self.bits.steps.push(Step::And(self.kind.magnitude()));
         self.bits.signed = false;
         let relation = if is {

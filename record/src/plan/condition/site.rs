@@ -101,7 +101,7 @@ impl Site<'_> {
                 };
                 match self.side(other, None)? {
                     Side::Value(value) => Ok(number(value, relation, 0)),
-                    Side::Float(float) => Ok(float.is_zero(!wanted)),
+                    Side::Float(float) => Ok(float.with_zero(!wanted)),
                     Side::Constant(datum) => Ok(always_if(datum.truth() == Some(wanted))),
                     Side::Missing => Ok(Condition::Never),
                     Side::Text(..) | Side::Comm => Err(beyond("a text that is not compared")),
