@@ -101,7 +101,7 @@ impl SpanEnds {
     pub(crate) fn relaxed(&self, session: &TraceSession, filter: &SampleFilter) -> SampleFilter {
         let relaxed = filter.relaxed(|event| filter.event(event) || self.has_role(event));
         match session.is_whole() {
-            true => relaxed.from_the_beginning(),
+            true => relaxed.starting_at_zero(),
             false => relaxed,
         }
     }

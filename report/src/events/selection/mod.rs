@@ -161,7 +161,7 @@ impl SampleFilter {
     }
 
     /// The same up to the end of the time that is selected.
-    pub(crate) const fn from_the_beginning(mut self) -> Self {
+    pub(crate) const fn starting_at_zero(mut self) -> Self {
         self.time.first = 0;
         self
     }

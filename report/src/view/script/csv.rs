@@ -227,7 +227,7 @@ impl<'s> CsvLines<'s> {
                 let processes = session.processes();
                 let name = self.resolver.name(sample.tid, sample.time);
                 match name.and_then(|name| processes.name(name)) {
-                    Some(name) => out.string(&self.style.csv.field(&name.text)),
+                    Some(name) => out.string(&self.style.csv.field(name.text)),
                     None => {
                         out.byte(b':');
                         out.signed(i64::from(sample.tid));
@@ -236,7 +236,7 @@ impl<'s> CsvLines<'s> {
             }
             Field::Cgroup => {
                 if let Some(path) = self.resolver.cgroup_path(sample.pid, sample.time) {
-                    out.string(&self.style.csv.field(&path.text));
+                    out.string(&self.style.csv.field(path.text));
                 }
             }
             Field::Event => {

@@ -118,7 +118,7 @@ impl<'s> TemplateLines<'s> {
             Field::Comm => self.comm(spec, sample, out),
             Field::Cgroup => {
                 let path = self.resolver.cgroup_path(sample.pid, sample.time);
-                text(path.map_or("", |path| &path.text), spec, out);
+                text(path.map_or("", |path| path.text), spec, out);
             }
             Field::Tid => signed(sample.tid.into(), spec, out),
             Field::Pid => signed(sample.pid.into(), spec, out),
