@@ -69,7 +69,8 @@ fn nothing_is_written_through_links() {
             lab.file(writer.name),
             lab.file(&format!("{}.old", writer.name)),
         );
-        let links: [(&str, fn(&Path, &Path)); 3] = [
+        type MakeLink = fn(&Path, &Path);
+        let links: [(&str, MakeLink); 3] = [
             ("symbolic", |victim, out| {
                 symlink(victim, out).expect("a link");
             }),

@@ -79,6 +79,9 @@ struct Moments {
     count: u64,
 }
 
+/// A begin without its end, and the moments within it.
+type Open = (At, Vec<bool>);
+
 /// What a list of hits says, moment by moment: by the key, the newest begin ends first. Of spans that last at least `min` and overlap `time`.
 fn moments(
     hits: &[At],
@@ -87,7 +90,7 @@ fn moments(
     (min, (first, last)): (u64, (u64, u64)),
 ) -> BTreeMap<u64, Moments> {
     let length = hits.last().unwrap().0 as usize + 1;
-    let mut waiting: BTreeMap<(i32, u64), Vec<(At, Vec<bool>)>> = BTreeMap::new();
+    let mut waiting: BTreeMap<(i32, u64), Vec<Open>> = BTreeMap::new();
     let mut groups = BTreeMap::new();
     for hit in hits {
         let stack = waiting.entry(key(hit)).or_default();

@@ -124,9 +124,12 @@ impl Found<'_> {
     }
 }
 
+/// A begin without its end, and the spans within it.
+type Open<'e> = (&'e Event, Vec<(u64, u64)>);
+
 /// All spans: an end belongs to the latest begin of its thread and function that has no end and before which nothing that is open has ended.
 fn spans(events: &[Event]) -> Vec<Found<'_>> {
-    let mut stacks: BTreeMap<u32, Vec<(&Event, Vec<(u64, u64)>)>> = BTreeMap::new();
+    let mut stacks: BTreeMap<u32, Vec<Open<'_>>> = BTreeMap::new();
     let mut found = Vec::new();
     for event in events {
         let stack = stacks.entry(event.tid).or_default();
@@ -134,8 +137,7 @@ fn spans(events: &[Event]) -> Vec<Found<'_>> {
             "function__entry" => stack.push((event, Vec::new())),
             "function__return" => {
                 let function = event.named("function");
-                let is_its =
-                    |(begin, _): &(&Event, Vec<(u64, u64)>)| begin.named("function") == function;
+                let is_its = |(begin, _): &Open<'_>| begin.named("function") == function;
                 let Some(at) = stack.iter().rposition(is_its) else {
                     continue;
                 };
