@@ -175,7 +175,7 @@ mod recording {
     const fn of_usage(error: &UsageError) -> Option<&'static str> {
         match error {
             UsageError::Filter {
-                error: ConditionError::Unsupported(_),
+                error: ConditionError::Unsupported(_) | ConditionError::FloatArithmetic,
                 ..
             }
             | UsageError::FilterReadsMemory { .. }

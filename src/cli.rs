@@ -39,6 +39,7 @@ use std::path::PathBuf;
 
 #[cfg(feature = "record")]
 use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use usdtrec_format::escape::escape;
 
@@ -96,8 +97,9 @@ impl Cli {
     pub(crate) fn of_process() -> Self {
         let matches = Self::command()
             .try_get_matches_from(normalized(std::env::args_os()))
-            .unwrap_or_else(|error| refuse(&error));
-        let cli = Self::from_arg_matches(&matches).unwrap_or_else(|error| refuse(&error));
+            .unwrap_or_else(|error| refuse(&true_advice(error)));
+        let cli =
+            Self::from_arg_matches(&matches).unwrap_or_else(|error| refuse(&true_advice(error)));
         #[cfg(feature = "record")]
         let cli = cli.paired(&matches);
         cli
@@ -139,6 +141,32 @@ fn refuse(error: &clap::Error) -> ! {
     }
     terminal::say(error.render());
     std::process::exit(error.exit_code())
+}
+
+/// Leaves out advice of clap that is wrong here: to pass an option as a value (it would be run as the command, or be the name of a file), and
+/// verbs that are not for users.
+fn true_advice(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::StyledStrs(mut tips)) = error.remove(ContextKind::Suggested) {
+        tips.retain(|tip| !tip.to_string().contains(" as a value, use "));
+        if !tips.is_empty() {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        }
+    }
+    if let Some(ContextValue::Strings(mut verbs)) = error.remove(ContextKind::SuggestedSubcommand) {
+        let cli = Cli::command();
+        let is_shown = |verb: &String| {
+            let verb = cli.find_subcommand(verb);
+            verb.is_none_or(|verb| !verb.is_hide_set())
+        };
+        verbs.retain(is_shown);
+        if !verbs.is_empty() {
+            error.insert(
+                ContextKind::SuggestedSubcommand,
+                ContextValue::Strings(verbs),
+            );
+        }
+    }
+    error
 }
 
 /// The verbs.

@@ -67,7 +67,7 @@ fn nothing_is_loaded_yet() {
         .complains(&format!(
             "process {pid} maps no file with a probe library:* now, and no indexed binary has one"
         ))
-        .complains("name the library: library:*@PATH");
+        .complains("name the library: 'library:*@PATH'");
     // As the message says.
     let mut shell = shell;
     let event = format!("*:*@{library}");

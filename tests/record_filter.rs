@@ -85,6 +85,102 @@ fn the_kernel_lets_through_what_script_takes() {
     }
 }
 
+/// Floats are compared in the program; sums, casts and two values of a hit in the recorder.
+#[test]
+fn floats_pass_as_script_takes_them() {
+    const FILTERS: [&str; 17] = [
+        "arg1 > 2.5",
+        "arg1 <= 2.5 && arg3 != 1",
+        "arg1 == 0",
+        "!(arg1 < 2)",
+        "arg1 != 1",
+        "arg2 == 0.1 || arg4 == 2.5",
+        "arg4 >= -2.5 && arg4 < 1e39",
+        "arg3 < -1e300",
+        "arg5 > 2.5 && arg5 < 9.5",
+        "arg2",
+        "!arg3",
+        "arg1 == arg2",
+        "arg3 > arg5",
+        "arg1 < arg4 || arg3 == 2",
+        "arg1 * 2 > 5",
+        "(s32)arg2 == 2",
+        "(f32)arg1 == 0.1",
+    ];
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "floats.c", "floats");
+    let program = program.to_str().expect("a path");
+    let event = format!("sdt_floats:hit@{program}");
+    lab.usdtrec(["record", "-o", "all", "-e", &event, "--", program])
+        .success();
+    let counts = |events: &[Event]| -> Vec<i128> {
+        let count = |event: &Event| event.integer(5);
+        events.iter().map(count).collect()
+    };
+    for engine in [Engine::BpfMulti, Engine::PerfTracefs] {
+        for filter in FILTERS {
+            let start = ["record", "-o", "passed", "--engine", engine.option()];
+            let asked = ["-e", &event, "--filter", filter, "--", program];
+            let said = lab.usdtrec([&start[..], &asked].concat()).success().stderr;
+            assert!(
+                said.contains(" 0 lost") && !said.contains("neither"),
+                "{filter}: {said}"
+            );
+            let script = [
+                "script", "--format", "json", "-i", "all", "--filter", filter,
+            ];
+            let expected = Event::parse_lines(&lab.usdtrec(script).success().stdout);
+            assert!(!expected.is_empty() && expected.len() < 15, "{filter}");
+            let passed = counts(&lab.events("passed"));
+            let engine = engine.option();
+            assert_eq!(passed, counts(&expected), "{filter} with {engine}");
+        }
+    }
+    let text = ["record", "-e", &event, "--filter", "arg1 == \"2.5\"", "--"];
+    lab.usdtrec([&text[..], &[program]].concat())
+        .exits(2)
+        .complains("true at no site: what it asks for cannot be read there, is another");
+}
+
+/// What a filter compares with a text is a text, in the trace too, however short it is and whatever it looks like.
+#[test]
+fn a_filter_declares_texts() {
+    let lab = Lab::privileged();
+    let options = &["-O2"];
+    let build = Build {
+        compiler: "gcc",
+        options,
+    };
+    let program = build.make(&lab, "short.c", "short");
+    let program = program.to_str().expect("a path");
+    let event = format!("sdt_short:request@{program}");
+    let run = [
+        "--", program, "GET", "/", "PUT", "/a", "", "/b", "G", "/c", "\u{1}", "/d", "GET", "/e",
+    ];
+    for (filter, numbers) in [
+        ("arg1 == \"GET\"", &[1, 11][..]),
+        ("\"GET\" != arg1", &[3, 5, 7, 9]),
+        ("arg1 ~ \"G*\" && !(arg2 == \"/e\")", &[1, 7]),
+        ("arg1 == \"\" || arg1 == \"\\x01\"", &[5, 9]),
+        ("str(arg1) == \"G\"", &[7]),
+    ] {
+        let record = ["record", "-o", "trace", "-e", &event, "--filter", filter];
+        lab.usdtrec([&record[..], &run].concat()).success();
+        let of = |events: Vec<Event>| -> Vec<i128> {
+            events.iter().map(|event| event.integer(3)).collect()
+        };
+        assert_eq!(of(lab.events("trace")), numbers, "{filter}");
+        let script = [
+            "script", "--format", "json", "-i", "trace", "--filter", filter,
+        ];
+        let taken = lab.usdtrec(script).success().stdout;
+        assert_eq!(of(Event::parse_lines(&taken)), numbers, "{filter}");
+        for event in lab.events("trace") {
+            assert!(event.named("arg1").is_string(), "{filter}");
+        }
+    }
+}
+
 #[test]
 fn each_event_has_its_own() {
     let lab = Lab::privileged();
@@ -138,7 +234,7 @@ fn what_cannot_be_asked_is_refused_before_anything_is_planted() {
     refused(&["-e", &event, "--filter", "fd =="], "--filter");
     refused(&["-e", &event, "--filter", "colour == \"PINK\""], "RED");
     refused(
-        &["-e", &event, "--filter", "fd == port"],
+        &["-e", &event, "--filter", "fd == *(u8*)raw"],
         "two values of a hit",
     );
     refused(&["--filter", "fd == 1", "-e", &event], "give -e first");

@@ -44,6 +44,10 @@ fn same(event: &Event, place: usize, values: &HashMap<&str, &str>) -> bool {
     let theirs = values[name];
     let missing = values.get("missing").and_then(|word| bits(word));
     let is_missing = missing.is_some_and(|word| word >> (place - 1).min(31) & 1 == 1);
+    if event.is_literal(place) {
+        assert!(bits(theirs).is_some_and(|address| address != 0), "{theirs}");
+        return true;
+    }
     match event.argument(place) {
         Err(reason) => {
             let is_said = theirs.starts_with('<') && theirs.contains(&reason);

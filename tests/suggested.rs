@@ -88,3 +88,28 @@ fn the_command_line_stays_one_command() {
     let read: Vec<&str> = read.stdout.lines().skip(1).collect();
     assert_eq!(read, arguments);
 }
+
+/// What the command line's own parser advises is true here: an option that a verb does not have would be run as a command, or be a file.
+#[test]
+fn options_are_not_advised_as_values_nor_inner_verbs_at_all() {
+    let lab = Lab::new();
+    for words in [
+        &["trace", "-g"][..],
+        &["top", "--by", "x"],
+        &["record", "--sort", "x"],
+        &["import", "--to", "x"],
+        &["schema", "show", "--sort"],
+        &["reprot"],
+        &["guard"],
+    ] {
+        let refused = lab.usdtrec(words).exits(2);
+        assert!(!refused.stderr.contains("as a value"), "{}", refused.stderr);
+        for inner in ["release-probes", "guard-", "sync-file", "try-nop5"] {
+            assert!(!refused.stderr.contains(inner), "{}", refused.stderr);
+        }
+    }
+    lab.usdtrec(["reprot"])
+        .exits(2)
+        .complains("similar")
+        .complains("'report'");
+}

@@ -190,6 +190,47 @@ fn code_that_is_moved() {
     shortfall(&lab, recorder, "moved_code", &target);
 }
 
+/// The kernel raises the library's semaphore, and the library tests that of the program.
+#[test]
+fn a_semaphore_that_a_symbol_hides() {
+    let lab = Lab::privileged();
+    let library = Build {
+        options: &["-O2", "-shared", "-fPIC"],
+        ..Build::USUAL
+    };
+    let library = library.make(&lab, "hidden_semaphore.c", "libhidden.so");
+    let user = Build {
+        options: &["-O2", "-DUSER", "-rdynamic"],
+        ..Build::USUAL
+    };
+    let user = user.make(&lab, "hidden_semaphore.c", "user");
+    let mut command = Command::new(user);
+    command.arg(&library);
+    let mut process = Process::spawn(command);
+    process.say("");
+    process.line();
+    let mut target = Target {
+        process,
+        sites: sites_of(&lab, &library),
+        program: library,
+    };
+    let pid = target.process.pid().to_string();
+    let mut recorder = recorder(&lab, &["-p", &pid, "-e", "hidden:hit"]);
+    target.tell("");
+    let line = recorder.until_error_line("the semaphore that the code tests");
+    assert!(
+        line.contains("is 0: a symbol of another file hides"),
+        "{line}"
+    );
+    let listed = lab.usdtrec(["list", "-v", "-p", &pid, "hidden:hit"]);
+    let listed = listed.success().stdout;
+    assert!(
+        listed.contains("its code tests a semaphore of another file"),
+        "{listed}"
+    );
+    shortfall(&lab, recorder, "semaphore", &target);
+}
+
 /// `p_flags` of a program header (elf.h).
 fn make_code_writable(program: &Path) {
     const EXECUTABLE: u32 = 1;
@@ -303,6 +344,47 @@ fn a_breakpoint_that_stayed_is_restored() {
     assert_eq!(target.code(), original);
     let left = lab.usdtrec(["doctor"]).stdout;
     assert!(!left.contains(&named), "{left}");
+}
+
+/// The notes of a killed recorder name a site at which a tracer that cannot be listed has a probe by now: its breakpoint stays.
+#[test]
+fn a_breakpoint_of_a_later_tracer_is_not_touched() {
+    let lab = Lab::privileged();
+    let mut target = Target::start(&lab);
+    let event = target.event("hit");
+    let killed = recorder(&lab, &["-a", "-e", &event]);
+    let name = target.program.to_str().expect("a path").to_owned();
+    let notes = || {
+        let files = fs::read_dir("/run/usdtrec").expect("the notes of recordings");
+        let files = files.map(|file| file.expect("a file").path());
+        let is_noted =
+            |path: &PathBuf| fs::read_to_string(path).is_ok_and(|notes| notes.contains(&name));
+        files.filter(is_noted).collect::<Vec<_>>()
+    };
+    killed.signal("KILL");
+    killed.finish();
+    let left = notes();
+    let later = recorder(&lab, &["-a", "--engine", "perf-pmu", "-e", &event]);
+    let listed = notes().into_iter().find(|path| !left.contains(path));
+    fs::remove_file(listed.expect("the notes of the later one")).expect("no notes");
+    let named = format!("process {} has a breakpoint at ", target.process.pid());
+    let doctor = lab.usdtrec(["doctor", "--heal"]).exits(1).stdout;
+    let said = doctor.lines().find(|line| line.contains(&named));
+    let said = said.unwrap_or_else(|| panic!("{doctor}"));
+    assert!(said.contains("; not restored: another tracer"), "{said}");
+    assert_eq!(target.code(), 0xcc);
+    target.tell("fire 3");
+    later.signal("INT");
+    later.finish().success();
+    assert_eq!(lab.events("trace").len(), 3);
+    lab.usdtrec(["doctor", "--heal"]);
+    assert_eq!(
+        notes(),
+        left.iter()
+            .filter(|path| path.exists())
+            .cloned()
+            .collect::<Vec<_>>()
+    );
 }
 
 /// Nobody's notes name the site: it is not touched.

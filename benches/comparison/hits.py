@@ -73,8 +73,8 @@ def cases(lab, _):
     schema.write_text(SCHEMA)
     integers = ["--strings=off"]
     return [
-        Hits(lab, "rejected by `--filter`", "kinds.c", "hot:req", "req", 100_000, [*integers, "--filter", "arg1 < 0"]),
-        Hits(lab, "four integers", "kinds.c", "hot:req", "req", 100_000, integers),
-        Hits(lab, "three integers and a string", "kinds.c", "hot:url", "url", 50_000, ["--schema", schema]),
+        Hits(lab, "rejected by `--filter`", "kinds.c", "hot:req", "req", 40_000, [*integers, "--filter", "arg1 < 0"]),
+        Hits(lab, "four integers", "kinds.c", "hot:req", "req", 40_000, integers),
+        Hits(lab, "three integers and a string", "kinds.c", "hot:url", "url", 30_000, ["--schema", schema]),
         Hits(lab, "a stack of 14 frames (`-g`)", "deep.c", "deep:hit", "10", 8_000, ["-g"]),
     ]

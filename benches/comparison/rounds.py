@@ -9,8 +9,6 @@ from .table import Table
 
 MOST = 30
 LEAST = 3
-# Where the first runs alone take longer than their share of the time.
-LEAST_OF_LONG = 1
 # Where only one of the builds can do it, there is nothing to compare.
 MOST_OF_ONE = 5
 
@@ -65,8 +63,8 @@ class Rounds:
         builds = [build for build in self.pair if self.can(case, build)]
         used = self.elapsed() - begin
         self.lacks_something |= builds == self.pair[:1]
-        least = LEAST if used < share else LEAST_OF_LONG
-        return Plan(case, builds, least, MOST if builds == self.pair else MOST_OF_ONE, share, used)
+        least, most = (LEAST, MOST) if builds == self.pair else (1, MOST_OF_ONE)
+        return Plan(case, builds, least if used < share else 1, most, share, used)
 
     def can(self, case, build):
         try:

@@ -24,6 +24,8 @@ pub struct FileMapping {
     pub range: Range<u64>,
     /// Whether the memory is readable, writable and executable.
     pub permissions: [bool; 3],
+    /// Whether what is written stays in the process (`MAP_PRIVATE`).
+    pub is_private: bool,
     /// Offset in the file, bytes.
     pub offset: u64,
     /// The file's device.
@@ -60,6 +62,7 @@ impl FileMapping {
         Some(Self {
             range: hex(start)?..hex(end)?,
             permissions: [b'r', b'w', b'x'].map(|letter| permissions.contains(&letter)),
+            is_private: permissions.last() == Some(&b'p'),
             offset,
             device: DeviceNumber {
                 major: u32::from_str_radix(major, 16).ok()?,

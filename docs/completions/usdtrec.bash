@@ -816,7 +816,7 @@ _usdtrec() {
                     return 0
                     ;;
                 --order)
-                    COMPREPLY=($(compgen -W "count total self mean p50 p90 p99 p99.9 max" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "count total sum self mean p50 p90 p99 p99.9 max" -- "${cur}"))
                     return 0
                     ;;
                 --hist)

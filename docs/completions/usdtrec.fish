@@ -201,8 +201,9 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l key -d 'With 
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l by -d 'With --span, --rate, and --hist or --heatmap span:NAME, group by these keys of --sort (comma list, query:shape)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l min -d 'With --span, --hist or --heatmap span:NAME, show only spans of at least this duration (10us, 5ms, 1s)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l order -d 'With --span and --by, or --sort and --value, sort groups by this value [default: total]' -r -f -a "count\t'Number of spans or events'
-total\t'Time in which at least one span of the group was open; with --value, the sum'
-self\t'Time in the spans outside their nested spans (spans only)'
+total\t'Time in which at least one span of the group was open, each moment once; with --value, the sum'
+sum\t'Sum of the durations of the spans, also of those that were open at once; with --value, the sum'
+self\t'Time in which a span of the group was open outside its nested spans, each moment once (spans only)'
 mean\t'Mean'
 p50\t'Median'
 p90\t'90th percentile'
@@ -377,5 +378,5 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand demo" -l buildid-dir -d 
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand demo" -l workload -d 'Run only the traced workload (started by the demo)'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand demo" -s h -l help -d 'Print help'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand doctor" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand doctor" -l heal -d 'Continue the processes that a killed recorder stopped (record --lossless), remove its tracefs events, and restore the instructions at its sites'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand doctor" -l heal -d 'Continue the processes that a killed recorder stopped (record --lossless), decrement the semaphores that it left incremented, remove its tracefs events, and restore the instructions at its sites'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'

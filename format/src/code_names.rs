@@ -63,6 +63,46 @@ pub struct FileCode {
     /// written say nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<LinedPlace>,
+    /// Texts in parts of the file that the program cannot write, at which arguments pointed and which were not read at the hit. Recorders
+    /// before this was written say nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub texts: Vec<TextInFile>,
+}
+
+/// A text in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextInFile {
+    /// File offset that its address has if the mapping of the file's code goes on to there, wrapping.
+    pub at: u64,
+    /// Its bytes, without the NUL at its end. In JSON they are a string, or a list of bytes if they are not UTF-8.
+    #[serde(with = "text_bytes")]
+    pub bytes: Vec<u8>,
+    /// Whether it is longer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+}
+
+/// Bytes as a string, or as a list if they are not UTF-8.
+mod text_bytes {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::path::Path;
+
+    use serde::{Deserializer, Serializer};
+
+    use crate::definitions::path_bytes;
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        let bytes = std::ffi::OsStr::from_bytes(bytes);
+        path_bytes::serialize(Path::new(bytes), serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<u8>, D::Error> {
+        let path = path_bytes::deserialize(deserializer)?;
+        Ok(OsString::from(path).into_vec())
+    }
 }
 
 /// The lines of a place, and the functions whose code was inlined there.

@@ -37,7 +37,8 @@ mod value;
 pub use arch::{Arch, Register, Uprobes};
 pub use build_id::{BuildId, BuildIdError};
 pub use code_names::{
-    CodeNames, FileCode, KnownSymbols, LinedFrame, LinedPlace, MadeCode, NamedPlace, TimedPlace,
+    CodeNames, FileCode, KnownSymbols, LinedFrame, LinedPlace, MadeCode, NamedPlace, TextInFile,
+    TimedPlace,
 };
 pub use code_place::{CodePlace, FunctionPlace, SourceLine};
 pub use debug_files::{debug_file_by_build_id, debug_files_by_link};

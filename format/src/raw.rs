@@ -243,6 +243,17 @@ pub fn is_text(bytes: &[u8], cut: bool) -> bool {
     !text.chars().any(is_odd) && (text.is_empty() && !rest || text.chars().any(is_visible))
 }
 
+/// Minimum length of a text that needs no evidence: 4 bytes of an array of numbers are rarely letters followed by a zero.
+pub const SURE_TEXT: usize = 4;
+
+/// Whether bytes at an address are taken for a text though nothing else says that they are one: they look like one and are at least
+/// [`SURE_TEXT`] long, or there is more than one letter at an odd address, where compilers store only bytes.
+#[must_use]
+pub fn is_sure_text(bytes: &[u8], cut: bool, address: u64) -> bool {
+    let is_long = bytes.len() >= SURE_TEXT || bytes.len() > 1 && address % 2 == 1;
+    is_long && is_text(bytes, cut)
+}
+
 /// Appends bytes, escaped as one line of printable UTF-8: a backslash becomes `\\`, other bytes become
 /// `\n`, `\t`, `\r` or `\xNN`. [`unescape`] reverses it.
 pub fn escape_into(bytes: &[u8], out: &mut Vec<u8>) {

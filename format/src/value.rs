@@ -31,6 +31,8 @@ pub struct StringAt {
     pub cut: bool,
     /// Whether the argument is not declared to be a text, and the bytes at its address only look like one.
     pub guessed: bool,
+    /// Whether the bytes were not read at the hit: they are those of the file that is mapped there, which the program cannot write.
+    pub from_file: bool,
 }
 
 impl Value {

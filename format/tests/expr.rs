@@ -16,6 +16,7 @@ fn value(text: &str) -> String {
         bytes: b"GET".to_vec(),
         cut: false,
         guessed: false,
+        from_file: false,
     });
     let missing = Value::Missing(Missing::Truncated);
     let values = [

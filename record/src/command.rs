@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::RecordError;
+use crate::exec_stop::ExecStop;
 use crate::limits;
 use crate::runnable;
 use crate::usage_error::UsageError;
@@ -76,6 +77,35 @@ impl HeldCommand {
         self.pid
     }
 
+    /// Lets the command begin, and calls `stopped` while it is stopped after its `execve(2)`, before its first instruction. Where it cannot
+    /// be stopped, it is called when the command runs.
+    ///
+    /// # Errors
+    /// As [`release`](Self::release).
+    pub(crate) fn release_stopped(
+        self,
+        stopped: impl FnOnce(),
+    ) -> Result<RunningCommand, RecordError> {
+        let stop = ExecStop::begin(self.pid);
+        let name = self.name.clone();
+        let failed = |source| RecordError::Command {
+            command: name.clone(),
+            source,
+        };
+        let Self {
+            mut gate, spawner, ..
+        } = self;
+        gate.write_all(&[1]).map_err(failed)?;
+        if let Ok(stop) = stop {
+            stop.wait();
+            stopped();
+            drop(stop);
+        } else {
+            stopped();
+        }
+        join(spawner).map_err(failed)
+    }
+
     /// Lets the command begin.
     ///
     /// # Errors
@@ -86,14 +116,15 @@ impl HeldCommand {
             source,
         };
         self.gate.write_all(&[1]).map_err(failed)?;
-        let spawned = self
-            .spawner
-            .join()
-            .map_err(|_| failed(io::Error::other("its starter failed")))?;
-        Ok(RunningCommand {
-            child: spawned.map_err(failed)?,
-        })
+        join(self.spawner).map_err(failed)
     }
+}
+
+/// Waits until the command was executed.
+fn join(spawner: JoinHandle<io::Result<Child>>) -> io::Result<RunningCommand> {
+    let spawned = spawner.join();
+    let child = spawned.map_err(|_| io::Error::other("its starter failed"))??;
+    Ok(RunningCommand { child })
 }
 
 impl RunningCommand {

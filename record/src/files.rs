@@ -288,7 +288,10 @@ impl Files {
         }
         if let Some(file) = file {
             let change = file.look_at_all(totals.file_bytes, &<TraceWriter>::MAGIC);
-            note(&mut self.changes, change.ok().flatten());
+            // That it has no name now may be on purpose.
+            let change = change.ok().flatten();
+            let change = change.filter(|change| !matches!(change, FileChange::Deleted { .. }));
+            note(&mut self.changes, change);
             self.syncs.push(DiskSync::start(file.into_handle()));
         }
         self.finished = sum(self.finished, totals);

@@ -67,6 +67,11 @@ pub enum ErrorMeaning {
     /// `EINVAL`.
     #[error("the file's bytes there are no instruction, or its semaphore is in use otherwise")]
     NoInstruction,
+    /// `EINVAL` for a site with a semaphore (`alloc_uprobe`, "ref_ctr_offset mismatch").
+    #[error(
+        "the kernel has a probe there already with another semaphore, or with one where the recorder asks for none, and allows one for each site: that of another tracer, which must end first, or one that a tracer left"
+    )]
+    OtherSemaphore,
 }
 
 /// What all programs of a recording share.

@@ -5,12 +5,15 @@ use std::io;
 use crate::engine::{AbandonedGroup, Repair, StoppedProcess, abandoned_groups, stopped_processes};
 use crate::error::RecordError;
 use crate::left_breakpoints::{LeftBehind, left_breakpoints};
+use crate::semaphores::{RaisedProcess, raised_processes};
 
-/// Tracefs events and processes that an ended recorder left.
+/// Tracefs events, semaphores and stopped processes that an ended recorder left.
 #[derive(Debug, Default)]
 pub struct Leftovers {
     /// Processes that lossless recordings stopped.
     pub processes: Vec<StoppedProcess>,
+    /// Processes with semaphores that were incremented by hand.
+    pub raised: Vec<RaisedProcess>,
     /// Groups of tracefs events.
     pub groups: Vec<AbandonedGroup>,
     /// Breakpoints in programs that no live recording has.
@@ -26,6 +29,9 @@ pub enum LeftoversError {
     /// The directory of stopped processes cannot be read, or others than root can access it.
     #[error("/run/usdtrec: {0}")]
     Processes(io::Error),
+    /// The notes of semaphores cannot be read.
+    #[error("the notes of semaphores in /run/usdtrec: {0}")]
+    Semaphores(io::Error),
     /// The notes of attached sites cannot be read.
     #[error("the notes of sites in /run/usdtrec: {0}")]
     Sites(io::Error),
@@ -34,7 +40,7 @@ pub enum LeftoversError {
     Groups(#[from] RecordError),
 }
 
-/// Finds what was left behind. With `heal`, continues stopped processes and removes events; waits up to 15 s for killed recorders that are
+/// Finds what was left behind. With `heal`, continues stopped processes, decrements semaphores and removes events; waits up to 15 s for killed recorders that are
 /// still ending. Does not affect live recorders, nor processes
 /// that something else stopped.
 #[must_use]
@@ -48,6 +54,10 @@ pub fn leftovers(heal: bool) -> Leftovers {
     match stopped_processes(repair) {
         Ok(processes) => left.processes = processes,
         Err(error) => left.unreadable.push(LeftoversError::Processes(error)),
+    }
+    match raised_processes(heal) {
+        Ok(raised) => left.raised = raised,
+        Err(error) => left.unreadable.push(LeftoversError::Semaphores(error)),
     }
     match abandoned_groups(heal) {
         Ok(groups) => left.groups = groups,

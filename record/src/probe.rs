@@ -42,6 +42,8 @@ pub struct PlannedProbe {
     pub plan: CapturePlan,
     /// Filter of the hits; `None` for all hits.
     pub filter: Option<Expr>,
+    /// Whether the recorder evaluates the filter because the programs of the sites cannot.
+    pub filter_in_recorder: bool,
     /// Arguments to capture; `None` for those of the note.
     pub captures: Option<Vec<Capture>>,
     /// Whether the callers of hits are recorded, if the recording has them at all.
@@ -81,6 +83,16 @@ impl SiteOffsets {
     }
 }
 
+/// File offset of the semaphore that the kernel counts at a site; 0 if there is none, or the kernel would count it wrong
+/// ([`semaphores`](crate::semaphores)).
+pub(crate) fn ref_ctr(file: &ObjectFile, site: &Site) -> u64 {
+    let page = rustix::param::page_size() as u64;
+    match file.semaphore_fault(site, page) {
+        None => site.semaphore_offset.unwrap_or(0),
+        Some(_) => 0,
+    }
+}
+
 impl PlannedProbe {
     /// perf's event name, `sdt_PROVIDER:NAME`.
     #[must_use]
@@ -88,14 +100,14 @@ impl PlannedProbe {
         format!("sdt_{}:{}", self.provider, self.name)
     }
 
-    /// File offsets of a site and of its semaphore.
+    /// File offsets of a site and of the semaphore that the kernel counts there.
     pub(crate) fn offsets(&self, site: &Site) -> Result<SiteOffsets, RecordError> {
         let offset = site
             .offset
             .ok_or_else(|| self.refused(RefusalReason::NoSegment))?;
         Ok(SiteOffsets {
             offset,
-            ref_ctr: site.semaphore_offset.unwrap_or(0),
+            ref_ctr: ref_ctr(self.file(), site),
         })
     }
 

@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_status_has_the_process_and_its_ids() {
-        let text = b"Name:\t\xff\nTgid:\t12\nNSpid:\t12\t3\nSigPnd:\t0000000000000100\nShdPnd:\t0000000000000001\n";
+        let text = b"Name:\t\xff\nTgid:\t12\nNSpid:\t12\t3\nSigPnd:\t0000000000000100\nShdPnd:\t0000000000000001\nSigIgn:\t0000000000000002\n";
         let status = Status {
             tgid: 12,
             pids: vec![12, 3],

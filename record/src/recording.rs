@@ -15,7 +15,7 @@ use crate::ending::Ending;
 use crate::engine::{Attached, EverywhereReason, GuardDeath};
 use crate::error::RecordError;
 use crate::files::Files;
-use crate::left_breakpoints::OwnSites;
+use crate::left_breakpoints::{KernelLog, OwnSites};
 use crate::losses::{ProbeLoss, Tally};
 use crate::makers::{CodeMakers, MakerFiles};
 use crate::session::Session;
@@ -80,7 +80,7 @@ pub struct Outcome {
     pub unfinished: u64,
     /// Number of hits of which no stack was taken, because of [`CallGraph::rate`](crate::CallGraph::rate).
     pub without_stack: u64,
-    /// Stacks that were cut because more was needed than was copied, by event, the most first.
+    /// Stacks that are cut because more was needed than was copied, by event, the most first.
     pub cut_stacks: Vec<CutStacks>,
     /// Number of lost hits that a filter could not judge, because the memory that it reads was not resident.
     pub unjudged: u64,
@@ -202,6 +202,9 @@ impl Recording {
         let is_asked = matches!(looped, Ok(End::Signal));
         signals.forget();
         self.look_last();
+        // From here on only: other tracers leave breakpoints, too.
+        let log = KernelLog::from_now();
+        self.lower_semaphores();
         let attached = &mut self.session.attached;
         // Disabling open events cannot fail. If it did, only their last hits would come too late.
         let _ = attached.disable();
@@ -253,8 +256,7 @@ impl Recording {
                 cut_stacks: takers
                     .stacks
                     .as_ref()
-                    .map(StackUnwinder::cut_stacks)
-                    .unwrap_or_default(),
+                    .map_or_else(Vec::new, StackUnwinder::cut_stacks),
                 unjudged: session.attached.unjudged(),
                 suspensions: session.attached.suspensions(),
                 missed_processes: session.attached.missed(),
@@ -278,7 +280,7 @@ impl Recording {
             files: Arc::clone(takers.verifier.files()),
             pids: takers.verifier.processes(),
             notes: session.notes.take(),
-            log: session.log.take(),
+            log,
         };
         let leave_command = session.options.leave_command;
         let ending = Ending::new(command, leave_command, release, session.attached)
@@ -295,6 +297,20 @@ impl Recording {
             maker_files: takers.makers.map(CodeMakers::finish).unwrap_or_default(),
             ending,
         }
+    }
+
+    /// Decrements the semaphores that the kernel counts wrong, and drains the rings meanwhile: until then programs hit their sites.
+    fn lower_semaphores(&mut self) {
+        let Some(semaphores) = self.session.semaphores.take() else {
+            return;
+        };
+        std::thread::scope(|scope| {
+            let lowering = scope.spawn(|| semaphores.finish());
+            while !lowering.is_finished() {
+                self.drain();
+                std::thread::sleep(GATHER_LEAST);
+            }
+        });
     }
 
     /// Verifies the processes a last time, before anything is removed.

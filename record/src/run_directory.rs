@@ -1,6 +1,6 @@
 //! The directory in which recorders note what must be undone if they are killed. It is accessible to root only.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::PathBuf;
@@ -19,6 +19,17 @@ pub(crate) fn create() -> io::Result<PathBuf> {
     }
     check()?;
     Ok(PathBuf::from(PATH))
+}
+
+/// Locks the directory until the file is closed, against other threads and recorders, for who removes what recordings left.
+///
+/// # Errors
+/// Those of [`check`], `open(2)` and `flock(2)`.
+pub(crate) fn lock() -> io::Result<File> {
+    check()?;
+    let directory = File::open(PATH)?;
+    directory.lock()?;
+    Ok(directory)
 }
 
 /// Refuses the directory if others than root could have created files there.

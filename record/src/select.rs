@@ -403,6 +403,7 @@ impl Selector<'_> {
             arch: opened.binary.arch,
             plan: CapturePlan::default(),
             filter: self.event.and_then(|event| event.filter.clone()),
+            filter_in_recorder: false,
             captures: self.event.and_then(|event| event.captures.clone()),
             with_callers: self.event.is_none_or(|event| event.with_callers),
             sites,

@@ -16,12 +16,13 @@ use crate::error::RecordError;
 use crate::event_names;
 use crate::files::{Packing, Switch};
 use crate::host;
-use crate::left_breakpoints::{KernelLog, SiteNotes};
+use crate::left_breakpoints::SiteNotes;
 use crate::metadata;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
 use crate::planting::Planting;
 use crate::probe::{PlannedProbe, RefusedProbe};
+use crate::semaphores::{self, Semaphores};
 use crate::shortfalls::Shortfalls;
 use crate::stacks::StackUnwinder;
 use crate::target::Target;
@@ -91,13 +92,13 @@ impl Options {
 #[derive(Debug)]
 pub struct Session {
     pub(crate) options: Options,
+    /// The semaphores that the kernel counts wrong. Before `attached`: they are decremented first.
+    pub(crate) semaphores: Option<Semaphores>,
     pub(crate) attached: Attached,
     /// What is found not to work in recorded processes.
     pub(crate) shortfalls: Shortfalls,
     /// Notes of the sites; `None` if they cannot be written. After `attached`: they are removed last.
     pub(crate) notes: Option<SiteNotes>,
-    /// The kernel's log since before the probes were attached.
-    pub(crate) log: Option<KernelLog>,
     cpus: Vec<u32>,
 }
 
@@ -127,9 +128,9 @@ impl Session {
             force: options.force,
             planting,
         };
-        let log = KernelLog::from_now();
         // Without root's rights there is nowhere to write them.
-        let notes = SiteNotes::write(&ExpectedFiles::of(&probes)).ok();
+        let notes =
+            SiteNotes::write(&ExpectedFiles::of(&probes), &semaphores::places(&probes)).ok();
         let mut attached = Attached::open(probes, &attach_options)?;
         for probe in &attached.probes {
             probe.program.free();
@@ -138,12 +139,19 @@ impl Session {
             let refused = attached.refused.pop();
             return Err(refused.map_or(RecordError::Nothing, |refused| refused.error));
         }
+        let shortfalls = Shortfalls::default();
+        let semaphores = Semaphores::of(
+            &attached.probes,
+            &attach_options.filter,
+            attached.pmu,
+            shortfalls.clone(),
+        )?;
         Ok(Self {
             options,
+            semaphores,
             attached,
-            shortfalls: Shortfalls::default(),
+            shortfalls,
             notes,
-            log,
             cpus,
         })
     }

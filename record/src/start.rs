@@ -52,7 +52,18 @@ impl Session {
         }
         let started = Instant::now();
         files.note_start();
-        let command = held.map(HeldCommand::release).transpose()?;
+        if let Some(semaphores) = &self.semaphores {
+            semaphores.begin(&verifier.processes());
+        }
+        let command = held.map(|held| match &self.semaphores {
+            None => held.release(),
+            Some(semaphores) => {
+                let pid = held.pid();
+                semaphores.expect_stop(pid);
+                held.release_stopped(|| semaphores.raise_stopped(pid))
+            }
+        });
+        let command = command.transpose()?;
         let takers = Takers {
             user_filter,
             stacks,

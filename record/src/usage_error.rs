@@ -52,7 +52,7 @@ pub enum UsageError {
     },
     /// A filter is false or without a value at all sites.
     #[error(
-        "the filter is true at no site: what it asks for cannot be read there, or is another constant"
+        "the filter is true at no site: what it asks for cannot be read there, is another constant, or has another type"
     )]
     FilterNeverTrue,
     /// A probe has a filter and an argument list, and there are no programs.

@@ -1,4 +1,4 @@
-//! Filters in user space, for engines that cannot filter in the kernel: samples for which a filter is not true are not written.
+//! Filters in user space, where the kernel cannot evaluate them: samples for which a filter is not true are not written.
 
 use std::collections::HashMap;
 
@@ -9,6 +9,7 @@ use usdtrec_format::perf::{RecordType, Records, SampleLayout};
 use crate::engine::Attached;
 use crate::error::RecordError;
 use crate::filter;
+use crate::probe::PlannedProbe;
 
 /// Drops samples for which their filter is not true.
 #[derive(Debug)]
@@ -35,14 +36,18 @@ impl UserFilter {
     pub(crate) fn of(attached: &Attached) -> Result<Option<Self>, RecordError> {
         let mut sites = HashMap::new();
         let probes = attached.probes.iter().zip(&attached.planted);
-        for (probe, planted) in probes.filter(|(probe, _)| probe.plan.raw.is_none()) {
+        let is_late = |probe: &PlannedProbe| probe.plan.raw.is_none() || probe.filter_in_recorder;
+        for (probe, planted) in probes.filter(|(probe, _)| is_late(probe)) {
             let Some(filter) = filter::of_samples(probe)? else {
                 continue;
             };
             let attr = &planted.attr.attr;
             for (site, ids) in probe.sites.iter().zip(&planted.site_ids) {
-                let decoder =
-                    Decoder::of_operands(&site.operands, probe.arch, attr).typed(&probe.arguments);
+                let decoder = match &probe.plan.raw {
+                    Some(layout) => Decoder::of_raw(&site.site.args, probe.arch, layout),
+                    None => Decoder::of_operands(&site.operands, probe.arch, attr),
+                };
+                let decoder = decoder.typed(&probe.arguments);
                 sites.extend(ids.iter().map(|id| {
                     let site = Site {
                         filter: filter.clone(),

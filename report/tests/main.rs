@@ -8,6 +8,7 @@
 )]
 
 mod clocks;
+mod deferred_chains;
 mod diff;
 mod digests;
 mod fields;

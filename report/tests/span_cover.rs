@@ -269,8 +269,12 @@ fn a_begin_after_which_the_next_one_came_ends_there() {
             let line: Value = serde_json::from_str(line).unwrap();
             let spans = line["resourceSpans"][0]["scopeSpans"][0]["spans"].clone();
             for span in spans.as_array().unwrap() {
-                let at = |name: &str| span[name].as_str().unwrap().parse::<u64>().unwrap();
-                lasts.push(at("endTimeUnixNano").saturating_sub(at("startTimeUnixNano")));
+                let at = |name: &str| span[name].as_str()?.parse::<u64>().ok();
+                let (begin, end) = (at("startTimeUnixNano"), at("endTimeUnixNano"));
+                lasts.extend(
+                    end.zip(begin)
+                        .and_then(|(end, begin)| end.checked_sub(begin)),
+                );
             }
         }
         lasts.sort_unstable();

@@ -119,7 +119,9 @@ fn store_names(args: &ArchiveArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     let written = file.metadata().and_then(|found| found.modified());
     let written = written.with_context(|| format!("cannot read {}", shown(path)))?;
     let made = OfRunning(written);
-    let found = progress::shown(&session, || StackNames::find(&session, &made, || false))?;
+    let found = progress::shown(&session, || {
+        StackNames::find(&session, &made, true, || false)
+    })?;
     let count = found.names.functions.len();
     append_code_names(&file, &found.names).with_context(|| shown(path).to_string())?;
     say(format_args!(

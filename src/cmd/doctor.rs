@@ -15,6 +15,7 @@ const SHOWN: usize = 6;
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let Leftovers {
         processes,
+        raised,
         groups,
         breakpoints,
         unreadable,
@@ -30,6 +31,21 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
         };
         println!(
             "process {}: stopped by a killed recorder; {done}",
+            process.pid
+        );
+    }
+    for process in &raised {
+        let done = if args.heal {
+            "decremented"
+        } else {
+            "would be decremented with --heal"
+        };
+        let semaphores = match process.semaphores {
+            1 => "a semaphore".to_owned(),
+            number => format!("{number} semaphores"),
+        };
+        println!(
+            "process {}: {semaphores} left incremented by a killed recorder; {done}",
             process.pid
         );
     }
@@ -50,9 +66,9 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let left = if args.heal {
         groups.iter().filter(|group| !group.is_removed).count() + breakpoints.left
     } else {
-        stopped + groups.len() + breakpoints.found
+        stopped + raised.len() + groups.len() + breakpoints.found
     };
-    if stopped + groups.len() + breakpoints.found == 0 && unreadable.is_empty() {
+    if stopped + raised.len() + groups.len() + breakpoints.found == 0 && unreadable.is_empty() {
         println!("nothing is left of killed recorders");
     }
     Ok(if left + unreadable.len() == 0 {
@@ -72,11 +88,15 @@ struct Breakpoints {
 /// Prints the breakpoints of ended recordings, and as remarks those of others and of unknown origin.
 fn print_breakpoints(behind: &LeftBehind, heal: bool) -> Breakpoints {
     let is_ended = |left: &&LeftBreakpoint| left.owner == BreakpointOwner::EndedRecording;
-    let (ended, others): (Vec<_>, Vec<_>) = behind.breakpoints.iter().partition(is_ended);
+    let (ended, mut others): (Vec<_>, Vec<_>) = behind.breakpoints.iter().partition(is_ended);
+    // Those of tracers that are known are in order.
+    others.sort_by_key(|left| left.owner != BreakpointOwner::Unknown);
     for left in &ended {
         let done = match (heal, left.is_restored) {
             (true, true) => "restored",
-            (true, false) => "not restored: the file or the program has changed",
+            (true, false) => {
+                "not restored: another tracer has a breakpoint there, or the file or the program has changed"
+            }
             (false, _) => "would be restored with --heal",
         };
         println!("{}; {done}", escape(&left.to_string()));

@@ -136,6 +136,10 @@ impl Event {
         let name = self.name_of(number);
         let value = &self.json["args"][name];
         let reason = self.json["missing"][name].as_str();
+        // What may be a text is a number, too.
+        if let Value::Number(number) = &self.json["numbers"][name] {
+            return Ok(Number::from_json(number));
+        }
         let integer = |text: &str| {
             let digits = text.strip_prefix("0x")?;
             u64::from_str_radix(digits, 16).ok().map(i128::from)
@@ -167,6 +171,12 @@ impl Event {
                 self.json
             ),
         }
+    }
+
+    /// Whether argument `number` (from 1) is a text of a file, whose address is not shown.
+    pub(crate) fn is_literal(&self, number: usize) -> bool {
+        let name = self.name_of(number);
+        self.json["from_file"][name] == true && self.json["numbers"][name].is_null()
     }
 
     /// Argument `number` (from 1), which must be a string.

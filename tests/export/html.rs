@@ -77,7 +77,7 @@ fn report(lab: &Lab, input: &str, options: &[&str]) -> Vec<Json> {
 #[track_caller]
 fn same_figures(row: &[Json], span: &Json) {
     let names = [
-        "count", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns", "self_ns", "total_ns",
+        "count", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns", "sum_ns", "self_ns", "total_ns",
     ];
     for (cell, name) in row.iter().skip(1).zip(names) {
         assert_eq!(
@@ -137,7 +137,8 @@ fn compare(lab: &Lab, input: &str, page: &Page) {
     spans.sort_by_key(|span| std::cmp::Reverse(span["total_ns"].as_u64()));
     for (row, span) in page.rows("spans", "data spans").iter().zip(&spans) {
         same_figures(row, span);
-        assert_eq!(number(&row[9]), span["open"].as_u64().expect("a number"));
+        let counts = ["open", "unfinished"].map(|name| span[name].as_u64().expect("a number"));
+        assert_eq!(number(&row[10]), counts[0] - counts[1]);
     }
     for (at, span) in spans.iter().enumerate().take(6) {
         let section = format!("span-{}", at + 1);

@@ -1,4 +1,4 @@
-//! `--to perf`: stock perf prints the same of the plain file as of the trace, and nothing in the file is ours.
+//! `--to perf`: stock perf prints the same of the plain file as of the trace, no record in the file is ours, and we read of it what the trace has.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -148,6 +148,42 @@ fn stock_perf_prints_the_same_of_a_recording_with_stacks() {
     crate::common::run(piped).success();
     let [piped, plain] = [nasty.lab.file("piped"), plain].map(|file| fs::read(file).expect("it"));
     assert!(piped == plain, "the same on standard output");
+}
+
+/// Names, types, texts, floats and sites are in the definitions.
+#[test]
+fn it_reads_as_the_trace_itself() {
+    let nasty = Nasty::record(50, &["-g"]);
+    let same = |lab: &Lab, trace: &str| {
+        export(lab, trace, &[]);
+        for question in [
+            &["script", "--format", "json", "-F", "+span"][..],
+            &["script", "--format", "csv"],
+            &["script"],
+            &["report", "--span", "*", "--format", "json"],
+            &["report", "--sort", "event,tid", "--format", "csv"],
+        ] {
+            let of = |file: &str| {
+                let answer = lab.usdtrec([question, &["-i", file]].concat());
+                answer.success().stdout
+            };
+            let [of_trace, of_plain] = [trace, "plain"].map(of);
+            let lines = |text: &str| -> Vec<String> {
+                // A block is elsewhere in the file.
+                let lines = text.lines().map(|line| {
+                    let parts = line.split(",\"offset\":");
+                    let parts =
+                        parts.map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit()));
+                    parts.collect::<String>()
+                });
+                lines.filter(|line| !line.starts_with("# ")).collect()
+            };
+            assert!(of_trace.len() > 100, "{question:?}: {of_trace}");
+            assert_eq!(lines(&of_plain), lines(&of_trace), "{trace} {question:?}");
+        }
+    };
+    same(&nasty.lab, "trace");
+    same(&Lab::new(), &stored("demo.data"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::walk::{Asked, ask, list, number};
+use super::walk::{Asked, ask, covered, list, number, outside};
 use crate::common::{Build, Event, Lab, run, test};
 
 const CXX: Build = Build {
@@ -114,8 +114,8 @@ fn calls_are_those_of_the_program() {
 struct Found<'e> {
     begin: &'e Event,
     end: &'e Event,
-    /// Its time in no other span of its thread within it, ns.
-    own: u64,
+    /// When it was in no other span of its thread within it, ns.
+    own: Vec<(u64, u64)>,
 }
 
 impl Found<'_> {
@@ -126,26 +126,26 @@ impl Found<'_> {
 
 /// All spans: an end belongs to the latest begin of its thread and function that has no end and before which nothing that is open has ended.
 fn spans(events: &[Event]) -> Vec<Found<'_>> {
-    let mut stacks: BTreeMap<u32, Vec<(&Event, u64)>> = BTreeMap::new();
+    let mut stacks: BTreeMap<u32, Vec<(&Event, Vec<(u64, u64)>)>> = BTreeMap::new();
     let mut found = Vec::new();
     for event in events {
         let stack = stacks.entry(event.tid).or_default();
         match event.name() {
-            "function__entry" => stack.push((event, 0)),
+            "function__entry" => stack.push((event, Vec::new())),
             "function__return" => {
                 let function = event.named("function");
-                let is_its = |(begin, _): &(&Event, u64)| begin.named("function") == function;
+                let is_its =
+                    |(begin, _): &(&Event, Vec<(u64, u64)>)| begin.named("function") == function;
                 let Some(at) = stack.iter().rposition(is_its) else {
                     continue;
                 };
-                let inner = stack[at..].iter().map(|(_, inner)| inner).sum::<u64>();
                 let begin = stack[at].0;
-                stack.truncate(at);
-                let duration = event.time_ns - begin.time_ns;
+                let inner = stack.drain(at..).flat_map(|(_, inner)| inner).collect();
+                let span = (begin.time_ns, event.time_ns);
                 if let Some((_, inner)) = stack.last_mut() {
-                    *inner += duration;
+                    inner.push(span);
                 }
-                let own = duration - inner;
+                let own = outside(span, inner);
                 let end = event;
                 found.push(Found { begin, end, own });
             }
@@ -181,7 +181,7 @@ fn compare(
     for group in groups {
         let spans = &expected[&group[by].to_string()];
         let sum: u64 = spans.iter().map(|span| span.duration()).sum();
-        let own: u64 = spans.iter().map(|span| span.own).sum();
+        let own = covered(spans.iter().flat_map(|span| span.own.clone()).collect());
         let most = spans.iter().map(|span| span.duration()).max();
         assert_eq!(group["count"], spans.len(), "{asked:?} {group}");
         assert_eq!(

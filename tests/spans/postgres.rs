@@ -105,7 +105,7 @@ fn which_statement_is_slow() {
         let walked: Vec<u64> = walked.flat_map(|(_, all)| all.clone()).collect();
         assert_eq!(group["count"], CLIENTS * TRANSACTIONS);
         assert_eq!(walked.len(), CLIENTS * TRANSACTIONS);
-        assert_eq!(number(group, "total_ns"), walked.iter().sum::<u64>());
+        assert_eq!(number(group, "sum_ns"), walked.iter().sum::<u64>());
         assert_eq!(group["max_ns"], *walked.iter().max().expect("spans"));
     }
     // Each client has one statement in hand at a time. (pgbench's own latencies leave out what it did before and after

@@ -13,7 +13,7 @@ pub(super) struct Walk {
     pub(super) groups: BTreeMap<String, Vec<u64>>,
     /// When each began and how long it lasted, ns.
     pub(super) spans: Vec<(u64, u64)>,
-    /// Of each group, and of all (`""`), the time in which a key was in any of its spans, and that in no span within them, ns.
+    /// Of each group, and of all (`""`), the time in which any of its spans was open, and that in which one was open and none within it, ns.
     totals: BTreeMap<String, (u64, u64)>,
     pub(super) open: usize,
     unfinished: usize,
@@ -25,22 +25,27 @@ pub(super) struct Walk {
 /// A span that began.
 struct Begun<'e> {
     event: &'e Event,
-    /// Time of those that began directly in it, ns.
-    inner: u64,
+    /// Those that ended directly in it, from when to when, ns.
+    inner: Vec<(u64, u64)>,
 }
 
-impl Walk {
-    /// The time in which each key was in any of a group's spans.
-    fn add_totals(&mut self, mut ended: Vec<(String, String, u64, u64)>) {
-        ended.sort_unstable();
-        let mut covered: BTreeMap<(String, String), u64> = BTreeMap::new();
-        for (group, key, begin, end) in ended {
-            let until = covered.entry((group.clone(), key)).or_default();
-            let total = &mut self.totals.entry(group).or_default().0;
-            *total += end.saturating_sub(begin.max(*until));
-            *until = end.max(*until);
-        }
+/// The time that intervals cover, each moment once.
+pub(super) fn covered(mut intervals: Vec<(u64, u64)>) -> u64 {
+    intervals.sort_unstable();
+    let (mut time, mut until) = (0, 0);
+    for (begin, end) in intervals {
+        time += end.saturating_sub(begin.max(until));
+        until = end.max(until);
     }
+    time
+}
+
+/// The parts of a span outside those within it.
+pub(super) fn outside(span: (u64, u64), mut inner: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    inner.sort_unstable();
+    let begins = std::iter::once(span.0).chain(inner.iter().map(|inner| inner.1));
+    let ends = inner.iter().map(|inner| inner.0).chain([span.1]);
+    begins.zip(ends).collect()
 }
 
 /// What a walk must know of a kind of spans.
@@ -63,8 +68,8 @@ impl Asked<'_> {
     fn walk_agreed(&self, events: &[Event], agreed: &[&str], cross: bool) -> Walk {
         let mut walk = Walk::default();
         let mut open: BTreeMap<String, Vec<Begun<'_>>> = BTreeMap::new();
-        // Group, key, begin, end.
-        let mut ended = Vec::new();
+        // Of each group, when its spans were, and when they were in none within them.
+        let mut ended: BTreeMap<String, [Vec<(u64, u64)>; 2]> = BTreeMap::new();
         for event in events {
             let marks = |event: &Event| -> Vec<Value> {
                 agreed
@@ -87,7 +92,10 @@ impl Asked<'_> {
             assert!(known, "an argument is missing: {event:?}");
             let waiting = open.entry(key.clone()).or_default();
             if starts {
-                waiting.push(Begun { event, inner: 0 });
+                waiting.push(Begun {
+                    event,
+                    inner: Vec::new(),
+                });
                 walk.depth = walk.depth.max(waiting.len());
                 continue;
             }
@@ -100,21 +108,27 @@ impl Asked<'_> {
             let left = waiting.split_off(at + 1);
             walk.unfinished += left.len();
             let begun = waiting.pop().expect("it is there");
-            let inner = begun.inner + left.iter().map(|begun| begun.inner).sum::<u64>();
+            let mut inner = begun.inner;
+            inner.extend(left.into_iter().flat_map(|begun| begun.inner));
             let (begin, duration) = (begun.event, event.time_ns - begun.event.time_ns);
+            let span = (begin.time_ns, event.time_ns);
             if let Some(outer) = waiting.last_mut() {
-                outer.inner += duration;
+                outer.inner.push(span);
             }
+            let own = outside(span, inner);
             let group = self.group(begin);
             for name in [group.clone(), String::new()] {
-                walk.totals.entry(name.clone()).or_default().1 += duration - inner;
-                ended.push((name, key.clone(), begin.time_ns, event.time_ns));
+                let [total, of_own] = ended.entry(name).or_default();
+                total.push(span);
+                of_own.extend(&own);
             }
             walk.groups.entry(group).or_default().push(duration);
             walk.spans.push((begin.time_ns, duration));
         }
         walk.open = open.values().map(Vec::len).sum::<usize>() + walk.unfinished;
-        walk.add_totals(ended);
+        let totals = ended.into_iter();
+        let totals = totals.map(|(name, [total, own])| (name, (covered(total), covered(own))));
+        walk.totals = totals.collect();
         walk
     }
 
@@ -237,6 +251,7 @@ fn figures(found: &Value, sorted: &[u64], totals: Option<(u64, u64)>) {
     for (name, exact) in [
         ("total_ns", total),
         ("self_ns", own),
+        ("sum_ns", sum),
         ("mean_ns", sum / sorted.len() as u64),
         ("min_ns", *min),
         ("max_ns", *max),

@@ -288,6 +288,12 @@ fn are_whole_from_the_first_one_on() {
     ] {
         assert!(said.contains(words), "{said}");
     }
+    // Those by frame pointers are whole.
+    let said = record(&["--call-graph", "fp"]);
+    assert!(!said.contains("cut"), "{said}");
+    // The limit is what was asked for.
+    let said = record(&["--call-graph", "fp", "--max-stack", "10"]);
+    assert!(!said.contains("cut"), "{said}");
 }
 
 #[test]

@@ -77,7 +77,10 @@ impl Followed {
                 address: cfa.wrapping_add_signed(*offset),
                 value: *value,
             }),
-            (RegisterRule::Undefined, _) => None,
+            // What is above a copy is so again in a copy of this length.
+            (RegisterRule::Undefined, _) | (RegisterRule::Offset(_), Err(StackEnd::CopyEnds)) => {
+                None
+            }
             (RegisterRule::SameValue, _) if !is_return => return,
             _ => return self.more(),
         };
@@ -88,13 +91,31 @@ impl Followed {
         }
     }
 
+    /// The frame pointer was followed: it leads to the caller's, and after that is the return address.
+    pub(crate) fn frame_pointer(
+        &mut self,
+        machine: &Machine,
+        frame: &Registers,
+        stack: StackCopy<'_>,
+    ) {
+        self.uses_frame_pointer |= !self.is_saved;
+        self.words.extend(self.saved.take());
+        let word = |offset| {
+            let address = frame.get(machine.fp)?.wrapping_add(offset);
+            let value = stack.word(address).ok()?;
+            Some(Word { address, value })
+        };
+        self.words.extend(word(8));
+        (self.saved, self.is_saved) = (word(0), true);
+    }
+
     /// Whether that is all that the callers depend on.
     pub(crate) const fn is_all(&self) -> bool {
         !self.is_more
     }
 
-    /// Whether another hit at code of the same process has the same callers. It does if the stack pointer, the program counter and the
-    /// words that were followed are the same.
+    /// Whether another hit at code of the same process has the same callers. It does if the stack pointer, the program counter, the length of
+    /// the copy and the words that were followed are the same.
     pub(crate) fn is_same(&self, machine: &Machine, hit: &Registers, stack: StackCopy<'_>) -> bool {
         let [sp, ip, fp] = of_hit(machine, hit);
         let is_word = |word: &Word| stack.word(word.address) == Ok(word.value);

@@ -139,13 +139,13 @@ impl Unwinder {
             let step = match code.at(frame.code()) {
                 None | Some(MappedCode::Unknown) => return StackEnd::NoCode,
                 Some(MappedCode::Made) => {
-                    followed.more();
+                    followed.frame_pointer(self.machine, registers.frame, stack);
                     self.step_by_pointer(&mut registers, stack, &mut code)
                 }
                 Some(MappedCode::File(found)) => {
                     match self.step(found, frame, &mut registers, stack, followed) {
                         Err(StackEnd::NoEntry) if code.is_maker() => {
-                            followed.more();
+                            followed.frame_pointer(self.machine, registers.frame, stack);
                             let step = self.step_by_pointer(&mut registers, stack, &mut code);
                             let is_none = step == Err(StackEnd::NoFrame);
                             if is_none {
@@ -180,14 +180,15 @@ impl Unwinder {
         self.outermost
     }
 
-    /// What the callers that [`unwind`](Self::unwind) found up to the outermost frame depend on, besides the code of the process; `None` if it is
-    /// more than that.
+    /// What the callers that [`unwind`](Self::unwind) found, and why there are no more, depend on, besides the code of the process and the length
+    /// of the copy; `None` if it is more than that.
     #[must_use]
     pub fn followed(&self) -> Option<&Followed> {
         self.followed.is_all().then_some(&self.followed)
     }
 
-    /// Whether a hit at code of the same process has the same callers as that of [`followed`](Self::followed).
+    /// Whether a hit at code of the same process, with a copy of the same length, has the same callers as that of
+    /// [`followed`](Self::followed).
     #[must_use]
     pub fn is_same(&self, followed: &Followed, hit: &Registers, stack: StackCopy<'_>) -> bool {
         followed.is_same(self.machine, hit, stack)

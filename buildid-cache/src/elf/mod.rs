@@ -11,6 +11,7 @@ mod probe_notes;
 mod references;
 mod scan;
 mod section;
+mod semaphore;
 
 pub use self::check::{CheckError, FileState};
 pub use self::error::ElfError;
@@ -20,3 +21,4 @@ pub(crate) use self::headers::kernel_build_id;
 pub use self::object_file::ObjectFile;
 pub use self::scan::{ProbeScan, build_id, read_binary, scan};
 pub use self::section::Section;
+pub use self::semaphore::SemaphoreFault;

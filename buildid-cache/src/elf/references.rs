@@ -111,3 +111,43 @@ impl Entries {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::process::Command;
+
+    use super::*;
+
+    /// What the linker makes of an exported variable, of a hidden one, and of none.
+    #[test]
+    fn exported_variables_have_places_and_hidden_ones_have_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let code = "short exported, set = 1; __attribute__((visibility(\"hidden\"))) short hidden;\n\
+                    short *pointer = &set; int sum(void) { return exported + hidden; }\n";
+        fs::write(path("a.c"), code).unwrap();
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-O1", "-o"]);
+        let built = compiler.arg(path("a.so")).arg(path("a.c")).status();
+        if !built.is_ok_and(|status| status.success()) {
+            // Without a compiler, end-to-end tests have such a library.
+            return;
+        }
+        let file = ObjectFile::open(&path("a.so")).unwrap();
+        let symbols = file.section(".dynsym").unwrap();
+        let content = file.content(symbols, SECTION_LIMIT).unwrap();
+        let entries = Entries::of(file.is_class64());
+        let symbols = content.chunks_exact(entries.symbol);
+        let variables: HashSet<u64> = symbols
+            .filter_map(|symbol| entries.word(symbol, entries.value))
+            .filter(|address| *address != 0)
+            .collect();
+        let places = file.references_to(&variables).unwrap();
+        // `exported`, and `set` by the pointer.
+        assert_eq!(places.len(), 2, "{places:x?}");
+        assert_eq!(file.references_to(&HashSet::new()).unwrap(), HashMap::new());
+        let other: HashSet<u64> = variables.iter().map(|address| address + 1).collect();
+        assert_eq!(file.references_to(&other).unwrap(), HashMap::new());
+    }
+}

@@ -182,6 +182,7 @@ fn put_text(value: &mut Value, bytes: &[u8]) {
             bytes: bytes.to_vec(),
             cut: false,
             guessed: false,
+            from_file: false,
         });
     }
 }
@@ -225,6 +226,7 @@ mod tests {
             bytes: bytes.to_vec(),
             cut: false,
             guessed: false,
+            from_file: false,
         })
     }
 

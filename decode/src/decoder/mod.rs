@@ -12,17 +12,19 @@ mod registers;
 #[cfg(test)]
 mod tests;
 mod typed;
+mod unread_text;
 mod words;
 
 use usdtrec_format::perf::{Attr, Sample, TracepointFormat};
 use usdtrec_format::{Arch, Missing, Operand, RawLayout, Value, parse_operands};
 
+pub use self::unread_text::{TextEvidence, UnreadText};
 pub use self::words::RegisterWord;
 
 use self::field::{FieldArgument, FieldOperation};
 use self::machine::Machine;
 use self::memory::Stack;
-use self::operation::{BitSource, Operation};
+use self::operation::{BitSource, Operation, Shape};
 use self::raw::RawOperation;
 use self::registers::Registers;
 
@@ -41,6 +43,8 @@ pub struct Decoder {
     fixed: Vec<Value>,
     /// Whether any operation reads memory.
     reads_memory: bool,
+    /// Whether an argument may be the address of a text that is not in the sample.
+    may_lack_texts: bool,
     machine: Machine,
 }
 
@@ -89,10 +93,13 @@ impl Decoder {
             fixed.push(match compiled {
                 compile::Compiled::Fixed(value) => value,
                 compile::Compiled::PerSample(source, shape) => {
+                    let is_address =
+                        arch.is_some_and(|arch| shape == Shape::Unsigned(arch.pointer_size()));
                     operations.push(Operation {
                         slot,
                         source,
                         shape,
+                        text: is_address.then_some(TextEvidence::Size),
                     });
                     Value::Missing(Missing::Truncated)
                 }
@@ -101,6 +108,7 @@ impl Decoder {
         let of_memory = |operation: &Operation| matches!(operation.source, BitSource::Memory(_));
         Self {
             reads_memory: operations.iter().any(of_memory),
+            may_lack_texts: operations.iter().any(|operation| operation.text.is_some()),
             operations,
             raw: Vec::new(),
             fields: Vec::new(),
@@ -122,6 +130,7 @@ impl Decoder {
                 .fixed
                 .push(
                     raw::argument(slot, operand, arch, layout).unwrap_or_else(|operation| {
+                        decoder.may_lack_texts |= operation.has_text();
                         decoder.raw.push(operation);
                         Value::Missing(Missing::Truncated)
                     }),
@@ -223,5 +232,36 @@ impl Decoder {
                 *value = operation.value(&registers, &stack);
             }
         }
+    }
+
+    /// Whether samples may have an address of a text without the text.
+    #[must_use]
+    pub const fn may_lack_texts(&self) -> bool {
+        self.may_lack_texts
+    }
+
+    /// Calls `found` with each text that a sample lacks. `values` are those of the sample.
+    pub fn unread_texts(
+        &self,
+        sample: &Sample<'_>,
+        values: &[Value],
+        mut found: impl FnMut(UnreadText),
+    ) {
+        let raw = self.raw.iter();
+        let raw = raw.filter_map(|operation| operation.unread_text(sample.raw));
+        let words = self.operations.iter().filter_map(|operation| {
+            let Some(Value::Unsigned(address)) = values.get(operation.slot) else {
+                return None;
+            };
+            Some(UnreadText {
+                argument: operation.slot,
+                address: *address,
+                evidence: operation.text?,
+                limit: unread_text::LIMIT,
+            })
+        });
+        raw.chain(words)
+            .filter(|text| text.address >= unread_text::LEAST)
+            .for_each(&mut found);
     }
 }

@@ -5,6 +5,7 @@ use usdtrec_format::{Missing, Value};
 use super::address::{Address, Sampled};
 use super::memory::Stack;
 use super::registers::Registers;
+use super::unread_text::TextEvidence;
 
 /// The operation of an argument.
 #[derive(Clone, Debug)]
@@ -13,6 +14,8 @@ pub(super) struct Operation {
     pub(super) slot: usize,
     pub(super) source: BitSource,
     pub(super) shape: Shape,
+    /// What says that it is the address of a text; `None` if it is not.
+    pub(super) text: Option<TextEvidence>,
 }
 
 /// Source of the bits of a value.

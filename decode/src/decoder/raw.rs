@@ -9,6 +9,7 @@ use usdtrec_format::{
 
 use super::compile::{self, Compiled};
 use super::operation::Shape;
+use super::unread_text::{TextEvidence, UnreadText};
 
 /// The operation of an argument in the raw part.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +35,8 @@ struct TextFields {
     status: usize,
     limit: u16,
     known: bool,
+    /// Whether its length is another argument, or fixed.
+    has_length: bool,
 }
 
 /// Compiles an argument: `Ok` is a value that is the same in every sample, `Err` an operation.
@@ -101,6 +104,7 @@ fn of_field(
             status: string.status.into(),
             limit: layout.string_limit,
             known: string.known,
+            has_length: string.length.is_some(),
         }),
         listed: layout.listed,
     })
@@ -110,6 +114,32 @@ impl RawOperation {
     /// Index of the argument.
     pub(super) const fn slot(&self) -> usize {
         self.slot
+    }
+
+    /// Whether there may be a text at its address.
+    pub(super) const fn has_text(&self) -> bool {
+        self.text.is_some()
+    }
+
+    /// The text at its address, if it was not read. A text with a length may end without a NUL.
+    pub(super) fn unread_text(&self, raw: &[u8]) -> Option<UnreadText> {
+        let text = self.text.filter(|text| !text.has_length)?;
+        let status = i16::from_le_bytes(word_at(raw, text.status)?);
+        let is_unread = matches!(
+            StringStatus::from_word(status, text.limit),
+            StringStatus::Fault | StringStatus::NotResident | StringStatus::NotRead
+        );
+        let evidence = if text.known {
+            TextEvidence::Declared
+        } else {
+            TextEvidence::Size
+        };
+        is_unread.then_some(UnreadText {
+            argument: self.slot,
+            address: self.bits(raw).ok()?,
+            evidence,
+            limit: text.limit,
+        })
     }
 
     /// Whether the argument is of an argument list.
@@ -215,6 +245,7 @@ impl TextFields {
             text.address = address;
             text.cut = cut;
             text.guessed = !self.known;
+            text.from_file = false;
             text.bytes.clear();
             text.bytes.extend_from_slice(&bytes);
         } else {
@@ -223,6 +254,7 @@ impl TextFields {
                 bytes: bytes.into_owned(),
                 cut,
                 guessed: !self.known,
+                from_file: false,
             });
         }
         true

@@ -7,6 +7,7 @@ use super::Decoder;
 use super::length::lengths;
 use super::operation::{BitSource, Shape};
 use super::raw::RawOperation;
+use super::unread_text::TextEvidence;
 
 impl Decoder {
     /// Applies the types of a schema.
@@ -17,6 +18,14 @@ impl Decoder {
     #[must_use]
     pub fn typed(mut self, arguments: &[Argument]) -> Self {
         for operation in &mut self.operations {
+            let known = arguments.get(operation.slot);
+            operation.text = match known.and_then(|known| known.kind.as_ref()) {
+                Some(ArgumentType::Text(None)) => operation.text.map(|_| TextEvidence::Declared),
+                Some(_) => None,
+                None => operation
+                    .text
+                    .filter(|_| known.is_none_or(|known| known.labels.is_none())),
+            };
             let Some(kind) = kind_of(arguments, operation.slot) else {
                 continue;
             };

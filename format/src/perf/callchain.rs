@@ -5,6 +5,8 @@
 
 /// `PERF_CONTEXT_USER`: the addresses after it are of user space.
 pub const CONTEXT_USER: u64 = -512_i64 as u64;
+/// `PERF_CONTEXT_USER_DEFERRED`: the last word is a cookie, and the addresses of user space are in a later [`DeferredChain`] with it.
+pub(crate) const CONTEXT_USER_DEFERRED: u64 = -640_i64 as u64;
 /// `PERF_CONTEXT_MAX`: words from here on are markers.
 pub(crate) const CONTEXT_MAX: u64 = -4095_i64 as u64;
 

@@ -30,6 +30,8 @@ impl RecordType {
     pub const MMAP2: Self = Self(10);
     /// Samples lost by one event.
     pub const LOST_SAMPLES: Self = Self(13);
+    /// The part of call chains in user space, when the thread returns there (Linux 6.19 and later).
+    pub const CALLCHAIN_DEFERRED: Self = Self(22);
     /// perf, pipe mode: an attr and its ids.
     pub const HEADER_ATTR: Self = Self(64);
     /// perf: ignored by perf's reader; usdtrec uses it for footer and definitions.

@@ -4,7 +4,7 @@
 //! `TID` 4 + 4, `TIME` 8, `ADDR` 8, `ID` 8, `STREAM_ID` 8, `CPU` 4 + 4, `PERIOD` 8, then the parts of variable length:
 //! `READ`, `CALLCHAIN`, `RAW`, `BRANCH_STACK`, `REGS_USER`, `STACK_USER`. Later parts are not read.
 
-use super::callchain::{CONTEXT_MAX, ChainCut};
+use super::callchain::{CONTEXT_MAX, CONTEXT_USER_DEFERRED, ChainCut};
 use super::cursor::Cursor;
 use super::{Attr, SampleType};
 
@@ -78,18 +78,25 @@ impl<'a> Sample<'a> {
 
     /// The addresses of the call chain, the address of the hit first.
     pub fn chain(&self) -> impl Iterator<Item = ChainEntry> + use<'a> {
+        let chain = match self.deferred_cookie() {
+            Some(_) => self
+                .callchain
+                .split_last_chunk::<8>()
+                .map(|(chain, _)| chain),
+            None => Some(self.callchain),
+        };
+        chain_entries(chain.unwrap_or_default())
+    }
+
+    /// The cookie of the [`DeferredChain`](super::DeferredChain) with the part of the chain in user space; `None` if the chain is whole.
+    #[must_use]
+    pub fn deferred_cookie(&self) -> Option<u64> {
         let (words, _) = self.callchain.as_chunks::<8>();
-        let words = words.iter().map(|word| u64::from_le_bytes(*word));
-        words
-            .scan(true, |is_first, word| {
-                let is_marker = word >= CONTEXT_MAX;
-                let entry = ChainEntry {
-                    address: word,
-                    is_first: std::mem::replace(is_first, is_marker),
-                };
-                Some((!is_marker).then_some(entry))
-            })
-            .flatten()
+        let [.., context, cookie] = words else {
+            return None;
+        };
+        let is_deferred = u64::from_le_bytes(*context) == CONTEXT_USER_DEFERRED;
+        is_deferred.then(|| u64::from_le_bytes(*cookie))
     }
 
     /// Why the recorder of usdtrec cut the call chain; `None` if it did not, or another program recorded it.
@@ -97,6 +104,22 @@ impl<'a> Sample<'a> {
     pub fn chain_cut(&self) -> Option<ChainCut> {
         ChainCut::of(self.callchain)
     }
+}
+
+/// The addresses among the words of a chain, the innermost first.
+pub fn chain_entries(chain: &[u8]) -> impl Iterator<Item = ChainEntry> + use<'_> {
+    let (words, _) = chain.as_chunks::<8>();
+    let words = words.iter().map(|word| u64::from_le_bytes(*word));
+    words
+        .scan(true, |is_first, word| {
+            let is_marker = word >= CONTEXT_MAX;
+            let entry = ChainEntry {
+                address: word,
+                is_first: std::mem::replace(is_first, is_marker),
+            };
+            Some((!is_marker).then_some(entry))
+        })
+        .flatten()
 }
 
 impl SampleLayout {

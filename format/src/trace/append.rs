@@ -81,7 +81,8 @@ pub fn append_code_names(file: &File, names: &CodeNames) -> Result<(), AppendErr
 mod tests {
     use super::*;
     use crate::code_names::{
-        FileCode, KnownSymbols, LinedFrame, LinedPlace, MadeCode, NamedPlace, TimedPlace,
+        FileCode, KnownSymbols, LinedFrame, LinedPlace, MadeCode, NamedPlace, TextInFile,
+        TimedPlace,
     };
     use crate::perf::{Attr, EventAttr, SampleType};
     use crate::trace::{Compression, TraceInfo, TraceWriter};
@@ -111,6 +112,18 @@ mod tests {
                         LinedFrame::default(),
                     ],
                 }],
+                texts: vec![
+                    TextInFile {
+                        at: u64::MAX,
+                        bytes: b"a text".to_vec(),
+                        cut: false,
+                    },
+                    TextInFile {
+                        at: 8,
+                        bytes: vec![0xff, 0x80],
+                        cut: true,
+                    },
+                ],
             }],
             made: vec![MadeCode {
                 pid: 17,

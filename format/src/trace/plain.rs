@@ -8,18 +8,21 @@
 //! | feature table | |
 //! | feature sections | some readers find them here only |
 //!
-//! There are no records and features other than stock perf's, and no probe definitions.
+//! There are no records and features other than stock perf's. The probe definitions follow the string in the `VERSION` section, as in a trace, so that
+//! names, types and values are the same when the file is read again.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 
 use super::Loss;
 use super::compression::Compression;
+use super::definitions_record;
 use super::head::{Ids, feature_bodies, put_attrs};
 use super::read_error::ReadError;
 use super::reader::Trace;
 use super::time_range::TimeRange;
 use super::writer::put_loss;
+use crate::definitions::Definitions;
 use crate::perf::feature::{Feature, put_build_ids};
 use crate::perf::header::{FileHeader, Section};
 use crate::perf::record::RecordBuilder;
@@ -35,6 +38,7 @@ const MAX_COPIED: u64 = 64 << 20;
 pub struct PlainHead {
     events: Vec<EventAttr>,
     features: BTreeMap<Feature, Vec<u8>>,
+    definitions: Option<Definitions>,
 }
 
 impl PlainHead {
@@ -66,6 +70,7 @@ impl PlainHead {
         Ok(Self {
             events: info.events.clone(),
             features,
+            definitions: info.definitions.clone(),
         })
     }
 }
@@ -86,8 +91,12 @@ impl<W: Write + Seek> PlainWriter<W> {
     /// Writes the attrs to an empty file.
     ///
     /// # Errors
-    /// Errors of `out`.
-    pub fn create(out: W, head: PlainHead) -> io::Result<Self> {
+    /// Errors of `out`, of serialization and of zstd.
+    pub fn create(out: W, mut head: PlainHead) -> io::Result<Self> {
+        if let Some(definitions) = &head.definitions {
+            let version = head.features.entry(Feature::VERSION).or_default();
+            version.extend(definitions_record::encode(definitions)?);
+        }
         let mut bytes = vec![0; FileHeader::LEN];
         let attrs = put_attrs(&head.events, Ids::Once, &mut bytes);
         let first = head.events.first();

@@ -84,6 +84,8 @@ pub enum ShortfallKind {
     NotChecked,
     /// A breakpoint was left in a process after the end of the recording.
     BreakpointLeft,
+    /// A semaphore is not 0 in a process after the end of the recording.
+    SemaphoreLeft,
     /// Another one, of a later recorder.
     #[default]
     #[serde(other)]
@@ -102,6 +104,7 @@ impl ShortfallKind {
             Self::Gap => "gap",
             Self::NotChecked => "not_checked",
             Self::BreakpointLeft => "breakpoint_left",
+            Self::SemaphoreLeft => "semaphore_left",
             Self::Other => "other",
         }
     }

@@ -27,6 +27,7 @@ pub(crate) fn attach_and_remove(file: &File, site: u64, semaphore: u64) -> io::R
         config: offsets
             .pmu_config()
             .map_err(|_| io::ErrorKind::Unsupported)?,
+        pid: None,
     })
     .map(drop)
 }

@@ -225,6 +225,13 @@ impl<'a> KernelAttr<'a> {
         }
     }
 
+    /// The attr of [`metadata`](Self::metadata) for an event with a ring of its own, whose reader is woken by each record.
+    pub(crate) fn prompt_metadata(mode: Mode) -> Self {
+        let mut attr = Self::metadata(mode);
+        attr.raw.__bindgen_anon_2.wakeup_watermark = 1;
+        attr
+    }
+
     /// The attr of a uprobe at a file offset (PMU `uprobe`, Linux 4.17; the file offset of the reference counter is the upper half of
     /// `config`, Linux 4.20). The event cannot be inherited.
     fn uprobe(

@@ -20,6 +20,7 @@ mod owner;
 mod plant;
 mod planter;
 mod pmu;
+mod process_events;
 mod processes;
 mod refusal;
 mod release;
@@ -38,7 +39,7 @@ pub use bpf::{
     AttachMethod, EverywhereReason, NonResident, NotFaultedIn, STOPPED_VERB, Scope, SkippedMethod,
     StoppedProcess, guard_stopped,
 };
-pub(crate) use bpf::{Repair, StackUse, stopped_processes, uprobes_of_links};
+pub(crate) use bpf::{Counted, Counting, Repair, StackUse, stopped_processes, uprobes_of_links};
 pub use choice::Engine;
 pub use closers::{RELEASE_VERB, release};
 pub(crate) use event::IdCount;
@@ -52,6 +53,7 @@ pub(crate) use inside::in_programs;
 pub(crate) use keeper::missing as missing_keeper;
 pub(crate) use options::AttachOptions;
 pub(crate) use owner::Owner;
+pub(crate) use process_events::{ProcessEvent, ProcessEvents, TimedEvent};
 pub(crate) use release::Release;
 pub(crate) use task_filter::TaskFilter;
 pub(crate) use tracefs::Tracefs;

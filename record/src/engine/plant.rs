@@ -9,7 +9,7 @@ use super::attached::{Attached, LAST_PATIENCE, Planted, Way};
 use super::event::{Event, KernelAttr, Place};
 use super::options::AttachOptions;
 use super::planter::{end_if_killed, planting};
-use super::refusal::{has_ended, meaning};
+use super::refusal::{has_ended, meaning, site_meaning};
 use super::release::{Descriptors, Release};
 use super::rings::Rings;
 use super::watch::Watch;
@@ -43,7 +43,7 @@ impl Attached {
                 event: probe.event(),
                 path: probe.path.clone(),
                 offset,
-                meaning: meaning(&source),
+                meaning: site_meaning(&source, &site.site).or_else(|| meaning(&source)),
                 source,
             };
             let list = list.map(|first| first + number);

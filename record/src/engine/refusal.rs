@@ -3,6 +3,8 @@
 use std::fs;
 use std::io;
 
+use usdtrec_format::Site;
+
 use crate::error::RecordError;
 use crate::kernel_error::{ErrorMeaning, KernelOperation};
 use crate::privilege;
@@ -23,6 +25,12 @@ pub(crate) fn meaning(error: &io::Error) -> Option<ErrorMeaning> {
         Some(libc::EINVAL) => Some(ErrorMeaning::NoInstruction),
         _ => None,
     }
+}
+
+/// What an error of attaching to a site means that was checked to be a nop; `None` if it says so itself.
+pub(crate) fn site_meaning(error: &io::Error, site: &Site) -> Option<ErrorMeaning> {
+    let is_invalid = error.raw_os_error() == Some(libc::EINVAL);
+    (is_invalid && site.semaphore != 0).then_some(ErrorMeaning::OtherSemaphore)
 }
 
 /// Which privilege this process does not have.

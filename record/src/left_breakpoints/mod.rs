@@ -17,13 +17,14 @@ use std::io;
 use usdtrec_format::Arch;
 
 pub(crate) use self::kernel_log::KernelLog;
-pub(crate) use self::notes::SiteNotes;
-use self::notes::{FoundNotes, NotedSite};
+use self::notes::FoundNotes;
+pub(crate) use self::notes::{NotedSite, SiteNotes};
 pub use self::others::BreakpointOwner;
 pub(crate) use self::others::{FileSite, OtherTracers};
 pub(crate) use self::own::OwnSites;
 pub use self::own::{LeftBehind, LeftBreakpoint};
 use self::restore::restore;
+use crate::run_directory;
 
 /// Searches all processes for breakpoints. With `heal`, restores the instructions at sites of recordings that have ended, and removes the
 /// notes of these. Breakpoints of recordings that run are left out.
@@ -31,6 +32,8 @@ use self::restore::restore;
 /// # Errors
 /// The error of reading the notes in `/run/usdtrec`.
 pub(crate) fn left_breakpoints(heal: bool) -> io::Result<LeftBehind> {
+    // One that restores at the same time would be taken for another tracer.
+    let _lock = heal.then(run_directory::lock).and_then(Result::ok);
     let notes = FoundNotes::all()?;
     let mut left = LeftBehind {
         logged: KernelLog::whole().map(KernelLog::leaks).unwrap_or_default(),

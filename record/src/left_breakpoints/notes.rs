@@ -41,7 +41,7 @@ pub(crate) struct NotedSite {
     pub(crate) offset: u64,
     /// The first bytes in the file.
     pub(crate) original: Vec<u8>,
-    /// File offset of the semaphore; 0 without one.
+    /// File offset of the semaphore that the kernel counts; 0 without one.
     pub(crate) semaphore_offset: u64,
 }
 
@@ -56,11 +56,11 @@ pub(crate) struct FoundNotes {
 }
 
 impl SiteNotes {
-    /// Writes the notes.
+    /// Writes the notes: of the sites of these files, and of other locations that may have breakpoints.
     ///
     /// # Errors
     /// The error of creating or writing the file, as for users other than root.
-    pub(crate) fn write(files: &ExpectedFiles) -> io::Result<Self> {
+    pub(crate) fn write(files: &ExpectedFiles, others: &[NotedSite]) -> io::Result<Self> {
         let directory = run_directory::create()?;
         forget_oldest();
         let path = directory.join(format!("{}{ENDING}", Owner::of_this_process()?));
@@ -68,7 +68,7 @@ impl SiteNotes {
         options.write(true).create(true).truncate(true).mode(0o600);
         let mut file = options.custom_flags(libc::O_NOFOLLOW).open(&path)?;
         file.lock()?;
-        file.write_all(text(files).as_bytes())?;
+        file.write_all(text(files, others).as_bytes())?;
         Ok(Self {
             path,
             _file: file,
@@ -158,21 +158,35 @@ fn forget_oldest() {
         .for_each(FoundNotes::remove);
 }
 
-fn text(files: &ExpectedFiles) -> String {
+fn text(files: &ExpectedFiles, others: &[NotedSite]) -> String {
     let mut text = String::new();
     for file in &files.0 {
         let FileId { device, inode } = file.file.id();
         let path = file.path.as_os_str().as_bytes().escape_ascii();
         let _ = writeln!(text, "file {device} {inode} {path}");
         for site in &file.sites {
-            let _ = write!(text, "site {} ", site.offset);
-            for byte in &site.original {
-                let _ = write!(text, "{byte:02x}");
-            }
-            let _ = writeln!(text, " {}", site.semaphore_offset);
+            write_site(&mut text, site.offset, &site.original, site.ref_ctr);
         }
     }
+    for NotedSite {
+        file,
+        offset,
+        original,
+        semaphore_offset,
+    } in others
+    {
+        let _ = writeln!(text, "file {} {} ", file.device, file.inode);
+        write_site(&mut text, *offset, original, *semaphore_offset);
+    }
     text
+}
+
+fn write_site(text: &mut String, offset: u64, original: &[u8], semaphore: u64) {
+    let _ = write!(text, "site {offset} ");
+    for byte in original {
+        let _ = write!(text, "{byte:02x}");
+    }
+    let _ = writeln!(text, " {semaphore}");
 }
 
 /// The sites of notes. Lines that are not whole are skipped.

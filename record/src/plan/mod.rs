@@ -6,6 +6,7 @@
 pub(crate) mod call_graph;
 pub(crate) mod capture;
 pub(crate) mod condition;
+pub(crate) mod float_type;
 pub(crate) mod frame;
 pub(crate) mod layout;
 pub(crate) mod not_captured;

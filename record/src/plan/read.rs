@@ -2,6 +2,8 @@
 
 use usdtrec_format::Register;
 
+use super::float_type::FloatType;
+
 /// A value to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Read {
@@ -76,6 +78,12 @@ impl Chain {
         let loads = |step: &Step| matches!(step, Step::Load { .. });
         of_argument || self.steps.iter().any(loads)
     }
+
+    /// Whether a hit may have no value.
+    pub(super) fn may_be_missing(&self) -> bool {
+        let ranks = |step: &Step| matches!(step, Step::Rank(_));
+        self.may_fault() || self.steps.iter().any(ranks)
+    }
 }
 
 /// The start of a chain.
@@ -98,4 +106,6 @@ pub(crate) enum Step {
     Cut { bytes: u8, signed: bool },
     /// Reads memory at the address.
     Load { bytes: u8, signed: bool },
+    /// Of the bits of a floating-point number, its rank: an integer that orders as the numbers do. NaN has no value.
+    Rank(FloatType),
 }

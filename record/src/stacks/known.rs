@@ -1,13 +1,13 @@
 //! Stacks that were unwound before: most hits of a busy site have the callers of one of the last.
 
-use std::collections::HashMap;
-
+use foldhash::HashMap;
+use usdtrec_format::perf::ChainCut;
 use usdtrec_unwind::Followed;
 
 use super::maps::MapsVersion;
 
 /// Stacks that are kept; then all are unwound anew.
-const MAX_STACKS: usize = 1 << 10;
+const MAX_STACKS: usize = 1 << 11;
 
 /// Where a stack may come again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,15 +17,19 @@ pub(super) struct StackKey {
     pub(super) pid: i32,
     /// The stack pointer.
     pub(super) sp: u64,
+    /// Bytes of the copy.
+    pub(super) copied: usize,
 }
 
-/// A stack that was unwound to its outermost frame.
+/// A stack that was unwound.
 #[derive(Debug)]
 pub(super) struct KnownStack {
     pub(super) version: MapsVersion,
     pub(super) followed: Followed,
     pub(super) addresses: Vec<u64>,
-    /// The stack pointer after the outermost frame.
+    /// Why the callers are cut; `None` if they are not.
+    pub(super) cut: Option<ChainCut>,
+    /// The stack pointer after the last frame.
     pub(super) outermost: Option<u64>,
 }
 

@@ -3,6 +3,7 @@
 //! A sample is unwound when the process records up to its time are known: those that are later wait for the end of the pass over the rings.
 
 mod copied;
+mod cut_stacks;
 mod known;
 mod maps;
 mod rewrite;
@@ -19,6 +20,7 @@ use usdtrec_unwind::{
     column,
 };
 
+pub use self::cut_stacks::{CutCause, CutStacks};
 pub use self::tables::FileElsewhere;
 
 use self::copied::CopiedFunctions;
@@ -26,7 +28,7 @@ use self::known::{KnownStack, KnownStacks, StackKey};
 use self::maps::{Found, ProcessMaps};
 use self::rewrite::{Callers, rewrite};
 use crate::engine::{Attached, StackUse};
-use crate::plan::call_graph::CallGraph;
+use crate::plan::call_graph::{CallGraph, CallGraphMethod};
 use crate::probe::PlannedProbe;
 use crate::trace_clock;
 
@@ -51,19 +53,6 @@ pub(crate) struct StackUnwinder {
     out: Vec<u8>,
     frames: Vec<StackFrame>,
     addresses: Vec<u64>,
-}
-
-/// The stacks of an event of which some were cut because more of the stack was needed than was copied.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CutStacks {
-    /// Event name.
-    pub event: String,
-    /// Number of those that were cut.
-    pub cut: u64,
-    /// Number of stacks.
-    pub stacks: u64,
-    /// The most bytes that one of those was copied with.
-    pub copied: u32,
 }
 
 /// An event whose samples have copies.
@@ -171,7 +160,10 @@ impl StackUnwinder {
                     event: planted.attr.name.clone(),
                     cut: 0,
                     stacks: 0,
-                    copied: 0,
+                    cause: match graph.method {
+                        CallGraphMethod::Copy { bytes } => CutCause::AskedFor(bytes),
+                        _ => CutCause::Chosen(0),
+                    },
                 },
                 layout: SampleLayout::new(attr),
                 places: RegisterPlaces::of(attr, arch),
@@ -215,20 +207,7 @@ impl StackUnwinder {
 
     /// The stacks of each event name of which some were cut because more of the stack was needed than was copied, the most first.
     pub(crate) fn cut_stacks(&self) -> Vec<CutStacks> {
-        let mut all: Vec<CutStacks> = Vec::new();
-        for CopiedEvent { stacks, .. } in &self.events {
-            match all.iter_mut().find(|known| known.event == stacks.event) {
-                Some(known) => {
-                    known.cut += stacks.cut;
-                    known.stacks += stacks.stacks;
-                    known.copied = known.copied.max(stacks.copied);
-                }
-                None => all.push(stacks.clone()),
-            }
-        }
-        all.retain(|stacks| stacks.cut > 0);
-        all.sort_by_key(|stacks| std::cmp::Reverse(stacks.cut));
-        all
+        CutStacks::by_event(self.events.iter().map(|event| event.stacks.clone()))
     }
 
     /// Takes process records.
@@ -337,7 +316,9 @@ impl StackUnwinder {
             stacks.stacks += 1;
             if is_cut {
                 stacks.cut += 1;
-                stacks.copied = stacks.copied.max(room);
+                if let CutCause::Chosen(most) = &mut stacks.cause {
+                    *most = room.max(*most);
+                }
             }
         }
         if is_cut {
@@ -372,6 +353,7 @@ impl StackUnwinder {
             id,
             pid: sample.pid,
             sp: start,
+            copied: sample.stack.len(),
         };
         let version = self.maps.version(sample.pid, sample.time);
         let known = self.known_stacks.get(&key);
@@ -381,17 +363,18 @@ impl StackUnwinder {
         {
             self.addresses.extend_from_slice(&known.addresses);
             return Unwound {
-                cut: None,
+                cut: known.cut,
                 outermost: known.outermost,
             };
         }
         let cut = self.find_callers(sample, hit, stack);
         let outermost = self.unwinder.outermost();
-        if let (None, Some(version), Some(followed)) = (cut, version, self.unwinder.followed()) {
+        if let (Some(version), Some(followed)) = (version, self.unwinder.followed()) {
             let stack = KnownStack {
                 version,
                 followed: followed.clone(),
                 addresses: self.addresses.clone(),
+                cut,
                 outermost,
             };
             self.known_stacks.put(key, stack);

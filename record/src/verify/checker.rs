@@ -76,6 +76,8 @@ pub(super) struct Checker {
     /// Processes without hits that were not checked, and why the last one could not be read.
     unchecked: u64,
     denied: Option<io::Error>,
+    /// Whether the last looks were made: the recorder takes back what new processes would need.
+    is_over: bool,
 }
 
 /// A process that maps files with probes.
@@ -128,6 +130,7 @@ impl Checker {
             ended: HashMap::new(),
             unchecked: 0,
             denied: None,
+            is_over: false,
         }
     }
 
@@ -142,6 +145,7 @@ impl Checker {
             match changes.recv_timeout(wait) {
                 Ok(Change::LastLook(done)) => {
                     self.look_last();
+                    self.is_over = true;
                     let _ = done.send(());
                 }
                 Ok(Change::Finish(done)) => {
@@ -207,6 +211,9 @@ impl Checker {
 
     /// Looks at a process soon.
     fn watch(&mut self, pid: i32) -> Option<&mut Watched> {
+        if self.is_over {
+            return None;
+        }
         if self.watched.len() >= MOST && !self.watched.contains_key(&pid) {
             self.unchecked += 1;
             return None;

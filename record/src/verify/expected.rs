@@ -12,7 +12,7 @@ use usdtrec_format::{Arch, BuildId, Site};
 
 use super::identity::MapIdentity;
 use super::process::ProcessMemory;
-use crate::probe::PlannedProbe;
+use crate::probe::{PlannedProbe, ref_ctr};
 
 /// Number of bytes that are compared at a site: the longest form of a planted probe.
 pub(super) const SITE_BYTES: usize = 6;
@@ -43,6 +43,8 @@ pub(crate) struct ExpectedSite {
     pub(super) semaphore: u64,
     /// File offset of the semaphore.
     pub(crate) semaphore_offset: u64,
+    /// File offset of the semaphore that the kernel counts; 0 without one.
+    pub(crate) ref_ctr: u64,
     /// The bytes in the file.
     pub(crate) original: Vec<u8>,
 }
@@ -184,6 +186,7 @@ impl ExpectedSite {
             delta: site.pc.wrapping_sub(offset),
             semaphore: site.semaphore,
             semaphore_offset: site.semaphore_offset.unwrap_or(0),
+            ref_ctr: ref_ctr(file, site),
             original: file.bytes_at(offset, SITE_BYTES).unwrap_or_default(),
         })
     }

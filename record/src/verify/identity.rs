@@ -9,9 +9,9 @@ use memmap2::MmapOptions;
 use usdtrec_buildid_cache::{DeviceNumber, FileMapping};
 
 /// Device and inode of a file in `/proc/PID/maps`, and in MMAP2 records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MapIdentity {
-    device: DeviceNumber,
+    pub(crate) device: DeviceNumber,
     pub(crate) inode: u64,
 }
 

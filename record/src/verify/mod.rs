@@ -27,7 +27,9 @@ use usdtrec_format::perf::{Comm, Mmap, RecordType, Records, SampleType, Task};
 
 use self::checker::{Change, Checker, LAST_TIME};
 pub(crate) use self::expected::ExpectedFiles;
+pub(crate) use self::identity::MapIdentity;
 pub(crate) use self::look::address_of;
+pub(crate) use self::process::ProcessMemory;
 pub use self::running::{SiteNote, notes_of_sites};
 use crate::session::Session;
 use crate::target::Target;

@@ -12,7 +12,7 @@ const MOST_MAPS: u64 = 64 << 20;
 
 /// The memory of a process. It stays that of the program that ran when it was opened: after an `execve(2)` nothing can be read.
 #[derive(Debug)]
-pub(super) struct ProcessMemory {
+pub(crate) struct ProcessMemory {
     pid: i32,
     memory: File,
     maps: Vec<u8>,
@@ -20,7 +20,7 @@ pub(super) struct ProcessMemory {
 
 /// What is at an address, as `/proc/PID/pagemap` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Page {
+pub(crate) enum Page {
     /// A page of the file.
     File,
     /// A copy of this process.
@@ -34,8 +34,21 @@ impl ProcessMemory {
     ///
     /// # Errors
     /// `NotFound` if it has ended, `PermissionDenied` without `CAP_SYS_PTRACE` or the same user; others of reading `/proc`.
-    pub(super) fn open(pid: i32) -> io::Result<Self> {
-        let memory = File::open(format!("/proc/{pid}/mem"))?;
+    pub(crate) fn open(pid: i32) -> io::Result<Self> {
+        Self::of(pid, File::open(format!("/proc/{pid}/mem"))?)
+    }
+
+    /// Opens it for writing, too.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(crate) fn open_writable(pid: i32) -> io::Result<Self> {
+        let mut options = File::options();
+        let memory = options.read(true).write(true);
+        Self::of(pid, memory.open(format!("/proc/{pid}/mem"))?)
+    }
+
+    fn of(pid: i32, memory: File) -> io::Result<Self> {
         let mut this = Self {
             pid,
             memory,
@@ -58,7 +71,7 @@ impl ProcessMemory {
     }
 
     /// The files that it maps.
-    pub(super) fn files(&self) -> impl Iterator<Item = FileMapping> {
+    pub(crate) fn files(&self) -> impl Iterator<Item = FileMapping> {
         FileMapping::parse_all(&self.maps)
     }
 
@@ -80,7 +93,7 @@ impl ProcessMemory {
     ///
     /// # Errors
     /// `Interrupted` if the program whose memory it is has ended; others of pread(2) on `/proc/PID/mem`.
-    pub(super) fn bytes<const N: usize>(&self, address: u64) -> io::Result<Vec<u8>> {
+    pub(crate) fn bytes<const N: usize>(&self, address: u64) -> io::Result<Vec<u8>> {
         let mut bytes = [0; N];
         match self.memory.read_at(&mut bytes, address) {
             // fs/proc/base.c, `mem_rw`.
@@ -105,8 +118,16 @@ impl ProcessMemory {
         })
     }
 
+    /// Writes to an address. The caller has checked what is mapped there.
+    ///
+    /// # Errors
+    /// Those of pwrite(2) on `/proc/PID/mem`.
+    pub(crate) fn write(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
+        self.memory.write_all_at(bytes, address)
+    }
+
     /// What the page at an address is.
-    pub(super) fn page(&self, address: u64) -> Page {
+    pub(crate) fn page(&self, address: u64) -> Page {
         /// Bits of an entry (Documentation/admin-guide/mm/pagemap.rst).
         const OF_FILE: u64 = 1 << 61;
         const SWAPPED: u64 = 1 << 62;

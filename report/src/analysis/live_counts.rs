@@ -127,7 +127,7 @@ impl LiveCounts {
                 // Now, because the process may end and be forgotten before the table is shown.
                 self.names.entry(process).or_insert_with(|| {
                     comm.name
-                        .and_then(|name| Some(known.name(name)?.text.clone()))
+                        .and_then(|name| Some(known.name(name)?.text.into()))
                 });
             }
             Ok(())

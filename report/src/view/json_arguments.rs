@@ -47,6 +47,7 @@ impl NamedValue<'_> {
             Value::String(text) => {
                 !text.cut
                     && !text.guessed
+                    && !text.from_file
                     && *self.form != Form::Mangled
                     && (*self.form == Form::Bytes || std::str::from_utf8(&text.bytes).is_ok())
             }
@@ -55,7 +56,7 @@ impl NamedValue<'_> {
     }
 }
 
-/// Appends the member `args`, and `missing`, `numbers`, `demangled`, `cut` and `bytes` where arguments need them.
+/// Appends the member `args`, and `missing`, `numbers`, `from_file`, `demangled`, `cut` and `bytes` where arguments need them.
 #[inline]
 pub(crate) fn put_arguments<'v>(
     arguments: &'v [JsonArgument],
@@ -178,7 +179,7 @@ pub(crate) struct JsonDetail {
 }
 
 /// All that values may not say.
-pub(crate) const DETAILS: [JsonDetail; 5] = [
+pub(crate) const DETAILS: [JsonDetail; 6] = [
     JsonDetail {
         word: "missing",
         start: b",\"missing\":{",
@@ -193,6 +194,17 @@ pub(crate) const DETAILS: [JsonDetail; 5] = [
                 true
             }
             _ => false,
+        },
+    },
+    JsonDetail {
+        word: "from_file",
+        start: b",\"from_file\":{",
+        write: |_, value, out| {
+            let from_file = matches!(value, Value::String(text) if text.from_file);
+            if from_file {
+                out.fixed(b"true");
+            }
+            from_file
         },
     },
     JsonDetail {
@@ -279,6 +291,7 @@ mod tests {
                 bytes: bytes.to_vec(),
                 cut,
                 guessed: false,
+                from_file: false,
             })
         };
         let values = [text(b"a", false), text(b"b\xff", true), text(b"c", true)];

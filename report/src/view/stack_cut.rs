@@ -33,6 +33,9 @@ pub(crate) fn reason(known: &KnownCut) -> Cow<'static, str> {
         }
         StackCut::NotAbove => "the caller's frame is not above this one".into(),
         StackCut::NoFramePointer => "ended at frame pointer 0".into(),
+        StackCut::NotDeferred => {
+            "its part in user space, which is written when the thread returns there, is not in the trace".into()
+        }
         StackCut::Recorded(cut) => recorded(cut).into(),
         StackCut::NoFile => "no file is known to be mapped here".into(),
         StackCut::File(_, cut) => of_file(&path(known), cut).into(),

@@ -112,6 +112,8 @@ fn of_script() {
         "bytes.NAME",
         "numbers",
         "numbers.NAME",
+        "from_file",
+        "from_file.NAME",
     ];
     answers.check("script", &unmet);
 }

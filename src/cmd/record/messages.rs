@@ -9,8 +9,8 @@ use usdtrec_format::CapturePlan;
 use usdtrec_format::escape::shown;
 use usdtrec_format::trace::Shortfall;
 use usdtrec_record::{
-    AppearedFiles, CallGraph, CutStacks, End, Notice, Outcome, PlannedProbe, PlannedSite, Progress,
-    Session,
+    AppearedFiles, CallGraph, CutCause, CutStacks, End, Notice, Outcome, PlannedProbe, PlannedSite,
+    Progress, Session,
 };
 
 use crate::advice;
@@ -246,7 +246,7 @@ pub(in crate::cmd) fn print_losses(outcome: &Outcome, args: &CaptureArgs) {
     }
 }
 
-/// Prints at which probes stacks were cut because more was needed than was copied, and what to do.
+/// Prints at which probes stacks are cut because more was needed than was copied, and what to do.
 fn print_cut_stacks(cut_stacks: &[CutStacks]) {
     /// Probes that are named.
     const NAMED: usize = 3;
@@ -266,11 +266,14 @@ fn print_cut_stacks(cut_stacks: &[CutStacks]) {
     if let Some(more) = cut_stacks.len().checked_sub(NAMED).filter(|more| *more > 0) {
         probes += &format!(", and {more} more");
     }
-    let copied = cut_stacks.iter().map(|event| event.copied).max();
-    let remedy = match copied {
-        Some(bytes) if bytes >= CallGraph::MOST_BYTES => "--call-graph fp, which copies none",
-        Some(bytes) if bytes >= 16 << 10 => "--call-graph dwarf,32K",
-        _ => "--call-graph dwarf,16K",
+    let Some(cause) = cut_stacks.iter().map(|event| event.cause).max() else {
+        return;
+    };
+    let remedy = match cause {
+        CutCause::AskedFor(CallGraph::MOST_BYTES..) => "--call-graph fp, which copies none",
+        CutCause::AskedFor(0x4000..) | CutCause::Chosen(0x4000..) => "--call-graph dwarf,32K",
+        CutCause::AskedFor(_) => "--call-graph dwarf,16K",
+        CutCause::Chosen(_) => "a larger -m",
     };
     say(format_args!(
         "usdtrec: {cut} of {stacks} stacks ({:.2} %) are cut, because more was needed than was copied: {probes}; try {remedy}",

@@ -1,4 +1,4 @@
-//! The names of functions in stacks, what is inlined there, and the lines, which are stored in the trace when recording has ended.
+//! The names of functions in stacks, what is inlined there, the lines, and texts in files, which are stored in the trace when recording has ended.
 
 mod made_names;
 
@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use usdtrec_format::CodeNames;
 use usdtrec_format::escape::shown;
 use usdtrec_format::trace::append_code_names;
 use usdtrec_record::{FileElsewhere, MakerFiles, Signals};
@@ -19,14 +20,18 @@ use crate::terminal::say;
 
 /// Time for all files of a recording.
 const TIME: Duration = Duration::from_secs(10);
+/// The same without stacks: texts alone are looked for.
+const TIME_OF_TEXTS: Duration = Duration::from_secs(2);
 
-/// Stores names of functions in finished traces.
+/// Stores names of functions, and texts, in finished traces.
 pub(super) struct NameStore<'a> {
     /// The build-id cache, if there is one.
     pub(super) buildid_dir: Option<&'a Path>,
     /// Files in stacks that are not those at their paths.
     pub(super) elsewhere: &'a [FileElsewhere],
     pub(super) maker_files: &'a MakerFiles,
+    /// Whether the trace has stacks.
+    pub(super) has_stacks: bool,
     pub(super) signals: &'a Signals,
 }
 
@@ -41,8 +46,11 @@ impl NameStore<'_> {
             }
             let what = match self.store_in(trace, begun) {
                 Ok(false) => continue,
+                Ok(true) if !self.has_stacks => {
+                    "some texts of files are not in the trace: there was no time to look them up".to_owned()
+                }
                 Ok(true) => "some names of functions, inlined functions or lines are not in the trace: there was no time to look them up".to_owned(),
-                Err(error) => format!("names of functions are not in the trace: {error}"),
+                Err(error) => format!("names of functions and texts of files are not in the trace: {error}"),
             };
             say(format_args!(
                 "usdtrec: {}: {what}; to see them on another host, take the recorded programs there, too (usdtrec buildid-cache --add FILE)",
@@ -61,10 +69,13 @@ impl NameStore<'_> {
         };
         let session = TraceSession::from_file(file.try_clone()?, trace, &sources)?;
         let made_names = OfRecording(self.maker_files);
-        let found = StackNames::find(&session, &made_names, || {
-            begun.elapsed() >= TIME || self.signals.has_arrived()
+        let time = if self.has_stacks { TIME } else { TIME_OF_TEXTS };
+        let found = StackNames::find(&session, &made_names, self.has_stacks, || {
+            begun.elapsed() >= time || self.signals.has_arrived()
         })?;
-        append_code_names(&file, &found.names)?;
+        if self.has_stacks || found.names != CodeNames::default() {
+            append_code_names(&file, &found.names)?;
+        }
         Ok(found.incomplete)
     }
 }

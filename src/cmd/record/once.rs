@@ -47,7 +47,8 @@ impl Once<'_> {
             args, buildid_dir, ..
         } = self;
         let quiet = args.capture.quiet;
-        let stores_names = self.options.graph.is_some() && !args.no_symbols && !is_pipe(args);
+        let has_stacks = self.options.graph.is_some();
+        let stores_names = !args.no_symbols && !is_pipe(args);
         let files = NumberedFiles::default();
         let recording = self.start(selected, &files, signals)?;
         let mut line = ProgressLine::new(&args.capture);
@@ -77,6 +78,7 @@ impl Once<'_> {
                 buildid_dir,
                 elsewhere: &elsewhere,
                 maker_files: &maker_files,
+                has_stacks,
                 signals,
             };
             let mut traces = files.all();

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::super::planter::{end_if_killed, planting};
+use super::super::refusal::site_meaning;
 use super::super::release::Release;
 use super::attach_method::AttachMethod;
 use super::attachment::{Attachment, Later, Linked};
@@ -244,7 +245,7 @@ impl<'a> Attacher<'a> {
                 event: site.probe.event(),
                 path: site.probe.path.clone(),
                 offset: site.site.offset.unwrap_or(0),
-                meaning: None,
+                meaning: site_meaning(&source, site.site),
                 source,
             },
         }

@@ -1,6 +1,6 @@
 //! Converts a record of the ring to one of the trace: the space of its strings is cut to their length, and strings are escaped to one line.
 
-use usdtrec_format::raw::{StringField, escape_into, is_text};
+use usdtrec_format::raw::{SURE_TEXT, StringField, escape_into, is_text};
 use usdtrec_format::{RawField, RawLayout, RawString, StringStatus};
 
 use super::program::{RAW, Rooms};
@@ -14,32 +14,48 @@ const SPARE: usize = 64;
 /// Maximum size of a call chain with its count and markers, bytes.
 const MOST_CHAIN: usize = 8 * (CallGraph::MOST_FRAMES as usize + 32);
 
-/// Minimum length of a text that needs no evidence: 4 bytes of an array of numbers are rarely letters followed by a zero.
-const SURE: usize = 4;
 /// Number of texts that an argument must have had before a short one is accepted.
 const HABIT: u32 = 2;
 /// Minimum ratio of texts to other contents.
 const RATIO: u32 = 16;
 
+/// Number of addresses of texts that are remembered of an argument: buffers are used again.
+const REMEMBERED: usize = 4;
+
 /// What an argument that is not declared as a text has pointed to so far. The number 33 in memory looks like the text `!`. So bytes that
-/// are shorter than [`SURE`] are taken for a text only if the argument has pointed to texts before, and hardly to anything else; or if
-/// there is more than one letter at an odd address, where compilers store only bytes.
+/// are shorter than [`SURE_TEXT`] are taken for a text only if the argument has pointed to texts before, and hardly to anything else; or if
+/// there was a text at the same address before; or if there is more than one letter at an odd address, where compilers store only bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Habit {
     texts: u32,
     others: u32,
+    /// Addresses at which texts were, the last ones; 0 for none.
+    addresses: [u64; REMEMBERED],
 }
 
 impl Habit {
+    /// Notes that there is something else at an address than a text.
+    fn note_other(&mut self, address: u64) {
+        self.others = self.others.saturating_add(1);
+        let mut known = self.addresses.iter_mut();
+        if let Some(known) = known.find(|known| **known == address) {
+            *known = 0;
+        }
+    }
+
     /// Whether bytes that look like a text of `len` bytes are taken for one.
     fn believes(&mut self, len: usize, address: u64) -> bool {
-        if len >= SURE {
+        if len >= SURE_TEXT {
+            if !self.addresses.contains(&address) {
+                self.addresses[self.texts as usize % REMEMBERED] = address;
+            }
             self.texts = self.texts.saturating_add(1);
             return true;
         }
         // An empty text has no information, and is shown as its address.
         len == 0
             || self.texts >= HABIT.max(self.others.saturating_mul(RATIO))
+            || address != 0 && self.addresses.contains(&address)
             || len > 1 && address % 2 == 1
     }
 }
@@ -145,7 +161,7 @@ fn append(string: RawString, read: Read<'_>, limits: TextLimits, start: usize, o
     let mut text = judge(returned, read.bytes, limits.text, string.known);
     if let Some(habit) = read.habit.filter(|_| !string.known) {
         match text.status {
-            StringStatus::NoText => habit.others = habit.others.saturating_add(1),
+            StringStatus::NoText => habit.note_other(read.address),
             StringStatus::Whole | StringStatus::Cut
                 if !habit.believes(text.bytes.len(), read.address) =>
             {
@@ -243,6 +259,15 @@ mod tests {
     use super::super::program::rooms;
     use super::*;
     use usdtrec_format::{RawArgument, RawField};
+
+    #[test]
+    fn a_buffer_that_had_a_text_has_short_ones_too() {
+        let mut habit = Habit::default();
+        assert!(!habit.believes(3, 0x1000));
+        assert!(habit.believes(6, 0x1000));
+        assert!(habit.believes(3, 0x1000) && habit.believes(1, 0x1000));
+        assert!(!habit.believes(3, 0x2000), "a number may be there");
+    }
 
     fn compact(record: &[u8], layout: &RawLayout, habits: &mut [Habit], out: &mut Vec<u8>) -> bool {
         let shape = Shape {
@@ -382,9 +407,10 @@ mod tests {
         assert_eq!(status(0x1001, b"!"), NoText);
         assert_eq!(status(0x1001, b"GET"), Whole);
         assert_eq!(status(0x1000, b"POST"), Whole);
-        assert_eq!(status(0x1000, b"GET"), NoText, "one other is no habit");
+        assert_eq!(status(0x1000, b"GET"), Whole, "there was a text");
+        assert_eq!(status(0x2000, b"GET"), NoText, "one other is no habit");
         assert_eq!(status(0x1000, b"PATCH"), Whole);
-        assert_eq!(status(0x1000, b"GET"), Whole);
+        assert_eq!(status(0x2000, b"GET"), Whole);
         assert_eq!(status(0x1000, b"\x01"), NoText);
         assert_eq!(status(0x1000, b"GET"), NoText, "not always a text");
     }

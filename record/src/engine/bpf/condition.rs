@@ -9,6 +9,7 @@ use super::nonresident::Touch;
 use super::program::{Bytes, Program};
 use crate::plan::capture::LEAST_POINTER;
 use crate::plan::condition::{Condition, MOST_COMM, Relation, Text};
+use crate::plan::float_type::FloatType;
 use crate::plan::read::{Chain, Read, Start, Step};
 
 /// Stack slots: a word that was read, and a text.
@@ -158,6 +159,7 @@ impl Program<'_> {
                     self.load(bytes, no);
                     self.extend(bytes, signed);
                 }
+                Step::Rank(kind) => self.rank(kind, no),
             }
         }
     }
@@ -186,6 +188,24 @@ impl Program<'_> {
         };
         self.asm.op_value(Op::ShiftLeft, Reg::R9, unused);
         self.asm.op_value(back, Reg::R9, unused);
+    }
+
+    /// `R9` = the rank of the floating-point number with the bits in `R9`.
+    fn rank(&mut self, kind: FloatType, no: Label) {
+        let done = self.asm.label();
+        let unused = 64 - 8 * i32::from(kind.bytes());
+        let asm = &mut self.asm;
+        asm.op_value(Op::ShiftLeft, Reg::R9, unused);
+        asm.copy(Reg::R1, Reg::R9);
+        asm.op_value(Op::ShiftLeft, Reg::R9, 1);
+        asm.op_value(Op::ShiftRight, Reg::R9, unused + 1);
+        asm.set(Reg::R2, kind.infinity().cast_signed());
+        asm.jump_if_reg(If::Above, Reg::R9, Reg::R2, no);
+        asm.jump_if(If::AtLeastSigned, Reg::R1, 0, done);
+        asm.set(Reg::R2, 0);
+        asm.op(Op::Sub, Reg::R2, Reg::R9);
+        asm.copy(Reg::R9, Reg::R2);
+        asm.place(done);
     }
 
     /// `R9` = the memory at the address in `R9`.

@@ -9,10 +9,11 @@ use super::compact::Shape;
 use super::context::{register_offset, runs_here};
 use super::program::{EndKind, Rooms, rooms};
 use crate::error::RecordError;
+use crate::filter;
 use crate::plan::ReturnAddress;
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, StackSizes};
 use crate::plan::capture::{Capture, Place};
-use crate::plan::condition::{self, Condition, ListedArgument};
+use crate::plan::condition::{self, Condition, ConditionError, ListedArgument};
 use crate::plan::layout::{Strings, layout};
 use crate::planned_site::PlannedSite;
 use crate::probe::PlannedProbe;
@@ -118,6 +119,8 @@ struct Planned {
     /// Names and types of the arguments.
     arguments: Vec<Argument>,
     constants: Vec<Location>,
+    /// Whether the recorder evaluates the filter.
+    filter_in_recorder: bool,
 }
 
 impl Planner {
@@ -136,6 +139,7 @@ impl Planner {
         let mut groups = self.groups.iter_mut().skip(first);
         if let Some(group) = groups.find(|group| planned.is_of(group, probe)) {
             group.probe.sites.push(site.clone());
+            group.probe.filter_in_recorder |= planned.filter_in_recorder;
             group.plans.push(planned.plan);
             return Ok(());
         }
@@ -177,19 +181,36 @@ impl Planner {
             addresses: &addresses,
             arguments: &probe.arguments,
         };
-        let condition = match filter_of(probe, &at_site)? {
-            Condition::Never => return Ok(None),
-            Condition::Always => None,
-            condition => Some(condition),
-        };
         let listed = self.list(probe, &at_site)?;
         let is_listed = listed.is_some();
+        let mut filter_in_recorder = false;
+        let condition = match filter_of(probe, &at_site) {
+            Ok(Condition::Never) => return Ok(None),
+            Ok(Condition::Always) => None,
+            Ok(condition) => Some(condition),
+            // The values of a list are not those that the filter compares.
+            Err(ConditionError::Unsupported(_) | ConditionError::FloatArithmetic)
+                if !is_listed && filter::of_samples(probe).is_ok() =>
+            {
+                filter_in_recorder = true;
+                None
+            }
+            Err(error) => {
+                let event = probe.event();
+                return Err(UsageError::Filter { event, error }.into());
+            }
+        };
         let (captures, arguments) = match listed {
             Some(listed) => listed
                 .into_iter()
                 .map(|listed| (listed.capture, listed.argument))
                 .unzip(),
-            None => (captures, probe.arguments.clone()),
+            None => {
+                let filter = probe.filter.as_ref();
+                let declared = filter.map(|filter| at_site.with_texts_of(filter));
+                let arguments = declared.unwrap_or_else(|| probe.arguments.clone());
+                (captures, arguments)
+            }
         };
         let guesses = self.ability.guesses || self.strings.known;
         let captures: Vec<_> = captures
@@ -211,6 +232,7 @@ impl Planner {
             },
             layout,
             arguments,
+            filter_in_recorder,
         }))
     }
 
@@ -245,15 +267,12 @@ impl Planner {
 }
 
 /// The filter of a probe, compiled for a site.
-fn filter_of(probe: &PlannedProbe, at_site: &condition::Site<'_>) -> Result<Condition, UsageError> {
-    let Some(filter) = &probe.filter else {
-        return Ok(Condition::Always);
-    };
-    let condition = at_site.condition(filter);
-    condition.map_err(|error| UsageError::Filter {
-        event: probe.event(),
-        error,
-    })
+fn filter_of(
+    probe: &PlannedProbe,
+    at_site: &condition::Site<'_>,
+) -> Result<Condition, ConditionError> {
+    let filter = probe.filter.as_ref();
+    filter.map_or(Ok(Condition::Always), |filter| at_site.condition(filter))
 }
 
 /// The operands that the layout leaves to the note.
@@ -288,8 +307,8 @@ impl Planned {
         same(&group.probe, probe)
             && same_but_id(&self.layout, &group.layout)
             && group.constants == self.constants
-            // The types of an argument list depend on the site's operands.
-            && (!self.layout.listed || group.probe.arguments == self.arguments)
+            // The types of an argument list, and those that a filter declares, depend on the site's operands.
+            && group.probe.arguments == self.arguments
     }
 
     /// A group of this site alone.
@@ -309,6 +328,7 @@ impl Planned {
                 },
                 sites: vec![site.clone()],
                 arguments: self.arguments,
+                filter_in_recorder: self.filter_in_recorder,
                 ..probe.clone()
             },
             rooms: rooms(&layout),

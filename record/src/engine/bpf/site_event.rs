@@ -36,6 +36,7 @@ impl SiteEvent<'_> {
             path: &self.path,
             offset: self.offset,
             config: self.config,
+            pid: None,
         })?;
         let link = match self.cookie {
             Some(cookie) => Some(sys::link_perf_event(self.program, event.as_fd(), cookie)?),

@@ -228,8 +228,8 @@ impl Fetch {
             Step::Add(number) => value.wrapping_add_signed(number),
             Step::And(mask) => value & mask,
             Step::Cut { bytes, signed } => cut(value, bytes, signed),
-            // Loads are in `loads`.
-            Step::Load { .. } => value,
+            // Loads are in `loads`, and ranks in filters only.
+            Step::Load { .. } | Step::Rank(_) => value,
         })
     }
 }

@@ -12,6 +12,9 @@ pub enum ConditionError {
     /// A program in the kernel cannot evaluate it.
     #[error("{0} cannot be evaluated while recording")]
     Unsupported(String),
+    /// A program in the kernel cannot evaluate it at this site, where an argument is a floating-point number.
+    #[error("arithmetic with a float cannot be evaluated while recording")]
+    FloatArithmetic,
 }
 
 impl ConditionError {
@@ -20,7 +23,7 @@ impl ConditionError {
     pub fn message(&self) -> String {
         match self {
             Self::Expression(error) => error.message.clone(),
-            Self::Unsupported(_) => self.to_string(),
+            Self::Unsupported(_) | Self::FloatArithmetic => self.to_string(),
         }
     }
 }

@@ -159,6 +159,14 @@ impl Site<'_> {
         })
     }
 
+    /// A number of a hit; `None` if it cannot be read at this site, or is computed with what is a floating-point number there.
+    fn listed_value(&self, expression: &Expr) -> Result<Option<Chain>, ConditionError> {
+        match self.value(expression) {
+            Err(ConditionError::FloatArithmetic) => Ok(None),
+            value => value,
+        }
+    }
+
     /// Compiles an expression; `None` if the value is not available at this site.
     fn computed(
         &self,
@@ -175,15 +183,17 @@ impl Site<'_> {
             Expr::Str(text, length) => {
                 let length = length.as_deref().map(|length| length_of(length, list));
                 let kind = ArgumentType::Text(length.transpose()?);
-                Ok((self.value(text)?, address(Some(kind))))
+                Ok((self.listed_value(text)?, address(Some(kind))))
             }
             Expr::Bytes(bytes, length) => {
                 let kind = ArgumentType::Bytes(length_of(length, list)?);
-                Ok((self.value(bytes)?, address(Some(kind))))
+                Ok((self.listed_value(bytes)?, address(Some(kind))))
             }
-            Expr::Load(ScalarType::Pointer, _) => Ok((self.value(expression)?, address(None))),
+            Expr::Load(ScalarType::Pointer, _) => {
+                Ok((self.listed_value(expression)?, address(None)))
+            }
             Expr::Unary(Unary::Address, _) => Ok((
-                self.value(expression)?,
+                self.listed_value(expression)?,
                 address(Some(ArgumentType::Pointer)),
             )),
             Expr::Load(word @ (ScalarType::Float32 | ScalarType::Float64), at) => {
@@ -196,7 +206,7 @@ impl Site<'_> {
                     signed: false,
                     kind: Some(kind),
                 };
-                let chain = self.value(at)?.map(|mut chain| {
+                let chain = self.listed_value(at)?.map(|mut chain| {
                     let signed = false;
                     chain.steps.push(Step::Load { bytes, signed });
                     chain
@@ -204,7 +214,7 @@ impl Site<'_> {
                 Ok((chain, shape))
             }
             Expr::Cast(ScalarType::Pointer, _) => Ok((
-                self.value(expression)?,
+                self.listed_value(expression)?,
                 address(Some(ArgumentType::Pointer)),
             )),
             Expr::Cast(word, _) | Expr::Load(word, _) => {
@@ -214,10 +224,10 @@ impl Site<'_> {
                     signed,
                     kind: Some(ArgumentType::integer(bytes, signed)),
                 };
-                Ok((self.value(expression)?, shape))
+                Ok((self.listed_value(expression)?, shape))
             }
             other => {
-                let chain = self.value(other)?;
+                let chain = self.listed_value(other)?;
                 let signed = chain.as_ref().is_some_and(|chain| chain.signed);
                 let shape = Shape {
                     bytes: 8,

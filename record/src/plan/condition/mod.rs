@@ -4,6 +4,7 @@
 //! comparison is not true, whether it is negated or not, as everywhere: `!` is moved inwards to the comparisons.
 
 mod error;
+mod float;
 mod list;
 mod relation;
 mod side;
@@ -68,16 +69,35 @@ fn number(mut value: Chain, relation: Relation, mut with: i128) -> Condition {
     } else {
         (0, i128::from(u64::MAX))
     };
-    if with < least {
-        return always_if(relation.holds(std::cmp::Ordering::Greater));
-    }
-    if with > most {
-        return always_if(relation.holds(std::cmp::Ordering::Less));
+    let beyond = match with {
+        with if with < least => Some(std::cmp::Ordering::Greater),
+        with if with > most => Some(std::cmp::Ordering::Less),
+        _ => None,
+    };
+    match beyond.map(|ordering| relation.holds(ordering)) {
+        Some(true) => return Condition::any(value),
+        Some(false) => return Condition::Never,
+        None => {}
     }
     Condition::Number {
         value,
         relation,
         with: with as u64,
+    }
+}
+
+impl Condition {
+    /// True of any value, if there is one.
+    fn any(value: Chain) -> Self {
+        if !value.may_be_missing() {
+            return Self::Always;
+        }
+        let least = if value.signed { i64::MIN } else { 0 };
+        Self::Number {
+            value,
+            relation: Relation::GreaterOrEqual,
+            with: least.cast_unsigned(),
+        }
     }
 }
 

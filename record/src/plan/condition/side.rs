@@ -3,20 +3,39 @@
 use usdtrec_format::expr::{Datum, Expr, ExprError};
 use usdtrec_format::{Constant, Location, Operand, Value};
 
+use super::float::{Float, whole};
 use super::{
     Chain, Condition, ConditionError, MOST_COMM, MOST_TEXT, Relation, Text, all_of, always_if,
     any_of, number,
 };
+use crate::plan::float_type::FloatType;
 
 /// One side of a comparison.
 pub(super) enum Side {
     Constant(Datum<'static>),
     Value(Chain),
+    Float(Float),
     /// A text at an address, and its length, unless a NUL ends it.
     Text(Chain, Option<Chain>),
     Comm,
     /// A value that cannot be read at this site.
     Missing,
+}
+
+impl Side {
+    /// Rounds a literal for the comparison with a 4-byte float, as [`Datum::rounded_to`] does.
+    pub(super) fn rounded_to(self, other: &Self) -> Self {
+        let single = Datum::Float32(0.0);
+        match (self, other) {
+            (Self::Constant(literal), Self::Constant(other)) => {
+                Self::Constant(literal.rounded_to(other))
+            }
+            (Self::Constant(literal), Self::Float(other)) if other.kind == FloatType::Single => {
+                Self::Constant(literal.rounded_to(&single))
+            }
+            (side, _) => side,
+        }
+    }
 }
 
 /// Compares a side that is not a constant with a constant.
@@ -27,9 +46,9 @@ pub(super) fn against(
 ) -> Result<Condition, ConditionError> {
     match (side, constant) {
         (Side::Value(value), Datum::Integer(with)) => Ok(number(value, relation, with)),
-        (Side::Value(_), Datum::Float32(_) | Datum::Float(_)) => {
-            Err(beyond("a comparison with a float"))
-        }
+        (Side::Value(value), Datum::Float32(with)) => Ok(whole(value, relation, with.into())),
+        (Side::Value(value), Datum::Float(with)) => Ok(whole(value, relation, with)),
+        (Side::Float(float), with) => Ok(float.compare(relation, &with)),
         (side @ (Side::Text(..) | Side::Comm), Datum::Text(bytes)) => {
             let negated = match relation {
                 Relation::Equal => false,

@@ -5,9 +5,11 @@ use usdtrec_format::schema::{Argument, ArgumentType, Length};
 use usdtrec_format::{Arch, Location, Operand};
 
 use super::ConditionError;
+use super::float::Float;
 use super::side::{Side, against, beyond, constant, error, number_of, text_is};
 use super::{Chain, Condition, Relation, Start, Step, Text, all_of, always_if, any_of, number};
 use crate::plan::capture::Capture;
+use crate::plan::float_type::FloatType;
 use crate::plan::read::{Address, Read, Source};
 
 /// A site, as filters and argument lists see it.
@@ -28,6 +30,52 @@ impl Site<'_> {
     /// [`ConditionError`], for an unknown name, or if a program cannot evaluate the expression.
     pub(crate) fn condition(&self, expression: &Expr) -> Result<Condition, ConditionError> {
         self.truth(expression, true)
+    }
+
+    /// The types of the arguments, with those that the filter compares with a text: that says that they are texts, if nothing else says
+    /// what they are.
+    pub(crate) fn with_texts_of(&self, filter: &Expr) -> Vec<Argument> {
+        let mut arguments = self.arguments.to_vec();
+        self.declare_texts(filter, &mut arguments);
+        arguments
+    }
+
+    fn declare_texts(&self, filter: &Expr, arguments: &mut [Argument]) {
+        let (operator, left, right) = match filter {
+            Expr::Unary(Unary::Not, inner) => return self.declare_texts(inner, arguments),
+            Expr::Binary(operator, left, right) => (*operator, left, right),
+            _ => return,
+        };
+        let compares = operator == BinaryOperator::Glob || Relation::of(operator).is_some();
+        if !compares {
+            self.declare_texts(left, arguments);
+            return self.declare_texts(right, arguments);
+        }
+        let name = match (&**left, &**right) {
+            (Expr::Name(name), Expr::Text(_)) | (Expr::Text(_), Expr::Name(name)) => name,
+            (Expr::Str(address, None), Expr::Text(_))
+            | (Expr::Text(_), Expr::Str(address, None)) => {
+                let Expr::Name(name) = &**address else { return };
+                name
+            }
+            _ => return,
+        };
+        if let Ok(Some((place, _))) = self.argument(name)
+            && self.may_be_text(place)
+            && let Some(argument) = arguments.get_mut(place)
+        {
+            argument.kind = Some(ArgumentType::Text(None));
+        }
+    }
+
+    /// Whether nothing says what an argument is, and it may be an address.
+    fn may_be_text(&self, place: usize) -> bool {
+        let is_open = self
+            .arguments
+            .get(place)
+            .is_none_or(|known| known.kind.is_none() && known.labels.is_none());
+        let capture = self.captures.get(place);
+        is_open && matches!(capture, Some(Capture::Value(read)) if read.pointer)
     }
 
     /// When an expression is true, or when it is not.
@@ -53,6 +101,7 @@ impl Site<'_> {
                 };
                 match self.side(other, None)? {
                     Side::Value(value) => Ok(number(value, relation, 0)),
+                    Side::Float(float) => Ok(float.with_zero(!wanted)),
                     Side::Constant(datum) => Ok(always_if(datum.truth() == Some(wanted))),
                     Side::Missing => Ok(Condition::Never),
                     Side::Text(..) | Side::Comm => Err(beyond("a text that is not compared")),
@@ -69,10 +118,17 @@ impl Site<'_> {
     ) -> Result<Condition, ConditionError> {
         let one = self.side(left, Some(right))?;
         let other = self.side(right, Some(left))?;
+        let (one, other) = match (constant(left), constant(right)) {
+            (_, Some(_)) => {
+                let other = other.rounded_to(&one);
+                (one, other)
+            }
+            (Some(_), None) => (one.rounded_to(&other), other),
+            (None, None) => (one, other),
+        };
         match (one, other) {
+            // An argument that is a constant here, and what it is compared with.
             (Side::Constant(one), Side::Constant(other)) => {
-                // An argument that is a constant here, and what it is compared with.
-                let (one, other) = (one.clone().rounded_to(&other), other.rounded_to(&one));
                 let ordering = one.compare(&other);
                 Ok(always_if(
                     ordering.is_some_and(|ordering| relation.holds(ordering)),
@@ -132,6 +188,16 @@ impl Site<'_> {
                 Some(at) => Side::Text(at, None),
                 None => Side::Missing,
             }),
+            Expr::Load(word @ (ScalarType::Float32 | ScalarType::Float64), address) => {
+                let kind = match word {
+                    ScalarType::Float32 => FloatType::Single,
+                    _ => FloatType::Double,
+                };
+                Ok(match self.value(address)? {
+                    Some(at) => Side::Float(Float::at(at, kind)),
+                    None => Side::Missing,
+                })
+            }
             other => Ok(self.value(other)?.map_or(Side::Missing, Side::Value)),
         }
     }
@@ -152,15 +218,22 @@ impl Site<'_> {
             });
         };
         let kind = known.and_then(|known| known.kind.as_ref());
-        let has_words = known.is_some_and(|known| known.labels.is_some());
-        let of_text =
-            matches!(kind, Some(ArgumentType::Text(_))) || is_text && kind.is_none() && !has_words;
         let (Some(capture), Some(operand)) = (self.captures.get(place), self.operands.get(place))
         else {
             return Ok(Side::Missing);
         };
+        let of_text =
+            matches!(kind, Some(ArgumentType::Text(_))) || is_text && self.may_be_text(place);
         if let (Capture::Constant, Some(number)) = (capture, number_of(operand)) {
             return Ok(Side::Constant(number));
+        }
+        if let (true, Capture::Value(read)) = (operand.float, capture)
+            && !self.is_part(operand)
+        {
+            return Ok(Side::Float(Float {
+                bits: Chain::of(read.clone()),
+                kind: FloatType::of(read.size),
+            }));
         }
         let Some(value) = self.read(place) else {
             return Ok(Side::Missing);
@@ -309,6 +382,9 @@ impl Site<'_> {
                     pointer: false,
                 }))),
                 Side::Comm => Err(beyond("arithmetic with comm")),
+                Side::Float(_) | Side::Constant(Datum::Float32(_) | Datum::Float(_)) => {
+                    Err(ConditionError::FloatArithmetic)
+                }
                 _ => Ok(None),
             },
             Expr::Unary(Unary::Address, inner) => match &**inner {

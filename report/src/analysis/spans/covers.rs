@@ -81,7 +81,7 @@ impl WindowCovers {
 
 /// The time that the spans of a group cover.
 #[derive(Debug, Default)]
-pub(crate) struct Cover {
+pub(crate) struct SpanCover {
     whole: Coverage,
     /// That in which one was open and none within it; `None` if it is the same.
     own: Option<Coverage>,
@@ -98,7 +98,7 @@ pub(crate) struct CoveredTime {
     pub(crate) own: u64,
 }
 
-impl Cover {
+impl SpanCover {
     fn add(&mut self, parts: Parts) {
         if let Some(OwnTime { parts: own, before }) = parts.own {
             let whole = &self.whole;
@@ -149,8 +149,8 @@ pub(crate) struct Covers {
 /// The time that the spans of a pair cover.
 #[derive(Debug, Default)]
 pub(crate) struct PairCovers {
-    pub(crate) all: Cover,
-    pub(crate) groups: HashMap<Box<[KeyWords]>, Cover>,
+    pub(crate) all: SpanCover,
+    pub(crate) groups: HashMap<Box<[KeyWords]>, SpanCover>,
 }
 
 impl Covers {
@@ -168,7 +168,7 @@ impl Covers {
     /// Adds the spans of the next window.
     pub(crate) fn take(&mut self, window: WindowCovers) {
         let mut added = 0;
-        let mut add = |cover: &mut Cover, parts: Parts| {
+        let mut add = |cover: &mut SpanCover, parts: Parts| {
             let before = cover.parts();
             cover.add(parts);
             added += cover.parts();

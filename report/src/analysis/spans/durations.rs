@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use foldhash::HashMap;
 
-use crate::analysis::spans::covers::{Cover, CoveredTime, PairCovers};
+use crate::analysis::spans::covers::{CoveredTime, PairCovers, SpanCover};
 use crate::analysis::spans::nesting::Nesting;
 use crate::events::order::place::SamplePlace;
 use crate::stats::distribution::Distribution;
@@ -167,7 +167,7 @@ impl PairStats {
     pub(crate) fn cover(&mut self, covers: &PairCovers) {
         self.all.covered = Some(covers.all.time());
         for (group, durations) in &mut self.groups {
-            durations.covered = covers.groups.get(group).map(Cover::time);
+            durations.covered = covers.groups.get(group).map(SpanCover::time);
         }
     }
 

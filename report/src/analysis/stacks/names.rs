@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 use usdtrec_format::{
-    CodeNames, FileCode, LinedFrame, LinedPlace, MadeCode, NamedPlace, SourceLine, TimedPlace,
+    CodeNames, FileCode, KnownSymbols, LinedFrame, LinedPlace, MadeCode, NamedPlace, SourceLine,
+    TextInFile, TimedPlace,
 };
 
 use crate::error::ReportError;
@@ -16,6 +17,7 @@ use crate::events::selection::{EventSelection, SampleFilter};
 use crate::trace::process::DsoId;
 use crate::trace::session::TraceSession;
 use crate::trace::session::resolver::StackPlace;
+use crate::trace::symbols::file_text::FileText;
 use crate::trace::symbols::jit_dump::{self, DumpedFunction};
 use crate::trace::symbols::known_inlining::FoundInlining;
 use crate::trace::symbols::perf_map::{MadePlace, MappedFunction, functions};
@@ -25,7 +27,10 @@ const MOST: usize = 1 << 20;
 /// Frames of inlined functions, and lines, that are found.
 const MOST_FRAMES: usize = 1 << 20;
 
-/// The functions in the stacks of a trace, and their lines, as far as there was time to find them.
+/// Texts that are found.
+const MOST_TEXTS: usize = 1 << 14;
+
+/// The functions in the stacks of a trace, and their lines, and texts in files at which arguments point, as far as there was time to find them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StackNames {
     /// The functions and lines.
@@ -41,6 +46,8 @@ struct CodePlaces {
     files: HashMap<StackPlace, u64>,
     /// Where code may be that was made at run time, with the last time at which it ran, ns.
     made: HashMap<MadePlace, u64>,
+    /// Texts by file and place.
+    texts: HashMap<(DsoId, u64), Arc<FileText>>,
 }
 
 impl CodePlaces {
@@ -58,7 +65,7 @@ pub trait MadeNames {
 }
 
 impl StackNames {
-    /// Finds the functions at all addresses of stacks, and of hits, and what is inlined there, until `stop` is true: first all functions, then what is
+    /// Finds texts in files that were not read at hits, and if `with_stacks`, the functions at all addresses of stacks, and of hits, and what is inlined there, until `stop` is true: first all functions, then what is
     /// inlined; of both, those first that are in the most stacks. What processes made at run time has the names that `made` says.
     ///
     /// # Errors
@@ -66,8 +73,13 @@ impl StackNames {
     pub fn find(
         session: &TraceSession,
         made_names: &dyn MadeNames,
+        with_stacks: bool,
         stop: impl Fn() -> bool + Sync,
     ) -> Result<Self, ReportError> {
+        let may_lack_texts = session.may_lack_texts();
+        if !with_stacks && !may_lack_texts {
+            return Ok(Self::default());
+        }
         let filter = SampleFilter::new(&EventSelection::default(), session)?;
         let folded = fold_until(
             session,
@@ -76,7 +88,18 @@ impl StackNames {
             CodePlaces::default,
             |places, resolver, target, sample| {
                 let is_full = places.is_full();
-                let CodePlaces { files, made } = places;
+                let CodePlaces { files, made, texts } = places;
+                if may_lack_texts && let Some(site) = session.site_of(target, sample) {
+                    resolver.each_text(site, sample, |place| {
+                        let key = (place.file, place.at);
+                        if texts.len() < MOST_TEXTS && !texts.contains_key(&key) {
+                            texts.insert(key, Arc::clone(&place.text));
+                        }
+                    });
+                }
+                if !with_stacks {
+                    return;
+                }
                 resolver.each_place(
                     target,
                     sample,
@@ -98,7 +121,9 @@ impl StackNames {
         let mut made: BTreeMap<(i32, u64), MadeByProgram> = BTreeMap::new();
         let full = folded.states.iter().any(CodePlaces::is_full);
         let mut all = CodePlaces::default();
+        let mut found = Found::default();
         for places in folded.states {
+            found.add_texts(places.texts);
             for (place, hits) in places.files {
                 *all.files.entry(place).or_default() += hits;
             }
@@ -108,7 +133,6 @@ impl StackNames {
                 by.addresses.push(place.address);
             }
         }
-        let mut found = Found::default();
         // Maps vanish, files mostly do not: maps come first.
         for ((pid, began), mut by) in made {
             if stop() {
@@ -175,9 +199,17 @@ struct FileFound {
     places: BTreeMap<u64, NamedPlace>,
     /// By file offset.
     lines: BTreeMap<u64, LinedPlace>,
+    /// By place.
+    texts: BTreeMap<u64, Arc<FileText>>,
 }
 
 impl Found {
+    fn add_texts(&mut self, texts: HashMap<(DsoId, u64), Arc<FileText>>) {
+        for ((file, at), text) in texts {
+            self.files.entry(file).or_default().texts.insert(at, text);
+        }
+    }
+
     /// Adds the functions at places; returns whether there was time for all.
     fn add_functions(
         &mut self,
@@ -267,10 +299,21 @@ impl Found {
         let mut names = self.names;
         for (id, file) in self.files {
             if let Some(dso) = session.mappings().file(id) {
+                // Its symbols are not looked up.
+                let is_of_texts = file.places.is_empty() && !file.texts.is_empty();
+                let texts = file.texts.into_iter().map(|(at, text)| TextInFile {
+                    at,
+                    bytes: text.bytes.clone(),
+                    cut: text.cut,
+                });
                 names.files.push(FileCode {
                     path: dso.path.clone(),
                     build_id: dso.build_id,
-                    symbols: session.symbols().known(id),
+                    symbols: match is_of_texts {
+                        true => KnownSymbols::NotRead,
+                        false => session.symbols().known(id),
+                    },
+                    texts: texts.collect(),
                     places: file.places.into_values().collect(),
                     lines: file.lines.into_values().collect(),
                 });

@@ -131,7 +131,7 @@ impl Expression {
     }
 }
 
-fn text_of(name: Option<&EscapedName>) -> Datum<'_> {
+fn text_of(name: Option<EscapedName<'_>>) -> Datum<'_> {
     name.map_or(Datum::Missing, |name| {
         Datum::Text(name.text.as_bytes().into())
     })

@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::Path;
 
 use usdtrec_format::perf::{
-    Lost, LostSamples, RawRecord, RecordType, Records, Sample, SampleId, SampleType,
+    DeferredChain, Lost, LostSamples, RawRecord, RecordType, Records, Sample, SampleId, SampleType,
 };
 use usdtrec_format::trace::PipeReader;
 
@@ -182,6 +182,12 @@ impl<V: StreamView> Live<'_, V> {
                 },
                 RecordType::LOST if is_ours => {}
                 RecordType::LOST | RecordType::LOST_SAMPLES => self.lose(&record),
+                RecordType::CALLCHAIN_DEFERRED => {
+                    let chain = DeferredChain::parse(&record, self.queue.id_type);
+                    chain
+                        .iter()
+                        .for_each(|chain| self.session.learn_chain(chain));
+                }
                 _ => {
                     let split = SampleId::split(record.body, self.queue.id_type);
                     self.queue

@@ -471,7 +471,7 @@ fn caller(kind: u64, word: u64, session: &TraceSession, dictionary: &Dictionary)
 }
 
 fn name(session: &TraceSession, id: NameId) -> &str {
-    session.processes().name(id).map_or("", |name| &name.text)
+    session.processes().name(id).map_or("", |name| name.text)
 }
 
 /// The argument of a sample that is at its event's place.
@@ -520,6 +520,7 @@ fn argument(kind: u64, word: u64, dictionary: &Dictionary) -> KeyValue {
             bytes: dictionary.text_of(word).to_vec(),
             cut: false,
             guessed: false,
+            from_file: false,
         }),
         kind::MISSING => {
             let reason = dictionary.reason_of(word);

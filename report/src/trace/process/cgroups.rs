@@ -90,7 +90,7 @@ impl Cgroups {
     }
 
     /// The path of a control group.
-    pub(crate) fn path(&self, id: NameId) -> Option<&EscapedName> {
+    pub(crate) fn path(&self, id: NameId) -> Option<EscapedName<'_>> {
         self.paths.get(id)
     }
 

@@ -178,8 +178,21 @@ impl Mappings {
 
     /// Whether a process has executable memory of no file at a time, where programs make code.
     pub(crate) fn is_maker(&self, pid: i32, time: u64) -> bool {
-        let is_made = |dso| self.file(dso).is_some_and(Dso::is_for_code);
-        self.spaces.has_mapped(pid, time, is_made)
+        let made = |mapping: Mapping| {
+            let is_made = self.file(mapping.dso).is_some_and(Dso::is_for_code);
+            is_made.then_some(())
+        };
+        self.spaces.find_mapped(pid, time, made).is_some()
+    }
+
+    /// What `find` finds in the mappings of a process at a time, the last one first.
+    pub(crate) fn find_mapped<T>(
+        &self,
+        pid: i32,
+        time: u64,
+        find: impl Fn(Mapping) -> Option<T>,
+    ) -> Option<T> {
+        self.spaces.find_mapped(pid, time, find)
     }
 
     /// When the program that a process runs at a time began, by fork or execve, ns; 0 if that is not known.

@@ -9,6 +9,7 @@ pub(crate) mod cgroups;
 pub(crate) mod comm;
 pub(crate) mod cover;
 pub(crate) mod index;
+pub(crate) mod interner;
 pub(crate) mod living;
 pub(crate) mod log;
 pub(crate) mod mappers;
@@ -196,7 +197,7 @@ impl Processes {
 
     /// A thread name.
     #[must_use]
-    pub fn name(&self, id: NameId) -> Option<&EscapedName> {
+    pub fn name(&self, id: NameId) -> Option<EscapedName<'_>> {
         self.names.get(id)
     }
 
@@ -204,7 +205,7 @@ impl Processes {
     #[must_use]
     pub fn name_or_number(&self, id: Option<NameId>, number: i32) -> Cow<'_, str> {
         match id.and_then(|id| self.name(id)) {
-            Some(name) => Cow::Borrowed(&name.text),
+            Some(name) => Cow::Borrowed(name.text),
             None => Cow::Owned(format!(":{number}")),
         }
     }
@@ -215,7 +216,7 @@ impl Processes {
     }
 
     /// The path of a control group.
-    pub(crate) fn cgroup_path(&self, id: NameId) -> Option<&EscapedName> {
+    pub(crate) fn cgroup_path(&self, id: NameId) -> Option<EscapedName<'_>> {
         self.cgroups.path(id)
     }
 
@@ -225,7 +226,7 @@ impl Processes {
     }
 
     /// All thread names of the trace.
-    pub fn names(&self) -> impl Iterator<Item = (NameId, &EscapedName)> {
+    pub fn names(&self) -> impl Iterator<Item = (NameId, EscapedName<'_>)> {
         self.names.iter()
     }
 }

@@ -68,6 +68,16 @@ struct Mapped {
     dso: DsoId,
 }
 
+impl Mapped {
+    const fn mapping(&self) -> Mapping {
+        Mapping {
+            start: self.addresses.start,
+            offset: self.offset,
+            dso: self.dso,
+        }
+    }
+}
+
 impl AsRef<Range<u64>> for Mapped {
     fn as_ref(&self) -> &Range<u64> {
         &self.addresses
@@ -222,17 +232,27 @@ impl Spaces {
         })
     }
 
-    /// Whether a process has mapped a file that `is_meant` says since it began the program that it runs at a time, or has inherited the mapping.
-    pub(crate) fn has_mapped(&self, pid: i32, time: u64, is_meant: impl Fn(DsoId) -> bool) -> bool {
-        let meant = |dso| is_meant(dso).then_some(());
-        let found = self.inherited(pid, time, |pid, time| match self.by_pid.get(&pid) {
+    /// What `find` finds in the mappings that a process has made since it began the program that it runs at a time, or has inherited, the last
+    /// one first.
+    pub(crate) fn find_mapped<T>(
+        &self,
+        pid: i32,
+        time: u64,
+        find: impl Fn(Mapping) -> Option<T>,
+    ) -> Option<T> {
+        self.inherited(pid, time, |pid, time| match self.by_pid.get(&pid) {
             Some(spaces) => look(spaces, time, |space| {
                 let mut maps = space.maps.iter().rev().filter(|map| map.time <= time);
-                maps.find_map(|map| meant(map.dso))
+                maps.find_map(|map| find(map.mapping()))
             }),
-            None => self.look_settled(pid, time, |_, part| meant(part.dso)),
-        });
-        found.is_some()
+            None => self.look_settled(pid, time, |start, part| {
+                find(Mapping {
+                    start,
+                    offset: part.offset,
+                    dso: part.dso,
+                })
+            }),
+        })
     }
 
     /// Forgets the address spaces that are not needed after a time: those of processes that do not live any more, but for those that
@@ -373,11 +393,6 @@ impl Space {
     fn find(&self, address: u64, time: u64) -> Option<Mapping> {
         let known = self.maps.partition_point(|map| map.time <= time);
         let found = self.cover.latest(&self.maps, known, address)?;
-        let map = self.maps.get(found)?;
-        Some(Mapping {
-            start: map.addresses.start,
-            offset: map.offset,
-            dso: map.dso,
-        })
+        Some(self.maps.get(found)?.mapping())
     }
 }

@@ -88,7 +88,7 @@ fn mapped(pid: i32, start: u64, end: u64, path: &'static str) -> Told {
 
 fn comm(known: &Known, tid: i32, time: u64) -> Option<&str> {
     let name = known.comm(tid, time).name?;
-    known.processes.name(name).map(|name| &*name.text)
+    known.processes.name(name).map(|name| name.text)
 }
 
 fn path(known: &Known, pid: i32, address: u64, time: u64) -> Option<&str> {
@@ -231,7 +231,7 @@ fn names_from_programs_are_made_harmless() {
     let processes = Known::new(log(vec![(0, named(1, 1, false, "a\x1b[2J\"\n"))]));
     let name = processes.comm(1, 5).name.unwrap();
     let name = processes.processes.name(name).unwrap();
-    assert_eq!(&*name.text, "a\\x1b[2J\"\\n");
+    assert_eq!(name.text, "a\\x1b[2J\"\\n");
     assert_eq!(name.unescaped(), "a\u{1b}[2J\"\n");
 }
 

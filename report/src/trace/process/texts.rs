@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use foldhash::HashMap;
+use crate::trace::process::interner::{Interner, NumberedString};
 
 /// One of the [`TextPool`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,29 +16,22 @@ impl TextId {
 
 /// Texts with their numbers.
 #[derive(Debug, Default)]
-pub(crate) struct TextPool {
-    all: Vec<Box<[u8]>>,
-    numbers: HashMap<Box<[u8]>, TextId>,
-}
+pub(crate) struct TextPool(Interner);
 
 impl TextPool {
     /// The number of a text, and the bytes of memory that it takes if it is new.
     pub(crate) fn intern(&mut self, bytes: &[u8]) -> (TextId, usize) {
-        /// What the two tables and the allocations take besides the bytes.
-        const ENTRIES: usize = 96;
-        if let Some(text) = self.numbers.get(bytes) {
-            return (*text, 0);
-        }
-        self.all.push(bytes.into());
-        let text = TextId(NonZeroU32::MIN.saturating_add(self.all.len() as u32 - 1));
-        self.numbers.insert(bytes.into(), text);
-        (text, ENTRIES + 2 * bytes.len())
+        /// What the table takes at most besides the bytes, while it grows.
+        const ENTRY: usize = 32;
+        let NumberedString { number, is_new } = self.0.intern(bytes);
+        let text = TextId(NonZeroU32::MIN.saturating_add(number));
+        (text, if is_new { ENTRY + 2 * bytes.len() } else { 0 })
     }
 
     /// The numbers of all texts of other ones, in their order, and the bytes of memory that those take that are new.
     pub(crate) fn intern_all(&mut self, others: &Self) -> (InternedTexts, usize) {
         let mut memory = 0;
-        let texts = others.all.iter().map(|bytes| {
+        let texts = others.0.iter().map(|bytes| {
             let (text, more) = self.intern(bytes);
             memory += more;
             text
@@ -48,8 +41,7 @@ impl TextPool {
 
     /// The bytes of a text; empty if it is not in here.
     pub(crate) fn get(&self, text: TextId) -> &[u8] {
-        let found = self.all.get(text.index());
-        found.map_or(&[], |bytes| bytes)
+        self.0.get(text.0.get() - 1).unwrap_or_default()
     }
 }
 

@@ -1,5 +1,6 @@
 //! An open trace with everything that is needed to show its samples.
 
+pub(crate) mod deferred_chains;
 pub(crate) mod digests;
 pub(crate) mod event_name;
 pub(crate) mod events;
@@ -9,6 +10,7 @@ pub(crate) mod ids;
 pub(crate) mod resolver;
 pub(crate) mod scan;
 pub(crate) mod site_index;
+pub(crate) mod text_place;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,10 +18,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use usdtrec_format::perf::Sample;
+use usdtrec_format::perf::{DeferredChain, Sample};
 use usdtrec_format::schema::Schemas;
 use usdtrec_format::trace::{Damage, Shortfall, Trace, TraceInfo};
 
+use crate::trace::session::deferred_chains::DeferredChains;
 use crate::trace::session::events::Events;
 use crate::trace::session::ids::Target;
 use crate::trace::session::scan::{LostByEvent, SampleBlock};
@@ -81,6 +84,7 @@ pub struct TraceSession {
     lost: LostByEvent,
     /// By their numbers.
     shortfalls: BTreeMap<u32, Shortfall>,
+    deferred: DeferredChains,
     damage: Vec<Damage>,
     /// Bytes of records of sample blocks that were read.
     read: AtomicU64,
@@ -176,6 +180,7 @@ impl TraceSession {
             time: scan.time,
             lost,
             shortfalls,
+            deferred: scan.deferred,
             damage,
             wall_times: WallTimes::of(&trace),
             trace,
@@ -213,6 +218,7 @@ impl TraceSession {
     /// Forgets from time to time what is of no use for samples after a time. Numbers of names, files and functions that were given
     /// out before mean nothing after that.
     pub(crate) fn forget_before(&mut self, time: u64) {
+        self.deferred.forget_before(time);
         let Some(mapped) = self.mapped.get_mut() else {
             return;
         };
@@ -221,6 +227,16 @@ impl TraceSession {
             mapped.symbols.keep(&files);
             mapped.unwind_tables.keep(&files);
         }
+    }
+
+    /// Adds to a session of a stream a part of call chains that was written after the samples.
+    pub(crate) fn learn_chain(&mut self, chain: &DeferredChain<'_>) {
+        self.deferred.add(chain);
+    }
+
+    /// Parts of call chains that were written after the samples.
+    pub(crate) const fn deferred_chains(&self) -> &DeferredChains {
+        &self.deferred
     }
 
     /// Notes what [`forget_before`](Self::forget_before) needs.
@@ -416,6 +432,12 @@ impl TraceSession {
     pub(crate) fn weight(&self, target: Target, sample: &Sample<'_>) -> u64 {
         let event = self.events.events.get(target.event as usize);
         event.map_or(1, |event| event.weight(sample))
+    }
+
+    /// Whether samples may have addresses of texts without the texts.
+    pub(crate) fn may_lack_texts(&self) -> bool {
+        let mut sites = self.events.sites.iter();
+        sites.any(|site| site.decoder.may_lack_texts())
     }
 
     /// The site that a sample hit: the one of its id; else of those of its event the one at its address.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use usdtrec_decode::UnreadText;
 use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 
@@ -13,6 +14,7 @@ use crate::trace::process::names::{EscapedName, NameId};
 use crate::trace::process::{Dso, DsoId, Mapping};
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
+use crate::trace::session::text_place::TextPlace;
 use crate::trace::symbols::Symbol;
 use crate::trace::symbols::known_inlining::FoundInlining;
 use crate::trace::symbols::perf_map::MadePlace;
@@ -34,6 +36,7 @@ pub(crate) struct Resolver<'s> {
     /// Values of each site's arguments, made when first needed.
     values: Vec<Vec<Value>>,
     places: AddressCache<Place>,
+    texts: AddressCache<Option<TextPlace>>,
     names: Vec<(i32, CommSpan)>,
     /// Control groups of some processes.
     cgroups: Vec<(i32, CgroupSpan)>,
@@ -42,6 +45,7 @@ pub(crate) struct Resolver<'s> {
     /// Buffers.
     addresses: Vec<ChainAddress>,
     parts: Vec<StackPart>,
+    unread: Vec<UnreadText>,
     /// Of the sample at hand, where it is requested.
     path: Option<CallPath>,
 }
@@ -107,11 +111,13 @@ impl<'s> Resolver<'s> {
             session,
             values: vec![Vec::new(); session.events.sites.len()],
             places: AddressCache::new(PLACES),
+            texts: AddressCache::new(PLACES),
             names: vec![(0, NEVER); NAMES],
             cgroups: vec![(0, NOWHERE); NAMES],
             chains: None,
             addresses: Vec::new(),
             parts: Vec::new(),
+            unread: Vec::new(),
             path: None,
         }
     }
@@ -162,7 +168,7 @@ impl<'s> Resolver<'s> {
     }
 
     /// Its path.
-    pub(crate) fn cgroup_path(&mut self, pid: i32, time: u64) -> Option<&'s EscapedName> {
+    pub(crate) fn cgroup_path(&mut self, pid: i32, time: u64) -> Option<EscapedName<'s>> {
         let id = self.cgroup(pid, time)?;
         self.session.processes.cgroup_path(id)
     }
@@ -180,15 +186,61 @@ impl<'s> Resolver<'s> {
     /// The arguments of a sample of a site.
     #[inline]
     pub(crate) fn values(&mut self, site: usize, sample: &Sample<'_>) -> &[Value] {
+        self.each_text(site, sample, |_| {});
+        self.decoded(site)
+    }
+
+    /// Decodes the arguments of a sample of a site, and calls `each` with those of their texts that were not read at the hit, and are in files.
+    #[inline]
+    pub(crate) fn each_text(
+        &mut self,
+        site: usize,
+        sample: &Sample<'_>,
+        each: impl FnMut(&TextPlace),
+    ) {
         let Some(values) = self.values.get_mut(site) else {
-            return &[];
+            return;
         };
         let decoder = &self.session.events.sites[site].decoder;
         if values.len() != decoder.len() {
             *values = decoder.values();
         }
         decoder.decode(sample, values);
-        values
+        if decoder.may_lack_texts() {
+            self.add_texts(site, sample, each);
+        }
+    }
+
+    /// Adds the texts of the sample at hand that were not read at the hit, and are in files.
+    fn add_texts(&mut self, site: usize, sample: &Sample<'_>, mut each: impl FnMut(&TextPlace)) {
+        let Self {
+            session,
+            values,
+            texts,
+            unread,
+            ..
+        } = self;
+        let Some(values) = values.get_mut(site) else {
+            return;
+        };
+        let decoder = &session.events.sites[site].decoder;
+        unread.clear();
+        decoder.unread_texts(sample, values, |text| unread.push(text));
+        for text in &*unread {
+            let at = TimedAddress {
+                pid: sample.pid,
+                address: text.address,
+                time: sample.time,
+            };
+            let place = texts.get(at, || TextPlace::find(session, at, text.limit));
+            let Some(place) = place else { continue };
+            if let Some(found) = place.value(text)
+                && let Some(value) = values.get_mut(text.argument)
+            {
+                *value = Value::String(found);
+                each(place);
+            }
+        }
     }
 
     /// One argument of a sample of a site. What [`decoded`](Self::decoded) gives is not of this sample then.
@@ -205,7 +257,10 @@ impl<'s> Resolver<'s> {
             *values = decoder.values();
         }
         decoder.decode_one(place, sample, values);
-        values.get(place)
+        if decoder.may_lack_texts() {
+            self.add_texts(site, sample, |_| {});
+        }
+        self.decoded(site).get(place)
     }
 
     /// The arguments of the site's sample that [`values`](Self::values) were asked of last.

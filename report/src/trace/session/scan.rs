@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use usdtrec_format::perf::{Lost, LostSamples, RawRecord, RecordType, Records, SampleType};
+use usdtrec_format::perf::{
+    DeferredChain, Lost, LostSamples, RawRecord, RecordType, Records, SampleType,
+};
 use usdtrec_format::trace::{Block, BlockReader, Damage, DamageKind, Trace};
 
 use crate::pool::Pool;
 use crate::trace::process::log::{ProcessLog, Scope};
 use crate::trace::process::mappers::RecordedFiles;
+use crate::trace::session::deferred_chains::DeferredChains;
 use crate::trace::session::digests;
 use crate::trace::session::digests::Digests;
 use crate::trace::session::events::Events;
@@ -50,6 +53,7 @@ pub(crate) struct Scan {
     /// As LOST_SAMPLES records say.
     counted: LostByEvent,
     pub(crate) damage: Vec<Damage>,
+    pub(crate) deferred: DeferredChains,
     /// Whether the blocks with mappings are known, so that they can be read again when they are requested.
     pub(crate) is_repeatable: bool,
 }
@@ -109,6 +113,7 @@ struct Content {
     counted: LostByEvent,
     short: u64,
     cut: Option<Damage>,
+    deferred: DeferredChains,
 }
 
 /// A pass over the blocks of a trace.
@@ -317,6 +322,7 @@ impl Scan {
             self.damage.push(Damage::new(block.offset, kind));
         }
         self.damage.extend(content.cut);
+        self.deferred.append(content.deferred);
         let before = self.log.left_out();
         self.log.append(content.log);
         if before == 0 && self.log.left_out() > 0 {
@@ -374,6 +380,10 @@ impl Content {
                 let lost = LostSamples::parse(record, id_type)?;
                 let id = lost.id.identifier.max(lost.id.id);
                 (&mut self.counted, id, lost.lost)
+            }
+            RecordType::CALLCHAIN_DEFERRED => {
+                self.deferred.add(&DeferredChain::parse(record, id_type)?);
+                return Some(());
             }
             _ => return self.log.record(record, id_type),
         };

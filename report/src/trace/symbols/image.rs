@@ -61,6 +61,11 @@ impl Binary {
         Some(bytes)
     }
 
+    /// The open file.
+    pub(crate) fn into_file(self) -> fs::File {
+        self.file
+    }
+
     /// CRC-32 (IEEE) of the whole file; `None` if it cannot be read.
     pub(crate) fn checksum(&self) -> Option<u32> {
         let mut sum = crc32fast::Hasher::new();

@@ -4,6 +4,7 @@ pub(crate) mod candidates;
 pub(crate) mod code_file;
 pub(crate) mod demangle;
 pub(crate) mod fetch;
+pub(crate) mod file_text;
 pub(crate) mod found_names;
 pub(crate) mod image;
 pub(crate) mod inlined;
@@ -27,11 +28,12 @@ use usdtrec_format::trace::Trace;
 use usdtrec_format::{BuildId, KnownSymbols};
 use usdtrec_unwind::Segments;
 
-use crate::trace::process::{Dso, DsoId};
+use crate::trace::process::{Dso, DsoId, Mapping};
 use crate::trace::symbols::fetch::FetchDebug;
+use crate::trace::symbols::file_text::{FileText, FileTexts, ReadOnlyData};
 use crate::trace::symbols::found_names::FoundNames;
 pub use crate::trace::symbols::found_names::NameOfSymbol;
-use crate::trace::symbols::image::Image;
+use crate::trace::symbols::image::{Binary, Image};
 use crate::trace::symbols::inlined::{InlineInfo, Inlining, NoInlineInfo};
 use crate::trace::symbols::known_inlining::{FoundInlining, KnownInlining};
 use crate::trace::symbols::per_file::PerFile;
@@ -57,6 +59,8 @@ pub struct Symbols {
     /// Debugging information.
     info: PerFile<Result<InlineInfo, NoInlineInfo>>,
     inlining: KnownInlining,
+    /// Texts in parts that programs cannot write.
+    texts: PerFile<FileTexts>,
     names: Mutex<FoundNames>,
 }
 
@@ -94,6 +98,7 @@ impl Symbols {
             stored: StoredNames::default(),
             info: PerFile::new(files),
             inlining: KnownInlining::default(),
+            texts: PerFile::new(files),
             names: Mutex::default(),
         }
     }
@@ -130,12 +135,14 @@ impl Symbols {
     pub(crate) fn extend(&mut self, files: &[Dso]) {
         self.code.extend(files);
         self.info.extend(files);
+        self.texts.extend(files);
     }
 
     /// Keeps these files alone, in this order, and forgets which names were found: numbers of both are others then.
     pub(crate) fn keep(&mut self, files: &[DsoId]) {
         self.code.keep(files);
         self.info.keep(files);
+        self.texts.keep(files);
         self.inlining = KnownInlining::default();
         self.names = Mutex::default();
     }
@@ -153,6 +160,26 @@ impl Symbols {
             .or_else(|| self.of_trace(file, offset))?;
         let id = self.found().number(&name);
         Some(Symbol { name, id, offset })
+    }
+
+    /// The text of at most `limit` bytes at an address of a process that has this mapping of a file, in a part of the file that the process
+    /// cannot write; `None` if there is no such part or the trace and this host do not have it.
+    pub(crate) fn text(&self, mapping: Mapping, address: u64, limit: u16) -> Option<Arc<FileText>> {
+        let texts = self.texts.get(mapping.dso, |dso| FileTexts {
+            stored: self.stored.texts(dso),
+            data: self.read_only(dso),
+        });
+        texts?.find(mapping, address, limit)
+    }
+
+    fn read_only(&self, dso: &Dso) -> Option<ReadOnlyData> {
+        // Without a build-id, nothing says that the file is the one that was mapped.
+        let id = dso.build_id?;
+        let view = self.views.iter().find(|view| view.is_of(dso));
+        let of_view = view.and_then(|view| Binary::open(&view.at));
+        let of_view = of_view.filter(|binary| binary.parse(Some(id)).is_some());
+        let program = of_view.or_else(|| search::program(self.buildid_dir.as_deref(), dso))?;
+        ReadOnlyData::of(program)
     }
 
     /// Whether there are names of code that was made at run time.

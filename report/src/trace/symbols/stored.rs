@@ -4,9 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use foldhash::HashMap;
-use usdtrec_format::{BuildId, CodeNames, KnownSymbols, LinedFrame, SourceLine, TimedPlace};
+use usdtrec_format::{
+    BuildId, CodeNames, KnownSymbols, LinedFrame, SourceLine, TextInFile, TimedPlace,
+};
 
 use crate::trace::process::Dso;
+use crate::trace::symbols::file_text::FileText;
 use crate::trace::symbols::inlined::{InlinedCall, Inlining};
 use crate::trace::symbols::perf_map::MadePlace;
 
@@ -28,6 +31,7 @@ struct StoredFile {
     symbols: KnownSymbols,
     places: HashMap<u64, StoredPlace>,
     lines: HashMap<u64, Vec<LinedFrame>>,
+    texts: HashMap<u64, Arc<FileText>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +40,15 @@ struct StoredPlace {
     name: u32,
     /// Bytes from the start of the function.
     within: u64,
+}
+
+fn text_at(text: &TextInFile) -> (u64, Arc<FileText>) {
+    let TextInFile { at, bytes, cut } = text;
+    let text = FileText {
+        bytes: bytes.clone(),
+        cut: *cut,
+    };
+    (*at, Arc::new(text))
 }
 
 impl StoredNames {
@@ -53,6 +66,7 @@ impl StoredNames {
                 symbols: file.symbols,
                 places: places.collect(),
                 lines: lines.collect(),
+                texts: file.texts.iter().map(text_at).collect(),
             };
             ((file.path.clone(), file.build_id), stored)
         });
@@ -146,6 +160,13 @@ impl StoredNames {
         };
         let after = functions.partition_point(|(since, _)| *since <= time);
         functions.get(after).map_or(u64::MAX, |(since, _)| *since)
+    }
+
+    /// Texts of a file, by the offset that they have if all of it is mapped as its code is.
+    pub(crate) fn texts(&self, dso: &Dso) -> HashMap<u64, Arc<FileText>> {
+        self.file(dso)
+            .map(|file| file.texts.clone())
+            .unwrap_or_default()
     }
 
     /// Which symbols of a file the recording host had.

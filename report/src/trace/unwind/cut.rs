@@ -26,6 +26,8 @@ pub(crate) enum StackCut {
     NotAbove,
     /// The frame pointer was 0, although the last frame is of no function without a caller.
     NoFramePointer,
+    /// The callers in user space were to be written when the thread returned there, and the trace does not have them.
+    NotDeferred,
     /// The recorder cut it, for a reason that needs nothing else.
     Recorded(ChainCut),
     /// No file is known to be mapped at the last frame's address.

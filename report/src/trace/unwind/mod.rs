@@ -9,7 +9,7 @@ pub(crate) mod stack;
 pub(crate) mod tables;
 
 use usdtrec_format::Arch;
-use usdtrec_format::perf::{Attr, ChainCut, Sample, SampleType};
+use usdtrec_format::perf::{Attr, ChainCut, Sample, SampleType, chain_entries};
 use usdtrec_unwind::{MappedCode, ProcessCode, RegisterPlaces, StackCopy, StackFrame, Unwinder};
 
 use crate::trace::address_cache::{AddressCache, TimedAddress, TimedAnswer};
@@ -140,7 +140,12 @@ impl<'s> CallChains<'s> {
     ) -> Option<StackCut> {
         let limit = self.limit.unwrap_or(usize::MAX);
         let before = addresses.len();
-        let recorded = sample.chain().map(|entry| ChainAddress {
+        let deferred = sample
+            .deferred_cookie()
+            .map(|cookie| self.session.deferred_chains().find(sample, cookie));
+        let of_user = deferred.flatten().unwrap_or_default();
+        let entries = sample.chain().chain(chain_entries(of_user));
+        let recorded = entries.map(|entry| ChainAddress {
             address: entry.address,
             kind: match entry.is_first {
                 true => FrameKind::Hit,
@@ -152,6 +157,9 @@ impl<'s> CallChains<'s> {
         if recorded > limit {
             addresses.truncate(before.saturating_add(limit));
             return Some(StackCut::Limit(limit));
+        }
+        if deferred == Some(None) {
+            return Some(StackCut::NotDeferred);
         }
         let event = self.places.get(target.event as usize);
         let is_copied = event.is_some_and(Option::is_some);

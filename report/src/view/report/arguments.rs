@@ -75,8 +75,13 @@ pub(crate) fn holds(argument: &ArgumentFacts, human: bool) -> String {
     let form = argument.form.clone().human(human);
     let spreads = [&argument.integers, &argument.floats];
     let spreads = spreads.into_iter().flatten();
-    let mut parts: Vec<String> = spreads.map(|numbers| spread(numbers, &form)).collect();
-    parts.extend(argument.texts.as_ref().map(|all| texts(all, &form)));
+    let counts = spreads.clone().map(|numbers| numbers.count);
+    // What is not declared to be a text may be a text in some hits and a number in others.
+    let count = counts.sum::<u64>() + argument.texts.as_ref().map_or(0, |texts| texts.count);
+    let mut parts: Vec<String> = spreads
+        .map(|numbers| spread(numbers, count, &form))
+        .collect();
+    parts.extend(argument.texts.as_ref().map(|all| texts(all, count, &form)));
     if argument.nan > 0 {
         parts.push(format!("NaN {} times", argument.nan));
     }
@@ -98,15 +103,16 @@ pub(crate) fn holds(argument: &ArgumentFacts, human: bool) -> String {
     parts.join("; ")
 }
 
-fn spread(spread: &Spread, form: &Form) -> String {
+/// The numbers among so many values.
+fn spread(spread: &Spread, count: u64, form: &Form) -> String {
     let shown = |number: Scalar| scalar::shown(number, form);
     match &spread.values {
-        Some(values) if values.len() == 1 => format!("always {}", shown(spread.min)),
+        Some(values) if values.len() == 1 => only(&shown(spread.min), spread.count, count),
         Some(values) if values.len() <= LISTED => {
             let listed: Vec<String> = values
                 .iter()
                 .map(|number| {
-                    let share = percent(number.count, spread.count);
+                    let share = percent(number.count, count);
                     format!("{share} {}", shown(number.value))
                 })
                 .collect();
@@ -132,8 +138,16 @@ fn spread(spread: &Spread, form: &Form) -> String {
     }
 }
 
-/// The most frequent texts, each cut to 32 characters.
-fn texts(texts: &TextFacts, form: &Form) -> String {
+/// The only number or text among so many values, of which so many are that kind of value.
+fn only(value: &str, of_kind: u64, count: u64) -> String {
+    if of_kind == count {
+        return format!("always {value}");
+    }
+    format!("{} {value}", percent(of_kind, count))
+}
+
+/// The most frequent texts among so many values, each cut to 32 characters.
+fn texts(texts: &TextFacts, count: u64, form: &Form) -> String {
     const SHOWN: usize = 4;
     const LONGEST: usize = 32;
     let shown = |text: &Frequency<Vec<u8>>| {
@@ -150,11 +164,11 @@ fn texts(texts: &TextFacts, form: &Form) -> String {
     };
     let values = texts.values.iter().map(shown);
     match values.take(SHOWN).collect::<Vec<_>>().as_slice() {
-        [only] if texts.exact => format!("always {}", only.value),
+        [text] if texts.exact => only(&text.value, texts.count, count),
         values => {
             let listed: Vec<String> = values
                 .iter()
-                .map(|text| format!("{} {}", percent(text.count, texts.count), text.value))
+                .map(|text| format!("{} {}", percent(text.count, count), text.value))
                 .collect();
             let at_least = if texts.exact { "" } else { "more than " };
             let rest = if texts.different > values.len() {

@@ -242,7 +242,7 @@ impl<'s> TextLines<'s> {
         if fields.has(Field::Cgroup) {
             out.byte(b' ');
             match self.resolver.cgroup_path(sample.pid, sample.time) {
-                Some(path) => out.string(&path.text),
+                Some(path) => out.string(path.text),
                 None => out.fixed(b"<cgroup not known>"),
             }
         }

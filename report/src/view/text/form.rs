@@ -305,6 +305,7 @@ mod tests {
             bytes: text.as_bytes().to_vec(),
             cut: false,
             guessed: false,
+            from_file: false,
         })
     }
 

@@ -147,6 +147,7 @@ mod tests {
                 bytes: bytes.to_vec(),
                 cut,
                 guessed: false,
+                from_file: false,
             })
         };
         assert_eq!(all(&text(b"GET", false)), ["\"GET\"", "\"GET\"", "GET"]);
@@ -168,6 +169,7 @@ mod tests {
             bytes: b"GET".to_vec(),
             cut: true,
             guessed: true,
+            from_file: false,
         });
         assert_eq!(all(&text), ["\"GET\"…(0x1000)", "\"GET\"", "GET…"]);
     }

@@ -19,9 +19,11 @@ pub(in crate::engine) struct UprobeEvent<'a> {
     pub(in crate::engine) offset: u64,
     /// The upper half is the file offset of the semaphore; 0 without a semaphore.
     pub(in crate::engine) config: u64,
+    /// The process; `None` for all processes.
+    pub(in crate::engine) pid: Option<i32>,
 }
 
-/// Opens a disabled perf event for all processes on CPU 0. A program attached to it runs on every CPU.
+/// Opens a disabled perf event: for all processes on CPU 0, where a program attached to it runs on every CPU, or for one process.
 pub(in crate::engine) fn open_uprobe(site: &UprobeEvent<'_>) -> io::Result<File> {
     let mut attr = perf_event_attr {
         type_: site.pmu,
@@ -33,9 +35,10 @@ pub(in crate::engine) fn open_uprobe(site: &UprobeEvent<'_>) -> io::Result<File>
     attr.set_disabled(1);
     attr.__bindgen_anon_3.uprobe_path = site.path.as_ptr() as u64;
     attr.__bindgen_anon_4.probe_offset = site.offset;
+    let (pid, cpu) = site.pid.map_or((-1, 0), |pid| (pid, -1));
     // SAFETY: `attr` is a whole perf_event_attr; its path outlives the call, which copies it.
     let descriptor =
-        unsafe { perf_event_open(&raw mut attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC.into()) };
+        unsafe { perf_event_open(&raw mut attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC.into()) };
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }

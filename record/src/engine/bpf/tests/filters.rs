@@ -166,6 +166,143 @@ fn numbers_compare_by_value() {
     assert!(both.iter().all(|count| *count > 500), "{both:?}");
 }
 
+/// Arguments that floats are compared with in [`floats_compare_as_they_are_decoded`].
+const FLOATS: &str = "8f@%rdx 4f@%ecx 8f@8(%rbp) 4f@(%rbx) -4@%esi 8@%rdi 4f@$0.1";
+
+/// The hit of a site with [`FLOATS`] that are this number.
+fn hit_of(number: f64) -> Hit {
+    let single = number as f32;
+    let offset =
+        |name| register_offset(Arch::X86_64, Arch::X86_64.register(name).unwrap()).unwrap();
+    let at = |name, by| register_value(offset(name) as usize) + by;
+    let mut hit = Hit::default();
+    for (name, value) in [
+        ("rdx", number.to_bits()),
+        ("rcx", 0xdead_beef_0000_0000 | u64::from(single.to_bits())),
+        ("rsi", (number as i32).cast_unsigned().into()),
+        ("rdi", number as u64),
+    ] {
+        hit.context[offset(name) as usize / 8] = value;
+    }
+    let doubles = (at("rbp", 8)..).zip(number.to_bits().to_le_bytes());
+    let singles = (at("rbx", 0)..).zip(single.to_bits().to_le_bytes());
+    hit.stored.extend(doubles.chain(singles));
+    hit
+}
+
+/// What a name is worth in that hit.
+fn worth_of(number: f64, name: &Name) -> Datum<'static> {
+    match &*name.text {
+        "arg1" | "arg3" => Datum::Float(number),
+        "arg2" | "arg4" => Datum::Float32(number as f32),
+        "arg5" => Datum::Integer((number as i32).into()),
+        "arg6" => Datum::Integer((number as u64).into()),
+        "arg7" => Datum::Float32(0.1),
+        "cpu" => Datum::Integer(3),
+        _ => Datum::Missing,
+    }
+}
+
+/// Floats in registers and memory, of both sizes, and integers beside them are compared as `script` compares them.
+#[test]
+fn floats_compare_as_they_are_decoded() {
+    let planned = Planned::new(FLOATS, Arch::X86_64, Strings::default());
+    let numbers = [
+        0.0,
+        -0.0,
+        0.1,
+        1.0,
+        2.5,
+        -2.5,
+        16_777_217.0,
+        9_007_199_254_740_994.0,
+        1e300,
+        5e-324,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        -f64::NAN,
+    ];
+    let constants = [
+        "0",
+        "-0.0",
+        "0.1",
+        "2.5",
+        "16777217",
+        "9007199254740993",
+        "-9223372036854775808",
+        "18446744073709551615",
+        "-1e300",
+        "1e-320",
+        "(1e300 * 1e300)",
+        "(0.0 / 0.0)",
+        "(f64)0.1",
+        "arg7",
+    ];
+    let operators = ["==", "!=", "<", "<=", ">", ">="];
+    let mut filters: Vec<String> = (1..=7)
+        .flat_map(|argument| [format!("arg{argument}"), format!("!arg{argument}")])
+        .collect();
+    for (number, constant) in constants.iter().enumerate() {
+        for (place, operator) in operators.iter().enumerate() {
+            filters.extend(
+                (1..=6).map(|argument| match (number + place + argument) % 3 {
+                    0 => format!("!(arg{argument} {operator} {constant})"),
+                    1 => format!("arg{argument} {operator} {constant}"),
+                    _ => format!("{constant} {operator} arg{argument} && cpu == 3"),
+                }),
+            );
+        }
+    }
+    filters.push("arg1 == \"a\"".to_owned());
+    filters.push("!(arg5 != \"a\")".to_owned());
+    let hits = numbers.map(|number| (number, hit_of(number)));
+    let mut both = [0, 0];
+    for filter in &filters {
+        let condition = condition(&planned, filter).unwrap();
+        let spec = Spec {
+            condition: Some(&condition),
+            ..planned.spec()
+        };
+        let code = generate(&[&spec], &common()).unwrap();
+        let expression = Expr::parse(filter).unwrap();
+        for (number, hit) in &hits {
+            let right = expression.evaluate(&|name| worth_of(*number, name)).truth() == Some(true);
+            let passed = match &condition {
+                Condition::Always => true,
+                Condition::Never => false,
+                _ => hit.run_all(&code).record.is_some(),
+            };
+            assert_eq!(passed, right, "{filter} of {number:?}");
+            both[usize::from(right)] += 1;
+        }
+    }
+    assert!(both.iter().all(|count| *count > 1000), "{both:?}");
+}
+
+/// A comparison that is true of all numbers is not true of a value that cannot be read.
+#[test]
+fn what_is_true_of_all_numbers_needs_one() {
+    let planned = Planned::new("4@(%rdx) 8f@8(%rdx)", Arch::X86_64, Strings::default());
+    let rdx = value_of(Arch::X86_64.register("rdx").unwrap(), Arch::X86_64);
+    let hit = Hit {
+        forbidden: std::iter::once(rdx..rdx + 16).collect(),
+        ..Hit::default()
+    };
+    for filter in [
+        "arg1 >= 0",
+        "arg1 != -1",
+        "arg1 != 0.5",
+        "arg2 != 9007199254740993",
+    ] {
+        assert!(passes(&planned, filter, &Hit::default()), "{filter}");
+        assert!(
+            !passes(&planned, filter, &hit),
+            "{filter}: there is no value"
+        );
+    }
+}
+
 #[test]
 fn casts_masks_and_memory() {
     let planned = Planned::new(ARGS, Arch::X86_64, Strings::default());
@@ -269,7 +406,7 @@ fn what_cannot_be_asked_is_told() {
         ("arg1 * 2 == 4", "cannot be evaluated while recording"),
         ("arg3 ~ \"a*b\"", "more than a *"),
         ("arg3 < \"a\"", "the order of texts"),
-        ("arg1 == 1.5", "a float"),
+        ("arg3 + 0.5 > 1", "cannot be evaluated while recording"),
     ] {
         let error = condition(&planned, filter).unwrap_err();
         assert!(error.contains(part), "{filter}: {error}");

@@ -144,6 +144,7 @@ impl RedactedArguments {
             bytes: digits.into_bytes(),
             cut: false,
             guessed: false,
+            from_file: false,
         })
     }
 

@@ -199,6 +199,7 @@ mod tests {
                 bytes: bytes.to_vec(),
                 cut,
                 guessed: false,
+                from_file: false,
             })
         };
         let get = text(b"GET \"\xffx\n\xc3\xa9", true);

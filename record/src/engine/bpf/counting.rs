@@ -1,0 +1,112 @@
+//! Semaphores of single processes that the kernel counts: a uprobe of one process at a place that nobody executes, with the semaphore. The
+//! kernel decrements it when the descriptor is closed, also if the recorder is killed.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use super::super::planter::planting;
+use super::super::release::{Descriptors, Release};
+use super::insn::{Assembler, Reg};
+use super::kernel::tells_processes;
+use super::sys::{self, ProgramKind, UprobeEvent, Uprobes};
+use crate::probe::SiteOffsets;
+
+/// A semaphore, and the place of the uprobe that counts it. File offsets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counted {
+    pub(crate) place: u64,
+    pub(crate) semaphore: u64,
+}
+
+/// How semaphores of single processes are counted.
+#[derive(Debug)]
+pub(crate) struct Counting {
+    /// Number of the uprobe PMU.
+    pmu: u32,
+    /// A program that does nothing, for one uprobe_multi link for each process; `None` where the kernel cannot: then there is an event for
+    /// each semaphore.
+    program: Option<OwnedFd>,
+}
+
+impl Counting {
+    /// Finds out what the kernel can do.
+    pub(crate) fn new(pmu: u32) -> Self {
+        Self {
+            pmu,
+            program: tells_processes().then(load).flatten(),
+        }
+    }
+
+    /// Maximum number of descriptors that may be open at a time: closing an event takes the kernel about a tenth of a second.
+    pub(crate) const fn most(&self) -> usize {
+        match self.program {
+            Some(_) => 512,
+            None => 16,
+        }
+    }
+
+    /// Starts closing descriptors.
+    pub(crate) fn close(&self, descriptors: Vec<OwnedFd>) -> Release {
+        let (links, events) = match self.program {
+            Some(_) => (descriptors, Vec::new()),
+            None => (Vec::new(), descriptors),
+        };
+        Release::start(Descriptors { links, events })
+    }
+
+    /// Increments semaphores of a file in a process, until the descriptors are closed.
+    ///
+    /// # Errors
+    /// The error of bpf(2) or perf_event_open(2): `ESRCH` if the process has ended.
+    pub(crate) fn count(
+        &self,
+        pid: u32,
+        path: &CStr,
+        counted: &[Counted],
+    ) -> io::Result<Vec<OwnedFd>> {
+        if let Some(program) = &self.program {
+            let uprobes = Uprobes {
+                offsets: counted.iter().map(|counted| counted.place).collect(),
+                ref_ctrs: counted.iter().map(|counted| counted.semaphore).collect(),
+                cookies: vec![0; counted.len()],
+            };
+            let link = planting(|| sys::link_uprobes(program.as_fd(), path, &uprobes, pid))?;
+            return Ok(vec![link]);
+        }
+        let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
+        let pid = i32::try_from(pid).map_err(|_| invalid())?;
+        let open = |counted: &Counted| {
+            let offsets = SiteOffsets {
+                offset: counted.place,
+                ref_ctr: counted.semaphore,
+            };
+            let event = UprobeEvent {
+                pmu: self.pmu,
+                path,
+                offset: counted.place,
+                config: offsets.pmu_config().map_err(|_| invalid())?,
+                pid: Some(pid),
+            };
+            planting(|| sys::open_uprobe(&event)).map(OwnedFd::from)
+        };
+        counted.iter().map(open).collect()
+    }
+}
+
+/// A program that returns at once.
+fn load() -> Option<OwnedFd> {
+    let mut asm = Assembler::default();
+    asm.set(Reg::R0, 0);
+    asm.exit();
+    let code = asm.finish()?;
+    let program = sys::Program {
+        kind: ProgramKind::Kprobe,
+        words: &code.words,
+        functions: &[],
+        flags: 0,
+        expected_attach: sys::UPROBE_MULTI,
+        attach_kind: 0,
+    };
+    sys::load(&program).ok()
+}

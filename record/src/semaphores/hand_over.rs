@@ -1,0 +1,145 @@
+//! The thread that lets the kernel count what was incremented by hand. Creating a uprobe takes a quarter of a second at times, so no urgent
+//! increment may wait for it.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use super::priority;
+use super::process::HandedOver;
+use super::table::Table;
+
+/// Time after which the kernel is to count: a process that ends before costs nothing.
+const DELAY: Duration = Duration::from_millis(20);
+/// Maximum number of attempts for a process whose loader is not done; each waits twice as long as the one before. After the last one the
+/// semaphores stay incremented by hand.
+const MOST_TRIES: u32 = 10;
+/// Time after the end of the first thread of a process, after which it has ended.
+const ENDING: Duration = Duration::from_millis(100);
+/// Number of descriptors of ended processes that are closed together.
+const TOGETHER: usize = 32;
+
+/// What is to be done.
+#[derive(Debug)]
+pub(super) enum Job {
+    /// Let the kernel count the semaphores of a process.
+    HandOver { pid: u32, due: Instant, tries: u32 },
+    /// A process may have ended.
+    Ended { pid: u32, due: Instant },
+    /// Events since then are missing: look at all processes. ns of `CLOCK_MONOTONIC`.
+    LookAtAll { since: u64 },
+    /// No more jobs.
+    End,
+}
+
+impl Job {
+    /// For a process whose semaphores were incremented just now.
+    pub(super) fn hand_over(pid: u32) -> Self {
+        Self::HandOver {
+            pid,
+            due: Instant::now() + DELAY,
+            tries: 0,
+        }
+    }
+
+    /// For a child, whose breakpoints depend on those of other processes.
+    pub(super) fn hand_over_now(pid: u32) -> Self {
+        Self::HandOver {
+            pid,
+            due: Instant::now(),
+            tries: 0,
+        }
+    }
+
+    /// For a process whose first thread has ended.
+    pub(super) fn ended(pid: u32) -> Self {
+        Self::Ended {
+            pid,
+            due: Instant::now() + ENDING,
+        }
+    }
+
+    fn due(&self) -> Option<Instant> {
+        match self {
+            Self::HandOver { due, .. } | Self::Ended { due, .. } => Some(*due),
+            Self::LookAtAll { .. } | Self::End => None,
+        }
+    }
+}
+
+/// The state of the thread.
+#[derive(Debug)]
+pub(super) struct HandOver {
+    table: Arc<Table>,
+    queue: Receiver<Job>,
+    waiting: Vec<Job>,
+    /// Of processes that have ended.
+    closing: Vec<OwnedFd>,
+}
+
+impl HandOver {
+    pub(super) const fn new(table: Arc<Table>, queue: Receiver<Job>) -> Self {
+        Self {
+            table,
+            queue,
+            waiting: Vec::new(),
+            closing: Vec::new(),
+        }
+    }
+
+    /// Does jobs until [`Job::End`].
+    pub(super) fn run(mut self) {
+        // While it is suspended with a lock, the urgent thread would wait.
+        priority::raise(1);
+        loop {
+            let due = self.waiting.iter().filter_map(Job::due).min();
+            let received = match due {
+                None => self
+                    .queue
+                    .recv()
+                    .map_err(|_| RecvTimeoutError::Disconnected),
+                Some(due) => self
+                    .queue
+                    .recv_timeout(due.saturating_duration_since(Instant::now())),
+            };
+            match received {
+                Ok(Job::End) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(Job::LookAtAll { since }) => {
+                    let raised = self.table.raise_running(since);
+                    self.waiting.extend(raised.into_iter().map(Job::hand_over));
+                }
+                Ok(job) => self.waiting.push(job),
+                Err(RecvTimeoutError::Timeout) => self.do_one(),
+            }
+        }
+        self.table.close(self.closing);
+    }
+
+    /// Does the job that is due first.
+    fn do_one(&mut self) {
+        let first = (0..self.waiting.len()).min_by_key(|at| self.waiting[*at].due());
+        let Some(job) = first.map(|first| self.waiting.swap_remove(first)) else {
+            return;
+        };
+        match job {
+            Job::HandOver { pid, tries, .. } => {
+                let handed = self.table.hand_over(pid);
+                if matches!(handed, Ok(HandedOver::NotYet)) && tries < MOST_TRIES {
+                    self.waiting.push(Job::HandOver {
+                        pid,
+                        due: Instant::now() + DELAY * (1 << tries),
+                        tries: tries + 1,
+                    });
+                }
+            }
+            Job::Ended { pid, .. } => {
+                self.closing.extend(self.table.forget_ended(pid));
+                if self.closing.len() >= TOGETHER {
+                    self.table.close(std::mem::take(&mut self.closing));
+                }
+            }
+            Job::LookAtAll { .. } | Job::End => {}
+        }
+    }
+}
