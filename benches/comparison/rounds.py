@@ -8,6 +8,7 @@ from .process import Failed
 from .table import Table
 
 MOST = 30
+# If there is time for so many.
 LEAST = 3
 # Where only one of the builds can do it, there is nothing to compare.
 MOST_OF_ONE = 5
@@ -64,7 +65,7 @@ class Rounds:
         used = self.elapsed() - begin
         self.lacks_something |= builds == self.pair[:1]
         least, most = (LEAST, MOST) if builds == self.pair else (1, MOST_OF_ONE)
-        return Plan(case, builds, least if used < share else 1, most, share, used)
+        return Plan(case, builds, least if used * LEAST < share else 1, most, share, used)
 
     def can(self, case, build):
         try:
