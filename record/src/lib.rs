@@ -31,6 +31,7 @@ mod moment;
 mod no_probe;
 mod nop5;
 mod outlet;
+mod pagemap;
 pub mod plan;
 mod planned_site;
 mod planting;

@@ -14,6 +14,7 @@ use usdtrec_buildid_cache::elf::FileId;
 use usdtrec_format::Arch;
 
 use super::others::FileSite;
+use crate::pagemap::Page;
 use crate::process::Process;
 
 /// Maximum time of a scan.
@@ -22,10 +23,6 @@ const MOST_TIME: Duration = Duration::from_secs(20);
 const MOST: usize = 1 << 16;
 /// Number of entries of a pagemap that are read at once.
 const ENTRIES: usize = 8192;
-/// Bits of an entry (Documentation/admin-guide/mm/pagemap.rst).
-const OF_FILE: u64 = 1 << 61;
-const SWAPPED: u64 = 1 << 62;
-const PRESENT: u64 = 1 << 63;
 
 /// A breakpoint in the code of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,7 +122,7 @@ fn copied_pages(pagemap: &File, map: &FileMapping) -> io::Result<Vec<u64>> {
             let entry = entry
                 .first_chunk()
                 .map_or(0, |entry| u64::from_ne_bytes(*entry));
-            if entry & (PRESENT | SWAPPED) != 0 && entry & OF_FILE == 0 {
+            if Page::from_entry(entry) == Page::Private {
                 copied.push(at);
             }
             at += size;

@@ -7,7 +7,8 @@ use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::trace::ShortfallKind;
 
 use super::expected::{ExpectedFile, ExpectedFiles, ExpectedSite, SITE_BYTES, wrapped};
-use super::process::{Page, ProcessMemory};
+use super::process::ProcessMemory;
+use crate::pagemap::Page;
 
 /// What a look into a process found.
 #[derive(Debug, Default)]

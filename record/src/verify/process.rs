@@ -7,6 +7,8 @@ use std::os::unix::fs::FileExt;
 
 use usdtrec_buildid_cache::{FileMapping, MemoryMapping};
 
+use crate::pagemap::Page;
+
 /// Maximum length of `/proc/PID/maps`, bytes: that of half a million mappings.
 const MOST_MAPS: u64 = 64 << 20;
 
@@ -16,17 +18,6 @@ pub(crate) struct ProcessMemory {
     pid: i32,
     memory: File,
     maps: Vec<u8>,
-}
-
-/// What is at an address, as `/proc/PID/pagemap` says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Page {
-    /// A page of the file.
-    File,
-    /// A copy of this process.
-    Private,
-    /// Not known.
-    Unknown,
 }
 
 impl ProcessMemory {
@@ -128,10 +119,6 @@ impl ProcessMemory {
 
     /// What the page at an address is.
     pub(crate) fn page(&self, address: u64) -> Page {
-        /// Bits of an entry (Documentation/admin-guide/mm/pagemap.rst).
-        const OF_FILE: u64 = 1 << 61;
-        const SWAPPED: u64 = 1 << 62;
-        const PRESENT: u64 = 1 << 63;
         let entry = || {
             let pagemap = File::open(format!("/proc/{}/pagemap", self.pid)).ok()?;
             let mut entry = [0; 8];
@@ -139,11 +126,6 @@ impl ProcessMemory {
             pagemap.read_exact_at(&mut entry, at).ok()?;
             Some(u64::from_ne_bytes(entry))
         };
-        match entry() {
-            Some(entry) if entry & (PRESENT | SWAPPED) == 0 => Page::Unknown,
-            Some(entry) if entry & OF_FILE != 0 => Page::File,
-            Some(_) => Page::Private,
-            None => Page::Unknown,
-        }
+        entry().map_or(Page::Unknown, Page::from_entry)
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::look::Fault;
-use super::process::Page;
+use crate::pagemap::Page;
 
 /// What follows from a semaphore that is 0.
 const NO_HITS: &str =
