@@ -39,7 +39,9 @@ pub use bpf::{
     AttachMethod, EverywhereReason, NonResident, NotFaultedIn, STOPPED_VERB, Scope, SkippedMethod,
     StoppedProcess, guard_stopped,
 };
-pub(crate) use bpf::{Counted, Counting, Repair, StackUse, stopped_processes, uprobes_of_links};
+pub(crate) use bpf::{
+    Counted, Counting, HeldProcesses, Repair, StackUse, stopped_processes, uprobes_of_links,
+};
 pub use choice::Engine;
 pub use closers::{RELEASE_VERB, release};
 pub(crate) use event::IdCount;

@@ -1,11 +1,12 @@
 //! What is known of the attached probes: how they are attached, and the counts of the kernel.
 
 use std::io;
+use std::sync::Arc;
 
 use usdtrec_format::perf::TracepointFormat;
 
 use super::attached::{Attached, Way};
-use super::bpf::{EverywhereReason, SkippedMethod};
+use super::bpf::{EverywhereReason, HeldProcesses, SkippedMethod};
 use super::event::IdCount;
 use super::in_kernel::InKernel;
 use super::used::UsedEngine;
@@ -30,6 +31,14 @@ impl Attached {
     pub(crate) fn planted_everywhere(&self) -> Option<EverywhereReason> {
         match &self.way {
             Way::Bpf(bpf) => bpf.planted_everywhere(),
+            _ => None,
+        }
+    }
+
+    /// The processes that are held until the probes are attached to them; `None` if none are.
+    pub(crate) fn held(&self) -> Option<&Arc<HeldProcesses>> {
+        match &self.way {
+            Way::Bpf(bpf) => bpf.held(),
             _ => None,
         }
     }

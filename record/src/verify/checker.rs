@@ -17,6 +17,7 @@ use usdtrec_format::trace::ShortfallKind;
 use super::expected::{ExpectedFiles, MappedExpected};
 use super::look::{FaultKey, Look, Looking, SiteFault};
 use super::words::{FaultWords, words};
+use crate::engine::HeldProcesses;
 use crate::shortfalls::{FoundShortfall, Shortfalls};
 
 /// Maximum number of processes that are watched, and of those that ended and may still have hits in the rings.
@@ -66,6 +67,8 @@ pub(super) struct Checker {
     pub(super) shortfalls: Shortfalls,
     /// Whether the recorded processes were named.
     pub(super) is_named: bool,
+    /// The processes that are held until probes are attached to them.
+    pub(super) held: Option<Arc<HeldProcesses>>,
     watched: HashMap<i32, Watched>,
     due: BTreeSet<(Instant, i32)>,
     not_before: Instant,
@@ -123,6 +126,7 @@ impl Checker {
             files,
             shortfalls,
             is_named,
+            held: None,
             watched: HashMap::new(),
             due: BTreeSet::new(),
             not_before: Instant::now(),
@@ -293,14 +297,19 @@ impl Checker {
             same_build: &watched.same_build,
             other_build: &watched.other_build,
         };
-        let next = match looking.look() {
+        let is_held = self.held.as_ref().is_some_and(|held| held.has(pid));
+        let next = match if is_held {
+            Err(io::ErrorKind::Interrupted.into())
+        } else {
+            looking.look()
+        } {
             Ok(Look { sites, faults }) => {
                 watched.is_read = true;
                 watched.is_sure |= sites > 0;
                 self.compare(pid, faults)
             }
             Err(error) if is_gone(&error) => return self.end(pid),
-            // It changes.
+            // It changes, or is held.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => AGAIN,
             Err(error) => {
                 self.denied = Some(error);

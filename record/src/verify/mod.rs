@@ -70,7 +70,8 @@ impl Verifier {
         let target = &session.options.target;
         let files = Arc::new(ExpectedFiles::of(session.probes()));
         let is_named = *target != Target::All;
-        let checker = Checker::new(Arc::clone(&files), session.shortfalls.clone(), is_named);
+        let mut checker = Checker::new(Arc::clone(&files), session.shortfalls.clone(), is_named);
+        checker.held = session.attached.held().cloned();
         let (changes, taken) = channel();
         let thread = thread::Builder::new().name(NAME.to_owned());
         let thread = thread.spawn(move || checker.run(&taken));

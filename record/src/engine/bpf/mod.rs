@@ -48,6 +48,7 @@ mod text_lengths;
 mod with_stack;
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 use usdtrec_format::perf::{EventAttr, TracepointFormat};
 
@@ -65,6 +66,7 @@ pub use self::attach_method::AttachMethod;
 pub use self::children::EverywhereReason;
 pub(super) use self::compact::{StoredText, TextLimits, finish, put_text};
 pub(crate) use self::counting::{Counted, Counting};
+pub(crate) use self::hold::HeldProcesses;
 pub use self::kept::StoppedProcess;
 pub(crate) use self::kept::{Repair, stopped_processes};
 pub use self::nonresident::NonResident;
@@ -186,6 +188,11 @@ impl Bpf {
     pub(crate) fn is_apart(&self) -> bool {
         let children = self.children.as_ref();
         children.is_some_and(|children| children.reason().is_none())
+    }
+
+    /// The processes that are held until the sites are attached to them; `None` if none are.
+    pub(crate) fn held(&self) -> Option<&Arc<HeldProcesses>> {
+        self.children.as_ref().map(Children::held)
     }
 
     /// Why the sites were attached to all processes of the files after all; `None` if they were not.

@@ -22,7 +22,7 @@ use std::time::Duration;
 use super::super::release::{Descriptors, Release};
 use super::attachment::Later;
 use super::control::{self, Control};
-use super::hold::Hold;
+use super::hold::{HeldProcesses, Hold};
 
 use self::follower::Follower;
 use self::table::Table;
@@ -44,6 +44,7 @@ pub(super) struct Children {
     /// Closes when the thread ends.
     ended: Receiver<()>,
     table: Arc<Table>,
+    held: Arc<HeldProcesses>,
     /// Links of the named processes.
     links: usize,
     _hold: Hold,
@@ -59,6 +60,7 @@ impl Children {
             .take_calls()
             .ok_or_else(|| io::Error::other("somebody takes the calls already"))?;
         let links = later.named.len();
+        let held = Arc::clone(calls.held());
         let table = Arc::new(Table::default());
         let named = later.named.iter().map(|linked| linked.pid).collect();
         for linked in later.named {
@@ -76,6 +78,7 @@ impl Children {
             stop: Some(stop),
             ended,
             table,
+            held,
             links,
             _hold: hold,
         };
@@ -100,6 +103,11 @@ impl Children {
         // Nothing is sent: this waits for the end of the thread.
         let _ = self.ended.recv_timeout(PATIENCE);
         self.table.take_all()
+    }
+
+    /// Who is held.
+    pub(super) const fn held(&self) -> &Arc<HeldProcesses> {
+        &self.held
     }
 
     /// Number of links that were there when following began.

@@ -1,12 +1,13 @@
 //! The calls of held processes, and the answers.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::program::LINKED;
 use super::super::ringbuf::{Left, Ring};
 use super::super::sys;
+use super::held::HeldProcesses;
 
 /// Size of the ring of calls, bytes: more than 2,000 calls.
 const RING: usize = 64 << 10;
@@ -14,12 +15,11 @@ const RING: usize = 64 << 10;
 /// Maximum number of processes that are checked.
 const MOST_LOOKS: usize = 1 << 16;
 
-/// The ring of calls, the map of held processes, and the map of recorded processes.
+/// The ring of calls, and who is held.
 #[derive(Debug)]
 pub(in super::super) struct Calls {
     ring: Ring,
-    works: OwnedFd,
-    tracked: OwnedFd,
+    held: Arc<HeldProcesses>,
 }
 
 /// A process that is held.
@@ -34,20 +34,24 @@ pub(in super::super) struct Call {
 }
 
 impl Calls {
-    pub(super) fn new(works: OwnedFd, tracked: OwnedFd) -> io::Result<Self> {
+    pub(super) fn new(held: HeldProcesses) -> io::Result<Self> {
         Ok(Self {
             ring: Ring::new(RING, rustix::param::page_size(), None)?,
-            works,
-            tracked,
+            held: Arc::new(held),
         })
     }
 
     pub(super) fn works(&self) -> BorrowedFd<'_> {
-        self.works.as_fd()
+        self.held.works()
     }
 
     pub(super) fn tracked(&self) -> BorrowedFd<'_> {
-        self.tracked.as_fd()
+        self.held.tracked()
+    }
+
+    /// Who is held.
+    pub(in super::super) const fn held(&self) -> &Arc<HeldProcesses> {
+        &self.held
     }
 
     /// Takes the calls that have arrived.
@@ -63,7 +67,7 @@ impl Calls {
 
     /// Whether a process that called is held, and still has its id.
     pub(in super::super) fn is_held(&self, pid: u32, token: u32) -> bool {
-        sys::token_of(self.works(), pid.into()).is_ok_and(|held| held == u64::from(token))
+        self.held.token(pid) == Some(token.into())
     }
 
     /// Releases a process that has links of its own now. Returns `false` if it has ended.
@@ -79,9 +83,7 @@ impl Calls {
             let Ok(pid) = sys::next_key(self.tracked(), last) else {
                 return true;
             };
-            let value = sys::value_of(self.tracked(), pid);
-            let has_links = value.is_ok_and(|value| value == LINKED);
-            if !has_links && sys::token_of(self.works(), pid.into()).is_err() {
+            if !self.held.has_links(pid) && self.held.token(pid).is_none() {
                 return false;
             }
             last = pid;

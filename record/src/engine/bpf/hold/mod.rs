@@ -10,6 +10,7 @@
 //! open in any process.
 
 mod calls;
+mod held;
 mod kernel;
 mod program;
 
@@ -23,6 +24,7 @@ use super::members::Members;
 use super::sys::{self, ProgramKind};
 
 pub(super) use self::calls::{Call, Calls};
+pub(crate) use self::held::HeldProcesses;
 use self::kernel::Kernel;
 
 /// Twice the maximum number of processes that are held at a time.
@@ -46,7 +48,8 @@ impl Hold {
     ) -> io::Result<Self> {
         let kernel = Kernel::find(members, btf)
             .ok_or_else(|| io::Error::other("there is no task work for programs (Linux 6.18)"))?;
-        let calls = Calls::new(sys::create_works(MOST)?, tracked.try_clone_to_owned()?)?;
+        let works = sys::create_works(MOST)?;
+        let calls = Calls::new(HeldProcesses::new(works, tracked.try_clone_to_owned()?))?;
         control.set_released(true);
         let load = |kind, attach, code| load(kind, attach, code, &calls, control);
         let trial = load(ProgramKind::RawTracepoint, 0, program::trial(kernel))?;
