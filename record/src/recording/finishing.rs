@@ -1,0 +1,149 @@
+//! The end of a recording.
+
+use std::sync::Arc;
+use std::thread;
+
+use super::waiting::MIN_GATHER_TIME;
+use super::{End, Finished, Outcome, Progress, Recording, misses_hits};
+use crate::ending::Ending;
+use crate::error::RecordError;
+use crate::left_breakpoints::{KernelLog, OwnSites};
+use crate::makers::CodeMakers;
+use crate::signals::Signals;
+use crate::stacks::StackUnwinder;
+use crate::user_filter::UserFilter;
+
+impl Recording {
+    /// Records until a signal, the end of the duration, of the command, or of all recorded processes, and completes the trace. Calls
+    /// `progress` at least ten times per second.
+    ///
+    pub fn run(mut self, signals: &Signals, progress: &mut dyn FnMut(Progress)) -> Finished {
+        let looped = self.record(signals, progress);
+        let elapsed = self.started.elapsed();
+        let is_asked = matches!(looped, Ok(End::Signal));
+        signals.forget();
+        self.look_last();
+        // From here on only: other tracers leave breakpoints, too.
+        let log = KernelLog::from_now();
+        self.lower_semaphores();
+        let attached = &mut self.session.attached;
+        // Disabling open events cannot fail. If it did, only their last hits would come too late.
+        let _ = attached.disable();
+        let mut release = attached.is_quick().then(|| attached.release());
+        let (files, pipeline) = (&mut self.files, &mut self.pipeline);
+        pipeline.begin(attached, files, None);
+        let unfinished = attached.drain_last(release.as_mut(), |records| {
+            pipeline.take(files, records);
+        });
+        pipeline.finish(files);
+        self.watcher.take(attached.processes.take_new_files());
+        self.write_shortfalls();
+        self.cpus.look_now();
+        self.note_cpus();
+        let tally = self.count();
+        let Self {
+            mut session,
+            files,
+            pipeline,
+            tally: earlier,
+            command,
+            cpus,
+            watcher,
+            ..
+        } = self;
+        let mut syncs = Vec::new();
+        let written = files.totals().samples;
+        let left_out = pipeline
+            .user_filter
+            .as_ref()
+            .map_or(0, UserFilter::left_out);
+        let hits = tally.as_ref().ok().map(|tally| tally.hits);
+        let outcome = looped.and_then(|end| {
+            let tally = tally?;
+            let finished = files.finish(&tally.since(&earlier))?;
+            let totals = finished.totals;
+            syncs = finished.syncs;
+            Ok(Outcome {
+                totals,
+                elapsed,
+                unaccounted: tally
+                    .hits
+                    .saturating_sub(totals.samples + tally.lost + left_out),
+                losses: tally.by_probe,
+                silent: tally.silent,
+                unfinished,
+                cpus_uncounted: misses_hits(&session, &cpus),
+                changed_cpus: cpus.changed(),
+                without_stack: session.attached.without_stack(),
+                cut_stacks: pipeline
+                    .stacks
+                    .as_ref()
+                    .map_or_else(Vec::new, StackUnwinder::cut_stacks),
+                unjudged: session.attached.unjudged(),
+                suspensions: session.attached.suspensions(),
+                missed_processes: session.attached.missed(),
+                planted_everywhere: session.attached.planted_everywhere(),
+                appeared: watcher.finish(),
+                shortfalls: session.shortfalls.all(),
+                changes: finished.changes,
+                end,
+            })
+        });
+        let outcome = outcome.map_err(|error| match (error, hits) {
+            (RecordError::Write(source), Some(hits)) => RecordError::Incomplete {
+                missing: hits.saturating_sub(written + left_out),
+                hits: hits.saturating_sub(left_out),
+                source,
+            },
+            (error, _) => error,
+        });
+        let release = release.unwrap_or_else(|| session.attached.release());
+        let own = OwnSites {
+            files: Arc::clone(pipeline.observers.verifier.files()),
+            pids: pipeline.observers.verifier.processes(),
+            notes: session.notes.take(),
+            log,
+        };
+        let leave_command = session.options.leave_command;
+        let ending = Ending::new(command, leave_command, release, session.attached)
+            .syncing(syncs)
+            .checking(own)
+            .asked(is_asked);
+        Finished {
+            outcome,
+            elsewhere: pipeline
+                .stacks
+                .as_ref()
+                .map(StackUnwinder::files_elsewhere)
+                .unwrap_or_default(),
+            maker_files: pipeline
+                .observers
+                .makers
+                .map(CodeMakers::finish)
+                .unwrap_or_default(),
+            ending,
+        }
+    }
+
+    /// Decrements the semaphores that the kernel counts wrong, and drains the rings meanwhile: until then programs hit their sites.
+    fn lower_semaphores(&mut self) {
+        let Some(semaphores) = self.session.semaphores.take() else {
+            return;
+        };
+        thread::scope(|scope| {
+            let lowering = scope.spawn(|| semaphores.finish());
+            while !lowering.is_finished() {
+                self.drain();
+                thread::sleep(MIN_GATHER_TIME);
+            }
+        });
+    }
+
+    /// Verifies the processes a last time, before anything is removed.
+    fn look_last(&mut self) {
+        let (files, pipeline) = (&mut self.files, &mut self.pipeline);
+        let attached = &mut self.session.attached;
+        attached.drain_processes(|records| pipeline.take(files, records), None);
+        pipeline.look_last();
+    }
+}

@@ -1,0 +1,222 @@
+//! A running session: the loop that waits for records, drains the rings and writes.
+
+mod finishing;
+mod outcome;
+mod pipeline;
+mod waiting;
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use crate::appeared::Watcher;
+use crate::command::RunningCommand;
+use crate::cpus::Changes;
+use crate::engine::GuardDeath;
+use crate::error::RecordError;
+use crate::files::Files;
+use crate::losses::Tally;
+use crate::session::Session;
+use crate::signals::Signals;
+use crate::snapshot::Snapshot;
+
+pub use self::outcome::{End, Finished, Outcome, Progress};
+pub(crate) use self::pipeline::Pipeline;
+
+/// Interval at which losses are counted if they are reported while recording, and the minimum ratio of the pause after a count to its
+/// duration: there may be very many events to read.
+const COUNT_TIME: Duration = Duration::from_secs(1);
+const COUNT_PAUSE: u32 = 50;
+
+/// A running session.
+#[derive(Debug)]
+pub struct Recording {
+    session: Session,
+    files: Files,
+    command: Option<RunningCommand>,
+    started: Instant,
+    /// Counts at the start of the current file, or when losses were last reported.
+    tally: Tally,
+    /// When losses are reported next.
+    next_count: Instant,
+    /// The recorded threads whose events have not reported the end yet (POLLHUP).
+    alive: Vec<bool>,
+    pipeline: Pipeline,
+    /// Whether the last pass left many records in the rings.
+    is_behind: bool,
+    /// The processes that the next file begins with, from when it is due.
+    snapshot: Option<Snapshot>,
+    /// CPUs that go off line or come on line.
+    cpus: Changes,
+    /// Files that appear.
+    watcher: Watcher,
+    guard_deaths: Vec<GuardDeath>,
+}
+
+impl Recording {
+    pub(crate) fn new(
+        session: Session,
+        files: Files,
+        command: Option<RunningCommand>,
+        started: Instant,
+        pipeline: Pipeline,
+    ) -> Self {
+        let cpus = Changes::new(session.cpus().to_vec(), session.options.cpus.is_some());
+        let alive = session.attached.processes.hangups().map(|_| true).collect();
+        let watcher = Watcher::of(&session);
+        Self {
+            session,
+            files,
+            command,
+            started,
+            tally: Tally::default(),
+            next_count: started,
+            alive,
+            pipeline,
+            is_behind: false,
+            snapshot: None,
+            cpus,
+            watcher,
+            guard_deaths: Vec::new(),
+        }
+    }
+
+    /// The loop. Returns why it ended.
+    fn record(
+        &mut self,
+        signals: &Signals,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<End, RecordError> {
+        loop {
+            let end = self.wait(signals)?;
+            self.files.look_at_clocks()?;
+            self.drain();
+            self.write_losses()?;
+            let came = self.cpus.look();
+            self.note_cpus();
+            self.session.attached.follow_to(&came);
+            let death = self.session.attached.replace_guard();
+            let is_new = |death: &GuardDeath| !self.guard_deaths.contains(death);
+            let death = death.filter(is_new);
+            self.guard_deaths.extend(death);
+            self.files.flush_if_due()?;
+            progress(Progress {
+                elapsed: self.started.elapsed(),
+                totals: self.files.totals(),
+                appeared: self.watcher.found(),
+                shortfalls: self.session.shortfalls.all(),
+                changes: self.files.changes().to_vec(),
+                guard_deaths: self.guard_deaths.clone(),
+            });
+            if let Some(end) = end.or_else(|| self.is_full()) {
+                return Ok(end);
+            }
+            self.switch_if_due(signals)?;
+        }
+    }
+
+    /// Writes the losses since the last report, about once per second, so that they are known even if the recorder is killed.
+    fn write_losses(&mut self) -> Result<(), RecordError> {
+        let begun = Instant::now();
+        if begun < self.next_count {
+            return Ok(());
+        }
+        let tally = self.count()?;
+        self.files.add_losses(&tally.since(&self.tally))?;
+        self.tally = tally;
+        self.next_count = Instant::now() + COUNT_TIME.max(begun.elapsed() * COUNT_PAUSE);
+        Ok(())
+    }
+
+    /// Notes in the trace that hits are missing on CPUs that went off line or came on line.
+    fn note_cpus(&mut self) {
+        if misses_hits(&self.session, &self.cpus) {
+            self.files.note_cpus_changed();
+        }
+    }
+
+    fn is_full(&self) -> Option<End> {
+        let max_size = self.session.options.max_size?;
+        (self.files.totals().file_bytes >= max_size).then_some(End::Size)
+    }
+
+    fn is_switch_due(&self, signals: &Signals) -> bool {
+        let asked = signals.take_switch();
+        self.session
+            .options
+            .switch
+            .is_some_and(|switch| asked || self.files.is_due(switch))
+    }
+
+    /// Continues with a new file when it is due and the running processes are read, with which the file begins. They are read in another
+    /// thread, because there may be thousands.
+    fn switch_if_due(&mut self, signals: &Signals) -> Result<(), RecordError> {
+        if self.snapshot.is_none() && self.is_switch_due(signals) {
+            self.snapshot = Some(Snapshot::begin(&self.session));
+        }
+        let is_drained = !self.is_behind;
+        let switch = self.session.options.switch;
+        let is_overdue = switch.is_some_and(|switch| Snapshot::is_overdue(switch, &self.files));
+        let snapshot = self.snapshot.as_mut();
+        if !snapshot.is_some_and(|snapshot| snapshot.is_ready(is_drained) || is_overdue) {
+            return Ok(());
+        }
+        let Some(snapshot) = self.snapshot.take() else {
+            return Ok(());
+        };
+        let tally = self.count()?;
+        self.files.switch(&tally.since(&self.tally))?;
+        self.tally = tally;
+        self.pipeline.begin_file();
+        self.session.shortfalls.begin_file();
+        for records in snapshot.records() {
+            self.files.push(&records);
+        }
+        self.files.flush()
+    }
+
+    /// One pass over all rings.
+    fn drain(&mut self) {
+        let (files, pipeline) = (&mut self.files, &mut self.pipeline);
+        let attached = &mut self.session.attached;
+        let mut changes = self.snapshot.as_mut().map(Snapshot::changes);
+        pipeline.begin(attached, files, changes.as_deref_mut());
+        let pass_on = |records: &[u8]| {
+            pipeline.take(files, records);
+            let stacks = pipeline.stacks.as_mut();
+            stacks.map_or_else(Vec::new, |stacks| stacks.take_used().collect())
+        };
+        self.is_behind = attached.drain(pass_on, changes);
+        pipeline.end(files);
+        if let Some(stacks) = &mut pipeline.stacks {
+            attached.learn_stacks(stacks.take_used());
+        }
+        self.watcher.take(attached.processes.take_new_files());
+        self.write_shortfalls();
+    }
+
+    /// Writes what was found not to work since the last pass.
+    fn write_shortfalls(&mut self) {
+        let id_type = self.session.attached.processes.attr.attr.id_type();
+        let files = &mut self.files;
+        self.session
+            .shortfalls
+            .write(id_type, |records| files.push(records));
+    }
+
+    fn count(&self) -> Result<Tally, RecordError> {
+        Tally::read(&self.session.attached)
+            .map_err(|source| host_error("the events' counts", source))
+    }
+}
+
+/// Whether CPUs went off line or came on line while hits were counted by perf events.
+fn misses_hits(session: &Session, cpus: &Changes) -> bool {
+    session.attached.counts_by_cpu() && cpus.has_changed()
+}
+
+fn host_error(what: &str, source: io::Error) -> RecordError {
+    RecordError::Host {
+        what: what.to_owned(),
+        source,
+    }
+}

@@ -1,0 +1,104 @@
+//! How far a recording is, and what came of it.
+
+use std::time::Duration;
+
+use usdtrec_format::trace::{Shortfall, Totals};
+
+use crate::appeared::AppearedFiles;
+use crate::ending::Ending;
+use crate::engine::{EverywhereReason, GuardDeath};
+use crate::error::RecordError;
+use crate::losses::ProbeLoss;
+use crate::makers::MakerFiles;
+use crate::stacks::{CutStacks, FileElsewhere};
+use crate::watched_file::FileChange;
+
+/// A recording that has ended. The trace is complete; what is open in the kernel and the command may not have ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// The outcome; [`RecordError::Incomplete`] if writing failed: everything flushed before is complete.
+    pub outcome: Result<Outcome, RecordError>,
+    /// Files in stacks that are not those at their paths; known where copies of stacks were unwound.
+    pub elsewhere: Vec<FileElsewhere>,
+    /// Where programs with recorded stacks name the code that they made at run time.
+    pub maker_files: MakerFiles,
+    /// The attached probes, and the command.
+    pub ending: Ending,
+}
+
+/// The outcome of a recording.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Totals of all files.
+    pub totals: Totals,
+    /// Duration from start to end.
+    pub elapsed: Duration,
+    /// Losses by probe, the largest first.
+    pub losses: Vec<ProbeLoss>,
+    /// Number of hits that the kernel counted and that are neither in the trace nor among the losses.
+    pub unaccounted: u64,
+    /// Events of probes without hits, by name.
+    pub silent: Vec<String>,
+    /// Number of hits whose programs were still waiting for memory when the recording ended. They are not in the trace.
+    pub unfinished: u64,
+    /// Number of hits of which no stack was taken, because of [`CallGraph::rate`](crate::CallGraph::rate).
+    pub without_stack: u64,
+    /// Stacks that are cut because more was needed than was copied, by event, the most first.
+    pub cut_stacks: Vec<CutStacks>,
+    /// Number of lost hits that a filter could not judge, because the memory that it reads was not resident.
+    pub unjudged: u64,
+    /// How often a lossless recording continued processes although the ring was full, because the recorder did not run for more than a
+    /// second.
+    pub suspensions: u64,
+    /// Number of processes that recorded ones started and that may have run before they had probes. Their first hits are not in the trace
+    /// and not counted as lost.
+    pub missed_processes: u64,
+    /// Why probes were attached to all processes of the files, after they had been attached to the recorded processes and their children
+    /// only; `None` if they were not.
+    pub planted_everywhere: Option<EverywhereReason>,
+    /// CPUs that went off line or came on line while recording. Process records of those CPUs are missing from then on; if all processes
+    /// are recorded, only until the recorder noticed the CPU.
+    pub changed_cpus: Vec<u32>,
+    /// Whether hits on those CPUs are missing without being counted, as with perf events.
+    pub cpus_uncounted: bool,
+    /// Files with selected probes that processes first mapped while recording. They were not recorded.
+    pub appeared: AppearedFiles,
+    /// What was found not to work in recorded processes, so that hits are missing without being counted.
+    pub shortfalls: Vec<Shortfall>,
+    /// Files that have another name now.
+    pub changes: Vec<FileChange>,
+    /// Why the recording ended.
+    pub end: End,
+}
+
+/// Why a recording ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// A signal.
+    Signal,
+    /// The duration is over.
+    Time,
+    /// The maximum size is reached.
+    Size,
+    /// The command, or all recorded processes or threads, have ended.
+    Gone,
+    /// The reader of the output closed it.
+    Unread,
+}
+
+/// Progress of a running session.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// Time since the start.
+    pub elapsed: Duration,
+    /// Totals of all files so far.
+    pub totals: Totals,
+    /// Files that appeared so far.
+    pub appeared: AppearedFiles,
+    /// What was found not to work so far.
+    pub shortfalls: Vec<Shortfall>,
+    /// What others did to the files that are written, so far.
+    pub changes: Vec<FileChange>,
+    /// Guard processes that were killed so far, the same only once.
+    pub guard_deaths: Vec<GuardDeath>,
+}

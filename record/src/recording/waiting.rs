@@ -1,0 +1,138 @@
+//! When the rings are read next.
+
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{End, Recording, host_error};
+use crate::error::RecordError;
+use crate::signals::Signals;
+
+/// Minimum time in which records accumulate in the rings of programs after the first one.
+pub(super) const MIN_GATHER_TIME: Duration = Duration::from_millis(2);
+/// Maximum time. Each switch between a traced program and the recorder empties the CPU's caches and branch predictors for both.
+const MAX_GATHER_TIME: Duration = Duration::from_millis(20);
+/// A pass begins when one part in so many of a ring is filled, at the rate seen.
+const GATHER_SHARE: u32 = 8;
+/// The rate at which a CPU is assumed to fill a ring at most, bytes per second: records accumulate until half of a ring would be filled.
+const MAX_BYTES_PER_SECOND: usize = 512 << 20;
+
+/// Samples before which none are waited for if stacks are unwound: the first ones have the largest copies, and decide how large others are.
+const LEARNING_SAMPLES: u64 = 1000;
+
+/// Maximum time between two passes over the rings.
+const POLL_TIME: Duration = Duration::from_millis(100);
+
+/// The same in the first moments, when the command begins and is verified: it may be short.
+const FIRST_POLL_TIME: Duration = Duration::from_millis(5);
+const FIRST_TIME: Duration = Duration::from_millis(200);
+
+impl Recording {
+    /// Waits until a ring has records or the next pass is due. Returns why to end, if it is time.
+    pub(super) fn wait(&mut self, signals: &Signals) -> Result<Option<End>, RecordError> {
+        let timeout = if self.is_behind {
+            Duration::ZERO
+        } else {
+            let most = match self.started.elapsed() < FIRST_TIME {
+                true => FIRST_POLL_TIME,
+                false => POLL_TIME,
+            };
+            most.min(self.files.flush_time())
+        };
+        let timeout = self
+            .remaining()
+            .map_or(timeout, |remaining| remaining.min(timeout));
+        let timeout = Timespec {
+            tv_sec: timeout.as_secs() as i64,
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        let attached = &self.session.attached;
+        let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let mut polled = vec![readable(signals.descriptor())];
+        // POLLHUP is reported even if it is not requested.
+        let hangup = |fd| PollFd::from_borrowed_fd(fd, PollFlags::empty());
+        let outputs = signals
+            .output()
+            .into_iter()
+            .chain(self.files.written_pipe());
+        polled.extend(outputs.map(hangup));
+        let outputs = 1..polled.len();
+        polled.extend(attached.program_rings().map(readable));
+        let of_programs = outputs.end..polled.len();
+        polled.extend(attached.readable().map(readable));
+        polled.extend(self.cpus.descriptor().map(readable));
+        polled.extend(self.files.clock_descriptor().map(readable));
+        let threads = polled.len()..;
+        let alive = attached
+            .processes
+            .hangups()
+            .zip(&self.alive)
+            .filter(|(_, alive)| **alive);
+        polled.extend(alive.map(|(fd, _)| hangup(fd)));
+        match poll(&mut polled, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(host_error("the rings (poll)", error.into())),
+        }
+        let has = |polled: &PollFd<'_>, flags| polled.revents().intersects(flags);
+        let interrupted = has(&polled[0], PollFlags::IN);
+        let hung_up = |polled: &PollFd<'_>| has(polled, PollFlags::HUP | PollFlags::ERR);
+        let is_unread = polled[outputs].iter().any(hung_up);
+        let has_first = polled[of_programs]
+            .iter()
+            .any(|ring| has(ring, PollFlags::IN));
+        let hung_up: Vec<bool> = polled[threads].iter().map(hung_up).collect();
+        drop(polled);
+        for (alive, hung_up) in self.alive.iter_mut().filter(|alive| **alive).zip(hung_up) {
+            *alive = !hung_up;
+        }
+        if interrupted {
+            return Ok(Some(End::Signal));
+        }
+        if is_unread {
+            return Ok(Some(End::Unread));
+        }
+        let is_learning =
+            self.pipeline.stacks.is_some() && self.files.totals().samples < LEARNING_SAMPLES;
+        if has_first && !self.is_behind && !is_learning {
+            // These rings wake the recorder for the first record; the records that follow it closely are read in one pass.
+            std::thread::sleep(MIN_GATHER_TIME);
+            std::thread::sleep(self.gather_more());
+        }
+        self.is_over()
+    }
+
+    /// How much longer records may accumulate, at the rate of the first [`MIN_GATHER_TIME`].
+    fn gather_more(&self) -> Duration {
+        let attached = &self.session.attached;
+        // A process that is stopped waits for the pass.
+        if self.session.options.lossless {
+            return Duration::ZERO;
+        }
+        let half =
+            Duration::from_millis((attached.ring_bytes / 2 / (MAX_BYTES_PER_SECOND / 1000)) as u64);
+        let longest = half.min(MAX_GATHER_TIME).min(self.files.flush_time() / 4);
+        let share = attached.fullest_ring();
+        let full = MIN_GATHER_TIME.mul_f64(1.0 / (share * f64::from(GATHER_SHARE)).max(1e-3));
+        full.min(longest).saturating_sub(MIN_GATHER_TIME)
+    }
+
+    fn is_over(&mut self) -> Result<Option<End>, RecordError> {
+        let command_ended = match &mut self.command {
+            Some(command) => command
+                .try_wait()
+                .map_err(|source| host_error("the command's status", source))?
+                .is_some(),
+            None => false,
+        };
+        if command_ended || !self.alive.contains(&true) {
+            return Ok(Some(End::Gone));
+        }
+        Ok((self.remaining() == Some(Duration::ZERO)).then_some(End::Time))
+    }
+
+    /// The rest of the duration.
+    fn remaining(&self) -> Option<Duration> {
+        let duration = self.session.options.duration?;
+        Some(duration.saturating_sub(self.started.elapsed()))
+    }
+}
