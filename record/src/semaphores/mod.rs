@@ -43,7 +43,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use crate::cpus;
-use crate::engine::{Counting, ProcessEvents, TaskFilter};
+use crate::engine::{Counting, ProcessEvents, Repair, TaskFilter};
 use crate::error::RecordError;
 use crate::left_breakpoints::NotedSite;
 use crate::probe::PlannedProbe;
@@ -93,10 +93,12 @@ impl Semaphores {
     ) -> Result<Option<Self>, RecordError> {
         let files = CountedFile::of(probes);
         if files.is_empty() {
+            // Those of other files.
+            let _ = raised_processes(Repair::Now);
             return Ok(None);
         }
         // What a killed recorder left would be counted twice.
-        let _ = raised_processes(true);
+        let _ = raised_processes(Repair::UntilEnded);
         let events = ProcessEvents::open(&cpus::online()?)?;
         let table = Arc::new(Table::new(files, filter, Counting::new(pmu), shortfalls));
         let threads = Threads::start(&table, events).map_err(|source| RecordError::Host {
