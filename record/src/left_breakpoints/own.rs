@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use usdtrec_format::Arch;
 use usdtrec_format::escape::shown;
 
 use super::kernel_log::KernelLog;
-use super::notes::SiteNotes;
+use super::notes::{SiteNotes, forget_settled};
 use super::others::{BreakpointOwner, FileSite, OtherTracers};
 use crate::verify::ExpectedFiles;
 
@@ -161,6 +162,9 @@ impl OwnSites {
         {
             notes.keep();
         }
+        if let Some(arch) = Arch::host() {
+            forget_settled(arch);
+        }
         left
     }
 
@@ -190,7 +194,6 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use usdtrec_buildid_cache::FileMapping;
-    use usdtrec_format::Arch;
 
     use super::*;
 
