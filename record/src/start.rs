@@ -30,7 +30,7 @@ impl Session {
         let mut stacks = StackUnwinder::of(&self.attached, self.options.graph);
         let id_type = self.attached.processes.attr.attr.id_type();
         let mut makers = self.options.graph.map(|_| CodeMakers::new(id_type));
-        let mut verifier = Verifier::of(&self);
+        let mut verifier = Verifier::start(&self);
         let mut files = Files::create(self.describe()?, self.options.packing(), destination)?;
         if !self.starts_at_exec() {
             self.attached.processes.enable().map_err(start_failed)?;

@@ -25,9 +25,9 @@ use crate::verify::ExpectedFiles;
 /// Ending of the names of these files.
 const ENDING: &str = ".sites";
 /// Maximum length of such a file, bytes.
-const MOST: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 /// Maximum number of notes of recordings that have ended.
-const MOST_ENDED: usize = 64;
+const MAX_ENDED: usize = 64;
 /// Maximum time of the look at all processes after a recording if there are such notes.
 const MAX_SCAN_TIME: Duration = Duration::from_millis(200);
 
@@ -134,7 +134,7 @@ impl FoundNotes {
             Err(TryLockError::Error(error)) => return Err(error),
         };
         let mut text = String::new();
-        (&file).take(MOST).read_to_string(&mut text)?;
+        (&file).take(MAX_BYTES).read_to_string(&mut text)?;
         Ok(Self {
             path: path.to_owned(),
             is_live,
@@ -183,12 +183,12 @@ pub(super) fn forget_settled(arch: Arch) {
 fn forget_oldest() {
     let mut ended = FoundNotes::all().unwrap_or_default();
     ended.retain(|notes| !notes.is_live);
-    if ended.len() <= MOST_ENDED {
+    if ended.len() <= MAX_ENDED {
         return;
     }
     let changed = |notes: &FoundNotes| fs::metadata(&notes.path)?.modified();
     ended.sort_by_cached_key(|notes| changed(notes).ok());
-    let too_many = ended.len() - MOST_ENDED;
+    let too_many = ended.len() - MAX_ENDED;
     ended
         .into_iter()
         .take(too_many)

@@ -18,7 +18,7 @@ use crate::pagemap::Page;
 use crate::process::Process;
 
 /// Maximum number of breakpoints of a scan.
-const MOST: usize = 1 << 16;
+const MAX_BREAKPOINTS: usize = 1 << 16;
 /// Number of entries of a pagemap that are read at once.
 const ENTRIES: usize = 8192;
 
@@ -51,7 +51,7 @@ pub(super) fn scan(arch: Arch, time: Duration) -> Scan {
     let pids = Process::all().into_iter().flatten();
     let pids = pids.map(|process| process.pid);
     for pid in pids.filter(|pid| pid.unsigned_abs() != own) {
-        if begun.elapsed() >= time || scan.found.len() >= MOST {
+        if begun.elapsed() >= time || scan.found.len() >= MAX_BREAKPOINTS {
             scan.unchecked += 1;
             scan.is_late = true;
             continue;

@@ -21,9 +21,9 @@ use crate::verify::MapIdentity;
 /// Ending of the names of these files.
 const ENDING: &str = ".semaphores";
 /// Size from which on a file is written anew, bytes.
-const MOST: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 /// Maximum time for which a repair waits for a killed recorder that is ending.
-const PATIENCE: Duration = Duration::from_secs(15);
+const MAX_ENDING_TIME: Duration = Duration::from_secs(15);
 const STEP: Duration = Duration::from_millis(10);
 
 /// A semaphore in a process that is incremented by hand.
@@ -111,7 +111,7 @@ impl Kept {
         if lines.is_empty() {
             return Ok(());
         }
-        if self.bytes > MOST {
+        if self.bytes > MAX_BYTES {
             return self.write_anew();
         }
         if self.file.is_none() {
@@ -188,7 +188,7 @@ pub(crate) fn raised_processes(repair: Repair) -> io::Result<Vec<RaisedProcess>>
         while repair == Repair::UntilEnded
             && !owner.has_ended(&us)
             && owner.is_ending(&us)
-            && begun.elapsed() < PATIENCE
+            && begun.elapsed() < MAX_ENDING_TIME
         {
             thread::sleep(STEP);
         }

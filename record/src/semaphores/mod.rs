@@ -79,19 +79,19 @@ struct Threads {
 
 /// The locations at which processes get breakpoints for the semaphores of these probes.
 pub(crate) fn places(probes: &[PlannedProbe]) -> Vec<NotedSite> {
-    let files = CountedFile::of(probes);
+    let files = CountedFile::of_probes(probes);
     files.iter().flat_map(CountedFile::places).collect()
 }
 
 impl Semaphores {
     /// Opens the records and starts the threads, so that they run at once when the probes are enabled; `None` if the kernel counts all semaphores of the probes right.
-    pub(crate) fn of(
+    pub(crate) fn start(
         probes: &[PlannedProbe],
         filter: &TaskFilter,
         pmu: u32,
         shortfalls: Shortfalls,
     ) -> Result<Option<Self>, RecordError> {
-        let files = CountedFile::of(probes);
+        let files = CountedFile::of_probes(probes);
         if files.is_empty() {
             // Those of other files.
             let _ = raised_processes(Repair::Now);
