@@ -41,12 +41,11 @@ pub(super) fn restore(arch: Arch, found: &FoundBreakpoint, noted: &NotedSite) ->
         stayed.memory.write_all_at(&one, semaphore)?;
     }
     let attached = attach_and_remove(&stayed.file, noted.offset, noted.semaphore_offset);
-    let is_restored = stayed.there()? == stayed.original;
+    if stayed.there()? == stayed.original {
+        return Ok(());
+    }
     if let Some(semaphore) = zero {
         stayed.memory.write_all_at(&[0, 0], semaphore)?;
-    }
-    if is_restored {
-        return Ok(());
     }
     let is_refused = attached.is_err_and(|error| error.raw_os_error() == Some(libc::EINVAL));
     if is_refused || zero.is_none() {
