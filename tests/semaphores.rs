@@ -1,15 +1,13 @@
 //! Semaphores of programs whose segments share pages of the file: linked by lld, mold, and by Rust's default linker. Each program counts how
 //! often it found its probe enabled, and the recording must have exactly these hits.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use crate::common::{
-    Build, Engine, Finished, Lab, Process, Recorder, Ticker, byte_of, copy_program, need_tool, run,
-    sites_of, test, wait_until,
+    Build, Engine, Finished, Lab, Perf, Process, Recorder, Ticker, byte_of, complaints,
+    copy_program, need_tool, run, sites_of, test, wait_until,
 };
 
 const LLD: Build = Build {
@@ -71,32 +69,6 @@ fn spawn(program: &Path, arguments: &[&str]) -> Process {
     let mut command = Command::new(program);
     command.args(arguments);
     Process::spawn(command)
-}
-
-/// Messages of the kernel about uprobes of a file that it could not remove. Older ones may be about another file, whose inode number was freed.
-fn complaints(file: &Path) -> usize {
-    let metadata = file.metadata().expect("a file");
-    let inode = metadata.ino();
-    let age = metadata.created().expect("a time").elapsed();
-    let uptime = fs::read_to_string("/proc/uptime").expect("a text");
-    let uptime: f64 = uptime
-        .split(' ')
-        .next()
-        .expect("a word")
-        .parse()
-        .expect("s");
-    let made = uptime - age.expect("a time in the past").as_secs_f64();
-    let is_later = |line: &&str| {
-        let time = line.trim_start_matches(['[', ' ']).split(']').next();
-        time.is_some_and(|time| time.parse().is_ok_and(|time: f64| time >= made))
-    };
-    let messages = run(Command::new("dmesg")).success().stdout;
-    let ours = format!("inode: {inode:#x} ");
-    let lines = messages.lines().filter(|line| line.contains("ref_ctr"));
-    lines
-        .filter(|line| line.contains(&ours))
-        .filter(is_later)
-        .count()
 }
 
 /// A lab for a test that needs the linkers.
@@ -396,6 +368,90 @@ fn a_killed_recorder() {
     let _: Finished = recorder.finish();
     wait_until("the decrement", || target.semaphores() == (0, 0));
     nothing_is_left(&lab, &program, target.pid());
+}
+
+/// A semaphore that the recorder has incremented by hand is decremented by `doctor --heal` or by the next recording, of whatever it is.
+#[test]
+fn a_killed_recorder_that_counts_by_hand() {
+    for heals in ["doctor", "record"] {
+        need_tool("ld.lld");
+        let lab = Lab::with_own_notes();
+        let program = LLD.make(&lab, "ticker.c", "ticker");
+        let mut target = Ticker::again(&program);
+        // The kernel would find the wrong mapping of the semaphores, so it never counts.
+        assert_eq!(target.tell("unprotect"), [""; 0]);
+        let event = format!("ticker:*@{}", program.display());
+        let recorder = start(&lab, Engine::BpfMulti, &event);
+        assert_eq!(target.tell("guarded 3").len(), 3);
+        recorder.signal("KILL");
+        let _: Finished = recorder.finish();
+        wait_until("the site's own byte", || {
+            let sites = sites_of(&lab, &program);
+            let pid = target.pid();
+            sites
+                .iter()
+                .all(|site| byte_of(pid, &program, site.pc) == 0x90)
+        });
+        assert_eq!(target.semaphores(), (1, 1));
+        let said = "2 semaphores left incremented by a killed recorder; ";
+        let doctor = lab.usdtrec(["doctor"]).exits(1).stdout;
+        let found = format!(
+            "process {}: {said}would be decremented with --heal",
+            target.pid()
+        );
+        assert!(doctor.contains(&found), "{doctor}");
+        assert_eq!(target.semaphores(), (1, 1));
+        if heals == "doctor" {
+            let doctor = lab.usdtrec(["doctor", "--heal"]).stdout;
+            assert!(doctor.contains(&format!("{said}decremented")), "{doctor}");
+        } else {
+            let other = BFD.make(&lab, "counted.c", "other");
+            let other = start(&lab, Engine::BpfMulti, &self::event(&other));
+            assert_eq!(target.semaphores(), (0, 0));
+            other.stop();
+        }
+        assert_eq!(target.semaphores(), (0, 0));
+        let doctor = lab.usdtrec(["doctor"]).stdout;
+        assert!(!doctor.contains("semaphore"), "{doctor}");
+        assert_eq!(complaints(&program), 0);
+    }
+}
+
+/// The kernel allows one semaphore for each site. That of another tracer has the note's, and a recording asks for none there.
+#[test]
+fn the_semaphore_of_another_tracer_is_the_reason() {
+    let lab = lab_with_linkers();
+    let perf = Perf::new(&lab);
+    let program = LLD.make(&lab, "ticker.c", "ticker");
+    let probes = perf.plant(&program, "ticker", &["guarded"]);
+    let theirs = [
+        "record",
+        "-q",
+        "-a",
+        "-o",
+        "theirs",
+        "-e",
+        "sdt_ticker:guarded",
+    ];
+    let command = ["--", "sh", "-c", "echo ready; exec cat"];
+    let mut theirs = Process::spawn(perf.command([&theirs[..], &command].concat()));
+    assert_eq!(theirs.line().as_deref(), Some("ready"));
+    let event = format!("ticker:guarded@{}", program.display());
+    for engine in Engine::ALL {
+        let arguments = ["record", "-a", "--engine", engine.option(), "-o", "trace"];
+        let refused = lab.usdtrec([&arguments[..], &["-e", &event]].concat());
+        refused
+            .exits(1)
+            .complains("the kernel has a probe there already with another semaphore");
+    }
+    drop(theirs.finish().success());
+    let recorder = start(&lab, Engine::BpfMulti, &event);
+    let mut target = Ticker::again(&program);
+    wait_until("the increment", || target.semaphores() != (0, 0));
+    assert_eq!(target.tell("guarded 3").len(), 3);
+    recorder.stop();
+    assert_eq!(recorded(&lab), 3);
+    drop(probes);
 }
 
 /// Rust's default linker for x86-64 is lld.

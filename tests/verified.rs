@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::{Build, Lab, Process, Site, run, sites_of, test, wait_until};
+use crate::common::{Build, Lab, Process, Site, complaints, run, sites_of, test, wait_until};
 
 /// A process of testdata/targets/verified.c.
 struct Target {
@@ -317,7 +317,7 @@ fn nothing_is_said_where_probes_work() {
 /// A recorder is killed, and a breakpoint stays.
 #[test]
 fn a_breakpoint_that_stayed_is_restored() {
-    let lab = Lab::privileged();
+    let lab = Lab::with_own_notes();
     let target = Target::start(&lab);
     let event = target.event("hit");
     let original = target.code();
@@ -344,28 +344,24 @@ fn a_breakpoint_that_stayed_is_restored() {
     assert_eq!(target.code(), original);
     let left = lab.usdtrec(["doctor"]).stdout;
     assert!(!left.contains(&named), "{left}");
+    // The semaphore was 0, which the kernel does not decrement.
+    assert_eq!(complaints(&target.program), 0);
 }
 
 /// The notes of a killed recorder name a site at which a tracer that cannot be listed has a probe by now: its breakpoint stays.
 #[test]
 fn a_breakpoint_of_a_later_tracer_is_not_touched() {
-    let lab = Lab::privileged();
+    let lab = Lab::with_own_notes();
     let mut target = Target::start(&lab);
     let event = target.event("hit");
     let killed = recorder(&lab, &["-a", "-e", &event]);
-    let name = target.program.to_str().expect("a path").to_owned();
-    let notes = || {
-        let files = fs::read_dir("/run/usdtrec").expect("the notes of recordings");
-        let files = files.map(|file| file.expect("a file").path());
-        let is_noted =
-            |path: &PathBuf| fs::read_to_string(path).is_ok_and(|notes| notes.contains(&name));
-        files.filter(is_noted).collect::<Vec<_>>()
-    };
     killed.signal("KILL");
     killed.finish();
-    let left = notes();
+    let left = notes_of_sites(&lab);
     let later = recorder(&lab, &["-a", "--engine", "perf-pmu", "-e", &event]);
-    let listed = notes().into_iter().find(|path| !left.contains(path));
+    let listed = notes_of_sites(&lab)
+        .into_iter()
+        .find(|path| !left.contains(path));
     fs::remove_file(listed.expect("the notes of the later one")).expect("no notes");
     let named = format!("process {} has a breakpoint at ", target.process.pid());
     let doctor = lab.usdtrec(["doctor", "--heal"]).exits(1).stdout;
@@ -378,13 +374,44 @@ fn a_breakpoint_of_a_later_tracer_is_not_touched() {
     later.finish().success();
     assert_eq!(lab.events("trace").len(), 3);
     lab.usdtrec(["doctor", "--heal"]);
-    assert_eq!(
-        notes(),
-        left.iter()
-            .filter(|path| path.exists())
-            .cloned()
-            .collect::<Vec<_>>()
-    );
+    assert_eq!(notes_of_sites(&lab), [PathBuf::new(); 0]);
+}
+
+/// The files with notes of attached sites.
+fn notes_of_sites(lab: &Lab) -> Vec<PathBuf> {
+    let files = fs::read_dir(lab.notes()).expect("the notes of recordings");
+    let files = files.map(|file| file.expect("a file").path());
+    let is_of_sites = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "sites");
+    files.filter(is_of_sites).collect()
+}
+
+/// The notes of a killed recorder stay as long as a process has one of its breakpoints, and are then removed at the end of a recording.
+#[test]
+fn notes_of_a_killed_recorder_do_not_stay() {
+    let lab = Lab::with_own_notes();
+    let target = Target::start(&lab);
+    let event = target.event("hit");
+    let original = target.code();
+    let killed = recorder(&lab, &["-a", "-e", &event]);
+    killed.signal("KILL");
+    killed.finish();
+    wait_until("the kernel removes it", || target.code() == original);
+    let pc = target.site("sdt_verified:hit").pc;
+    let before = target.write(pc, &[0xcc]);
+    let guarded = target.event("guarded");
+    let record = || {
+        let recorder = recorder(&lab, &["-a", "-e", &guarded]);
+        recorder.signal("INT");
+        recorder.finish().success();
+    };
+    record();
+    assert_eq!(notes_of_sites(&lab).len(), 1);
+    target.write(pc, &before);
+    // A recording that finds too many processes leaves it to the next one.
+    wait_until("the notes are removed", || {
+        record();
+        notes_of_sites(&lab).is_empty()
+    });
 }
 
 /// Nobody's notes name the site: it is not touched.

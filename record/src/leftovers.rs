@@ -55,7 +55,7 @@ pub fn leftovers(heal: bool) -> Leftovers {
         Ok(processes) => left.processes = processes,
         Err(error) => left.unreadable.push(LeftoversError::Processes(error)),
     }
-    match raised_processes(heal) {
+    match raised_processes(repair) {
         Ok(raised) => left.raised = raised,
         Err(error) => left.unreadable.push(LeftoversError::Semaphores(error)),
     }

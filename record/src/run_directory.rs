@@ -32,6 +32,17 @@ pub(crate) fn lock() -> io::Result<File> {
     Ok(directory)
 }
 
+/// The same, unless somebody has it locked.
+///
+/// # Errors
+/// Those of [`lock`]; `WouldBlock` if it is locked.
+pub(crate) fn try_lock() -> io::Result<File> {
+    check()?;
+    let directory = File::open(PATH)?;
+    directory.try_lock()?;
+    Ok(directory)
+}
+
 /// Refuses the directory if others than root could have created files there.
 ///
 /// # Errors

@@ -129,8 +129,11 @@ impl Session {
             planting,
         };
         // Without root's rights there is nowhere to write them.
-        let notes =
-            SiteNotes::write(&ExpectedFiles::of(&probes), &semaphores::places(&probes)).ok();
+        let notes = SiteNotes::write(
+            &ExpectedFiles::of_probes(&probes),
+            &semaphores::places(&probes),
+        )
+        .ok();
         let mut attached = Attached::open(probes, &attach_options)?;
         for probe in &attached.probes {
             probe.program.free();
@@ -140,7 +143,7 @@ impl Session {
             return Err(refused.map_or(RecordError::Nothing, |refused| refused.error));
         }
         let shortfalls = Shortfalls::default();
-        let semaphores = Semaphores::of(
+        let semaphores = Semaphores::start(
             &attached.probes,
             &attach_options.filter,
             attached.pmu,

@@ -10,14 +10,17 @@
  *     exec N        a child process executes this program anew, which hits N times
  *     sleep MS      does nothing for so long
  *     kill          dies by SIGKILL right after one hit
+ *     unprotect     makes the program's data writable that the loader has made read-only (PT_GNU_RELRO)
  * With a number as argument it hits that often and ends. A line is `fire NAME COUNTER TID TEXT_ADDRESS`. */
 #define _GNU_SOURCE
 #define _SDT_HAS_SEMAPHORES 1
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/sdt.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -108,6 +111,21 @@ static void kept(long count) {
   exit(1);
 }
 
+static int unprotect_object(struct dl_phdr_info *object, size_t size, void *unused) {
+  unsigned long page = (unsigned long)sysconf(_SC_PAGESIZE);
+  (void)size;
+  (void)unused;
+  for (int i = 0; i < object->dlpi_phnum; i++) {
+    const ElfW(Phdr) *header = &object->dlpi_phdr[i];
+    unsigned long start = (object->dlpi_addr + header->p_vaddr) & -page;
+    unsigned long end = object->dlpi_addr + header->p_vaddr + header->p_memsz;
+    if (header->p_type == PT_GNU_RELRO && mprotect((void *)start, end - start, PROT_READ | PROT_WRITE))
+      exit(1);
+  }
+  /* The first object is the program. */
+  return 1;
+}
+
 static void obey(const char *word, long count) {
   if (!strcmp(word, "fire"))
     fire((void *)count);
@@ -127,6 +145,8 @@ static void obey(const char *word, long count) {
     in_child(count, 1);
   else if (!strcmp(word, "sleep"))
     usleep((useconds_t)count * 1000);
+  else if (!strcmp(word, "unprotect"))
+    dl_iterate_phdr(unprotect_object, 0);
   else if (!strcmp(word, "kill")) {
     fire((void *)1);
     fflush(stdout);

@@ -1,8 +1,8 @@
 //! A test's own place: a temporary directory with a build-id cache, in which the binary runs.
 
 use std::ffi::OsStr;
-use std::fs::File;
-use std::os::unix::fs::MetadataExt;
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -14,6 +14,8 @@ use super::{Event, Finished, run, skip};
 #[derive(Debug)]
 pub(crate) struct Lab {
     directory: TempDir,
+    /// Whether the binary under test finds what the lab has at `/run/usdtrec`.
+    has_own_notes: bool,
 }
 
 impl Lab {
@@ -23,7 +25,10 @@ impl Lab {
             .prefix("usdtrec-test-")
             .tempdir()
             .expect("a temporary directory");
-        Self { directory }
+        Self {
+            directory,
+            has_own_notes: false,
+        }
     }
 
     /// For a test that records: without root's rights it is skipped.
@@ -33,6 +38,23 @@ impl Lab {
             skip("recording needs root");
         }
         Self::new()
+    }
+
+    /// The same with an own `/run/usdtrec`, of which other tests' recorders and `doctor` know nothing.
+    #[track_caller]
+    pub(crate) fn with_own_notes() -> Self {
+        let mut lab = Self::privileged();
+        DirBuilder::new()
+            .mode(0o700)
+            .create(lab.notes())
+            .expect("a new directory");
+        lab.has_own_notes = true;
+        lab
+    }
+
+    /// Its own `/run/usdtrec`.
+    pub(crate) fn notes(&self) -> PathBuf {
+        self.file("notes")
     }
 
     /// Its directory.
@@ -55,7 +77,19 @@ impl Lab {
         &self,
         arguments: impl IntoIterator<Item = S>,
     ) -> Command {
-        self.at_home(Path::new(env!("CARGO_BIN_EXE_usdtrec")), arguments)
+        const WITH_NOTES: &str =
+            "mkdir -p -m 0700 /run/usdtrec && mount --bind \"$0\" /run/usdtrec && exec \"$@\"";
+        let program = env!("CARGO_BIN_EXE_usdtrec");
+        if !self.has_own_notes {
+            return self.at_home(Path::new(program), arguments);
+        }
+        let notes = self.notes().display().to_string();
+        let mut command = self.at_home(
+            Path::new("unshare"),
+            ["--mount", "sh", "-c", WITH_NOTES, &notes, program],
+        );
+        command.args(arguments);
+        command
     }
 
     /// A program that has this lab as current directory and home.

@@ -3,6 +3,7 @@
 mod babeltrace;
 mod closing;
 mod compiler;
+mod complaints;
 mod engine;
 mod event;
 mod fetched;
@@ -23,6 +24,7 @@ mod waiting;
 pub(crate) use babeltrace::Babeltrace;
 pub(crate) use closing::Closing;
 pub(crate) use compiler::Build;
+pub(crate) use complaints::complaints;
 pub(crate) use engine::Engine;
 pub(crate) use event::Event;
 pub(crate) use fetched::{fetch, fetched};

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 
 /// Maximum number of lines that are kept.
-const MOST: usize = 8;
+const MAX_LINES: usize = 8;
 /// Maximum length of a record of `/dev/kmsg`, bytes (`CONSOLE_EXT_LOG_MAX`).
 const RECORD: usize = 8192;
 
@@ -44,7 +44,7 @@ impl KernelLog {
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
                 Err(_) => return lines,
             }
-            if lines.len() > MOST {
+            if lines.len() > MAX_LINES {
                 lines.remove(0);
             }
         }

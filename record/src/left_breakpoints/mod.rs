@@ -13,6 +13,7 @@ mod scan;
 
 use std::collections::HashMap;
 use std::io;
+use std::time::Duration;
 
 use usdtrec_format::Arch;
 
@@ -25,6 +26,9 @@ pub(crate) use self::own::OwnSites;
 pub use self::own::{LeftBehind, LeftBreakpoint};
 use self::restore::restore;
 use crate::run_directory;
+
+/// Maximum time of the search.
+const MAX_SCAN_TIME: Duration = Duration::from_secs(20);
 
 /// Searches all processes for breakpoints. With `heal`, restores the instructions at sites of recordings that have ended, and removes the
 /// notes of these. Breakpoints of recordings that run are left out.
@@ -41,7 +45,7 @@ pub(crate) fn left_breakpoints(heal: bool) -> io::Result<LeftBehind> {
     };
     let arch = Arch::host().filter(|arch| arch.breakpoint().is_some());
     let Some(arch) = arch else { return Ok(left) };
-    let scan = scan::scan(arch);
+    let scan = scan::scan(arch, MAX_SCAN_TIME);
     left.unchecked = scan.unchecked;
     if !scan.found.is_empty() {
         let others = OtherTracers::read(&notes);

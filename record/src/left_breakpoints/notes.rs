@@ -1,5 +1,6 @@
 //! Notes of the attached sites, for the case that breakpoints stay: a file for each recording below `/run/usdtrec`, which root's recordings
-//! have. It is locked while the recorder runs, and removed when nothing has stayed.
+//! have. It is locked while the recorder runs, and removed when nothing has stayed; that of a recorder that was killed is removed at the end of a later
+//! recording or by `doctor --heal`, when no process has a breakpoint at its sites any more.
 //!
 //! A line for each file, and lines of its sites: `file DEVICE INODE PATH`, `site OFFSET BYTES SEMAPHORE`. Paths are escaped as in Rust; SEMAPHORE is a
 //! file offset, 0 without one.
@@ -10,9 +11,13 @@ use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use usdtrec_buildid_cache::elf::FileId;
+use usdtrec_format::Arch;
 
+use super::others::FileSite;
+use super::scan::{FoundBreakpoint, scan};
 use crate::engine::Owner;
 use crate::run_directory;
 use crate::verify::ExpectedFiles;
@@ -20,9 +25,11 @@ use crate::verify::ExpectedFiles;
 /// Ending of the names of these files.
 const ENDING: &str = ".sites";
 /// Maximum length of such a file, bytes.
-const MOST: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 /// Maximum number of notes of recordings that have ended.
-const MOST_ENDED: usize = 64;
+const MAX_ENDED: usize = 64;
+/// Maximum time of the look at all processes after a recording if there are such notes.
+const MAX_SCAN_TIME: Duration = Duration::from_millis(200);
 
 /// The notes of this recording.
 #[derive(Debug)]
@@ -100,38 +107,49 @@ impl FoundNotes {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             other => other?,
         }
-        let own = format!("{}{ENDING}", Owner::of_this_process()?);
+        let us = Owner::of_this_process()?;
+        let own = format!("{us}{ENDING}");
         let mut all = Vec::new();
         for entry in fs::read_dir(run_directory::PATH)?.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let owner = name.strip_suffix(ENDING).and_then(Owner::parse);
-            if name == own || owner.is_none() {
+            let Some(owner) = owner.filter(|_| name != own) else {
                 continue;
-            }
+            };
             // It may have been removed meanwhile.
-            all.extend(Self::read(&entry.path()).ok());
+            all.extend(Self::read(&entry.path(), owner.has_ended(&us)).ok());
         }
         Ok(all)
     }
 
-    fn read(path: &Path) -> io::Result<Self> {
+    /// Reads a file. One that its recorder has just created is not locked yet; one of a recorder that has ended is, as long as a child of it runs.
+    fn read(path: &Path, has_ended: bool) -> io::Result<Self> {
         use std::io::Read;
         let mut options = OpenOptions::new();
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let file = options.read(true).custom_flags(flags).open(path)?;
         let is_live = match file.try_lock_shared() {
-            Ok(()) => false,
+            Ok(()) => !has_ended,
             Err(TryLockError::WouldBlock) => true,
             Err(TryLockError::Error(error)) => return Err(error),
         };
         let mut text = String::new();
-        (&file).take(MOST).read_to_string(&mut text)?;
+        (&file).take(MAX_BYTES).read_to_string(&mut text)?;
         Ok(Self {
             path: path.to_owned(),
             is_live,
             sites: parse(&text),
             _lock: file,
         })
+    }
+
+    /// Whether one of the breakpoints is at one of these sites.
+    fn has_any(&self, found: &[FoundBreakpoint]) -> bool {
+        let noted = |site: FileSite| {
+            let mut sites = self.sites.iter();
+            sites.any(|noted| (noted.file, noted.offset) == (site.file, site.offset))
+        };
+        found.iter().any(|found| noted(found.site))
     }
 
     /// Removes the notes of a recorder that has ended.
@@ -142,16 +160,35 @@ impl FoundNotes {
     }
 }
 
+/// Removes the notes of recordings that have ended of which no process has a breakpoint any more, unless a look at all processes takes too long.
+pub(super) fn forget_settled(arch: Arch) {
+    // One that restores at the same time needs them.
+    let Ok(_lock) = run_directory::try_lock() else {
+        return;
+    };
+    let mut ended = FoundNotes::all().unwrap_or_default();
+    ended.retain(|notes| !notes.is_live);
+    if ended.is_empty() {
+        return;
+    }
+    let scan = scan(arch, MAX_SCAN_TIME);
+    if scan.is_late {
+        return;
+    }
+    ended.retain(|notes| !notes.has_any(&scan.found));
+    ended.into_iter().for_each(FoundNotes::remove);
+}
+
 /// Removes the oldest notes of recordings that have ended if there are many.
 fn forget_oldest() {
     let mut ended = FoundNotes::all().unwrap_or_default();
     ended.retain(|notes| !notes.is_live);
-    if ended.len() <= MOST_ENDED {
+    if ended.len() <= MAX_ENDED {
         return;
     }
     let changed = |notes: &FoundNotes| fs::metadata(&notes.path)?.modified();
     ended.sort_by_cached_key(|notes| changed(notes).ok());
-    let too_many = ended.len() - MOST_ENDED;
+    let too_many = ended.len() - MAX_ENDED;
     ended
         .into_iter()
         .take(too_many)

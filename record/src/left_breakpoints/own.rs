@@ -6,19 +6,20 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use usdtrec_format::Arch;
 use usdtrec_format::escape::shown;
 
 use super::kernel_log::KernelLog;
-use super::notes::SiteNotes;
+use super::notes::{SiteNotes, forget_settled};
 use super::others::{BreakpointOwner, FileSite, OtherTracers};
 use crate::verify::ExpectedFiles;
 
 /// How long the kernel may take after the last descriptor was closed.
-const PATIENCE: Duration = Duration::from_millis(300);
+const MAX_REMOVAL_TIME: Duration = Duration::from_millis(300);
 /// First interval of looking again; each following one is twice as long.
 const FIRST_STEP: Duration = Duration::from_millis(5);
 /// Maximum time of the first look at all processes.
-const MOST_TIME: Duration = Duration::from_millis(500);
+const MAX_LOOK_TIME: Duration = Duration::from_millis(500);
 
 /// What is to be compared when the probes are removed.
 #[derive(Debug)]
@@ -116,7 +117,7 @@ impl OwnSites {
         let begun = Instant::now();
         let mut found = Vec::new();
         for (at, &pid) in self.pids.iter().enumerate() {
-            if begun.elapsed() >= MOST_TIME {
+            if begun.elapsed() >= MAX_LOOK_TIME {
                 left.unchecked = self.pids.len() - at;
                 break;
             }
@@ -161,6 +162,9 @@ impl OwnSites {
         {
             notes.keep();
         }
+        if let Some(arch) = Arch::host() {
+            forget_settled(arch);
+        }
         left
     }
 
@@ -169,7 +173,7 @@ impl OwnSites {
         let (begun, mut step) = (Instant::now(), FIRST_STEP);
         loop {
             left.retain(|left| self.is_planted(left));
-            if left.is_empty() || begun.elapsed() >= PATIENCE {
+            if left.is_empty() || begun.elapsed() >= MAX_REMOVAL_TIME {
                 return;
             }
             thread::sleep(step);
@@ -190,7 +194,6 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use usdtrec_buildid_cache::FileMapping;
-    use usdtrec_format::Arch;
 
     use super::*;
 

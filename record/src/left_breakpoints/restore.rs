@@ -1,7 +1,8 @@
 //! Puts the instruction of a site back in the place of a breakpoint that stayed.
 //!
 //! The kernel does it itself when the last probe of a site goes: one is attached and removed. So the breakpoint of a tracer that cannot be listed stays.
-//! It cannot where the semaphore is 0, because it would have to lower it: there the bytes are written.
+//! It cannot where the semaphore is 0, because it would have to decrement it ("ref_ctr going negative"): so that is incremented before, since attaching does
+//! not where there is a breakpoint. Where the kernel does not restore it all the same, the bytes are written.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -34,12 +35,20 @@ struct Stayed<'a> {
 /// Another tracer has a breakpoint there, or the process or the file is not as noted.
 pub(super) fn restore(arch: Arch, found: &FoundBreakpoint, noted: &NotedSite) -> io::Result<()> {
     let stayed = Stayed::find(arch, found, noted)?;
+    let zero = stayed.zero_semaphore(noted);
+    if let Some(semaphore) = zero {
+        let one = 1_u16.to_ne_bytes();
+        stayed.memory.write_all_at(&one, semaphore)?;
+    }
     let attached = attach_and_remove(&stayed.file, noted.offset, noted.semaphore_offset);
     if stayed.there()? == stayed.original {
         return Ok(());
     }
+    if let Some(semaphore) = zero {
+        stayed.memory.write_all_at(&[0, 0], semaphore)?;
+    }
     let is_refused = attached.is_err_and(|error| error.raw_os_error() == Some(libc::EINVAL));
-    if is_refused || !stayed.is_semaphore_zero(noted) {
+    if is_refused || zero.is_none() {
         return Err(io::Error::other("another tracer has a breakpoint there"));
     }
     // The whole breakpoint is written at once, as the kernel does.
@@ -84,24 +93,24 @@ impl<'a> Stayed<'a> {
         Ok(there)
     }
 
-    /// Whether the site has a semaphore, and it is 0 in the process.
-    fn is_semaphore_zero(&self, noted: &NotedSite) -> bool {
+    /// The address of the site's semaphore that the kernel counts, if it has one and that is 0 in the process.
+    fn zero_semaphore(&self, noted: &NotedSite) -> Option<u64> {
         if noted.semaphore_offset == 0 {
-            return false;
+            return None;
         }
-        let code = self
-            .mappings
-            .iter()
-            .find(|map| map.range.contains(&self.address));
-        let Some(code) = code else { return false };
+        let mut mappings = self.mappings.iter();
+        let code = mappings.find(|map| map.range.contains(&self.address))?;
         let writable = self.mappings.iter().filter(|map| {
             map.permissions[1] && (map.device, map.inode) == (code.device, code.inode)
         });
-        let mut addresses = writable.filter_map(|map| address_of(map, noted.semaphore_offset));
-        addresses.all(|address| {
+        let addresses = writable.filter_map(|map| address_of(map, noted.semaphore_offset));
+        let addresses: Vec<u64> = addresses.collect();
+        let is_zero = addresses.iter().all(|address| {
             let mut value = [0; 2];
-            let read = self.memory.read_exact_at(&mut value, address);
+            let read = self.memory.read_exact_at(&mut value, *address);
             read.is_ok() && value == [0, 0]
-        })
+        });
+        // The kernel takes the first mapping.
+        addresses.first().copied().filter(|_| is_zero)
     }
 }

@@ -17,10 +17,8 @@ use super::others::FileSite;
 use crate::pagemap::Page;
 use crate::process::Process;
 
-/// Maximum time of a scan.
-const MOST_TIME: Duration = Duration::from_secs(20);
 /// Maximum number of breakpoints of a scan.
-const MOST: usize = 1 << 16;
+const MAX_BREAKPOINTS: usize = 1 << 16;
 /// Number of entries of a pagemap that are read at once.
 const ENTRIES: usize = 8192;
 
@@ -41,18 +39,21 @@ pub(super) struct Scan {
     pub(super) found: Vec<FoundBreakpoint>,
     /// Number of processes that could not be read, or not in time.
     pub(super) unchecked: usize,
+    /// Whether the time was too short.
+    pub(super) is_late: bool,
 }
 
-/// Scans all processes but this one. `arch` has the breakpoints.
-pub(super) fn scan(arch: Arch) -> Scan {
+/// Scans all processes but this one, for at most so long. `arch` has the breakpoints.
+pub(super) fn scan(arch: Arch, time: Duration) -> Scan {
     let mut scan = Scan::default();
     let begun = Instant::now();
     let own = std::process::id();
     let pids = Process::all().into_iter().flatten();
     let pids = pids.map(|process| process.pid);
     for pid in pids.filter(|pid| pid.unsigned_abs() != own) {
-        if begun.elapsed() >= MOST_TIME || scan.found.len() >= MOST {
+        if begun.elapsed() >= time || scan.found.len() >= MAX_BREAKPOINTS {
             scan.unchecked += 1;
+            scan.is_late = true;
             continue;
         }
         match process(pid, arch, &mut scan.found) {

@@ -46,7 +46,7 @@ impl CallGraphMethod {
     }
 }
 
-/// Bytes of stack that are copied where nobody learns how many are needed, and at first while a ring is half full.
+/// Bytes of stack that are copied where nobody learns how many are needed, and at first while a ring is crowded.
 const USUAL_COPY: u32 = 2 << 10;
 /// Bytes of the copies among which is chosen: each is twice the one before.
 const COPIES: [u32; 6] = [512, 1024, USUAL_COPY, 4096, 8192, 16384];
@@ -59,7 +59,7 @@ const CHAINS: [u16; 2] = [64, 128];
 pub(crate) struct StackSizes {
     /// Bytes of a copy, or frames of a chain.
     pub(crate) all: Vec<u32>,
-    /// Index of the size to begin with, while a ring is half full: it is the last one else.
+    /// Index of the size to begin with, while a ring is crowded: it is the last one else.
     pub(crate) usual: usize,
 }
 

@@ -51,7 +51,7 @@ impl Pipeline {
         Ok(Self {
             user_filter: UserFilter::of(attached)?,
             observers: Observers {
-                verifier: Verifier::of(session),
+                verifier: Verifier::start(session),
                 makers: graph.map(|_| CodeMakers::new(id_type)),
                 cgroups: Cgroups::new(id_type),
             },

@@ -44,7 +44,7 @@ impl Semaphore {
 
 impl CountedFile {
     /// The files of probes that have such semaphores.
-    pub(super) fn of(probes: &[PlannedProbe]) -> Vec<Self> {
+    pub(super) fn of_probes(probes: &[PlannedProbe]) -> Vec<Self> {
         let page = rustix::param::page_size() as u64;
         let mut files: Vec<Self> = Vec::new();
         for probe in probes {
@@ -60,7 +60,7 @@ impl CountedFile {
                 let at = match known {
                     Some(at) => at,
                     None => {
-                        let Some(identity) = MapIdentity::of(probe.file().file()) else {
+                        let Some(identity) = MapIdentity::of_file(probe.file().file()) else {
                             continue;
                         };
                         files.push(Self {

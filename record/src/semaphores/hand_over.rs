@@ -14,7 +14,7 @@ use super::table::Table;
 const DELAY: Duration = Duration::from_millis(20);
 /// Maximum number of attempts for a process whose loader is not done; each waits twice as long as the one before. After the last one the
 /// semaphores stay incremented by hand.
-const MOST_TRIES: u32 = 10;
+const MAX_TRIES: u32 = 10;
 /// Time after the end of the first thread of a process, after which it has ended.
 const ENDING: Duration = Duration::from_millis(100);
 /// Number of descriptors of ended processes that are closed together.
@@ -125,7 +125,7 @@ impl HandOver {
         match job {
             Job::HandOver { pid, tries, .. } => {
                 let handed = self.table.hand_over(pid);
-                if matches!(handed, Ok(HandedOver::NotYet)) && tries < MOST_TRIES {
+                if matches!(handed, Ok(HandedOver::NotYet)) && tries < MAX_TRIES {
                     self.waiting.push(Job::HandOver {
                         pid,
                         due: Instant::now() + DELAY * (1 << tries),

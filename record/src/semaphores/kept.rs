@@ -14,16 +14,16 @@ use usdtrec_buildid_cache::DeviceNumber;
 
 use super::file_memory::FileMemory;
 use super::start_time::start_of;
-use crate::engine::Owner;
+use crate::engine::{Owner, Repair};
 use crate::run_directory;
 use crate::verify::MapIdentity;
 
 /// Ending of the names of these files.
 const ENDING: &str = ".semaphores";
 /// Size from which on a file is written anew, bytes.
-const MOST: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 /// Maximum time for which a repair waits for a killed recorder that is ending.
-const PATIENCE: Duration = Duration::from_secs(15);
+const MAX_ENDING_TIME: Duration = Duration::from_secs(15);
 const STEP: Duration = Duration::from_millis(10);
 
 /// A semaphore in a process that is incremented by hand.
@@ -111,7 +111,7 @@ impl Kept {
         if lines.is_empty() {
             return Ok(());
         }
-        if self.bytes > MOST {
+        if self.bytes > MAX_BYTES {
             return self.write_anew();
         }
         if self.file.is_none() {
@@ -167,12 +167,12 @@ pub struct RaisedProcess {
     pub semaphores: usize,
 }
 
-/// The processes in which killed recorders left semaphores incremented. A repair decrements these, and waits up to 15 s for killed recorders
-/// that are still ending.
+/// The processes in which killed recorders left semaphores incremented. A repair decrements these; [`Repair::UntilEnded`] waits up to 15 s for
+/// killed recorders that are still ending.
 ///
 /// # Errors
 /// The error of reading `/run/usdtrec`, unless it does not exist; an error if others than root can access it.
-pub(crate) fn raised_processes(repair: bool) -> io::Result<Vec<RaisedProcess>> {
+pub(crate) fn raised_processes(repair: Repair) -> io::Result<Vec<RaisedProcess>> {
     match run_directory::check() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other?,
@@ -185,20 +185,29 @@ pub(crate) fn raised_processes(repair: bool) -> io::Result<Vec<RaisedProcess>> {
             continue;
         };
         let begun = Instant::now();
-        while repair && !owner.has_ended(&us) && owner.is_ending(&us) && begun.elapsed() < PATIENCE
+        while repair == Repair::UntilEnded
+            && !owner.has_ended(&us)
+            && owner.is_ending(&us)
+            && begun.elapsed() < MAX_ENDING_TIME
         {
             thread::sleep(STEP);
         }
         if !owner.has_ended(&us) {
             continue;
         }
-        let text = fs::read_to_string(entry.path())?;
+        let repairs = repair != Repair::ReportOnly;
+        // Two repairs at once would decrement twice.
+        let _lock = repairs.then(run_directory::lock).transpose()?;
+        let text = match fs::read_to_string(entry.path()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            text => text?,
+        };
         for note in current(&text) {
-            if is_raised(note, repair).unwrap_or(false) {
+            if is_raised(note, repairs).unwrap_or(false) {
                 *found.entry(note.pid).or_default() += 1;
             }
         }
-        if repair {
+        if repairs {
             fs::remove_file(entry.path())?;
         }
     }

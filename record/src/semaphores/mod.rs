@@ -43,7 +43,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use crate::cpus;
-use crate::engine::{Counting, ProcessEvents, TaskFilter};
+use crate::engine::{Counting, ProcessEvents, Repair, TaskFilter};
 use crate::error::RecordError;
 use crate::left_breakpoints::NotedSite;
 use crate::probe::PlannedProbe;
@@ -79,24 +79,26 @@ struct Threads {
 
 /// The locations at which processes get breakpoints for the semaphores of these probes.
 pub(crate) fn places(probes: &[PlannedProbe]) -> Vec<NotedSite> {
-    let files = CountedFile::of(probes);
+    let files = CountedFile::of_probes(probes);
     files.iter().flat_map(CountedFile::places).collect()
 }
 
 impl Semaphores {
     /// Opens the records and starts the threads, so that they run at once when the probes are enabled; `None` if the kernel counts all semaphores of the probes right.
-    pub(crate) fn of(
+    pub(crate) fn start(
         probes: &[PlannedProbe],
         filter: &TaskFilter,
         pmu: u32,
         shortfalls: Shortfalls,
     ) -> Result<Option<Self>, RecordError> {
-        let files = CountedFile::of(probes);
+        let files = CountedFile::of_probes(probes);
         if files.is_empty() {
+            // Those of other files.
+            let _ = raised_processes(Repair::Now);
             return Ok(None);
         }
         // What a killed recorder left would be counted twice.
-        let _ = raised_processes(true);
+        let _ = raised_processes(Repair::UntilEnded);
         let events = ProcessEvents::open(&cpus::online()?)?;
         let table = Arc::new(Table::new(files, filter, Counting::new(pmu), shortfalls));
         let threads = Threads::start(&table, events).map_err(|source| RecordError::Host {

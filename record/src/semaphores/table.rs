@@ -22,7 +22,7 @@ use crate::shortfalls::{FoundShortfall, Shortfalls};
 use crate::verify::MapIdentity;
 
 /// How long the end waits until the kernel has decremented what it counts.
-const PATIENCE: Duration = Duration::from_secs(10);
+const MAX_RELEASE_TIME: Duration = Duration::from_secs(10);
 
 /// The processes, and what they have in common.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ impl Table {
             counting,
             kept: Mutex::default(),
             processes: Mutex::default(),
-            recorded: Mutex::new(Recorded::of(filter)),
+            recorded: Mutex::new(Recorded::of_filter(filter)),
             gaps: Mutex::default(),
             shortfalls,
             stopped: AtomicU32::new(0),
@@ -337,7 +337,7 @@ impl Table {
             .iter()
             .flat_map(|(_, process)| lock(process).take_owned());
         let mut release = self.counting.close(owned.collect());
-        release.wait(PATIENCE);
+        release.wait(MAX_RELEASE_TIME);
         for (pid, process) in &all {
             let mut process = lock(process);
             if start_of(*pid).is_ok_and(|start| start == process.start()) {
@@ -412,7 +412,7 @@ impl Table {
 }
 
 impl Recorded {
-    fn of(filter: &TaskFilter) -> Self {
+    fn of_filter(filter: &TaskFilter) -> Self {
         let (ids, with_children) = match filter {
             TaskFilter::All => return Self::All,
             TaskFilter::Processes(pids) => (pids, true),

@@ -18,7 +18,7 @@ use crate::engine::{ProcessEvent, ProcessEvents, TimedEvent};
 const SHORTEST: Duration = Duration::from_micros(50);
 const LONGEST: Duration = Duration::from_secs(1);
 /// Maximum number of processes that are tried again and again.
-const MOST_PENDING: usize = 4096;
+const MAX_PENDING: usize = 4096;
 
 /// The state of the thread.
 #[derive(Debug)]
@@ -196,7 +196,7 @@ impl Urgent {
             },
         };
         match attempt {
-            Attempt::Again if self.pending.len() < MOST_PENDING => {
+            Attempt::Again if self.pending.len() < MAX_PENDING => {
                 let wait = pending.first.elapsed() / 4;
                 pending.next = Instant::now() + wait.clamp(SHORTEST, LONGEST);
                 self.pending.push(pending);

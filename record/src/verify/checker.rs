@@ -21,7 +21,7 @@ use crate::engine::HeldProcesses;
 use crate::shortfalls::{FoundShortfall, Shortfalls};
 
 /// Maximum number of processes that are watched, and of those that ended and may still have hits in the rings.
-const MOST: usize = 1 << 16;
+const MAX_PROCESSES: usize = 1 << 16;
 /// Ratio of the pause after a first or a repeated look to its duration.
 const FIRST_PAUSE: u32 = 9;
 /// The same for all other looks.
@@ -189,7 +189,7 @@ impl Checker {
                     watched.has_hit = true;
                 }
                 self.ended.remove(&pid);
-                if self.hit.len() >= MOST {
+                if self.hit.len() >= MAX_PROCESSES {
                     self.hit.clear();
                 }
                 self.hit.insert(pid, Instant::now());
@@ -218,7 +218,7 @@ impl Checker {
         if self.is_over {
             return None;
         }
-        if self.watched.len() >= MOST && !self.watched.contains_key(&pid) {
+        if self.watched.len() >= MAX_PROCESSES && !self.watched.contains_key(&pid) {
             self.unchecked += 1;
             return None;
         }
@@ -247,7 +247,7 @@ impl Checker {
         if is_known {
             return;
         }
-        if self.ended.len() >= MOST {
+        if self.ended.len() >= MAX_PROCESSES {
             self.unchecked += 1;
         } else if let Some(earlier) = self.ended.insert(pid, watched)
             && earlier.since.elapsed() >= REUSE

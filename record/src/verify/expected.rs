@@ -66,7 +66,7 @@ pub(super) struct MappedExpected {
 
 impl ExpectedFiles {
     /// The files of attached probes. Probes on machines whose breakpoints are not known are left out.
-    pub(crate) fn of(probes: &[PlannedProbe]) -> Self {
+    pub(crate) fn of_probes(probes: &[PlannedProbe]) -> Self {
         let mut files: Vec<ExpectedFile> = Vec::new();
         for probe in probes {
             let Some(arch) = probe.arch.filter(|arch| arch.breakpoint().is_some()) else {
@@ -75,7 +75,7 @@ impl ExpectedFiles {
             let known = files.iter().position(|file| file.file == *probe.file());
             let at = known.unwrap_or_else(|| {
                 files.push(ExpectedFile {
-                    identity: MapIdentity::of(probe.file().file()),
+                    identity: MapIdentity::of_file(probe.file().file()),
                     file: Shared::clone(probe.file()),
                     path: probe.path.clone(),
                     build_id: probe.build_id,
@@ -127,7 +127,7 @@ impl ExpectedFiles {
 
 impl ExpectedFile {
     fn add(&mut self, event: String, site: &Site) {
-        let site = ExpectedSite::of(&self.file, event, site);
+        let site = ExpectedSite::of_site(&self.file, event, site);
         let is_known = |new: &ExpectedSite| self.sites.iter().any(|site| site.offset == new.offset);
         if let Some(site) = site.filter(|site| !is_known(site)) {
             self.sites.push(site);
@@ -178,7 +178,7 @@ pub(super) fn wrapped(file: &ObjectFile, address: u64) -> u64 {
 
 impl ExpectedSite {
     /// `None` if the site is in no segment of the file.
-    pub(super) fn of(file: &ObjectFile, event: String, site: &Site) -> Option<Self> {
+    pub(super) fn of_site(file: &ObjectFile, event: String, site: &Site) -> Option<Self> {
         let offset = site.offset?;
         Some(Self {
             event,
@@ -240,7 +240,7 @@ impl ExpectedFiles {
             args: String::new(),
         };
         let mut expected = ExpectedFile {
-            identity: MapIdentity::of(file.file()),
+            identity: MapIdentity::of_file(file.file()),
             path: file.path().to_owned(),
             build_id: file.build_id(),
             arch: Arch::host().unwrap(),

@@ -17,7 +17,7 @@ pub(crate) struct MapIdentity {
 
 impl MapIdentity {
     /// `None` if the file cannot be mapped.
-    pub(crate) fn of(file: &File) -> Option<Self> {
+    pub(crate) fn of_file(file: &File) -> Option<Self> {
         // SAFETY: the memory is never read: the mapping is looked up by its address, and removed.
         let mapped = unsafe { MmapOptions::new().len(1).map_copy_read_only(file) }.ok()?;
         let address = mapped.as_ptr() as u64;
@@ -46,7 +46,7 @@ mod tests {
     fn a_file_is_found_among_mappings() {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), b"x").unwrap();
-        let identity = MapIdentity::of(file.as_file()).unwrap();
+        let identity = MapIdentity::of_file(file.as_file()).unwrap();
         assert_eq!(identity.inode, file.as_file().metadata().unwrap().ino());
         let DeviceNumber { major, minor } = identity.device;
         assert!(identity.is(major, minor, identity.inode));

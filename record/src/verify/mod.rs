@@ -37,7 +37,7 @@ use crate::target::Target;
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
 const NAME: &str = "verify";
 /// How long the end of a recording waits for an answer, beyond the time that the thread may take.
-const PATIENCE: Duration = Duration::from_secs(1);
+const MAX_ANSWER_DELAY: Duration = Duration::from_secs(1);
 
 /// Sees what processes map, and has it verified.
 #[derive(Debug)]
@@ -66,9 +66,9 @@ enum SeenChange {
 
 impl Verifier {
     /// Starts the thread.
-    pub(crate) fn of(session: &Session) -> Self {
+    pub(crate) fn start(session: &Session) -> Self {
         let target = &session.options.target;
-        let files = Arc::new(ExpectedFiles::of(session.probes()));
+        let files = Arc::new(ExpectedFiles::of_probes(session.probes()));
         let is_named = *target != Target::All;
         let mut checker = Checker::new(Arc::clone(&files), session.shortfalls.clone(), is_named);
         checker.held = session.attached.held().cloned();
@@ -194,6 +194,6 @@ impl Verifier {
     fn ask(&self, question: impl FnOnce(Sender<()>) -> Change) {
         let (done, answer) = channel();
         self.send(question(done));
-        let _ = answer.recv_timeout(LAST_TIME + PATIENCE);
+        let _ = answer.recv_timeout(LAST_TIME + MAX_ANSWER_DELAY);
     }
 }

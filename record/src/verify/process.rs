@@ -10,7 +10,7 @@ use usdtrec_buildid_cache::{FileMapping, MemoryMapping};
 use crate::pagemap::Page;
 
 /// Maximum length of `/proc/PID/maps`, bytes: that of half a million mappings.
-const MOST_MAPS: u64 = 64 << 20;
+const MAX_MAPS_BYTES: u64 = 64 << 20;
 
 /// The memory of a process. It stays that of the program that ran when it was opened: after an `execve(2)` nothing can be read.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl ProcessMemory {
     /// # Errors
     /// `NotFound` if it has ended, `PermissionDenied` without `CAP_SYS_PTRACE` or the same user; others of reading `/proc`.
     pub(crate) fn open(pid: i32) -> io::Result<Self> {
-        Self::of(pid, File::open(format!("/proc/{pid}/mem"))?)
+        Self::of_process(pid, File::open(format!("/proc/{pid}/mem"))?)
     }
 
     /// Opens it for writing, too.
@@ -36,10 +36,10 @@ impl ProcessMemory {
     pub(crate) fn open_writable(pid: i32) -> io::Result<Self> {
         let mut options = File::options();
         let memory = options.read(true).write(true);
-        Self::of(pid, memory.open(format!("/proc/{pid}/mem"))?)
+        Self::of_process(pid, memory.open(format!("/proc/{pid}/mem"))?)
     }
 
-    fn of(pid: i32, memory: File) -> io::Result<Self> {
+    fn of_process(pid: i32, memory: File) -> io::Result<Self> {
         let mut this = Self {
             pid,
             memory,
@@ -52,7 +52,7 @@ impl ProcessMemory {
     fn read_maps(&self) -> io::Result<Vec<u8>> {
         let mut maps = Vec::new();
         let file = File::open(format!("/proc/{}/maps", self.pid))?;
-        file.take(MOST_MAPS).read_to_end(&mut maps)?;
+        file.take(MAX_MAPS_BYTES).read_to_end(&mut maps)?;
         Ok(maps)
     }
 

@@ -37,7 +37,7 @@ pub fn notes_of_sites(pid: u32, file: &ObjectFile, sites: &[Site]) -> Vec<Vec<Si
     if arch.breakpoint().is_none() {
         return none;
     }
-    let identity = MapIdentity::of(file.file());
+    let identity = MapIdentity::of_file(file.file());
     let maps: Vec<FileMapping> = memory.files().collect();
     let of_file = maps.iter().filter(|map| {
         identity.is_some_and(|identity| identity.is(map.device.major, map.device.minor, map.inode))
@@ -68,7 +68,7 @@ struct Running<'a> {
 
 impl Running<'_> {
     fn notes(&self, site: &Site) -> Vec<SiteNote> {
-        let Some(site) = ExpectedSite::of(self.file, String::new(), site) else {
+        let Some(site) = ExpectedSite::of_site(self.file, String::new(), site) else {
             return Vec::new();
         };
         let mut notes = Vec::new();

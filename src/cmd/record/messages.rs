@@ -273,7 +273,8 @@ fn print_cut_stacks(cut_stacks: &[CutStacks]) {
         CutCause::AskedFor(CallGraph::MOST_BYTES..) => "--call-graph fp, which copies none",
         CutCause::AskedFor(0x4000..) | CutCause::Chosen(0x4000..) => "--call-graph dwarf,32K",
         CutCause::AskedFor(_) => "--call-graph dwarf,16K",
-        CutCause::Chosen(_) => "a larger -m",
+        // The stacks before were smaller, or the ring was crowded.
+        CutCause::Chosen(_) => "--call-graph dwarf,16K, with a larger -m if hits are lost",
     };
     say(format_args!(
         "usdtrec: {cut} of {stacks} stacks ({:.2} %) are cut, because more was needed than was copied: {probes}; try {remedy}",

@@ -1,16 +1,23 @@
 //! How large the stacks of a site are: which of several sizes its programs should have room for.
 //!
-//! A site begins with the largest size, so that its first stacks are whole. When enough of them are known, it gets the smallest size that all
-//! of them would have fitted into. A stack that was cut for lack of room raises the size again.
+//! A site begins with the largest size, so that its first stacks are whole. When some of them are known, it gets the smallest size in which all
+//! would have fitted twice; when more are known, the smallest in which they would have fitted. A stack that was cut for lack of room raises the size again.
 
 use crate::plan::call_graph::StackSizes;
 
 /// Number of whole stacks before a smaller size is chosen.
 const WINDOW: u64 = 256;
+/// The same for the first time, in which a hit costs several times what it does with the size that the site needs.
+const FIRST_WINDOW: u64 = 64;
 /// The same for the first time, if the rings are crowded.
-const FIRST_WINDOW: u64 = 8;
+const CROWDED_WINDOW: u64 = 8;
 /// The largest number of times that a window is doubled: each time that a smaller size turned out to be too small.
-const MOST_DOUBLINGS: u32 = 10;
+const MAX_DOUBLINGS: u32 = 10;
+
+/// Fill level, in 256ths, from which on a ring is crowded for a site that lost no hit.
+const HALF: u64 = 128;
+/// The same for a site that lost hits, or of which nobody knows what its stacks need: the ring is filled within a millisecond by the largest.
+const EIGHTH: u64 = 32;
 
 /// What the stacks of a sample id have needed since the last time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,7 +60,7 @@ impl StackUse {
 pub(super) struct StackSize {
     /// Index of the size.
     index: usize,
-    /// Index of the size while the ring of the CPU is half full.
+    /// Index of the size while the ring of the CPU is crowded.
     crowded: usize,
     /// The most that a stack needed in this window, and the number of whole stacks in it.
     most: u32,
@@ -77,13 +84,18 @@ impl StackSize {
         }
     }
 
-    /// The sizes as programs read them: the index in the lowest 8 bits, above them that of a crowded ring.
+    /// The sizes as programs read them: the index in the lowest 8 bits, above them that of a crowded ring, above them the fill level of such a
+    /// ring.
     pub(super) const fn word(self) -> u64 {
-        self.index as u64 | (self.crowded as u64) << 8
+        let crowded_from = match self.doublings {
+            Some(_) if self.lost == 0 => HALF,
+            _ => EIGHTH,
+        };
+        self.index as u64 | (self.crowded as u64) << 8 | crowded_from << 16
     }
 
     /// Takes what stacks have needed, the number of hits that were lost so far, and whether the rings are crowded. A site that lost hits has
-    /// no more than the usual size while the ring is half full: a cut stack is better than none.
+    /// no more than the usual size in a crowded ring: a cut stack is better than none.
     pub(super) fn learn(
         &mut self,
         used: StackUse,
@@ -108,7 +120,7 @@ impl StackSize {
                 crowded: self.index + 1,
                 most: 0,
                 seen: 0,
-                doublings: self.doublings.map(|most| MOST_DOUBLINGS.min(most + 1)),
+                doublings: self.doublings.map(|most| MAX_DOUBLINGS.min(most + 1)),
                 lost,
             };
             return;
@@ -118,14 +130,14 @@ impl StackSize {
         }
         self.most = self.most.max(used.most);
         self.seen += used.whole;
-        let window = match self.doublings {
-            None if is_crowded => FIRST_WINDOW,
-            None => WINDOW,
-            Some(doublings) => WINDOW << doublings,
+        let (window, spare) = match self.doublings {
+            None if is_crowded => (CROWDED_WINDOW, self.most / 8),
+            None if self.seen < WINDOW => (FIRST_WINDOW, self.most),
+            // Others may need a little more.
+            doublings => (WINDOW << doublings.unwrap_or(0), self.most / 8),
         };
         if self.seen >= window {
-            // Others may need a little more.
-            let enough = self.most.saturating_add(self.most / 8);
+            let enough = self.most.saturating_add(spare);
             let smallest = sizes.all.iter().position(|room| *room >= enough);
             self.index = smallest.unwrap_or(last).min(self.index);
             self.crowded = self.index;
@@ -165,7 +177,13 @@ mod tests {
             size.learn(used, 0, false, &sizes());
             (size.index, size.crowded)
         };
-        assert_eq!(learn(used(255, 900)), (3, 2));
+        assert_eq!(learn(used(63, 900)), (3, 2));
+        assert_eq!(
+            learn(used(1, 100)),
+            (2, 2),
+            "64 stacks, with room for twice 900 bytes"
+        );
+        assert_eq!(learn(used(255, 900)), (2, 2));
         assert_eq!(
             learn(used(1, 100)),
             (1, 1),
@@ -204,5 +222,19 @@ mod tests {
         assert_eq!(size.index, 2);
         size.learn(used(8, 100), 2, false, &sizes());
         assert_eq!(size.index, 2, "later windows are whole");
+    }
+
+    /// A busy site fills a ring with the largest copies before the recorder runs.
+    #[test]
+    fn a_ring_is_crowded_sooner_while_the_size_is_unknown_and_after_losses() {
+        let crowded_from = |size: StackSize| size.word() >> 16;
+        let mut size = StackSize::new(Some(&sizes()));
+        assert_eq!(crowded_from(size), EIGHTH);
+        size.learn(used(64, 1000), 0, false, &sizes());
+        assert_eq!(crowded_from(size), HALF);
+        size.learn(cut(1, 2048), 0, false, &sizes());
+        assert_eq!((size.index, crowded_from(size)), (3, HALF));
+        size.learn(used(1, 1000), 1, false, &sizes());
+        assert_eq!(crowded_from(size), EIGHTH);
     }
 }

@@ -3,7 +3,7 @@
 //! By frame pointers ([`CallGraphMethod::FramePointers`]): a word with the reason of a cut ([`ChainCut::marks`], 0 for none), the number of
 //! callers, and room for the return addresses. From a copy: perf's `REGS_USER`, the number of bytes that were copied, and room for them.
 //!
-//! The room has one of several sizes. A word of the site says which one, and which while the ring is half full ([`control`]).
+//! The room has one of several sizes. A word of the site says which one, which while the ring is crowded, and from which fill level on it is ([`control`]).
 
 use std::num::NonZeroU32;
 
@@ -102,20 +102,32 @@ impl Program<'_> {
     /// Stores the size that the word at `R1` says. The ring is asked how full it is only if that makes a difference.
     fn size_of_word(&mut self) {
         const AVAILABLE: i64 = 0;
+        const INDEX: i32 = 0xff;
+        const HALF: i64 = 128;
+        // From bytes to 256ths of the ring, whose size is a power of two.
+        let to_share = self.common.ring_bytes.max(256).ilog2() - 8;
         let asm = &mut self.asm;
-        let (settled, chosen) = (asm.label(), asm.label());
+        let chosen = asm.label();
         asm.load(Width::Double, Reg::R9, Reg::R1, 0);
         asm.copy(Reg::R1, Reg::R9);
-        asm.op_value(Op::And, Reg::R1, 0xff);
-        asm.op_value(Op::ShiftRight, Reg::R9, 8);
-        asm.jump_if_reg(If::Equal, Reg::R1, Reg::R9, settled);
+        asm.op_value(Op::And, Reg::R1, INDEX);
         asm.store(Width::Double, Reg::R10, STACK_SIZE, Reg::R1);
+        asm.op_value(Op::ShiftRight, Reg::R9, 8);
+        asm.copy(Reg::R2, Reg::R9);
+        asm.op_value(Op::And, Reg::R2, INDEX);
+        asm.jump_if_reg(If::Equal, Reg::R1, Reg::R2, chosen);
         asm.load(Width::Double, Reg::R1, Reg::R10, RING);
         asm.set(Reg::R2, AVAILABLE);
         asm.call(Helper::RingQuery);
-        let half = (self.common.ring_bytes / 2).cast_signed();
-        asm.jump_if(If::Below, Reg::R0, half, chosen);
-        asm.place(settled);
+        asm.op_value(Op::ShiftRight, Reg::R0, to_share.cast_signed());
+        asm.copy(Reg::R1, Reg::R9);
+        asm.op_value(Op::ShiftRight, Reg::R1, 8);
+        if self.common.stop.is_some() {
+            // Processes are stopped instead.
+            asm.set(Reg::R1, HALF);
+        }
+        asm.jump_if_reg(If::Below, Reg::R0, Reg::R1, chosen);
+        asm.op_value(Op::And, Reg::R9, INDEX);
         asm.store(Width::Double, Reg::R10, STACK_SIZE, Reg::R9);
         asm.place(chosen);
     }

@@ -454,7 +454,7 @@ fn no_more_stacks_are_taken_in_a_second() {
     }
 }
 
-/// While the ring is half full the stack has the second size of the site's word.
+/// In a crowded ring the stack has the second size of the site's word, which says from which fill level on a ring is.
 #[test]
 fn a_crowded_ring_gets_smaller_stacks() {
     let graph = CallGraph {
@@ -465,12 +465,15 @@ fn a_crowded_ring_gets_smaller_stacks() {
     };
     let planned = Planned::new("8@%rax", ARCH, STRINGS);
     let ends = stack_ends(graph, ARCH);
-    let half = u64::from(RING) / 2;
+    let (half, eighth) = (u64::from(RING) / 2, u64::from(RING) / 8);
     for (word, filled, index) in [
-        (0x205, half - 8, 5),
-        (0x205, half, 2),
-        (0x505, half, 5),
-        (0x101, 0, 1),
+        (0x80_0205, half - 8, 5),
+        (0x80_0205, half, 2),
+        (0x80_0505, half, 5),
+        (0x80_0101, 0, 1),
+        (0x20_0205, eighth - 8, 5),
+        (0x20_0205, eighth, 2),
+        (0x20_0205, u64::from(RING), 2),
     ] {
         let mut hit = hit_with_size(0);
         *hit.habits.last_mut().unwrap() = word;

@@ -1,0 +1,70 @@
+# Semaphores of programs linked by lld, which the kernel counts wrong: the recorder increments them. All hits are there, in a process that runs, in a command and in
+# processes that start later, and nothing is left in any of them.
+
+# The number of hits that programs say that they made, by their output.
+enabled() { sed -n 's/^enabled \([0-9]*\) of.*/\1/p' "$1" | awk '{ sum += $1 } END { print sum + 0 }'; }
+
+# Asks the ticker for guarded hits: how many there must be of how many.
+guarded() {
+  : >said
+  tell "guarded $2"
+  local hits
+  hits=$(grep -c '^fire guarded' said) || true
+  [ "$hits" = "$1" ] || fail "$hits hits of $2 instead of $1"
+}
+
+# Ends the recorder, which must have recorded so many events. A background job of this shell ignores SIGINT.
+end() {
+  kill -TERM "$recorder"
+  wait "$recorder" || true
+  cat err
+  [ "$(closing err events)" = "$1" ] || fail "$1 hits"
+}
+
+start_target /targets/ticker-lld
+for engine in bpf-multi bpf-perf perf-tracefs perf-pmu; do
+  can $engine || continue
+  # shellcheck disable=SC2154 # start_target sets it
+  for whose in -a "-p $target"; do
+    [ "$engine $whose" != "perf-pmu -p $target" ] || continue
+    echo "$engine $whose"
+    rm -f err
+    # shellcheck disable=SC2086
+    usdtrec record $whose --engine $engine -o trace -e 'sdt_ticker:guarded@/targets/ticker-lld' 2>err &
+    recorder=$!
+    await err '^\[ usdtrec record'
+    guarded 20 20
+    end 20
+    until_true "$engine $whose: a semaphore or a breakpoint is left" is_untouched
+    guarded 0 5
+  done
+  whose=
+  [ $engine != perf-pmu ] || whose=-a
+  # shellcheck disable=SC2086
+  usdtrec record $whose --engine $engine -o trace -e 'counted:step@/targets/counted-lld' -- /targets/counted-lld 100 0 >out 2>err ||
+    fail "$engine: $(cat err)"
+  cat err
+  [ "$(enabled out)" = 100 ] || fail "$engine: $(cat out)"
+  [ "$(closing err events)" = 100 ] || fail "$engine: not 100 events"
+done
+# Processes that start while recording: what they hit before their semaphores are set is missing, and said.
+for more in '' 'fork' 'exec 3'; do
+  rm -f err
+  usdtrec record -a -o trace -e 'counted:step@/targets/counted-lld' 2>err &
+  recorder=$!
+  await err '^\[ usdtrec record'
+  for _ in 1 2 3; do
+    # shellcheck disable=SC2086
+    /targets/counted-lld 40 50000 $more
+  done >out
+  hits=$(enabled out)
+  cat out
+  [ "$hits" -gt 0 ] || fail 'no semaphore was set'
+  end "$hits"
+done
+/targets/counted-lld 10 0 >out
+[ "$(enabled out)" = 0 ] || fail 'a semaphore is set after the recordings'
+kill "$target"
+usdtrec doctor >out 2>&1 || fail "$(cat out)"
+! dmesg | grep -E 'ref_ctr going negative|leaking uprobe' || fail 'the kernel complains'
+until_true 'processes or events of recorders are left' is_left_alone
