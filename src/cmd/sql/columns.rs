@@ -6,15 +6,8 @@ pub(super) enum SqlType {
     Int32,
     Int64,
     UInt64,
-    /// An integer of up to 20 digits.
-    #[cfg(feature = "parquet")]
-    Decimal,
-    #[cfg(feature = "parquet")]
-    Float64,
     Bool,
     Text,
-    #[cfg(feature = "parquet")]
-    Binary,
 }
 
 /// A table of a dataset.

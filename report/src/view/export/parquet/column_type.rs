@@ -8,7 +8,7 @@ use parquet::schema::types::{Type, TypePtr};
 
 /// Type of a column. Every column may be null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ColumnType {
+pub(crate) enum ColumnType {
     /// A signed integer of 4 bytes.
     Int32,
     /// A signed integer of 8 bytes.

@@ -14,7 +14,6 @@ pub(crate) mod distinct;
 pub(crate) mod event_tables;
 pub(crate) mod fact_tables;
 pub(crate) mod facts;
-pub(crate) mod file_columns;
 pub(crate) mod folder;
 pub(crate) mod hybrid;
 pub(crate) mod names;
@@ -40,8 +39,6 @@ use crate::view::export::parquet::dataset::ParquetDataset;
 use crate::view::export::parquet::facts::DatasetFacts;
 use crate::view::export::parquet::redaction::{RedactedArguments, RedactedRows};
 
-pub use crate::view::export::parquet::column_type::ColumnType;
-pub use crate::view::export::parquet::file_columns::{FileColumn, file_columns};
 pub use crate::view::export::parquet::redaction::Redaction;
 
 /// What a dataset has.
