@@ -169,7 +169,13 @@ fn reports_and_exports_read_it() {
     assert_eq!(report["engine"], "import");
     assert_eq!(report["start"], Value::Null);
     let words = [
-        "export", "--to", "perfetto", "-i", "out.data", "-o", "out.pftrace",
+        "export",
+        "--to",
+        "perfetto",
+        "-i",
+        "out.data",
+        "-o",
+        "out.pftrace",
     ];
     lab.usdtrec(words).success();
     lab.usdtrec(["script", "--tod", "-i", "out.data"]).exits(1);

@@ -124,10 +124,7 @@ fn our_own_files_read_back() {
     assert_eq!(first.kind, Some(SpanKind::Producer));
     // Neither its own arguments, nor what it does not want.
     assert!(parsed.probes[1].telemetry.is_empty());
-    for (text, language) in [
-        (PROVIDER_FILE, Language::Dtrace),
-        (OURS, Language::Toml),
-    ] {
+    for (text, language) in [(PROVIDER_FILE, Language::Dtrace), (OURS, Language::Toml)] {
         let probes = language.parse(text).probes;
         let again = toml::parse(&toml::write(&probes));
         assert_eq!(problems(&again), [""; 0]);
@@ -264,10 +261,7 @@ fn what_is_wrong_is_said_with_its_place_and_costs_no_more_than_its_probe() {
 #[test]
 fn no_beginning_and_no_change_of_a_file_breaks_a_reader() {
     let mut random = Random::new(5);
-    for (text, language) in [
-        (PROVIDER_FILE, Language::Dtrace),
-        (OURS, Language::Toml),
-    ] {
+    for (text, language) in [(PROVIDER_FILE, Language::Dtrace), (OURS, Language::Toml)] {
         for end in (0..text.len()).filter(|&end| text.is_char_boundary(end)) {
             check(language, &text[..end]);
         }

@@ -240,7 +240,10 @@ fn durations(recorded: &Recorded, selection: &EventSelection) -> Vec<u64> {
         for span in spans.as_array().unwrap() {
             let at = |name: &str| span[name].as_str()?.parse::<u64>().ok();
             let (begin, end) = (at("startTimeUnixNano"), at("endTimeUnixNano"));
-            durations.extend(end.zip(begin).and_then(|(end, begin)| end.checked_sub(begin)));
+            durations.extend(
+                end.zip(begin)
+                    .and_then(|(end, begin)| end.checked_sub(begin)),
+            );
         }
     }
     durations.sort_unstable();

@@ -1,6 +1,5 @@
 //! `usdtrec sql`.
 
-mod columns;
 mod dialect;
 mod questions;
 
@@ -12,8 +11,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use usdtrec_format::escape::shown;
+use usdtrec_report::export::DatasetTable;
 
-use self::columns::{DatasetTable, TABLES};
 use self::questions::{questions, views};
 use crate::cli::SqlArgs;
 use crate::terminal::Usage;
@@ -35,7 +34,7 @@ pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<ExitCode> {
     let dataset = whole.as_deref().unwrap_or(dataset).trim_end_matches('/');
     let mut out = String::new();
     let mut names = BTreeSet::new();
-    for table in &TABLES {
+    for table in &DatasetTable::ALL {
         out.push_str(&format!("{}\n\n", engine.table(dataset, table)));
         names.insert(table.name.to_owned());
     }
@@ -70,7 +69,7 @@ fn folders(dataset: &str) -> anyhow::Result<Vec<ProbeFolder>> {
     if dataset.contains("://") {
         return Ok(folders);
     }
-    for table in TABLES.iter().filter(|table| table.folders.len() == 4) {
+    for table in [&DatasetTable::EVENTS, &DatasetTable::SPANS] {
         let root = Path::new(dataset).join(format!("table={}", table.name));
         let paths = probe_paths(&root).with_context(|| format!("cannot read {}", shown(&root)))?;
         folders.extend(paths.into_iter().map(|path| ProbeFolder { path, table }));

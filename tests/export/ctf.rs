@@ -95,10 +95,7 @@ fn compare(expected: &HitFields, found: &Json) {
             }
             let field = fields.remove(&format!("{name}{suffix}"));
             let field = field.unwrap_or_else(|| panic!("{name}{suffix}: {found}"));
-            assert!(
-                same(expected, &field),
-                "{name}{suffix}: {expected} {found}"
-            );
+            assert!(same(expected, &field), "{name}{suffix}: {expected} {found}");
         }
     }
     if let Some(stack) = fields.remove("stack") {

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use usdtrec_testing::is_deep;
 
 use super::nasty::Nasty;
-use super::readers::{SPARK, Packages, READERS};
+use super::readers::{Packages, READERS, SPARK};
 use crate::common::{Lab, need_tool, run, test};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/export/engines.py");

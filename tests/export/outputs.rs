@@ -109,14 +109,7 @@ fn an_export_without_anything_says_so() {
             .complains("the export is empty")
     };
     let nothing = ["--filter", "pid == 0"];
-    for format in [
-        "perfetto",
-        "firefox",
-        "otlp",
-        "otlp-proto",
-        "ctf",
-        "perf",
-    ] {
+    for format in ["perfetto", "firefox", "otlp", "otlp-proto", "ctf", "perf"] {
         to(format, &nothing).complains("no event was selected");
     }
 }

@@ -20,9 +20,8 @@ mod words;
 pub use argument::Argument;
 #[cfg(feature = "schemas")]
 pub use catalog::{
-    Choice, Conflict, Description, Disagreement, Language, Misfit, Parsed, ProbeSchema,
-    Problem, SchemaFileError, Schemas, SourcedSchema, bundled, dtrace, read_file, read_open_file,
-    toml,
+    Choice, Conflict, Description, Disagreement, Language, Misfit, Parsed, ProbeSchema, Problem,
+    SchemaFileError, Schemas, SourcedSchema, bundled, dtrace, read_file, read_open_file, toml,
 };
 pub use kind::{ArgumentType, ArgumentTypeError, Length};
 pub use labels::{Labels, Words};

@@ -117,7 +117,8 @@ impl Writing {
             },
         };
         comm.encode(self.id_type, &mut self.records);
-        self.names.insert((pid, tid), event.comm.clone().into_owned());
+        self.names
+            .insert((pid, tid), event.comm.clone().into_owned());
     }
 
     /// Writes the end. Returns the number of events.

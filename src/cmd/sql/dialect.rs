@@ -1,6 +1,7 @@
 //! What differs between engines.
 
-use super::columns::{DatasetTable, SqlType};
+use usdtrec_report::export::{ColumnType, DatasetTable};
+
 use crate::cli::SqlEngine;
 
 impl SqlEngine {
@@ -53,7 +54,7 @@ impl SqlEngine {
     pub(super) fn table(self, dataset: &str, table: &DatasetTable) -> String {
         let folder = format!("{dataset}/table={}", table.name);
         let view = self.view(table.name);
-        let folders = table.folders.iter().map(|name| (*name, SqlType::Text));
+        let folders = table.folders.iter().map(|name| (*name, ColumnType::Text));
         let columns = table.columns.iter().copied().chain(folders);
         match self {
             Self::Duckdb => {
@@ -98,13 +99,15 @@ impl SqlEngine {
     }
 }
 
-const fn spark_type(kind: SqlType) -> &'static str {
+const fn spark_type(kind: ColumnType) -> &'static str {
     match kind {
-        SqlType::Int32 => "INT",
-        SqlType::Int64 => "BIGINT",
-        SqlType::UInt64 => "DECIMAL(20,0)",
-        SqlType::Bool => "BOOLEAN",
-        SqlType::Text => "STRING",
+        ColumnType::Int32 => "INT",
+        ColumnType::Int64 => "BIGINT",
+        ColumnType::UInt64 => "DECIMAL(20,0)",
+        ColumnType::Float64 => "DOUBLE",
+        ColumnType::Bool => "BOOLEAN",
+        ColumnType::Text => "STRING",
+        ColumnType::Binary => "BINARY",
     }
 }
 

@@ -6,6 +6,7 @@
 pub(crate) mod argument_parts;
 pub(crate) mod column_spool;
 pub(crate) mod ctf;
+pub(crate) mod dataset_table;
 pub(crate) mod export_format;
 pub(crate) mod export_options;
 pub(crate) mod firefox;
@@ -46,6 +47,7 @@ use crate::view::export::otlp::OtlpSpans;
 use crate::view::export::perfetto::PerfettoTrace;
 use crate::view::export::perfetto::counters::Counters;
 
+pub use crate::view::export::dataset_table::{ColumnType, DatasetTable};
 pub use crate::view::export::export_format::ExportFormat;
 pub use crate::view::export::export_options::ExportOptions;
 pub use crate::view::export::perf::write as write_perf;

@@ -7,7 +7,7 @@ pub(crate) mod argument;
 pub(crate) mod argument_type;
 pub(crate) mod arguments;
 pub(crate) mod column;
-pub(crate) mod column_type;
+pub(crate) mod column_spec;
 pub(crate) mod column_values;
 pub(crate) mod dataset;
 pub(crate) mod distinct;
