@@ -8,7 +8,6 @@ mod reports;
 use std::error::Error;
 
 use usdtrec_buildid_cache::CacheError;
-use usdtrec_format::schema::Problem;
 use usdtrec_report::ReportError;
 
 use crate::shell;
@@ -57,12 +56,6 @@ fn of(error: &(dyn Error + 'static)) -> Vec<String> {
         return of_record(error);
     }
     Vec::new()
-}
-
-/// Advice for a file with probes whose provider is unknown.
-pub(crate) fn of_schema(problems: &[Problem]) -> Option<&'static str> {
-    let lacks = problems.iter().any(|problem| problem.no_provider);
-    lacks.then_some("name the provider with: usdtrec schema import --provider NAME")
 }
 
 fn of_cache(error: &CacheError) -> Option<String> {

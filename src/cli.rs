@@ -204,11 +204,10 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Print SQL over datasets of export --to parquet: views, and examples of questions
     Sql(SqlArgs),
-    /// Make a trace of the output of bpftrace or of babeltrace2
+    /// Make a trace of the output of bpftrace -f json
     ///
-    /// Each event is a line. The first line of a known form says which program wrote the input. bpftrace -f json: a printf of nsecs, cpu, probe, pid, tid, comm and NAME=VALUE for each
-    /// argument, with tabs between and a newline at the end. babeltrace2 --clock-seconds: the text of a trace of LTTng or of another one in Common Trace Format.
-    /// Lines of other forms are left out and counted.
+    /// Each event is a line: a printf of nsecs, cpu, probe, pid, tid, comm and NAME=VALUE for each argument, with tabs between and a newline at the end. Lines of other forms are left
+    /// out and counted.
     #[cfg(feature = "record")]
     Import(ImportArgs),
     /// Take what another host needs to name the functions in a trace

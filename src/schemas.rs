@@ -38,7 +38,7 @@ pub(crate) fn named(paths: &[PathBuf]) -> anyhow::Result<Schemas> {
 
 fn add_named(schemas: &mut Schemas, paths: &[PathBuf]) -> anyhow::Result<()> {
     for path in paths {
-        let parsed = read(path, None)?;
+        let parsed = read(path)?;
         let empty = parsed.probes.is_empty();
         add(schemas, path, parsed);
         if empty {
@@ -59,8 +59,8 @@ fn add(schemas: &mut Schemas, path: &Path, parsed: Parsed) {
 ///
 /// # Errors
 /// As [`read_file`].
-pub(crate) fn read(path: &Path, provider: Option<&str>) -> anyhow::Result<Parsed> {
-    Ok(read_file(path, provider)?)
+pub(crate) fn read(path: &Path) -> anyhow::Result<Parsed> {
+    Ok(read_file(path)?)
 }
 
 /// `$XDG_CONFIG_HOME/usdtrec/schemas`, else `~/.config/usdtrec/schemas`.
@@ -89,7 +89,7 @@ fn add_of_user(schemas: &mut Schemas, directory: &Path) {
     for path in files {
         let parsed = open_regular(&path)
             .with_context(|| format!("cannot read {}", shown(&path)))
-            .and_then(|file| Ok(read_open_file(&file, &path, None)?));
+            .and_then(|file| Ok(read_open_file(&file, &path)?));
         match parsed {
             Ok(parsed) => add(schemas, &path, parsed),
             Err(error) => say(format_args!("usdtrec: {error:#}; skipped")),

@@ -1,4 +1,4 @@
-//! Traces of the output of bpftrace and of babeltrace2.
+//! Traces of the output of bpftrace.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,8 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::{Babeltrace, Lab, need_tool, run, test};
-use crate::export::nasty::Nasty;
+use crate::common::{Lab, need_tool, run, test};
 
 fn testdata(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -170,7 +169,13 @@ fn reports_and_exports_read_it() {
     assert_eq!(report["engine"], "import");
     assert_eq!(report["start"], Value::Null);
     let words = [
-        "export", "--to", "chrome", "-i", "out.data", "-o", "out.json",
+        "export",
+        "--to",
+        "perfetto",
+        "-i",
+        "out.data",
+        "-o",
+        "out.pftrace",
     ];
     lab.usdtrec(words).success();
     lab.usdtrec(["script", "--tod", "-i", "out.data"]).exits(1);
@@ -190,10 +195,11 @@ fn bad_lines_are_counted() {
         .complains("2 lines are left out")
         .complains("bpftrace lost 7 events");
     assert_eq!(script(&lab, &lab.file("out.data")).len(), 2);
-    for input in [bad, "", lost] {
+    for input in [bad, "", lost, "[00:00:01] (+0.1) vm app:x: { }, { n = 1 }"] {
         fs::write(lab.file("in.json"), input).expect("a file");
         lab.usdtrec(["import", "in.json", "-o", "none.data"])
-            .exits(1);
+            .exits(1)
+            .complains("expected lines of bpftrace -f json with events");
         assert!(!lab.file("none.data").exists());
     }
 }
@@ -227,266 +233,4 @@ fn arguments_have_the_type_of_all_values() {
         "{}",
         kept.len()
     );
-}
-
-/// The trace of a text, with what `import` says.
-#[track_caller]
-fn import_text(lab: &Lab, text: &[u8]) -> (Vec<Value>, String) {
-    fs::write(lab.file("in.txt"), text).expect("a file");
-    let imported = lab
-        .usdtrec(["import", "in.txt", "-o", "out.data"])
-        .success();
-    (script(lab, &lab.file("out.data")), imported.stderr)
-}
-
-/// A float with the digits that babeltrace2 prints.
-fn rounded(value: &Value) -> String {
-    match value.as_f64().filter(|_| value.is_f64()) {
-        Some(number) => format!("{number:.5e}"),
-        None => value.to_string(),
-    }
-}
-
-/// What babeltrace2 prints of an event: `export` adds further fields to arguments that are cut or missing.
-fn printed(event: &Value) -> String {
-    let args = event["args"].as_object().expect("arguments").iter();
-    let suffixes = ["_missing", "_cut", "_bytes", "_number"];
-    let args: Vec<_> = args
-        .filter(|(name, value)| {
-            !value.is_null() && !suffixes.iter().any(|suffix| name.ends_with(suffix))
-        })
-        .map(|(name, value)| format!("{name}={}", rounded(value)))
-        .collect();
-    let members = ["time_ns", "cpu", "pid", "tid", "comm", "event"];
-    format!("{:?} {args:?}", members.map(|member| &event[member]))
-}
-
-fn sorted(events: &[Value], shown: fn(&Value) -> String) -> Vec<String> {
-    let mut shown: Vec<String> = events.iter().map(shown).collect();
-    shown.sort();
-    shown
-}
-
-/// A real recording, by way of Common Trace Format and the text of babeltrace2.
-#[test]
-fn a_recording_comes_back_from_babeltrace() {
-    let Nasty { lab } = Nasty::record(200, &[]);
-    let original = script(&lab, &lab.file("trace"));
-    assert!(original.len() > 400);
-    for (to, babeltrace) in [
-        ("ctf", Babeltrace::installed()),
-        ("ctf2", Babeltrace::later()),
-    ] {
-        lab.usdtrec(["export", "-i", "trace", "--to", to, "-o", to])
-            .success();
-        for options in [
-            &["--clock-cycles"][..],
-            &["--clock-cycles", "--no-delta", "--fields", "all"],
-            &["--clock-cycles", "--names", "all", "--fields", "all"],
-        ] {
-            let text = babeltrace.text(&lab, options, to).stdout;
-            let (again, says) = import_text(&lab, text.as_bytes());
-            assert!(says.contains("times are cycles"), "{says}");
-            assert!(!says.contains("left out"), "{says}");
-            assert_eq!(sorted(&again, printed), sorted(&original, printed));
-        }
-    }
-}
-
-/// Booleans of version 2, which are texts beside other values, and addresses come back.
-#[test]
-fn booleans_and_addresses_of_babeltrace() {
-    let lab = Lab::new();
-    let line = |second: u8, args: &str| {
-        format!("[00:00:0{second}.000000000] (+0.1) vm app:x: {{ cpu_id = 0 }}, {{ {args} }}\n")
-    };
-    let lines = line(
-        1,
-        "b = true, m = true, t = \"true\", p = 0xFFFFFFFFFFFFFFFF",
-    ) + &line(2, "b = false, m = 1, t = \"\", p = 0x0");
-    let (events, _) = import_text(&lab, lines.as_bytes());
-    let args: Vec<String> = events
-        .iter()
-        .map(|event| event["args"].to_string())
-        .collect();
-    let expected = [
-        r#"{"b":true,"m":"true","p":"0xffffffffffffffff","t":"true"}"#,
-        r#"{"b":false,"m":"1","p":"0x0","t":""}"#,
-    ];
-    assert_eq!(args, expected);
-    lab.usdtrec(["export", "-i", "out.data", "--to", "ctf2", "-o", "ctf2"])
-        .success();
-    let text = Babeltrace::later().text(&lab, &["--clock-cycles"], "ctf2");
-    let (again, _) = import_text(&lab, text.stdout.as_bytes());
-    let args: Vec<String> = again
-        .iter()
-        .map(|event| event["args"].to_string())
-        .collect();
-    assert_eq!(args, expected);
-}
-
-/// Times of the other forms are as far from each other as the cycles are.
-#[test]
-fn forms_of_time_of_babeltrace() {
-    let babeltrace = Babeltrace::installed();
-    let lab = Lab::new();
-    let demo = testdata("demo.data");
-    let demo = demo.to_str().expect("a path");
-    lab.usdtrec(["export", "-i", demo, "--to", "ctf", "-o", "ctf"])
-        .success();
-    let times = |options: &[&str]| -> Vec<u64> {
-        let (events, says) = import_text(
-            &lab,
-            babeltrace.text(&lab, options, "ctf").stdout.as_bytes(),
-        );
-        assert_eq!(
-            says.contains("cycles"),
-            options == ["--clock-cycles"],
-            "{says}"
-        );
-        let times = events.iter().map(|event| event["time_ns"].as_u64());
-        times.map(|time| time.expect("a time")).collect()
-    };
-    let cycles = times(&["--clock-cycles"]);
-    let since_first = |times: &[u64]| -> Vec<u64> {
-        let first = times.first().copied().unwrap_or_default();
-        times.iter().map(|time| time - first).collect()
-    };
-    let seconds = times(&["--clock-seconds"]);
-    assert_eq!(since_first(&seconds), since_first(&cycles));
-    // Times of day are those of the original.
-    let tod = |trace: &str| -> Vec<String> {
-        let words = ["script", "--tod", "-F", "time", "-i", trace];
-        let lines = lab.usdtrec(words).success().stdout;
-        let of_day = |line: &str| {
-            line.split_whitespace()
-                .take(2)
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
-        lines.lines().map(of_day).collect()
-    };
-    assert_eq!(tod("out.data"), tod(demo));
-    assert_eq!(times(&["--clock-date", "--clock-gmt"]), seconds);
-    let of_day = times(&["--clock-gmt"]);
-    assert_eq!(since_first(&of_day), since_first(&cycles));
-    lab.usdtrec(["script", "--tod", "-i", "out.data"]).exits(1);
-}
-
-/// Output for a program with LTTng-UST.
-#[test]
-fn events_of_lttng() {
-    let lab = Lab::new();
-    let text = fs::read(testdata("lttng/app.txt")).expect("a file");
-    let (events, says) = import_text(&lab, &text);
-    assert_eq!(events.len(), 12);
-    assert!(!says.contains("without"), "{says}");
-    let first = &events[0];
-    assert_eq!(first["time_ns"], 1_795_492_343_726_895_752_u64);
-    assert_eq!(first["comm"], "app");
-    assert_eq!(
-        (&first["pid"], &first["tid"], &first["cpu"]),
-        (&17768.into(), &17768.into(), &1.into())
-    );
-    assert_eq!(events[2]["args"]["path"], "/a \"b\" }, { c = 1\n\t\\x");
-    let kinds: Vec<&Value> = events
-        .iter()
-        .filter(|event| event["event"] == "app:kinds")
-        .collect();
-    let of =
-        |name: &str| -> Vec<&Value> { kinds.iter().map(|event| &event["args"][name]).collect() };
-    let expected = |text: &str| -> Vec<Value> { serde_json::from_str(text).expect("JSON") };
-    let check = |name: &str, text: &str| {
-        let expected = expected(text);
-        assert_eq!(of(name), expected.iter().collect::<Vec<_>>());
-    };
-    check("d", r#"[1.5, -1e300, "NaN", "inf", -0.0]"#);
-    check(
-        "i",
-        "[-9223372036854775808, 9223372036854775807, -1, -1, 5]",
-    );
-    check("u", "[18446744073709551615, 0, 1, 1, 1]");
-    check("h", r#"["0xffffffffffffffff", "0x0", "0x1", "0x1", "0x1"]"#);
-    check(
-        "state",
-        r#"["IDLE(0)", "RUN \"fast\"(1)", "MANY, OVERLAP(8)", 100, -3]"#,
-    );
-    assert_eq!(kinds[0]["args"]["seq"], "[ [0] = 1, [1] = -2 ]");
-    assert_eq!(kinds[0]["bytes"]["text"], "7465787420011b20ffc3a9207a");
-    let words = [
-        "report", "--span", "request", "--format", "json", "-i", "out.data",
-    ];
-    let report = lab.usdtrec(words).success().stdout;
-    let report: Value = serde_json::from_str(&report).expect("JSON");
-    assert_eq!(report["spans"][0]["count"], 3, "{report}");
-}
-
-#[test]
-fn what_babeltrace_does_not_say() {
-    let lab = Lab::new();
-    let good = "[00:00:01.000000000] (+0.1) vm app:x: { cpu_id = 0 }, { n = 1 }";
-    let lost = "WARNING: Tracer discarded 7 events between [x] and [y]";
-    let lines = [
-        "hello",
-        lost,
-        good,
-        "[00:00:02.000000000] (+0.1) vm app:x: { 0 }, { 1 }",
-        good,
-        "",
-    ];
-    fs::write(lab.file("in.txt"), lines.join("\n")).expect("a file");
-    lab.usdtrec(["import", "in.txt", "-o", "out.data"])
-        .success()
-        .complains("line 1: expected [TIME]")
-        .complains("line 4: expected a field NAME = VALUE (babeltrace2 --names default)")
-        .complains("2 lines are left out")
-        .complains("the tracer lost 7 events")
-        .complains("events without vpid: 2; their process is -1")
-        .complains("events without vtid: 2")
-        .complains("lttng add-context");
-    let events = script(&lab, &lab.file("out.data"));
-    assert_eq!(events.len(), 2);
-    assert_eq!(events[0]["pid"], -1);
-    let line = |time: &str| format!("[{time}] vm app:x: {{ cpu_id = 0 }}, {{ n = 1 }}\n");
-    let midnight = [line("23:59:59.999999999"), line("00:00:00.000000001")];
-    fs::write(lab.file("in.txt"), midnight.concat()).expect("a file");
-    lab.usdtrec(["import", "in.txt", "-o", "none.data"])
-        .exits(1)
-        .complains("line 2: expected a time after that of the line before")
-        .complains("--clock-seconds");
-    fs::write(lab.file("in.txt"), "hello\n[x] y\n").expect("a file");
-    lab.usdtrec(["import", "in.txt", "-o", "none.data"])
-        .exits(1)
-        .complains("bpftrace -f json")
-        .complains("babeltrace2");
-    assert!(!lab.file("none.data").exists());
-}
-
-/// Bytes of a real output that are others, or cut: never a panic, and each event that is left is complete.
-#[test]
-fn damaged_output_of_babeltrace() {
-    let lab = Lab::new();
-    let text = fs::read(testdata("lttng/app.txt")).expect("a file");
-    let mut state = 1_u64;
-    let mut random = |below: usize| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (state >> 33) as usize % below
-    };
-    for _ in 0..40 {
-        let mut other = text.clone();
-        for _ in 0..=random(8) {
-            let at = random(other.len());
-            other[at] = b"\"\\{}[]() ,=\n\0\xff"[random(14)];
-        }
-        other.truncate(random(other.len() + 1));
-        fs::write(lab.file("in.txt"), &other).expect("a file");
-        let output = lab.usdtrec(["import", "in.txt", "-o", "out.data"]);
-        let code = output.status.code();
-        assert!(matches!(code, Some(0 | 1)), "{code:?}");
-        if code == Some(0) {
-            script(&lab, &lab.file("out.data"));
-        }
-    }
 }

@@ -61,6 +61,7 @@ mod operands;
 mod option_pairs;
 mod options;
 mod output;
+mod outputs;
 mod packages;
 mod perf_maps;
 mod php;

@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{Lab, Perf, Process, Recorder, need_tool, run, test};
+use crate::common::{Lab, Perf, Process, Recorder, test};
 use crate::node::{NODE, tell};
 
-const APP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/schemas/app.stp");
+const APP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/schemas/app.d");
 
 #[test]
 fn import_takes_precedence_and_export_reads_back() {
@@ -20,8 +20,7 @@ fn import_takes_precedence_and_export_reads_back() {
     let shown = lab.usdtrec(["schema", "show", "node:*"]).success().stdout;
     let first = shown.lines().next().unwrap();
     assert!(
-        first.starts_with("sdt_node:done(tag: str(8), handle: ptr, …)")
-            && first.ends_with("app.toml]"),
+        first.starts_with("sdt_node:numbers(a: u8, b: s16, ") && first.ends_with("app.toml]"),
         "{shown}"
     );
     assert!(shown.contains("sdt_node:gc__done(type: enum, flags: flags, isolate: ptr)  [bundled]"));
@@ -33,9 +32,9 @@ fn import_takes_precedence_and_export_reads_back() {
     );
     // Many programs call theirs probes.d.
     for provider in ["one", "../two"] {
-        let text = format!("probe process.provider(\"{provider}\").mark(\"m\") {{ a = $arg1 }}");
-        fs::write(lab.file("probes.stp"), text).unwrap();
-        let imported = lab.usdtrec(["schema", "import", "probes.stp"]).success();
+        fs::write(lab.file("probes.d"), "provider app { probe m(int a); };").unwrap();
+        let import = ["schema", "import", "probes.d", "--provider", provider];
+        let imported = lab.usdtrec(import).success();
         let name = provider.replace("../", "___") + "-probes.toml";
         assert!(
             imported.stderr.contains(&format!("/schemas/{name}")),
@@ -111,22 +110,20 @@ fn check_finds_what_is_wrong_and_says_where() {
     }
 }
 
-/// Tapsets do not say providers, and provider files are for several programs: what a program has says more.
+/// Provider files are for several programs: what a program has says more.
 #[test]
 fn check_reports_what_a_program_does_not_have() {
     let lab = Lab::new();
     let program = NODE.make(&lab, "node.c", "node");
     let program = program.to_str().unwrap();
-    let tapset = "probe started = process(\"/usr/bin/node\").mark(\"gc__start\") { type = $arg1; }\n\
-                  probe process.mark(\"gc__done\") { type = $arg1; }\n\
-                  probe process(\"node\").mark(\"gone\") { }\n";
-    fs::write(lab.file("js.stp"), tapset).unwrap();
-    let checked = lab.usdtrec(["schema", "check", "js.stp", "--file", program]);
+    let file =
+        "provider js { probe gc__start(int type); probe gc__done(int type); probe gone(); };";
+    fs::write(lab.file("js.d"), file).unwrap();
+    let checked = lab.usdtrec(["schema", "check", "js.d", "--file", program]);
     assert!(!checked.status.success());
     for words in [
-        "js.stp:2:7: note: provider of gc__done is taken to be \"js\"",
-        "js.stp: provider js of 2 probes is node in the programs (schema import --provider node)",
-        "js.stp: not in the programs: gone\n",
+        "js.d: provider js of 2 probes is node in the programs (schema import --provider node)",
+        "js.d: not in the programs: gone\n",
         ": 0 of 8 probes have a schema",
     ] {
         assert!(
@@ -135,9 +132,9 @@ fn check_reports_what_a_program_does_not_have() {
             checked.stdout
         );
     }
-    let import = ["schema", "import", "js.stp", "--provider", "node"];
+    let import = ["schema", "import", "js.d", "--provider", "node"];
     let imported = lab.usdtrec(import).success().stderr;
-    assert!(imported.contains("3 probes of js.stp"), "{imported}");
+    assert!(imported.contains("3 probes of js.d"), "{imported}");
     let in_force = lab.usdtrec(["schema", "check", "--file", program]);
     let in_force = in_force.success().stdout;
     assert!(
@@ -314,43 +311,4 @@ fn feed(mut command: Command, input: &str) -> String {
     let said = String::from_utf8_lossy(&out.stderr).into_owned();
     assert!(out.status.success(), "{said}");
     said
-}
-
-/// All that a distribution's SystemTap brings along: hundreds of files, a few of which have marks.
-#[test]
-fn tapsets_of_a_distribution() {
-    let directory = "/usr/share/systemtap/tapset";
-    need_tool(&format!("{directory}/stap_staticmarkers.stp"));
-    let lab = Lab::new();
-    let mut files = Vec::new();
-    let mut directories = vec![PathBuf::from(directory)];
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            match path.extension() {
-                _ if path.is_dir() => directories.push(path),
-                Some(end) if end == "stp" => files.push(path),
-                _ => {}
-            }
-        }
-    }
-    assert!(files.len() > 100, "{}", files.len());
-    let mut check = lab.command(["schema", "check"]);
-    check.args(&files);
-    let checked = run(check).success().stdout;
-    assert!(!checked.contains(" error: "), "{checked}");
-    let of_file = |name: &str| {
-        let mut lines = checked.lines();
-        let line = lines.find_map(|line| line.strip_suffix(" probes")?.split_once(name));
-        line.and_then(|(_, count)| count.parse::<usize>().ok())
-    };
-    assert!(of_file("/stap_staticmarkers.stp: ") > Some(20), "{checked}");
-    let import = [
-        "schema",
-        "import",
-        "/usr/share/systemtap/tapset/stap_staticmarkers.stp",
-    ];
-    lab.usdtrec(import).success();
-    let shown = lab.usdtrec(["schema", "show", "stap:*"]).success().stdout;
-    assert!(shown.contains("sdt_stap:pass0__start(session: "), "{shown}");
 }

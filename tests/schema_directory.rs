@@ -45,7 +45,7 @@ fn only_regular_files_are_read() {
 fn large_files_are_refused() {
     let lab = Lab::new();
     let directory = directory(&lab);
-    let large = fs::File::create(directory.join("large.stp")).expect("a file");
+    let large = fs::File::create(directory.join("large.d")).expect("a file");
     large.set_len(1 << 40).expect("a sparse file");
     shown(&lab, true, "at most 4 MiB; skipped");
     symlink("/dev/zero", lab.file("endless.toml")).expect("a link");

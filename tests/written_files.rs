@@ -45,7 +45,7 @@ fn writers(lab: &Lab) -> Vec<Writer> {
         writer(&["flame", "-i", STACKS], "out.svg"),
         #[cfg(feature = "flame")]
         writer(&["flame", "--diff", STACKS, STACKS], "out.html"),
-        writer(&["export", "-i", DEMO, "--to", "chrome", "-o"], "chrome"),
+        writer(&["export", "-i", DEMO, "--to", "otlp", "-o"], "otlp"),
         writer(&["export", "-i", DEMO, "--to", "perf", "-o"], "perf"),
         writer(&["report", "-i", STACKS, "--html"], "page"),
         writer(&["archive", "--debug", "-i", STACKS, "-o"], "tarball"),

@@ -14,7 +14,7 @@ ANSWERS = [
     ["report", "--span", "request"],
     ["report", "--hist", "arg2"],
 ]
-FORMATS = ["perf", "ctf", "parquet", "perfetto", "chrome", "otlp", "otlp-proto"]
+FORMATS = ["perf", "ctf", "parquet", "perfetto", "otlp", "otlp-proto"]
 
 
 def record(build, name, requests):

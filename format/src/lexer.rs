@@ -1,4 +1,4 @@
-//! A lexer for C-like texts: provider files, tapsets, expressions.
+//! A lexer for C-like texts: provider files, expressions.
 
 use thiserror::Error;
 
@@ -32,8 +32,6 @@ pub(crate) enum TokenKind<'t> {
 /// The meaning of `#`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hash {
-    /// The rest of the line is a comment.
-    Comment,
     /// The line is a directive.
     Directive,
     /// Nothing.
@@ -41,8 +39,8 @@ pub(crate) enum Hash {
 }
 
 /// Operators of more than one character, the longest first.
-const LONG: [&str; 14] = [
-    "<<=", ">>=", "...", "&&", "||", "==", "!=", "<=", ">=", "<<", ">>", "->", "%{", "%}",
+const LONG: [&str; 12] = [
+    "<<=", ">>=", "...", "&&", "||", "==", "!=", "<=", ">=", "<<", ">>", "->",
 ];
 
 /// Splits a text into tokens, skipping whitespace and comments.
@@ -79,7 +77,7 @@ impl<'t> Lexer<'t> {
         loop {
             self.take_while(char::is_whitespace);
             let (rest, at) = (self.rest(), self.at);
-            if rest.starts_with("//") || rest.starts_with('#') && self.hash == Hash::Comment {
+            if rest.starts_with("//") {
                 self.take_while(|c| c != '\n');
             } else if rest.starts_with("/*") {
                 match rest.find("*/") {
@@ -302,7 +300,6 @@ mod tests {
 
     #[test]
     fn a_hash_means_what_the_language_says() {
-        assert_eq!(kinds("# a\nb", Hash::Comment), [TokenKind::Name("b")]);
         let directive = TokenKind::Directive("define a \\\n b\n");
         let both = [directive, TokenKind::Name("c")];
         assert_eq!(kinds("#define a \\\n b\nc", Hash::Directive), both);
@@ -312,7 +309,7 @@ mod tests {
     fn every_beginning_of_a_text_has_an_end() {
         let text = "a \"b\\\" ö\" /* ü */ 'c' #d\n %{ ...→ 1u";
         for end in (0..text.len()).filter(|&end| text.is_char_boundary(end)) {
-            for hash in [Hash::Comment, Hash::Directive, Hash::Odd] {
+            for hash in [Hash::Directive, Hash::Odd] {
                 let tokens: Vec<_> = Lexer::new(&text[..end], hash).collect();
                 assert!(tokens.len() <= end);
                 assert!(tokens.is_sorted_by_key(|token| token.at));

@@ -6,10 +6,9 @@ mod random;
 
 use random::Random;
 use usdtrec_format::schema::telemetry::SpanKind;
-use usdtrec_format::schema::{ArgumentType, Hints, Language, Parsed, ProbeSchema, toml};
+use usdtrec_format::schema::{ArgumentType, Language, Parsed, ProbeSchema, toml};
 
 const PROVIDER_FILE: &str = include_str!("../../testdata/schemas/app.d");
-const TAPSET: &str = include_str!("../../testdata/schemas/app.stp");
 const OURS: &str = r#"
 provider = "app"
 [enum.kind]
@@ -83,108 +82,12 @@ fn a_provider_file() {
 }
 
 #[test]
-fn a_tapset() {
-    let parsed = Language::Tapset.parse(TAPSET);
-    assert_eq!(
-        signatures(&parsed),
-        [
-            "sdt_app:request__start(id: ?, url: str, body: str(body_len), body_len: ?, arg5: ?, level: s32, …)",
-            "sdt_app:done(tag: str(8), handle: ptr, …)",
-            "sdt_part:gc__start(x: ?, …)",
-        ]
-    );
-    let told = problems(&parsed).join("\n");
-    for part in [
-        "is_big is left out",
-        "delta is left out",
-        "provider of done is taken to be \"app\"",
-        "no mark",
-    ] {
-        assert!(told.contains(part), "{part}: {told}");
-    }
-}
-
-/// Marks without a provider, as tapsets of libraries and programs have them.
-const NO_PROVIDER: &str = r#"
-probe request_start = process("/usr/lib/x/libpart_one.so").mark("request_start")
-{
-    id = $arg1;
-    list = names($arg2);
-}
-probe part.dotted = process("@libdir@/libpart-2.0.so.0.@CURRENT@").mark("dotted") { size = $arg1; }
-probe process("/usr/lib/libpart-2.0.so.0").mark("bare") { sizes[pid(), $arg2] = user_string($arg1) }
-probe process("server").mark("plain"), process("server").mark("star*"), process.mark("any") { }
-probe kernel.function("nothing") { worked = twice($arg1) }
-probe server.plain = process("server").mark("plain") { id = $arg1; url = user_string($arg2) }
-probe server.either = %( arch == "x86_64" %? process("/usr/lib64/server").mark("first") ? %: process("server").mark("second") %) { id = $arg1 }
-probe server.again = process("server").mark("plain") { number = $arg1; url = $arg2; fd = int_arg(3) }
-"#;
-
-#[test]
-fn what_a_tapset_does_not_say_of_providers_is_told_or_taken_from_its_name() {
-    let told = |hints: Hints<'_>| {
-        let parsed = Language::Tapset.parse_with(NO_PROVIDER, &hints);
-        (signatures(&parsed), problems(&parsed))
-    };
-    let (signatures, problems) = told(Hints::default());
-    assert_eq!(
-        signatures,
-        [
-            "sdt_part_one:request_start(id: ?, …)",
-            "sdt_part:dotted(size: ?, …)",
-            "sdt_server:plain(id: ?, url: str, fd: s32, …)",
-            "sdt_server:first(id: ?, …)",
-            "sdt_server:second(id: ?, …)",
-        ]
-    );
-    let expected = [
-        "2:23: note: provider of request_start is taken to be \"part_one\"",
-        "5:10: note: list is left out",
-        "7:21: note: provider of dotted is taken to be \"part\"",
-        "8:7: note: bare is left out: nothing names its provider",
-        "9:7: note: provider of plain is taken to be \"server\"",
-        "9:40: note: left out: no mark",
-        "9:73: note: any is left out: nothing names its provider",
-        "10:7: note: left out: it has no mark",
-        "11:22: note: provider of plain is taken to be \"server\"",
-        "12:46: note: provider of first is taken to be \"server\"",
-        "12:94: note: provider of second is taken to be \"server\"",
-        "13:22: note: provider of plain is taken to be \"server\"",
-    ];
-    assert_eq!(problems.len(), expected.len(), "{problems:#?}");
-    for (problem, expected) in problems.iter().zip(expected) {
-        assert!(problem.starts_with(expected), "{expected}: {problems:#?}");
-    }
-    let file = Some("whole.stp.in");
-    let (signatures, problems) = told(Hints {
-        file,
-        ..Hints::default()
-    });
-    assert_eq!(
-        signatures,
-        [
-            "sdt_whole:request_start(id: ?, …)",
-            "sdt_part:dotted(size: ?, …)",
-            "sdt_whole:bare(…)",
-            "sdt_server:plain(id: ?, url: str, fd: s32, …)",
-            "sdt_whole:any(…)",
-            "sdt_server:first(id: ?, …)",
-            "sdt_server:second(id: ?, …)",
-        ]
-    );
-    assert!(problems[3].contains("provider of bare is taken to be \"whole\""));
-    let provider = Some("given");
-    let (signatures, problems) = told(Hints { provider, file });
-    assert!(signatures.iter().all(|it| it.starts_with("sdt_given:")));
-    assert!(!problems.join("").contains("taken to be"), "{problems:#?}");
-}
-
-#[test]
 fn the_language_is_in_the_files_name() {
     for (name, language) in [
         ("probes.d", Some(Language::Dtrace)),
         ("probes_mysql.d.base", Some(Language::Dtrace)),
-        ("glib.stp.in", Some(Language::Tapset)),
+        ("probes.d.in", Some(Language::Dtrace)),
+        ("app.stp", None),
         ("a.b.toml", Some(Language::Toml)),
         ("probes.d.orig", None),
         ("d", None),
@@ -221,11 +124,7 @@ fn our_own_files_read_back() {
     assert_eq!(first.kind, Some(SpanKind::Producer));
     // Neither its own arguments, nor what it does not want.
     assert!(parsed.probes[1].telemetry.is_empty());
-    let all = [PROVIDER_FILE, TAPSET, OURS];
-    for (text, language) in
-        all.into_iter()
-            .zip([Language::Dtrace, Language::Tapset, Language::Toml])
-    {
+    for (text, language) in [(PROVIDER_FILE, Language::Dtrace), (OURS, Language::Toml)] {
         let probes = language.parse(text).probes;
         let again = toml::parse(&toml::write(&probes));
         assert_eq!(problems(&again), [""; 0]);
@@ -261,25 +160,6 @@ fn the_documented_example() {
         assert!(name.parse::<ArgumentType>().is_ok(), "{name}");
         assert!(document.contains(&format!("`{name}`")), "{name}");
     }
-}
-
-#[test]
-fn blocks_of_a_tapset_that_do_not_end() {
-    let text = "probe process(\"x\").provider(\"p\").mark(\"a\") { a = $arg1 \n";
-    let parsed = Language::Tapset.parse(text);
-    assert_eq!(signatures(&parsed), ["sdt_p:a(a: ?, …)"]);
-    let place = text.find('{').unwrap() + 1;
-    assert_eq!(
-        problems(&parsed),
-        [format!(
-            "1:{place}: error: the block that begins here does not end"
-        )]
-    );
-    let text = "%{ if (x) { %}\nfunction f() %{ /* { */ } } %}\n\
-                probe process(\"x\").provider(\"p\").mark(\"a\") { %{ { %} a = $arg1 }";
-    let parsed = Language::Tapset.parse(text);
-    assert_eq!(signatures(&parsed), ["sdt_p:a(a: ?, …)"]);
-    assert_eq!(problems(&parsed), [""; 0]);
 }
 
 #[test]
@@ -381,11 +261,7 @@ fn what_is_wrong_is_said_with_its_place_and_costs_no_more_than_its_probe() {
 #[test]
 fn no_beginning_and_no_change_of_a_file_breaks_a_reader() {
     let mut random = Random::new(5);
-    for (text, language) in [
-        (PROVIDER_FILE, Language::Dtrace),
-        (TAPSET, Language::Tapset),
-        (OURS, Language::Toml),
-    ] {
+    for (text, language) in [(PROVIDER_FILE, Language::Dtrace), (OURS, Language::Toml)] {
         for end in (0..text.len()).filter(|&end| text.is_char_boundary(end)) {
             check(language, &text[..end]);
         }
@@ -447,7 +323,7 @@ fn time_grows_with_the_text_and_no_faster() {
         "a\u{301}".repeat(100_000),
     ];
     for text in texts {
-        for language in [Language::Dtrace, Language::Tapset, Language::Toml] {
+        for language in [Language::Dtrace, Language::Toml] {
             let start = cpu_seconds();
             let parsed = language.parse(&text);
             let took = cpu_seconds() - start;

@@ -7,7 +7,7 @@ pub fn run(bytes: &[u8]) {
     let Some((&language, text)) = bytes.split_first() else {
         return;
     };
-    let language = [Language::Toml, Language::Dtrace, Language::Tapset][usize::from(language) % 3];
+    let language = [Language::Toml, Language::Dtrace][usize::from(language) % 2];
     let text = String::from_utf8_lossy(text);
     let parsed = language.parse(&text);
     for problem in &parsed.problems {

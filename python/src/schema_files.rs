@@ -16,7 +16,7 @@ use crate::failure::Error;
 pub(crate) fn schemas(paths: &[PathBuf]) -> PyResult<Schemas> {
     let mut schemas = Schemas::default();
     for path in paths {
-        let parsed = read_file(path, None).map_err(|error| match error.source() {
+        let parsed = read_file(path).map_err(|error| match error.source() {
             Some(source) => Error::new_err(format!("{error}: {source}")),
             None => Error::new_err(error.to_string()),
         })?;

@@ -127,7 +127,7 @@ pub(crate) struct CaptureArgs {
     /// Maximum number of bytes of user stack to copy for operands whose distance from the stack pointer is unknown (perf engine)
     #[arg(long, value_name = "SIZE", default_value = CaptureArgs::STACK_SIZE)]
     pub(crate) stack_size: String,
-    /// Take the names and types of arguments from this file (.toml, .d, .stp) first; may be repeated, the last file wins
+    /// Take the names and types of arguments from this file (.toml, .d) first; may be repeated, the last file wins
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: Vec<PathBuf>,
     /// Attach even if a check of the file fails; with perf-tracefs, allow argument lists that read memory

@@ -1,7 +1,10 @@
 //! Options of `usdtrec export`.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
+use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
 
 use super::selection::SelectionArgs;
@@ -13,10 +16,10 @@ pub(crate) struct ExportArgs {
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
     /// Format to write
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    #[arg(long, value_parser = ExportToParser, value_name = "FORMAT")]
     pub(crate) to: ExportTo,
     /// File to write, compressed with gzip if its name ends with .gz; - writes to standard output. An existing file is replaced when the new one is complete. With --to
-    /// ctf or ctf2 a folder, which does not exist or is empty; with --to parquet a folder, which does not exist
+    /// ctf a folder, which does not exist or is empty; with --to parquet a folder, which does not exist
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: PathBuf,
     /// Export these spans alone: START..DONE, or the name of a span, with globs (may be repeated) [default: all events, and the spans that are found by
@@ -48,16 +51,12 @@ pub(crate) struct ExportArgs {
 pub(crate) enum ExportTo {
     /// A page for browsers with the answers of report, which needs no network and no other file
     Html,
-    /// Trace Event Format (JSON), which chrome://tracing and many other viewers read
-    Chrome,
     /// A folder of Parquet files: a table for each probe and each kind of span
     Parquet,
     /// Perfetto's own format, for ui.perfetto.dev and trace_processor
     Perfetto,
     /// Common Trace Format 1.8 (a folder), for babeltrace2 and Trace Compass; events alone
     Ctf,
-    /// Common Trace Format 2 (a folder), for babeltrace2 2.1 and later: as ctf, with the arguments' own names, and booleans
-    Ctf2,
     /// Firefox Profiler's processed profile (JSON), for profiler.firefox.com
     Firefox,
     /// OpenTelemetry spans (OTLP) as lines of JSON; events of no span are left out
@@ -66,10 +65,46 @@ pub(crate) enum ExportTo {
     OtlpProto,
     /// Folded stacks (outer;inner WEIGHT) by hits, or with --span by time
     Folded,
-    /// speedscope's file format (JSON): stacks by hits, or with --span by time
-    Speedscope,
     /// A plain perf.data file without compression, for programs that do not read compressed ones
     Perf,
     /// pprof's profiles (gzip): stacks by hits, or with --span by number and time
     Pprof,
+}
+
+/// Parses a format. Of formats whose viewers read another one, the error names that one.
+#[derive(Clone, Copy, Debug)]
+struct ExportToParser;
+
+impl TypedValueParser for ExportToParser {
+    type Value = ExportTo;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<ExportTo, clap::Error> {
+        match value.to_str().and_then(instead) {
+            Some(instead) => {
+                let refused = format!("there is no --to {}: {instead}", value.display());
+                Err(command.clone().error(ErrorKind::InvalidValue, refused))
+            }
+            None => EnumValueParser::new().parse_ref(command, argument, value),
+        }
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let values = ExportTo::value_variants().iter();
+        Some(Box::new(values.filter_map(ValueEnum::to_possible_value)))
+    }
+}
+
+/// What to use instead of a format that is not written.
+fn instead(format: &str) -> Option<&'static str> {
+    Some(match format {
+        "chrome" => "use --to perfetto, which ui.perfetto.dev opens",
+        "ctf2" => "use --to ctf, which babeltrace2 and Trace Compass read",
+        "speedscope" => "use --to folded, which speedscope.app opens",
+        _ => return None,
+    })
 }

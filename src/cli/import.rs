@@ -7,7 +7,7 @@ use clap::Args;
 /// `usdtrec import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// Output of bpftrace -f json, or text of babeltrace2; - reads standard input
+    /// Output of bpftrace -f json; - reads standard input
     #[arg(value_name = "FILE")]
     pub(crate) input: PathBuf,
     /// Trace file; an existing file is renamed to FILE.old

@@ -32,7 +32,7 @@ pub(crate) struct ListArgs {
     /// Explain sites, semaphores and operands, with the names and types of arguments if known
     #[arg(short, long)]
     pub(crate) verbose: bool,
-    /// With -v, take the names and types of arguments from this file (.toml, .d, .stp) first; may be repeated
+    /// With -v, take the names and types of arguments from this file (.toml, .d) first; may be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: Vec<PathBuf>,
     /// Output format

@@ -47,14 +47,14 @@ pub(crate) enum SchemaAction {
         /// Probes: [sdt_]PROVIDER:NAME, with globs; a pattern without a colon matches any part of a name [default: all]
         #[arg(value_name = "PATTERN")]
         patterns: Vec<String>,
-        /// Schema file (.toml, .d, .stp) that takes precedence; may be repeated, the last file wins
+        /// Schema file (.toml, .d) that takes precedence; may be repeated, the last file wins
         #[arg(long, value_name = "FILE")]
         schema: Vec<PathBuf>,
         /// Show descriptions, units, attributes of OpenTelemetry, and the words of enumerations and flags
         #[arg(short, long)]
         verbose: bool,
     },
-    /// Check schema files (.toml, .d, .stp), and with --file compare them with the probes of a program
+    /// Check schema files (.toml, .d), and with --file compare them with the probes of a program
     ///
     /// Each problem is printed with its line and column. The exit status is 1 if there is an error or a disagreement.
     Check {
@@ -65,7 +65,7 @@ pub(crate) enum SchemaAction {
         #[arg(long, value_name = "ELF")]
         file: Vec<PathBuf>,
     },
-    /// Convert schema files (.toml, .d, .stp) to TOML and store them in the user's directory
+    /// Convert schema files (.toml, .d) to TOML and store them in the user's directory
     Import {
         /// Schema files
         #[arg(value_name = "FILE", required = true)]
@@ -82,7 +82,7 @@ pub(crate) enum SchemaAction {
         /// Probes: [sdt_]PROVIDER:NAME, with globs; a pattern without a colon matches any part of a name [default: all]
         #[arg(value_name = "PATTERN")]
         patterns: Vec<String>,
-        /// Schema file (.toml, .d, .stp) that takes precedence; may be repeated, the last file wins
+        /// Schema file (.toml, .d) that takes precedence; may be repeated, the last file wins
         #[arg(long, value_name = "FILE")]
         schema: Vec<PathBuf>,
         /// Trace file to read the schemas from

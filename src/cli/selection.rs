@@ -39,7 +39,7 @@ pub(crate) struct WhichArgs {
     /// Show only these probes: [sdt_]PROVIDER:NAME, with globs (comma list, may be repeated)
     #[arg(short, long, value_name = "EVENT", value_parser = patterns)]
     pub(crate) event: Vec<Patterns>,
-    /// Take the names and types of arguments from this file (.toml, .d, .stp) instead of the trace; may be repeated, the last file wins
+    /// Take the names and types of arguments from this file (.toml, .d) instead of the trace; may be repeated, the last file wins
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: Vec<PathBuf>,
     /// Show only events in this time range: FROM,TO in seconds of the trace's clock, either of which may be empty, or percentages of the

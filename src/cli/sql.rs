@@ -22,8 +22,4 @@ pub(crate) enum SqlEngine {
     Duckdb,
     /// Spark SQL
     Spark,
-    /// DataFusion
-    Datafusion,
-    /// ClickHouse: clickhouse local, chdb
-    Clickhouse,
 }

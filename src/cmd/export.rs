@@ -95,7 +95,6 @@ fn end(args: &SelectionArgs, session: &TraceSession, notices: &Notices) -> ExitC
 fn check_folder(args: &ExportArgs) -> Result<(), Usage> {
     let name = match args.to {
         ExportTo::Ctf => "ctf",
-        ExportTo::Ctf2 => "ctf2",
         ExportTo::Parquet => "parquet",
         _ => return Ok(()),
     };
@@ -150,15 +149,12 @@ fn dataset(_: &ExportArgs, _: Option<&Path>) -> anyhow::Result<ExitCode> {
 const fn format(to: ExportTo) -> Option<ExportFormat> {
     Some(match to {
         ExportTo::Html => ExportFormat::Html,
-        ExportTo::Chrome => ExportFormat::Chrome,
         ExportTo::Perfetto => ExportFormat::Perfetto,
         ExportTo::Otlp => ExportFormat::OtlpJson,
         ExportTo::OtlpProto => ExportFormat::OtlpProto,
         ExportTo::Ctf => ExportFormat::Ctf,
-        ExportTo::Ctf2 => ExportFormat::Ctf2,
         ExportTo::Firefox => ExportFormat::Firefox,
         ExportTo::Folded => ExportFormat::Folded,
-        ExportTo::Speedscope => ExportFormat::Speedscope,
         ExportTo::Perf => ExportFormat::Perf,
         ExportTo::Pprof => ExportFormat::Pprof,
         ExportTo::Parquet => return None,

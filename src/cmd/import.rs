@@ -1,11 +1,9 @@
-//! `usdtrec import`.
+//! `usdtrec import`: lines of `bpftrace -f json`.
 
-mod babeltrace;
 mod bad_line;
 mod bpftrace;
 mod counts;
 mod event;
-mod input_format;
 mod line;
 mod lines;
 mod raw;
@@ -20,15 +18,12 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use usdtrec_format::escape::shown;
 
-use self::babeltrace::{TimeForm, Timestamps};
 use self::bad_line::BadLine;
 use self::counts::Counts;
-use self::event::ImportedEvent;
-use self::input_format::InputFormat;
 use self::line::Line;
 use self::lines::Lines;
 use self::shapes::Shapes;
-use self::writing::{InputFacts, Writing};
+use self::writing::Writing;
 use crate::cli::ImportArgs;
 use crate::terminal::say;
 use crate::unfinished_file::UnfinishedFile;
@@ -37,31 +32,18 @@ use crate::unfinished_file::UnfinishedFile;
 pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let name = shown(&args.input).to_string();
     let input = open(&args.input).with_context(|| name.clone())?;
-    let format = InputFormat::find(BufReader::new(&input)).with_context(|| name.clone())?;
-    let Some(format) = format else {
-        bail!(
-            "{name}: expected lines of bpftrace -f json ({{\"type\": \"printf\", …}}) or of babeltrace2 \
-             ([1700000000.123456789] (+0.000000001) HOST PROVIDER:NAME: {{…}}), found none (see docs/guides/import.md)"
-        );
-    };
-    let learned = learn(&name, &input, format)?;
-    learned.counts.print(&name, &format.losses(&learned.counts));
+    let learned = learn(&name, &input).with_context(|| name.clone())?;
+    learned.counts.print(&name);
     if learned.counts.events == 0 {
         bail!(
-            "{name}: expected lines of {format} with events (see docs/guides/import.md), found {}",
+            "{name}: expected lines of bpftrace -f json with events (see docs/guides/import.md), found {}",
             match learned.counts.bad {
                 0 => "none".to_owned(),
                 bad => format!("{bad} lines of other forms"),
             }
         );
     }
-    if learned.form == Some(TimeForm::Cycles) {
-        say(format_args!(
-            "usdtrec: {name}: times are cycles of the trace's clock, of which LTTng and usdtrec have one per ns; for other clocks \
-             use babeltrace2 --clock-seconds"
-        ));
-    }
-    write(args, &input, format, learned)?;
+    write(args, &input, learned)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -70,51 +52,21 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
 struct Learned {
     shapes: Shapes,
     counts: Counts,
-    /// The form of times, if there are several.
-    form: Option<TimeForm>,
-    /// The time of the first event.
-    first: Option<u64>,
-}
-
-impl Learned {
-    fn event(&mut self, event: &ImportedEvent<'_>) -> Result<(), BadLine> {
-        if !self.shapes.add(event) {
-            return Err(BadLine::TooManyShapes);
-        }
-        self.first.get_or_insert(event.time);
-        self.counts.event(event);
-        Ok(())
-    }
 }
 
 /// Reads the input for the first time.
-fn learn(name: &str, input: &File, format: InputFormat) -> anyhow::Result<Learned> {
-    let mut learned = Learned::default();
-    let mut refused = None;
-    let times = read(input, format, |number, line| {
-        if refused.is_some() {
-            return;
-        }
-        let checked = match line {
-            Ok(Line::Event(event)) => learned.event(&event),
-            Ok(other) => {
-                learned.counts.other(&other);
-                Ok(())
-            }
-            Err(error) => Err(error),
-        };
-        match checked {
-            Err(error) if error.ends_import() => refused = Some((number, error)),
-            Err(error) => learned.counts.bad(name, number, &error),
-            Ok(()) => {}
-        }
-    });
-    let times = times.with_context(|| name.to_owned())?;
-    if let Some((number, error)) = refused {
-        bail!("{name}: line {number}: {error}");
-    }
-    learned.form = times.and_then(|times| times.form());
-    Ok(learned)
+fn learn(name: &str, input: &File) -> std::io::Result<Learned> {
+    let Learned {
+        mut shapes,
+        mut counts,
+    } = Learned::default();
+    read(input, |number, line| match line {
+        Ok(Line::Event(event)) if shapes.add(&event) => counts.events += 1,
+        Ok(Line::Event(_)) => counts.bad(name, number, &BadLine::TooManyShapes),
+        Ok(other) => counts.other(&other),
+        Err(error) => counts.bad(name, number, &error),
+    })?;
+    Ok(Learned { shapes, counts })
 }
 
 /// Opens the input, or copies standard input into a file without a name, because it is read twice.
@@ -135,42 +87,28 @@ fn open(path: &Path) -> anyhow::Result<File> {
 /// Reads all lines from the beginning; numbers count from 1.
 fn read(
     mut input: &File,
-    format: InputFormat,
     mut take: impl FnMut(u64, Result<Line<'_>, BadLine>),
-) -> std::io::Result<Option<Timestamps>> {
+) -> std::io::Result<()> {
     input.seek(SeekFrom::Start(0))?;
     let mut lines = Lines::new(BufReader::new(input));
-    let mut parser = format.parser();
+    let mut text = String::new();
     while lines.advance()? {
-        let line = lines.line().and_then(|line| parser.parse(line));
+        let line = lines.line();
+        let line = line.and_then(|line| bpftrace::parse(line, &mut text));
         take(lines.number(), line);
     }
-    Ok(parser.into_times())
+    Ok(())
 }
 
 /// Writes the trace of the events whose shapes are known.
-fn write(
-    args: &ImportArgs,
-    input: &File,
-    format: InputFormat,
-    learned: Learned,
-) -> anyhow::Result<()> {
-    let Learned {
-        shapes,
-        counts,
-        form,
-        first,
-    } = learned;
-    let facts = InputFacts {
-        losses: format.losses(&counts),
-        wall: first.filter(|time| form == Some(TimeForm::Seconds) && is_wall_time(*time)),
-    };
+fn write(args: &ImportArgs, input: &File, learned: Learned) -> anyhow::Result<()> {
+    let Learned { shapes, counts } = learned;
     let path = || shown(&args.output).to_string();
     let mut unfinished = UnfinishedFile::create(&args.output).with_context(path)?;
     let file = unfinished.file().try_clone().with_context(path)?;
-    let mut writing = Writing::begin(file, shapes, facts).with_context(path)?;
+    let mut writing = Writing::begin(file, shapes, counts.losses()).with_context(path)?;
     let mut failed = Ok(());
-    read(input, format, |_, line| {
+    read(input, |_, line| {
         if let (Ok(()), Ok(Line::Event(event))) = (&failed, &line) {
             failed = writing.put(event);
         }
@@ -184,10 +122,4 @@ fn write(
         path()
     ));
     Ok(())
-}
-
-/// Whether seconds are since 1970. A clock without an offset to it counts from the start of the host.
-const fn is_wall_time(ns: u64) -> bool {
-    const YEAR: u64 = 365 * 24 * 3600 * 1_000_000_000;
-    ns > 30 * YEAR
 }

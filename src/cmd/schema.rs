@@ -15,7 +15,6 @@ use usdtrec_format::escape::{escape, shown};
 use usdtrec_format::schema::{Argument, Labels, Parsed, ProbeSchema, Schemas, SourcedSchema, toml};
 use usdtrec_format::trace::Trace;
 
-use crate::advice;
 use crate::cli::{SchemaAction, SchemaArgs};
 use crate::fold;
 use crate::schemas;
@@ -133,12 +132,9 @@ fn import(files: &[PathBuf], provider: Option<&str>, force: bool) -> anyhow::Res
         let Parsed {
             mut probes,
             problems,
-        } = schemas::read(path, provider)?;
+        } = schemas::read(path)?;
         for problem in &problems {
             say(format_args!("{}:{problem}", shown(path)));
-        }
-        if let Some(advice) = advice::of_schema(&problems) {
-            say(format_args!("usdtrec: {advice}"));
         }
         if probes.is_empty() {
             bail!("{}: the file has no valid probe definition", shown(path));

@@ -1,23 +1,18 @@
 //! `usdtrec sql`.
 
-mod columns;
 mod dialect;
-#[cfg(feature = "parquet")]
-mod folder_value;
-#[cfg(feature = "parquet")]
-mod probe_columns;
 mod questions;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use usdtrec_format::escape::shown;
+use usdtrec_report::export::DatasetTable;
 
-use self::columns::{DatasetTable, TABLES};
 use self::questions::{questions, views};
 use crate::cli::SqlArgs;
 use crate::terminal::Usage;
@@ -39,7 +34,7 @@ pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<ExitCode> {
     let dataset = whole.as_deref().unwrap_or(dataset).trim_end_matches('/');
     let mut out = String::new();
     let mut names = BTreeSet::new();
-    for table in &TABLES {
+    for table in &DatasetTable::ALL {
         out.push_str(&format!("{}\n\n", engine.table(dataset, table)));
         names.insert(table.name.to_owned());
     }
@@ -50,13 +45,8 @@ pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<ExitCode> {
     names.extend(["span_stats", "stack_lines"].map(str::to_owned));
     for folder in folders(dataset)? {
         let name = free(&folder, &mut names);
-        let view = match engine.probe(dataset, folder.table, &name, &folder.path) {
-            None => by_columns(dataset, &folder, &name)?,
-            view => view,
-        };
-        if let Some(view) = view {
-            out.push_str(&format!("{view}\n\n"));
-        }
+        let view = engine.probe(dataset, folder.table, &name, &folder.path);
+        out.push_str(&format!("{view}\n\n"));
     }
     for question in questions(engine) {
         out.push_str(&format!("-- {}\n{}\n\n", question.about, question.sql));
@@ -66,66 +56,41 @@ pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The view of a probe for an engine that needs its columns; `None` if the names of its folders are not UTF-8.
-#[cfg(feature = "parquet")]
-fn by_columns(dataset: &str, folder: &ProbeFolder, name: &str) -> anyhow::Result<Option<String>> {
-    let columns = probe_columns::columns_of(&folder.places)?;
-    let ProbeFolder { table, path, .. } = folder;
-    Ok(dialect::datafusion_probe(
-        dataset, table, name, path, &columns,
-    ))
-}
-
-/// This program reads no columns.
-#[cfg(not(feature = "parquet"))]
-#[allow(clippy::unnecessary_wraps, reason = "as the other one")]
-fn by_columns(_: &str, _: &ProbeFolder, _: &str) -> anyhow::Result<Option<String>> {
-    Ok(None)
-}
-
 /// A folder that several hosts and days have.
 #[derive(Debug)]
 struct ProbeFolder {
     path: String,
-    /// The folders of hosts and days.
-    #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "for columns"))]
-    places: Vec<PathBuf>,
     table: &'static DatasetTable,
 }
 
 /// The folders of probes and spans, each once. A dataset elsewhere is not looked into.
 fn folders(dataset: &str) -> anyhow::Result<Vec<ProbeFolder>> {
+    let mut folders = Vec::new();
     if dataset.contains("://") {
-        return Ok(Vec::new());
+        return Ok(folders);
     }
-    let mut folders: BTreeMap<_, Vec<PathBuf>> = BTreeMap::new();
-    for table in TABLES.iter().filter(|table| table.folders.len() == 4) {
+    for table in [&DatasetTable::EVENTS, &DatasetTable::SPANS] {
         let root = Path::new(dataset).join(format!("table={}", table.name));
-        let cannot = || format!("cannot read {}", shown(&root));
-        for host in entries(&root).with_context(cannot)? {
-            for date in entries(&root.join(&host)).with_context(cannot)? {
-                let date = root.join(&host).join(date);
-                for provider in entries(&date).with_context(cannot)? {
-                    for probe in entries(&date.join(&provider)).with_context(cannot)? {
-                        if !probe.ends_with(NO_VALUE) {
-                            let place = date.join(&provider).join(&probe);
-                            let key = (table.name, format!("{provider}/{probe}"));
-                            folders.entry(key).or_default().push(place);
-                        }
-                    }
-                }
+        let paths = probe_paths(&root).with_context(|| format!("cannot read {}", shown(&root)))?;
+        folders.extend(paths.into_iter().map(|path| ProbeFolder { path, table }));
+    }
+    Ok(folders)
+}
+
+/// The folders `provider=…/probe=…` of all hosts and days of a table.
+fn probe_paths(root: &Path) -> io::Result<BTreeSet<String>> {
+    let mut paths = BTreeSet::new();
+    for host in entries(root)? {
+        for date in entries(&root.join(&host))? {
+            let date = root.join(&host).join(date);
+            for provider in entries(&date)? {
+                let probes = entries(&date.join(&provider))?.into_iter();
+                let named = probes.filter(|probe| !probe.ends_with(NO_VALUE));
+                paths.extend(named.map(|probe| format!("{provider}/{probe}")));
             }
         }
     }
-    let folders = folders.into_iter().filter_map(|((name, path), places)| {
-        let table = TABLES.iter().find(|table| table.name == name)?;
-        Some(ProbeFolder {
-            path,
-            places,
-            table,
-        })
-    });
-    Ok(folders.collect())
+    Ok(paths)
 }
 
 /// The folders in a folder that are of a dataset: `KEY=VALUE`, as `export` escapes them.

@@ -21,7 +21,7 @@ mod sites;
 mod target;
 mod waiting;
 
-pub(crate) use babeltrace::Babeltrace;
+pub(crate) use babeltrace::{babeltrace, babeltrace_script};
 pub(crate) use closing::Closing;
 pub(crate) use compiler::Build;
 pub(crate) use complaints::complaints;

@@ -46,12 +46,6 @@ fn processes_have_their_group_and_container() {
         assert!(span.resource["host.arch"].is_string());
     }
 
-    let chrome: Json = serde_json::from_slice(&exported(&lab, "chrome")).expect("JSON");
-    let events = chrome["traceEvents"].as_array().expect("events").iter();
-    let labels = events.filter(|event| event["name"] == "process_labels");
-    let labels: Vec<&Json> = labels.map(|event| &event["args"]["labels"]).collect();
-    assert_eq!(labels, [&json!(group.path)]);
-
     let profile: Json = serde_json::from_slice(&exported(&lab, "firefox")).expect("JSON");
     let section = &profile["meta"]["extra"][1];
     assert_eq!(section["label"], "Control groups");

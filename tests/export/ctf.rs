@@ -1,4 +1,4 @@
-//! `--to ctf` and `--to ctf2`.
+//! `--to ctf`.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -8,7 +8,7 @@ use usdtrec_format::schema::{Argument, ArgumentType};
 use usdtrec_format::trace::{BlockReader, Compression, Trace, TraceWriter};
 
 use super::nasty::{HitFields, Nasty, is_frame, script_hits};
-use crate::common::{Babeltrace, Lab, test};
+use crate::common::{Lab, babeltrace, babeltrace_script, test};
 
 /// Members of a hit that are compared.
 const MEMBERS: [&str; 12] = [
@@ -16,74 +16,50 @@ const MEMBERS: [&str; 12] = [
     "stack",
 ];
 
-/// A version of the format, and who reads it.
-pub(super) struct Ctf {
-    pub(super) to: &'static str,
-    babeltrace: Babeltrace,
-}
-
 /// What babeltrace2 reads.
 pub(super) struct Read {
-    to: &'static str,
     pub(super) hits: Vec<Json>,
     pub(super) lost: u64,
     environment: Json,
 }
 
-impl Ctf {
-    /// Both versions.
-    pub(super) fn versions() -> [Self; 2] {
-        [
-            Self {
-                to: "ctf",
-                babeltrace: Babeltrace::installed(),
-            },
-            Self {
-                to: "ctf2",
-                babeltrace: Babeltrace::later(),
-            },
-        ]
-    }
-
-    /// Exports a trace, and reads it with babeltrace2.
-    pub(super) fn read(&self, lab: &Lab, input: &str, output: &str) -> Read {
-        let export = ["export", "-i", input, "--to", self.to, "-o", output];
-        let exported = lab.usdtrec(export).success();
-        let shown = self.babeltrace.text(lab, &[], output);
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/export/ctf_events.py");
-        let events = self.babeltrace.script(lab, &[script, output]);
-        let mut read = Read {
-            to: self.to,
-            hits: Vec::new(),
-            lost: 0,
-            environment: Json::Null,
-        };
-        for mut line in events.stdout.lines().map(json_line) {
-            if let Some(lost) = line["lost"].as_u64() {
-                read.lost += lost;
-            } else if line["environment"].is_object() {
-                read.environment = line["environment"].take();
-            } else {
-                read.hits.push(line);
-            }
+/// Exports a trace, and reads it with babeltrace2.
+pub(super) fn read(lab: &Lab, input: &str, output: &str) -> Read {
+    let export = ["export", "-i", input, "--to", "ctf", "-o", output];
+    let exported = lab.usdtrec(export).success();
+    let shown = babeltrace(lab, &[], output);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/export/ctf_events.py");
+    let events = babeltrace_script(lab, &[script, output]);
+    let mut read = Read {
+        hits: Vec::new(),
+        lost: 0,
+        environment: Json::Null,
+    };
+    for mut line in events.stdout.lines().map(json_line) {
+        if let Some(lost) = line["lost"].as_u64() {
+            read.lost += lost;
+        } else if line["environment"].is_object() {
+            read.environment = line["environment"].take();
+        } else {
+            read.hits.push(line);
         }
-        assert_eq!(shown.stdout.lines().count(), read.hits.len());
-        match read.lost {
-            0 => exported.silent(),
-            lost => exported.complains(&format!("{lost} events were lost while recording")),
-        };
-        read
     }
+    assert_eq!(shown.stdout.lines().count(), read.hits.len());
+    match read.lost {
+        0 => exported.silent(),
+        lost => exported.complains(&format!("{lost} events were lost while recording")),
+    };
+    read
 }
 
 fn json_line(line: &str) -> Json {
     serde_json::from_str(line).expect("JSON")
 }
 
-/// Whether a field has the value that JSON has. Version 1.8 has no booleans.
-fn same(expected: &Json, found: &Json, to: &str) -> bool {
+/// Whether a field has the value that JSON has. The format has no booleans.
+fn same(expected: &Json, found: &Json) -> bool {
     match (expected, &found["float"]) {
-        (Json::Bool(expected), _) if to == "ctf" => *found == json!(u8::from(*expected)),
+        (Json::Bool(expected), _) => *found == json!(u8::from(*expected)),
         (expected, Json::Null) => expected == found,
         (Json::Number(expected), Json::Number(float)) => {
             let (expected, float) = (expected.as_f64(), float.as_f64());
@@ -96,7 +72,7 @@ fn same(expected: &Json, found: &Json, to: &str) -> bool {
 }
 
 /// Compares a hit with what `script` prints of it.
-fn compare(expected: &HitFields, found: &Json, to: &str) {
+fn compare(expected: &HitFields, found: &Json) {
     for name in ["time_ns", "cpu", "pid", "tid", "event"] {
         let expected = expected.get(name).unwrap_or(&Json::Null);
         assert_eq!(*expected, found[name], "{name}: {found}");
@@ -119,10 +95,7 @@ fn compare(expected: &HitFields, found: &Json, to: &str) {
             }
             let field = fields.remove(&format!("{name}{suffix}"));
             let field = field.unwrap_or_else(|| panic!("{name}{suffix}: {found}"));
-            assert!(
-                same(expected, &field, to),
-                "{name}{suffix}: {expected} {found}"
-            );
+            assert!(same(expected, &field), "{name}{suffix}: {expected} {found}");
         }
     }
     if let Some(stack) = fields.remove("stack") {
@@ -150,7 +123,7 @@ pub(super) fn compare_all(lab: &Lab, input: &str, read: Read) {
     found.sort_by_key(|hit| (hit["time_ns"].as_u64(), hit["tid"].to_string()));
     assert_eq!(found.len(), expected.len());
     for (expected, found) in expected.iter().zip(&found) {
-        compare(expected, found, read.to);
+        compare(expected, found);
     }
 }
 
@@ -160,27 +133,19 @@ fn babeltrace_reads_every_value() {
     let lab = &nasty.lab;
     let report = ["report", "-i", "trace", "--format", "json"];
     let report = json_line(&lab.usdtrec(report).success().stdout);
-    for ctf in Ctf::versions() {
-        let found = ctf.read(lab, "trace", ctf.to);
-        assert_eq!(found.environment["hostname"], report["host"]);
-        assert_eq!(found.environment["lost_events"], "0");
-        compare_all(lab, "trace", found);
-        let again = lab.usdtrec(["export", "-i", "trace", "--to", ctf.to, "-o", ctf.to]);
-        again.exits(1).complains(ctf.to);
-        let metadata = fs::read_to_string(lab.file(ctf.to).join("metadata")).expect("a file");
-        let head = match ctf.to {
-            "ctf" => "/* CTF 1.8 */",
-            _ => "\u{1e}{",
-        };
-        assert!(metadata.starts_with(head), "{metadata}");
-    }
+    let found = read(lab, "trace", "ctf");
+    assert_eq!(found.environment["hostname"], report["host"]);
+    assert_eq!(found.environment["lost_events"], "0");
+    compare_all(lab, "trace", found);
+    let again = lab.usdtrec(["export", "-i", "trace", "--to", "ctf", "-o", "ctf"]);
+    again.exits(1).complains("ctf");
+    let metadata = fs::read_to_string(lab.file("ctf/metadata")).expect("a file");
+    assert!(metadata.starts_with("/* CTF 1.8 */"), "{metadata}");
 }
 
-/// Times of day, too, are the same in both versions.
 #[test]
 fn stored_traces_are_whole() {
     let lab = Lab::new();
-    let versions = Ctf::versions();
     for name in [
         "demo.data",
         "traces/stock-6.1.data",
@@ -190,20 +155,12 @@ fn stored_traces_are_whole() {
         "traces/group-7.3.data",
     ] {
         let trace = format!("{}/testdata/{name}", env!("CARGO_MANIFEST_DIR"));
-        let [one, two] = versions.each_ref().map(|ctf| {
-            let output = format!("{}-{}", name.replace('/', "-"), ctf.to);
-            let found = ctf.read(&lab, &trace, &output);
-            let of_day = |hit: &Json| hit["wall_ns"].clone();
-            let of_day: Vec<Json> = found.hits.iter().map(of_day).collect();
-            let environment = found.environment.clone();
-            compare_all(&lab, &trace, found);
-            (of_day, environment)
-        });
-        assert_eq!(one, two);
+        let found = read(&lab, &trace, &name.replace('/', "-"));
+        compare_all(&lab, &trace, found);
     }
 }
 
-/// Names of arguments that no program of this project makes, and others that the formats use themselves.
+/// Names of arguments that no program of this project makes, and others that the format uses itself.
 const NAMES: [&str; 6] = [
     "a.b",
     "a.b",
@@ -233,7 +190,7 @@ fn rename(from: &Path, to: &Path) {
 }
 
 #[test]
-fn names_differ_and_version_2_has_those_of_the_arguments() {
+fn names_of_fields_differ() {
     let lab = Lab::new();
     let demo = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/demo.data");
     rename(Path::new(demo), &lab.file("trace"));
@@ -244,23 +201,20 @@ fn names_differ_and_version_2_has_those_of_the_arguments() {
         .filter(|hit| hit["event"] == event)
         .map(|hit| &hit["args"])
         .collect();
-    let of_one = ["a_b", "a_b_2", "________", "_id", "struct", ""];
-    let of_two = [NAMES[0], "a.b_2", NAMES[2], "_id", "struct", ""];
-    for (ctf, names) in Ctf::versions().iter().zip([of_one, of_two]) {
-        let found = ctf.read(&lab, "trace", ctf.to);
-        let found = found.hits.iter().filter(|hit| hit["event"] == event);
-        let found: Vec<&Json> = found.map(|hit| &hit["fields"]).collect();
-        assert!(found.len() > 1000);
-        assert_eq!(found.len(), expected.len());
-        for (found, expected) in found.iter().zip(&expected) {
-            for (index, name) in names.iter().enumerate() {
-                let expected = &expected[format!("arg{}", index + 1)];
-                let expected = match index {
-                    0 => json!(expected.as_u64() != Some(0)),
-                    _ => expected.clone(),
-                };
-                assert!(same(&expected, &found[name], ctf.to), "{name}: {found}");
-            }
+    let names = ["a_b", "a_b_2", "________", "_id", "struct", ""];
+    let found = read(&lab, "trace", "ctf");
+    let found = found.hits.iter().filter(|hit| hit["event"] == event);
+    let found: Vec<&Json> = found.map(|hit| &hit["fields"]).collect();
+    assert!(found.len() > 1000);
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(&expected) {
+        for (index, name) in names.iter().enumerate() {
+            let expected = &expected[format!("arg{}", index + 1)];
+            let expected = match index {
+                0 => json!(expected.as_u64() != Some(0)),
+                _ => expected.clone(),
+            };
+            assert!(same(&expected, &found[name]), "{name}: {found}");
         }
     }
 }
@@ -271,14 +225,11 @@ fn a_folder_has_its_name_when_it_is_complete() {
     let demo = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/demo.data");
     let export =
         |more: &[&str]| lab.usdtrec([&["export", "-i", demo, "--to", "ctf"], more].concat());
-    for to in ["ctf", "ctf2"] {
-        let refused = |more: &[&str], word: &str| {
-            let export = [&["export", "-i", demo, "--to", to], more].concat();
-            lab.usdtrec(export).exits(2).complains(word).complains(to);
-        };
-        refused(&["-o", "-"], "folder");
-        refused(&["-o", "out", "--span", "*"], "--span");
-    }
+    let refused = |more: &[&str], word: &str| {
+        export(more).exits(2).complains(word).complains("ctf");
+    };
+    refused(&["-o", "-"], "folder");
+    refused(&["-o", "out", "--span", "*"], "--span");
     export(&["-o", "out", "-e", "nothing:at_all"]).exits(1);
     fs::create_dir(lab.file("empty")).expect("a folder");
     export(&["-o", "empty"]).success().silent();

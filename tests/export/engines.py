@@ -31,20 +31,6 @@ def of_duckdb():
     return run
 
 
-def of_datafusion():
-    import datafusion
-
-    context = datafusion.SessionContext()
-    return lambda sql: context.sql(sql).to_pylist()
-
-
-def of_clickhouse():
-    from chdb import session
-
-    server = session.Session()
-    return lambda sql: [json.loads(line) for line in str(server.query(sql, "JSONEachRow")).splitlines()]
-
-
 def of_spark():
     from pyspark.sql import SparkSession
 
@@ -131,7 +117,7 @@ def compare_argument(run, host, day, row):
 
 def main():
     engine, sql, expected = sys.argv[1:4]
-    run = {"duckdb": of_duckdb, "datafusion": of_datafusion, "clickhouse": of_clickhouse, "spark": of_spark}[engine]()
+    run = {"duckdb": of_duckdb, "spark": of_spark}[engine]()
     text = open(sql, encoding="utf-8").read()
     answers = {}
     for statement in filter(None, (part.strip() for part in text.rstrip().removesuffix(";").split(";\n"))):

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use usdtrec_testing::is_deep;
 
 use super::nasty::Nasty;
-use super::readers::{LARGE_READERS, Packages, READERS};
+use super::readers::{Packages, READERS, SPARK};
 use crate::common::{Lab, need_tool, run, test};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/export/engines.py");
@@ -145,23 +145,21 @@ fn with_programs(mut command: Command, packages: &Packages) -> Command {
 fn engines_answer_what_report_does() {
     let fleet = Fleet::record();
     fleet.compare(&READERS, "duckdb", &[]);
-    fleet.compare(&READERS, "datafusion", &[]);
     let script = format!("{FLEET}/duckdb_report.sh");
     let report = fleet.lab.at_home(Path::new("sh"), [&*script, "dataset"]);
     let report = run(with_programs(report, &READERS)).success().stdout;
     for word in ["p99_ns", SECOND, "spans_before", "stack_line", "work__done"] {
         assert!(report.contains(word), "{word}: {report}");
     }
-    // Their packages take minutes to install.
+    // Its package takes minutes to install.
     if is_deep() {
-        compare_large(&fleet);
+        compare_spark(&fleet);
     }
 }
 
-/// ClickHouse, Spark, and the job for Spark.
-fn compare_large(fleet: &Fleet) {
+/// Spark, and the job for Spark.
+fn compare_spark(fleet: &Fleet) {
     need_tool("java");
-    fleet.compare(&LARGE_READERS, "clickhouse", &[]);
     let sql = ["sql", "--engine", "spark", "dataset"];
     let sql = fleet.lab.usdtrec(sql).success().stdout;
     fs::write(fleet.lab.file("job.sql"), sql).expect("a file");
@@ -171,9 +169,9 @@ fn compare_large(fleet: &Fleet) {
         "--master", "local[2]", few[0], few[1], &job, "job.sql", "stats",
     ];
     let submit = fleet.lab.at_home(Path::new("spark-submit"), submit);
-    let report = run(with_programs(submit, &LARGE_READERS)).success().stdout;
+    let report = run(with_programs(submit, &SPARK)).success().stdout;
     for word in ["p99_ns", SECOND, "spans_before", "stack_line", "work__done"] {
         assert!(report.contains(word), "{word}: {report}");
     }
-    fleet.compare(&LARGE_READERS, "spark", &["stats"]);
+    fleet.compare(&SPARK, "spark", &["stats"]);
 }

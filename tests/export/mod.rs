@@ -2,7 +2,6 @@
 
 mod browser;
 mod cgroups;
-mod chrome;
 mod collector;
 mod ctf;
 mod engines;

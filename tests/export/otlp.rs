@@ -222,7 +222,7 @@ fn every_span_with_its_values() {
         "-i",
         "trace",
         "--to",
-        "chrome",
+        "perfetto",
         "-o",
         "out",
         "--trace-id",

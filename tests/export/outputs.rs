@@ -16,11 +16,11 @@ fn a_file_is_replaced_when_the_new_one_is_complete() {
     let lab = Lab::new();
     fs::write(lab.file("out"), "older").expect("a file");
     let refused = lab.usdtrec([
-        "export", "-i", DEMO, "--to", "chrome", "-o", "out", "--span", "nowhere",
+        "export", "-i", DEMO, "--to", "otlp", "-o", "out", "--span", "nowhere",
     ]);
     refused.exits(1).complains("nowhere");
     assert_eq!(fs::read(lab.file("out")).expect("the file"), b"older");
-    let export = ["export", "-i", DEMO, "--to", "chrome", "-o"];
+    let export = ["export", "-i", DEMO, "--to", "otlp", "-o"];
     let to = |path: &'static str| lab.usdtrec([&export[..], &[path]].concat());
     to("out").success().silent();
     let written = fs::read_to_string(lab.file("out")).expect("the file");
@@ -47,7 +47,7 @@ fn a_pipe_is_read_as_a_file_is() {
     let lab = Lab::new();
     let export = |input: &str| {
         let line = format!(
-            "cat {DEMO} | {} export -i {input} --to chrome -o -",
+            "cat {DEMO} | {} export -i {input} --to otlp -o -",
             env!("CARGO_BIN_EXE_usdtrec")
         );
         run(lab.at_home(Path::new("sh"), ["-c", &line]))
@@ -72,7 +72,7 @@ fn the_next_export_removes_what_a_killed_one_left() {
             .collect();
         names
     };
-    for format in ["ctf", "ctf2", "parquet"] {
+    for format in ["ctf", "parquet"] {
         let export = [
             "--fsize=4096",
             "--core=0",
@@ -109,15 +109,21 @@ fn an_export_without_anything_says_so() {
             .complains("the export is empty")
     };
     let nothing = ["--filter", "pid == 0"];
-    for format in [
-        "chrome",
-        "perfetto",
-        "firefox",
-        "otlp",
-        "otlp-proto",
-        "ctf",
-        "perf",
-    ] {
+    for format in ["perfetto", "firefox", "otlp", "otlp-proto", "ctf", "perf"] {
         to(format, &nothing).complains("no event was selected");
+    }
+}
+
+#[test]
+fn formats_that_are_not_written_have_a_successor() {
+    let lab = Lab::new();
+    for (format, instead) in [
+        ("chrome", "perfetto"),
+        ("ctf2", "ctf"),
+        ("speedscope", "folded"),
+    ] {
+        let export = ["export", "-i", DEMO, "--to", format, "-o", "out"];
+        let refused = lab.usdtrec(export).exits(2);
+        refused.complains(&format!("there is no --to {format}: use --to {instead},"));
     }
 }

@@ -241,7 +241,7 @@ fn counters_have_the_numbers_of_arguments() {
     assert_eq!(found, expected);
     let export = ["export", "-i", "trace", "-o", "x", "--counter"];
     let refused = |more: &[&str]| nasty.lab.usdtrec([&export, more].concat());
-    refused(&["high", "--to", "chrome"])
+    refused(&["high", "--to", "firefox"])
         .exits(2)
         .complains("--counter");
     refused(&["nowhere", "--to", "perfetto"])

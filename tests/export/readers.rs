@@ -19,14 +19,13 @@ pub(super) const READERS: Packages = Packages {
         "duckdb-cli==1.5.6",
         "pyarrow==26.0.1",
         "polars==2.1.0",
-        "datafusion==55.0.0",
     ],
 };
 
-/// Those that take minutes, for `.ci/fleet`.
-pub(super) const LARGE_READERS: Packages = Packages {
-    name: "large-parquet-readers",
-    packages: &["pyarrow==26.0.1", "pyspark==4.3.0", "chdb==4.4.0"],
+/// Spark, which takes minutes to install, for `.ci/fleet`.
+pub(super) const SPARK: Packages = Packages {
+    name: "spark",
+    packages: &["pyarrow==26.0.1", "pyspark==4.3.0"],
 };
 
 impl Packages {

@@ -1,24 +1,14 @@
-//! `--to folded`, `speedscope` and `pprof` as programs of others read them: inferno, speedscope's own schema, `go tool pprof`.
+//! `--to folded` and `pprof` as programs of others read them: inferno, `go tool pprof`.
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use super::nasty::Nasty;
-use super::readers::Packages;
 use super::weights::{Weights, of_report};
-use crate::common::{Lab, fetch, fetched, need_tool, run, test};
+use crate::common::{Lab, need_tool, run, test};
 
 /// Debian's package golang-1.19-go.
 const GO: &str = "/usr/lib/go-1.19/bin/go";
-/// The package of npm that has the schema.
-const SPEEDSCOPE: &str = "speedscope@1.25.0";
-const SCHEMA: &str = "package/dist/release/file-format-schema.json";
-const VALIDATOR: Packages = Packages::new("json-schema", &["jsonschema==4.26.0"]);
-const VALIDATE: &str = "import json, sys, jsonschema\n\
-    schema, *documents = [json.load(open(path)) for path in sys.argv[1:]]\n\
-    for document in documents: jsonschema.validate(document, schema)\n";
-
 /// The options of both kinds of weights: hits, and time in spans.
 const WEIGHTS: [&[&str]; 2] = [&[], &["--span", "nasty:work"]];
 
@@ -70,37 +60,6 @@ fn go_tool_pprof_has_the_weights_of_the_report() {
         let found = stacks_of_pprof(&nasty.lab, &profile, options.is_empty());
         assert_eq!(found, of_report(&nasty, options), "{options:?}");
     }
-}
-
-#[test]
-fn documents_are_what_speedscopes_schema_says() {
-    need_tool("npm");
-    let nasty = Nasty::record(50, &["-g"]);
-    let lab = &nasty.lab;
-    let folder = fetched("speedscope", SPEEDSCOPE, |folder| {
-        let mut npm = lab.at_home(Path::new("npm"), ["pack", "--silent", SPEEDSCOPE]);
-        npm.current_dir(folder);
-        let packed = run(npm);
-        if !packed.status.success() {
-            return Err(packed.stderr);
-        }
-        let mut tar = Command::new("tar");
-        tar.args(["-xzf", packed.stdout.trim(), SCHEMA]);
-        tar.current_dir(folder);
-        fetch(tar)
-    });
-    let validate = |document: &Path| {
-        let python = VALIDATOR.program("python");
-        let mut python = lab.at_home(&python, ["-c", VALIDATE]);
-        python.arg(folder.join(SCHEMA)).arg(document);
-        run(python)
-    };
-    for options in WEIGHTS {
-        validate(&nasty.export("speedscope", options)).success();
-    }
-    let wrong = lab.file("wrong.json");
-    fs::write(&wrong, r#"{"profiles": []}"#).expect("a file");
-    validate(&wrong).exits(1).complains("shared");
 }
 
 #[test]

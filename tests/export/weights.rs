@@ -1,11 +1,9 @@
-//! `--to folded`, `speedscope` and `pprof`: stacks weigh what `report --folded` says.
+//! `--to folded` and `pprof`: stacks weigh what `report --folded` says.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-
-use serde_json::Value as Json;
 
 use super::nasty::Nasty;
 use super::proto::{Field, Message};
@@ -26,35 +24,6 @@ pub(super) fn of_report(nasty: &Nasty, options: &[&str]) -> Weights {
     let report = ["report", "-i", "trace", "--folded"];
     let report = nasty.lab.usdtrec([&report[..], options].concat());
     folded(&report.success().stdout)
-}
-
-fn speedscope(path: &Path) -> Weights {
-    let document: Json = serde_json::from_slice(&fs::read(path).expect("a file")).expect("JSON");
-    let frames = &document["shared"]["frames"];
-    let profiles = document["profiles"].as_array().expect("profiles");
-    let mut weights = Weights::new();
-    for profile in profiles {
-        let mut stacks = Vec::new();
-        for sample in profile["samples"].as_array().expect("samples") {
-            let names = sample.as_array().expect("frames").iter();
-            let mut names: Vec<&str> = names
-                .map(|at| {
-                    let at = at.as_u64().expect("an index") as usize;
-                    frames[at]["name"].as_str().expect("a name")
-                })
-                .collect();
-            if profiles.len() > 1 {
-                names.insert(0, profile["name"].as_str().expect("a name"));
-            }
-            stacks.push(names.join(";"));
-        }
-        let own = profile["weights"].as_array().expect("weights");
-        assert_eq!(own.len(), stacks.len());
-        for (stack, weight) in stacks.into_iter().zip(own) {
-            *weights.entry(stack).or_default() += weight.as_u64().expect("a number");
-        }
-    }
-    weights
 }
 
 fn gunzip(path: &Path) -> Vec<u8> {
@@ -122,7 +91,6 @@ fn stacks_weigh_what_the_report_says() {
         assert!(expected.len() >= 3, "{expected:?}");
         let text = fs::read_to_string(nasty.export("folded", options)).expect("a file");
         assert_eq!(folded(&text), expected);
-        assert_eq!(speedscope(&nasty.export("speedscope", options)), expected);
         let profile = nasty.export("pprof", options);
         assert_eq!(pprof(&profile, options.is_empty()), expected);
     }

@@ -1,7 +1,7 @@
 //! Real files with a few changes each: every verb that reads them ends by itself, in bounded time and memory.
 //!
 //! `USDTREC` names the program to test (this build's), `USDTREC_GARBLED` is the number of inputs (200), `USDTREC_GARBLED_SEED` where their
-//! numbers begin, and `USDTREC_GARBLED_FILES` a directory of more files: traces end in `.data`, schemas in `.toml`, `.d` or `.stp`, programs have no such ending. An input that failed is
+//! numbers begin, and `USDTREC_GARBLED_FILES` a directory of more files: traces end in `.data`, schemas in `.toml` or `.d`, programs have no such ending. An input that failed is
 //! kept in the directory `garbled` below the tests' temporary directory, and is the same again for the same number.
 
 use std::fs::{self, File};
@@ -109,7 +109,7 @@ fn seeds() -> Vec<Seed> {
     let seed = |path: PathBuf| {
         let kind = match path.extension().and_then(|ending| ending.to_str()) {
             Some("data") => Kind::Trace,
-            Some("toml" | "d" | "stp") => Kind::Schema,
+            Some("toml" | "d") => Kind::Schema,
             Some("c" | "md") => return None,
             _ => Kind::Program,
         };

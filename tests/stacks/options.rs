@@ -34,7 +34,7 @@ fn no_inline_without_effect_is_refused() {
     refused(&["report", "-i", "none", "--sort", "sym"], why);
     refused(&["diff", "none", "none", "--by", "stack"], why);
     refused(
-        &["export", "-i", "none", "--to", "chrome", "-o", "out"],
+        &["export", "-i", "none", "--to", "perfetto", "-o", "out"],
         why,
     );
     let why = "--stacks script";

@@ -3,8 +3,8 @@
 //! An [`Argument`] is what is known of an argument; a trace stores it for each probe ([`Definitions`](crate::definitions::Definitions)).
 //! [`telemetry`] is what a span that begins or ends at a probe is in OpenTelemetry.
 //!
-//! With the feature `schemas`, arguments are read from TOML files (`toml`), DTrace provider files (`dtrace`), SystemTap tapsets
-//! (`tapset`), and a built-in set (`bundled`), and `Schemas::choose` chooses the schema of a probe.
+//! With the feature `schemas`, arguments are read from TOML files (`toml`), DTrace provider files (`dtrace`), and a built-in set
+//! (`bundled`), and `Schemas::choose` chooses the schema of a probe.
 
 mod argument;
 #[cfg(feature = "schemas")]
@@ -20,9 +20,8 @@ mod words;
 pub use argument::Argument;
 #[cfg(feature = "schemas")]
 pub use catalog::{
-    Choice, Conflict, Description, Disagreement, Hints, Language, Misfit, Parsed, ProbeSchema,
-    Problem, SchemaFileError, Schemas, SourcedSchema, bundled, dtrace, read_file, read_open_file,
-    tapset, toml,
+    Choice, Conflict, Description, Disagreement, Language, Misfit, Parsed, ProbeSchema, Problem,
+    SchemaFileError, Schemas, SourcedSchema, bundled, dtrace, read_file, read_open_file, toml,
 };
 pub use kind::{ArgumentType, ArgumentTypeError, Length};
 pub use labels::{Labels, Words};

@@ -299,14 +299,11 @@ fn formats() -> Outcome<()> {
     }
     let provider = "typedef struct { int a; char *b; } t;\nprovider app {\n\
         probe query__start(char *, uint32_t size, t *);\n  probe gc__done();\n};\n";
-    let tapset = "probe app.query = records::process(\"app\").mark(\"query__start\")\n\
-        {\n  sql = user_string($arg1)\n  size = $arg2\n  probestr = sprintf(\"%s\", sql)\n}\n";
     save(
         "schemas",
         "provider",
         &[b"\x01", provider.as_bytes()].concat(),
-    )?;
-    save("schemas", "tapset", &[b"\x02", tapset.as_bytes()].concat())
+    )
 }
 
 /// A program and a library with probes, as small as they get.

@@ -74,7 +74,7 @@ def open(
 ) -> Trace:
     """Opens a trace file and reads its metadata.
 
-    :param schema: schema files (``.toml``, ``.d``, ``.stp``) with names and types of arguments in place of those in the trace; later ones take precedence.
+    :param schema: schema files (``.toml``, ``.d``) with names and types of arguments in place of those in the trace; later ones take precedence.
     :param buildid_dir: build-id cache to take symbols of stacks from, besides the trace and the files at their paths.
     :param inline: whether stacks have functions whose code was inlined.
     :raises Error: if the file cannot be read at all, or a schema file has an error. Damage of a part is among the notices.

@@ -11,15 +11,6 @@ const MOST_EXACT: u64 = 1 << 53;
 /// Numbers with fewer digits are less than that.
 const EXACT_DIGITS: usize = 16;
 
-/// How integers are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum JsonIntegers {
-    /// As numbers.
-    Numbers,
-    /// As strings beyond ±2^53, for readers whose numbers are floats.
-    ExactOrStrings,
-}
-
 /// An argument that is shown.
 #[derive(Debug)]
 pub(crate) struct JsonArgument {
@@ -61,7 +52,6 @@ impl NamedValue<'_> {
 pub(crate) fn put_arguments<'v>(
     arguments: &'v [JsonArgument],
     value: impl Fn(usize) -> Option<&'v Value> + Clone,
-    integers: JsonIntegers,
     out: &mut Text,
 ) {
     out.fixed(b"\"args\":{");
@@ -80,7 +70,7 @@ pub(crate) fn put_arguments<'v>(
         }
         complete &= argument.is_complete();
         out.piece(argument.name);
-        put_value(argument, integers, out);
+        out.formed_json(argument.form, argument.value);
     }
     out.byte(b'}');
     if !complete {
@@ -116,7 +106,7 @@ pub(crate) fn put_flat_arguments(
         let length = out.len();
         flat_name([prefixes.values, ""], named.name, out);
         let start = out.len();
-        put_value(named, JsonIntegers::ExactOrStrings, out);
+        put_exact(named, out);
         if out.as_slice().get(start..) == Some(b"null") {
             out.drop_last(out.len() - length);
         }
@@ -146,15 +136,11 @@ fn flat_name(prefix: [&str; 2], name: &Piece, out: &mut Text) {
     out.piece(name);
 }
 
-/// Appends a value.
-#[inline]
-fn put_value(argument: NamedValue<'_>, integers: JsonIntegers, out: &mut Text) {
+/// Appends a value; integers beyond ±2^53 as strings, for readers whose numbers are floats.
+fn put_exact(argument: NamedValue<'_>, out: &mut Text) {
     let start = out.len();
     out.formed_json(argument.form, argument.value);
-    if integers == JsonIntegers::ExactOrStrings
-        && is_inexact(argument.value)
-        && out.byte_at(start).is_some_and(|first| *first != b'"')
-    {
+    if is_inexact(argument.value) && out.byte_at(start).is_some_and(|first| *first != b'"') {
         out.pad(start, 1, 1, b'"');
     }
 }

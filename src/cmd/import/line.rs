@@ -9,8 +9,6 @@ pub(super) enum Line<'a> {
     Event(ImportedEvent<'a>),
     /// So many events were lost.
     Lost(u64),
-    /// It is not known how many events were lost.
-    LostSome,
     /// A map, histogram or statistics.
     Aggregate,
     /// Neither an event nor an error.

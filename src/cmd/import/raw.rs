@@ -11,8 +11,6 @@ const TEXT_LIMIT: u16 = 4096;
 const TEXTS: usize = 48 << 10;
 /// The address of a text, which the input does not say. Null would be a text that is missing.
 const ADDRESS: u64 = 1;
-/// A process, thread or CPU that is not known: perf's -1.
-pub(super) const UNKNOWN: u32 = u32::MAX;
 
 /// The layout of a shape's arguments: 8 bytes for each, and 8 for the place and the length of a text.
 pub(super) fn layout(shape: &Shape, id: u16) -> RawLayout {
@@ -30,10 +28,7 @@ pub(super) fn layout(shape: &Shape, id: u16) -> RawLayout {
             RawArgument::Field(RawField {
                 offset: take(8),
                 size: 8,
-                signed: matches!(
-                    argument.kind,
-                    ShapeKind::Integer { signed: true, .. } | ShapeKind::Whole { signed: true }
-                ),
+                signed: matches!(argument.kind, ShapeKind::Integer { signed: true, .. }),
                 fault: None,
                 string: is_text.then(|| RawString {
                     location: take(4),
@@ -59,25 +54,24 @@ pub(super) fn layout(shape: &Shape, id: u16) -> RawLayout {
 }
 
 /// Appends the raw part of a sample, with its size in front.
-pub(super) fn put(event: &ImportedEvent<'_>, shape: &Shape, layout: &RawLayout, out: &mut Vec<u8>) {
+pub(super) fn put(event: &ImportedEvent<'_>, layout: &RawLayout, out: &mut Vec<u8>) {
     let start = out.len() + 4;
     out.extend([0; 4]);
     out.extend(layout.id.to_le_bytes());
     out.extend([0; 2]);
-    out.extend(event.tid.unwrap_or(UNKNOWN).to_le_bytes());
+    out.extend(event.tid.to_le_bytes());
     out.resize(start + usize::from(layout.size), 0);
     let mut room = TEXTS;
-    let arguments = event.arguments.iter().zip(&shape.arguments);
-    for ((argument, known), raw) in arguments.zip(&layout.arguments) {
+    for (argument, raw) in event.arguments.iter().zip(&layout.arguments) {
         let RawArgument::Field(field) = raw else {
             continue;
         };
         let value = &argument.value;
         let word = if let Some(string) = field.string {
-            put_text(&value.text(), string, &mut room, start, out);
+            put_text(value.text().as_bytes(), string, &mut room, start, out);
             ADDRESS
         } else {
-            word(value, known.kind)
+            word(value)
         };
         set(out, start + usize::from(field.offset), &word.to_le_bytes());
     }
@@ -87,12 +81,11 @@ pub(super) fn put(event: &ImportedEvent<'_>, shape: &Shape, layout: &RawLayout, 
 }
 
 /// The 8 bytes of a number.
-fn word(value: &ImportedValue<'_>, kind: ShapeKind) -> u64 {
-    match (value, kind) {
-        (ImportedValue::Bool(is), _) => u64::from(*is),
-        (ImportedValue::Float(number), _) => number.to_bits(),
-        (ImportedValue::Whole(number), ShapeKind::Float) => f64::from(*number).to_bits(),
-        (value, _) => value.integer().unwrap_or(0) as u64,
+fn word(value: &ImportedValue<'_>) -> u64 {
+    match value {
+        ImportedValue::Integer(number) => *number as u64,
+        ImportedValue::Float(number) => number.to_bits(),
+        ImportedValue::Text(_) => 0,
     }
 }
 

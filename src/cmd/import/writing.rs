@@ -7,14 +7,14 @@ use usdtrec_format::perf::{
     Attr, Comm, EventAttr, Pmu, RawRecord, RecordType, SampleId, SampleType, TracepointFormat,
 };
 use usdtrec_format::schema::telemetry::Telemetry;
-use usdtrec_format::trace::{Clock, Compression, TraceInfo, TraceWriter, WriteError};
+use usdtrec_format::trace::{Compression, TraceInfo, TraceWriter, WriteError};
 use usdtrec_format::{
     Arch, CapturePlan, CodePlace, Definitions, FileDefinition, ProbeDefinition, RawLayout, Site,
     SiteDefinition,
 };
 
 use super::event::ImportedEvent;
-use super::raw::{self, UNKNOWN};
+use super::raw;
 use super::shapes::{Shape, Shapes};
 
 /// Length of records from which on they are written, bytes.
@@ -24,8 +24,6 @@ const LEVEL: i32 = 3;
 const TRACEPOINT: u32 = 2;
 const SOFTWARE: u32 = 1;
 const DUMMY: u64 = 9;
-/// `CLOCK_REALTIME`.
-const REALTIME: u32 = 0;
 /// Ids of the first tracepoint and of its sample. The metadata event has sample id 1.
 const FIRST: usize = 2;
 /// `PERF_RECORD_MISC_USER`.
@@ -37,20 +35,20 @@ pub(super) struct Writing {
     shapes: Shapes,
     layouts: Vec<RawLayout>,
     /// The names that threads have.
-    names: HashMap<(u32, u32), Vec<u8>>,
+    names: HashMap<(u32, u32), String>,
     id_type: SampleType,
     body: Vec<u8>,
     records: Vec<u8>,
 }
 
 impl Writing {
-    /// Writes the head.
-    pub(super) fn begin(file: File, shapes: Shapes, known: InputFacts) -> Result<Self, WriteError> {
+    /// Writes the head; `losses` says why losses are not exact.
+    pub(super) fn begin(file: File, shapes: Shapes, losses: String) -> Result<Self, WriteError> {
         let numbered = shapes.all.iter().zip(FIRST..);
         let layouts: Vec<RawLayout> = numbered
             .map(|(shape, id)| raw::layout(shape, id as u16))
             .collect();
-        let info = info(&shapes.all, &layouts, known);
+        let info = info(&shapes.all, &layouts, losses);
         let id_type = attr(SOFTWARE, DUMMY).id_type();
         Ok(Self {
             writer: TraceWriter::create(file, &info, Compression::Zstd(LEVEL))?,
@@ -69,19 +67,18 @@ impl Writing {
             return Ok(());
         };
         self.name(event);
-        let (Some(layout), Some(shape)) = (self.layouts.get(at), self.shapes.all.get(at)) else {
+        let Some(layout) = self.layouts.get(at) else {
             return Ok(());
         };
         self.body.clear();
         self.body.extend(((at + FIRST) as u64).to_le_bytes());
         // The address, which the input does not say.
         self.body.extend(0_u64.to_le_bytes());
-        let number = |number: Option<u32>| number.unwrap_or(UNKNOWN);
-        self.body.extend(number(event.pid).to_le_bytes());
-        self.body.extend(number(event.tid).to_le_bytes());
+        self.body.extend(event.pid.to_le_bytes());
+        self.body.extend(event.tid.to_le_bytes());
         self.body.extend(event.time.to_le_bytes());
-        self.body.extend(u64::from(number(event.cpu)).to_le_bytes());
-        raw::put(event, shape, layout, &mut self.body);
+        self.body.extend(u64::from(event.cpu).to_le_bytes());
+        raw::put(event, layout, &mut self.body);
         let record = RawRecord {
             kind: RecordType::SAMPLE,
             misc: USER,
@@ -100,13 +97,9 @@ impl Writing {
 
     /// Writes the name of a thread if it has another one than before. The first one holds from the beginning, because lines may be late.
     fn name(&mut self, event: &ImportedEvent<'_>) {
-        let Some(name) = &event.comm else {
-            return;
-        };
-        let pid = event.pid.unwrap_or(UNKNOWN);
-        let tid = event.tid.unwrap_or(UNKNOWN);
+        let ImportedEvent { pid, tid, .. } = *event;
         let before = self.names.get(&(pid, tid));
-        if before.is_some_and(|before| *before == **name) {
+        if before.is_some_and(|before| **before == *event.comm) {
             return;
         }
         let time = if before.is_some() { event.time } else { 0 };
@@ -114,7 +107,7 @@ impl Writing {
             pid: pid.cast_signed(),
             tid: tid.cast_signed(),
             exec: false,
-            name,
+            name: event.comm.as_bytes(),
             id: SampleId {
                 pid: pid.cast_signed(),
                 tid: tid.cast_signed(),
@@ -124,7 +117,8 @@ impl Writing {
             },
         };
         comm.encode(self.id_type, &mut self.records);
-        self.names.insert((pid, tid), name.clone().into_owned());
+        self.names
+            .insert((pid, tid), event.comm.clone().into_owned());
     }
 
     /// Writes the end. Returns the number of events.
@@ -153,17 +147,8 @@ fn attr(kind: u32, config: u64) -> Attr {
     }
 }
 
-/// What is known of the input as a whole.
-#[derive(Debug)]
-pub(super) struct InputFacts {
-    /// Why losses are not exact.
-    pub(super) losses: String,
-    /// A time of the trace, if times are ns since 1970.
-    pub(super) wall: Option<u64>,
-}
-
 /// The head. Nothing is known of the host.
-fn info(shapes: &[Shape], layouts: &[RawLayout], known: InputFacts) -> TraceInfo {
+fn info(shapes: &[Shape], layouts: &[RawLayout], losses: String) -> TraceInfo {
     let producer = concat!("usdtrec ", env!("CARGO_PKG_VERSION")).to_owned();
     let mut names = Names::default();
     let mut events = Vec::new();
@@ -201,12 +186,6 @@ fn info(shapes: &[Shape], layouts: &[RawLayout], known: InputFacts) -> TraceInfo
         command: std::env::args_os()
             .map(|word| word.to_string_lossy().into_owned())
             .collect(),
-        clock: known.wall.map(|time| Clock {
-            id: REALTIME,
-            resolution_ns: 1,
-            wall_ns: time,
-            clock_ns: time,
-        }),
         pmus: [(SOFTWARE, "software"), (TRACEPOINT, "tracepoint")]
             .map(|(kind, name)| Pmu {
                 kind,
@@ -219,7 +198,7 @@ fn info(shapes: &[Shape], layouts: &[RawLayout], known: InputFacts) -> TraceInfo
             version: Definitions::VERSION,
             producer,
             engine: "import".to_owned(),
-            uncounted: Some(known.losses),
+            uncounted: Some(losses),
             files,
             probes,
         }),

@@ -14,7 +14,6 @@ use usdtrec_format::schema::{
 };
 use usdtrec_format::{Binary, Operand, parse_operands};
 
-use crate::advice;
 use crate::{schemas, shell};
 
 /// Checks `files`, and compares the probes of `programs` with them; without files, with the schemas in use.
@@ -26,7 +25,7 @@ pub(super) fn run(files: &[PathBuf], programs: &[PathBuf]) -> anyhow::Result<Exi
     };
     let mut errors = 0;
     for path in files {
-        let Parsed { probes, problems } = match schemas::read(path, None) {
+        let Parsed { probes, problems } = match schemas::read(path) {
             Ok(parsed) => parsed,
             Err(error) => {
                 writeln!(out, "{error:#}")?;
@@ -36,9 +35,6 @@ pub(super) fn run(files: &[PathBuf], programs: &[PathBuf]) -> anyhow::Result<Exi
         };
         for problem in &problems {
             writeln!(out, "{}:{problem}", shown(path))?;
-        }
-        if let Some(advice) = advice::of_schema(&problems) {
-            writeln!(out, "{}: {advice}", shown(path))?;
         }
         errors += problems.iter().filter(|problem| problem.error).count();
         write_doubts(&mut out, path, &probes)?;

@@ -1,6 +1,5 @@
 //! Schema files.
 
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -8,7 +7,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::escape::shown;
-use crate::schema::{Hints, Language, Parsed};
+use crate::schema::{Language, Parsed};
 
 /// Maximum size of a file that is read, bytes. In memory it takes up to sixty times as many.
 const LARGEST: u64 = 4 << 20;
@@ -19,7 +18,7 @@ const LARGEST: u64 = 4 << 20;
 pub enum SchemaFileError {
     /// Its name has no extension of a language.
     #[error(
-        "{}: expected a schema file: .toml, .d (DTrace provider) or .stp (SystemTap tapset)",
+        "{}: expected a schema file: .toml or .d (DTrace provider)",
         shown(.0)
     )]
     Language(PathBuf),
@@ -36,28 +35,24 @@ pub enum SchemaFileError {
     },
 }
 
-/// Reads a schema file; its extension determines the language. `provider` is used for probes for which the file names no provider.
+/// Reads a schema file; its extension determines the language.
 ///
 /// # Errors
 /// [`SchemaFileError`]. What is wrong in the file is among the problems of the result.
-pub fn read_file(path: &Path, provider: Option<&str>) -> Result<Parsed, SchemaFileError> {
+pub fn read_file(path: &Path) -> Result<Parsed, SchemaFileError> {
     language(path)?;
     let file = File::open(path).map_err(|source| SchemaFileError::Read {
         path: path.to_owned(),
         source,
     })?;
-    read_open_file(&file, path, provider)
+    read_open_file(&file, path)
 }
 
 /// As [`read_file`], of a file that is open.
 ///
 /// # Errors
 /// As [`read_file`].
-pub fn read_open_file(
-    file: &File,
-    path: &Path,
-    provider: Option<&str>,
-) -> Result<Parsed, SchemaFileError> {
+pub fn read_open_file(file: &File, path: &Path) -> Result<Parsed, SchemaFileError> {
     let language = language(path)?;
     // The size that a file has is no limit: it may be a pipe or a device, or grow.
     let mut bytes = Vec::new();
@@ -69,18 +64,10 @@ pub fn read_open_file(
     if bytes.len() as u64 > LARGEST {
         return Err(SchemaFileError::TooLarge(path.to_owned()));
     }
-    let name = name(path);
-    let hints = Hints {
-        provider,
-        file: Some(&name),
-    };
-    Ok(language.parse_with(&String::from_utf8_lossy(&bytes), &hints))
+    Ok(language.parse(&String::from_utf8_lossy(&bytes)))
 }
 
 fn language(path: &Path) -> Result<Language, SchemaFileError> {
-    Language::from_file_name(&name(path)).ok_or_else(|| SchemaFileError::Language(path.to_owned()))
-}
-
-fn name(path: &Path) -> Cow<'_, str> {
-    path.file_name().unwrap_or_default().to_string_lossy()
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    Language::from_file_name(&name).ok_or_else(|| SchemaFileError::Language(path.to_owned()))
 }

@@ -1,6 +1,6 @@
 //! Languages of schema files.
 
-use crate::schema::{Hints, Parsed, dtrace, tapset, toml};
+use crate::schema::{Parsed, dtrace, toml};
 
 /// Languages of schema files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,12 +10,10 @@ pub enum Language {
     Toml,
     /// A DTrace provider file: `.d`.
     Dtrace,
-    /// A SystemTap tapset: `.stp`.
-    Tapset,
 }
 
 impl Language {
-    /// The language of a file name's extension (`toml`, `d`, `stp`, also with `.in` or `.base` after it).
+    /// The language of a file name's extension (`toml`, `d`, also with `.in` or `.base` after it).
     #[must_use]
     pub fn from_file_name(name: &str) -> Option<Self> {
         let source = [".in", ".base"]
@@ -25,7 +23,6 @@ impl Language {
         match name.rsplit_once('.')?.1 {
             "toml" => Some(Self::Toml),
             "d" => Some(Self::Dtrace),
-            "stp" => Some(Self::Tapset),
             _ => None,
         }
     }
@@ -34,16 +31,9 @@ impl Language {
     /// can be found.
     #[must_use]
     pub fn parse(self, text: &str) -> Parsed {
-        self.parse_with(text, &Hints::default())
-    }
-
-    /// As [`Language::parse`], with additional information.
-    #[must_use]
-    pub fn parse_with(self, text: &str, hints: &Hints<'_>) -> Parsed {
         match self {
             Self::Toml => toml::parse(text),
             Self::Dtrace => dtrace::parse(text),
-            Self::Tapset => tapset::parse_with(text, hints),
         }
     }
 }

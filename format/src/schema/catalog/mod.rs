@@ -10,7 +10,6 @@ mod language;
 mod parsed;
 mod probe;
 mod problem;
-pub mod tapset;
 pub mod toml;
 mod words;
 
@@ -19,6 +18,6 @@ pub use conflict::Conflict;
 pub use description::{Description, Disagreement};
 pub use file::{SchemaFileError, read_file, read_open_file};
 pub use language::Language;
-pub use parsed::{Hints, Parsed};
+pub use parsed::Parsed;
 pub use probe::ProbeSchema;
 pub use problem::Problem;

@@ -13,8 +13,6 @@ pub struct Problem {
     pub error: bool,
     /// Message.
     pub message: String,
-    /// Whether probes were left out because the file does not name their provider.
-    pub no_provider: bool,
 }
 
 impl fmt::Display for Problem {
@@ -51,20 +49,15 @@ impl<'t> Problems<'t> {
 
     /// Adds an error at an offset.
     pub(super) fn error(&mut self, at: usize, message: impl Into<String>) {
-        self.add(at, true, message.into(), false);
+        self.add(at, true, message.into());
     }
 
     /// Adds a note at an offset.
     pub(super) fn note(&mut self, at: usize, message: impl Into<String>) {
-        self.add(at, false, message.into(), false);
+        self.add(at, false, message.into());
     }
 
-    /// Adds a note about a probe without a known provider.
-    pub(super) fn no_provider(&mut self, at: usize, message: impl Into<String>) {
-        self.add(at, false, message.into(), true);
-    }
-
-    fn add(&mut self, at: usize, error: bool, message: String, no_provider: bool) {
+    fn add(&mut self, at: usize, error: bool, message: String) {
         if self.found.len() >= MAX {
             self.others += 1;
             return;
@@ -83,7 +76,6 @@ impl<'t> Problems<'t> {
             column: column + 1,
             error,
             message,
-            no_provider,
         });
     }
 
@@ -101,7 +93,6 @@ impl<'t> Problems<'t> {
                 column,
                 error: false,
                 message: format!("and {} more", self.others),
-                no_provider: false,
             });
         }
         self.found

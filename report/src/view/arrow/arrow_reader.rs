@@ -15,10 +15,11 @@ use crate::view::arrow::arrow_table::{ArrowTable, EachBatch, schema};
 use crate::view::arrow::event_batches::{EventBatches, EventFormat};
 use crate::view::arrow::span_batches::{SpanBatches, SpanFormat};
 use crate::view::arrow::stack_batches::StackBatches;
-use crate::view::export::parquet::column_type::ColumnSpec;
+use crate::view::export::dataset_table::DatasetTable;
+use crate::view::export::parquet::column_spec::ColumnSpec;
 use crate::view::export::parquet::facts::DatasetFacts;
 use crate::view::export::parquet::redaction::{RedactedArguments, Redaction};
-use crate::view::export::parquet::stack_table::{StackIds, stack_columns};
+use crate::view::export::parquet::stack_table::StackIds;
 
 /// What the rows of a table are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +73,7 @@ impl<'s> ArrowReader<'s> {
             ArrowRows::Spans => {
                 TableFormat::Spans(SpanFormat::new(session, &walk.pairs, &redacted))
             }
-            ArrowRows::Stacks => TableFormat::Stacks(stack_columns()),
+            ArrowRows::Stacks => TableFormat::Stacks(ColumnSpec::of_table(&DatasetTable::STACKS)),
         };
         Ok(Self {
             session,

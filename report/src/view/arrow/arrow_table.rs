@@ -11,8 +11,9 @@ use arrow_array::{
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
+use crate::view::export::dataset_table::ColumnType;
 use crate::view::export::parquet::column::ParquetColumn;
-use crate::view::export::parquet::column_type::{ColumnSpec, ColumnType};
+use crate::view::export::parquet::column_spec::ColumnSpec;
 use crate::view::export::parquet::column_values::{BytesList, ColumnValues};
 use crate::view::export::parquet::taken_column::TakenColumn;
 

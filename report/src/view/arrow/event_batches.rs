@@ -7,10 +7,11 @@ use crate::analysis::rows::row_sink::{RowSide, RowSink, SpanRow};
 use crate::analysis::rows::row_walk::RowWalk;
 use crate::trace::session::TraceSession;
 use crate::view::arrow::arrow_table::ArrowTable;
+use crate::view::export::dataset_table::{ColumnType, DatasetTable};
 use crate::view::export::parquet::arguments::ArgumentColumns;
-use crate::view::export::parquet::column_type::{ColumnSpec, ColumnType};
+use crate::view::export::parquet::column_spec::ColumnSpec;
 use crate::view::export::parquet::event_tables::{
-    EVENT_COLUMNS, EventFacts, EventRow, event_columns, provider_and_name,
+    EVENT_COLUMNS, EventFacts, EventRow, provider_and_name,
 };
 use crate::view::export::parquet::facts::DatasetFacts;
 use crate::view::export::parquet::names::ColumnNames;
@@ -45,7 +46,7 @@ impl EventFormat {
         let all = session.events().events.iter().enumerate();
         let asked = all.filter(|(at, event)| walk.is_row(*at) && !event.is_dummy());
         let asked: Vec<usize> = asked.map(|(at, _)| at).collect();
-        let fixed = event_columns();
+        let fixed = ColumnSpec::of_table(&DatasetTable::EVENTS);
         let mut names = ColumnNames::new(fixed.iter().map(|spec| &*spec.name));
         let ArgumentColumns {
             specs,

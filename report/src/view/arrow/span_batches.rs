@@ -7,15 +7,16 @@ use crate::analysis::rows::row_sink::{RowSide, RowSink, SpanRow};
 use crate::analysis::spans::pair::Pair;
 use crate::trace::session::TraceSession;
 use crate::view::arrow::arrow_table::ArrowTable;
+use crate::view::export::dataset_table::{ColumnType, DatasetTable};
 use crate::view::export::parquet::arguments::ArgumentColumns;
-use crate::view::export::parquet::column_type::{ColumnSpec, ColumnType};
+use crate::view::export::parquet::column_spec::ColumnSpec;
 use crate::view::export::parquet::event_tables::{EventFacts, provider_and_name};
 use crate::view::export::parquet::facts::DatasetFacts;
 use crate::view::export::parquet::names::ColumnNames;
 use crate::view::export::parquet::redaction::RedactedArguments;
 use crate::view::export::parquet::row_cells::RowCells;
 use crate::view::export::parquet::span_tables::{
-    SPAN_COLUMNS, SpanArguments, SpanStacks, put_facts, span_columns,
+    SPAN_COLUMNS, SpanArguments, SpanStacks, put_facts,
 };
 use crate::view::export::parquet::stack_table::StackIds;
 
@@ -45,7 +46,7 @@ impl SpanFormat {
         pairs: &[Pair],
         redacted: &RedactedArguments,
     ) -> Self {
-        let fixed = span_columns();
+        let fixed = ColumnSpec::of_table(&DatasetTable::SPANS);
         let mut names = ColumnNames::new(fixed.iter().map(|spec| &*spec.name));
         let mut of = |side: fn(&Pair) -> &Vec<usize>, prefix, first| {
             let mut events: Vec<usize> = pairs.iter().flat_map(side).copied().collect();

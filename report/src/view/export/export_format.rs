@@ -4,12 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExportFormat {
-    /// Trace Event Format: JSON of `chrome://tracing`.
-    Chrome,
     /// Common Trace Format 1.8: a folder.
     Ctf,
-    /// Common Trace Format 2: a folder.
-    Ctf2,
     /// Firefox Profiler's processed profile (JSON).
     Firefox,
     /// Folded stacks with their hits, or the time of spans.
@@ -26,30 +22,21 @@ pub enum ExportFormat {
     Perfetto,
     /// pprof's profiles (protobuf, gzip).
     Pprof,
-    /// speedscope's file format (JSON).
-    Speedscope,
 }
 
 impl ExportFormat {
     /// Whether it is a folder of several files.
     #[must_use]
     pub const fn is_folder(self) -> bool {
-        matches!(self, Self::Ctf | Self::Ctf2)
+        matches!(self, Self::Ctf)
     }
 
     /// Whether it shows spans, whatever is asked for.
     #[must_use]
     pub const fn has_spans(self) -> bool {
         match self {
-            Self::Chrome
-            | Self::Firefox
-            | Self::Html
-            | Self::OtlpJson
-            | Self::OtlpProto
-            | Self::Perfetto => true,
-            Self::Ctf | Self::Ctf2 | Self::Folded | Self::Perf | Self::Pprof | Self::Speedscope => {
-                false
-            }
+            Self::Firefox | Self::Html | Self::OtlpJson | Self::OtlpProto | Self::Perfetto => true,
+            Self::Ctf | Self::Folded | Self::Perf | Self::Pprof => false,
         }
     }
 }

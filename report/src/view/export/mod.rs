@@ -4,9 +4,9 @@
 //! uses none of the others. What several formats need of a timeline is in the files next to them.
 
 pub(crate) mod argument_parts;
-pub(crate) mod chrome;
 pub(crate) mod column_spool;
 pub(crate) mod ctf;
+pub(crate) mod dataset_table;
 pub(crate) mod export_format;
 pub(crate) mod export_options;
 pub(crate) mod firefox;
@@ -22,7 +22,6 @@ pub(crate) mod perf;
 pub(crate) mod perfetto;
 pub(crate) mod pprof;
 pub(crate) mod protobuf;
-pub(crate) mod speedscope;
 pub(crate) mod thread_names;
 pub(crate) mod trace_losses;
 pub(crate) mod typed_value;
@@ -42,14 +41,13 @@ use crate::events::notices::{EmptyExport, Notices};
 use crate::events::selection::EventSelection;
 use crate::question_error::QuestionError;
 use crate::trace::session::TraceSession;
-use crate::view::export::chrome::ChromeTrace;
 use crate::view::export::ctf::CtfTrace;
-use crate::view::export::ctf::ctf_version::CtfVersion;
 use crate::view::export::firefox::FirefoxProfile;
 use crate::view::export::otlp::OtlpSpans;
 use crate::view::export::perfetto::PerfettoTrace;
 use crate::view::export::perfetto::counters::Counters;
 
+pub use crate::view::export::dataset_table::{ColumnType, DatasetTable};
 pub use crate::view::export::export_format::ExportFormat;
 pub use crate::view::export::export_options::ExportOptions;
 pub use crate::view::export::perf::write as write_perf;
@@ -85,11 +83,9 @@ pub fn write_folder(
     options: &ExportOptions,
     folder: &Path,
 ) -> Result<Notices, ReportError> {
-    let version = match options.format {
-        ExportFormat::Ctf => CtfVersion::One,
-        ExportFormat::Ctf2 => CtfVersion::Two,
-        _ => return Err(io::Error::from(io::ErrorKind::IsADirectory).into()),
-    };
+    if !options.format.is_folder() {
+        return Err(io::Error::from(io::ErrorKind::IsADirectory).into());
+    }
     let walk = RowWalk::new(
         session,
         selection,
@@ -99,7 +95,7 @@ pub fn write_folder(
         },
     )?;
     let mut notices = Notices::new(session);
-    let mut sink = CtfTrace::new(session, version, folder);
+    let mut sink = CtfTrace::new(session, folder);
     let rows = walk.run(&mut sink, &mut notices)?;
     sink.finish()?;
     notices.empty = no_rows(rows);
@@ -113,12 +109,9 @@ fn write_plain(
     out: &mut dyn Write,
 ) -> Result<Notices, ReportError> {
     let write = match options.format {
-        ExportFormat::Ctf | ExportFormat::Ctf2 => {
-            return Err(io::Error::from(io::ErrorKind::NotADirectory).into());
-        }
+        ExportFormat::Ctf => return Err(io::Error::from(io::ErrorKind::NotADirectory).into()),
         ExportFormat::Perf => return Err(io::Error::from(io::ErrorKind::NotSeekable).into()),
         ExportFormat::Folded => folded::write,
-        ExportFormat::Speedscope => speedscope::write,
         ExportFormat::Pprof => pprof::write,
         ExportFormat::Html => return html::write(session, selection, options, out),
         _ => return write_rows(session, selection, options, out),
@@ -176,12 +169,6 @@ fn write_rows(
     let walk = RowWalk::new(session, selection, &question)?;
     let mut notices = Notices::new(session);
     match options.format {
-        ExportFormat::Chrome => {
-            let mut sink = ChromeTrace::new(session, &walk, out)?;
-            let rows = walk.run(&mut sink, &mut notices)?;
-            sink.finish()?;
-            notices.empty = no_rows(rows);
-        }
         ExportFormat::Firefox => {
             let mut sink = FirefoxProfile::new(session, &walk, out);
             let walked = walk.run(&mut sink, &mut notices);
@@ -211,11 +198,9 @@ fn write_rows(
             notices.empty = no_rows(rows).or((spans == 0).then_some(EmptyExport::NoSpans));
         }
         ExportFormat::Ctf
-        | ExportFormat::Ctf2
         | ExportFormat::Perf
         | ExportFormat::Folded
         | ExportFormat::Html
-        | ExportFormat::Speedscope
         | ExportFormat::Pprof => {}
     }
     out.flush()?;

@@ -23,7 +23,7 @@ use crate::trace::symbols::known_inlining::FoundInlining;
 use crate::trace::unwind::CallChains;
 use crate::trace::unwind::chain_address::ChainAddress;
 use crate::trace::unwind::known_cut::KnownCut;
-use crate::view::json_arguments::{JsonArgument, JsonIntegers, put_arguments};
+use crate::view::json_arguments::{JsonArgument, put_arguments};
 use crate::view::script::arguments::of_unknown_site;
 use crate::view::script::fields::{Field, Fields};
 use crate::view::script::lines_calls::calls_of;
@@ -436,6 +436,6 @@ impl<'s> JsonLines<'s> {
         let site = self.resolver.session().site_of(target, sample);
         let values = site.map(|site| self.resolver.values(site, sample));
         let value = |at: usize| values.map_or(Some(unknown), |values| values.get(at));
-        put_arguments(&event.arguments, value, JsonIntegers::Numbers, out);
+        put_arguments(&event.arguments, value, out);
     }
 }

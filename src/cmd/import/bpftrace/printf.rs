@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use super::super::bad_line::BadLine;
 use super::super::event::{
-    ImportedArgument, ImportedEvent, ImportedValue, MAX_ARGUMENTS, ProbeName, add_argument, fits,
-    is_name,
+    ImportedArgument, ImportedEvent, ImportedValue, MAX_ARGUMENTS, ProbeName, fits, is_name,
 };
 
 impl<'a> ImportedEvent<'a> {
@@ -25,13 +24,14 @@ impl<'a> ImportedEvent<'a> {
         let probe = ProbeName::parse(probe).ok_or_else(|| BadLine::field("a probe", probe))?;
         let pid = number(next("a process id")?, "a process id")?;
         let tid = number(next("a thread id")?, "a thread id")?;
-        let mut comm = Cow::Borrowed(next("the name of a thread")?.as_bytes());
+        let mut comm = Cow::Borrowed(next("the name of a thread")?);
         let mut arguments: Vec<ImportedArgument<'a>> = Vec::new();
         for field in fields {
             match ImportedArgument::parse(field) {
-                Some(argument) => {
-                    add_argument(&mut arguments, argument, "another name of an argument")?;
+                Some(argument) if arguments.iter().any(|known| known.name == argument.name) => {
+                    return Err(BadLine::field("another name of an argument", argument.name));
                 }
+                Some(argument) => arguments.push(argument),
                 // A tab in a text.
                 None => match arguments.last_mut() {
                     Some(last) => last.value.append(field),
@@ -44,11 +44,11 @@ impl<'a> ImportedEvent<'a> {
         }
         Ok(Self {
             time,
-            cpu: Some(cpu),
+            cpu,
             probe,
-            pid: Some(pid),
-            tid: Some(tid),
-            comm: Some(comm),
+            pid,
+            tid,
+            comm,
             arguments,
         })
     }
@@ -101,14 +101,11 @@ impl<'a> ImportedArgument<'a> {
         }
         let value = match kind {
             "" => ImportedValue::guess(value),
-            "s" => ImportedValue::Text(Cow::Borrowed(value.as_bytes())),
+            "s" => ImportedValue::Text(Cow::Borrowed(value)),
             "f" => ImportedValue::Float(value.parse().ok()?),
             _ => return None,
         };
-        Some(Self {
-            name: Cow::Borrowed(name),
-            value,
-        })
+        Some(Self { name, value })
     }
 }
 
@@ -121,23 +118,22 @@ impl<'a> ImportedValue<'a> {
             .filter(|number| number.to_string() == text)
         {
             Some(number) => Self::Integer(number),
-            None => Self::Text(Cow::Borrowed(text.as_bytes())),
+            None => Self::Text(Cow::Borrowed(text)),
         }
     }
 
     /// Appends a tab and more: the value is a text with a tab.
     fn append(&mut self, more: &str) {
-        let mut text = self.text().into_owned();
-        text.push(b'\t');
-        text.extend(more.as_bytes());
-        *self = Self::Text(Cow::Owned(text));
+        let mut text = Cow::Owned(self.text().into_owned());
+        append(&mut text, more);
+        *self = Self::Text(text);
     }
 }
 
-fn append(text: &mut Cow<'_, [u8]>, more: &str) {
+fn append(text: &mut Cow<'_, str>, more: &str) {
     let text = text.to_mut();
-    text.push(b'\t');
-    text.extend(more.as_bytes());
+    text.push('\t');
+    text.push_str(more);
 }
 
 fn number<T: std::str::FromStr>(text: &str, what: &'static str) -> Result<T, BadLine> {
@@ -155,13 +151,13 @@ mod tests {
         let event = ImportedEvent::parse(text).unwrap();
         assert_eq!(
             (event.time, event.cpu, event.pid, event.tid),
-            (123, Some(1), Some(7), Some(8))
+            (123, 1, 7, 8)
         );
-        assert_eq!(event.comm.as_deref(), Some(&b"my\tname"[..]));
+        assert_eq!(event.comm, "my\tname");
         assert_eq!(event.probe.file, "/usr/bin/a:b");
         assert_eq!(event.probe.event(), "sdt_c:d");
         let values: Vec<_> = event.arguments.iter().map(|one| &one.value).collect();
-        let text = |text: &'static str| ImportedValue::Text(Cow::Borrowed(text.as_bytes()));
+        let text = |text: &'static str| ImportedValue::Text(Cow::Borrowed(text));
         let expected = [
             ImportedValue::Integer(-5),
             text("a\tb"),

@@ -39,7 +39,7 @@ pub(crate) enum FieldRole {
 }
 
 impl FieldRole {
-    /// The name of its field. Readers of version 1.8 know the role by it.
+    /// The name of its field. Readers know the role by it.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Magic => "magic",

@@ -1,33 +1,25 @@
 //! Names of the fields of a structure.
 
 /// Names that are taken.
-#[derive(Debug)]
-pub(crate) struct FieldNames {
-    /// What a letter becomes in a name.
-    letter: fn(char) -> char,
-    taken: Vec<String>,
-}
+#[derive(Debug, Default)]
+pub(crate) struct FieldNames(Vec<String>);
 
 impl FieldNames {
-    /// No names yet.
-    pub(crate) const fn new(letter: fn(char) -> char) -> Self {
-        Self {
-            letter,
-            taken: Vec::new(),
-        }
-    }
-
-    /// The name of a field; one that is taken gets a number.
+    /// The name of a field: what no name can have becomes an underscore, and one that is taken gets a number.
     pub(crate) fn name(&mut self, name: &str) -> String {
-        let name: String = name.chars().map(self.letter).collect();
+        let plain = |letter: char| match letter.is_ascii_alphanumeric() {
+            true => letter,
+            false => '_',
+        };
+        let name: String = name.chars().map(plain).collect();
         let mut free = name.clone();
         for number in 2.. {
-            if !self.taken.contains(&free) {
+            if !self.0.contains(&free) {
                 break;
             }
             free = format!("{name}_{number}");
         }
-        self.taken.push(free.clone());
+        self.0.push(free.clone());
         free
     }
 }
@@ -37,16 +29,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_differ() {
-        let mut names = FieldNames::new(|letter| if letter == '.' { '_' } else { letter });
+    fn names_are_names_and_differ() {
+        let mut names = FieldNames::default();
         for (name, expected) in [
+            ("event", "event"),
             ("a.b", "a_b"),
-            ("a-b", "a-b"),
-            ("a_b", "a_b_2"),
-            ("a_b_2", "a_b_2_2"),
+            ("a-b", "a_b_2"),
+            ("_x", "_x"),
+            ("ü\"};", "____"),
             ("", ""),
             ("", "_2"),
-            ("ü\"};", "ü\"};"),
+            ("a_b", "a_b_3"),
+            ("a_b_2", "a_b_2_2"),
         ] {
             assert_eq!(names.name(name), expected);
         }

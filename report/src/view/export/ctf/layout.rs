@@ -1,4 +1,4 @@
-//! What the files of a trace consist of: what both versions of the metadata say, each in its language. Packets and events are written in this order (`packets.rs`, `mod.rs`).
+//! What the files of a trace consist of: what the metadata says (`tsdl.rs`). Packets and events are written in this order (`packets.rs`, `mod.rs`).
 
 use crate::analysis::origin::Origin;
 use crate::trace::session::TraceSession;
@@ -136,12 +136,9 @@ pub(crate) struct EventLayout<'a> {
 }
 
 impl<'a> EventLayout<'a> {
-    /// Fields have the names of their arguments, as far as `names` allows. `None` if the trace has no such event.
-    pub(crate) fn new(
-        session: &'a TraceSession,
-        class: &EventClass,
-        mut names: FieldNames,
-    ) -> Option<Self> {
+    /// Fields have the names of their arguments, as far as the format allows. `None` if the trace has no such event.
+    pub(crate) fn new(session: &'a TraceSession, class: &EventClass) -> Option<Self> {
+        let mut names = FieldNames::default();
         let event = session.events().events.get(class.event)?;
         let arguments = event.arguments.iter();
         let arguments: Vec<String> = arguments

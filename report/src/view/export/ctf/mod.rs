@@ -1,5 +1,4 @@
-//! Common Trace Format, versions 1.8 and 2: a folder with `metadata` and a stream for each CPU. The streams of both versions are the same: the metadata says in the
-//! language of each version what is in them.
+//! Common Trace Format 1.8: a folder with `metadata`, which says in a language of its own (TSDL) what is in the others, and a stream for each CPU.
 //!
 //! | in the trace | in the folder |
 //! |---|---|
@@ -12,11 +11,9 @@
 //! Hits of a probe whose values have the same types are of one event class. A probe has several classes of one name if some values are missing or cut, or if its sites
 //! have arguments of different types: so no field has a value that is not one. Spans are not written, because they are pairs of events.
 
-pub(crate) mod ctf_version;
 pub(crate) mod event_classes;
 pub(crate) mod field_layout;
 pub(crate) mod field_names;
-pub(crate) mod fragments;
 pub(crate) mod layout;
 pub(crate) mod packets;
 pub(crate) mod tsdl;
@@ -29,7 +26,6 @@ use crate::analysis::rows::hit_row::RowHit;
 use crate::analysis::rows::row_sink::{RowSide, RowSink, SpanRow};
 use crate::stats::keys::stacks::Stacks;
 use crate::trace::session::TraceSession;
-use crate::view::export::ctf::ctf_version::CtfVersion;
 use crate::view::export::ctf::event_classes::EventClasses;
 use crate::view::export::ctf::packets::{LostPackets, PacketStreams, StreamKey, put_string};
 use crate::view::export::thread_names::name;
@@ -38,7 +34,6 @@ use crate::view::frames::{cut_text, frame_text};
 /// Writes the format.
 pub(crate) struct CtfTrace<'a> {
     session: &'a TraceSession,
-    version: CtfVersion,
     folder: PathBuf,
     classes: EventClasses,
     streams: PacketStreams,
@@ -50,10 +45,9 @@ pub(crate) struct CtfTrace<'a> {
 
 impl<'a> CtfTrace<'a> {
     /// Writes into an empty folder.
-    pub(crate) fn new(session: &'a TraceSession, version: CtfVersion, folder: &Path) -> Self {
+    pub(crate) fn new(session: &'a TraceSession, folder: &Path) -> Self {
         Self {
             session,
-            version,
             folder: folder.to_owned(),
             classes: EventClasses::new(session),
             streams: PacketStreams::new(folder),
@@ -74,10 +68,7 @@ impl<'a> CtfTrace<'a> {
                 lost,
             })?;
         }
-        let metadata = match self.version {
-            CtfVersion::One => tsdl::metadata(self.session, &self.classes),
-            CtfVersion::Two => fragments::metadata(self.session, &self.classes),
-        };
+        let metadata = tsdl::metadata(self.session, &self.classes);
         fs::write(self.folder.join("metadata"), metadata)
     }
 

@@ -1,11 +1,10 @@
-//! The metadata of version 1.8, in TSDL.
+//! The metadata, in TSDL, the language of version 1.8.
 
 use std::fmt::Write;
 
 use crate::trace::session::TraceSession;
 use crate::view::export::ctf::event_classes::{EventClasses, FieldType};
 use crate::view::export::ctf::field_layout::{FieldKind, FieldLayout, FieldRole};
-use crate::view::export::ctf::field_names::FieldNames;
 use crate::view::export::ctf::layout::{
     ClockLayout, EventLayout, PACKET_HEADER, StreamLayout, environment,
 };
@@ -48,7 +47,7 @@ pub(crate) fn metadata(session: &TraceSession, classes: &EventClasses) -> String
         put_stream(&stream, &mut out);
     }
     for (number, class) in classes.all().iter().enumerate() {
-        if let Some(event) = EventLayout::new(session, class, FieldNames::new(letter)) {
+        if let Some(event) = EventLayout::new(session, class) {
             put_event(number, &event, &mut out);
         }
     }
@@ -129,15 +128,6 @@ const fn role_type(role: FieldRole) -> &'static str {
     }
 }
 
-/// A letter of a name: what no name can have becomes an underscore.
-const fn letter(letter: char) -> char {
-    if letter.is_ascii_alphanumeric() {
-        letter
-    } else {
-        '_'
-    }
-}
-
 /// A text with its quotes.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
@@ -167,21 +157,5 @@ mod tests {
     #[test]
     fn texts_end_where_they_should() {
         assert_eq!(quoted("a\"b\\c\n\x1b[7é"), "\"a\\\"b\\\\c\\n\\033[7é\"");
-    }
-
-    #[test]
-    fn names_are_names_and_differ() {
-        let mut names = FieldNames::new(letter);
-        for (name, expected) in [
-            ("event", "event"),
-            ("a.b", "a_b"),
-            ("a-b", "a_b_2"),
-            ("_x", "_x"),
-            ("ü\"};", "____"),
-            ("", ""),
-            ("a_b", "a_b_3"),
-        ] {
-            assert_eq!(names.name(name), expected);
-        }
     }
 }

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use usdtrec_format::{StringAt, Value};
 
 use crate::trace::form::Form;
+use crate::view::export::dataset_table::ColumnType;
 use crate::view::export::parquet::argument_type::{ArgumentColumn, ArgumentKind};
 use crate::view::export::parquet::column::ParquetColumn;
-use crate::view::export::parquet::column_type::ColumnType;
 use crate::view::export::typed_value::{TypedValue, shown_text};
 
 /// An argument of an event in a table.

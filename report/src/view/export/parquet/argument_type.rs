@@ -3,7 +3,8 @@
 use usdtrec_format::schema::{Argument, ArgumentType};
 
 use crate::trace::form::Form;
-use crate::view::export::parquet::column_type::{ColumnSpec, ColumnType};
+use crate::view::export::dataset_table::ColumnType;
+use crate::view::export::parquet::column_spec::ColumnSpec;
 
 /// What the columns of an argument are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

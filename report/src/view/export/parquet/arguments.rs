@@ -7,7 +7,7 @@ use crate::trace::form::Form;
 use crate::trace::session::TraceSession;
 use crate::view::export::parquet::argument::TableArgument;
 use crate::view::export::parquet::argument_type::ArgumentKind;
-use crate::view::export::parquet::column_type::ColumnSpec;
+use crate::view::export::parquet::column_spec::ColumnSpec;
 use crate::view::export::parquet::names::ColumnNames;
 use crate::view::export::parquet::redaction::{RedactedArguments, RedactedAs};
 

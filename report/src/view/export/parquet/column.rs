@@ -3,7 +3,8 @@
 //! Of most columns each different value is in memory once, and rows have numbers; of times, and where most values are different, all values
 //! are.
 
-use crate::view::export::parquet::column_type::{ColumnSpec, ColumnType};
+use crate::view::export::dataset_table::ColumnType;
+use crate::view::export::parquet::column_spec::ColumnSpec;
 use crate::view::export::parquet::column_values::{BytesList, ColumnValues};
 use crate::view::export::parquet::distinct::Distinct;
 use crate::view::export::parquet::runs::{NULL, Run, Runs};

@@ -1,6 +1,6 @@
 //! Values of a column in memory.
 
-use crate::view::export::parquet::column_type::ColumnType;
+use crate::view::export::dataset_table::ColumnType;
 
 /// The values that are not null.
 #[derive(Debug)]

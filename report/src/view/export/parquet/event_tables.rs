@@ -11,11 +11,12 @@ use crate::analysis::rows::row_sink::RowSide;
 use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
 use crate::trace::session::event_name::short_name;
+use crate::view::export::dataset_table::DatasetTable;
 use crate::view::export::frame_file::path_text;
 use crate::view::export::parquet::argument::TableArgument;
 use crate::view::export::parquet::arguments::{ArgumentColumns, DescribedColumn};
 use crate::view::export::parquet::column::ParquetColumn;
-use crate::view::export::parquet::column_type::{ColumnSpec, ColumnType};
+use crate::view::export::parquet::column_spec::ColumnSpec;
 use crate::view::export::parquet::facts::DatasetFacts;
 use crate::view::export::parquet::folder::folder_name;
 use crate::view::export::parquet::names::ColumnNames;
@@ -25,7 +26,7 @@ use crate::view::export::parquet::table::{ParquetTable, TablePlace};
 use crate::view::export::thread_names::{cgroup, name};
 
 /// Columns of every event.
-pub(crate) const EVENT_COLUMNS: usize = 12;
+pub(crate) const EVENT_COLUMNS: usize = DatasetTable::EVENTS.columns.len();
 
 /// A table of a probe.
 pub(crate) struct ProbeTable {
@@ -89,24 +90,6 @@ pub(crate) fn place_of(
     TablePlace { folder, stem }
 }
 
-/// The columns of every event, which precede those of arguments.
-pub(crate) fn event_columns() -> [ColumnSpec; EVENT_COLUMNS] {
-    [
-        ColumnSpec::steady("ts_ns"),
-        ColumnSpec::steady("clock_ns"),
-        ColumnSpec::new("cpu", ColumnType::Int64),
-        ColumnSpec::new("pid", ColumnType::Int32),
-        ColumnSpec::new("tid", ColumnType::Int32),
-        ColumnSpec::new("comm", ColumnType::Text),
-        ColumnSpec::new("cgroup", ColumnType::Text),
-        ColumnSpec::new("file", ColumnType::Text),
-        ColumnSpec::new("build_id", ColumnType::Text),
-        ColumnSpec::new("no_begin", ColumnType::Bool),
-        ColumnSpec::new("stack_id", ColumnType::Int64),
-        ColumnSpec::new("trace_id", ColumnType::Int64),
-    ]
-}
-
 impl EventFacts {
     pub(crate) fn new(session: &TraceSession, at: usize) -> Self {
         let event = session.events().events.get(at);
@@ -167,7 +150,12 @@ impl EventTables {
     pub(crate) fn write_empty(facts: &DatasetFacts) -> io::Result<()> {
         let place = place_of(facts, "events", "probe", "", &mut HashMap::default());
         let metadata = facts.metadata("events");
-        ParquetTable::new(place, event_columns().to_vec(), &metadata)?.finish_always()
+        ParquetTable::new(
+            place,
+            ColumnSpec::of_table(&DatasetTable::EVENTS),
+            &metadata,
+        )?
+        .finish_always()
     }
 
     pub(crate) fn new(
@@ -183,7 +171,7 @@ impl EventTables {
         };
         let mut taken = HashMap::default();
         for row in Rows::new(session, asked).rows {
-            let fixed = event_columns();
+            let fixed = ColumnSpec::of_table(&DatasetTable::EVENTS);
             let mut names = ColumnNames::new(fixed.iter().map(|spec| &*spec.name));
             let ArgumentColumns {
                 columns,

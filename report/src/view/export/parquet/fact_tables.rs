@@ -7,8 +7,8 @@ use foldhash::HashMap;
 use crate::analysis::losses::Losses;
 use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
+use crate::view::export::dataset_table::DatasetTable;
 use crate::view::export::parquet::arguments::DescribedColumn;
-use crate::view::export::parquet::column_type::{ColumnSpec, ColumnType};
 use crate::view::export::parquet::event_tables::{ProbeTable, provider_and_name};
 use crate::view::export::parquet::facts::{DatasetFacts, SCHEMA_VERSION};
 use crate::view::export::parquet::row_cells::RowCells;
@@ -26,15 +26,6 @@ const CLOCKS: [(u32, &str); 5] = [
     (11, "CLOCK_TAI"),
 ];
 
-fn table<const COUNT: usize>(
-    facts: &DatasetFacts,
-    name: &str,
-    columns: [(&str, ColumnType); COUNT],
-) -> io::Result<ParquetTable> {
-    let specs = columns.map(|(name, kind)| ColumnSpec::new(name, kind));
-    ParquetTable::new(facts.place(name), specs.to_vec(), &facts.metadata(name))
-}
-
 /// A text, unless it is empty.
 fn said(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
@@ -42,16 +33,7 @@ fn said(text: &str) -> Option<&str> {
 
 /// What threads were called, and when.
 pub(crate) fn processes(session: &TraceSession, facts: &DatasetFacts) -> io::Result<()> {
-    let columns = [
-        ("trace_id", ColumnType::Int64),
-        ("tid", ColumnType::Int32),
-        ("comm", ColumnType::Text),
-        ("from_ts_ns", ColumnType::Int64),
-        ("until_ts_ns", ColumnType::Int64),
-        ("from_clock_ns", ColumnType::Int64),
-        ("until_clock_ns", ColumnType::Int64),
-    ];
-    let mut table = table(facts, "processes", columns)?;
+    let mut table = facts.table(&DatasetTable::PROCESSES)?;
     for of in session.processes().comms() {
         let begin = Some(of.comm.from).filter(|time| *time > 0);
         let end = Some(of.comm.until).filter(|time| *time < u64::MAX);
@@ -68,26 +50,13 @@ pub(crate) fn processes(session: &TraceSession, facts: &DatasetFacts) -> io::Res
     table.finish_always()
 }
 
-/// Columns of `losses`.
-const LOSSES: [(&str, ColumnType); 9] = [
-    ("trace_id", ColumnType::Int64),
-    ("event", ColumnType::Text),
-    ("provider", ColumnType::Text),
-    ("probe", ColumnType::Text),
-    ("exported", ColumnType::Int64),
-    ("lost", ColumnType::Int64),
-    ("exact", ColumnType::Bool),
-    ("counted", ColumnType::Text),
-    ("doubt", ColumnType::Text),
-];
-
 /// How many events each probe has lost, with the number of those that are exported.
 pub(crate) fn losses(
     session: &TraceSession,
     facts: &DatasetFacts,
     tables: &[ProbeTable],
 ) -> io::Result<()> {
-    let mut table = table(facts, "losses", LOSSES)?;
+    let mut table = facts.table(&DatasetTable::LOSSES)?;
     let rows = Rows::new(session, |_| true);
     let losses = Losses::new(session, &rows);
     let exported = tables
@@ -123,17 +92,7 @@ pub(crate) fn columns(
     probes: &[ProbeTable],
     pairs: &[PairTable],
 ) -> io::Result<()> {
-    let columns = [
-        ("trace_id", ColumnType::Int64),
-        ("of_table", ColumnType::Text),
-        ("name", ColumnType::Text),
-        ("column_name", ColumnType::Text),
-        ("type", ColumnType::Text),
-        ("argument", ColumnType::Text),
-        ("unit", ColumnType::Text),
-        ("description", ColumnType::Text),
-    ];
-    let mut table = table(facts, "columns", columns)?;
+    let mut table = facts.table(&DatasetTable::COLUMNS)?;
     let of_probes = probes
         .iter()
         .flat_map(|probe| (probe.columns.iter()).map(|column| ("events", &*probe.event, column)));
@@ -164,30 +123,9 @@ pub(crate) fn columns(
     table.finish_always()
 }
 
-/// Columns of `meta`.
-const META: [(&str, ColumnType); 17] = [
-    ("trace_id", ColumnType::Int64),
-    ("schema_version", ColumnType::Int32),
-    ("exporter", ColumnType::Text),
-    ("recorder", ColumnType::Text),
-    ("engine", ColumnType::Text),
-    ("command", ColumnType::Text),
-    ("machine", ColumnType::Text),
-    ("kernel", ColumnType::Text),
-    ("cpus", ColumnType::Int64),
-    ("clock", ColumnType::Text),
-    ("wall_ns", ColumnType::Int64),
-    ("wall_clock_ns", ColumnType::Int64),
-    ("first_ts_ns", ColumnType::Int64),
-    ("last_ts_ns", ColumnType::Int64),
-    ("first_clock_ns", ColumnType::Int64),
-    ("last_clock_ns", ColumnType::Int64),
-    ("wall_error_ns", ColumnType::Int64),
-];
-
 /// The trace as a whole: one row.
 pub(crate) fn meta(session: &TraceSession, facts: &DatasetFacts) -> io::Result<()> {
-    let mut table = table(facts, "meta", META)?;
+    let mut table = facts.table(&DatasetTable::META)?;
     let info = session.info();
     let clock = info.clock;
     let known = clock.and_then(|clock| CLOCKS.iter().find(|(id, _)| *id == clock.id));

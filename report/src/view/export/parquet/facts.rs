@@ -1,5 +1,6 @@
 //! What is the same for all tables of a trace.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -8,8 +9,10 @@ use sha2::{Digest, Sha256};
 use crate::analysis::origin::Origin;
 use crate::trace::session::TraceSession;
 use crate::trace::wall_times::WallTimes;
+use crate::view::export::dataset_table::DatasetTable;
+use crate::view::export::parquet::column_spec::ColumnSpec;
 use crate::view::export::parquet::folder::folder_name;
-use crate::view::export::parquet::table::TablePlace;
+use crate::view::export::parquet::table::{ParquetTable, TablePlace};
 
 /// Version of the tables: it rises when a column gets another meaning or is removed.
 pub(crate) const SCHEMA_VERSION: i32 = 1;
@@ -74,6 +77,12 @@ impl DatasetFacts {
             folder: folder.join(folder_name("date", self.date.as_deref())),
             stem: format!("{:016x}", self.trace_id),
         }
+    }
+
+    /// A table of the whole trace, without rows.
+    pub(crate) fn table(&self, table: &DatasetTable) -> io::Result<ParquetTable> {
+        let columns = ColumnSpec::of_table(table);
+        ParquetTable::new(self.place(table.name), columns, &self.metadata(table.name))
     }
 
     /// What each file says of itself, where the names of its folders are lost.

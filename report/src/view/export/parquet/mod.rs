@@ -7,14 +7,13 @@ pub(crate) mod argument;
 pub(crate) mod argument_type;
 pub(crate) mod arguments;
 pub(crate) mod column;
-pub(crate) mod column_type;
+pub(crate) mod column_spec;
 pub(crate) mod column_values;
 pub(crate) mod dataset;
 pub(crate) mod distinct;
 pub(crate) mod event_tables;
 pub(crate) mod fact_tables;
 pub(crate) mod facts;
-pub(crate) mod file_columns;
 pub(crate) mod folder;
 pub(crate) mod hybrid;
 pub(crate) mod names;
@@ -40,8 +39,6 @@ use crate::view::export::parquet::dataset::ParquetDataset;
 use crate::view::export::parquet::facts::DatasetFacts;
 use crate::view::export::parquet::redaction::{RedactedArguments, RedactedRows};
 
-pub use crate::view::export::parquet::column_type::ColumnType;
-pub use crate::view::export::parquet::file_columns::{FileColumn, file_columns};
 pub use crate::view::export::parquet::redaction::Redaction;
 
 /// What a dataset has.

@@ -15,7 +15,7 @@ use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 use zstd::bulk::Compressor;
 
-use crate::view::export::parquet::column_type::ColumnType;
+use crate::view::export::dataset_table::ColumnType;
 use crate::view::export::parquet::column_values::{BytesList, ColumnValues};
 use crate::view::export::parquet::hybrid::{HybridEncoder, bits};
 use crate::view::export::parquet::runs::{NULL, Run, Runs};

@@ -7,10 +7,11 @@ use foldhash::HashMap;
 use crate::analysis::rows::row_sink::{SpanFate, SpanRow};
 use crate::analysis::spans::pair::Pair;
 use crate::trace::session::TraceSession;
+use crate::view::export::dataset_table::DatasetTable;
 use crate::view::export::parquet::argument::TableArgument;
 use crate::view::export::parquet::arguments::{ArgumentColumns, DescribedColumn};
 use crate::view::export::parquet::column::ParquetColumn;
-use crate::view::export::parquet::column_type::{ColumnSpec, ColumnType};
+use crate::view::export::parquet::column_spec::ColumnSpec;
 use crate::view::export::parquet::event_tables::{EventFacts, place_of};
 use crate::view::export::parquet::facts::DatasetFacts;
 use crate::view::export::parquet::names::ColumnNames;
@@ -20,7 +21,7 @@ use crate::view::export::parquet::table::ParquetTable;
 use crate::view::export::thread_names::{cgroup, name};
 
 /// Columns of every span.
-pub(crate) const SPAN_COLUMNS: usize = 19;
+pub(crate) const SPAN_COLUMNS: usize = DatasetTable::SPANS.columns.len();
 
 /// A table of a pair of probes.
 pub(crate) struct PairTable {
@@ -44,37 +45,13 @@ pub(crate) struct SpanStacks {
     pub(crate) end: Option<i64>,
 }
 
-/// The columns of every span, which precede those of arguments.
-pub(crate) fn span_columns() -> [ColumnSpec; SPAN_COLUMNS] {
-    [
-        ColumnSpec::steady("begin_ts_ns"),
-        ColumnSpec::steady("end_ts_ns"),
-        ColumnSpec::steady("begin_clock_ns"),
-        ColumnSpec::steady("end_clock_ns"),
-        ColumnSpec::steady("duration_ns"),
-        ColumnSpec::steady("self_ns"),
-        ColumnSpec::new("fate", ColumnType::Text),
-        ColumnSpec::new("pid", ColumnType::Int32),
-        ColumnSpec::new("tid", ColumnType::Int32),
-        ColumnSpec::new("comm", ColumnType::Text),
-        ColumnSpec::new("cgroup", ColumnType::Text),
-        ColumnSpec::new("end_pid", ColumnType::Int32),
-        ColumnSpec::new("end_tid", ColumnType::Int32),
-        ColumnSpec::new("begin_cpu", ColumnType::Int64),
-        ColumnSpec::new("end_cpu", ColumnType::Int64),
-        ColumnSpec::new("build_id", ColumnType::Text),
-        ColumnSpec::new("begin_stack_id", ColumnType::Int64),
-        ColumnSpec::new("end_stack_id", ColumnType::Int64),
-        ColumnSpec::new("trace_id", ColumnType::Int64),
-    ]
-}
-
 impl PairTable {
     /// Writes a file without rows: readers of the dataset find the columns.
     pub(crate) fn write_empty(facts: &DatasetFacts) -> io::Result<()> {
         let place = place_of(facts, "spans", "span", "", &mut HashMap::default());
         let metadata = facts.metadata("spans");
-        ParquetTable::new(place, span_columns().to_vec(), &metadata)?.finish_always()
+        ParquetTable::new(place, ColumnSpec::of_table(&DatasetTable::SPANS), &metadata)?
+            .finish_always()
     }
 
     pub(crate) fn all(
@@ -86,7 +63,7 @@ impl PairTable {
         let mut taken = HashMap::default();
         let mut all = Vec::new();
         for pair in pairs {
-            let fixed = span_columns();
+            let fixed = ColumnSpec::of_table(&DatasetTable::SPANS);
             let mut names = ColumnNames::new(fixed.iter().map(|spec| &*spec.name));
             let mut of = |events: &[usize], prefix, first| {
                 ArgumentColumns::new(session, events, redacted, prefix, &mut names, first)

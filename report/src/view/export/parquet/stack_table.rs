@@ -9,9 +9,9 @@ use crate::stats::keys::stack::{CallStack, FrameName};
 use crate::stats::keys::stacks::Stacks;
 use crate::trace::session::TraceSession;
 use crate::trace::unwind::stack::StackPart;
+use crate::view::export::dataset_table::DatasetTable;
 use crate::view::export::frame_file::path_text;
 use crate::view::export::parquet::column::ParquetColumn;
-use crate::view::export::parquet::column_type::{ColumnSpec, ColumnType};
 use crate::view::export::parquet::facts::{DatasetFacts, id_of};
 use crate::view::export::parquet::row_cells::RowCells;
 use crate::view::export::parquet::table::ParquetTable;
@@ -59,29 +59,10 @@ pub(crate) struct FrameCells {
     cut: Option<String>,
 }
 
-/// The columns of the table.
-pub(crate) fn stack_columns() -> Vec<ColumnSpec> {
-    let columns = [
-        ("trace_id", ColumnType::Int64),
-        ("stack_id", ColumnType::Int64),
-        ("depth", ColumnType::Int32),
-        ("frame", ColumnType::Text),
-        ("function", ColumnType::Text),
-        ("file", ColumnType::Text),
-        ("offset", ColumnType::UInt64),
-        ("address", ColumnType::UInt64),
-        ("inlined", ColumnType::Bool),
-        ("cut", ColumnType::Text),
-    ];
-    let specs = columns.map(|(name, kind)| ColumnSpec::new(name, kind));
-    specs.to_vec()
-}
-
 impl StackRows {
     pub(crate) fn new(facts: &DatasetFacts) -> io::Result<Self> {
-        let metadata = facts.metadata("stacks");
         Ok(Self {
-            table: ParquetTable::new(facts.place("stacks"), stack_columns(), &metadata)?,
+            table: facts.table(&DatasetTable::STACKS)?,
             trace_id: facts.trace_id,
             stacks: StackIds::default(),
         })

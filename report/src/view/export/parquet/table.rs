@@ -11,8 +11,9 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPrope
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
+use crate::view::export::dataset_table::ColumnType;
 use crate::view::export::parquet::column::ParquetColumn;
-use crate::view::export::parquet::column_type::{ColumnSpec, ColumnType};
+use crate::view::export::parquet::column_spec::ColumnSpec;
 use crate::view::export::parquet::packed_chunk::{ChunkPacker, LEVEL};
 use crate::view::export::parquet::part_file::PartFile;
 

@@ -1,4 +1,4 @@
-//! Names and types of columns.
+//! Columns in Parquet's schema.
 
 use std::sync::Arc;
 
@@ -6,24 +6,7 @@ use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
 use parquet::errors::ParquetError;
 use parquet::schema::types::{Type, TypePtr};
 
-/// Type of a column. Every column may be null.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ColumnType {
-    /// A signed integer of 4 bytes.
-    Int32,
-    /// A signed integer of 8 bytes.
-    Int64,
-    /// An unsigned integer of 8 bytes.
-    UInt64,
-    /// A float of 8 bytes.
-    Float64,
-    /// True or false.
-    Bool,
-    /// UTF-8.
-    Text,
-    /// Bytes.
-    Binary,
-}
+use crate::view::export::dataset_table::{ColumnType, DatasetTable};
 
 /// Name and type of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,21 +15,6 @@ pub(crate) struct ColumnSpec {
     pub(crate) kind: ColumnType,
     /// Whether its numbers are mostly different and close to those before, as times are.
     pub(crate) is_steady: bool,
-}
-
-impl ColumnType {
-    /// The name of the type in documents and in the table `columns`.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Int32 => "int32",
-            Self::Int64 => "int64",
-            Self::UInt64 => "uint64",
-            Self::Float64 => "double",
-            Self::Bool => "boolean",
-            Self::Text => "string",
-            Self::Binary => "binary",
-        }
-    }
 }
 
 impl ColumnSpec {
@@ -58,12 +26,13 @@ impl ColumnSpec {
         }
     }
 
-    /// A column of times.
-    pub(crate) fn steady(name: impl Into<String>) -> Self {
-        Self {
-            is_steady: true,
-            ..Self::new(name, ColumnType::Int64)
-        }
+    /// The columns that a table always has. Those of times are steady.
+    pub(crate) fn of_table(table: &DatasetTable) -> Vec<Self> {
+        let columns = table.columns.iter().map(|(name, kind)| Self {
+            is_steady: *kind == ColumnType::Int64 && name.ends_with("_ns"),
+            ..Self::new(*name, *kind)
+        });
+        columns.collect()
     }
 
     /// The column in Parquet's schema.
