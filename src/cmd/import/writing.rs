@@ -181,6 +181,7 @@ fn info(shapes: &[Shape], layouts: &[RawLayout], known: InputFacts) -> TraceInfo
             "",
             arch(),
             &definition.arguments,
+            None,
         );
         format.system = system.to_owned();
         tracepoints.push(format);
@@ -266,6 +267,7 @@ fn definition(
         arguments: arguments
             .map(super::shapes::ShapeArgument::described)
             .collect(),
+        shown: None,
         sites: vec![SiteDefinition {
             site: Site {
                 pc: 0,
