@@ -261,6 +261,7 @@ fn info() -> TraceInfo {
             ..CapturePlan::default()
         },
         arguments: (0..4).map(Argument::unnamed).collect(),
+        shown: None,
         sites: vec![SiteDefinition {
             site,
             ids: vec![7, 8],

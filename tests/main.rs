@@ -85,6 +85,7 @@ mod schema_directory;
 mod script_stacks;
 mod semaphores;
 mod shared_cache;
+mod shown_arguments;
 mod sites;
 mod size_control;
 mod spans;

@@ -15,6 +15,7 @@ use crate::probe::Site;
 use crate::raw::RawLayout;
 use crate::schema::telemetry::Telemetry;
 use crate::schema::{Argument, ScriptCall};
+use crate::shown_argument::ShownArgument;
 
 /// The description of all probes of a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,6 +139,10 @@ pub struct ProbeDefinition {
     /// The arguments, with names (`arg1`, … if unknown) and types from the schema used at recording;
     /// as many as there are operands at the site with the most.
     pub arguments: Vec<Argument>,
+    /// The arguments that are shown, in this order, if an argument list names, chooses or orders them; `None` for all of them. A list
+    /// that computes values has a layout of its own ([`RawLayout::listed`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Vec<ShownArgument>>,
     /// The sites.
     pub sites: Vec<SiteDefinition>,
 }

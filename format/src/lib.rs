@@ -31,6 +31,7 @@ pub mod perf;
 mod probe;
 pub mod raw;
 pub mod schema;
+mod shown_argument;
 pub mod trace;
 mod value;
 
@@ -52,4 +53,5 @@ pub use operand::{
 pub use pattern::{Pattern, PatternError, split_patterns};
 pub use probe::{Binary, Probe, Site};
 pub use raw::{RawArgument, RawField, RawLayout, RawLength, RawString, StringStatus};
+pub use shown_argument::ShownArgument;
 pub use value::{Missing, StringAt, Value};

@@ -306,6 +306,7 @@ pub fn definitions() -> Definitions {
                 raw: (*event == VALUES).then(raw_layout),
             },
             arguments: (0..8).map(Argument::unnamed).collect(),
+            shown: None,
             sites: vec![site(0), site(1)],
         }
     };

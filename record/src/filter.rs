@@ -11,11 +11,11 @@ use crate::usage_error::UsageError;
 /// # Errors
 /// [`UsageError::FilterName`] for unknown arguments; [`UsageError::FilterReadsMemory`] for texts and other memory, which are not sampled.
 pub(crate) fn of_samples(probe: &PlannedProbe) -> Result<Option<Filter>, RecordError> {
-    let Some(asked) = &probe.filter else {
+    let Some(asked) = probe.own_filter() else {
         return Ok(None);
     };
     let fields = SampleField::OF_HIT;
-    let bound = Filter::bind(asked.clone(), &probe.event(), &probe.arguments, fields);
+    let bound = Filter::bind(asked, &probe.event(), &probe.arguments, fields);
     let filter = bound.map_err(|error| {
         let (FilterError::Name(error) | FilterError::Word(error)) = error;
         UsageError::FilterName {

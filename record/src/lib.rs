@@ -5,6 +5,7 @@
 //! normal end a helper process closes them ([`release`]). A guard process removes tracefs events.
 
 mod appeared;
+mod argument_list;
 mod build_ids;
 mod cgroups;
 mod clocks;

@@ -7,7 +7,7 @@ use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::expr::{Capture, Expr};
 use usdtrec_format::schema::telemetry::Telemetry;
 use usdtrec_format::schema::{Argument, ScriptCall};
-use usdtrec_format::{Arch, BuildId, CapturePlan, Site};
+use usdtrec_format::{Arch, BuildId, CapturePlan, ShownArgument, Site};
 
 use crate::error::RecordError;
 use crate::plan::call_graph::CallGraph;
@@ -44,8 +44,10 @@ pub struct PlannedProbe {
     pub filter: Option<Expr>,
     /// Whether the recorder evaluates the filter because the programs of the sites cannot.
     pub filter_in_recorder: bool,
-    /// Arguments to capture; `None` for those of the note.
-    pub captures: Option<Vec<Capture>>,
+    /// The argument list; `None` without one.
+    pub list: Option<Vec<Capture>>,
+    /// The arguments that the list shows, if it computes none; `None` for all.
+    pub shown: Option<Vec<ShownArgument>>,
     /// Whether the callers of hits are recorded, if the recording has them at all.
     pub with_callers: bool,
     /// The sites; at least one.

@@ -27,8 +27,8 @@ pub struct EventSelector {
     pub pattern: Pattern,
     /// Filter of the hits; `None` for all hits.
     pub filter: Option<Expr>,
-    /// Arguments to capture; `None` for those of the note.
-    pub captures: Option<Vec<Capture>>,
+    /// The argument list; `None` without one.
+    pub list: Option<Vec<Capture>>,
     /// Whether callers are recorded, if the recording has them at all.
     pub with_callers: bool,
 }
@@ -404,7 +404,8 @@ impl Selector<'_> {
             plan: CapturePlan::default(),
             filter: self.event.and_then(|event| event.filter.clone()),
             filter_in_recorder: false,
-            captures: self.event.and_then(|event| event.captures.clone()),
+            list: self.event.and_then(|event| event.list.clone()),
+            shown: None,
             with_callers: self.event.is_none_or(|event| event.with_callers),
             sites,
             arguments: description.arguments,

@@ -108,10 +108,11 @@ impl Session {
     /// # Errors
     /// [`RecordError`]: the kernel refuses, no probe could be attached, or a signal arrives.
     pub fn attach(
-        probes: Vec<PlannedProbe>,
+        mut probes: Vec<PlannedProbe>,
         options: Options,
         planting: Planting<'_>,
     ) -> Result<Self, RecordError> {
+        probes.iter_mut().try_for_each(PlannedProbe::find_shown)?;
         let cpus = wanted_cpus(options.cpus.as_deref())?;
         let attach_options = AttachOptions {
             watch: options.target.watch(cpus.clone(), options.inherit)?,
@@ -356,6 +357,7 @@ fn definition(probe: &PlannedProbe, planted: &Planted, file: usize) -> ProbeDefi
         file,
         plan: probe.plan.clone(),
         arguments: probe.arguments.clone(),
+        shown: probe.shown.clone(),
         sites: sites.collect(),
     }
 }

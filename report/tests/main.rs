@@ -18,6 +18,7 @@ mod order;
 mod processes;
 mod report;
 mod script;
+mod shown_arguments;
 mod span_cover;
 mod span_field;
 mod span_filter;

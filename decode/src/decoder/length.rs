@@ -3,17 +3,22 @@
 use usdtrec_format::Value;
 use usdtrec_format::schema::{Argument, ArgumentType, Length};
 
+use super::raw::RawOperation;
+
 /// A text with a length that is another argument or fixed; bytes captured after its end do not
 /// belong to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TextLength {
-    text: usize,
-    length: Bytes,
+    /// Index of the argument.
+    pub(super) text: usize,
+    pub(super) length: Bytes,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Bytes {
+pub(super) enum Bytes {
     OfArgument(usize),
+    /// Of an argument that is not shown.
+    OfHidden(RawOperation),
     /// An array of this many bytes.
     Fixed(usize),
     /// The requested number of bytes: the text may be longer.
@@ -21,15 +26,16 @@ enum Bytes {
 }
 
 impl TextLength {
-    /// Truncates the text to its length.
-    pub(super) fn apply(&self, values: &mut [Value]) {
+    /// Truncates the text to its length. `raw` is the raw part of the sample.
+    pub(super) fn apply(&self, raw: &[u8], values: &mut [Value]) {
         let length = match self.length {
             Bytes::Fixed(length) | Bytes::AtMost(length) => Some(length),
-            Bytes::OfArgument(at) => match values.get(at) {
-                Some(Value::Unsigned(number)) => usize::try_from(*number).ok(),
-                Some(Value::Signed(number)) => usize::try_from(*number).ok(),
-                _ => None,
-            },
+            Bytes::OfArgument(at) => values.get(at).and_then(Bytes::number),
+            Bytes::OfHidden(operation) => {
+                let mut value = Value::Unsigned(0);
+                operation.decode(raw, &mut value);
+                Bytes::number(&value)
+            }
         };
         if let (Some(Value::String(text)), Some(length)) = (values.get_mut(self.text), length)
             && length <= text.bytes.len()
@@ -37,6 +43,17 @@ impl TextLength {
             let is_longer = text.cut || length < text.bytes.len();
             text.bytes.truncate(length);
             text.cut = is_longer && matches!(self.length, Bytes::AtMost(_));
+        }
+    }
+}
+
+impl Bytes {
+    /// The number that an argument says; `None` if its value is none.
+    pub(super) fn number(value: &Value) -> Option<usize> {
+        match value {
+            Value::Unsigned(number) => usize::try_from(*number).ok(),
+            Value::Signed(number) => usize::try_from(*number).ok(),
+            _ => None,
         }
     }
 }

@@ -9,6 +9,7 @@ mod memory;
 mod operation;
 mod raw;
 mod registers;
+mod shown;
 #[cfg(test)]
 mod tests;
 mod typed;
@@ -198,7 +199,7 @@ impl Decoder {
         }
         self.decode_registers(sample, values);
         for length in &self.lengths {
-            length.apply(values);
+            length.apply(sample.raw, values);
         }
     }
 

@@ -116,6 +116,11 @@ impl RawOperation {
         self.slot
     }
 
+    /// The same for an argument with another index.
+    pub(super) const fn at(self, slot: usize) -> Self {
+        Self { slot, ..self }
+    }
+
     /// Whether there may be a text at its address.
     pub(super) const fn has_text(&self) -> bool {
         self.text.is_some()

@@ -220,8 +220,13 @@ fn parse(json: &[u8]) -> Result<Definitions, DefinitionsError> {
         return too_many(values, "values", MAX_VALUES);
     }
     let definitions: Definitions = serde_json::from_slice(json)?;
-    let arguments = definitions.probes.iter().map(|probe| probe.arguments.len());
-    match arguments.sum() {
+    // A reader makes something of each argument that a list shows, at each site.
+    let arguments = definitions.probes.iter().map(|probe| {
+        let shown = probe.shown.as_ref().map_or(0, Vec::len);
+        let at_sites = shown.saturating_mul(probe.sites.len());
+        probe.arguments.len().saturating_add(at_sites)
+    });
+    match arguments.fold(0, usize::saturating_add) {
         0..=MAX_ARGUMENTS => Ok(definitions),
         count => too_many(count, "arguments", MAX_ARGUMENTS),
     }

@@ -127,6 +127,7 @@ fn definitions() -> Definitions {
             raw: None,
         },
         arguments: vec![Argument::unnamed(0), Argument::unnamed(1)],
+        shown: None,
         sites: vec![SiteDefinition {
             site: Site {
                 pc: 0x1100 + event as u64,

@@ -133,7 +133,8 @@ impl Attached {
     ) -> Result<Self, RecordError> {
         let watch = &options.watch;
         // Events of the uprobe PMU count wrong on several CPUs, so they are the last resort.
-        let needs_tracefs = watch.inherit || probes.iter().any(|probe| probe.captures.is_some());
+        let needs_tracefs =
+            watch.inherit || probes.iter().any(|probe| probe.computed_list().is_some());
         let by_tracefs = match options.engine {
             Engine::PerfPmu if watch.inherit => {
                 return Err(UsageError::PmuInherit.into());
@@ -150,7 +151,7 @@ impl Attached {
         };
         let (lists, probes): (Vec<_>, Vec<_>) = probes
             .into_iter()
-            .partition(|probe| probe.captures.is_some());
+            .partition(|probe| probe.computed_list().is_some());
         let probes = samples::split(probes, options.stack);
         let PlannedLists {
             fetched,
@@ -224,7 +225,9 @@ fn check_for_perf(probes: &[PlannedProbe], options: &AttachOptions<'_>) -> Resul
     for probe in probes {
         filter::of_samples(probe)?;
     }
-    if options.engine == Engine::PerfPmu && probes.iter().any(|probe| probe.captures.is_some()) {
+    if options.engine == Engine::PerfPmu
+        && probes.iter().any(|probe| probe.computed_list().is_some())
+    {
         return Err(UsageError::PmuArguments.into());
     }
     if let Some(graph) = options.graph {
@@ -245,7 +248,7 @@ fn check_callers(
     probes: &[PlannedProbe],
     options: &AttachOptions<'_>,
 ) -> Result<(), RecordError> {
-    let is_list = |probe: &PlannedProbe| probe.captures.is_some() && probe.with_callers;
+    let is_list = |probe: &PlannedProbe| probe.computed_list().is_some() && probe.with_callers;
     if probes.iter().any(is_list) {
         return Err(UsageError::NeedsBpf(ProgramFeature::ListWithCallers).into());
     }

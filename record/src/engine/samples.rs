@@ -10,8 +10,9 @@ pub(super) fn split(probes: Vec<PlannedProbe>, unknown_depth: u32) -> Vec<Planne
     for mut probe in probes {
         let first = split.len();
         let frames = probe.program.frames();
+        let needed = probe.needed(true, &probe.arguments);
         for site in std::mem::take(&mut probe.sites) {
-            let plan = plan(&site, probe.arch, &frames, unknown_depth);
+            let plan = plan(&site, probe.arch, needed.as_deref(), &frames, unknown_depth);
             let mut of_probe = split.iter_mut().skip(first);
             match of_probe.find(|known| known.plan == plan) {
                 Some(known) => known.sites.push(site),

@@ -30,11 +30,13 @@ const MAX_STACK: u32 = 65_536 - 1024;
 
 /// The plan of one site.
 ///
-/// `frames` has the depth of the stack at the site; `unknown_depth` is the number of bytes to copy for operands whose depth is unknown.
+/// `needed` says of each operand whether it is captured; `None` for all. `frames` has the depth of the stack at the site; `unknown_depth` is
+/// the number of bytes to copy for operands whose depth is unknown.
 #[must_use]
 pub fn plan(
     site: &PlannedSite,
     arch: Option<Arch>,
+    needed: Option<&[bool]>,
     frames: &Frames,
     unknown_depth: u32,
 ) -> CapturePlan {
@@ -50,8 +52,11 @@ pub fn plan(
         registers: 0,
         stack: 0,
     };
-    for operand in &site.operands {
-        needs.add(operand);
+    let is_needed = |place: usize| needed.is_none_or(|needed| needed.get(place) == Some(&true));
+    for (place, operand) in site.operands.iter().enumerate() {
+        if is_needed(place) {
+            needs.add(operand);
+        }
     }
     CapturePlan {
         registers: needs.registers,
@@ -159,7 +164,7 @@ mod tests {
             args: args.to_owned(),
         };
         let site = PlannedSite::new(site, Some(arch));
-        plan(&site, Some(arch), &Frames::unknown(), 8192)
+        plan(&site, Some(arch), None, &Frames::unknown(), 8192)
     }
 
     #[test]

@@ -67,6 +67,9 @@ pub(crate) enum NotCaptured {
     /// An expression of the argument list uses an operand that is not captured.
     #[error("the operand that it uses is not captured")]
     UsedOperand,
+    /// The argument list leaves it out.
+    #[error("not in the argument list")]
+    LeftOut,
     /// An expression of the argument list uses an argument that the site does not have.
     #[error("the site has fewer arguments")]
     NoArgument,

@@ -152,6 +152,7 @@ fn probe(
         file: 0,
         plan,
         arguments: names.iter().map(|&name| Argument::named(name)).collect(),
+        shown: None,
         sites,
     }
 }

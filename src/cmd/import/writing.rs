@@ -166,6 +166,7 @@ fn info(shapes: &[Shape], layouts: &[RawLayout], losses: String) -> TraceInfo {
             "",
             arch(),
             &definition.arguments,
+            None,
         );
         format.system = system.to_owned();
         tracepoints.push(format);
@@ -245,6 +246,7 @@ fn definition(
         arguments: arguments
             .map(super::shapes::ShapeArgument::described)
             .collect(),
+        shown: None,
         sites: vec![SiteDefinition {
             site: Site {
                 pc: 0,

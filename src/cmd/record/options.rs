@@ -41,7 +41,7 @@ pub(super) fn events(args: &CaptureArgs) -> anyhow::Result<Vec<EventSelector>> {
             all.push(EventSelector {
                 pattern,
                 filter: filter.clone(),
-                captures,
+                list: captures,
                 with_callers: without_callers != Some(&true),
             });
         }

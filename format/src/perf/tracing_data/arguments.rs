@@ -4,6 +4,7 @@ use crate::arch::Arch;
 use crate::operand::{Constant, Location, Operand};
 use crate::raw::{RawArgument, RawField, RawLayout};
 use crate::schema::{Argument, ArgumentType, Labels, Words};
+use crate::shown_argument::ShownArgument;
 
 use super::{TracepointField, TracepointFormat};
 
@@ -54,7 +55,7 @@ fn field_name(argument: &Argument, arguments: &[Argument]) -> String {
 impl TracepointFormat {
     /// The format of samples with a raw layout. `args` is the argument string of any site with this layout, for
     /// its constants. `arguments` has names and types: perf prints names, pointers in
-    /// hexadecimal, and the words of enumerations and flags.
+    /// hexadecimal, and the words of enumerations and flags. `shown` are those that an argument list shows; `None` for all.
     #[must_use]
     pub fn of_layout(
         provider: &str,
@@ -63,6 +64,7 @@ impl TracepointFormat {
         args: &str,
         arch: Option<Arch>,
         arguments: &[Argument],
+        shown: Option<&[ShownArgument]>,
     ) -> Self {
         let mut format = Self {
             system: format!("sdt_{provider}"),
@@ -71,12 +73,20 @@ impl TracepointFormat {
             ..Self::default()
         };
         let operands = layout.operands(args, arch);
-        let known = arguments.iter().zip(&operands).zip(&layout.arguments);
-        for ((argument, operand), raw) in known {
-            format.argument(argument, arguments, operand, raw);
+        let own = arguments.iter().zip(&operands).zip(&layout.arguments);
+        let own: Vec<_> = own.collect();
+        let (arguments, known): (Vec<Argument>, Vec<_>) = match shown {
+            None => own.iter().map(|known| (known.0.0.clone(), known)).unzip(),
+            Some(shown) => shown
+                .iter()
+                .filter_map(|shown| Some((shown.of(arguments), own.get(shown.argument)?)))
+                .unzip(),
+        };
+        for (argument, ((_, operand), raw)) in arguments.iter().zip(known) {
+            format.argument(argument, &arguments, operand, raw);
         }
         if let Some(offset) = layout.missing {
-            let missing = free("missing".to_owned(), arguments);
+            let missing = free("missing".to_owned(), &arguments);
             format.field(format!("u32 {missing}"), offset, 4, false);
             format.print(&format!(" {missing}=%#x"), &format!("REC->{missing}"));
         }

@@ -1,6 +1,7 @@
 //! Plans what the program of each site captures, and the layout of its samples. Sites of a probe with the same layout and the same
 //! constants are one event.
 
+use usdtrec_format::expr::Expr;
 use usdtrec_format::perf::TracepointFormat;
 use usdtrec_format::schema::Argument;
 use usdtrec_format::{Arch, CapturePlan, Location, Operand, RawArgument, RawLayout};
@@ -15,6 +16,7 @@ use crate::plan::call_graph::{CallGraph, CallGraphMethod, StackSizes};
 use crate::plan::capture::{Capture, Place};
 use crate::plan::condition::{self, Condition, ConditionError, ListedArgument};
 use crate::plan::layout::{Strings, layout};
+use crate::plan::not_captured::NotCaptured;
 use crate::planned_site::PlannedSite;
 use crate::probe::PlannedProbe;
 use crate::refusal::RefusalReason;
@@ -102,6 +104,7 @@ fn same(one: &PlannedProbe, other: &PlannedProbe) -> bool {
         && one.provider == other.provider
         && one.name == other.name
         && one.with_callers == other.with_callers
+        && one.shown == other.shown
 }
 
 struct Planner {
@@ -184,7 +187,8 @@ impl Planner {
         let listed = self.list(probe, &at_site)?;
         let is_listed = listed.is_some();
         let mut filter_in_recorder = false;
-        let condition = match filter_of(probe, &at_site) {
+        let filter = probe.own_filter();
+        let condition = match condition_of(filter.as_ref(), &at_site) {
             Ok(Condition::Never) => return Ok(None),
             Ok(Condition::Always) => None,
             Ok(condition) => Some(condition),
@@ -206,16 +210,24 @@ impl Planner {
                 .map(|listed| (listed.capture, listed.argument))
                 .unzip(),
             None => {
-                let filter = probe.filter.as_ref();
-                let declared = filter.map(|filter| at_site.with_texts_of(filter));
+                let declared = filter.map(|filter| at_site.with_texts_of(&filter));
                 let arguments = declared.unwrap_or_else(|| probe.arguments.clone());
                 (captures, arguments)
             }
         };
         let guesses = self.ability.guesses || self.strings.known;
+        let needed = probe.needed(filter_in_recorder, &arguments);
+        let is_needed = |place: usize| {
+            let needed = needed.as_ref();
+            needed.is_none_or(|needed| needed.get(place) == Some(&true))
+        };
         let captures: Vec<_> = captures
             .into_iter()
-            .map(|capture| capture.pointing(guesses))
+            .enumerate()
+            .map(|(place, capture)| match is_needed(place) {
+                true => capture.pointing(guesses),
+                false => Capture::Nothing(NotCaptured::LeftOut),
+            })
             .collect();
         let graph = probe.graph(self.graph);
         let return_address = graph
@@ -242,7 +254,7 @@ impl Planner {
         probe: &PlannedProbe,
         at_site: &condition::Site<'_>,
     ) -> Result<Option<Vec<ListedArgument>>, RecordError> {
-        let Some(list) = &probe.captures else {
+        let Some(list) = probe.computed_list() else {
             let reads_texts = self.strings.limit > 0;
             return Ok(reads_texts.then(|| at_site.list_of_schema()).flatten());
         };
@@ -266,12 +278,11 @@ impl Planner {
     }
 }
 
-/// The filter of a probe, compiled for a site.
-fn filter_of(
-    probe: &PlannedProbe,
+/// A filter, compiled for a site.
+fn condition_of(
+    filter: Option<&Expr>,
     at_site: &condition::Site<'_>,
 ) -> Result<Condition, ConditionError> {
-    let filter = probe.filter.as_ref();
     filter.map_or(Ok(Condition::Always), |filter| at_site.condition(filter))
 }
 
@@ -355,9 +366,12 @@ impl Group {
             name,
             arch,
             arguments,
+            shown,
             ..
         } = &self.probe;
-        TracepointFormat::of_layout(provider, name, &self.layout, args, *arch, arguments)
+        let shown = shown.as_deref();
+        let layout = &self.layout;
+        TracepointFormat::of_layout(provider, name, layout, args, *arch, arguments, shown)
     }
 
     /// The shape of its records that end with so many bytes from which the callers are found.

@@ -99,6 +99,7 @@ impl Fields {
             "",
             Some(arch),
             &known,
+            None,
         );
         Some(Self { layout, format })
     }

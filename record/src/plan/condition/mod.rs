@@ -13,7 +13,7 @@ mod site;
 pub use error::ConditionError;
 pub(crate) use list::ListedArgument;
 pub(crate) use relation::Relation;
-pub(crate) use site::Site;
+pub(crate) use site::{Site, own_argument};
 
 use super::read::{Chain, Start, Step};
 

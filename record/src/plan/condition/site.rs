@@ -12,6 +12,37 @@ use crate::plan::capture::Capture;
 use crate::plan::float_type::FloatType;
 use crate::plan::read::{Address, Read, Source};
 
+/// The index of the probe's own argument of a name; `None` for a name that is not an argument, such as `comm`.
+///
+/// # Errors
+/// [`ConditionError::Expression`] for an unknown name. `event` is used in the message.
+pub(crate) fn own_argument(
+    name: &Name,
+    event: &str,
+    arguments: &[Argument],
+) -> Result<Option<usize>, ConditionError> {
+    let named = arguments.iter().position(|known| known.name == name.text);
+    let numbered = || {
+        let number: usize = name.text.strip_prefix("arg")?.parse().ok()?;
+        number
+            .checked_sub(1)
+            .filter(|place| *place < arguments.len())
+    };
+    if let Some(place) = named.or_else(numbered) {
+        return Ok(Some(place));
+    }
+    if matches!(&*name.text, "comm" | "pid" | "tid" | "cpu") {
+        return Ok(None);
+    }
+    let known = arguments.iter().map(|known| known.name.as_str());
+    let known: Vec<&str> = known.chain(["comm", "pid", "tid", "cpu"]).collect();
+    let message = format!(
+        "{event} has no argument {name}; it has {}",
+        known.join(", ")
+    );
+    Err(error(name.at, message))
+}
+
 /// A site, as filters and argument lists see it.
 pub(crate) struct Site<'a> {
     pub(crate) arch: Arch,
@@ -260,29 +291,8 @@ impl Site<'_> {
         &self,
         name: &Name,
     ) -> Result<Option<(usize, Option<&Argument>)>, ConditionError> {
-        let count = self.arguments.len();
-        let named = self
-            .arguments
-            .iter()
-            .position(|known| known.name == name.text);
-        let numbered = || {
-            let number: usize = name.text.strip_prefix("arg")?.parse().ok()?;
-            number.checked_sub(1).filter(|place| *place < count)
-        };
-        if let Some(place) = named.or_else(numbered) {
-            return Ok(Some((place, self.arguments.get(place))));
-        }
-        if matches!(&*name.text, "comm" | "pid" | "tid" | "cpu") {
-            return Ok(None);
-        }
-        let known = self.arguments.iter().map(|known| known.name.as_str());
-        let known: Vec<&str> = known.chain(["comm", "pid", "tid", "cpu"]).collect();
-        let message = format!(
-            "{} has no argument {name}; it has {}",
-            self.event,
-            known.join(", ")
-        );
-        Err(error(name.at, message))
+        let place = own_argument(name, self.event, self.arguments)?;
+        Ok(place.map(|place| (place, self.arguments.get(place))))
     }
 
     /// Whether only a part of an operand's value is captured: of a pair of registers the note names only one, of what is wider

@@ -208,8 +208,14 @@ pub(crate) fn kinds(session: &TraceSession, events: &[usize], arguments: usize) 
                 Some(layout) => layout.operands(args, arch),
                 None => parse_operands(args, arch),
             };
-            for (kinds, operand) in kinds.iter_mut().zip(&operands) {
-                let kind = kind_of_operand(operand);
+            let operands: Vec<_> = match &probe.shown {
+                Some(shown) => shown.iter().map(|one| operands.get(one.argument)).collect(),
+                None => operands.iter().map(Some).collect(),
+            };
+            for (kinds, operand) in kinds.iter_mut().zip(operands) {
+                let Some(kind) = operand.map(kind_of_operand) else {
+                    continue;
+                };
                 if !kinds.contains(&kind) {
                     kinds.push(kind);
                 }

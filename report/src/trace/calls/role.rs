@@ -61,7 +61,7 @@ impl CallRole {
     fn of(event: &Event) -> Option<Self> {
         let ScriptCall { enters, file, .. } = event.call.as_ref()?;
         let parts = event.call.as_ref()?.parts()?;
-        let place = |name: &str| event.arguments.iter().position(|known| known.name == name);
+        let place = |name: &str| event.own_argument(name);
         let parts = parts.into_iter().map(|part| match part {
             NamePart::Text(text) => Some(Part::Text(text.as_bytes().into())),
             NamePart::Argument(name) => place(name).map(Part::Argument),

@@ -8,7 +8,7 @@ use usdtrec_format::perf::{Attr, EventAttr, Sample, SampleLayout, SampleType, Tr
 use usdtrec_format::schema::telemetry::Telemetry;
 use usdtrec_format::schema::{Argument, Disagreement, ProbeSchema, Schemas, ScriptCall};
 use usdtrec_format::trace::TraceInfo;
-use usdtrec_format::{Arch, Definitions, Probe, ProbeDefinition};
+use usdtrec_format::{Arch, Definitions, Probe, ProbeDefinition, ShownArgument};
 
 use crate::trace::session::event_name::{event_name, short_name};
 
@@ -23,8 +23,10 @@ pub struct Event {
     pub attr: Attr,
     /// Index of its definition in [`Definitions::probes`]; `None` if the trace has none for it.
     pub probe: Option<usize>,
-    /// Its arguments.
+    /// Its arguments, as an argument list names and chooses them.
     pub arguments: Vec<Argument>,
+    /// The names that schemas have for them, if a list names, chooses or orders them.
+    own_names: Option<Vec<String>>,
     /// Types of its arguments (`s32`, `str`), where a tracepoint's format has them.
     pub types: Vec<String>,
     /// Indices of its sites in [`Events::sites`].
@@ -83,6 +85,14 @@ impl Event {
         })
     }
 
+    /// The index of the argument that schemas call so; `None` if a list leaves it out.
+    pub(crate) fn own_argument(&self, name: &str) -> Option<usize> {
+        match &self.own_names {
+            Some(names) => names.iter().position(|known| known == name),
+            None => self.arguments.iter().position(|known| known.name == name),
+        }
+    }
+
     fn new(attr: &EventAttr) -> Self {
         Self {
             name: attr.name.clone(),
@@ -91,11 +101,24 @@ impl Event {
             attr: attr.attr.clone(),
             probe: None,
             arguments: Vec::new(),
+            own_names: None,
             types: Vec::new(),
             sites: 0..0,
             call: None,
             telemetry: Telemetry::default(),
         }
+    }
+
+    /// Sets its arguments: its own ones, or those that a list shows.
+    fn show(&mut self, own: Vec<Argument>, shown: Option<&[ShownArgument]>) {
+        let Some(shown) = shown else {
+            self.arguments = own;
+            return;
+        };
+        let name = |shown: &ShownArgument| own.get(shown.argument).map(|own| own.name.clone());
+        let names = shown.iter().map(|shown| name(shown).unwrap_or_default());
+        self.own_names = Some(names.collect());
+        self.arguments = shown.iter().map(|shown| shown.of(&own)).collect();
     }
 
     /// Whether it never fires.
@@ -197,12 +220,12 @@ impl Events {
         };
         let first = self.sites.len();
         let arch = all.files.get(defined.file).and_then(|file| file.arch);
-        event.arguments = self.arguments(defined, arch, schemas);
+        let own = self.arguments(defined, arch, schemas);
         let named = ProbeName {
             provider: &defined.provider,
             name: &defined.name,
         };
-        let count = event.arguments.len();
+        let count = own.len();
         let given = named.schema(schemas, count);
         let built_in = LazyCell::new(|| named.schema(&Schemas::built_in(), count));
         event.call = given
@@ -216,15 +239,14 @@ impl Events {
             .or_else(|| stored.cloned())
             .or_else(|| Some(built_in.as_ref()?.telemetry.clone()))
             .unwrap_or_default();
-        let sites = sites(defined, &event.arguments, &event.attr, all);
-        self.sites.extend(sites);
+        self.sites.extend(sites(defined, &own, &event.attr, all));
         event.sites = first..self.sites.len();
         event.probe = Some(probe);
         event.is_probe = true;
+        event.show(own, defined.shown.as_deref());
     }
 
-    /// What a schema says of a probe's arguments, or else what the trace does. A list that was requested has none of a
-    /// schema's.
+    /// What a schema says of a probe's own arguments, or else what the trace does. Those that a list computes are no schema's.
     fn arguments(
         &mut self,
         defined: &ProbeDefinition,
@@ -317,14 +339,20 @@ fn sites(
     all: &Definitions,
 ) -> impl Iterator<Item = EventSite> {
     let arch = all.files.get(probe.file).and_then(|file| file.arch);
-    probe.sites.iter().map(move |definition| EventSite {
-        pc: definition.site.pc,
-        offset: definition.site.offset,
-        decoder: match &probe.plan.raw {
+    probe.sites.iter().map(move |definition| {
+        let decoder = match &probe.plan.raw {
             Some(layout) => Decoder::of_raw(&definition.site.args, arch, layout),
             None => Decoder::new(&definition.site.args, arch, attr),
+        };
+        let decoder = decoder.typed(arguments);
+        EventSite {
+            pc: definition.site.pc,
+            offset: definition.site.offset,
+            decoder: match &probe.shown {
+                Some(shown) => decoder.showing(shown),
+                None => decoder,
+            },
+            ids: definition.ids.clone(),
         }
-        .typed(arguments),
-        ids: definition.ids.clone(),
     })
 }

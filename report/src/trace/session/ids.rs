@@ -145,6 +145,7 @@ mod tests {
             file: 0,
             plan: CapturePlan::default(),
             arguments: Vec::new(),
+            shown: None,
             sites: sites
                 .iter()
                 .map(|ids| SiteDefinition {

@@ -1,11 +1,12 @@
 //! The attributes that a schema gives the hits of an event.
 
+use usdtrec_format::schema::telemetry::attribute_name;
 use usdtrec_format::schema::telemetry::conventions::{self, ConventionType};
-use usdtrec_format::schema::telemetry::{Telemetry, attribute_name};
-use usdtrec_format::schema::{Argument, NamePart, name_parts};
+use usdtrec_format::schema::{NamePart, name_parts};
 use usdtrec_format::{Missing, Value};
 
 use crate::trace::form::Form;
+use crate::trace::session::events::Event;
 use crate::view::export::typed_value::{TypedValue, guessed_address};
 
 /// An attribute of a schema.
@@ -45,15 +46,15 @@ pub(crate) struct AttributeValue {
 
 impl EventAttribute {
     /// The attributes of an event that has all arguments which they need. What a trace says of others is ignored.
-    pub(crate) fn all(telemetry: &Telemetry, arguments: &[Argument]) -> Vec<Self> {
-        let attributes = telemetry.attributes.iter();
+    pub(crate) fn all(event: &Event) -> Vec<Self> {
+        let attributes = event.telemetry.attributes.iter();
         let right = attributes.filter(|(name, _)| attribute_name::check(name).is_ok());
         let known = right.filter_map(|(name, value)| {
             let kind = conventions::kind(name);
             Some(Self {
                 name: name.clone(),
                 kind,
-                value: AttributeSource::new(value, kind, arguments)?,
+                value: AttributeSource::new(value, kind, event)?,
             })
         });
         known.collect()
@@ -97,8 +98,8 @@ impl EventAttribute {
 }
 
 impl AttributeSource {
-    fn new(value: &str, kind: Option<ConventionType>, arguments: &[Argument]) -> Option<Self> {
-        let place = |name: &str| arguments.iter().position(|known| known.name == name);
+    fn new(value: &str, kind: Option<ConventionType>, event: &Event) -> Option<Self> {
+        let place = |name: &str| event.own_argument(name);
         let parts = name_parts(value)?;
         Some(match *parts {
             [] => return None,

@@ -106,7 +106,7 @@ impl<'a> OtlpSpans<'a> {
             });
             OtlpEvent {
                 arguments: arguments.collect(),
-                attributes: EventAttribute::all(&event.telemetry, &event.arguments),
+                attributes: EventAttribute::all(event),
                 kind: event.telemetry.kind.unwrap_or(SpanKind::Internal),
             }
         });
