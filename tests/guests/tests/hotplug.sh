@@ -27,9 +27,22 @@ come() {
   until_true "no events on a CPU that has come" has_more_events
 }
 
+# All changes with each engine; in a short run one with each.
+changes() {
+  if is_deep; then
+    echo away short late
+    return
+  fi
+  case $1 in
+    bpf-multi) echo away ;;
+    bpf-perf | perf-pmu) echo short ;;
+    perf) echo late ;;
+  esac
+}
+
 for engine in bpf-multi bpf-perf perf perf-pmu; do
   can $engine || continue
-  for change in away short late; do
+  for change in $(changes $engine); do
     echo 1 >$cpu
     [ $change != late ] || echo 0 >$cpu
     rm -f err
