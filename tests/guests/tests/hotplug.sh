@@ -44,7 +44,7 @@ for engine in bpf-multi bpf-perf perf perf-pmu; do
   can $engine || continue
   for change in $(changes $engine); do
     echo 1 >$cpu
-    [ $change != late ] || echo 0 >$cpu
+    [ "$change" != late ] || echo 0 >$cpu
     rm -f err
     usdtrec record -a --engine $engine -o trace -e 'sdt_hot:req@/targets/hot' >out 2>err &
     recorder=$!
