@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::common::{
-    Build, Engine, Finished, Lab, Perf, Process, Recorder, Ticker, byte_of, complaints,
-    copy_program, need_tool, run, sites_of, test, wait_until,
+    Build, Engine, Finished, Lab, Process, Recorder, Ticker, byte_of, complaints, copy_program,
+    need_tool, run, sites_of, test, wait_until,
 };
 
 const LLD: Build = Build {
@@ -415,43 +415,6 @@ fn a_killed_recorder_that_counts_by_hand() {
         assert!(!doctor.contains("semaphore"), "{doctor}");
         assert_eq!(complaints(&program), 0);
     }
-}
-
-/// The kernel allows one semaphore for each site. That of another tracer has the note's, and a recording asks for none there.
-#[test]
-fn the_semaphore_of_another_tracer_is_the_reason() {
-    let lab = lab_with_linkers();
-    let perf = Perf::new(&lab);
-    let program = LLD.make(&lab, "ticker.c", "ticker");
-    let probes = perf.plant(&program, "ticker", &["guarded"]);
-    let theirs = [
-        "record",
-        "-q",
-        "-a",
-        "-o",
-        "theirs",
-        "-e",
-        "sdt_ticker:guarded",
-    ];
-    let command = ["--", "sh", "-c", "echo ready; exec cat"];
-    let mut theirs = Process::spawn(perf.command([&theirs[..], &command].concat()));
-    assert_eq!(theirs.line().as_deref(), Some("ready"));
-    let event = format!("ticker:guarded@{}", program.display());
-    for engine in Engine::ALL {
-        let arguments = ["record", "-a", "--engine", engine.option(), "-o", "trace"];
-        let refused = lab.usdtrec([&arguments[..], &["-e", &event]].concat());
-        refused
-            .exits(1)
-            .complains("the kernel has a probe there already with another semaphore");
-    }
-    drop(theirs.finish().success());
-    let recorder = start(&lab, Engine::BpfMulti, &event);
-    let mut target = Ticker::again(&program);
-    wait_until("the increment", || target.semaphores() != (0, 0));
-    assert_eq!(target.tell("guarded 3").len(), 3);
-    recorder.stop();
-    assert_eq!(recorded(&lab), 3);
-    drop(probes);
 }
 
 /// Rust's default linker for x86-64 is lld.

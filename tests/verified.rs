@@ -7,7 +7,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::{Build, Lab, Process, Site, complaints, run, sites_of, test, wait_until};
+use crate::common::{
+    Build, Engine, Lab, Perf, Process, Site, complaints, run, sites_of, test, wait_until,
+};
 
 /// A process of testdata/targets/verified.c.
 struct Target {
@@ -412,6 +414,36 @@ fn notes_of_a_killed_recorder_do_not_stay() {
         record();
         notes_of_sites(&lab).is_empty()
     });
+}
+
+/// The kernel allows one semaphore for each site: perf's probe at the address of the function has none.
+#[test]
+fn the_semaphore_of_another_tracer_is_the_reason() {
+    let lab = Lab::privileged();
+    let perf = Perf::new(&lab);
+    let mut target = Target::start(&lab);
+    let mut probes = perf.plant(&target.program, "verified", &[]);
+    probes.add(&target.program, "other_verified", "entered=fire");
+    let record = ["record", "-q", "-a", "-o", "theirs", "-e"];
+    let event = ["other_verified:entered", "--", "sh", "-c"];
+    let command = [&record[..], &event, &["echo ready; exec cat"]].concat();
+    let mut theirs = Process::spawn(perf.command(command));
+    assert_eq!(theirs.line().as_deref(), Some("ready"));
+    let event = target.event("hit");
+    for engine in Engine::ALL {
+        let options = ["record", "-a", "--engine", engine.option(), "-o", "trace"];
+        let refused = lab.usdtrec([&options[..], &["-e", &event]].concat());
+        refused
+            .exits(1)
+            .complains("the kernel has a probe there already with another semaphore");
+    }
+    drop(theirs.finish().success());
+    drop(probes);
+    let recorder = recorder(&lab, &["-a", "-e", &event]);
+    target.tell("fire 3");
+    recorder.signal("INT");
+    recorder.finish().success();
+    assert_eq!(lab.events("trace").len(), 3);
 }
 
 /// Nobody's notes name the site: it is not touched.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -196,12 +196,18 @@ pub(crate) fn raised_processes(repair: Repair) -> io::Result<Vec<RaisedProcess>>
             continue;
         }
         let repairs = repair != Repair::ReportOnly;
-        // Two repairs at once would decrement twice.
-        let _lock = repairs.then(run_directory::lock).transpose()?;
-        let text = match fs::read_to_string(entry.path()) {
+        let file = match File::open(entry.path()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            text => text?,
+            file => file?,
         };
+        if repairs {
+            // Two repairs at once would decrement twice.
+            file.lock()?;
+            if file.metadata()?.nlink() == 0 {
+                continue;
+            }
+        }
+        let text = io::read_to_string(&file)?;
         for note in current(&text) {
             if is_raised(note, repairs).unwrap_or(false) {
                 *found.entry(note.pid).or_default() += 1;
