@@ -494,3 +494,30 @@ fn calls_in_place_of_nops_damage_nothing() {
         judge(&hits, &lab.events("trace"), &sites, (Build::USUAL, engine));
     }
 }
+
+/// Only events of the uprobe PMU need its number, which sysfs has.
+#[test]
+fn links_need_no_sysfs() {
+    need_tool("unshare");
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "many.c", "many");
+    let program = program.to_str().expect("a path");
+    let event = format!("sdt_many:p0000@{program}");
+    let script = "umount -l /sys && exec \"$@\" </dev/null";
+    let mut shell = vec!["--mount", "sh", "-c", script, "sh"];
+    shell.push(env!("CARGO_BIN_EXE_usdtrec"));
+    shell.extend([
+        "record",
+        "--engine",
+        "bpf-multi",
+        "-o",
+        "trace",
+        "-e",
+        &event,
+    ]);
+    shell.extend(["--", program, "hit"]);
+    run(lab.at_home(Path::new("unshare"), shell))
+        .success()
+        .complains(" 0 lost");
+    assert_eq!(lab.events("trace").len(), 1);
+}

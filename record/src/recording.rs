@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use usdtrec_format::perf::SampleId;
 use usdtrec_format::trace::{Shortfall, Totals};
 
 use crate::appeared::{AppearedFiles, Watcher};
@@ -12,7 +13,7 @@ use crate::cgroups::Cgroups;
 use crate::command::RunningCommand;
 use crate::cpus::Changes;
 use crate::ending::Ending;
-use crate::engine::{Attached, EverywhereReason, GuardDeath};
+use crate::engine::{Attached, EverywhereReason, GuardDeath, TextFinding};
 use crate::error::RecordError;
 use crate::files::Files;
 use crate::left_breakpoints::{KernelLog, OwnSites};
@@ -104,6 +105,8 @@ pub struct Outcome {
     pub shortfalls: Vec<Shortfall>,
     /// Files that have another name now.
     pub changes: Vec<FileChange>,
+    /// Whether texts that arguments point to may be missing in samples, which a reader finds in files.
+    pub may_lack_texts: bool,
     /// Why the recording ended.
     pub end: End,
 }
@@ -219,6 +222,7 @@ impl Recording {
         takers.verifier.finish();
         self.watcher.take(attached.processes.take_new_files());
         self.write_shortfalls();
+        self.write_texts();
         self.cpus.look_now();
         self.note_cpus();
         let tally = self.count();
@@ -264,6 +268,7 @@ impl Recording {
                 appeared: watcher.finish(),
                 shortfalls: session.shortfalls.all(),
                 changes: finished.changes,
+                may_lack_texts: session.attached.may_lack_texts(),
                 end,
             })
         });
@@ -510,9 +515,11 @@ impl Recording {
         self.tally = tally;
         self.takers.cgroups.begin_file();
         self.session.shortfalls.begin_file();
+        self.session.attached.repeat_texts();
         for records in snapshot.records() {
             self.files.push(&records);
         }
+        self.write_texts();
         self.files.flush()
     }
 
@@ -540,6 +547,7 @@ impl Recording {
         }
         self.watcher.take(attached.processes.take_new_files());
         self.write_shortfalls();
+        self.write_texts();
     }
 
     /// Writes what was found not to work since the last pass.
@@ -549,6 +557,21 @@ impl Recording {
         self.session
             .shortfalls
             .write(id_type, |records| files.push(records));
+    }
+
+    /// Writes what hits have shown of arguments since the last pass.
+    fn write_texts(&mut self) {
+        let attached = &mut self.session.attached;
+        let id_type = attached.processes.attr.attr.id_type();
+        let mut records = Vec::new();
+        for TextFinding { text, since } in attached.take_texts() {
+            let id = SampleId {
+                time: since,
+                ..SampleId::default()
+            };
+            text.encode(&id, id_type, &mut records);
+        }
+        self.files.push(&records);
     }
 
     fn count(&self) -> Result<Tally, RecordError> {
