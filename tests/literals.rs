@@ -137,7 +137,7 @@ fn literals_at_fixed_addresses_are_texts() {
     let lab = Lab::privileged();
     let program = build(&lab, FIXED, "literals");
     let event = format!("sdt_literals:fixed@{}", program.display());
-    for engine in [Engine::BpfMulti, Engine::PerfTracefs, Engine::PerfPmu] {
+    for engine in [Engine::BpfMulti, Engine::PerfTracefs] {
         let record = ["record", "-o", "trace", "--engine", engine.option()];
         let run = recorded(&event, &program);
         let run = run.iter().map(String::as_str);

@@ -1,6 +1,6 @@
 //! `--to perfetto`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 
 use serde_json::{Map, Value as Json, json};
@@ -194,10 +194,10 @@ struct Bar {
     remark: Option<String>,
 }
 
-/// The bars of an export, which has one track of them, by their begins.
+/// The bars of an export, by their begins.
 fn bars(bytes: &[u8]) -> Vec<Bar> {
     let mut annotation_names = Numbered::new();
-    let (mut bars, mut open, mut tracks) = (Vec::<Bar>::new(), Vec::new(), BTreeSet::new());
+    let (mut bars, mut open) = (Vec::<Bar>::new(), BTreeMap::<_, Vec<usize>>::new());
     let mut events = Vec::new();
     for packet in Message::parse(bytes).messages(1) {
         if let Some(interned) = packet.message(12) {
@@ -215,7 +215,7 @@ fn bars(bytes: &[u8]) -> Vec<Bar> {
                 let mut annotations = annotations.iter();
                 let span = annotations.find(|one| name(one, &annotation_names) == "span");
                 let remark = span.map(|one| value(one, &annotation_names));
-                open.push(bars.len());
+                open.entry(event.number(11)).or_default().push(bars.len());
                 bars.push(Bar {
                     from: time,
                     until: None,
@@ -223,14 +223,13 @@ fn bars(bytes: &[u8]) -> Vec<Bar> {
                 });
             }
             Some(2) => {
-                let at = open.pop().expect("a bar");
+                let of_track = open.get_mut(&event.number(11));
+                let at = of_track.and_then(Vec::pop).expect("a bar");
                 bars[at].until = Some(time);
             }
-            _ => continue,
+            _ => {}
         }
-        tracks.insert(event.number(11));
     }
-    assert_eq!(tracks.len(), 1);
     bars
 }
 
