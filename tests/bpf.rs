@@ -494,3 +494,32 @@ fn calls_in_place_of_nops_damage_nothing() {
         judge(&hits, &lab.events("trace"), &sites, (Build::USUAL, engine));
     }
 }
+
+/// Only events of the uprobe PMU need its number, which sysfs has. All processes are recorded, as following some needs the kernel's types, which
+/// are there, too.
+#[test]
+fn links_need_no_sysfs() {
+    need_tool("unshare");
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
+    let event = target.event("tick");
+    let script = "umount -l /sys && exec \"$@\"";
+    let mut shell = vec!["--mount", "sh", "-c", script, "sh"];
+    shell.push(env!("CARGO_BIN_EXE_usdtrec"));
+    shell.extend([
+        "record",
+        "--engine",
+        "bpf-multi",
+        "-a",
+        "-o",
+        "trace",
+        "-e",
+        &event,
+    ]);
+    let mut recorder = Process::spawn(lab.at_home(Path::new("unshare"), shell));
+    recorder.until_error_line("[ usdtrec record:");
+    target.hit("fire 7");
+    recorder.signal("INT");
+    recorder.finish().success().complains("7 events, 0 lost");
+    assert_eq!(lab.events("trace").len(), 7);
+}

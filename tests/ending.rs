@@ -128,6 +128,24 @@ fn a_second_signal_leaves_the_probes_to_the_background() {
     wait_until("the end of the helper", || !exists(helper));
 }
 
+/// One signal is enough: after five seconds the recorder leaves the rest of the probes, which would take the kernel longer.
+#[test]
+fn a_signal_that_ends_it_is_not_followed_by_a_long_wait() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "many.c", "many");
+    let event = format!("sdt_many:p[01]*@{}", program.display());
+    let mut command = lab.command(["record", "--engine", "perf-pmu", "-a", "-o", "trace"]);
+    command.args(["-e", &event]);
+    let mut recorder = Process::spawn(command);
+    recorder.until_error_line("[ usdtrec record:");
+    recorder.signal("INT");
+    let ended = recorder.finish().success();
+    let ended = ended.complains("goes on closing them");
+    assert!(lab.events("trace").is_empty());
+    let helper = number_after(&ended.stderr, "; process ");
+    wait_until("the end of the helper", || !exists(helper));
+}
+
 /// So it is if the process that removes tracefs events was killed.
 #[test]
 fn tracefs_events_go_although_their_guard_was_killed() {

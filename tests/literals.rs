@@ -123,33 +123,112 @@ fn declared_texts_may_be_short() {
     }
 }
 
-/// An argument that is a text in some hits only is neither always a text nor always a number; and a buffer that had a text has texts from
-/// then on.
+/// A program with a literal at an address that the note has.
+const FIXED: &[&str] = &[
+    "-O2",
+    "-no-pie",
+    "-DFIXED=0x600000",
+    "-Wl,--section-start=.fixed=0x600000",
+];
+
+/// An address that is a constant of the note is that of a literal, too.
 #[test]
-fn what_is_a_text_in_some_hits_is_not_always_one() {
+fn literals_at_fixed_addresses_are_texts() {
     let lab = Lab::privileged();
+    let program = build(&lab, FIXED, "literals");
+    let event = format!("sdt_literals:fixed@{}", program.display());
+    for engine in [Engine::BpfMulti, Engine::PerfTracefs] {
+        let record = ["record", "-o", "trace", "--engine", engine.option()];
+        let run = recorded(&event, &program);
+        let run = run.iter().map(String::as_str);
+        let all: Vec<&str> = record.into_iter().chain(run).collect();
+        lab.usdtrec(&all).success();
+        // Another host has no such file.
+        for _ in 0..2 {
+            let events = lab.events("trace");
+            assert_eq!(events.len(), 3);
+            for event in events {
+                assert_eq!(event.named("arg1"), "a fixed one", "{engine:?}");
+            }
+            let _ = fs::remove_file(&program);
+        }
+        build(&lab, FIXED, "literals");
+    }
+}
+
+/// Records a program with texts in buffers on its stack.
+#[track_caller]
+fn record_buffers(lab: &Lab, options: &'static [&'static str], texts: &[&str]) {
     let build = Build {
         compiler: "gcc",
-        options: &["-O2"],
+        options,
     };
-    let program = build.make(&lab, "short.c", "short");
+    let program = build.make(lab, "short.c", "short");
     let program = program.to_str().expect("a path");
     let event = format!("sdt_short:request@{program}");
     let record = ["record", "-o", "trace", "-e", &event, "--", program];
-    let texts = ["GET", "/", "GET", "/", "DELETE", "/", "GET", "/"];
-    lab.usdtrec([&record[..], &texts].concat()).success();
-    let events = lab.events("trace");
-    let shown: Vec<bool> = events
+    lab.usdtrec([&record[..], texts].concat()).success();
+}
+
+/// Each hit's two texts, as text output shows them.
+fn shown(lab: &Lab, options: &[&str]) -> Vec<[String; 2]> {
+    let script = ["script", "--format", "json", "-i", "trace"];
+    let script = lab.usdtrec([&script[..], options].concat()).success();
+    let events = Event::parse_lines(&script.stdout);
+    let texts = events
         .iter()
-        .map(|event| event.named("arg1").is_string())
+        .map(|event| ["arg1", "arg2"].map(|name| event.named(name).to_string()));
+    texts.collect()
+}
+
+/// A site of which one hit has shown that an argument is a text has texts in all hits, in those before it, too, and in any part of the time.
+#[test]
+fn what_is_a_text_in_one_hit_is_one_in_all() {
+    let lab = Lab::privileged();
+    let texts = ["GET", "/", "GET", "", "DELETE", "/long", "GET", "/"];
+    record_buffers(&lab, &["-O2"], &texts);
+    let quoted = |text: &str| format!("{text:?}");
+    let expected: Vec<_> = texts
+        .chunks(2)
+        .map(|hit| [quoted(hit[0]), quoted(hit[1])])
         .collect();
-    assert_eq!(shown, [false, false, true, true]);
+    assert_eq!(shown(&lab, &[]), expected);
+    let events = lab.events("trace");
+    let [seconds, ns] = [
+        events[1].time_ns / 1_000_000_000,
+        events[1].time_ns % 1_000_000_000,
+    ];
+    let early = format!(",{seconds}.{ns:09}");
+    assert_eq!(shown(&lab, &["--time", &early]), expected[..2]);
+    assert_eq!(shown(&lab, &["--filter", "arg1 == \"GET\""]).len(), 3);
     let report = lab.usdtrec(["report", "-i", "trace"]).success().stdout;
     let line = report.lines().find(|line| line.contains("request.arg1"));
     let line = line.expect("a line of the argument");
-    assert!(
-        line.contains("50.0% 1") && !line.contains("always"),
-        "{report}"
-    );
-    assert!(report.contains("25.0% \"DELETE\""), "{report}");
+    assert!(line.contains("75.0% \"GET\""), "{report}");
+}
+
+/// Short texts alone may be numbers; different words are none, and a filter says what they are.
+#[test]
+fn short_texts_alone() {
+    let lab = Lab::privileged();
+    record_buffers(&lab, &["-O2"], &["GET", "/", "PUT", "/", "GET", "/"]);
+    let is_text = |shown: &str| shown.starts_with('"');
+    for [method, path] in shown(&lab, &[]) {
+        assert!(is_text(&method) && !is_text(&path), "{method} {path}");
+    }
+    let filtered = shown(&lab, &["--filter", "arg2 == \"/\""]);
+    assert_eq!(filtered.len(), 3);
+    assert!(filtered.iter().all(|[_, path]| path == "\"/\""));
+    assert!(shown(&lab, &["--filter", "arg2 != \"/\""]).is_empty());
+}
+
+/// Debugging information says that an argument is an array of `char`.
+#[test]
+fn arrays_of_char_are_texts() {
+    let lab = Lab::privileged();
+    for options in [&["-O2", "-g"][..], &["-O0", "-g"]] {
+        record_buffers(&lab, options, &["GET", "/"]);
+        let expected = ["\"GET\"", "\"/\""].map(str::to_owned);
+        assert_eq!(shown(&lab, &[]), [expected], "{options:?}");
+    }
 }

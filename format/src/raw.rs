@@ -133,6 +133,9 @@ pub enum StringStatus {
     NoText,
     /// Not read, because the argument was not a readable address many times in a row.
     NotRead,
+    /// The whole string was captured and looks like text, but is shorter than [`SURE_TEXT`]: it is a text if something else says that the
+    /// argument is one ([`TextArgument`](crate::trace::TextArgument), a type, a filter).
+    Short,
     /// The length, which is another argument, is negative.
     NegativeLength,
 }
@@ -153,6 +156,8 @@ impl StringStatus {
     const NEGATIVE_LENGTH: i16 = -22;
     /// `ENODATA`.
     const NOT_RESIDENT: i16 = -61;
+    /// `ENOMSG`.
+    const SHORT: i16 = -42;
 
     /// Decodes a status: the length before escaping, more than the limit if cut, or a negative errno.
     #[must_use]
@@ -162,6 +167,7 @@ impl StringStatus {
             Self::NOT_READ => Self::NotRead,
             Self::NEGATIVE_LENGTH => Self::NegativeLength,
             Self::NOT_RESIDENT => Self::NotResident,
+            Self::SHORT => Self::Short,
             ..0 => Self::Fault,
             len if len.cast_unsigned() > limit => Self::Cut,
             _ => Self::Whole,
@@ -179,6 +185,7 @@ impl StringStatus {
             Self::NotRead => Self::NOT_READ,
             Self::NegativeLength => Self::NEGATIVE_LENGTH,
             Self::NotResident => Self::NOT_RESIDENT,
+            Self::Short => Self::SHORT,
         }
     }
 }
@@ -371,6 +378,7 @@ mod tests {
             StringStatus::NoText,
             StringStatus::NotRead,
             StringStatus::NegativeLength,
+            StringStatus::Short,
         ] {
             let word = status.word(16, 16);
             assert_eq!(StringStatus::from_word(word, 16), status);

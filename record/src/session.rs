@@ -265,12 +265,10 @@ impl Session {
     /// The head of the trace.
     pub(crate) fn describe(&self) -> Result<TraceInfo, RecordError> {
         let mut info = host::describe(&self.options.producer, self.options.command_line.clone())?;
-        let pmus = [
-            (1, "software"),
-            (2, "tracepoint"),
-            (self.attached.pmu, "uprobe"),
-        ];
-        let pmus = pmus.into_iter().map(|(kind, name)| Pmu {
+        let pmus = [(1, "software"), (2, "tracepoint")];
+        let uprobe = self.attached.pmu.known();
+        let uprobe = uprobe.map(|number| (number, "uprobe"));
+        let pmus = pmus.into_iter().chain(uprobe).map(|(kind, name)| Pmu {
             kind,
             name: name.to_owned(),
         });

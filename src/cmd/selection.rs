@@ -40,6 +40,7 @@ pub(super) fn sources(
         buildid_dir: cache_dir(buildid_dir),
         schemas: schemas::named(&args.schema)?,
         time: args.time.clone(),
+        filter: args.filter.clone(),
     })
 }
 

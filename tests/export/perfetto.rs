@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::nasty::{HitFields, Nasty};
 use super::proto::{Field, Message};
-use crate::common::test;
+use crate::common::{Build, Lab, test};
 
 /// Names by their numbers.
 type Numbered = BTreeMap<u64, String>;
@@ -183,6 +183,85 @@ fn a_span_that_ends_on_another_thread_flows_there() {
     assert_eq!(read.spans["nasty:job"][..2], [2, 0]);
     assert_eq!(read.flows.values().collect::<Vec<_>>(), [&2]);
     assert_eq!(read.spans.len(), 1, "this span alone");
+}
+
+/// A bar of a track.
+#[derive(Debug, PartialEq)]
+struct Bar {
+    from: u64,
+    until: Option<u64>,
+    /// Why it has no end in the trace.
+    remark: Option<String>,
+}
+
+/// The bars of an export, by their begins.
+fn bars(bytes: &[u8]) -> Vec<Bar> {
+    let mut annotation_names = Numbered::new();
+    let (mut bars, mut open) = (Vec::<Bar>::new(), BTreeMap::<_, Vec<usize>>::new());
+    let mut events = Vec::new();
+    for packet in Message::parse(bytes).messages(1) {
+        if let Some(interned) = packet.message(12) {
+            annotation_names.extend(names(&interned, 3));
+        }
+        if let Some(event) = packet.message(11) {
+            events.push((packet.number(8).expect("a time"), event));
+        }
+    }
+    events.sort_by_key(|(time, _)| *time);
+    for (time, event) in events {
+        match event.number(9) {
+            Some(1) => {
+                let annotations = event.messages(4);
+                let mut annotations = annotations.iter();
+                let span = annotations.find(|one| name(one, &annotation_names) == "span");
+                let remark = span.map(|one| value(one, &annotation_names));
+                open.entry(event.number(11)).or_default().push(bars.len());
+                bars.push(Bar {
+                    from: time,
+                    until: None,
+                    remark: remark.and_then(|text| Some(text.as_str()?.to_owned())),
+                });
+            }
+            Some(2) => {
+                let of_track = open.get_mut(&event.number(11));
+                let at = of_track.and_then(Vec::pop).expect("a bar");
+                bars[at].until = Some(time);
+            }
+            _ => {}
+        }
+    }
+    bars
+}
+
+/// A span without an end, after which another one began at its level, ends there at the latest, not with the recording.
+#[test]
+fn an_unfinished_span_ends_where_the_next_one_begins() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "failed.c", "failed");
+    let program = program.to_str().expect("a path");
+    let event = format!("sdt_failed:*@{program}");
+    lab.usdtrec(["record", "-o", "trace", "-e", &event, "--", program])
+        .success();
+    lab.usdtrec(["export", "-i", "trace", "--to", "perfetto", "-o", "picture"])
+        .success();
+    let bars = bars(&fs::read(lab.file("picture")).expect("a file"));
+    let events = lab.events("trace");
+    let times = |name: &str| -> Vec<u64> {
+        let of = events.iter().filter(|event| event.name() == name);
+        of.map(|event| event.time_ns).collect()
+    };
+    let (begins, ends) = (times("query__start"), times("query__done"));
+    assert_eq!((begins.len(), ends.len()), (4, 3));
+    let ends = [ends[0], begins[2], ends[1], ends[2]];
+    let expected = begins.iter().zip(ends).enumerate();
+    let expected: Vec<Bar> = expected
+        .map(|(number, (from, until))| Bar {
+            from: *from,
+            until: Some(until),
+            remark: (number == 1).then(|| "unfinished".to_owned()),
+        })
+        .collect();
+    assert_eq!(bars, expected);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod address;
 mod compile;
+mod constant_address;
 mod field;
 mod length;
 mod machine;
@@ -10,6 +11,7 @@ mod operation;
 mod raw;
 mod registers;
 mod shown;
+mod shown_texts;
 #[cfg(test)]
 mod tests;
 mod typed;
@@ -17,11 +19,13 @@ mod unread_text;
 mod words;
 
 use usdtrec_format::perf::{Attr, Sample, TracepointFormat};
+use usdtrec_format::trace::TextArgument;
 use usdtrec_format::{Arch, Missing, Operand, RawLayout, Value, parse_operands};
 
 pub use self::unread_text::{TextEvidence, UnreadText};
 pub use self::words::RegisterWord;
 
+use self::constant_address::ConstantAddress;
 use self::field::{FieldArgument, FieldOperation};
 use self::machine::Machine;
 use self::memory::Stack;
@@ -42,6 +46,8 @@ pub struct Decoder {
     /// One value for each operand: constants and values that are always missing; others are
     /// [`Missing::Truncated`] until a sample is decoded.
     fixed: Vec<Value>,
+    /// Those of the constants that may be addresses of texts.
+    constants: Vec<ConstantAddress>,
     /// Whether any operation reads memory.
     reads_memory: bool,
     /// Whether an argument may be the address of a text that is not in the sample.
@@ -83,6 +89,7 @@ impl Decoder {
         let machine = Machine::new(arch, attr);
         let mut operations = Vec::new();
         let mut fixed = Vec::with_capacity(operands.len());
+        let mut constants = Vec::new();
         for (slot, operand) in operands.iter().enumerate() {
             let compiled = arch.map_or_else(
                 || {
@@ -92,7 +99,12 @@ impl Decoder {
                 |arch| compile::operand(operand, arch, attr.sample_regs_user),
             );
             fixed.push(match compiled {
-                compile::Compiled::Fixed(value) => value,
+                compile::Compiled::Fixed(value) => {
+                    let address =
+                        arch.and_then(|arch| ConstantAddress::of(slot, operand, arch, &value));
+                    constants.extend(address);
+                    value
+                }
                 compile::Compiled::PerSample(source, shape) => {
                     let is_address =
                         arch.is_some_and(|arch| shape == Shape::Unsigned(arch.pointer_size()));
@@ -109,7 +121,9 @@ impl Decoder {
         let of_memory = |operation: &Operation| matches!(operation.source, BitSource::Memory(_));
         Self {
             reads_memory: operations.iter().any(of_memory),
-            may_lack_texts: operations.iter().any(|operation| operation.text.is_some()),
+            may_lack_texts: !constants.is_empty()
+                || operations.iter().any(|operation| operation.text.is_some()),
+            constants,
             operations,
             raw: Vec::new(),
             fields: Vec::new(),
@@ -127,15 +141,20 @@ impl Decoder {
             return Self::new(args, None, &Attr::default());
         };
         for (slot, operand) in layout.operands(args, Some(arch)).iter().enumerate() {
-            decoder
-                .fixed
-                .push(
-                    raw::argument(slot, operand, arch, layout).unwrap_or_else(|operation| {
-                        decoder.may_lack_texts |= operation.has_text();
-                        decoder.raw.push(operation);
-                        Value::Missing(Missing::Truncated)
-                    }),
-                );
+            let value = match raw::argument(slot, operand, arch, layout) {
+                Ok(value) => {
+                    let address = ConstantAddress::of(slot, operand, arch, &value);
+                    decoder.may_lack_texts |= address.is_some();
+                    decoder.constants.extend(address);
+                    value
+                }
+                Err(operation) => {
+                    decoder.may_lack_texts |= operation.has_text();
+                    decoder.raw.push(operation);
+                    Value::Missing(Missing::Truncated)
+                }
+            };
+            decoder.fixed.push(value);
         }
         decoder
     }
@@ -187,6 +206,9 @@ impl Decoder {
     /// are in the buffer from the start.
     #[inline]
     pub fn decode(&self, sample: &Sample<'_>, values: &mut [Value]) {
+        for constant in &self.constants {
+            constant.reset(values);
+        }
         for operation in &self.raw {
             if let Some(value) = values.get_mut(operation.slot()) {
                 operation.decode(sample.raw, value);
@@ -204,9 +226,13 @@ impl Decoder {
     }
 
     /// Decodes at least the argument with this index into a buffer of [`values`](Self::values); faster than
+    /// [`decode`](Self::decode).
     #[inline]
     pub fn decode_one(&self, index: usize, sample: &Sample<'_>, values: &mut [Value]) {
-        let apart = self.fields.is_empty() && self.operations.is_empty() && self.lengths.is_empty();
+        let apart = self.constants.is_empty()
+            && self.fields.is_empty()
+            && self.operations.is_empty()
+            && self.lengths.is_empty();
         if !apart {
             return self.decode(sample, values);
         }
@@ -232,6 +258,25 @@ impl Decoder {
             if let Some(value) = values.get_mut(operation.slot) {
                 *value = operation.value(&registers, &stack);
             }
+        }
+    }
+
+    /// Takes what other hits of the site say of an argument.
+    pub fn learn_text(&mut self, learned: &TextArgument) {
+        let slot = learned.argument as usize;
+        let of_argument = |operation: &&mut RawOperation| operation.slot() == slot;
+        if let Some(operation) = self.raw.iter_mut().find(of_argument) {
+            operation.learn_text(learned);
+        }
+        if learned.address.is_some() {
+            return;
+        }
+        let words = self.operations.iter_mut();
+        let words = words.map(|operation| (operation.slot, &mut operation.text));
+        let constants = self.constants.iter_mut();
+        let constants = constants.map(|constant| (constant.slot, &mut constant.text));
+        for (_, text) in words.chain(constants).filter(|(of, _)| *of == slot) {
+            *text = text.map(|text| text.learned(learned.is_text));
         }
     }
 
@@ -261,7 +306,10 @@ impl Decoder {
                 limit: unread_text::LIMIT,
             })
         });
+        let constants = self.constants.iter();
+        let constants = constants.filter_map(ConstantAddress::unread_text);
         raw.chain(words)
+            .chain(constants)
             .filter(|text| text.address >= unread_text::LEAST)
             .for_each(&mut found);
     }

@@ -2,6 +2,7 @@
 
 use usdtrec_format::raw::unescape;
 use usdtrec_format::schema::ArgumentType;
+use usdtrec_format::trace::TextArgument;
 use usdtrec_format::{
     Arch, Location, Missing, Operand, RawArgument, RawField, RawLayout, StringAt, StringStatus,
     Value,
@@ -9,10 +10,11 @@ use usdtrec_format::{
 
 use super::compile::{self, Compiled};
 use super::operation::Shape;
+use super::shown_texts::ShownTexts;
 use super::unread_text::{TextEvidence, UnreadText};
 
 /// The operation of an argument in the raw part.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct RawOperation {
     /// Index of the argument.
     slot: usize,
@@ -29,12 +31,14 @@ pub(super) struct RawOperation {
 }
 
 /// Offsets of the fields of a text.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct TextFields {
     location: usize,
     status: usize,
     limit: u16,
     known: bool,
+    /// Where other hits say that there are texts.
+    shown: ShownTexts,
     /// Whether its length is another argument, or fixed.
     has_length: bool,
 }
@@ -104,6 +108,7 @@ fn of_field(
             status: string.status.into(),
             limit: layout.string_limit,
             known: string.known,
+            shown: ShownTexts::default(),
             has_length: string.length.is_some(),
         }),
         listed: layout.listed,
@@ -128,20 +133,23 @@ impl RawOperation {
 
     /// The text at its address, if it was not read. A text with a length may end without a NUL.
     pub(super) fn unread_text(&self, raw: &[u8]) -> Option<UnreadText> {
-        let text = self.text.filter(|text| !text.has_length)?;
+        let text = self.text.as_ref().filter(|text| !text.has_length)?;
         let status = i16::from_le_bytes(word_at(raw, text.status)?);
         let is_unread = matches!(
             StringStatus::from_word(status, text.limit),
             StringStatus::Fault | StringStatus::NotResident | StringStatus::NotRead
         );
+        let address = self.bits(raw).ok()?;
         let evidence = if text.known {
             TextEvidence::Declared
+        } else if text.shown.has(address) {
+            TextEvidence::OtherHits
         } else {
             TextEvidence::Size
         };
         is_unread.then_some(UnreadText {
             argument: self.slot,
-            address: self.bits(raw).ok()?,
+            address,
             evidence,
             limit: text.limit,
         })
@@ -152,6 +160,13 @@ impl RawOperation {
         self.listed
     }
 
+    /// Takes that other hits, or a filter, say of the argument whether it is a text.
+    pub(super) fn learn_text(&mut self, learned: &TextArgument) {
+        if let Some(text) = &mut self.text {
+            text.shown.learn(learned);
+        }
+    }
+
     /// Applies the type of a schema.
     pub(super) fn typed(&mut self, kind: &ArgumentType) {
         self.shape = match (self.listed, kind, self.shape) {
@@ -160,10 +175,12 @@ impl RawOperation {
             (_, _, shape) => shape.typed(kind),
         };
         self.text = match kind {
-            ArgumentType::Text(_) | ArgumentType::Bytes(_) => self.text.map(|text| TextFields {
-                known: true,
-                ..text
-            }),
+            ArgumentType::Text(_) | ArgumentType::Bytes(_) => {
+                self.text.take().map(|text| TextFields {
+                    known: true,
+                    ..text
+                })
+            }
             _ => None,
         };
     }
@@ -173,7 +190,7 @@ impl RawOperation {
     pub(super) fn decode(&self, raw: &[u8], value: &mut Value) {
         match self.bits(raw) {
             Err(missing) => *value = Value::Missing(missing),
-            Ok(bits) => match self.text {
+            Ok(bits) => match &self.text {
                 Some(text) if text.read(raw, bits, value) => {}
                 _ => *value = self.shape.value(bits),
             },
@@ -203,6 +220,11 @@ impl RawOperation {
 }
 
 impl TextFields {
+    /// Whether anything but the bytes says that there is a text at an address.
+    fn is_text(&self, address: u64) -> bool {
+        self.known || self.shown.has(address)
+    }
+
     /// Stores the text in `value`; `false` if there is no text.
     #[inline]
     fn read(&self, raw: &[u8], address: u64, value: &mut Value) -> bool {
@@ -214,6 +236,7 @@ impl TextFields {
         };
         let cut = match StringStatus::from_word(i16::from_le_bytes(status), self.limit) {
             StringStatus::Whole => false,
+            StringStatus::Short if self.is_text(address) => false,
             StringStatus::Cut => true,
             StringStatus::Fault if self.known && address == 0 => {
                 *value = Value::Missing(Missing::Null);
@@ -235,6 +258,7 @@ impl TextFields {
             | StringStatus::NotResident
             | StringStatus::NegativeLength
             | StringStatus::NoText
+            | StringStatus::Short
             | StringStatus::NotRead => return false,
         };
         let location = u32::from_le_bytes(location);
@@ -242,7 +266,7 @@ impl TextFields {
         let Some(bytes) = raw.get(start..start + len.saturating_sub(1)) else {
             return false;
         };
-        if bytes.is_empty() && !self.known {
+        if bytes.is_empty() && !self.is_text(address) {
             return false;
         }
         let bytes = unescape(bytes);

@@ -17,15 +17,11 @@ impl Decoder {
     /// are used. Other differences are ignored.
     #[must_use]
     pub fn typed(mut self, arguments: &[Argument]) -> Self {
+        for constant in &mut self.constants {
+            constant.text = evidence(arguments.get(constant.slot), constant.text);
+        }
         for operation in &mut self.operations {
-            let known = arguments.get(operation.slot);
-            operation.text = match known.and_then(|known| known.kind.as_ref()) {
-                Some(ArgumentType::Text(None)) => operation.text.map(|_| TextEvidence::Declared),
-                Some(_) => None,
-                None => operation
-                    .text
-                    .filter(|_| known.is_none_or(|known| known.labels.is_none())),
-            };
+            operation.text = evidence(arguments.get(operation.slot), operation.text);
             let Some(kind) = kind_of(arguments, operation.slot) else {
                 continue;
             };
@@ -63,6 +59,15 @@ impl Decoder {
             }
         }
         self
+    }
+}
+
+/// What says that an argument is the address of a text, with its type.
+fn evidence(known: Option<&Argument>, text: Option<TextEvidence>) -> Option<TextEvidence> {
+    match known.and_then(|known| known.kind.as_ref()) {
+        Some(ArgumentType::Text(None)) => text.map(|_| TextEvidence::Declared),
+        Some(_) => None,
+        None => text.filter(|_| known.is_none_or(|known| known.labels.is_none())),
     }
 }
 

@@ -5,8 +5,21 @@
 pub enum TextEvidence {
     /// Its type.
     Declared,
+    /// Other hits of the site, or a filter: the bytes must look like a text, which may be short.
+    OtherHits,
     /// Nothing but the size of an address: the bytes must look like a text.
     Size,
+}
+
+impl TextEvidence {
+    /// The same after other hits, or a filter, have said whether the argument is a text.
+    pub(super) const fn learned(self, is_text: bool) -> Self {
+        match (self, is_text) {
+            (Self::Declared, _) => self,
+            (_, true) => Self::OtherHits,
+            (_, false) => Self::Size,
+        }
+    }
 }
 
 /// An argument whose text a sample does not have.

@@ -256,6 +256,32 @@ impl<N> Expr<N> {
         }
     }
 
+    /// Calls `each` with the names that are compared with a text, or whose texts are: that says that they are texts, if nothing else says what
+    /// they are.
+    pub fn each_text<'e>(&'e self, each: &mut impl FnMut(&'e N)) {
+        let (operator, left, right) = match self {
+            Self::Unary(Unary::Not, inner) => return inner.each_text(each),
+            Self::Binary(operator, left, right) => (*operator, left, right),
+            _ => return,
+        };
+        if operator != BinaryOperator::Glob && !operator.compares() {
+            left.each_text(each);
+            return right.each_text(each);
+        }
+        let ((Self::Text(_), side) | (side, Self::Text(_))) = (&**left, &**right) else {
+            return;
+        };
+        match side {
+            Self::Name(name) => each(name),
+            Self::Str(address, None) => {
+                if let Self::Name(name) = &**address {
+                    each(name);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Whether it reads memory of the traced program.
     #[must_use]
     pub fn reads_memory(&self) -> bool {

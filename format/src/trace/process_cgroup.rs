@@ -12,6 +12,7 @@
 //! | last | | sample id; its time is that from which the process was there |
 
 use super::shortfall::is_shortfall;
+use super::text_argument::is_text_argument;
 use crate::perf::cursor::{Cursor, until_nul};
 use crate::perf::record::{RecordBuilder, padded};
 use crate::perf::{RawRecord, RecordType, SampleId, SampleType, SplitBody};
@@ -79,7 +80,7 @@ pub(crate) fn is_process_cgroup(body: &[u8]) -> bool {
 
 /// Whether a record of type 65 with this body is read with the records of processes. Eight bytes of the body are enough.
 pub(crate) fn is_of_processes(body: &[u8]) -> bool {
-    is_process_cgroup(body) || is_shortfall(body)
+    is_process_cgroup(body) || is_shortfall(body) || is_text_argument(body)
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ use super::units::{Die, Entry};
 
 /// Longest chain of typedefs and qualifiers.
 const LONGEST_CHAIN: usize = 32;
+/// Maximum number of members of a structure that are looked at.
+const MOST_MEMBERS: usize = 1024;
 /// Maximum number of words of an enumeration that are kept.
 const MOST_WORDS: usize = 256;
 
@@ -62,7 +64,7 @@ pub(super) fn is_rust(root: &Die<'_, '_>) -> bool {
 }
 
 /// The type without typedefs and qualifiers.
-fn plain<'r, 'a>(die: &Die<'r, 'a>) -> Option<(Die<'r, 'a>, Entry<'a>)> {
+pub(super) fn plain<'r, 'a>(die: &Die<'r, 'a>) -> Option<(Die<'r, 'a>, Entry<'a>)> {
     let mut die = die.clone();
     for _ in 0..LONGEST_CHAIN {
         let entry = die.entry()?;
@@ -81,18 +83,80 @@ fn plain<'r, 'a>(die: &Die<'r, 'a>) -> Option<(Die<'r, 'a>, Entry<'a>)> {
 }
 
 /// The type that a type is made from.
-fn target<'r, 'a>(die: &Die<'r, 'a>, entry: &Entry<'a>) -> Option<Die<'r, 'a>> {
+pub(super) fn target<'r, 'a>(die: &Die<'r, 'a>, entry: &Entry<'a>) -> Option<Die<'r, 'a>> {
     die.target(entry.attr_value(gimli::DW_AT_type)?)
 }
 
-/// Whether a pointer's target is plain `char`, which C has for texts; `unsigned char` and `void` are any bytes.
+/// Whether a pointer's target is plain `char`.
 fn to_text<'a>(die: &Die<'_, 'a>, pointer: &Entry<'a>) -> bool {
-    let target = target(die, pointer).and_then(|target| plain(&target));
-    target.is_some_and(|(die, target)| {
-        let name = target.attr_value(gimli::DW_AT_name);
+    target(die, pointer).is_some_and(|target| is_char(&target))
+}
+
+/// Whether it is plain `char`, which C has for texts; `unsigned char` and `void` are any bytes.
+pub(super) fn is_char(die: &Die<'_, '_>) -> bool {
+    plain(die).is_some_and(|(die, entry)| {
+        let name = entry.attr_value(gimli::DW_AT_name);
         let name = name.and_then(|name| die.text(name));
-        target.tag() == gimli::DW_TAG_base_type && name == Some(b"char")
+        entry.tag() == gimli::DW_TAG_base_type && name == Some(b"char")
     })
+}
+
+/// The size of a variable of this type, bytes; `None` if it is not known.
+pub(super) fn size(die: &Die<'_, '_>) -> Option<u64> {
+    let (die, entry) = plain(die)?;
+    let size = entry.attr_value(gimli::DW_AT_byte_size);
+    if entry.tag() != gimli::DW_TAG_array_type || size.is_some() {
+        return size?.udata_value();
+    }
+    let mut all = size_of_element(&die, &entry)?;
+    let unit = die.unit();
+    let mut tree = unit.entries_tree(Some(die.offset())).ok()?;
+    let mut children = tree.root().ok()?.children();
+    while let Ok(Some(child)) = children.next() {
+        let entry = child.entry();
+        if entry.tag() == gimli::DW_TAG_subrange_type {
+            let value = |name| entry.attr_value(name).and_then(|value| value.udata_value());
+            let last = || value(gimli::DW_AT_upper_bound)?.checked_add(1);
+            let count = value(gimli::DW_AT_count).or_else(last)?;
+            all = all.checked_mul(count)?;
+        }
+    }
+    Some(all)
+}
+
+/// The size of an element of an array, which is no array: that has all dimensions in one type.
+fn size_of_element<'a>(die: &Die<'_, 'a>, array: &Entry<'a>) -> Option<u64> {
+    let (_, entry) = plain(&target(die, array)?)?;
+    entry.attr_value(gimli::DW_AT_byte_size)?.udata_value()
+}
+
+/// The members of a structure or union, each with its offset, bytes.
+pub(super) fn members<'r, 'a>(die: &Die<'r, 'a>) -> Vec<(u64, Die<'r, 'a>)> {
+    let mut found = Vec::new();
+    let unit = die.unit();
+    let Ok(mut tree) = unit.entries_tree(Some(die.offset())) else {
+        return found;
+    };
+    let Ok(root) = tree.root() else {
+        return found;
+    };
+    let mut children = root.children();
+    while let Ok(Some(child)) = children.next() {
+        let entry = child.entry();
+        // Those of a union have no offset.
+        let at = entry
+            .attr_value(gimli::DW_AT_data_member_location)
+            .map_or(Some(0), |value| value.udata_value());
+        let kind = entry
+            .attr_value(gimli::DW_AT_type)
+            .and_then(|kind| die.target(kind));
+        if let (gimli::DW_TAG_member, Some(at), Some(kind)) = (entry.tag(), at, kind)
+            && found.len() < MOST_MEMBERS
+        {
+            found.push((at, kind));
+        }
+    }
+    found
 }
 
 fn base(entry: &Entry<'_>, bytes: u64) -> Option<ArgumentType> {

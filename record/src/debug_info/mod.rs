@@ -4,6 +4,7 @@
 //! read from a variable's location *is* that variable, so the name is not a guess. An operand that is not the location of a variable (a
 //! sum, a member of a structure) stays unnamed.
 
+mod array;
 mod files;
 mod kind;
 mod lines;
@@ -133,11 +134,14 @@ impl DebugInfo<'_> {
         };
         let scopes = variables(&root, &here);
         let cast = self.is_cast_to_isize(&root, operands);
-        let argument = |operand: &Operand| {
-            let place = Place::of(operand, self.arch, address)?;
-            argument(&scopes, place, operand, self.arch, cast)
+        let argument = |(slot, operand): (usize, &Operand)| {
+            let variable = || {
+                let place = Place::of(operand, self.arch, address)?;
+                argument(&scopes, place, operand, self.arch, cast)
+            };
+            variable().or_else(|| self.array(&scopes, operand, (site.pc, slot)))
         };
-        operands.iter().map(argument).collect()
+        operands.iter().enumerate().map(argument).collect()
     }
 
     /// Whether the signs of a note have no meaning: the macro of Rust's crate `probe` casts every argument to `isize` (its

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use usdtrec_format::perf::EventAttr;
 
-use super::bpf::{AttachMethod, Bpf, StackUse};
+use super::bpf::{AttachMethod, Bpf, StackUse, TextFinding};
 use super::event::{Event, Mode, Place};
 use super::fetch::Fetched;
 use super::group::Group;
 use super::guard_process::GuardDeath;
 use super::inexact::InexactCounts;
+use super::pmu::UprobePmu;
 use super::processes::Processes;
 use super::release::{Descriptors, Release};
 use super::rings::Rings;
@@ -67,8 +68,8 @@ pub(crate) struct Attached {
     pub(crate) passed_over: Option<RecordError>,
     /// Why hits may be missing or duplicated without being counted as lost; `None` if counts are exact.
     pub(crate) inexact: Option<InexactCounts>,
-    /// Number of the uprobe PMU.
-    pub(crate) pmu: u32,
+    /// The uprobe PMU.
+    pub(crate) pmu: UprobePmu,
     /// Size of each ring for samples, bytes.
     pub(crate) ring_bytes: usize,
     /// Size that they should have, bytes. They are smaller if the kernel has no memory.
@@ -162,6 +163,29 @@ impl Attached {
     pub(crate) fn learn_stacks(&mut self, used: impl Iterator<Item = (u64, StackUse)>) {
         if let Way::Bpf(bpf) = &mut self.way {
             bpf.learn_stacks(used);
+        }
+    }
+
+    /// Whether texts that arguments point to may be missing in samples.
+    pub(crate) const fn may_lack_texts(&self) -> bool {
+        match &self.way {
+            Way::Bpf(bpf) => bpf.lacks_texts(),
+            _ => true,
+        }
+    }
+
+    /// Takes what hits have shown of arguments since the last time, for readers.
+    pub(crate) fn take_texts(&mut self) -> Vec<TextFinding> {
+        match &mut self.way {
+            Way::Bpf(bpf) => bpf.take_texts(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Another file begins, whose readers have to be told all that holds.
+    pub(crate) fn repeat_texts(&mut self) {
+        if let Way::Bpf(bpf) = &mut self.way {
+            bpf.repeat_texts();
         }
     }
 

@@ -40,7 +40,8 @@ pub use bpf::{
     StoppedProcess, guard_stopped,
 };
 pub(crate) use bpf::{
-    Counted, Counting, HeldProcesses, Repair, StackUse, stopped_processes, uprobes_of_links,
+    Counted, Counting, HeldProcesses, Repair, StackUse, TextFinding, stopped_processes,
+    uprobes_of_links,
 };
 pub use choice::Engine;
 pub use closers::{RELEASE_VERB, release};
@@ -55,6 +56,7 @@ pub(crate) use inside::in_programs;
 pub(crate) use keeper::missing as missing_keeper;
 pub(crate) use options::AttachOptions;
 pub(crate) use owner::Owner;
+pub(crate) use pmu::UprobePmu;
 pub(crate) use process_events::{ProcessEvent, ProcessEvents, TimedEvent};
 pub(crate) use release::Release;
 pub(crate) use task_filter::TaskFilter;

@@ -11,7 +11,7 @@ use super::fetch::{Fetched, PlannedLists};
 use super::group::Group;
 use super::inexact::InexactCounts;
 use super::options::AttachOptions;
-use super::pmu::pmu_type;
+use super::pmu::UprobePmu;
 use super::processes::Processes;
 use super::refusal::refusal;
 use super::rings::Rings;
@@ -38,7 +38,7 @@ impl Attached {
         probes: Vec<PlannedProbe>,
         options: &AttachOptions<'_>,
     ) -> Result<Self, RecordError> {
-        let pmu = pmu_type()?;
+        let pmu = UprobePmu::find();
         let attach_methods = options.engine.bpf_attach_methods();
         let mut passed_over = None;
         if !attach_methods.is_empty() {
@@ -82,7 +82,7 @@ impl Attached {
         probes: &[PlannedProbe],
         options: &AttachOptions<'_>,
         attach_methods: &[AttachMethod],
-        pmu: u32,
+        pmu: UprobePmu,
     ) -> Result<Self, RecordError> {
         let keeps = options.graph.is_some_and(|graph| graph.keeps_copies);
         let mut attached = Self::empty(options, pmu, keeps)?;
@@ -129,8 +129,9 @@ impl Attached {
     fn open_perf(
         probes: Vec<PlannedProbe>,
         options: &AttachOptions<'_>,
-        pmu: u32,
+        pmu: UprobePmu,
     ) -> Result<Self, RecordError> {
+        pmu.number()?;
         let watch = &options.watch;
         // Events of the uprobe PMU count wrong on several CPUs, so they are the last resort.
         let needs_tracefs =
@@ -194,7 +195,11 @@ impl Attached {
     }
 
     /// The events of process records, without probes. `keeps` is whether copies of stacks are written.
-    fn empty(options: &AttachOptions<'_>, pmu: u32, keeps: bool) -> Result<Self, RecordError> {
+    fn empty(
+        options: &AttachOptions<'_>,
+        pmu: UprobePmu,
+        keeps: bool,
+    ) -> Result<Self, RecordError> {
         let watch = &options.watch;
         let mode = Mode {
             maps_data: keeps,
@@ -202,7 +207,7 @@ impl Attached {
             ..supported(watch)?
         };
         Ok(Self {
-            processes: Processes::open(mode, watch, pmu)?,
+            processes: Processes::open(mode, watch)?,
             rings: None,
             probes: Vec::new(),
             planted: Vec::new(),

@@ -50,7 +50,7 @@ impl Attached {
             let place = match self.traced_event(probe, offsets, list) {
                 Some(id) => Place::Tracepoint(id.map_err(refused)?),
                 None => Place::Uprobe {
-                    pmu: self.pmu,
+                    pmu: self.pmu.number()?,
                     offset,
                     config: offsets
                         .pmu_config()
@@ -58,7 +58,7 @@ impl Attached {
                 },
             };
             let attr = KernelAttr::of(&place, &path, self.mode.of(probe), &probe.plan);
-            for_trace.get_or_insert_with(|| attr.for_trace(self.pmu));
+            for_trace.get_or_insert_with(|| attr.for_trace(self.pmu.known().unwrap_or(0)));
             // The call must not allocate.
             let mut events =
                 Vec::with_capacity(options.watch.tids.len() * options.watch.cpus.len());

@@ -38,7 +38,7 @@ pub(crate) struct Processes {
 
 impl Processes {
     /// Opens the events, disabled.
-    pub(crate) fn open(mode: Mode, watch: &Watch, pmu: u32) -> Result<Self, RecordError> {
+    pub(crate) fn open(mode: Mode, watch: &Watch) -> Result<Self, RecordError> {
         let rings = Rings::map(mode, &watch.cpus, Some(RING))
             .or_else(|_| Rings::map(mode, &watch.cpus, None))?;
         let attr = KernelAttr::metadata(mode);
@@ -57,7 +57,7 @@ impl Processes {
             .collect();
         // perf's name for an event without samples that provides process records, for user space only.
         let attr = EventAttr {
-            attr: attr.for_trace(pmu),
+            attr: attr.for_trace(0),
             name: "dummy:u".to_owned(),
             ids,
         };

@@ -142,6 +142,13 @@ impl Frames {
         self.tables.as_ref()?.return_address(pc)
     }
 
+    /// The first address of the function at a link-time address, and its bytes.
+    pub(crate) fn code(&self, pc: u64) -> Option<(u64, Vec<u8>)> {
+        let tables = self.tables.as_ref()?;
+        let row = tables.row(pc)?;
+        Some((row.start, tables.code(row.start, row.len)?))
+    }
+
     /// The frame at a link-time address.
     #[must_use]
     pub fn at(&self, pc: u64) -> Frame {

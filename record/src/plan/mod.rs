@@ -8,6 +8,7 @@ pub(crate) mod capture;
 pub(crate) mod condition;
 pub(crate) mod float_type;
 pub(crate) mod frame;
+pub(crate) mod held_addresses;
 pub(crate) mod layout;
 pub(crate) mod not_captured;
 pub(crate) mod read;

@@ -38,6 +38,7 @@ impl Recording {
         pipeline.finish(files);
         self.watcher.take(attached.processes.take_new_files());
         self.write_shortfalls();
+        self.write_texts();
         self.cpus.look_now();
         self.note_cpus();
         let tally = self.count();
@@ -86,6 +87,7 @@ impl Recording {
                 appeared: watcher.finish(),
                 shortfalls: session.shortfalls.all(),
                 changes: finished.changes,
+                may_lack_texts: session.attached.may_lack_texts(),
                 end,
             })
         });

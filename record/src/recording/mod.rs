@@ -8,10 +8,12 @@ mod waiting;
 use std::io;
 use std::time::{Duration, Instant};
 
+use usdtrec_format::perf::SampleId;
+
 use crate::appeared::Watcher;
 use crate::command::RunningCommand;
 use crate::cpus::Changes;
-use crate::engine::GuardDeath;
+use crate::engine::{GuardDeath, TextFinding};
 use crate::error::RecordError;
 use crate::files::Files;
 use crate::losses::Tally;
@@ -168,9 +170,11 @@ impl Recording {
         self.tally = tally;
         self.pipeline.begin_file();
         self.session.shortfalls.begin_file();
+        self.session.attached.repeat_texts();
         for records in snapshot.records() {
             self.files.push(&records);
         }
+        self.write_texts();
         self.files.flush()
     }
 
@@ -192,6 +196,7 @@ impl Recording {
         }
         self.watcher.take(attached.processes.take_new_files());
         self.write_shortfalls();
+        self.write_texts();
     }
 
     /// Writes what was found not to work since the last pass.
@@ -201,6 +206,21 @@ impl Recording {
         self.session
             .shortfalls
             .write(id_type, |records| files.push(records));
+    }
+
+    /// Writes what hits have shown of arguments since the last pass.
+    fn write_texts(&mut self) {
+        let attached = &mut self.session.attached;
+        let id_type = attached.processes.attr.attr.id_type();
+        let mut records = Vec::new();
+        for TextFinding { text, since } in attached.take_texts() {
+            let id = SampleId {
+                time: since,
+                ..SampleId::default()
+            };
+            text.encode(&id, id_type, &mut records);
+        }
+        self.files.push(&records);
     }
 
     fn count(&self) -> Result<Tally, RecordError> {

@@ -67,6 +67,8 @@ pub struct Outcome {
     pub shortfalls: Vec<Shortfall>,
     /// Files that have another name now.
     pub changes: Vec<FileChange>,
+    /// Whether texts that arguments point to may be missing in samples, which a reader finds in files.
+    pub may_lack_texts: bool,
     /// Why the recording ended.
     pub end: End,
 }

@@ -43,7 +43,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use crate::cpus;
-use crate::engine::{Counting, ProcessEvents, Repair, TaskFilter};
+use crate::engine::{Counting, ProcessEvents, Repair, TaskFilter, UprobePmu};
 use crate::error::RecordError;
 use crate::left_breakpoints::NotedSite;
 use crate::probe::PlannedProbe;
@@ -88,7 +88,7 @@ impl Semaphores {
     pub(crate) fn start(
         probes: &[PlannedProbe],
         filter: &TaskFilter,
-        pmu: u32,
+        pmu: UprobePmu,
         shortfalls: Shortfalls,
     ) -> Result<Option<Self>, RecordError> {
         let files = CountedFile::of_probes(probes);

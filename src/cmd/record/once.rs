@@ -73,7 +73,8 @@ impl Once<'_> {
         let mut notify = |notice| print_notice(notice, quiet);
         let status = ending.end_command(signals, &mut notify);
         ending.let_go(signals, &mut notify);
-        if stores_names && outcome.is_ok() {
+        let is_lacking = |outcome: &Outcome| has_stacks || outcome.may_lack_texts;
+        if stores_names && outcome.as_ref().is_ok_and(is_lacking) {
             let store = NameStore {
                 buildid_dir,
                 elsewhere: &elsewhere,

@@ -110,7 +110,7 @@ impl<'a> Attacher<'a> {
             }
             AttachMethod::Event => {
                 options.planting.announce(self.sites.len());
-                self.open_all(options.pmu)?
+                self.open_all(options.pmu.number()?)?
             }
         };
         if bad.len() < self.sites.len() {

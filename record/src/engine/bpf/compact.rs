@@ -1,10 +1,12 @@
 //! Converts a record of the ring to one of the trace: the space of its strings is cut to their length, and strings are escaped to one line.
 
-use usdtrec_format::raw::{SURE_TEXT, StringField, escape_into, is_text};
+use usdtrec_format::raw::{StringField, escape_into, is_text};
 use usdtrec_format::{RawField, RawLayout, RawString, StringStatus};
 
+use super::habit::{Habit, News};
 use super::program::{RAW, Rooms};
 use crate::plan::call_graph::CallGraph;
+use crate::plan::capture::LEAST_POINTER;
 
 /// Maximum size of a record: 16 bits, and a multiple of 8.
 const MOST: usize = 0xfff8;
@@ -14,50 +16,13 @@ const SPARE: usize = 64;
 /// Maximum size of a call chain with its count and markers, bytes.
 const MOST_CHAIN: usize = 8 * (CallGraph::MOST_FRAMES as usize + 32);
 
-/// Number of texts that an argument must have had before a short one is accepted.
-const HABIT: u32 = 2;
-/// Minimum ratio of texts to other contents.
-const RATIO: u32 = 16;
-
-/// Number of addresses of texts that are remembered of an argument: buffers are used again.
-const REMEMBERED: usize = 4;
-
-/// What an argument that is not declared as a text has pointed to so far. The number 33 in memory looks like the text `!`. So bytes that
-/// are shorter than [`SURE_TEXT`] are taken for a text only if the argument has pointed to texts before, and hardly to anything else; or if
-/// there was a text at the same address before; or if there is more than one letter at an odd address, where compilers store only bytes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Habit {
-    texts: u32,
-    others: u32,
-    /// Addresses at which texts were, the last ones; 0 for none.
-    addresses: [u64; REMEMBERED],
-}
-
-impl Habit {
-    /// Notes that there is something else at an address than a text.
-    fn note_other(&mut self, address: u64) {
-        self.others = self.others.saturating_add(1);
-        let mut known = self.addresses.iter_mut();
-        if let Some(known) = known.find(|known| **known == address) {
-            *known = 0;
-        }
-    }
-
-    /// Whether bytes that look like a text of `len` bytes are taken for one.
-    fn believes(&mut self, len: usize, address: u64) -> bool {
-        if len >= SURE_TEXT {
-            if !self.addresses.contains(&address) {
-                self.addresses[self.texts as usize % REMEMBERED] = address;
-            }
-            self.texts = self.texts.saturating_add(1);
-            return true;
-        }
-        // An empty text has no information, and is shown as its address.
-        len == 0
-            || self.texts >= HABIT.max(self.others.saturating_mul(RATIO))
-            || address != 0 && self.addresses.contains(&address)
-            || len > 1 && address % 2 == 1
-    }
+/// The evidence of the strings of a site, and what readers have to be told of it, with the index of the string.
+#[derive(Debug)]
+pub(super) struct Evidence<'a> {
+    pub(super) habits: &'a mut [Habit],
+    pub(super) news: &'a mut Vec<(usize, News)>,
+    /// Whether memory at an address could not be read, so that a reader may find a text there.
+    pub(super) lacks_texts: &'a mut bool,
 }
 
 /// What a record of the ring consists of.
@@ -69,12 +34,11 @@ pub(super) struct Shape<'a> {
     pub(super) end: usize,
 }
 
-/// Appends a record of the ring, which does not contain its end. `habits` is the evidence of its site's
-/// strings. Returns `false`, and appends nothing, if the record is not as long as its layout requires.
+/// Appends a record of the ring, which does not contain its end. Returns `false`, and appends nothing, if the record is not as long as its layout requires.
 pub(super) fn compact(
     record: &[u8],
     Shape { layout, rooms, end }: Shape<'_>,
-    habits: &mut [Habit],
+    evidence: Evidence<'_>,
     out: &mut Vec<u8>,
 ) -> bool {
     let fixed = RAW + usize::from(layout.size);
@@ -86,6 +50,11 @@ pub(super) fn compact(
     };
     let start = out.len();
     out.extend_from_slice(head);
+    let Evidence {
+        habits,
+        news,
+        lacks_texts,
+    } = evidence;
     let mut habits = habits.iter_mut();
     let limits = TextLimits {
         text: layout.string_limit,
@@ -94,7 +63,7 @@ pub(super) fn compact(
             end => end.max(MOST_CHAIN) + SPARE,
         }),
     };
-    for StringField { address, string } in layout.string_fields() {
+    for (index, StringField { address, string }) in layout.string_fields().enumerate() {
         let Some((bytes, rest)) = texts.split_at_checked(room.each) else {
             out.truncate(start);
             return false;
@@ -105,7 +74,9 @@ pub(super) fn compact(
             address: number(head, address),
             habit: habits.next(),
         };
-        append(string, read, limits, start, out);
+        *lacks_texts |= is_unread(string, read.address, head);
+        let told = append(string, read, limits, start, out);
+        news.extend(told.map(|told| (index, told)));
     }
     finish(start, out);
     true
@@ -154,23 +125,47 @@ fn number(record: &[u8], field: RawField) -> u64 {
     bytes.fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Appends a string to the record that begins at `start`, and writes its location and status.
-fn append(string: RawString, read: Read<'_>, limits: TextLimits, start: usize, out: &mut Vec<u8>) {
+/// Whether the memory at an address could not be read, although something may be there.
+fn is_unread(string: RawString, address: u64, record: &[u8]) -> bool {
+    let at = RAW + usize::from(string.status);
+    let word = record.get(at..).and_then(<[u8]>::first_chunk::<2>);
+    let status = word
+        .map(|word| StringStatus::from_word(i16::from_ne_bytes(*word), i16::MAX.cast_unsigned()));
+    let is_unread = matches!(
+        status,
+        Some(StringStatus::Fault | StringStatus::NotResident | StringStatus::NotRead)
+    );
+    is_unread && address >= LEAST_POINTER
+}
+
+/// Appends a string to the record that begins at `start`, and writes its location and status. Returns what readers have to be told.
+fn append(
+    string: RawString,
+    read: Read<'_>,
+    limits: TextLimits,
+    start: usize,
+    out: &mut Vec<u8>,
+) -> Option<News> {
     let status_at = start + RAW + usize::from(string.status);
     let returned = i16::from_ne_bytes([out[status_at], out[status_at + 1]]);
     let mut text = judge(returned, read.bytes, limits.text, string.known);
+    let mut news = None;
     if let Some(habit) = read.habit.filter(|_| !string.known) {
         match text.status {
-            StringStatus::NoText => habit.note_other(read.address),
-            StringStatus::Whole | StringStatus::Cut
-                if !habit.believes(text.bytes.len(), read.address) =>
-            {
-                text = StoredText::without(StringStatus::NoText);
+            StringStatus::NoText => news = habit.note_other(read.address),
+            StringStatus::Whole | StringStatus::Cut => {
+                let is_cut = text.status == StringStatus::Cut;
+                let (is_believed, told) = habit.believes(text.bytes, is_cut, read.address);
+                news = told;
+                if !is_believed {
+                    text.doubt();
+                }
             }
             _ => {}
         }
     }
     put_text(string, text, limits, start, out);
+    news
 }
 
 /// The limits of texts.
@@ -193,7 +188,7 @@ impl TextLimits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) struct StoredText<'a> {
     pub(in crate::engine) status: StringStatus,
-    /// Without a NUL; empty unless the status is [`StringStatus::Whole`] or [`StringStatus::Cut`].
+    /// Without a NUL; empty unless the status is [`StringStatus::Whole`], [`StringStatus::Cut`] or [`StringStatus::Short`].
     pub(in crate::engine) bytes: &'a [u8],
 }
 
@@ -201,6 +196,14 @@ impl StoredText<'_> {
     /// No text, with the reason.
     pub(in crate::engine) const fn without(status: StringStatus) -> Self {
         Self { status, bytes: &[] }
+    }
+
+    /// Other hits say whether it is a text. One that is cut is not known to be short.
+    fn doubt(&mut self) {
+        match self.status {
+            StringStatus::Whole => self.status = StringStatus::Short,
+            _ => *self = Self::without(StringStatus::NoText),
+        }
     }
 }
 
@@ -215,7 +218,10 @@ pub(in crate::engine) fn put_text(
     let StoredText { mut status, bytes } = text;
     let at = out.len();
     let status_at = start + RAW + usize::from(string.status);
-    if status == StringStatus::Whole || status == StringStatus::Cut {
+    if matches!(
+        status,
+        StringStatus::Whole | StringStatus::Cut | StringStatus::Short
+    ) {
         escape_into(bytes, out);
         let left = (start + limits.record).saturating_sub(at + SPARE);
         if out.len() - at > left {
@@ -260,22 +266,18 @@ mod tests {
     use super::*;
     use usdtrec_format::{RawArgument, RawField};
 
-    #[test]
-    fn a_buffer_that_had_a_text_has_short_ones_too() {
-        let mut habit = Habit::default();
-        assert!(!habit.believes(3, 0x1000));
-        assert!(habit.believes(6, 0x1000));
-        assert!(habit.believes(3, 0x1000) && habit.believes(1, 0x1000));
-        assert!(!habit.believes(3, 0x2000), "a number may be there");
-    }
-
     fn compact(record: &[u8], layout: &RawLayout, habits: &mut [Habit], out: &mut Vec<u8>) -> bool {
         let shape = Shape {
             layout,
             rooms: rooms(layout),
             end: 0,
         };
-        super::compact(record, shape, habits, out)
+        let evidence = Evidence {
+            habits,
+            news: &mut Vec::new(),
+            lacks_texts: &mut false,
+        };
+        super::compact(record, shape, evidence, out)
     }
 
     fn layout(limit: u16, strings: u16) -> RawLayout {
@@ -400,19 +402,18 @@ mod tests {
             assert!(compact(&record, &layout, &mut habits, &mut out));
             read(&out, &layout)[0].0
         };
-        use StringStatus::{NoText, Whole};
+        use StringStatus::{NoText, Short, Whole};
         // The numbers 33 and 21057.
-        assert_eq!(status(0x1000, b"!"), NoText);
-        assert_eq!(status(0x1004, b"AR"), NoText);
-        assert_eq!(status(0x1001, b"!"), NoText);
+        assert_eq!(status(0x1000, b"!"), Short);
+        assert_eq!(status(0x1004, b"AR"), Short);
+        assert_eq!(status(0x1001, b"!"), Short);
+        assert_eq!(status(0x2000, b"\x01"), NoText);
         assert_eq!(status(0x1001, b"GET"), Whole);
         assert_eq!(status(0x1000, b"POST"), Whole);
         assert_eq!(status(0x1000, b"GET"), Whole, "there was a text");
-        assert_eq!(status(0x2000, b"GET"), NoText, "one other is no habit");
-        assert_eq!(status(0x1000, b"PATCH"), Whole);
-        assert_eq!(status(0x2000, b"GET"), Whole);
+        assert_eq!(status(0x3000, b"GET"), Short, "not always a text");
         assert_eq!(status(0x1000, b"\x01"), NoText);
-        assert_eq!(status(0x1000, b"GET"), NoText, "not always a text");
+        assert_eq!(status(0x1000, b"GET"), Short, "not always a text");
     }
 
     #[test]

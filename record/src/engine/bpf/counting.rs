@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use super::super::planter::planting;
+use super::super::pmu::UprobePmu;
 use super::super::release::{Descriptors, Release};
 use super::insn::{Assembler, Reg};
 use super::kernel::tells_processes;
@@ -22,8 +23,8 @@ pub(crate) struct Counted {
 /// How semaphores of single processes are counted.
 #[derive(Debug)]
 pub(crate) struct Counting {
-    /// Number of the uprobe PMU.
-    pmu: u32,
+    /// The uprobe PMU.
+    pmu: UprobePmu,
     /// A program that does nothing, for one uprobe_multi link for each process; `None` where the kernel cannot: then there is an event for
     /// each semaphore.
     program: Option<OwnedFd>,
@@ -31,7 +32,7 @@ pub(crate) struct Counting {
 
 impl Counting {
     /// Finds out what the kernel can do.
-    pub(crate) fn new(pmu: u32) -> Self {
+    pub(crate) fn new(pmu: UprobePmu) -> Self {
         Self {
             pmu,
             program: tells_processes().then(load).flatten(),
@@ -75,6 +76,7 @@ impl Counting {
             return Ok(vec![link]);
         }
         let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
+        let pmu = self.pmu.known().ok_or(io::ErrorKind::Unsupported)?;
         let pid = i32::try_from(pid).map_err(|_| invalid())?;
         let open = |counted: &Counted| {
             let offsets = SiteOffsets {
@@ -82,7 +84,7 @@ impl Counting {
                 ref_ctr: counted.semaphore,
             };
             let event = UprobeEvent {
-                pmu: self.pmu,
+                pmu,
                 path,
                 offset: counted.place,
                 config: offsets.pmu_config().map_err(|_| invalid())?,

@@ -17,6 +17,7 @@ mod counting;
 mod cpu_rings;
 mod drain;
 mod follow;
+mod habit;
 mod hold;
 mod insn;
 mod kept;
@@ -74,6 +75,7 @@ pub(crate) use self::open::OpenBpf;
 pub(crate) use self::options::BpfOptions;
 pub(super) use self::plan::{Ability, FIRST_TYPE, Group, group};
 pub(super) use self::program::RAW;
+pub(crate) use self::samples::TextFinding;
 pub use self::scope::Scope;
 pub use self::skipped::{NotFaultedIn, SkippedMethod};
 pub(crate) use self::stack_size::StackUse;
@@ -237,6 +239,11 @@ impl Bpf {
         self.samples.without_stack
     }
 
+    /// Whether memory at an address that may be of a text could not be read at a hit.
+    pub(crate) const fn lacks_texts(&self) -> bool {
+        self.samples.lacks_texts
+    }
+
     /// Lost hits that a filter could not judge, because the memory that it reads was not resident.
     pub(crate) fn unjudged(&self) -> u64 {
         self.objects.control.unjudged()
@@ -247,6 +254,16 @@ impl Bpf {
         let is_crowded = self.is_crowded();
         let control = &self.objects.control;
         self.samples.learn_stacks(used, is_crowded, control);
+    }
+
+    /// Takes what hits have shown of arguments since the last time, for readers.
+    pub(crate) fn take_texts(&mut self) -> Vec<TextFinding> {
+        self.samples.take_texts()
+    }
+
+    /// Another file begins, whose readers have to be told all that holds.
+    pub(crate) fn repeat_texts(&mut self) {
+        self.samples.repeat_texts();
     }
 
     /// The count of each sample id.

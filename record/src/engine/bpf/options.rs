@@ -4,6 +4,7 @@ use usdtrec_format::perf::Attr;
 
 use super::attach_method::AttachMethod;
 use super::nonresident::NonResident;
+use crate::engine::pmu::UprobePmu;
 use crate::engine::task_filter::TaskFilter;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
@@ -34,8 +35,8 @@ pub(crate) struct BpfOptions<'a> {
     pub(crate) first_id: u64,
     /// The attr of the session's other events.
     pub(crate) metadata: &'a Attr,
-    /// Number of the uprobe PMU.
-    pub(crate) pmu: u32,
+    /// The uprobe PMU.
+    pub(crate) pmu: UprobePmu,
     /// Callbacks of attaching.
     pub(crate) planting: Planting<'a>,
 }

@@ -1,10 +1,13 @@
 //! The samples of the trace, made from the records of the rings.
 
+use usdtrec_format::RawArgument;
 use usdtrec_format::perf::{Attr, EventAttr, SampleType};
+use usdtrec_format::trace::TextArgument;
 
 use super::super::event::{Count, IdCount};
-use super::compact::{self, Habit};
+use super::compact::{self, Evidence};
 use super::control::{self, Control};
+use super::habit::{Habit, News};
 use super::plan::{FIRST_TYPE, Group};
 use super::program::{self, EndKind};
 use super::stack_size::{StackSize, StackUse};
@@ -13,6 +16,9 @@ use super::with_stack;
 
 /// `PERF_TYPE_TRACEPOINT`.
 const TRACEPOINT: u32 = 2;
+
+/// Offset of the time in a sample, after the record's header, the id, the address and the thread.
+const TIME: usize = 8 + 3 * 8;
 
 /// The events, the sample ids of their sites, and what their samples have shown so far.
 #[derive(Debug)]
@@ -26,8 +32,14 @@ pub(super) struct Samples {
     habits: Vec<Habit>,
     /// Maximum number of strings of a site.
     strings: usize,
+    /// What the hit at hand has shown, by the string's index.
+    news: Vec<(usize, News)>,
+    /// What readers have to be told.
+    texts: Vec<TextFinding>,
     /// A sample without its stack.
     sample: Vec<u8>,
+    /// Whether memory at an address that may be of a text could not be read at a hit.
+    pub(super) lacks_texts: bool,
     /// Number of hits of which no stack was taken, because of the rate.
     pub(super) without_stack: u64,
 }
@@ -39,6 +51,8 @@ struct IdState {
     group: usize,
     /// Number of hits received.
     received: u64,
+    /// Time of the first one.
+    first: u64,
     /// How long the texts are.
     lengths: TextLengths,
     /// How large the stacks are.
@@ -54,6 +68,7 @@ impl Samples {
             let state = IdState {
                 group: index,
                 received: 0,
+                first: 0,
                 lengths: TextLengths::default(),
                 stack: StackSize::new(group.sizes.as_ref()),
                 used: StackUse::default(),
@@ -69,7 +84,10 @@ impl Samples {
             ids,
             strings,
             groups,
+            news: Vec::new(),
+            texts: Vec::new(),
             sample: Vec::new(),
+            lacks_texts: false,
             without_stack: 0,
         }
     }
@@ -159,11 +177,15 @@ impl Samples {
             return;
         };
         let habits = self.habits.get_mut(index * self.strings..);
-        let habits = habits.unwrap_or_default();
+        let evidence = Evidence {
+            habits: habits.unwrap_or_default(),
+            news: &mut self.news,
+            lacks_texts: &mut self.lacks_texts,
+        };
         let is_whole = if let Some(kind) = group.end {
             let taken = Taken {
                 kind,
-                habits,
+                evidence,
                 used: &mut state.used,
                 sample: &mut self.sample,
             };
@@ -174,16 +196,22 @@ impl Samples {
             out.extend_from_slice(record);
             true
         } else {
-            compact::compact(record, group.shape(0), habits, out)
+            compact::compact(record, group.shape(0), evidence, out)
         };
         if !is_whole {
             return;
+        }
+        if state.received == 0 {
+            state.first = time_of(record);
         }
         state.received += 1;
         if let Some(is_long) = compact::is_long(record, &group.layout, group.rooms)
             && let Some(are_long) = state.lengths.count(is_long)
         {
             control.set_long_texts(word_at, are_long);
+        }
+        if !self.news.is_empty() {
+            self.tell(index);
         }
     }
 
@@ -248,10 +276,86 @@ impl Samples {
     }
 }
 
+/// What hits have shown of an argument, for readers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TextFinding {
+    pub(crate) text: TextArgument,
+    /// Time of the first hit for which it holds.
+    pub(crate) since: u64,
+}
+
+impl Samples {
+    /// Takes what readers have to be told since the last time.
+    pub(super) fn take_texts(&mut self) -> Vec<TextFinding> {
+        std::mem::take(&mut self.texts)
+    }
+
+    /// Readers of another file have to be told all that holds.
+    pub(super) fn repeat_texts(&mut self) {
+        let told = self.habits.iter().enumerate();
+        let told = told.filter(|(_, habit)| habit.is_told());
+        let findings = told.filter_map(|(at, _)| {
+            let (index, string) = (at / self.strings, at % self.strings);
+            self.finding(index, string, News::All(true))
+        });
+        self.texts = findings.collect();
+    }
+
+    /// Notes what the hit at hand has shown. The argument of one site of a probe is that of its others.
+    fn tell(&mut self, index: usize) {
+        for (string, news) in std::mem::take(&mut self.news) {
+            self.texts.extend(self.finding(index, string, news));
+            let group = self.ids.get(index).map(|state| state.group);
+            for other in 0..self.ids.len() {
+                if news == News::All(true)
+                    && self.ids.get(other).map(|state| state.group) == group
+                    && let Some(habit) = self.habits.get_mut(other * self.strings + string)
+                    && let Some(news) = habit.adopt()
+                {
+                    self.texts.extend(self.finding(other, string, news));
+                }
+            }
+        }
+    }
+
+    fn finding(&self, index: usize, string: usize, news: News) -> Option<TextFinding> {
+        let state = self.ids.get(index)?;
+        let arguments = self.groups.get(state.group)?.layout.arguments.iter();
+        let has_text = |argument: &RawArgument| match argument {
+            RawArgument::Field(field) => field.string.is_some(),
+            _ => false,
+        };
+        let mut texts = (0..)
+            .zip(arguments)
+            .filter(|(_, argument)| has_text(argument));
+        let (argument, _) = texts.nth(string)?;
+        let (is_text, address) = match news {
+            News::All(is_text) => (is_text, None),
+            News::At(address) => (true, Some(address)),
+        };
+        let text = TextArgument {
+            site: self.first_id + index as u64,
+            argument,
+            is_text,
+            address,
+        };
+        Some(TextFinding {
+            text,
+            since: state.first,
+        })
+    }
+}
+
+/// The time of a sample.
+fn time_of(record: &[u8]) -> u64 {
+    let time = record.get(TIME..).and_then(<[u8]>::first_chunk::<8>);
+    time.map_or(0, |time| u64::from_ne_bytes(*time))
+}
+
 /// Takes a record of the ring that has the callers, or what they are found from.
 struct Taken<'a> {
     kind: EndKind,
-    habits: &'a mut [Habit],
+    evidence: Evidence<'a>,
     used: &'a mut StackUse,
     /// For the sample without it.
     sample: &'a mut Vec<u8>,
@@ -264,7 +368,7 @@ impl Taken<'_> {
         let size = u32::from_ne_bytes(*size) as usize;
         let (record, end) = record.split_at_checked(record.len().checked_sub(size)?)?;
         self.sample.clear();
-        if !compact::compact(record, group.shape(size), self.habits, self.sample) {
+        if !compact::compact(record, group.shape(size), self.evidence, self.sample) {
             return None;
         }
         with_stack::put(self.sample, end, self.kind, out)?;

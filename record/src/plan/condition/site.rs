@@ -67,36 +67,15 @@ impl Site<'_> {
     /// what they are.
     pub(crate) fn with_texts_of(&self, filter: &Expr) -> Vec<Argument> {
         let mut arguments = self.arguments.to_vec();
-        self.declare_texts(filter, &mut arguments);
-        arguments
-    }
-
-    fn declare_texts(&self, filter: &Expr, arguments: &mut [Argument]) {
-        let (operator, left, right) = match filter {
-            Expr::Unary(Unary::Not, inner) => return self.declare_texts(inner, arguments),
-            Expr::Binary(operator, left, right) => (*operator, left, right),
-            _ => return,
-        };
-        let compares = operator == BinaryOperator::Glob || Relation::of(operator).is_some();
-        if !compares {
-            self.declare_texts(left, arguments);
-            return self.declare_texts(right, arguments);
-        }
-        let name = match (&**left, &**right) {
-            (Expr::Name(name), Expr::Text(_)) | (Expr::Text(_), Expr::Name(name)) => name,
-            (Expr::Str(address, None), Expr::Text(_))
-            | (Expr::Text(_), Expr::Str(address, None)) => {
-                let Expr::Name(name) = &**address else { return };
-                name
+        filter.each_text(&mut |name| {
+            if let Ok(Some((place, _))) = self.argument(name)
+                && self.may_be_text(place)
+                && let Some(argument) = arguments.get_mut(place)
+            {
+                argument.kind = Some(ArgumentType::Text(None));
             }
-            _ => return,
-        };
-        if let Ok(Some((place, _))) = self.argument(name)
-            && self.may_be_text(place)
-            && let Some(argument) = arguments.get_mut(place)
-        {
-            argument.kind = Some(ArgumentType::Text(None));
-        }
+        });
+        arguments
     }
 
     /// Whether nothing says what an argument is, and it may be an address.

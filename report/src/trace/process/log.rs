@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{Comm, Mmap, MmapFile, RawRecord, RecordType, SampleType, Task};
-use usdtrec_format::trace::{ProcessCgroup, Shortfall};
+use usdtrec_format::trace::{ProcessCgroup, Shortfall, TextArgument};
 
 use crate::trace::process::cgroups::CgroupNote;
 use crate::trace::process::mappers::{MappedFile, Mappers, RecordedFiles};
@@ -40,6 +40,8 @@ pub struct ProcessLog {
     pub(crate) cgroups: Vec<CgroupNote>,
     /// What the recorder found not to work.
     shortfalls: Vec<Shortfall>,
+    /// Which arguments are texts.
+    text_arguments: Vec<TextArgument>,
     /// Only of streams.
     pub(crate) lives: Vec<Life>,
     pub(crate) texts: TextPool,
@@ -246,6 +248,12 @@ impl ProcessLog {
             self.shortfalls.push(Shortfall::parse(record, sample_type)?);
             self.memory += memory;
         }
+        let memory = size_of::<TextArgument>();
+        if TextArgument::is(record) && is_known && self.has_room(memory, 1) {
+            let text = TextArgument::parse(record, sample_type)?;
+            self.text_arguments.push(text);
+            self.memory += memory;
+        }
         Some(())
     }
 
@@ -417,6 +425,12 @@ impl ProcessLog {
             }));
         self.lives.extend(other.lives);
         self.shortfalls.extend(other.shortfalls);
+        self.text_arguments.extend(other.text_arguments);
+    }
+
+    /// Takes out which arguments are texts, in the order of the file.
+    pub(crate) fn take_text_arguments(&mut self) -> Vec<TextArgument> {
+        std::mem::take(&mut self.text_arguments)
     }
 
     /// Takes out what the recorder found not to work, in the order of the file.

@@ -10,6 +10,7 @@ pub(crate) mod ids;
 pub(crate) mod resolver;
 pub(crate) mod scan;
 pub(crate) mod site_index;
+pub(crate) mod text_arguments;
 pub(crate) mod text_place;
 
 use std::collections::BTreeMap;
@@ -61,6 +62,9 @@ pub struct Sources {
     pub no_inline: bool,
     /// The span of time in which samples will be requested: samples beside it, and what processes did later, need not be there.
     pub time: Option<TimeSpan>,
+    /// The expression that must be true of samples that will be requested: arguments that it compares with a text are texts, if nothing else says
+    /// what they are.
+    pub filter: Option<String>,
 }
 
 /// An open trace: its events with their decoders, its processes, its symbols, and where its samples are.
@@ -134,7 +138,7 @@ impl TraceSession {
     /// A session of a trace, which may be a head without blocks.
     pub(crate) fn of_trace(path: &Path, trace: Trace, sources: &Sources) -> Self {
         let info = trace.info();
-        let events = Events::new(info, &sources.schemas);
+        let mut events = Events::new(info, &sources.schemas);
         let ids = SampleIds::new(&info.events, &events);
         let defined = info.definitions.iter().flat_map(|all| &all.files);
         let named = info.build_ids.iter();
@@ -157,6 +161,10 @@ impl TraceSession {
         let lost = scan.losses();
         let mut shortfalls = BTreeMap::new();
         learn_shortfalls(&mut shortfalls, scan.log.take_shortfalls());
+        text_arguments::learn(&mut events, &ids, &scan.log.take_text_arguments());
+        if let Some(filter) = &sources.filter {
+            text_arguments::declare(&mut events, filter);
+        }
         let processes = Processes::new(&mut scan.log);
         let mappers = scan.log.take_mappers();
         let mapped = OnceLock::new();
@@ -205,6 +213,8 @@ impl TraceSession {
     /// Adds to a session of a stream what happened to processes after all that is known.
     pub(crate) fn learn(&mut self, mut log: ProcessLog) {
         learn_shortfalls(&mut self.shortfalls, log.take_shortfalls());
+        let texts = log.take_text_arguments();
+        text_arguments::learn(&mut self.events, &self.ids, &texts);
         self.processes.learn(&mut log);
         self.mappers.append(log.take_mappers());
         self.mapped();

@@ -48,7 +48,12 @@ impl TextPlace {
     /// The value of an argument whose text this is; `None` if the bytes may be something else.
     pub(crate) fn value(&self, unread: &UnreadText) -> Option<StringAt> {
         let is_declared = unread.evidence == TextEvidence::Declared;
-        (is_declared || self.text.is_sure(unread.address)).then(|| StringAt {
+        let is_text = match unread.evidence {
+            TextEvidence::Declared => true,
+            TextEvidence::OtherHits => self.text.looks_like_text(),
+            TextEvidence::Size => self.text.is_sure(unread.address),
+        };
+        is_text.then(|| StringAt {
             address: unread.address,
             bytes: self.text.bytes.clone(),
             cut: self.text.cut,

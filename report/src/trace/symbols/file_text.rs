@@ -10,7 +10,7 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use object::read::{Object, ObjectSection, ObjectSegment};
 use object::{ObjectKind, SegmentFlags, elf};
-use usdtrec_format::raw::is_sure_text;
+use usdtrec_format::raw::{is_sure_text, is_text};
 
 use crate::trace::process::Mapping;
 use crate::trace::symbols::image::{Binary, ParsedBinary};
@@ -28,6 +28,11 @@ pub(crate) struct FileText {
 }
 
 impl FileText {
+    /// Whether the bytes look like a text, which may be empty.
+    pub(crate) fn looks_like_text(&self) -> bool {
+        is_text(&self.bytes, self.cut)
+    }
+
     /// Whether the bytes are taken for a text though nothing says that they are one.
     pub(crate) fn is_sure(&self, address: u64) -> bool {
         is_sure_text(&self.bytes, self.cut, address)

@@ -11,7 +11,7 @@ use serde_json::Value;
 use usdtrec_format::{Arch, Location, Operand, RawArgument, RawField, Register, parse_operands};
 
 use self::machine::{Hit, NOW, THREAD, byte_at, register_value, string_len};
-use super::compact::{Shape, compact, is_long};
+use super::compact::{self, Evidence, Shape, is_long};
 use super::context::{instruction_pointer, register_offset};
 use super::nonresident::{Look, Touch};
 use super::program::{
@@ -98,7 +98,6 @@ impl Planned {
         hit.run(&generate(&[&spec], common).unwrap())
     }
 
-    /// A site without cookie and filter.
     /// The shape of its records without callers.
     fn shape(&self) -> Shape<'_> {
         Shape {
@@ -108,6 +107,7 @@ impl Planned {
         }
     }
 
+    /// A site without cookie and filter.
     fn spec(&self) -> Spec<'_> {
         Spec {
             cookie: None,
@@ -128,6 +128,16 @@ impl Planned {
             _ => None,
         })
     }
+}
+
+/// Appends a record of a site whose arguments are not known yet.
+fn compact(record: &[u8], shape: Shape<'_>, out: &mut Vec<u8>) -> bool {
+    let evidence = Evidence {
+        habits: &mut [],
+        news: &mut Vec::new(),
+        lacks_texts: &mut false,
+    };
+    compact::compact(record, shape, evidence, out)
 }
 
 fn symbol(operand: &Operand) -> Option<&str> {
@@ -280,10 +290,7 @@ fn check(args: &str, arch: Arch, strings: Strings) -> usize {
         assert_eq!(word(&record, RAW + usize::from(missing), 4), 0, "{args}");
     }
     let mut out = Vec::new();
-    assert!(
-        compact(&record, planned.shape(), &mut [], &mut out),
-        "{args}"
-    );
+    assert!(compact(&record, planned.shape(), &mut out), "{args}");
     count
 }
 
@@ -320,7 +327,7 @@ fn a_text_takes_the_room_that_it_needs() {
         let ran = hit.run_all(&code);
         let record = ran.record.unwrap();
         let mut out = Vec::new();
-        assert!(compact(&record, planned.shape(), &mut [], &mut out));
+        assert!(compact(&record, planned.shape(), &mut out));
         let text: Vec<u8> = (0..letters.min(256))
             .map(|at| b'a' + (at % 26) as u8)
             .collect();

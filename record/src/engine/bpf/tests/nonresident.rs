@@ -308,7 +308,6 @@ fn of_an_empty_text_old_kernels_do_not_count_the_nul() {
     assert!(super::compact(
         &ran.record.unwrap(),
         planned.shape(),
-        &mut [],
         &mut out
     ));
     let string = planned.layout.strings().next().unwrap();

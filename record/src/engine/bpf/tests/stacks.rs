@@ -8,8 +8,8 @@ use usdtrec_format::{Arch, Register};
 use super::super::program::{Common, END_SIZE, EndKind, Spec, generate, stack_ends};
 use super::super::with_stack;
 use super::machine::{Hit, NOW, Ran, byte_at};
-use super::{Planned, STRINGS, register_offset};
-use crate::engine::bpf::compact::{Shape, compact};
+use super::{Planned, STRINGS, compact, register_offset};
+use crate::engine::bpf::compact::Shape;
 use crate::plan::ReturnAddress;
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, registers};
 
@@ -82,7 +82,7 @@ fn sample_of(graph: CallGraph, hit: &Hit) -> (Vec<u8>, Attr) {
         ..planned.shape()
     };
     let (mut plain, mut whole) = (Vec::new(), b"before".to_vec());
-    assert!(compact(record, shape, &mut [], &mut plain));
+    assert!(compact(record, shape, &mut plain));
     with_stack::put(&plain, end, EndKind::of(graph, ARCH), &mut whole).unwrap();
     let whole = whole.split_off(6);
     let size = u16::from_ne_bytes([whole[6], whole[7]]);

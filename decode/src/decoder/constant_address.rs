@@ -1,0 +1,53 @@
+//! Constants of notes that may be addresses of texts: literals of a program that is linked to a fixed address.
+
+use usdtrec_format::{Arch, Constant, Location, Operand, Value};
+
+use super::unread_text::{self, TextEvidence, UnreadText};
+
+/// A constant that may be the address of a text.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ConstantAddress {
+    /// Index of the argument.
+    pub(super) slot: usize,
+    address: u64,
+    /// What says that it is the address of a text; `None` if it is not.
+    pub(super) text: Option<TextEvidence>,
+}
+
+impl ConstantAddress {
+    /// That of an operand with this value; `None` if it is no address.
+    pub(super) fn of(slot: usize, operand: &Operand, arch: Arch, value: &Value) -> Option<Self> {
+        let (Location::Constant(Constant::Integer(_)), Value::Unsigned(address)) =
+            (&operand.location, value)
+        else {
+            return None;
+        };
+        let is_address = operand.size == Some(arch.pointer_size())
+            && operand.signed == Some(false)
+            && !operand.float;
+        (is_address && *address >= unread_text::LEAST).then_some(Self {
+            slot,
+            address: *address,
+            text: Some(TextEvidence::Size),
+        })
+    }
+
+    /// The text at its address, which no sample has.
+    pub(super) fn unread_text(&self) -> Option<UnreadText> {
+        Some(UnreadText {
+            argument: self.slot,
+            address: self.address,
+            evidence: self.text?,
+            limit: unread_text::LIMIT,
+        })
+    }
+
+    /// Replaces the text of another sample by the constant.
+    pub(super) fn reset(&self, values: &mut [Value]) {
+        if let Some(value) = values.get_mut(self.slot)
+            && matches!(value, Value::String(_))
+        {
+            *value = Value::Unsigned(self.address);
+        }
+    }
+}

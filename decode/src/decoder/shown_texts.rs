@@ -1,0 +1,33 @@
+//! Where other hits of a site say that an argument is the address of a text.
+
+use usdtrec_format::trace::TextArgument;
+
+/// Maximum number of single addresses.
+const MOST: usize = 1024;
+
+/// What the hits of a site have shown of an argument.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ShownTexts {
+    /// Everywhere.
+    all: bool,
+    /// At single addresses.
+    addresses: Vec<u64>,
+}
+
+impl ShownTexts {
+    pub(super) fn learn(&mut self, learned: &TextArgument) {
+        match learned.address {
+            None => self.all = learned.is_text,
+            Some(address) if !learned.is_text => self.addresses.retain(|known| *known != address),
+            Some(address) if self.addresses.len() < MOST && !self.addresses.contains(&address) => {
+                self.addresses.push(address);
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Whether there is a text at an address.
+    pub(super) fn has(&self, address: u64) -> bool {
+        self.all || self.addresses.contains(&address)
+    }
+}

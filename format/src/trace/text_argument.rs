@@ -1,0 +1,132 @@
+//! That an argument of a site is a text, as its hits have shown.
+//!
+//! Notes do not say which arguments are texts, and a short text may be a number. So the recorder keeps what looks like a short text
+//! ([`StringStatus::Short`](crate::StringStatus::Short)), and says once other hits have shown what the argument is. This is a record of type
+//! 65, which perf ignores, among the records of processes. It holds for all hits, also for those before it:
+//!
+//! | offset in the body | bytes | |
+//! |---|---|---|
+//! | 0 | 8 | `USDTTEXT` |
+//! | 8 | 8 | sample id of the site |
+//! | 16 | 4 | index of the argument |
+//! | 20 | 4 | 1 if it is a text, 0 if it is not always one |
+//! | 24 | 8 | the address at which it is a text; 0 for all |
+//! | 32 | | zeros, to 80 bytes of the whole record |
+//! | last | | sample id; its time is that of the first hit of the site, so that readers of any hits have the record |
+//!
+//! A later record about the same argument and address replaces an earlier one.
+
+use crate::perf::cursor::Cursor;
+use crate::perf::record::RecordBuilder;
+use crate::perf::{RawRecord, RecordType, SampleId, SampleType, SplitBody};
+
+const MAGIC: [u8; 8] = *b"USDTTEXT";
+/// Zeros after the fields, bytes, so that the record has 80: perf 6.1 reads so many before it ignores it.
+const SPARE: usize = 40;
+
+/// What hits of a site have shown of one of its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextArgument {
+    /// A sample id of the site.
+    pub site: u64,
+    /// Index of the argument, from 0.
+    pub argument: u32,
+    /// Whether it is a text, so that short ones are texts, too.
+    pub is_text: bool,
+    /// The address for which this holds; `None` for all.
+    pub address: Option<u64>,
+}
+
+impl TextArgument {
+    /// Whether this is such a record, which may be too short.
+    #[must_use]
+    pub fn is(record: &RawRecord<'_>) -> bool {
+        record.kind == RecordType::HEADER_EVENT_TYPE && is_text_argument(record.body)
+    }
+
+    /// Parses a record; `None` if it is another one or is too short.
+    ///
+    /// `sample_type` is [`Attr::id_type`](crate::perf::Attr::id_type).
+    #[must_use]
+    pub fn parse(record: &RawRecord<'_>, sample_type: SampleType) -> Option<Self> {
+        if !Self::is(record) {
+            return None;
+        }
+        let SplitBody { fields, .. } = SampleId::split(record.body, sample_type)?;
+        let mut cursor = Cursor::new(fields);
+        cursor.take(MAGIC.len())?;
+        Some(Self {
+            site: cursor.u64()?,
+            argument: cursor.u32()?,
+            is_text: cursor.u32()? != 0,
+            address: Some(cursor.u64()?).filter(|address| *address != 0),
+        })
+    }
+
+    /// Appends the record.
+    pub fn encode(&self, id: &SampleId, sample_type: SampleType, out: &mut Vec<u8>) {
+        let mut record = RecordBuilder::new(out, RecordType::HEADER_EVENT_TYPE, 0);
+        record.bytes(&MAGIC);
+        record.bytes(&self.site.to_le_bytes());
+        record.bytes(&self.argument.to_le_bytes());
+        record.bytes(&u32::from(self.is_text).to_le_bytes());
+        record.bytes(&self.address.unwrap_or(0).to_le_bytes());
+        record.bytes(&[0; SPARE]);
+        record.finish(id, sample_type);
+    }
+}
+
+/// Whether a record of type 65 with this body is a [`TextArgument`]. Eight bytes of the body are enough.
+pub(crate) fn is_text_argument(body: &[u8]) -> bool {
+    body.starts_with(&MAGIC)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TextArgument;
+    use crate::perf::{Records, SampleId, SampleType};
+
+    const IDS: SampleType =
+        SampleType(SampleType::TID.0 | SampleType::TIME.0 | SampleType::IDENTIFIER.0);
+
+    fn encoded(text: TextArgument) -> Vec<u8> {
+        let mut out = Vec::new();
+        text.encode(&SampleId::default(), IDS, &mut out);
+        out
+    }
+
+    const ALL: TextArgument = TextArgument {
+        site: 7,
+        argument: 1,
+        is_text: true,
+        address: None,
+    };
+
+    #[test]
+    fn records_are_read_as_they_were_written() {
+        let one = TextArgument {
+            is_text: false,
+            address: Some(0x7ffd_0000_1234),
+            ..ALL
+        };
+        for text in [ALL, one] {
+            let bytes = encoded(text);
+            assert!(bytes.len() >= 80 && bytes.len().is_multiple_of(8));
+            let record = Records::new(&bytes).next().expect("a record");
+            assert_eq!(TextArgument::parse(&record, IDS), Some(text));
+        }
+    }
+
+    #[test]
+    fn short_records_are_none() {
+        let bytes = encoded(ALL);
+        for size in (8..bytes.len()).step_by(8) {
+            let mut cut = bytes[..size].to_vec();
+            cut[6..8].copy_from_slice(&(size as u16).to_le_bytes());
+            let record = Records::new(&cut).next().expect("a record");
+            let needed = 8 + 32 + SampleId::len(IDS);
+            let read = TextArgument::parse(&record, IDS);
+            assert_eq!(read.is_some(), size >= needed, "{size} bytes");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Arguments that are arrays of `char`: their value is the address of a variable, or of a part of one.
+
+use gimli::Register as DwarfRegister;
+use usdtrec_format::schema::{Argument, ArgumentType};
+use usdtrec_format::{Arch, Location, Operand};
+
+use super::DebugInfo;
+use super::kind;
+use super::place::Place;
+use super::units::Die;
+use super::variables::Variable;
+use crate::plan::RegisterOffset;
+use crate::plan::held_addresses::{HeldAddress, Holder, held_address};
+
+/// Deepest nesting of structures and arrays that is followed.
+const DEEPEST: usize = 16;
+
+/// Where a variable, or an address, is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spot {
+    /// Bytes from the caller's frame (the canonical frame address).
+    Frame(i64),
+    /// A register plus bytes, where the frame is not known.
+    Register(DwarfRegister, i64),
+    Linked(u64),
+}
+
+impl Spot {
+    /// That of a register plus bytes, at an instruction with this frame.
+    fn near(register: DwarfRegister, offset: i64, frame: Option<RegisterOffset>) -> Self {
+        match frame.filter(|frame| frame.register == register) {
+            Some(frame) => Self::Frame(offset.wrapping_sub(frame.offset)),
+            None => Self::Register(register, offset),
+        }
+    }
+
+    /// How far it is above another one.
+    fn above(self, other: Self) -> Option<u64> {
+        let bytes = match (self, other) {
+            (Self::Frame(one), Self::Frame(other)) => one.checked_sub(other),
+            (Self::Register(base, one), Self::Register(other_base, other)) => {
+                one.checked_sub(other).filter(|_| base == other_base)
+            }
+            (Self::Linked(one), Self::Linked(other)) => return one.checked_sub(other),
+            _ => None,
+        };
+        u64::try_from(bytes?).ok()
+    }
+}
+
+impl DebugInfo<'_> {
+    /// An argument whose value is the address of an array of `char`. It has a type alone: the name is that of the array, or of a structure
+    /// around it.
+    pub(super) fn array(
+        &self,
+        scopes: &[Vec<Variable<'_, '_>>],
+        operand: &Operand,
+        (pc, slot): (u64, usize),
+    ) -> Option<Argument> {
+        let is_address = operand.bytes(self.arch) == self.arch.pointer_size()
+            && operand.signed != Some(true)
+            && !operand.float;
+        if !is_address
+            || !scopes
+                .iter()
+                .flatten()
+                .any(|known| has_text(&known.kind, 0))
+        {
+            return None;
+        }
+        let spot = self.spot(operand, pc)?;
+        let variables = scopes.iter().flatten();
+        let is_text = |variable: &Variable<'_, '_>| {
+            let of_variable = self.spot_of(variable.place, pc)?;
+            let offset = spot.above(of_variable)?;
+            is_text_at(&variable.kind, offset, 0).then_some(())
+        };
+        variables.into_iter().find_map(is_text)?;
+        Some(Argument {
+            kind: Some(ArgumentType::Text(None)),
+            ..Argument::unnamed(slot)
+        })
+    }
+
+    /// What an operand is the address of.
+    fn spot(&self, operand: &Operand, pc: u64) -> Option<Spot> {
+        let place = Place::of(operand, self.arch, |symbol| self.address(symbol));
+        let holder = match (&operand.location, place) {
+            (Location::SymbolAddress { symbol, offset }, _) => {
+                let address = self.address(symbol)?.checked_add_signed(*offset)?;
+                return Some(Spot::Linked(address));
+            }
+            (_, Some(Place::Register(register))) => Holder::Register(register),
+            (_, Some(Place::Memory(register, offset))) => Holder::Word(register, offset),
+            _ => return None,
+        };
+        if self.arch != Arch::X86_64 {
+            return None;
+        }
+        let (start, code) = self.frames.code(pc)?;
+        Some(match held_address(&code, start, pc, holder)? {
+            HeldAddress::Linked(address) => Spot::Linked(address),
+            HeldAddress::Frame {
+                register,
+                offset,
+                pc,
+            } => Spot::near(register, offset, self.caller(pc)),
+        })
+    }
+
+    fn spot_of(&self, place: Place, pc: u64) -> Option<Spot> {
+        match place {
+            Place::Register(_) => None,
+            Place::Memory(register, offset) => Some(Spot::near(register, offset, self.caller(pc))),
+            Place::Address(address) => Some(Spot::Linked(address)),
+        }
+    }
+}
+
+/// Whether an array of `char` is a variable of this type, or may be in it.
+fn has_text(die: &Die<'_, '_>, depth: usize) -> bool {
+    let Some((die, entry)) = kind::plain(die) else {
+        return false;
+    };
+    match entry.tag() {
+        gimli::DW_TAG_array_type => kind::target(&die, &entry).is_some_and(|each| {
+            kind::is_char(&each) || depth < DEEPEST && has_text(&each, depth + 1)
+        }),
+        gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type => true,
+        _ => false,
+    }
+}
+
+/// Whether there is an array of `char` at an offset of a variable of this type.
+fn is_text_at(die: &Die<'_, '_>, offset: u64, depth: usize) -> bool {
+    let Some((die, entry)) = kind::plain(die).filter(|_| depth < DEEPEST) else {
+        return false;
+    };
+    match entry.tag() {
+        gimli::DW_TAG_array_type => {
+            let Some(each) = kind::target(&die, &entry) else {
+                return false;
+            };
+            let size = kind::size(&die);
+            let is_within = size.is_none_or(|size| offset < size);
+            if kind::is_char(&each) {
+                return is_within;
+            }
+            let of_each = kind::size(&each).filter(|size| *size > 0);
+            is_within && of_each.is_some_and(|size| is_text_at(&each, offset % size, depth + 1))
+        }
+        gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type => {
+            let members = kind::members(&die);
+            members.iter().any(|(at, member)| {
+                let within = offset.checked_sub(*at);
+                let size = kind::size(member);
+                let within = within.filter(|within| size.is_none_or(|size| *within < size));
+                within.is_some_and(|within| is_text_at(member, within, depth + 1))
+            })
+        }
+        _ => false,
+    }
+}
