@@ -7,18 +7,18 @@ use super::raw::RawOperation;
 
 /// A text with a length that is another argument or fixed; bytes captured after its end do not
 /// belong to it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct TextLength {
     /// Index of the argument.
     pub(super) text: usize,
     pub(super) length: Bytes,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Bytes {
     OfArgument(usize),
     /// Of an argument that is not shown.
-    OfHidden(RawOperation),
+    OfHidden(Box<RawOperation>),
     /// An array of this many bytes.
     Fixed(usize),
     /// The requested number of bytes: the text may be longer.
@@ -28,9 +28,9 @@ pub(super) enum Bytes {
 impl TextLength {
     /// Truncates the text to its length. `raw` is the raw part of the sample.
     pub(super) fn apply(&self, raw: &[u8], values: &mut [Value]) {
-        let length = match self.length {
-            Bytes::Fixed(length) | Bytes::AtMost(length) => Some(length),
-            Bytes::OfArgument(at) => values.get(at).and_then(Bytes::number),
+        let length = match &self.length {
+            Bytes::Fixed(length) | Bytes::AtMost(length) => Some(*length),
+            Bytes::OfArgument(at) => values.get(*at).and_then(Bytes::number),
             Bytes::OfHidden(operation) => {
                 let mut value = Value::Unsigned(0);
                 operation.decode(raw, &mut value);

@@ -52,6 +52,8 @@ pub struct Decoder {
     reads_memory: bool,
     /// Whether an argument may be the address of a text that is not in the sample.
     may_lack_texts: bool,
+    /// For each value the index of the probe's argument; `None` if they are the same.
+    shown: Option<Vec<usize>>,
     machine: Machine,
 }
 
@@ -129,6 +131,7 @@ impl Decoder {
             fields: Vec::new(),
             lengths: Vec::new(),
             fixed,
+            shown: None,
             machine,
         }
     }
@@ -261,9 +264,25 @@ impl Decoder {
         }
     }
 
-    /// Takes what other hits of the site say of an argument.
+    /// Takes what other hits of the site say of an argument of the probe.
     pub fn learn_text(&mut self, learned: &TextArgument) {
-        let slot = learned.argument as usize;
+        for slot in self.slots_of(learned.argument as usize) {
+            self.learn_value(slot, learned);
+        }
+    }
+
+    /// Takes that a value is a text.
+    pub fn declare_text(&mut self, slot: usize) {
+        let declared = TextArgument {
+            site: 0,
+            argument: slot as u32,
+            is_text: true,
+            address: None,
+        };
+        self.learn_value(slot, &declared);
+    }
+
+    fn learn_value(&mut self, slot: usize, learned: &TextArgument) {
         let of_argument = |operation: &&mut RawOperation| operation.slot() == slot;
         if let Some(operation) = self.raw.iter_mut().find(of_argument) {
             operation.learn_text(learned);

@@ -122,8 +122,11 @@ impl RawOperation {
     }
 
     /// The same for an argument with another index.
-    pub(super) const fn at(self, slot: usize) -> Self {
-        Self { slot, ..self }
+    pub(super) fn at(&self, slot: usize) -> Self {
+        Self {
+            slot,
+            ..self.clone()
+        }
     }
 
     /// Whether there may be a text at its address.

@@ -1,64 +1,102 @@
 //! The choice of arguments that an argument list makes.
 
+use std::mem::take;
+
 use usdtrec_format::{Missing, ShownArgument, Value};
 
 use super::Decoder;
+use super::constant_address::ConstantAddress;
+use super::field::FieldOperation;
 use super::length::{Bytes, TextLength};
+use super::operation::Operation;
+use super::raw::RawOperation;
 
 impl Decoder {
     /// The decoder of the arguments that a list shows, in the list's order. Apply types before: they are those of the probe's own
     /// arguments.
     #[must_use]
-    pub fn showing(self, shown: &[ShownArgument]) -> Self {
-        let mut decoder = Self {
-            operations: Vec::new(),
-            raw: Vec::new(),
-            fields: Vec::new(),
-            lengths: Vec::new(),
-            fixed: Vec::with_capacity(shown.len()),
-            ..self
+    pub fn showing(mut self, shown: &[ShownArgument]) -> Self {
+        let own = Own {
+            operations: take(&mut self.operations),
+            raw: take(&mut self.raw),
+            fields: take(&mut self.fields),
+            lengths: take(&mut self.lengths),
+            fixed: take(&mut self.fixed),
+            constants: take(&mut self.constants),
         };
         for (slot, argument) in shown.iter().enumerate() {
-            let own = argument.argument;
-            let fixed = self.fixed.get(own).cloned();
-            decoder.fixed.push(fixed.unwrap_or_else(no_argument));
-            let operations = self.operations.iter().filter(|known| known.slot == own);
-            decoder
-                .operations
-                .extend(operations.cloned().map(|mut operation| {
-                    operation.slot = slot;
-                    operation
-                }));
-            let raw = self.raw.iter().filter(|known| known.slot() == own);
-            decoder.raw.extend(raw.map(|operation| operation.at(slot)));
-            let fields = self.fields.iter().filter(|known| known.slot == own);
-            decoder.fields.extend(fields.map(|operation| {
-                let mut operation = *operation;
-                operation.slot = slot;
-                operation
-            }));
-            let lengths = self.lengths.iter().filter(|known| known.text == own);
-            decoder.lengths.extend(lengths.map(|known| TextLength {
-                text: slot,
-                length: self.length_beside(known.length, shown),
-            }));
+            self.show(slot, argument.argument, &own, shown);
         }
-        decoder
+        self.shown = Some(shown.iter().map(|shown| shown.argument).collect());
+        self
     }
 
+    /// Adds an argument of the probe.
+    fn show(&mut self, slot: usize, argument: usize, own: &Own, shown: &[ShownArgument]) {
+        let fixed = own.fixed.get(argument).cloned();
+        self.fixed.push(fixed.unwrap_or_else(no_argument));
+        let operations = own.operations.iter().filter(|known| known.slot == argument);
+        self.operations.extend(
+            operations
+                .cloned()
+                .map(|operation| Operation { slot, ..operation }),
+        );
+        let raw = own.raw.iter().filter(|known| known.slot() == argument);
+        self.raw.extend(raw.map(|operation| operation.at(slot)));
+        let fields = own.fields.iter().filter(|known| known.slot == argument);
+        self.fields.extend(fields.map(|operation| {
+            let mut operation = *operation;
+            operation.slot = slot;
+            operation
+        }));
+        let constants = own.constants.iter().filter(|known| known.slot == argument);
+        self.constants.extend(constants.map(|constant| {
+            let mut constant = *constant;
+            constant.slot = slot;
+            constant
+        }));
+        let lengths = own.lengths.iter().filter(|known| known.text == argument);
+        self.lengths.extend(lengths.map(|known| TextLength {
+            text: slot,
+            length: own.length_beside(&known.length, shown),
+        }));
+    }
+
+    /// The indexes of the values that show an argument of the probe.
+    pub(super) fn slots_of(&self, argument: usize) -> Vec<usize> {
+        let Some(shown) = &self.shown else {
+            return vec![argument];
+        };
+        let slots = shown.iter().enumerate();
+        let slots = slots.filter(|(_, own)| **own == argument);
+        slots.map(|(slot, _)| slot).collect()
+    }
+}
+
+/// What is known of the probe's own arguments.
+struct Own {
+    operations: Vec<Operation>,
+    raw: Vec<RawOperation>,
+    fields: Vec<FieldOperation>,
+    lengths: Vec<TextLength>,
+    fixed: Vec<Value>,
+    constants: Vec<ConstantAddress>,
+}
+
+impl Own {
     /// The length of a text among the arguments that are shown, which may not have it.
-    fn length_beside(&self, length: Bytes, shown: &[ShownArgument]) -> Bytes {
-        let Bytes::OfArgument(own) = length else {
-            return length;
+    fn length_beside(&self, length: &Bytes, shown: &[ShownArgument]) -> Bytes {
+        let Bytes::OfArgument(own) = *length else {
+            return length.clone();
         };
         if let Some(slot) = shown.iter().position(|known| known.argument == own) {
             return Bytes::OfArgument(slot);
         }
         match self.raw.iter().find(|known| known.slot() == own) {
-            Some(operation) => Bytes::OfHidden(*operation),
+            Some(operation) => Bytes::OfHidden(Box::new(operation.clone())),
             None => match self.fixed.get(own).and_then(Bytes::number) {
                 Some(bytes) => Bytes::Fixed(bytes),
-                None => length,
+                None => length.clone(),
             },
         }
     }

@@ -31,12 +31,7 @@ pub(crate) fn declare(events: &mut Events, filter: &str) {
             let argument = event.argument(name).or_else(|| of_event().flatten());
             let Some(argument) = argument else { continue };
             for site in sites.get_mut(event.sites.clone()).unwrap_or_default() {
-                site.decoder.learn_text(&TextArgument {
-                    site: 0,
-                    argument: argument as u32,
-                    is_text: true,
-                    address: None,
-                });
+                site.decoder.declare_text(argument);
             }
         }
     });
