@@ -13,7 +13,6 @@ use crate::view::export::parquet::event_tables::{ProbeTable, provider_and_name};
 use crate::view::export::parquet::facts::{DatasetFacts, SCHEMA_VERSION};
 use crate::view::export::parquet::row_cells::RowCells;
 use crate::view::export::parquet::span_tables::PairTable;
-use crate::view::export::parquet::table::ParquetTable;
 use crate::view::export::thread_names::name;
 use crate::view::losses::{doubt, source_word};
 
