@@ -14,13 +14,11 @@ mod shown;
 mod tests;
 mod typed;
 mod unread_text;
-mod words;
 
 use usdtrec_format::perf::{Attr, Sample, TracepointFormat};
 use usdtrec_format::{Arch, Missing, Operand, RawLayout, Value, parse_operands};
 
 pub use self::unread_text::{TextEvidence, UnreadText};
-pub use self::words::RegisterWord;
 
 use self::field::{FieldArgument, FieldOperation};
 use self::machine::Machine;
