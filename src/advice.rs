@@ -171,16 +171,12 @@ mod recording {
                 error: ConditionError::Unsupported(_) | ConditionError::FloatArithmetic,
                 ..
             }
-            | UsageError::FilterReadsMemory { .. }
-            | UsageError::FilterWithArguments { .. } => {
+            | UsageError::FilterReadsMemory { .. } => {
                 Some("record without the filter, and use it with script or report")
             }
-            UsageError::FetchWarning { is_fatal: false } => {
-                Some("--force records in spite of that")
-            }
             UsageError::TooManyEvents { .. } => Some("record fewer probes"),
-            UsageError::PmuArguments => Some(
-                "give the event without (…), all arguments are recorded, or use another --engine",
+            UsageError::ComputedArgument { .. } => Some(
+                "record with --engine bpf (as root, or with CAP_BPF and CAP_PERFMON), or list arguments and names alone: NAME=arg1",
             ),
             UsageError::PmuInherit => Some("use -a, -t or another --engine"),
             _ => None,

@@ -3,12 +3,10 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::common::{Build, Engine, Event, Hit, Lab, Perf, test};
+use crate::common::{Build, Engine, Event, Hit, Lab, test};
 use crate::node::NODE;
 
 const ENGINES: [Engine; 2] = [Engine::BpfMulti, Engine::BpfPerf];
-/// Those, and the one that has the kernel's fetch arguments.
-const ALL: [Engine; 3] = [Engine::BpfMulti, Engine::BpfPerf, Engine::PerfTracefs];
 
 /// Records the stand-in of Node.js at work; its lines and the events.
 fn record(lab: &Lab, engine: Engine, list: &str, more: &[&str]) -> (Vec<Hit>, Vec<Event>) {
@@ -21,8 +19,6 @@ fn record(lab: &Lab, engine: Engine, list: &str, more: &[&str]) -> (Vec<Hit>, Ve
                 "record",
                 "-o",
                 "trace",
-                // For perf-tracefs, lists that read memory.
-                "--force",
                 "--engine",
                 engine.option(),
                 "-e",
@@ -50,7 +46,7 @@ fn chains_of_pointers_and_names() {
     let lab = Lab::privileged();
     let list = "url=str(*arg1), method=str(*(arg1+8)), port=arg4, next=port+1, low=(u8)arg4, first=*(s8*)*arg1, \
                 remote_port=*(s32*)(connection+4), start=str(*arg1, 3), self=(ptr)arg1, fd";
-    for engine in ALL {
+    for engine in ENGINES {
         let (hits, events) = record(&lab, engine, list, &[]);
         assert_eq!((hits.len(), events.len()), (40, 40));
         for (number, event) in events.iter().enumerate() {
@@ -167,7 +163,6 @@ fn bytes_and_their_number() {
             "record",
             "-o",
             "trace",
-            "--force",
             "--engine",
             engine.option(),
             "-e",
@@ -207,21 +202,23 @@ fn bytes_and_their_number() {
     }
 }
 
-/// Of a value of 16 bytes the note's argument has the lower half and the reason; a list has no number for it.
+/// Of a value of 16 bytes there is the lower half and the reason; a list that computes has no number for it.
 #[test]
 fn wide_values_are_never_cut_in_silence() {
     let lab = Lab::privileged();
     let program = Build::USUAL.make(&lab, "handmade_x86_64.c", "handmade");
     let program = program.to_str().expect("a path");
+    let lower = [
+        "upper half not in the note, lower 0x",
+        "value of 16 bytes, lower 8 0x",
+    ];
     for (list, upper) in [
+        ("", lower),
+        ("(x=arg1, y=arg2, z=arg3)", lower),
         (
-            "",
-            [
-                "upper half not in the note, lower 0x",
-                "value of 16 bytes, lower 8 0x",
-            ],
+            "(x=arg1, y=arg2, z=arg3, tid=tid+0)",
+            ["value of 16 bytes"; 2],
         ),
-        ("(x=arg1, y=arg2, z=arg3)", ["value of 16 bytes"; 2]),
     ] {
         let event = format!("shapes:sixteen_bytes{list}@{program}");
         lab.usdtrec(["record", "-o", "trace", "-e", &event, "--", program])
@@ -251,116 +248,6 @@ fn what_cannot_be_read_has_a_reason() {
             assert_eq!(event.named("fine"), 51056 + number as i64);
         }
     }
-}
-
-/// With fetch arguments, too, what cannot be read is missing and what can be read is not, wherever the read fails and whatever is beside it.
-#[test]
-fn faults_of_fetch_arguments() {
-    let lab = Lab::privileged();
-    // The text of the url is no address.
-    let list = "deep=str(***arg1), bad=str(**arg1), near=*(s32*)**arg1, good=str(*arg1), word=*(u64*)(***arg1+8), \
-                bits=(u64)**arg1, method=str(*(arg1+8)), zero=*(s32*)(*arg1+200), fine=arg4";
-    let mut seen = Vec::new();
-    for engine in [Engine::BpfMulti, Engine::PerfTracefs] {
-        let (_, events) = record(&lab, engine, list, &[]);
-        let values = |event: &Event| -> Vec<String> {
-            let value = |name: &&str| event.named(name).to_string();
-            let values = ["good", "bits", "method", "zero", "fine"];
-            let reasons = [1, 2, 3, 5].map(|at| event.argument(at).expect_err("nothing is there"));
-            values.iter().map(value).chain(reasons).collect()
-        };
-        seen.push(events.iter().map(values).collect::<Vec<_>>());
-    }
-    assert_eq!(seen[0].len(), 40);
-    assert_eq!(seen[0], seen[1]);
-    assert_eq!(seen[0][3][..2], ["\"/upstream/3\"", "7018141438805308719"]);
-}
-
-/// Each site is an event of its own in the kernel, and what is in memory, a register or the note has its place in each.
-#[test]
-fn sites_that_differ_with_fetch_arguments() {
-    let lab = Lab::privileged();
-    let program = Build::USUAL.make(&lab, "sites.c", "sites");
-    let program = program.to_str().expect("a path");
-    let event = format!("sdt_shapes:shared(a=arg1, same=(u8)arg1)@{program}");
-    let mut seen = Vec::new();
-    for engine in [Engine::BpfMulti, Engine::PerfTracefs] {
-        let mut record = engine.record("trace", &event, &[program]);
-        record.insert(1, "--force");
-        lab.usdtrec(record).success();
-        let events = lab.events("trace");
-        let values = |event: &Event| ["a", "same"].map(|name| event.named(name).to_string());
-        seen.push(events.iter().map(values).collect::<Vec<_>>());
-    }
-    assert_eq!(seen[0].len(), 24);
-    assert_eq!(seen[0], seen[1]);
-    let first = seen[0].iter().skip(6).map(|values| values[0].as_str());
-    let expected = ["-1", "-5000000000", "-100", "250", "1", "0.75"];
-    assert_eq!(first.take(6).collect::<Vec<_>>(), expected);
-}
-
-/// Texts are those that programs read, as long as the kernel has room: what is too long is cut, and says so.
-#[test]
-fn texts_by_fetch_arguments() {
-    let lab = Lab::privileged();
-    let program = Build::USUAL.make(&lab, "strings.c", "strings");
-    let program = program.to_str().expect("a path");
-    // Of texts that fill the page, the kernel warns: none of theirs does.
-    let events = [
-        format!(
-            "sdt_strings:[!l]*(n=arg1, first=*(s8*)arg2, third=*(u16*)(arg2+2), text=str(arg2))@{program}"
-        ),
-        format!("sdt_strings:l*(n=arg1, text=str(arg2))@{program}"),
-    ];
-    let mut seen = Vec::new();
-    for engine in [Engine::BpfMulti, Engine::PerfTracefs] {
-        let options = [
-            "record",
-            "-o",
-            "trace",
-            "--force",
-            "--engine",
-            engine.option(),
-        ];
-        let events = ["-e", &events[0], "-e", &events[1], "--", program];
-        lab.usdtrec([&options[..], &events].concat()).success();
-        let shown = lab.usdtrec(["script", "-i", "trace", "-F", "event,args"]);
-        let shown = shown.success().stdout;
-        let line = |line: &str| {
-            let (name, rest) = line.trim().split_once(": (").expect("an event");
-            let (_, args) = rest.split_once(") ").expect("an address");
-            // Addresses are others in each run.
-            let args = args.split(" 0x").next().unwrap_or_default();
-            (name.to_owned(), args.to_owned())
-        };
-        seen.push(shown.lines().map(line).collect::<Vec<_>>());
-    }
-    assert_eq!(seen[0].len(), 18);
-    for (program, fetched) in seen[0].iter().zip(&seen[1]) {
-        if let Some((_, length)) = program.0.split_once("long") {
-            let letter = if length == "4096" { "L" } else { "M" };
-            let start = format!("n=7 text=\"{letter}");
-            assert!(fetched.1.starts_with(&start), "{fetched:?}");
-            assert!(fetched.1.ends_with("\"…"), "{fetched:?}");
-        } else {
-            assert_eq!(program, fetched);
-        }
-    }
-}
-
-/// Stock perf shows them, too.
-#[test]
-fn stock_perf_shows_fetched_arguments() {
-    let lab = Lab::privileged();
-    let perf = Perf::new(&lab);
-    let list = "url=str(*arg1), port=arg4, bad=*(s32*)**arg1";
-    record(&lab, Engine::PerfTracefs, list, &[]);
-    let shown = perf.run(["script", "-i", "trace"]).success().stdout;
-    assert_eq!(shown.matches("url_str=\"/upstream/").count(), 40);
-    assert!(
-        shown.contains("url_str=\"/upstream/3\" port=51059 bad=0 missing=0x4"),
-        "{shown}"
-    );
 }
 
 /// A filter knows the arguments as they were before the list.
@@ -394,12 +281,15 @@ fn what_an_engine_cannot_do_is_refused() {
             .complains(words);
         assert!(!lab.file("trace").exists());
     };
-    refused("perf-pmu", "x=arg1", "have no lists of arguments");
-    refused("perf", "x=str(arg3)", "could make the kernel warn");
-    refused("perf", "x=*arg3", "could make the kernel warn");
-    refused("perf", "x=bytes(arg3, 4)", "needs the bpf engine");
-    refused("perf", "x=*(s32*)(arg3 & 0xff0)", "adding constants");
-    refused("perf", "x=*(s32*)flags", "an address of 4 bytes");
+    for engine in ["perf", "perf-pmu", "perf-tracefs"] {
+        for (item, shown) in [
+            ("x=str(arg3)", "x=str(arg3) is computed"),
+            ("arg1, next=arg1+1", "next=(arg1 + 1) is computed"),
+            ("x=(u8)arg1", "needs the bpf engine"),
+        ] {
+            refused(engine, item, shown);
+        }
+    }
     refused("auto", "x=arg1*arg2", "cannot be evaluated while recording");
     refused(
         "auto",
@@ -415,12 +305,16 @@ fn what_an_engine_cannot_do_is_refused() {
         .arg(lab.file("trace"))
         .args([
             "-e",
-            &format!("sdt_node:gc__start(x=*(s32*)flags)@{program}"),
+            &format!("sdt_node:gc__start(x=*(s32*)isolate)@{program}"),
             "--",
             program,
         ])
         .output()
         .expect("usdtrec");
     let said = String::from_utf8_lossy(&silent.stderr);
-    assert_eq!(said.lines().count(), 1, "nothing but the reason: {said}");
+    assert_eq!(
+        said.lines().count(),
+        2,
+        "the reason, and what to do: {said}"
+    );
 }

@@ -7,8 +7,6 @@ mod decoder;
 mod filter;
 mod sample_field;
 
-pub use decoder::{
-    Decoder, RegisterWord, TextEvidence, TracepointArgument, TracepointDecoder, UnreadText,
-};
+pub use decoder::{Decoder, TextEvidence, TracepointArgument, TracepointDecoder, UnreadText};
 pub use filter::{Filter, FilterError, Readable};
 pub use sample_field::{SampleField, SampleTexts};

@@ -575,7 +575,7 @@ _usdtrec() {
             return 0
             ;;
         usdtrec__subcmd__record)
-            opts="-e -a -p -t -i -C -m -f -q -v -o -z -R -g -T -c -F -h --event --filter --all-cpus --pid --tid --no-inherit --cpu --mmap-pages --duration --engine --strings --nonresident --strlen --lossless --stack-size --schema --force --quiet --verbose --output --compression-level --threads --max-size --switch-output --switch-max-files --at --every --raw-samples --call-graph --no-call-graph --max-stack --stack-rate --keep-stacks --no-symbols --timestamp --count --freq --buildid-dir --help"
+            opts="-e -a -p -t -i -C -m -f -q -v -o -z -g -T -c -F -R -h --event --filter --all-cpus --pid --tid --no-inherit --cpu --mmap-pages --duration --engine --strings --nonresident --strlen --lossless --stack-size --schema --force --quiet --verbose --output --compression-level --threads --max-size --switch-output --switch-max-files --at --every --call-graph --no-call-graph --max-stack --stack-rate --keep-stacks --no-symbols --timestamp --count --freq --raw-samples --buildid-dir --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -17,6 +17,11 @@ impl PlannedProbe {
         list.iter().any(computes).then_some(list)
     }
 
+    /// The first argument of the list that is computed.
+    pub(crate) fn computed_argument(&self) -> Option<&Capture> {
+        self.list.iter().flatten().find(|item| computes(item))
+    }
+
     /// Finds the arguments that the list shows, unless it computes any.
     ///
     /// # Errors

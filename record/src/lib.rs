@@ -17,7 +17,6 @@ mod engine;
 mod error;
 mod event_names;
 mod exec_stop;
-mod fetch_limit;
 mod files;
 mod filter;
 mod host;
@@ -75,7 +74,6 @@ pub use engine::{
     STOPPED_VERB, Scope, SkippedMethod, StoppedProcess, UsedEngine, guard, guard_stopped, release,
 };
 pub use error::{Interruption, RecordError, Removal, TargetError};
-pub use fetch_limit::FetchLimit;
 pub use files::{Destination, LiveDestination, Switch};
 pub use kernel_error::{BpfObject, BpfRefusal, ErrorMeaning, KernelOperation};
 pub use left_breakpoints::{BreakpointOwner, LeftBehind, LeftBreakpoint};

@@ -61,15 +61,10 @@ pub struct Options {
     pub strings: Strings,
     /// How the callers of hits are recorded; `None` if they are not.
     pub graph: Option<CallGraph>,
-    /// With perf events: also write arguments into the raw part of samples, so that stock perf prints them. Programs always do.
-    pub raw_samples: bool,
     /// Whether memory that is not resident is brought in.
     pub nonresident: NonResident,
     /// Stop processes instead of losing their hits.
     pub lossless: bool,
-    /// Record even if a traced program could make the kernel log a warning (argument lists that read memory, without programs), unless a
-    /// warning is fatal.
-    pub force: bool,
     /// If the recording ends before the command: leave the command running, as `perf trace` does, instead of ending it, as `perf record`
     /// does.
     pub leave_command: bool,
@@ -123,10 +118,8 @@ impl Session {
             strings: options.strings,
             graph: options.graph,
             stack: options.stack,
-            raw_samples: options.raw_samples,
             nonresident: options.nonresident,
             lossless: options.lossless,
-            force: options.force,
             planting,
         };
         // Without root's rights there is nowhere to write them.

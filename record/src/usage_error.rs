@@ -2,7 +2,6 @@
 
 use usdtrec_format::expr::ExprError;
 
-use crate::fetch_limit::FetchLimit;
 use crate::plan::ConditionError;
 
 /// A parameter is invalid, or the engine does not support it.
@@ -55,12 +54,6 @@ pub enum UsageError {
         "the filter is true at no site: what it asks for cannot be read there, is another constant, or has another type"
     )]
     FilterNeverTrue,
-    /// A probe has a filter and an argument list, and there are no programs.
-    #[error("{event}: a filter beside a list of arguments needs the bpf engine")]
-    FilterWithArguments {
-        /// Event of the probe.
-        event: String,
-    },
     /// An argument list cannot be evaluated at a site.
     #[error("arguments of {event}: {}", .error.message())]
     Arguments {
@@ -69,31 +62,13 @@ pub enum UsageError {
         /// The error.
         error: ConditionError,
     },
-    /// An argument list has a part that fetch arguments of tracefs events cannot express.
-    #[error(
-        "arguments of {event}: the kernel's fetch arguments cannot have {part}: this list needs the bpf engine"
-    )]
-    FetchArguments {
+    /// An argument list computes a value, and there are no programs.
+    #[error("arguments of {event}: {argument} is computed at the hit, which needs the bpf engine")]
+    ComputedArgument {
         /// Event of the probe.
         event: String,
-        /// The part.
-        part: FetchLimit,
-    },
-    /// Fetch arguments with texts overwrite the kernel's memory before Linux 6.12 (CVE-2024-50067).
-    #[error(
-        "before Linux 6.12 a long text among fetch arguments overwrites the kernel's memory (CVE-2024-50067): \
-         lists that read memory need the bpf engine"
-    )]
-    FetchOverflow,
-    /// Fetch arguments with texts can exceed the kernel's buffer, which makes it log a warning.
-    #[error(
-        "a program with long texts there could make the kernel warn of fetch arguments that read memory{}: \
-         lists that read memory need the bpf engine",
-        if *.is_fatal { ", which here is fatal (kernel.panic_on_warn)" } else { "" }
-    )]
-    FetchWarning {
-        /// Whether the kernel panics on a warning.
-        is_fatal: bool,
+        /// The argument, `NAME=EXPRESSION`.
+        argument: String,
     },
     /// There are more events than sample formats have numbers.
     #[error("expected at most {most} events at once, found more")]
@@ -101,9 +76,6 @@ pub enum UsageError {
         /// The maximum.
         most: u16,
     },
-    /// Events of the uprobe PMU have no fetch arguments.
-    #[error("events of the uprobe PMU have no lists of arguments")]
-    PmuArguments,
     /// Events of the uprobe PMU cannot be inherited.
     #[error("events of the uprobe PMU cannot follow threads and children")]
     PmuInherit,
@@ -159,12 +131,6 @@ pub enum ProgramFeature {
     /// Stopping processes instead of losing their hits.
     #[error("lossless recording")]
     Lossless,
-    /// Recording callers beside a list of arguments.
-    #[error("recording callers beside a list of arguments")]
-    ListWithCallers,
-    /// Recording callers beside arguments in the raw part of samples.
-    #[error("recording callers beside stored arguments")]
-    RawWithCallers,
     /// Taking the stacks of some hits only.
     #[error("limiting the rate of stacks")]
     StackRate,

@@ -58,7 +58,7 @@ pub(crate) struct CaptureArgs {
     ///
     /// PATH is a binary; without it, the cached binaries are searched, and those of -p, -t and CMD. Write a comma in PATH as \,. ARGUMENTS is a list of expressions to record
     /// instead of the probe's own arguments: port=arg4, url=str(*arg1), fd=*(s32*)(arg1+8), key=str(arg2, len), len=(u8)arg3,
-    /// head=bytes(arg2, 16). Lists need the bpf engine, or perf-tracefs without bytes() and without lengths in arguments.
+    /// head=bytes(arg2, 16). Lists that compute or read anything need the bpf engine; those that only name, choose and order arguments do not.
     #[arg(short, long, value_name = "EVENT", required = true)]
     pub(crate) event: Vec<String>,
     /// Record only hits of the preceding -e for which this expression is true ('arg2 > 4096 && method == "GET"')
@@ -130,9 +130,7 @@ pub(crate) struct CaptureArgs {
     /// Take the names and types of arguments from this file (.toml, .d) first; may be repeated, the last file wins
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: Vec<PathBuf>,
-    /// Attach even if a check of the file fails; with perf-tracefs, allow argument lists that read memory
-    ///
-    /// With such lists a traced program can make the kernel log a warning. Where warnings are fatal (kernel.panic_on_warn), they are refused even with --force.
+    /// Attach even if a check of the file fails
     #[arg(short, long)]
     pub(crate) force: bool,
     /// Print only errors and losses

@@ -47,11 +47,6 @@ pub(crate) struct RecordArgs {
     /// probe is attached. Ends with Ctrl-C, or when all processes of -p and -t have ended.
     #[arg(long, value_name = "PERIOD/TIME")]
     pub(crate) every: Option<String>,
-    /// Store decoded arguments in the samples, so that stock perf prints them
-    ///
-    /// The bpf engine always does. With the perf engine this adds half to the recorder's CPU time.
-    #[arg(short = 'R', long)]
-    pub(crate) raw_samples: bool,
     /// Record the callers of each hit, as with --call-graph auto
     #[arg(short = 'g')]
     pub(crate) callers: bool,
@@ -109,4 +104,7 @@ pub(crate) struct UnsupportedArgs {
     /// Sampling frequency
     #[arg(short = 'F', long, value_name = "N", hide = true)]
     pub(crate) freq: Option<String>,
+    /// Arguments in the raw part of samples
+    #[arg(short = 'R', long, hide = true)]
+    pub(crate) raw_samples: bool,
 }

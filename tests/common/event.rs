@@ -173,12 +173,6 @@ impl Event {
         }
     }
 
-    /// Whether argument `number` (from 1) is a text of a file, whose address is not shown.
-    pub(crate) fn is_literal(&self, number: usize) -> bool {
-        let name = self.name_of(number);
-        self.json["from_file"][name] == true && self.json["numbers"][name].is_null()
-    }
-
     /// Argument `number` (from 1), which must be a string.
     #[track_caller]
     pub(crate) fn string(&self, number: usize) -> &str {

@@ -100,7 +100,7 @@ pub(super) const CAPTURE: [Choice; 23] = [
     }),
 ];
 
-pub(super) const RECORD: [Choice; 15] = [
+pub(super) const RECORD: [Choice; 14] = [
     choice("-o, --output", "-o out", |seen| {
         seen.exists("out") || seen.exists("out.1") || seen.exists("out.3")
     }),
@@ -121,12 +121,6 @@ pub(super) const RECORD: [Choice; 15] = [
     }),
     choice("--switch-max-files", "--switch-max-files 1", |seen| {
         !seen.exists("out.1") && !seen.exists("usdtrec.data.1")
-    }),
-    choice("-R, --raw-samples", "-R", |seen| {
-        let format = b"print fmt:";
-        let files = seen.traces();
-        let mut files = files.iter().flat_map(fs::read);
-        files.all(|file| file.windows(format.len()).any(|window| window == format))
     }),
     choice("-g", "-g", |seen| seen.text.contains("\n\t")),
     choice("--call-graph", "--call-graph fp", |seen| {

@@ -459,7 +459,6 @@ fn options_of_recording_without_effect_are_refused() {
         (&["--call-graph", "dwarf,1M"], "expected 8 bytes to 32K"),
         (&["--call-graph", "dwarf,0"], "expected 8 bytes to 32K"),
         (&["-g", "--max-stack", "0"], "0 is not in 1..=1024"),
-        (&["-g", "--engine", "perf", "-R"], "needs the bpf engine"),
         (
             &[
                 "--call-graph",
@@ -480,7 +479,7 @@ fn options_of_recording_without_effect_are_refused() {
         .concat();
         lab.usdtrec(words).exits(2).complains(why);
     }
-    let list = format!("sdt_stacks:hit(depth=arg1)@{}", program.display());
+    let list = format!("sdt_stacks:hit(depth=arg1+1)@{}", program.display());
     let words = ["record", "-e", &list, "-g", "--engine", "perf-tracefs"];
     let words = [&words[..], &["--", path(&program)]].concat();
     lab.usdtrec(words)

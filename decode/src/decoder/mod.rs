@@ -16,14 +16,12 @@ mod shown_texts;
 mod tests;
 mod typed;
 mod unread_text;
-mod words;
 
 use usdtrec_format::perf::{Attr, Sample, TracepointFormat};
 use usdtrec_format::trace::TextArgument;
 use usdtrec_format::{Arch, Missing, Operand, RawLayout, Value, parse_operands};
 
 pub use self::unread_text::{TextEvidence, UnreadText};
-pub use self::words::RegisterWord;
 
 use self::constant_address::ConstantAddress;
 use self::field::{FieldArgument, FieldOperation};

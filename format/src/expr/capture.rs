@@ -1,5 +1,7 @@
 //! Events with argument lists.
 
+use std::fmt;
+
 use super::parse::Parser;
 use super::{Expr, ExprError};
 use crate::pattern::{Pattern, PatternError};
@@ -121,6 +123,16 @@ fn closing(list: &str) -> Option<usize> {
         }
     }
     None
+}
+
+/// `NAME=EXPRESSION`, or the name of an argument.
+impl fmt::Display for Capture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "{name}={}", self.value),
+            None => write!(f, "{}", self.value),
+        }
+    }
 }
 
 impl Capture {

@@ -9,7 +9,6 @@ use usdtrec_format::perf::EventAttr;
 
 use super::bpf::{AttachMethod, Bpf, StackUse, TextFinding};
 use super::event::{Event, Mode, Place};
-use super::fetch::Fetched;
 use super::group::Group;
 use super::guard_process::GuardDeath;
 use super::inexact::InexactCounts;
@@ -58,8 +57,6 @@ pub(crate) struct Attached {
     pub(crate) probes: Vec<PlannedProbe>,
     /// Their events, in the same order.
     pub(crate) planted: Vec<Planted>,
-    /// Tracefs events with argument lists, without programs.
-    pub(super) fetched: Fetched,
     /// The attach method.
     pub(super) way: Way,
     /// The planned probes that the kernel refused.
@@ -202,8 +199,7 @@ impl Attached {
             _ => false,
         };
         if let Some(rings) = &mut self.rings {
-            let mut sink = |records: &[u8]| drop(sink(records));
-            rings.drain(|records| self.fetched.pass(records, &mut sink));
+            rings.drain(|records| drop(sink(records)));
         }
         self.drain_processes(|records| drop(sink(records)), changes);
         left

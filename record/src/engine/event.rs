@@ -161,8 +161,6 @@ pub(crate) struct KernelAttr<'a> {
     raw: perf_event_attr,
     mode: Mode,
     _path: Option<&'a CStr>,
-    /// `common_type` of the samples in the trace, if they are those of a tracepoint.
-    tracepoint: Option<u16>,
 }
 
 /// The kernel's event of a site.
@@ -202,7 +200,6 @@ impl<'a> KernelAttr<'a> {
             raw,
             mode,
             _path: None,
-            tracepoint: None,
         }
     }
 
@@ -221,7 +218,6 @@ impl<'a> KernelAttr<'a> {
             raw,
             mode,
             _path: None,
-            tracepoint: None,
         }
     }
 
@@ -251,35 +247,28 @@ impl<'a> KernelAttr<'a> {
             raw,
             mode,
             _path: Some(path),
-            tracepoint: None,
         }
     }
 
-    /// The attr of a tracefs event. If the plan has a layout, the fields are sampled.
+    /// The attr of a tracefs event.
     fn tracepoint(mode: Mode, id: u64, plan: &CapturePlan) -> Self {
         let mut raw = sampling(mode, plan);
         raw.type_ = bindings::PERF_TYPE_TRACEPOINT;
         raw.config = id;
-        if plan.raw.is_some() {
-            raw.sample_type |= SampleType::RAW.0;
-        }
         Self {
             raw,
             mode,
             _path: None,
-            tracepoint: plan.raw.as_ref().map(|layout| layout.id),
         }
     }
 
     /// The attr as stored in the trace. For a probe it is that of the uprobe PMU, whatever the attach method, without the fields of a
-    /// single site or of this process: the number of a tracefs event has no meaning after the event is removed. Samples with a layout are
-    /// those of the tracepoint that the trace describes.
+    /// single site or of this process: the number of a tracefs event has no meaning after the event is removed.
     pub(crate) fn for_trace(&self, pmu: u32) -> Attr {
         let raw = &self.raw;
-        let (kind, config) = match self.tracepoint {
-            Some(id) => (raw.type_, id.into()),
-            None if raw.type_ == bindings::PERF_TYPE_SOFTWARE => (raw.type_, raw.config),
-            None => (pmu, 0),
+        let (kind, config) = match raw.type_ {
+            bindings::PERF_TYPE_SOFTWARE => (raw.type_, raw.config),
+            _ => (pmu, 0),
         };
         Attr {
             kind,

@@ -67,12 +67,11 @@ impl Group {
         })
     }
 
-    /// Creates an event for a site, with fetch arguments (a space before each). Returns its name.
+    /// Creates an event for a site. Returns its name.
     pub(crate) fn add(
         &mut self,
         file: &ObjectFile,
         SiteOffsets { offset, ref_ctr }: SiteOffsets,
-        arguments: &str,
     ) -> io::Result<String> {
         let event = format!("site{}", self.count);
         let mut line = format!("p:{}/{event} ", self.name).into_bytes();
@@ -83,7 +82,6 @@ impl Group {
         if ref_ctr != 0 {
             write!(line, "({ref_ctr:#x})")?;
         }
-        line.extend_from_slice(arguments.as_bytes());
         self.tracefs.command(&line)?;
         self.count += 1;
         Ok(event)
@@ -104,11 +102,6 @@ impl Group {
     /// The number of an event.
     pub(crate) fn id(&self, event: &str) -> io::Result<u64> {
         self.tracefs.id(&self.name, event)
-    }
-
-    /// The format of an event: its fields and their offsets.
-    pub(crate) fn format(&self, event: &str) -> io::Result<String> {
-        self.tracefs.format(&self.name, event)
     }
 }
 

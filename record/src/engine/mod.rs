@@ -6,7 +6,6 @@ mod bpf;
 mod choice;
 mod closers;
 mod event;
-mod fetch;
 mod group;
 mod guard_process;
 mod in_kernel;

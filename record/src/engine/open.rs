@@ -7,7 +7,6 @@ use super::attached::{Attached, Planted, Way};
 use super::bpf::{AttachMethod, Bpf, BpfOptions, NonResident, OpenBpf};
 use super::choice::Engine;
 use super::event::{Event, KernelAttr, Mode};
-use super::fetch::{Fetched, PlannedLists};
 use super::group::Group;
 use super::inexact::InexactCounts;
 use super::options::AttachOptions;
@@ -134,8 +133,6 @@ impl Attached {
         pmu.number()?;
         let watch = &options.watch;
         // Events of the uprobe PMU count wrong on several CPUs, so they are the last resort.
-        let needs_tracefs =
-            watch.inherit || probes.iter().any(|probe| probe.computed_list().is_some());
         let by_tracefs = match options.engine {
             Engine::PerfPmu if watch.inherit => {
                 return Err(UsageError::PmuInherit.into());
@@ -145,19 +142,12 @@ impl Attached {
         };
         let group = by_tracefs.then(Group::new);
         let group = match group {
-            Some(Err(error)) if needs_tracefs || options.engine == Engine::PerfTracefs => {
+            Some(Err(error)) if watch.inherit || options.engine == Engine::PerfTracefs => {
                 return Err(error);
             }
             group => group.and_then(Result::ok),
         };
-        let (lists, probes): (Vec<_>, Vec<_>) = probes
-            .into_iter()
-            .partition(|probe| probe.computed_list().is_some());
         let probes = samples::split(probes, options.stack);
-        let PlannedLists {
-            fetched,
-            probes: lists,
-        } = Fetched::plan(&lists, options.strings, options.force)?;
         let keeps = |probe: &PlannedProbe| {
             let graph = probe.graph(options.graph);
             graph.is_some_and(|graph| graph.keeps_copy(&probe.plan))
@@ -165,7 +155,6 @@ impl Attached {
         let kept = probes.iter().find(|probe| keeps(probe));
         check_limit(options.graph, kept)?;
         let mut attached = Self::empty(options, pmu, kept.is_some())?;
-        attached.fetched = fetched;
         if let Some(group) = group {
             attached.way = Way::Tracefs(group);
         }
@@ -174,14 +163,12 @@ impl Attached {
         let rings = Rings::map(mode, &watch.cpus, options.ring_bytes)?;
         attached.ring_bytes = rings.bytes();
         attached.wanted_ring_bytes = rings.bytes();
-        let plain = probes.iter().map(|probe| probe.sites.len());
-        let listed = lists.iter().map(|list| list.probe.sites.len());
+        let sites = probes.iter().map(|probe| probe.sites.len()).sum();
         options
             .planting
-            .announce(removals(plain.chain(listed).sum(), &attached.way, watch));
-        let lists = lists.into_iter().map(|list| (list.probe, Some(list.first)));
-        for (probe, list) in probes.into_iter().map(|probe| (probe, None)).chain(lists) {
-            match attached.plant(&probe, list, options, &rings) {
+            .announce(removals(sites, &attached.way, watch));
+        for probe in probes {
+            match attached.plant(&probe, options, &rings) {
                 Ok(planted) => {
                     attached.planted.push(planted);
                     attached.probes.push(probe);
@@ -211,7 +198,6 @@ impl Attached {
             rings: None,
             probes: Vec::new(),
             planted: Vec::new(),
-            fetched: Fetched::default(),
             way: Way::Pmu,
             refused: Vec::new(),
             passed_over: None,
@@ -228,15 +214,14 @@ impl Attached {
 /// Whether perf events can record what is asked for.
 fn check_for_perf(probes: &[PlannedProbe], options: &AttachOptions<'_>) -> Result<(), RecordError> {
     for probe in probes {
+        if let Some(argument) = probe.computed_argument() {
+            let (event, argument) = (probe.event(), argument.to_string());
+            return Err(UsageError::ComputedArgument { event, argument }.into());
+        }
         filter::of_samples(probe)?;
     }
-    if options.engine == Engine::PerfPmu
-        && probes.iter().any(|probe| probe.computed_list().is_some())
-    {
-        return Err(UsageError::PmuArguments.into());
-    }
     if let Some(graph) = options.graph {
-        check_callers(graph, probes, options)?;
+        check_callers(graph)?;
     }
     if options.lossless {
         return Err(UsageError::NeedsBpf(ProgramFeature::Lossless).into());
@@ -248,20 +233,9 @@ fn check_for_perf(probes: &[PlannedProbe], options: &AttachOptions<'_>) -> Resul
 }
 
 /// Whether perf events can record callers beside what else is asked for.
-fn check_callers(
-    graph: CallGraph,
-    probes: &[PlannedProbe],
-    options: &AttachOptions<'_>,
-) -> Result<(), RecordError> {
-    let is_list = |probe: &PlannedProbe| probe.computed_list().is_some() && probe.with_callers;
-    if probes.iter().any(is_list) {
-        return Err(UsageError::NeedsBpf(ProgramFeature::ListWithCallers).into());
-    }
+fn check_callers(graph: CallGraph) -> Result<(), RecordError> {
     if graph.rate.is_some() {
         return Err(UsageError::NeedsBpf(ProgramFeature::StackRate).into());
-    }
-    if options.raw_samples {
-        return Err(UsageError::NeedsBpf(ProgramFeature::RawWithCallers).into());
     }
     // Documentation/admin-guide/sysctl/kernel.rst
     let most = fs::read_to_string("/proc/sys/kernel/perf_event_max_stack");

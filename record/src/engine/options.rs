@@ -25,16 +25,12 @@ pub(crate) struct AttachOptions<'a> {
     pub(crate) strings: Strings,
     /// Number of bytes of stack that perf events copy for operands whose distance from the stack pointer is unknown.
     pub(crate) stack: u32,
-    /// Whether arguments are also written into the raw part of perf events' samples.
-    pub(crate) raw_samples: bool,
     /// How the callers are found; `None` if they are not recorded.
     pub(crate) graph: Option<CallGraph>,
     /// Whether memory that is not resident is brought in.
     pub(crate) nonresident: NonResident,
     /// Stop processes instead of losing their hits.
     pub(crate) lossless: bool,
-    /// Record even if a traced program could make the kernel log a warning.
-    pub(crate) force: bool,
     /// Callbacks of attaching.
     pub(crate) planting: Planting<'a>,
 }

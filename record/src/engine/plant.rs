@@ -18,11 +18,10 @@ use crate::probe::{PlannedProbe, SiteOffsets};
 use crate::refusal::RefusalReason;
 
 impl Attached {
-    /// Opens the events of one probe. `list` is the number of the plan of its first site, if it has an argument list.
+    /// Opens the events of one probe.
     pub(super) fn plant(
         &mut self,
         probe: &PlannedProbe,
-        list: Option<usize>,
         options: &AttachOptions<'_>,
         rings: &Rings,
     ) -> Result<Planted, RecordError> {
@@ -30,7 +29,7 @@ impl Attached {
         let mut sites: Vec<Vec<Event>> = Vec::new();
         let mut places = Vec::new();
         let mut for_trace = None;
-        for (number, site) in probe.sites.iter().enumerate() {
+        for site in &probe.sites {
             if options.planting.signals.has_arrived() {
                 let mut descriptors = self.take_descriptors();
                 let events = sites.into_iter().flatten();
@@ -46,8 +45,7 @@ impl Attached {
                 meaning: site_meaning(&source, &site.site).or_else(|| meaning(&source)),
                 source,
             };
-            let list = list.map(|first| first + number);
-            let place = match self.traced_event(probe, offsets, list) {
+            let place = match self.traced_event(probe, offsets) {
                 Some(id) => Place::Tracepoint(id.map_err(refused)?),
                 None => Place::Uprobe {
                     pmu: self.pmu.number()?,
@@ -71,9 +69,6 @@ impl Attached {
                     return Err(refused(error));
                 }
             }
-            if let Some(list) = list {
-                self.fetched.know(list, events.iter().map(|event| event.id));
-            }
             sites.push(events);
             places.push(place);
         }
@@ -81,10 +76,7 @@ impl Attached {
             .iter()
             .map(|events| events.iter().map(|event| event.id).collect())
             .collect();
-        let mut attr = for_trace.ok_or_else(|| probe.refused(RefusalReason::NoSite))?;
-        if list.is_none() && options.raw_samples {
-            self.fetched.add_fields(probe, &mut attr, &site_ids);
-        }
+        let attr = for_trace.ok_or_else(|| probe.refused(RefusalReason::NoSite))?;
         Ok(Planted {
             events: sites.into_iter().flatten().collect(),
             places,
@@ -102,22 +94,12 @@ impl Attached {
         &mut self,
         probe: &PlannedProbe,
         offsets: SiteOffsets,
-        list: Option<usize>,
     ) -> Option<io::Result<u64>> {
         let Way::Tracefs(group) = &mut self.way else {
             return None;
         };
-        let Some(list) = list else {
-            let event = group.add(probe.file(), offsets, "");
-            return Some(event.and_then(|event| group.id(&event)));
-        };
-        let event = group.add(probe.file(), offsets, &self.fetched.arguments(list));
-        Some(event.and_then(|event| {
-            let format = group.format(&event)?;
-            let found = self.fetched.find_fields(list, &format);
-            found.ok_or_else(|| io::Error::other("the event's format lacks a field"))?;
-            group.id(&event)
-        }))
+        let event = group.add(probe.file(), offsets);
+        Some(event.and_then(|event| group.id(&event)))
     }
 }
 

@@ -61,7 +61,7 @@ impl Attached {
     pub(crate) fn formats(&self) -> Vec<TracepointFormat> {
         match &self.way {
             Way::Bpf(bpf) => bpf.formats(),
-            _ => self.fetched.formats(),
+            _ => Vec::new(),
         }
     }
 

@@ -56,21 +56,12 @@ impl Tracefs {
 
     /// The number of an event, which is the `config` of a tracepoint perf event.
     pub(crate) fn id(&self, group: &str, event: &str) -> io::Result<u64> {
-        let id = self.about(group, event, "id")?;
+        let names = ["events", group, event, "id"].map(Path::new);
+        let path: PathBuf = [self.root.as_path()].iter().chain(&names).collect();
+        let id = fs::read_to_string(path)?;
         id.trim()
             .parse()
             .map_err(|_| io::Error::other(format!("expected an event's id, found {id:?}")))
-    }
-
-    /// The format of an event: its fields and their offsets.
-    pub(crate) fn format(&self, group: &str, event: &str) -> io::Result<String> {
-        self.about(group, event, "format")
-    }
-
-    fn about(&self, group: &str, event: &str, file: &str) -> io::Result<String> {
-        let names = ["events", group, event, file].map(Path::new);
-        let path: PathBuf = [self.root.as_path()].iter().chain(&names).collect();
-        fs::read_to_string(path)
     }
 
     /// Adds the name of the file to an error.

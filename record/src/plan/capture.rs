@@ -17,16 +17,6 @@ pub(crate) enum Capture {
     Value(Read),
 }
 
-impl Capture {
-    /// The same, or without that it may be the address of a text.
-    pub(crate) fn pointing(mut self, may: bool) -> Self {
-        if let Self::Value(read) = &mut self {
-            read.pointer &= may;
-        }
-        self
-    }
-}
-
 /// Least address that can be of a text: below it nothing is mapped (`vm.mmap_min_addr`).
 pub(crate) const LEAST_POINTER: u64 = 1 << 16;
 

@@ -86,7 +86,6 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
             level => Compression::Zstd(level.unwrap_or(LEVEL).into()),
         },
         threads: args.threads.map_or_else(Threads::default, Threads::exactly),
-        raw_samples: args.raw_samples,
         graph: call_graph::of(args)?,
         ..capture(&args.capture)?
     })
@@ -121,11 +120,9 @@ pub(in crate::cmd) fn capture(args: &CaptureArgs) -> anyhow::Result<Options> {
         stack: parse_size("--stack-size", &args.stack_size, 1)?
             .try_into()
             .unwrap_or(u32::MAX),
-        raw_samples: false,
         graph: None,
         nonresident: nonresident(args.nonresident),
         lossless: args.lossless,
-        force: args.force,
         leave_command: false,
         patterns: Vec::new(),
         producer: concat!("usdtrec ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -138,16 +135,15 @@ pub(in crate::cmd) fn capture(args: &CaptureArgs) -> anyhow::Result<Options> {
 /// Refuses options that would have no effect with the engine that is asked for, or with each other.
 fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
     use cli::Engine::{Bpf, BpfMulti, BpfPerf, Perf, PerfPmu, PerfTracefs};
-    let has_list = args.event.iter().any(|event| event.contains('('));
     let given = Given::of(args);
     let reason = match args.engine {
         Perf | PerfTracefs | PerfPmu if args.lossless => "--lossless needs the bpf engine",
         Perf | PerfTracefs | PerfPmu if given.nonresident => "--nonresident needs the bpf engine",
-        Perf | PerfTracefs | PerfPmu if given.all_strings && !has_list => {
-            "--strings all needs the bpf engine: perf events read texts of argument lists only"
+        Perf | PerfTracefs | PerfPmu if given.all_strings => {
+            "--strings all needs the bpf engine: perf events read no texts"
         }
-        Perf | PerfTracefs | PerfPmu if given.strlen && !has_list => {
-            "--strlen needs the bpf engine: perf events read texts of argument lists only"
+        Perf | PerfTracefs | PerfPmu if given.strlen => {
+            "--strlen needs the bpf engine: perf events read no texts"
         }
         Bpf | BpfMulti | BpfPerf if given.stack_size => {
             "--stack-size needs a perf engine: programs read arguments wherever they are"
@@ -228,6 +224,12 @@ pub(super) fn is_pipe(args: &RecordArgs) -> bool {
 
 /// Refuses options of perf that usdtrec does not support, with the reason.
 fn check_unsupported(args: &UnsupportedArgs) -> Result<(), Usage> {
+    if args.raw_samples {
+        return Err(Usage(
+            "-R, --raw-samples: samples of the bpf engine always have the arguments, those of perf engines never"
+                .to_owned(),
+        ));
+    }
     let period = [(&args.count, "-c, --count"), (&args.freq, "-F, --freq")];
     match period.iter().find(|(value, _)| value.is_some()) {
         Some((_, option)) => Err(Usage(format!(

@@ -100,7 +100,7 @@ pub(super) fn is_long(record: &[u8], layout: &RawLayout, rooms: Rooms) -> Option
 }
 
 /// Pads the record that begins at `start` and is at least [`RAW`] bytes long, and writes its sizes.
-pub(in crate::engine) fn finish(start: usize, out: &mut Vec<u8>) {
+pub(super) fn finish(start: usize, out: &mut Vec<u8>) {
     let raw = (out.len() - start - RAW + 4).next_multiple_of(8) - 4;
     out.resize(start + RAW + raw, 0);
     let size = ((RAW + raw) as u16).to_ne_bytes();
@@ -170,31 +170,24 @@ fn append(
 
 /// The limits of texts.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::engine) struct TextLimits {
+pub(super) struct TextLimits {
     /// Bytes of each text.
     text: u16,
     /// Of the record with all of its texts, bytes.
     record: usize,
 }
 
-impl TextLimits {
-    /// Texts of at most so many bytes, in records that have nothing else.
-    pub(in crate::engine) const fn of(text: u16) -> Self {
-        Self { text, record: MOST }
-    }
-}
-
 /// A text as a record stores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine) struct StoredText<'a> {
-    pub(in crate::engine) status: StringStatus,
+pub(super) struct StoredText<'a> {
+    pub(super) status: StringStatus,
     /// Without a NUL; empty unless the status is [`StringStatus::Whole`], [`StringStatus::Cut`] or [`StringStatus::Short`].
-    pub(in crate::engine) bytes: &'a [u8],
+    pub(super) bytes: &'a [u8],
 }
 
 impl StoredText<'_> {
     /// No text, with the reason.
-    pub(in crate::engine) const fn without(status: StringStatus) -> Self {
+    pub(super) const fn without(status: StringStatus) -> Self {
         Self { status, bytes: &[] }
     }
 
@@ -208,7 +201,7 @@ impl StoredText<'_> {
 }
 
 /// Appends a text to the record that begins at `start` and has all its fields, and writes its location and status.
-pub(in crate::engine) fn put_text(
+pub(super) fn put_text(
     string: RawString,
     text: StoredText<'_>,
     limits: TextLimits,

@@ -65,7 +65,6 @@ use crate::probe::PlannedProbe;
 
 pub use self::attach_method::AttachMethod;
 pub use self::children::EverywhereReason;
-pub(super) use self::compact::{StoredText, TextLimits, finish, put_text};
 pub(crate) use self::counting::{Counted, Counting};
 pub(crate) use self::hold::HeldProcesses;
 pub use self::kept::StoppedProcess;
@@ -73,8 +72,7 @@ pub(crate) use self::kept::{Repair, stopped_processes};
 pub use self::nonresident::NonResident;
 pub(crate) use self::open::OpenBpf;
 pub(crate) use self::options::BpfOptions;
-pub(super) use self::plan::{Ability, FIRST_TYPE, Group, group};
-pub(super) use self::program::RAW;
+use self::plan::Group;
 pub(crate) use self::samples::TextFinding;
 pub use self::scope::Scope;
 pub use self::skipped::{NotFaultedIn, SkippedMethod};

@@ -7,7 +7,7 @@ use super::children::Children;
 use super::follow;
 use super::nonresident::Touch;
 use super::objects::{Objects, setup};
-use super::plan::{self, Ability, Group};
+use super::plan::{self, Group};
 use super::program::{Common, CpuRange, Stop, ThreadBase};
 use super::samples::Samples;
 use super::site_programs::Site;
@@ -34,11 +34,8 @@ impl Bpf {
         }
         let btf = Btf::read();
         let thread_base = thread_base(btf.as_ref());
-        let ability = Ability {
-            thread: thread_base.is_some(),
-            guesses: true,
-        };
-        let groups = plan::group(probes, options.strings, ability, options.graph)?;
+        let has_thread = thread_base.is_some();
+        let groups = plan::group(probes, options.strings, has_thread, options.graph)?;
         let samples = Samples::new(groups, options.first_id);
         let mut objects = Objects::create(options, btf.as_ref(), &samples)?;
         samples.set_stack_sizes(&objects.control);

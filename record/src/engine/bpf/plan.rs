@@ -23,15 +23,15 @@ use crate::refusal::RefusalReason;
 use crate::usage_error::UsageError;
 
 /// Id of our first tracepoint. The kernel's ids are small numbers.
-pub(in crate::engine) const FIRST_TYPE: u16 = 10_001;
+pub(super) const FIRST_TYPE: u16 = 10_001;
 
 /// One event: sites of a probe that share a layout.
 #[derive(Debug)]
-pub(in crate::engine) struct Group {
+pub(super) struct Group {
     /// The probe with only these sites, and the layout in its plan.
-    pub(in crate::engine) probe: PlannedProbe,
+    pub(super) probe: PlannedProbe,
     /// The layout.
-    pub(in crate::engine) layout: RawLayout,
+    pub(super) layout: RawLayout,
     /// The rooms of its records in the ring.
     pub(super) rooms: Rooms,
     /// How the callers are found; `None` if they are not recorded.
@@ -41,45 +41,37 @@ pub(in crate::engine) struct Group {
     /// The sizes of stacks among which its programs choose; `None` if there is no choice.
     pub(super) sizes: Option<StackSizes>,
     /// How each site is captured.
-    pub(in crate::engine) plans: Vec<SitePlan>,
+    pub(super) plans: Vec<SitePlan>,
     /// The constants of its sites.
     constants: Vec<Location>,
 }
 
 /// How a site is captured.
 #[derive(Debug)]
-pub(in crate::engine) struct SitePlan {
+pub(super) struct SitePlan {
     /// What is captured for each operand.
-    pub(in crate::engine) captures: Vec<Capture>,
+    pub(super) captures: Vec<Capture>,
     /// Where the return address is, if the callers are found by frame pointers and the function has no frame.
     pub(super) return_address: Option<ReturnAddress>,
     /// Filter of the hits; `None` for all hits.
     pub(super) condition: Option<Condition>,
 }
 
-/// Abilities of the engine.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::engine) struct Ability {
-    /// Whether the base of thread-local storage is available.
-    pub(in crate::engine) thread: bool,
-    /// Whether pointers may be tried as texts.
-    pub(in crate::engine) guesses: bool,
-}
-
-/// Groups the sites of all probes. Sites at which a filter is never true are omitted.
+/// Groups the sites of all probes. Sites at which a filter is never true are omitted. `has_thread` is whether the base of thread-local
+/// storage is available.
 ///
 /// # Errors
 /// [`RecordError::Usage`] if there are more events than ids, or a filter or argument list is invalid, or the filter is true at no site;
 /// [`RecordError::Refused`] for programs of another architecture.
-pub(in crate::engine) fn group(
+pub(super) fn group(
     probes: &[PlannedProbe],
     strings: Strings,
-    ability: Ability,
+    has_thread: bool,
     graph: Option<CallGraph>,
 ) -> Result<Vec<Group>, RecordError> {
     let mut planner = Planner {
         strings,
-        ability,
+        has_thread,
         graph,
         groups: Vec::new(),
     };
@@ -109,7 +101,7 @@ fn same(one: &PlannedProbe, other: &PlannedProbe) -> bool {
 
 struct Planner {
     strings: Strings,
-    ability: Ability,
+    has_thread: bool,
     graph: Option<CallGraph>,
     groups: Vec<Group>,
 }
@@ -166,7 +158,7 @@ impl Planner {
             pc: site.site.pc,
             symbols: &symbols,
             has_register: &|register| register_offset(arch, register).is_some(),
-            has_thread: self.ability.thread,
+            has_thread: self.has_thread,
         };
         let captures: Vec<_> = operands
             .iter()
@@ -215,7 +207,6 @@ impl Planner {
                 (captures, arguments)
             }
         };
-        let guesses = self.ability.guesses || self.strings.known;
         let needed = probe.needed(filter_in_recorder, &arguments);
         let is_needed = |place: usize| {
             let needed = needed.as_ref();
@@ -225,7 +216,7 @@ impl Planner {
             .into_iter()
             .enumerate()
             .map(|(place, capture)| match is_needed(place) {
-                true => capture.pointing(guesses),
+                true => capture,
                 false => Capture::Nothing(NotCaptured::LeftOut),
             })
             .collect();
@@ -359,7 +350,7 @@ impl Planned {
 
 impl Group {
     /// The tracepoint's format, for stock perf.
-    pub(in crate::engine) fn format(&self) -> TracepointFormat {
+    pub(super) fn format(&self) -> TracepointFormat {
         let args = self.probe.sites.first().map_or("", |site| &site.site.args);
         let PlannedProbe {
             provider,
@@ -384,7 +375,7 @@ impl Group {
     }
 
     /// Architecture of the traced program.
-    pub(in crate::engine) fn arch(&self) -> Arch {
+    pub(super) fn arch(&self) -> Arch {
         self.probe.arch.unwrap_or(Arch::X86_64)
     }
 }

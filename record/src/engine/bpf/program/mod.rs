@@ -24,7 +24,7 @@ use super::nonresident::Functions;
 pub(super) use absent::Bytes;
 pub(super) use builder::Program;
 pub(super) use cookie::Cookie;
-pub(in crate::engine) use sample_record::RAW;
+pub(in crate::engine::bpf) use sample_record::RAW;
 pub(super) use sample_record::{END_SIZE, Rooms, at, rooms, string_at};
 use slots::{NOT_MAPPED, READS};
 pub(super) use spec::{Common, CpuRange, Spec, Stop, ThreadBase};

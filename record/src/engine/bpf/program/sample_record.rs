@@ -17,7 +17,7 @@
 use usdtrec_format::{RawLayout, RawLength};
 
 /// Offset of the raw part in a record.
-pub(in crate::engine) const RAW: usize = 52;
+pub(in crate::engine::bpf) const RAW: usize = 52;
 
 /// Offset of the size of what the callers are found from.
 pub(in crate::engine::bpf) const END_SIZE: usize = 44;
