@@ -39,9 +39,9 @@ impl Bpf {
             guesses: true,
         };
         let groups = plan::group(probes, options.strings, ability, options.graph)?;
-        let samples = Samples::new(groups, options.first_id);
+        let mut samples = Samples::new(groups, options.first_id);
         let mut objects = Objects::create(options, btf.as_ref(), &samples)?;
-        samples.set_stack_sizes(&objects.control);
+        samples.set_stack_sizes(&objects.control, objects.rings.bytes());
         let touch = Touch::new(options.nonresident, btf.as_ref());
         let common = Common {
             touch,
