@@ -376,7 +376,7 @@ fn a_breakpoint_of_a_later_tracer_is_not_touched() {
     later.finish().success();
     assert_eq!(lab.events("trace").len(), 3);
     lab.usdtrec(["doctor", "--heal"]);
-    assert_eq!(notes_of_sites(&lab), [PathBuf::new(); 0]);
+    assert_eq!(notes_of_sites(&lab), Vec::<PathBuf>::new());
 }
 
 /// The files with notes of attached sites.
