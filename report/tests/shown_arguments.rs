@@ -9,6 +9,8 @@ use usdtrec_format::schema::{Argument, Schemas, toml};
 use usdtrec_report::rows::{RowQuestion, RowReader, TraceRow};
 use usdtrec_report::{EventSelection, Format, Sources, TraceSession};
 
+use usdtrec_testing::test;
+
 use crate::support::{HIT, REQUEST_INLINED, Recorded, Recording};
 
 /// Two hits, at sites with different operands, of a probe with these arguments shown.
