@@ -89,7 +89,7 @@ fn rows_have_the_names_and_types() {
 #[test]
 fn filters_know_the_names_of_the_list() {
     let trace = recorded(&[(2, Some("n")), (0, None)]);
-    for (filter, count) in [("n == 3", 1), ("arg1 == 3", 1), ("arg2 >= -5", 2)] {
+    for (filter, count) in [("n == 3", 1), ("arg1 == 7", 1), ("arg1 >= -5", 2)] {
         let selection = EventSelection {
             filter: Some(filter.to_owned()),
             ..EventSelection::default()
