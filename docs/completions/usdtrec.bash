@@ -366,7 +366,7 @@ _usdtrec() {
                     return 0
                     ;;
                 --to)
-                    COMPREPLY=($(compgen -W "html chrome parquet perfetto ctf ctf2 firefox otlp otlp-proto folded speedscope perf pprof" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "html parquet perfetto ctf firefox otlp otlp-proto folded perf pprof" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -1082,7 +1082,7 @@ _usdtrec() {
             fi
             case "${prev}" in
                 --engine)
-                    COMPREPLY=($(compgen -W "duckdb spark datafusion clickhouse" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "duckdb spark" -- "${cur}"))
                     return 0
                     ;;
                 --buildid-dir)

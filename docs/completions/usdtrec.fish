@@ -38,7 +38,7 @@ complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "diff" -d 'Compare t
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "script" -d 'Print a trace, one line per event'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "export" -d 'Write the events and spans of a trace in a format of other programs'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "sql" -d 'Print SQL over datasets of export --to parquet: views, and examples of questions'
-complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "import" -d 'Make a trace of the output of bpftrace or of babeltrace2'
+complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "import" -d 'Make a trace of the output of bpftrace -f json'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "archive" -d 'Take what another host needs to name the functions in a trace'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "schema" -d 'Show, check, import and export schemas: the names, types and meanings of probe arguments'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "demo" -d 'Index, list, record and report usdtrec\'s own probes, as a demonstration'
@@ -57,7 +57,7 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand buildid-cache" -s h -l h
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand list" -l file -d 'List the probes of this ELF file instead of the cache\'s' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand list" -s p -l pid -d 'List the probes of all files that this process maps (comma list)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand list" -l dir -d 'List the probes of all files below this directory' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand list" -l schema -d 'With -v, take the names and types of arguments from this file (.toml, .d, .stp) first; may be repeated' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand list" -l schema -d 'With -v, take the names and types of arguments from this file (.toml, .d) first; may be repeated' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand list" -l format -d 'Output format' -r -f -a "text\t'Text; without -v, the lines of `perf list sdt`'
 json\t'One JSON object per line'"
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand list" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
@@ -85,7 +85,7 @@ never\t'Do not fault in memory; values in it are missing'
 always\t'Fault in any memory. Memory served by a process (userfaultfd, FUSE) or over a network can block the recording and all other tracers on the machine without limit'"
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l strlen -d 'Maximum number of bytes to record of a text, 1 to 4096' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l stack-size -d 'Maximum number of bytes of user stack to copy for operands whose distance from the stack pointer is unknown (perf engine)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l schema -d 'Take the names and types of arguments from this file (.toml, .d, .stp) first; may be repeated, the last file wins' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l schema -d 'Take the names and types of arguments from this file (.toml, .d) first; may be repeated, the last file wins' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s o -l output -d 'Trace file; an existing file is renamed to FILE.old; - writes to standard output, which must be a pipe or a file' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s z -l compression-level -d 'zstd compression level, 1 to 22; 0 disables compression [default: 3]' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l threads -d 'Compress the trace in this many threads, 1 to 256 [default: as many as the hits need, up to the number of CPUs and 8]' -r
@@ -135,7 +135,7 @@ never\t'Do not fault in memory; values in it are missing'
 always\t'Fault in any memory. Memory served by a process (userfaultfd, FUSE) or over a network can block the recording and all other tracers on the machine without limit'"
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l strlen -d 'Maximum number of bytes to record of a text, 1 to 4096' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l stack-size -d 'Maximum number of bytes of user stack to copy for operands whose distance from the stack pointer is unknown (perf engine)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l schema -d 'Take the names and types of arguments from this file (.toml, .d, .stp) first; may be repeated, the last file wins' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l schema -d 'Take the names and types of arguments from this file (.toml, .d) first; may be repeated, the last file wins' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s F -l fields -d 'Fields to print (comma list); with + or - before a field, add it to the default fields or remove it (-F +tod,-cpu)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l format -d 'Output format: text, json, csv, csv-raw, or a template (\'{comm} {url:?} {time:.3}\'; see below)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s o -l output -d 'Print to this file; an existing file is renamed to FILE.old [default: standard output, and CMD\'s output goes to standard error]' -r -F
@@ -174,7 +174,7 @@ never\t'Do not fault in memory; values in it are missing'
 always\t'Fault in any memory. Memory served by a process (userfaultfd, FUSE) or over a network can block the recording and all other tracers on the machine without limit'"
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l strlen -d 'Maximum number of bytes to record of a text, 1 to 4096' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l stack-size -d 'Maximum number of bytes of user stack to copy for operands whose distance from the stack pointer is unknown (perf engine)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l schema -d 'Take the names and types of arguments from this file (.toml, .d, .stp) first; may be repeated, the last file wins' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l schema -d 'Take the names and types of arguments from this file (.toml, .d) first; may be repeated, the last file wins' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s d -l delay -d 'Interval between tables (500ms, 2s); a number without a unit is seconds' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s n -l iterations -d 'End after N tables [default: unlimited]' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
@@ -187,7 +187,7 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s v -l verbose -d 
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s i -l input -d 'Trace file; - reads standard input' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s e -l event -d 'Show only these probes: [sdt_]PROVIDER:NAME, with globs (comma list, may be repeated)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l schema -d 'Take the names and types of arguments from this file (.toml, .d, .stp) instead of the trace; may be repeated, the last file wins' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l schema -d 'Take the names and types of arguments from this file (.toml, .d) instead of the trace; may be repeated, the last file wins' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l time -d 'Show only events in this time range: FROM,TO in seconds of the trace\'s clock, either of which may be empty, or percentages of the trace (10%-20%)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l comm -d 'Show only threads with these names (comma list)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l pid -d 'Show only these processes (comma list)' -r
@@ -239,7 +239,7 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l human -d 'Pri
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -s i -l input -d 'Trace file; - reads standard input' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -s e -l event -d 'Show only these probes: [sdt_]PROVIDER:NAME, with globs (comma list, may be repeated)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l schema -d 'Take the names and types of arguments from this file (.toml, .d, .stp) instead of the trace; may be repeated, the last file wins' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l schema -d 'Take the names and types of arguments from this file (.toml, .d) instead of the trace; may be repeated, the last file wins' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l time -d 'Show only events in this time range: FROM,TO in seconds of the trace\'s clock, either of which may be empty, or percentages of the trace (10%-20%)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l comm -d 'Show only threads with these names (comma list)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l pid -d 'Show only these processes (comma list)' -r
@@ -258,7 +258,7 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l inline -d 'Sho
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l no-inline -d 'Do not show frames of functions whose code was inlined'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -s e -l event -d 'Show only these probes: [sdt_]PROVIDER:NAME, with globs (comma list, may be repeated)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l schema -d 'Take the names and types of arguments from this file (.toml, .d, .stp) instead of the trace; may be repeated, the last file wins' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l schema -d 'Take the names and types of arguments from this file (.toml, .d) instead of the trace; may be repeated, the last file wins' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l time -d 'Show only events in this time range: FROM,TO in seconds of the trace\'s clock, either of which may be empty, or percentages of the trace (10%-20%)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l comm -d 'Show only threads with these names (comma list)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l pid -d 'Show only these processes (comma list)' -r
@@ -282,7 +282,7 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l human -d 'Print
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -s i -l input -d 'Trace file; - reads standard input' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -s e -l event -d 'Show only these probes: [sdt_]PROVIDER:NAME, with globs (comma list, may be repeated)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l schema -d 'Take the names and types of arguments from this file (.toml, .d, .stp) instead of the trace; may be repeated, the last file wins' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l schema -d 'Take the names and types of arguments from this file (.toml, .d) instead of the trace; may be repeated, the last file wins' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l time -d 'Show only events in this time range: FROM,TO in seconds of the trace\'s clock, either of which may be empty, or percentages of the trace (10%-20%)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l comm -d 'Show only threads with these names (comma list)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l pid -d 'Show only these processes (comma list)' -r
@@ -306,7 +306,7 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l human -d 'Pri
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s i -l input -d 'Trace file; - reads standard input' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s e -l event -d 'Show only these probes: [sdt_]PROVIDER:NAME, with globs (comma list, may be repeated)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l schema -d 'Take the names and types of arguments from this file (.toml, .d, .stp) instead of the trace; may be repeated, the last file wins' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l schema -d 'Take the names and types of arguments from this file (.toml, .d) instead of the trace; may be repeated, the last file wins' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l time -d 'Show only events in this time range: FROM,TO in seconds of the trace\'s clock, either of which may be empty, or percentages of the trace (10%-20%)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l comm -d 'Show only threads with these names (comma list)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l pid -d 'Show only these processes (comma list)' -r
@@ -314,19 +314,16 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l tid -d 'Show 
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s C -l cpu -d 'Show only hits on these CPUs (0-3,6)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l filter -d 'Show only hits for which this expression is true (\'bytes > 4096 && url ~ "/api/*"\')' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l to -d 'Format to write' -r -f -a "html\t'A page for browsers with the answers of report, which needs no network and no other file'
-chrome\t'Trace Event Format (JSON), which chrome://tracing and many other viewers read'
 parquet\t'A folder of Parquet files: a table for each probe and each kind of span'
 perfetto\t'Perfetto\'s own format, for ui.perfetto.dev and trace_processor'
 ctf\t'Common Trace Format 1.8 (a folder), for babeltrace2 and Trace Compass; events alone'
-ctf2\t'Common Trace Format 2 (a folder), for babeltrace2 2.1 and later: as ctf, with the arguments\' own names, and booleans'
 firefox\t'Firefox Profiler\'s processed profile (JSON), for profiler.firefox.com'
 otlp\t'OpenTelemetry spans (OTLP) as lines of JSON; events of no span are left out'
 otlp-proto\t'OpenTelemetry spans (OTLP) as a protobuf message'
 folded\t'Folded stacks (outer;inner WEIGHT) by hits, or with --span by time'
-speedscope\t'speedscope\'s file format (JSON): stacks by hits, or with --span by time'
 perf\t'A plain perf.data file without compression, for programs that do not read compressed ones'
 pprof\t'pprof\'s profiles (gzip): stacks by hits, or with --span by number and time'"
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s o -l output -d 'File to write, compressed with gzip if its name ends with .gz; - writes to standard output. An existing file is replaced when the new one is complete. With --to ctf or ctf2 a folder, which does not exist or is empty; with --to parquet a folder, which does not exist' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s o -l output -d 'File to write, compressed with gzip if its name ends with .gz; - writes to standard output. An existing file is replaced when the new one is complete. With --to ctf a folder, which does not exist or is empty; with --to parquet a folder, which does not exist' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l span -d 'Export these spans alone: START..DONE, or the name of a span, with globs (may be repeated) [default: all events, and the spans that are found by the names of probes]' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l key -d 'With --span, keys by which begin and end are matched (comma list), as of report' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l trace-id -d 'With --to otlp, the argument that has the id of the trace: 32 hexadecimal digits, a UUID, or a traceparent [default: each span has a trace of its own]' -r
@@ -339,9 +336,7 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l inline -d 'Sh
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -l no-inline -d 'Do not show frames of functions whose code was inlined'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand export" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand sql" -l engine -d 'Engine to write SQL for' -r -f -a "duckdb\t'DuckDB'
-spark\t'Spark SQL'
-datafusion\t'DataFusion'
-clickhouse\t'ClickHouse: clickhouse local, chdb'"
+spark\t'Spark SQL'"
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand sql" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand sql" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand import" -s o -l output -d 'Trace file; an existing file is renamed to FILE.old' -r -F
@@ -356,10 +351,10 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand archive" -s h -l help -d
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -s h -l help -d 'Print help'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -f -a "show" -d 'Show the schemas in use, one signature per line, each with its source'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -f -a "check" -d 'Check schema files (.toml, .d, .stp), and with --file compare them with the probes of a program'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -f -a "import" -d 'Convert schema files (.toml, .d, .stp) to TOML and store them in the user\'s directory'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -f -a "check" -d 'Check schema files (.toml, .d), and with --file compare them with the probes of a program'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -f -a "import" -d 'Convert schema files (.toml, .d) to TOML and store them in the user\'s directory'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -f -a "export" -d 'Write schemas to standard output as TOML: those in use, or with -i those stored in a trace'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from show" -l schema -d 'Schema file (.toml, .d, .stp) that takes precedence; may be repeated, the last file wins' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from show" -l schema -d 'Schema file (.toml, .d) that takes precedence; may be repeated, the last file wins' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from show" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from show" -s v -l verbose -d 'Show descriptions, units, attributes of OpenTelemetry, and the words of enumerations and flags'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
@@ -370,7 +365,7 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from import" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from import" -s f -l force -d 'Replace files imported earlier under the same names'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from import" -s h -l help -d 'Print help'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from export" -l schema -d 'Schema file (.toml, .d, .stp) that takes precedence; may be repeated, the last file wins' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from export" -l schema -d 'Schema file (.toml, .d) that takes precedence; may be repeated, the last file wins' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from export" -s i -l input -d 'Trace file to read the schemas from' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from export" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help'

@@ -63,7 +63,7 @@ pub(super) const QUESTIONS: &[&str] = &[
     "flame --diff traces/stock-7.2-regs-stack.data traces/stock-7.2-regs-stack.data written/flame.html",
     "import bpftrace/ticker.json -o imported.data",
     "script -i imported.data --format json",
-    "report -i imported.data",
+    "report -i imported.data --sort event --format csv",
 ];
 
 /// About programs, schemas and datasets.

@@ -4,6 +4,7 @@
 //! the kernel knows nothing of it any more, ends by SIGTRAP. Instructions are restored only where the notes of a recording that has
 //! ended name the site, nobody else is known to have it, and the file has the noted instruction there.
 
+mod file_site;
 mod kernel_log;
 mod notes;
 mod others;
@@ -17,11 +18,12 @@ use std::time::Duration;
 
 use usdtrec_format::Arch;
 
+pub(crate) use self::file_site::FileSite;
 pub(crate) use self::kernel_log::KernelLog;
 use self::notes::FoundNotes;
 pub(crate) use self::notes::{NotedSite, SiteNotes};
 pub use self::others::BreakpointOwner;
-pub(crate) use self::others::{FileSite, OtherTracers};
+pub(crate) use self::others::OtherTracers;
 pub(crate) use self::own::OwnSites;
 pub use self::own::{LeftBehind, LeftBreakpoint};
 use self::restore::restore;

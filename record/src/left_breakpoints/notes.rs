@@ -16,7 +16,7 @@ use std::time::Duration;
 use usdtrec_buildid_cache::elf::FileId;
 use usdtrec_format::Arch;
 
-use super::others::FileSite;
+use super::file_site::FileSite;
 use super::scan::{FoundBreakpoint, scan};
 use crate::engine::Owner;
 use crate::run_directory;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use usdtrec_buildid_cache::elf::FileId;
 
+use super::file_site::FileSite;
 use super::notes::FoundNotes;
 use crate::engine::{Tracefs, uprobes_of_links};
 
@@ -41,14 +42,6 @@ impl fmt::Display for BreakpointOwner {
             }
         }
     }
-}
-
-/// A site of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct FileSite {
-    pub(crate) file: FileId,
-    /// File offset.
-    pub(crate) offset: u64,
 }
 
 /// The other tracers, read when they are first needed.

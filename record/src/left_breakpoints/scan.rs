@@ -13,7 +13,7 @@ use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::elf::FileId;
 use usdtrec_format::Arch;
 
-use super::others::FileSite;
+use super::file_site::FileSite;
 use crate::pagemap::Page;
 use crate::process::Process;
 

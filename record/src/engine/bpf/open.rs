@@ -36,9 +36,9 @@ impl Bpf {
         let thread_base = thread_base(btf.as_ref());
         let has_thread = thread_base.is_some();
         let groups = plan::group(probes, options.strings, has_thread, options.graph)?;
-        let mut samples = Samples::new(groups, options.first_id);
+        let samples = Samples::new(groups, options.first_id);
         let mut objects = Objects::create(options, btf.as_ref(), &samples)?;
-        samples.set_stack_sizes(&objects.control, objects.rings.bytes());
+        samples.set_stack_sizes(&objects.control);
         let touch = Touch::new(options.nonresident, btf.as_ref());
         let common = Common {
             touch,

@@ -256,11 +256,8 @@ impl Samples {
         }
     }
 
-    /// Writes the sizes that stacks begin with in rings of so many bytes.
-    pub(super) fn set_stack_sizes(&mut self, control: &Control, ring_bytes: usize) {
-        for state in &mut self.ids {
-            state.stack.set_ring(ring_bytes);
-        }
+    /// Writes the sizes that stacks begin with.
+    pub(super) fn set_stack_sizes(&self, control: &Control) {
         for (index, state) in self.ids.iter().enumerate() {
             control.set_stack_size(self.stack_size_at(index), state.stack.word());
         }

@@ -16,10 +16,8 @@ const MAX_DOUBLINGS: u32 = 10;
 
 /// Fill level, in 256ths, from which on a ring is crowded for a site that lost no hit.
 const HALF: u64 = 128;
-/// The same for a site that lost hits, and in a small ring for one of which nobody knows what its stacks need.
+/// The same for a site that lost hits.
 const EIGHTH: u64 = 32;
-/// Bytes below which a ring is small: the largest stacks of one site fill half of it within milliseconds.
-const SMALL_RING: usize = 16 << 20;
 
 /// What the stacks of a sample id have needed since the last time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,8 +69,6 @@ pub(super) struct StackSize {
     doublings: Option<u32>,
     /// Number of lost hits so far.
     lost: u64,
-    /// Whether the rings are small.
-    is_ring_small: bool,
 }
 
 impl StackSize {
@@ -85,23 +81,13 @@ impl StackSize {
             seen: 0,
             doublings: None,
             lost: 0,
-            is_ring_small: true,
         }
-    }
-
-    /// Takes the size of the rings, bytes.
-    pub(super) const fn set_ring(&mut self, bytes: usize) {
-        self.is_ring_small = bytes < SMALL_RING;
     }
 
     /// The sizes as programs read them: the index in the lowest 8 bits, above them that of a crowded ring, above them the fill level of such a
     /// ring.
     pub(super) const fn word(self) -> u64 {
-        let is_unknown = self.doublings.is_none();
-        let crowded_from = match self.lost > 0 || (is_unknown && self.is_ring_small) {
-            true => EIGHTH,
-            false => HALF,
-        };
+        let crowded_from = if self.lost > 0 { EIGHTH } else { HALF };
         self.index as u64 | (self.crowded as u64) << 8 | crowded_from << 16
     }
 
@@ -133,7 +119,6 @@ impl StackSize {
                 seen: 0,
                 doublings: self.doublings.map(|most| MAX_DOUBLINGS.min(most + 1)),
                 lost,
-                is_ring_small: self.is_ring_small,
             };
             return;
         }
@@ -238,13 +223,10 @@ mod tests {
 
     /// A busy site fills a ring with the largest copies before the recorder runs.
     #[test]
-    fn a_ring_is_crowded_sooner_while_the_size_is_unknown_and_after_losses() {
+    fn a_ring_is_crowded_sooner_after_losses() {
         let crowded_from = |size: StackSize| size.word() >> 16;
         let mut size = StackSize::new(Some(&sizes()));
-        for (ring, from) in [(16 << 20, HALF), (8 << 20, EIGHTH)] {
-            size.set_ring(ring);
-            assert_eq!(crowded_from(size), from);
-        }
+        assert_eq!(crowded_from(size), HALF);
         size.learn(used(64, 1000), 0, false, &sizes());
         assert_eq!(crowded_from(size), HALF);
         size.learn(cut(1, 2048), 0, false, &sizes());
