@@ -116,8 +116,7 @@ fn check_reports_what_a_program_does_not_have() {
     let lab = Lab::new();
     let program = NODE.make(&lab, "node.c", "node");
     let program = program.to_str().unwrap();
-    let file =
-        "provider js { probe gc__start(int type); probe gc__done(int type); probe gone(); };";
+    let file = "provider js { probe gc__start(int type, int flags, void *isolate); probe gc__done(int type, int flags, void *isolate); probe gone(); };";
     fs::write(lab.file("js.d"), file).unwrap();
     let checked = lab.usdtrec(["schema", "check", "js.d", "--file", program]);
     assert!(!checked.status.success());

@@ -19,7 +19,7 @@ use usdtrec_record::{
 };
 
 use super::call_graph;
-use crate::cli::{self, CaptureArgs, RecordArgs, UnsupportedArgs};
+use crate::cli::{self, CaptureArgs, RecordArgs};
 use crate::mutex::locked;
 use crate::output;
 use crate::terminal::Usage;
@@ -55,7 +55,7 @@ fn filter_of(text: &str) -> Result<Expr, Usage> {
 
 /// Converts the options of `record`, except for the target, which may be a command that is not started yet.
 pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
-    check_unsupported(&args.unsupported)?;
+    check_unsupported(args)?;
     if is_pipe(args) {
         check_pipe(args)?;
     }
@@ -223,10 +223,14 @@ pub(super) fn is_pipe(args: &RecordArgs) -> bool {
 }
 
 /// Refuses options of perf that usdtrec does not support, with the reason.
-fn check_unsupported(args: &UnsupportedArgs) -> Result<(), Usage> {
-    if args.raw_samples {
+fn check_unsupported(args: &RecordArgs) -> Result<(), Usage> {
+    use cli::Engine::{Perf, PerfPmu, PerfTracefs};
+    let engine = args.capture.engine;
+    let args = &args.unsupported;
+    // Samples of the bpf engine always have them.
+    if args.raw_samples && matches!(engine, Perf | PerfPmu | PerfTracefs) {
         return Err(Usage(
-            "-R, --raw-samples: samples of the bpf engine always have the arguments, those of perf engines never"
+            "-R, --raw-samples: samples of perf engines have no arguments in their raw part; leave out --engine"
                 .to_owned(),
         ));
     }
