@@ -63,7 +63,7 @@ pub(crate) use self::inline::InlineArgs;
 pub(crate) use self::list::{ListArgs, ListFormat};
 pub(crate) use self::print::{PrintArgs, ScriptFormat};
 #[cfg(feature = "record")]
-pub(crate) use self::record::{RecordArgs, UnsupportedArgs};
+pub(crate) use self::record::RecordArgs;
 pub(crate) use self::report::{HistScale, Order, ReportArgs};
 pub(crate) use self::schema::{SchemaAction, SchemaArgs};
 pub(crate) use self::script::ScriptArgs;

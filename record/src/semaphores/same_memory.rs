@@ -1,9 +1,11 @@
 //! Whether two processes share their memory, as after vfork(2).
 
+use std::io;
+
 /// `KCMP_VM` (include/uapi/linux/kcmp.h).
 const MEMORY: libc::c_long = 1;
 
-/// Whether two processes share their memory; `true` if the kernel does not say, so that the memory is left alone.
+/// Whether two processes share their memory; `true` if the kernel does not say, so that the memory is left alone. One that has ended shares none.
 pub(super) fn is_shared(first: u32, second: u32) -> bool {
     // SAFETY: kcmp(2) takes integers.
     let order = unsafe {
@@ -16,7 +18,7 @@ pub(super) fn is_shared(first: u32, second: u32) -> bool {
             0_i64,
         )
     };
-    order <= 0
+    order == 0 || order < 0 && io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
 #[cfg(test)]

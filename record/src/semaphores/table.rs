@@ -102,6 +102,11 @@ impl Table {
         self.files.iter().position(|file| file.identity == identity)
     }
 
+    /// Number of the files.
+    pub(super) const fn files(&self) -> usize {
+        self.files.len()
+    }
+
     /// Whether a process is recorded.
     pub(super) fn is_recorded(&self, pid: u32) -> bool {
         match &*lock(&self.recorded) {

@@ -11,6 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::hand_over::Job;
 use super::priority;
 use super::process::now;
+use super::same_memory::is_shared;
 use super::table::{Attempt, Mapped, Table};
 use crate::engine::{ProcessEvent, ProcessEvents, TimedEvent};
 
@@ -231,7 +232,29 @@ impl Urgent {
         if attempt == Attempt::Done {
             let _ = self.jobs.send(Job::hand_over_now(child));
         }
+        if attempt != Attempt::Again {
+            self.raise_child(parent, child, time);
+        }
         attempt
+    }
+
+    /// Increments the semaphores of a child that was forked at `time`, before those of its parent were incremented.
+    fn raise_child(&mut self, parent: u32, child: u32, time: u64) {
+        if !self.table.is_recorded(child) || is_shared(parent, child) {
+            return;
+        }
+        for file in 0..self.table.files() {
+            let mapped = Mapped {
+                pid: child,
+                file,
+                since: time,
+                begun: Some(time),
+            };
+            // One that has ended may have had its parent's semaphores.
+            if self.raise(mapped) == Attempt::Again {
+                self.attempt(Pending::new(Task::Raise(mapped)));
+            }
+        }
     }
 }
 
