@@ -41,10 +41,10 @@ for engine in bpf-multi bpf-perf perf-tracefs perf-pmu; do
   whose=
   [ $engine != perf-pmu ] || whose=-a
   # shellcheck disable=SC2086
-  usdtrec record $whose --engine $engine -o trace -e 'counted:step@/targets/counted-lld' -- /targets/counted-lld 100 0 >out 2>err ||
+  usdtrec record $whose --engine $engine -o trace -e 'counted:step@/targets/counted-lld' -- /targets/counted-lld 100 0 >printed 2>err ||
     fail "$engine: $(cat err)"
   cat err
-  [ "$(enabled out)" = 100 ] || fail "$engine: $(cat out)"
+  [ "$(enabled printed)" = 100 ] || fail "$engine: $(cat printed)"
   [ "$(closing err events)" = 100 ] || fail "$engine: not 100 events"
 done
 # Processes that start while recording: what they hit before their semaphores are set is missing, and said.
@@ -56,15 +56,15 @@ for more in '' 'fork' 'exec 3'; do
   for _ in 1 2 3; do
     # shellcheck disable=SC2086
     /targets/counted-lld 40 50000 $more
-  done >out
-  hits=$(enabled out)
-  cat out
+  done >printed
+  hits=$(enabled printed)
+  cat printed
   [ "$hits" -gt 0 ] || fail 'no semaphore was set'
   end "$hits"
 done
-/targets/counted-lld 10 0 >out
-[ "$(enabled out)" = 0 ] || fail 'a semaphore is set after the recordings'
+/targets/counted-lld 10 0 >printed
+[ "$(enabled printed)" = 0 ] || fail 'a semaphore is set after the recordings'
 kill "$target"
-usdtrec doctor >out 2>&1 || fail "$(cat out)"
+usdtrec doctor >printed 2>&1 || fail "$(cat printed)"
 ! dmesg | grep -E 'ref_ctr going negative|leaking uprobe' || fail 'the kernel complains'
 until_true 'processes or events of recorders are left' is_left_alone
