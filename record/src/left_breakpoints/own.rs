@@ -16,7 +16,7 @@ use super::others::{BreakpointOwner, OtherTracers};
 use crate::verify::ExpectedFiles;
 
 /// How long the kernel may take after the last descriptor was closed.
-const MAX_REMOVAL_TIME: Duration = Duration::from_millis(300);
+const MAX_REMOVAL_TIME: Duration = Duration::from_secs(2);
 /// First interval of looking again; each following one is twice as long.
 const FIRST_STEP: Duration = Duration::from_millis(5);
 /// Maximum time of the first look at all processes.
