@@ -52,7 +52,8 @@ end() {
   if [ "$mode" = '--nonresident always' ]; then
     grep 'not yet removed' "$2" | grep -q 'inside a probe: pid [0-9]* tid [0-9]* (absent)' || fail "who is waited for is not said: $(cat "$2")"
   else
-    ! grep 'not yet removed' "$2" || fail "$(cat "$2")"
+    # On a busy machine the kernel may need longer than recorders wait, but nobody waits inside a probe.
+    ! grep 'inside a probe' "$2" || fail "$(cat "$2")"
   fi
 }
 

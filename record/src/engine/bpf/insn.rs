@@ -132,6 +132,8 @@ pub(super) enum FunctionKind {
         /// Number of arguments.
         arguments: u8,
     },
+    /// As [`Global`](Self::Global): the address of so many bytes, which may be 0, and two 64-bit numbers.
+    WithMemory { bytes: u32 },
 }
 
 /// An assembled program.

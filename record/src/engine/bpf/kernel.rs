@@ -1,9 +1,10 @@
 //! What this kernel's programs and links can do, by its version or by trying.
 
+use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
-use super::insn::{Assembler, Helper, Reg};
-use super::sys::{self, ProgramKind};
+use super::insn::{Assembler, Code, FunctionKind, Helper, If, Op, Reg, Width};
+use super::sys::{self, LoadError, ProgramKind};
 
 /// Whether the kernel is this version or a later one.
 pub(super) fn is_since(major: u32, minor: u32) -> bool {
@@ -34,15 +35,43 @@ pub(super) fn has_cookies() -> bool {
         let Some(code) = asm.finish() else {
             return true;
         };
-        let program = sys::Program {
-            kind: ProgramKind::Kprobe,
-            words: &code.words,
-            functions: &[],
-            flags: 0,
-            expected_attach: 0,
-            attach_kind: 0,
-        };
         // 5.10 says `invalid func unknown#174`. Another reason comes again with the programs themselves.
-        !matches!(sys::load(&program), Err(refusal) if refusal.log.contains("unknown"))
+        !matches!(load(&code), Err(refusal) if refusal.log.contains("unknown"))
+    })
+}
+
+/// Whether global functions may have an address as an argument (Linux 5.12).
+pub(super) fn functions_take_memory() -> bool {
+    static TAKE: OnceLock<bool> = OnceLock::new();
+    *TAKE.get_or_init(|| {
+        const MEMORY: i16 = -8;
+        let mut asm = Assembler::default();
+        let (function, end) = (asm.label(), asm.label());
+        asm.store_value(Width::Double, Reg::R10, MEMORY, 0);
+        asm.copy(Reg::R1, Reg::R10);
+        asm.op_value(Op::Add, Reg::R1, MEMORY.into());
+        asm.set(Reg::R2, 0);
+        asm.set(Reg::R3, 0);
+        asm.call_function(function);
+        asm.set(Reg::R0, 0);
+        asm.exit();
+        asm.function(function, FunctionKind::WithMemory { bytes: 8 });
+        asm.jump_if(If::Equal, Reg::R1, 0, end);
+        asm.store(Width::Double, Reg::R1, 0, Reg::R2);
+        asm.place(end);
+        asm.set(Reg::R0, 0);
+        asm.exit();
+        asm.finish().is_some_and(|code| load(&code).is_ok())
+    })
+}
+
+fn load(code: &Code) -> Result<OwnedFd, LoadError> {
+    sys::load(&sys::Program {
+        kind: ProgramKind::Kprobe,
+        words: &code.words,
+        functions: &code.functions,
+        flags: 0,
+        expected_attach: 0,
+        attach_kind: 0,
     })
 }

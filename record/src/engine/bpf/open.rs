@@ -5,6 +5,7 @@ use super::attacher::{AttachedSites, BadSite};
 use super::btf::Btf;
 use super::children::Children;
 use super::follow;
+use super::kernel::functions_take_memory;
 use super::nonresident::Touch;
 use super::objects::{Objects, setup};
 use super::plan::{self, Group};
@@ -43,6 +44,7 @@ impl Bpf {
         let common = Common {
             touch,
             thread_base,
+            functions_take_memory: functions_take_memory(),
             ..common(options, &objects, &samples)
         };
         let attaching = Attaching {

@@ -1,6 +1,6 @@
 //! Addresses that values are read at.
 
-use usdtrec_format::Register;
+use usdtrec_format::{Arch, Register};
 
 use super::super::context::{instruction_pointer, register_offset};
 use super::super::insn::{Helper, If, Label, Op, Reg, Width};
@@ -49,7 +49,12 @@ impl Program<'_> {
     /// Removes the tag from the address in `R9`: the helpers take tags from those programs only that pass them to the kernel, too
     /// (Documentation/arch/arm64/tagged-address-abi.rst).
     pub(in crate::engine::bpf) fn remove_tag(&mut self) {
-        if self.spec.arch.ignores_top_byte() {
+        self.remove_tag_of(self.spec.arch);
+    }
+
+    /// The same, in code for any program of an architecture.
+    pub(in crate::engine::bpf) fn remove_tag_of(&mut self, arch: Arch) {
+        if arch.ignores_top_byte() {
             self.asm.op_value(Op::ShiftLeft, Reg::R9, 8);
             self.asm.op_value(Op::ShiftRight, Reg::R9, 8);
         }

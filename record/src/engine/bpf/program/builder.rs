@@ -6,6 +6,7 @@ use super::super::context::instruction_pointer;
 use super::super::control;
 use super::super::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
 use super::cookie::Cookie;
+use super::frame_pointers::FrameFunction;
 use super::sample_record::{END_SIZE, RAW, Room};
 use super::slots::{COOKIE, CPU, NOW, RING, STACK_END, STACK_SIZE};
 use super::spec::{Common, Spec};
@@ -34,6 +35,8 @@ pub(in crate::engine::bpf) struct Program<'a> {
     pub(in crate::engine::bpf) is_reserved: bool,
     /// Whether the cookie is in its slot.
     pub(in crate::engine::bpf) keeps_cookie: bool,
+    /// The functions that follow frame pointers and are called.
+    pub(in crate::engine::bpf) frame_functions: Vec<FrameFunction>,
 }
 
 impl Program<'_> {

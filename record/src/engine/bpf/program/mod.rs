@@ -51,6 +51,7 @@ pub(super) fn generate(specs: &[&Spec<'_>], common: &Common) -> Option<Code> {
         longer: None,
         is_reserved: false,
         keeps_cookie: false,
+        frame_functions: Vec::new(),
     };
     program.asm.copy(Reg::R6, Reg::R1);
     program.gate(out);
@@ -68,6 +69,7 @@ pub(super) fn generate(specs: &[&Spec<'_>], common: &Common) -> Option<Code> {
     program.asm.exit();
     program.asm.place(dropped);
     program.count_loss(out);
+    program.write_frame_functions();
     let (touch, brings_in) = (common.touch, program.brings_in);
     let mut asm = program.asm;
     if brings_in {

@@ -49,6 +49,8 @@ pub(in crate::engine::bpf) struct Common {
     pub(in crate::engine::bpf) stop: Option<Stop>,
     /// Location of the base of thread-local storage in `task_struct`; `None` if unknown.
     pub(in crate::engine::bpf) thread_base: Option<ThreadBase>,
+    /// Whether global functions may have an address as an argument (Linux 5.12).
+    pub(in crate::engine::bpf) functions_take_memory: bool,
 }
 
 /// CPUs with numbers that follow each other.

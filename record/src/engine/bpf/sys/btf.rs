@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use super::super::insn::FunctionKind;
+use super::super::insn::{Function, FunctionKind};
 use super::call::open;
 
 const BTF_LOAD: i32 = 18;
@@ -20,70 +20,104 @@ struct BtfLoad {
 
 /// Types for programs with functions: a program may take the address of a function only if its functions have types. One type is enough for
 /// all static functions, because the kernel does not check those. Global functions are checked by their arguments' types.
-pub(super) const TYPES: [u32; 38] = [
-    // Header: magic, version 1, no flags; its length; offset and length of the types, and of the strings after them.
-    0x0001_eb9f,
-    24,
-    0,
-    128,
-    128,
-    43,
-    // Type 1: the integer at 1 of the strings, of 4 bytes; signed, 32 bits.
-    1,
-    1 << 24,
-    4,
-    1 << 24 | 32,
-    // Type 2: a function without arguments that returns type 1.
-    0,
-    13 << 24,
-    1,
-    // Type 3: the static function at 5 of the strings, of type 2.
-    5,
-    12 << 24,
-    2,
-    // Type 4: the integer at 15, of 8 bytes; 64 bits.
-    15,
-    1 << 24,
-    8,
-    64,
-    // Type 5: a function of one argument, at 19, of type 4, that returns type 1.
-    0,
-    13 << 24 | 1,
-    1,
-    19,
-    4,
-    // Type 6: the global function at 33, of type 5.
-    33,
-    12 << 24 | 1,
-    5,
-    // Type 7: a function of two arguments, at 19 and 27.
-    0,
-    13 << 24 | 2,
-    1,
-    19,
-    4,
-    27,
-    4,
-    // Type 8: the global function at 33, of type 7.
-    33,
-    12 << 24 | 1,
-    7,
-];
+#[derive(Debug, Default)]
+pub(super) struct FunctionTypes {
+    words: Vec<u32>,
+    /// Number of types.
+    count: u32,
+    /// The type of each kind of function.
+    known: Vec<(FunctionKind, u32)>,
+}
 
-pub(super) const NAMES: &[u8; 43] = b"\0int\0usdtrec_f\0u64\0address\0bytes\0usdtrec_g\0";
+/// Names of types: offsets in [`NAMES`].
+const INT: u32 = 1;
+const STATIC: u32 = 5;
+const U64: u32 = 15;
+const ADDRESS: u32 = 19;
+const BYTES: u32 = 27;
+const GLOBAL: u32 = 33;
+const U8: u32 = 43;
+const NAMES: &[u8; 46] = b"\0int\0usdtrec_f\0u64\0address\0bytes\0usdtrec_g\0u8\0";
 
-/// The type of a function.
-pub(super) const fn function_type(kind: FunctionKind) -> u32 {
-    match kind {
-        FunctionKind::Static => 3,
-        FunctionKind::Global { arguments: 1 } => 6,
-        FunctionKind::Global { .. } => 8,
+/// Kinds of types (`BTF_KIND_*`), with their place in a type's second word.
+const KIND_INT: u32 = 1 << 24;
+const KIND_POINTER: u32 = 2 << 24;
+const KIND_ARRAY: u32 = 3 << 24;
+const KIND_FUNCTION: u32 = 12 << 24;
+const KIND_PROTOTYPE: u32 = 13 << 24;
+
+/// Types that all programs with functions have: `int` and `u64`.
+const INT_TYPE: u32 = 1;
+const U64_TYPE: u32 = 2;
+
+impl FunctionTypes {
+    /// Those of the functions of a program.
+    pub(super) fn of(functions: &[Function]) -> Self {
+        const SIGNED: u32 = 1 << 24;
+        let mut types = Self::default();
+        types.add(&[INT, KIND_INT, 4, SIGNED | 32]);
+        types.add(&[U64, KIND_INT, 8, 64]);
+        for function in functions {
+            let is_known = |(kind, _): &(FunctionKind, u32)| *kind == function.kind;
+            if !types.known.iter().any(is_known) {
+                let kind = types.add_function(function.kind);
+                types.known.push((function.kind, kind));
+            }
+        }
+        types
+    }
+
+    /// The type of functions of a kind; 0 if there is none.
+    pub(super) fn function_type(&self, kind: FunctionKind) -> u32 {
+        let mut known = self.known.iter().filter(|(known, _)| *known == kind);
+        known.next().map_or(0, |(_, id)| *id)
+    }
+
+    /// Loads them into the kernel.
+    pub(super) fn load(&self) -> io::Result<OwnedFd> {
+        const HEADER: u32 = 24;
+        let bytes = 4 * self.words.len() as u32;
+        // Magic, version 1, no flags; the header's length; offset and length of the types, and of the strings after them.
+        let mut all = vec![0x0001_eb9f, HEADER, 0, bytes, bytes, NAMES.len() as u32];
+        all.extend(&self.words);
+        load_btf(&all, NAMES)
+    }
+
+    /// Adds a type; its id.
+    fn add(&mut self, words: &[u32]) -> u32 {
+        self.words.extend(words);
+        self.count += 1;
+        self.count
+    }
+
+    /// Adds a function of this kind, which returns an `int`.
+    fn add_function(&mut self, kind: FunctionKind) -> u32 {
+        const NUMBERS: [[u32; 2]; 2] = [[ADDRESS, U64_TYPE], [BYTES, U64_TYPE]];
+        const IS_GLOBAL: u32 = 1;
+        let (name, linkage, arguments) = match kind {
+            FunctionKind::Static => (STATIC, 0, Vec::new()),
+            FunctionKind::Global { arguments } => {
+                let numbers = NUMBERS.into_iter().take(arguments.into());
+                (GLOBAL, IS_GLOBAL, numbers.collect())
+            }
+            FunctionKind::WithMemory { bytes } => {
+                let byte = self.add(&[U8, KIND_INT, 1, 8]);
+                let memory = self.add(&[0, KIND_ARRAY, 0, byte, INT_TYPE, bytes]);
+                let address = self.add(&[0, KIND_POINTER, memory]);
+                let [first, second] = NUMBERS;
+                (GLOBAL, IS_GLOBAL, vec![[ADDRESS, address], first, second])
+            }
+        };
+        let mut prototype = vec![0, KIND_PROTOTYPE | arguments.len() as u32, INT_TYPE];
+        prototype.extend(arguments.into_iter().flatten());
+        let prototype = self.add(&prototype);
+        self.add(&[name, KIND_FUNCTION | linkage, prototype])
     }
 }
 
 /// Types of the map of [`create_works`](super::create_works).
 pub(super) const WORK_TYPES: [u32; 31] = [
-    // Header, as in `TYPES`.
+    // Header, as in [`FunctionTypes::load`].
     0x0001_eb9f,
     24,
     0,

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::super::insn::Function;
-use super::btf::{NAMES, TYPES, function_type, load_btf};
+use super::btf::FunctionTypes;
 use super::call::{bpf, name, open, raw};
 
 const PROG_LOAD: i32 = 5;
@@ -130,6 +130,7 @@ impl std::fmt::Display for LoadError {
 
 /// Loads a program.
 pub(in crate::engine::bpf) fn load(program: &Program<'_>) -> Result<OwnedFd, LoadError> {
+    let known = FunctionTypes::of(program.functions);
     let types = if program.functions.is_empty() {
         None
     } else {
@@ -137,11 +138,11 @@ pub(in crate::engine::bpf) fn load(program: &Program<'_>) -> Result<OwnedFd, Loa
             error,
             log: String::new(),
         };
-        Some(load_btf(&TYPES, NAMES).map_err(error)?)
+        Some(known.load().map_err(error)?)
     };
     let functions = program.functions.iter().map(|function| FunctionInfo {
         start: function.start as u32,
-        kind: function_type(function.kind),
+        kind: known.function_type(function.kind),
     });
     let functions: Vec<_> = functions.collect();
     let mut attr = ProgramLoad {

@@ -36,16 +36,21 @@ fn ran(graph: CallGraph, hit: &Hit, planned: &Planned) -> Ran {
     ran_of(&spec, hit)
 }
 
-/// What the program of a site does at a hit.
+/// What the program of a site does at a hit, which is the same where functions may not take memory.
 fn ran_of(spec: &Spec<'_>, hit: &Hit) -> Ran {
-    let common = Common {
-        first_id: 0x42,
-        ids: 1,
-        strings: 4,
-        ring_bytes: RING,
-        ..Common::default()
-    };
-    hit.run_all(&generate(&[spec], &common).unwrap())
+    let [inline, function] = [false, true].map(|functions_take_memory| {
+        let common = Common {
+            first_id: 0x42,
+            ids: 1,
+            strings: 4,
+            ring_bytes: RING,
+            functions_take_memory,
+            ..Common::default()
+        };
+        hit.run_all(&generate(&[spec], &common).unwrap())
+    });
+    assert_eq!(inline.record, function.record);
+    function
 }
 
 /// A hit at a site whose word says this size of stack.
