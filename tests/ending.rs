@@ -108,54 +108,52 @@ fn two_signals_at_once_end_it_in_order() {
     wait_until("the end of the probes", || target.semaphores().0 == 0);
 }
 
-/// While the kernel takes its time with the probes, a second signal ends the recorder, and the probes go all the same.
-#[test]
-fn a_second_signal_leaves_the_probes_to_the_background() {
-    let lab = Lab::privileged();
-    let program = Build::USUAL.make(&lab, "many.c", "many");
-    let event = format!("sdt_many:p0*@{}", program.display());
-    let mut command = lab.command(["record", "--engine", "perf-pmu", "-a", "-o", "trace"]);
+/// Starts a recording of many probes, whose removal takes the kernel long.
+fn record_many(lab: &Lab, engine: &str, probes: &str) -> Process {
+    let program = Build::USUAL.make(lab, "many.c", "many");
+    let event = format!("sdt_many:{probes}@{}", program.display());
+    let mut command = lab.command(["record", "--engine", engine, "-a", "-o", "trace"]);
     command.args(["-e", &event]);
     let mut recorder = Process::spawn(command);
     recorder.until_error_line("[ usdtrec record:");
-    recorder.signal("INT");
-    recorder.until_error_line(" events, 0 lost");
-    recorder.signal("INT");
+    recorder
+}
+
+/// The recorder has ended, and a helper goes on until the probes are removed.
+#[track_caller]
+fn leaves_the_probes_to_a_helper(lab: &Lab, recorder: Process) {
     let ended = recorder.finish().success();
     let ended = ended.complains("goes on closing them");
     assert!(lab.events("trace").is_empty());
     let helper = number_after(&ended.stderr, "; process ");
     wait_until("the end of the helper", || !exists(helper));
+}
+
+/// While the kernel takes its time with the probes, a second signal ends the recorder, and the probes go all the same.
+#[test]
+fn a_second_signal_leaves_the_probes_to_the_background() {
+    let lab = Lab::privileged();
+    let mut recorder = record_many(&lab, "perf-pmu", "p0*");
+    recorder.signal("INT");
+    recorder.until_error_line(" events, 0 lost");
+    recorder.signal("INT");
+    leaves_the_probes_to_a_helper(&lab, recorder);
 }
 
 /// One signal is enough: after five seconds the recorder leaves the rest of the probes, which would take the kernel longer.
 #[test]
 fn a_signal_that_ends_it_is_not_followed_by_a_long_wait() {
     let lab = Lab::privileged();
-    let program = Build::USUAL.make(&lab, "many.c", "many");
-    let event = format!("sdt_many:p[01]*@{}", program.display());
-    let mut command = lab.command(["record", "--engine", "perf-pmu", "-a", "-o", "trace"]);
-    command.args(["-e", &event]);
-    let mut recorder = Process::spawn(command);
-    recorder.until_error_line("[ usdtrec record:");
+    let recorder = record_many(&lab, "perf-pmu", "p[01]*");
     recorder.signal("INT");
-    let ended = recorder.finish().success();
-    let ended = ended.complains("goes on closing them");
-    assert!(lab.events("trace").is_empty());
-    let helper = number_after(&ended.stderr, "; process ");
-    wait_until("the end of the helper", || !exists(helper));
+    leaves_the_probes_to_a_helper(&lab, recorder);
 }
 
 /// So it is if the process that removes tracefs events was killed.
 #[test]
 fn tracefs_events_go_although_their_guard_was_killed() {
     let lab = Lab::privileged();
-    let program = Build::USUAL.make(&lab, "many.c", "many");
-    let event = format!("sdt_many:p0*@{}", program.display());
-    let mut command = lab.command(["record", "--engine", "perf-tracefs", "-a", "-o", "trace"]);
-    command.args(["-e", &event]);
-    let mut recorder = Process::spawn(command);
-    recorder.until_error_line("[ usdtrec record:");
+    let mut recorder = record_many(&lab, "perf-tracefs", "p0*");
     let pid = recorder.pid();
     let has_events = || !events_of_recorder(pid).is_empty();
     assert!(has_events());

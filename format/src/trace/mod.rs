@@ -112,6 +112,7 @@ mod ingest;
 mod io_cause;
 mod loss_counts;
 mod opening;
+mod own_record;
 mod pack_pool;
 mod packer;
 mod part;

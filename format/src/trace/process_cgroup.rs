@@ -11,13 +11,14 @@
 //! | 16 | | path with NUL, padded with zeros to a multiple of 8 and to at least 80 bytes of the whole record; empty if it could not be read |
 //! | last | | sample id; its time is that from which the process was there |
 
+use super::own_record::{Magic, OwnFields, is_own, own_fields};
 use super::shortfall::is_shortfall;
 use super::text_argument::is_text_argument;
-use crate::perf::cursor::{Cursor, until_nul};
+use crate::perf::cursor::until_nul;
 use crate::perf::record::{RecordBuilder, padded};
-use crate::perf::{RawRecord, RecordType, SampleId, SampleType, SplitBody};
+use crate::perf::{RawRecord, RecordType, SampleId, SampleType};
 
-const MAGIC: [u8; 8] = *b"USDTCGRP";
+const MAGIC: Magic = *b"USDTCGRP";
 /// Minimum length of the path, bytes, so that the record has 80: perf 6.1 reads so many before it ignores it.
 const MIN_PATH: usize = 56;
 
@@ -37,7 +38,7 @@ impl<'a> ProcessCgroup<'a> {
     /// Whether this is such a record, which may be too short.
     #[must_use]
     pub fn is(record: &RawRecord<'_>) -> bool {
-        record.kind == RecordType::HEADER_EVENT_TYPE && is_process_cgroup(record.body)
+        is_own(record, MAGIC)
     }
 
     /// Parses a record; `None` if it is another one or is too short.
@@ -45,12 +46,7 @@ impl<'a> ProcessCgroup<'a> {
     /// `sample_type` is [`Attr::id_type`](crate::perf::Attr::id_type).
     #[must_use]
     pub fn parse(record: &RawRecord<'a>, sample_type: SampleType) -> Option<Self> {
-        if !Self::is(record) {
-            return None;
-        }
-        let SplitBody { fields, id } = SampleId::split(record.body, sample_type)?;
-        let mut cursor = Cursor::new(fields);
-        cursor.take(MAGIC.len())?;
+        let OwnFields { mut cursor, id } = own_fields(record, MAGIC, sample_type)?;
         let pid = cursor.i32()?;
         cursor.u32()?;
         Some(Self {

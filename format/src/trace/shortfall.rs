@@ -16,13 +16,14 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::own_record::{Magic, OwnFields, is_own, own_fields};
 use crate::definitions::path_bytes;
 use crate::escape::{escape, shown};
-use crate::perf::cursor::{Cursor, until_nul};
+use crate::perf::cursor::until_nul;
 use crate::perf::record::{RecordBuilder, padded};
-use crate::perf::{RawRecord, RecordType, SampleId, SampleType, SplitBody};
+use crate::perf::{RawRecord, RecordType, SampleId, SampleType};
 
-const MAGIC: [u8; 8] = *b"USDTLACK";
+const MAGIC: Magic = *b"USDTLACK";
 /// Minimum length of the JSON, bytes, so that the record has 80: perf 6.1 reads so many before it ignores it.
 const MIN_JSON: usize = 64;
 /// Maximum length of the JSON, bytes: the size of a record is a `u16`.
@@ -157,7 +158,7 @@ impl Shortfall {
     /// Whether this is such a record, which may be damaged.
     #[must_use]
     pub fn is(record: &RawRecord<'_>) -> bool {
-        record.kind == RecordType::HEADER_EVENT_TYPE && is_shortfall(record.body)
+        is_own(record, MAGIC)
     }
 
     /// Parses a record; `None` if it is another one or is damaged.
@@ -165,12 +166,7 @@ impl Shortfall {
     /// `sample_type` is [`Attr::id_type`](crate::perf::Attr::id_type).
     #[must_use]
     pub fn parse(record: &RawRecord<'_>, sample_type: SampleType) -> Option<Self> {
-        if !Self::is(record) {
-            return None;
-        }
-        let SplitBody { fields, .. } = SampleId::split(record.body, sample_type)?;
-        let mut cursor = Cursor::new(fields);
-        cursor.take(MAGIC.len())?;
+        let OwnFields { cursor, .. } = own_fields(record, MAGIC, sample_type)?;
         serde_json::from_slice(until_nul(cursor.rest())).ok()
     }
 

@@ -16,11 +16,11 @@
 //!
 //! A later record about the same argument and address replaces an earlier one.
 
-use crate::perf::cursor::Cursor;
+use super::own_record::{Magic, OwnFields, is_own, own_fields};
 use crate::perf::record::RecordBuilder;
-use crate::perf::{RawRecord, RecordType, SampleId, SampleType, SplitBody};
+use crate::perf::{RawRecord, RecordType, SampleId, SampleType};
 
-const MAGIC: [u8; 8] = *b"USDTTEXT";
+const MAGIC: Magic = *b"USDTTEXT";
 /// Zeros after the fields, bytes, so that the record has 80: perf 6.1 reads so many before it ignores it.
 const SPARE: usize = 40;
 
@@ -41,7 +41,7 @@ impl TextArgument {
     /// Whether this is such a record, which may be too short.
     #[must_use]
     pub fn is(record: &RawRecord<'_>) -> bool {
-        record.kind == RecordType::HEADER_EVENT_TYPE && is_text_argument(record.body)
+        is_own(record, MAGIC)
     }
 
     /// Parses a record; `None` if it is another one or is too short.
@@ -49,12 +49,7 @@ impl TextArgument {
     /// `sample_type` is [`Attr::id_type`](crate::perf::Attr::id_type).
     #[must_use]
     pub fn parse(record: &RawRecord<'_>, sample_type: SampleType) -> Option<Self> {
-        if !Self::is(record) {
-            return None;
-        }
-        let SplitBody { fields, .. } = SampleId::split(record.body, sample_type)?;
-        let mut cursor = Cursor::new(fields);
-        cursor.take(MAGIC.len())?;
+        let OwnFields { mut cursor, .. } = own_fields(record, MAGIC, sample_type)?;
         Some(Self {
             site: cursor.u64()?,
             argument: cursor.u32()?,

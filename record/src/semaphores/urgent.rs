@@ -183,7 +183,7 @@ impl Urgent {
         }
     }
 
-    fn attempt(&mut self, mut pending: Pending) {
+    fn attempt(&mut self, pending: Pending) {
         let attempt = match pending.task {
             Task::Raise(mapped) => self.raise(mapped),
             Task::Inherit {
@@ -197,11 +197,7 @@ impl Urgent {
             },
         };
         match attempt {
-            Attempt::Again if self.pending.len() < MAX_PENDING => {
-                let wait = pending.first.elapsed() / 4;
-                pending.next = Instant::now() + wait.clamp(SHORTEST, LONGEST);
-                self.pending.push(pending);
-            }
+            Attempt::Again if self.pending.len() < MAX_PENDING => self.postpone(pending),
             Attempt::Again | Attempt::Unreached => {
                 if let Task::Raise(mapped) = pending.task {
                     self.table.count_unreached(mapped);
@@ -209,6 +205,13 @@ impl Urgent {
             }
             Attempt::Done | Attempt::Known => {}
         }
+    }
+
+    /// Has something tried again later.
+    fn postpone(&mut self, mut pending: Pending) {
+        let wait = pending.first.elapsed() / 4;
+        pending.next = Instant::now() + wait.clamp(SHORTEST, LONGEST);
+        self.pending.push(pending);
     }
 
     fn raise(&self, mapped: Mapped) -> Attempt {
@@ -251,8 +254,12 @@ impl Urgent {
                 begun: Some(time),
             };
             // One that has ended may have had its parent's semaphores.
-            if self.raise(mapped) == Attempt::Again {
-                self.attempt(Pending::new(Task::Raise(mapped)));
+            match self.raise(mapped) {
+                Attempt::Again if self.pending.len() < MAX_PENDING => {
+                    self.postpone(Pending::new(Task::Raise(mapped)));
+                }
+                Attempt::Again => self.table.count_unreached(mapped),
+                Attempt::Done | Attempt::Known | Attempt::Unreached => {}
             }
         }
     }

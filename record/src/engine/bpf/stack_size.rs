@@ -15,7 +15,7 @@ const CROWDED_WINDOW: u64 = 8;
 const MAX_DOUBLINGS: u32 = 10;
 
 /// Fill level, in 256ths, from which on a ring is crowded for a site that lost no hit.
-const HALF: u64 = 128;
+pub(super) const HALF: u64 = 128;
 /// The same for a site that lost hits.
 const EIGHTH: u64 = 32;
 

@@ -11,6 +11,7 @@ use usdtrec_format::Arch;
 
 use super::super::control;
 use super::super::insn::{Helper, If, Label, Map, Op, Reg, Width};
+use super::super::stack_size::HALF;
 use super::builder::Program;
 use super::slots::{RATE, RATE_KEY, RING, STACK_END, STACK_SIZE, WORD};
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, registers};
@@ -103,7 +104,6 @@ impl Program<'_> {
     fn size_of_word(&mut self) {
         const AVAILABLE: i64 = 0;
         const INDEX: i32 = 0xff;
-        const HALF: i64 = 128;
         // From bytes to 256ths of the ring, whose size is a power of two.
         let to_share = self.common.ring_bytes.max(256).ilog2() - 8;
         let asm = &mut self.asm;
@@ -124,7 +124,7 @@ impl Program<'_> {
         asm.op_value(Op::ShiftRight, Reg::R1, 8);
         if self.common.stop.is_some() {
             // Processes are stopped instead.
-            asm.set(Reg::R1, HALF);
+            asm.set(Reg::R1, HALF.cast_signed());
         }
         asm.jump_if_reg(If::Below, Reg::R0, Reg::R1, chosen);
         asm.op_value(Op::And, Reg::R9, INDEX);

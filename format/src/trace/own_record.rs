@@ -1,0 +1,33 @@
+//! Records of usdtrec's own among those of processes: of type 65, which perf ignores. The first eight bytes of the body say which.
+
+use crate::perf::cursor::Cursor;
+use crate::perf::{RawRecord, RecordType, SampleId, SampleType, SplitBody};
+
+/// The first bytes of the body.
+pub(super) type Magic = [u8; 8];
+
+/// What a record has after its first bytes.
+pub(super) struct OwnFields<'a> {
+    pub(super) cursor: Cursor<'a>,
+    pub(super) id: SampleId,
+}
+
+/// Whether a record begins so. It may be too short.
+pub(super) fn is_own(record: &RawRecord<'_>, magic: Magic) -> bool {
+    record.kind == RecordType::HEADER_EVENT_TYPE && record.body.starts_with(&magic)
+}
+
+/// The fields of a record that begins so; `None` if it is another one or is too short.
+pub(super) fn own_fields<'a>(
+    record: &RawRecord<'a>,
+    magic: Magic,
+    sample_type: SampleType,
+) -> Option<OwnFields<'a>> {
+    if !is_own(record, magic) {
+        return None;
+    }
+    let SplitBody { fields, id } = SampleId::split(record.body, sample_type)?;
+    let mut cursor = Cursor::new(fields);
+    cursor.take(magic.len())?;
+    Some(OwnFields { cursor, id })
+}
