@@ -116,6 +116,11 @@ pub enum BpfRefusal {
         "before Linux 6.10 a program on a perf event that waits for memory holds up the uprobe events of all tracers on its CPU"
     )]
     WaitingEvents,
+    /// The stack of a program may be that of another one on the same CPU.
+    #[error(
+        "from Linux 6.13 on programs need bpf_preempt_disable, which this kernel does not describe (/sys/kernel/btf/vmlinux)"
+    )]
+    Preemption,
     /// A site has more arguments than a program can read.
     #[error("too many arguments for a program")]
     TooManyArguments,

@@ -225,7 +225,7 @@ pub(in crate::cmd) fn print_losses(outcome: &Outcome, args: &CaptureArgs) {
     }
     if outcome.missed_processes > 0 {
         say(format_args!(
-            "usdtrec: {} of recorded processes may have run before they had probes: their first hits are neither in the trace nor counted as lost",
+            "usdtrec: {} of recorded processes may have run before they had probes, or without them: hits are neither in the trace nor counted as lost",
             match outcome.missed_processes {
                 1 => "a child".to_owned(),
                 number => format!("{number} children"),

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use super::sys;
+
 const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 const MAGIC: u16 = 0xeb9f;
 const STRUCT: u32 = 4;
@@ -44,6 +46,11 @@ impl Btf {
     /// Reads the kernel's BTF; `None` if the kernel has none.
     pub(super) fn read() -> Option<Self> {
         Self::parse(fs::read(VMLINUX).ok()?)
+    }
+
+    /// The same where sysfs does not show it; needs `CAP_SYS_ADMIN`.
+    pub(super) fn from_kernel() -> Option<Self> {
+        Self::parse(sys::kernel_btf().ok()?)
     }
 
     fn parse(data: Vec<u8>) -> Option<Self> {

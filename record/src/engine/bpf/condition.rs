@@ -17,8 +17,6 @@ const WORD: i16 = -40;
 const TEXT: i16 = -304;
 /// Not 0 if memory that may be there could not be read.
 const UNREAD: i16 = -312;
-/// 1 if nothing is mapped where memory was to be brought in.
-const NOT_MAPPED: i16 = -320;
 
 /// A read of the program's memory to the stack.
 #[derive(Clone, Copy)]
@@ -76,12 +74,12 @@ impl Program<'_> {
             self.asm
                 .jump_if(If::Below, Reg::R9, LEAST_POINTER as i32, no);
         } else {
+            self.asm.load(Width::Double, Reg::R7, Reg::R10, UNREAD);
             self.bring_in(read.bytes);
-            self.asm.store(Width::Double, Reg::R10, NOT_MAPPED, Reg::R0);
+            self.asm.store(Width::Double, Reg::R10, UNREAD, Reg::R7);
             self.read_stack(read.helper, read.bytes, read.slot);
             self.asm.jump_if(read.success, Reg::R0, 0, done);
-            self.asm.load(Width::Double, Reg::R1, Reg::R10, NOT_MAPPED);
-            self.asm.jump_if(If::NotEqual, Reg::R1, 0, no);
+            self.asm.jump_if(If::NotEqual, Reg::R8, 0, no);
         }
         self.asm.store_value(Width::Double, Reg::R10, UNREAD, 1);
         self.asm.jump(no);

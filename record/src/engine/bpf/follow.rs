@@ -9,6 +9,7 @@ use super::control::Control;
 use super::hold::Hold;
 use super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
 use super::members::Members;
+use super::preemption::{self, Preemption};
 use super::program::Who;
 use super::sys::{self, MapKind, MapShape, ProgramKind};
 use crate::engine::task_filter::TaskFilter;
@@ -29,6 +30,8 @@ pub(super) struct Tracked {
     pub(super) hold: Option<Hold>,
     /// Why processes cannot be held although this was requested.
     pub(super) not_held: Option<io::Error>,
+    /// The program on `fork`.
+    fork: Option<OwnedFd>,
     _links: Vec<OwnedFd>,
 }
 
@@ -56,6 +59,7 @@ impl Tracked {
             )?,
             hold: None,
             not_held: None,
+            fork: None,
             _links: Vec::new(),
         };
         let ids = match filter {
@@ -95,12 +99,17 @@ impl Tracked {
         };
         if let Some(control) = hold {
             match Hold::new(control, self.map.as_fd(), members, btf) {
-                Ok(hold) => self.hold = Some(hold),
+                Ok(mut hold) => {
+                    self.fork = hold.take_fork();
+                    self.hold = Some(hold);
+                }
                 Err(error) => self.not_held = Some(error),
             }
         }
         let children = children && self.hold.is_none();
-        let forks = children.then(|| ("sched_process_fork", forked(members)));
+        let preemption = Preemption::of(Some(btf)).unwrap_or_default();
+        let forks = children.then(|| ("sched_process_fork", forked(members, preemption)));
+        let forks_at = forks.as_ref().map(|(tracepoint, _)| *tracepoint);
         let ends = ("sched_process_exit", ended(members));
         for (tracepoint, code) in forks.into_iter().chain([ends]) {
             let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
@@ -116,8 +125,19 @@ impl Tracked {
             .map_err(|refusal| io::Error::new(refusal.error.kind(), refusal.to_string()))?;
             let link = sys::link_tracepoint(program.as_fd())?;
             self._links.push(link);
+            if forks_at == Some(tracepoint) {
+                self.fork = Some(program);
+            }
         }
         Ok(())
+    }
+
+    /// Number of processes that the program on `fork` was not run for. From Linux 7.0 on such a program may be preempted, and is not run for another
+    /// thread on the CPU meanwhile.
+    pub(super) fn missed(&self) -> u64 {
+        let fork = self.fork.as_ref();
+        fork.and_then(|fork| sys::recursion_misses(fork.as_fd()).ok())
+            .unwrap_or(0)
     }
 }
 
@@ -139,10 +159,12 @@ pub(super) const fn who(filter: &TaskFilter) -> Who {
 /// `sched_process_fork(parent, child)`: adds the child of a process in the map.
 ///
 /// Members are loaded by pointers of known types: lockdown forbids `bpf_probe_read_kernel`.
-fn forked(members: Members) -> Option<Code> {
+fn forked(members: Members, preemption: Option<Preemption>) -> Option<Code> {
     let mut asm = Assembler::default();
     let out = asm.label();
     asm.copy(Reg::R6, Reg::R1);
+    // Meanwhile the program would not be run for other threads.
+    preemption::disable(&mut asm, preemption);
     process(&mut asm);
     asm.call_map(Helper::MapLookup, Map::Tracked, KEY);
     asm.jump_if(If::Equal, Reg::R0, 0, out);
@@ -154,7 +176,10 @@ fn forked(members: Members) -> Option<Code> {
     // A new thread is of a process that the map has. Replacing its element would let a lookup at the same time miss it, and its hit.
     asm.set(Reg::R4, NOEXIST);
     asm.call_map(Helper::MapUpdate, Map::Tracked, VALUE);
-    leave(asm, out)
+    asm.place(out);
+    preemption::enable(&mut asm, preemption);
+    let end = asm.label();
+    leave(asm, end)
 }
 
 /// `sched_process_exit(task)`: removes a process with its last thread.

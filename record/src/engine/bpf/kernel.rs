@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
 use super::insn::{Assembler, Code, FunctionKind, Helper, If, Op, Reg, Width};
+use super::preemption::{self, Preemption};
 use super::sys::{self, LoadError, ProgramKind};
 
 /// Whether the kernel is this version or a later one.
@@ -40,19 +41,22 @@ pub(super) fn has_cookies() -> bool {
     })
 }
 
-/// Whether global functions may have an address as an argument (Linux 5.12).
-pub(super) fn functions_take_memory() -> bool {
+/// Whether global functions may have an address as an argument (Linux 5.12), and be called while preemption is disabled, if it has to be
+/// (Linux 6.15).
+pub(super) fn functions_take_memory(preemption: Option<Preemption>) -> bool {
     static TAKE: OnceLock<bool> = OnceLock::new();
     *TAKE.get_or_init(|| {
         const MEMORY: i16 = -8;
         let mut asm = Assembler::default();
         let (function, end) = (asm.label(), asm.label());
+        preemption::disable(&mut asm, preemption);
         asm.store_value(Width::Double, Reg::R10, MEMORY, 0);
         asm.copy(Reg::R1, Reg::R10);
         asm.op_value(Op::Add, Reg::R1, MEMORY.into());
         asm.set(Reg::R2, 0);
         asm.set(Reg::R3, 0);
         asm.call_function(function);
+        preemption::enable(&mut asm, preemption);
         asm.set(Reg::R0, 0);
         asm.exit();
         asm.function(function, FunctionKind::WithMemory { bytes: 8 });

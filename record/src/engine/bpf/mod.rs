@@ -29,6 +29,7 @@ mod objects;
 mod open;
 mod options;
 mod plan;
+mod preemption;
 mod program;
 mod ringbuf;
 mod samples;
@@ -202,7 +203,10 @@ impl Bpf {
 
     /// Number of processes that may have run before they had probes.
     pub(crate) fn missed(&self) -> u64 {
-        self.objects.control.missed() + self.children.as_ref().map_or(0, Children::failed)
+        let unfollowed = self.objects.tracked.missed();
+        unfollowed
+            + self.objects.control.missed()
+            + self.children.as_ref().map_or(0, Children::failed)
     }
 
     /// Takes the descriptors that keep the probes attached.

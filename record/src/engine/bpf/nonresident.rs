@@ -24,6 +24,7 @@ use std::os::unix::fs::MetadataExt;
 
 use super::btf::Btf;
 use super::insn::{Assembler, FunctionKind, Helper, If, Label, Op, Reg, Width};
+use super::preemption::{self, Preemption};
 
 /// Whether memory that is not resident is brought in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -218,6 +219,7 @@ const fn found(slot: i16) -> i16 {
 pub(super) struct Functions<'a> {
     pub(super) asm: &'a mut Assembler,
     pub(super) touch: Touch,
+    pub(super) preemption: Option<Preemption>,
 }
 
 impl Functions<'_> {
@@ -270,8 +272,17 @@ impl Functions<'_> {
         let (left_alone, not_mapped) = (self.asm.label(), self.asm.label());
         self.asm.copy(Reg::R6, Reg::R1);
         if let Touch::Look(look) = look {
+            let none_mapped = self.asm.label();
+            let sure = self.asm.label();
+            preemption::disable(self.asm, self.preemption);
             self.process(look, left_alone);
-            self.mapping(search, left_alone, not_mapped);
+            self.mapping(search, left_alone, none_mapped);
+            self.asm.jump(sure);
+            self.asm.place(none_mapped);
+            preemption::enable(self.asm, self.preemption);
+            self.asm.jump(not_mapped);
+            self.asm.place(sure);
+            preemption::enable(self.asm, self.preemption);
         }
         let asm = &mut *self.asm;
         asm.copy(Reg::R1, Reg::R10);
@@ -287,6 +298,7 @@ impl Functions<'_> {
         asm.exit();
         if let Touch::Look(look) = look {
             asm.place(left_alone);
+            preemption::enable(asm, self.preemption);
             asm.set(Reg::R0, LEFT_ALONE.into());
             asm.exit();
             asm.function(search, FunctionKind::Static);

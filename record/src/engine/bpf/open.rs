@@ -9,6 +9,7 @@ use super::kernel::functions_take_memory;
 use super::nonresident::Touch;
 use super::objects::{Objects, setup};
 use super::plan::{self, Group};
+use super::preemption::Preemption;
 use super::program::{Common, CpuRange, Stop, ThreadBase};
 use super::samples::Samples;
 use super::site_programs::Site;
@@ -34,6 +35,7 @@ impl Bpf {
             return Err(RecordError::NoBpf(BpfRefusal::PidNamespace));
         }
         let btf = Btf::read();
+        let preemption = Preemption::of(btf.as_ref())?;
         let thread_base = thread_base(btf.as_ref());
         let has_thread = thread_base.is_some();
         let groups = plan::group(probes, options.strings, has_thread, options.graph)?;
@@ -44,7 +46,8 @@ impl Bpf {
         let common = Common {
             touch,
             thread_base,
-            functions_take_memory: functions_take_memory(),
+            preemption,
+            functions_take_memory: functions_take_memory(preemption),
             ..common(options, &objects, &samples)
         };
         let attaching = Attaching {

@@ -35,6 +35,8 @@ const MOST: u32 = 16_384;
 pub(super) struct Hold {
     /// The calls; `None` after they were taken.
     calls: Option<Calls>,
+    /// The program on `fork`; `None` after it was taken.
+    fork: Option<OwnedFd>,
     _links: Vec<OwnedFd>,
 }
 
@@ -55,6 +57,7 @@ impl Hold {
         let trial = load(ProgramKind::RawTracepoint, 0, program::trial(kernel))?;
         try_out(&trial, control)?;
         let mut links = Vec::new();
+        let mut fork = None;
         for (attach, code) in [
             (kernel.fork, program::forked(kernel)),
             (kernel.exec, program::executed(kernel)),
@@ -62,11 +65,18 @@ impl Hold {
         ] {
             let program = load(ProgramKind::Tracing, attach, code)?;
             links.push(sys::link_tracepoint(program.as_fd())?);
+            fork.get_or_insert(program);
         }
         Ok(Self {
             calls: Some(calls),
+            fork,
             _links: links,
         })
+    }
+
+    /// Takes the program on `fork`.
+    pub(super) const fn take_fork(&mut self) -> Option<OwnedFd> {
+        self.fork.take()
     }
 
     /// Takes the calls.

@@ -6,8 +6,10 @@
 
 use super::super::insn::{If, Label, Op, Reg, Width};
 use super::super::nonresident::Touch;
+use super::super::preemption;
+use super::Exits;
 use super::builder::Program;
-use super::slots::{ABSENT, ABSENT_BYTES, NOT_MAPPED, READS};
+use super::slots::{ABSENT, ABSENT_BYTES, NOT_MAPPED, READS, STACK_SIZE};
 
 /// Maximum number of reads of a program for which memory is brought in.
 const MOST_READS: u8 = 63;
@@ -56,30 +58,73 @@ impl Program<'_> {
     }
 
     /// Discards the record, brings in the memory that could not be read, and continues at `again`.
-    pub(super) fn bring_in_and_do_again(&mut self, again: Label, out: Label) {
+    ///
+    /// This may sleep, so preemption is enabled, and the stack may be that of other threads: what is needed afterwards is in registers meanwhile.
+    pub(super) fn bring_in_and_do_again(&mut self, again: Label, exits: Exits) {
+        const STACK_SIZE_AT: i32 = 8;
+        const BYTES_AT: i32 = 16;
+        const BYTE: i32 = 0xff;
         self.brings_in = true;
         self.asm.place(self.absent);
         self.discard();
         let asm = &mut self.asm;
-        asm.load(Width::Double, Reg::R1, Reg::R10, ABSENT);
-        asm.load(Width::Double, Reg::R2, Reg::R10, ABSENT_BYTES);
+        asm.load(Width::Double, Reg::R9, Reg::R10, ABSENT);
+        asm.load(Width::Double, Reg::R8, Reg::R10, NOT_MAPPED);
+        asm.load(Width::Double, Reg::R7, Reg::R10, READS);
+        let has_sizes = self.ends.len() > 1;
+        if has_sizes {
+            asm.load(Width::Double, Reg::R1, Reg::R10, STACK_SIZE);
+            asm.op_value(Op::ShiftLeft, Reg::R1, STACK_SIZE_AT);
+            asm.op(Op::Or, Reg::R7, Reg::R1);
+        }
+        asm.load(Width::Double, Reg::R1, Reg::R10, ABSENT_BYTES);
+        asm.op_value(Op::ShiftLeft, Reg::R1, BYTES_AT);
+        asm.op(Op::Or, Reg::R7, Reg::R1);
+        preemption::enable(asm, self.common.preemption);
+        asm.copy(Reg::R1, Reg::R9);
+        asm.copy(Reg::R2, Reg::R7);
+        asm.op_value(Op::ShiftRight, Reg::R2, BYTES_AT);
         asm.call_function(self.bring_in);
-        asm.load(Width::Double, Reg::R1, Reg::R10, READS);
+        asm.copy(Reg::R1, Reg::R7);
+        asm.op_value(Op::And, Reg::R1, BYTE);
         asm.op_value(Op::Add, Reg::R1, -1);
         asm.op(Op::ShiftLeft, Reg::R0, Reg::R1);
-        asm.load(Width::Double, Reg::R1, Reg::R10, NOT_MAPPED);
-        asm.op(Op::Or, Reg::R1, Reg::R0);
-        asm.store(Width::Double, Reg::R10, NOT_MAPPED, Reg::R1);
+        asm.op(Op::Or, Reg::R8, Reg::R0);
+        preemption::disable(asm, self.common.preemption);
+        asm.store(Width::Double, Reg::R10, NOT_MAPPED, Reg::R8);
+        if has_sizes {
+            asm.copy(Reg::R1, Reg::R7);
+            asm.op_value(Op::ShiftRight, Reg::R1, STACK_SIZE_AT);
+            asm.op_value(Op::And, Reg::R1, BYTE);
+            asm.store(Width::Double, Reg::R10, STACK_SIZE, Reg::R1);
+        }
+        asm.op_value(Op::And, Reg::R7, BYTE);
+        asm.store(Width::Double, Reg::R10, READS, Reg::R7);
+        self.keep_cookie_again();
         // This may have taken long.
-        self.is_enabled(out);
+        self.is_enabled(exits.out);
+        self.find_ring(exits.dropped);
         self.asm.jump(again);
     }
 
-    /// Before a record is reserved: brings in `bytes` bytes at `R9`, after a read there failed.
+    /// Before a record is reserved: brings in `bytes` bytes at `R9`, after a read there failed. `R8` = 1 if nothing is mapped there, else 0. Of the stack
+    /// only the cookie is what it was.
     pub(in crate::engine::bpf) fn bring_in(&mut self, bytes: i32) {
         self.brings_in = true;
-        self.asm.copy(Reg::R1, Reg::R9);
-        self.asm.set(Reg::R2, bytes.into());
-        self.asm.call_function(self.bring_in);
+        let asm = &mut self.asm;
+        preemption::enable(asm, self.common.preemption);
+        asm.copy(Reg::R1, Reg::R9);
+        asm.set(Reg::R2, bytes.into());
+        asm.call_function(self.bring_in);
+        asm.copy(Reg::R8, Reg::R0);
+        preemption::disable(asm, self.common.preemption);
+        self.keep_cookie_again();
+    }
+
+    /// Stores the cookie anew, if it was in its slot.
+    fn keep_cookie_again(&mut self) {
+        if std::mem::take(&mut self.keeps_cookie) {
+            self.keep_cookie();
+        }
     }
 }

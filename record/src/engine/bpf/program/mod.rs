@@ -21,6 +21,7 @@ mod who;
 
 use super::insn::{Assembler, Code, Label, Reg, Width};
 use super::nonresident::Functions;
+use super::preemption;
 pub(super) use absent::Bytes;
 pub(super) use builder::Program;
 pub(super) use cookie::Cookie;
@@ -54,6 +55,7 @@ pub(super) fn generate(specs: &[&Spec<'_>], common: &Common) -> Option<Code> {
         frame_functions: Vec::new(),
     };
     program.asm.copy(Reg::R6, Reg::R1);
+    preemption::disable(&mut program.asm, common.preemption);
     program.gate(out);
     let variants: Vec<Label> = specs.iter().map(|_| program.asm.label()).collect();
     if variants.len() > 1 {
@@ -65,6 +67,7 @@ pub(super) fn generate(specs: &[&Spec<'_>], common: &Common) -> Option<Code> {
         program.variant(exits);
     }
     program.asm.place(out);
+    preemption::enable(&mut program.asm, common.preemption);
     program.asm.set(Reg::R0, 0);
     program.asm.exit();
     program.asm.place(dropped);
@@ -76,6 +79,7 @@ pub(super) fn generate(specs: &[&Spec<'_>], common: &Common) -> Option<Code> {
         let mut functions = Functions {
             asm: &mut asm,
             touch,
+            preemption: common.preemption,
         };
         functions.write(bring_in);
     }
@@ -125,7 +129,7 @@ impl Program<'_> {
         self.asm.place(whole);
         self.record(exits);
         if self.reads > 0 {
-            self.bring_in_and_do_again(whole, out);
+            self.bring_in_and_do_again(whole, exits);
         }
     }
 

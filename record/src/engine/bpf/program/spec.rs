@@ -3,6 +3,7 @@
 use usdtrec_format::{Arch, RawLayout};
 
 use super::super::nonresident::Touch;
+use super::super::preemption::Preemption;
 use super::who::Who;
 use crate::plan::ReturnAddress;
 use crate::plan::call_graph::CallGraph;
@@ -49,6 +50,8 @@ pub(in crate::engine::bpf) struct Common {
     pub(in crate::engine::bpf) stop: Option<Stop>,
     /// Location of the base of thread-local storage in `task_struct`; `None` if unknown.
     pub(in crate::engine::bpf) thread_base: Option<ThreadBase>,
+    /// How preemption is disabled, if it must be.
+    pub(in crate::engine::bpf) preemption: Option<Preemption>,
     /// Whether global functions may have an address as an argument (Linux 5.12).
     pub(in crate::engine::bpf) functions_take_memory: bool,
 }

@@ -6,9 +6,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use super::call::{bpf, open, raw};
+use super::call::{bpf, open};
+use super::info::read_info;
 
-const OBJ_GET_INFO_BY_FD: i32 = 15;
 const LINK_GET_FD_BY_ID: i32 = 30;
 const LINK_GET_NEXT_ID: i32 = 31;
 
@@ -40,13 +40,6 @@ struct Id {
     id: u32,
     next: u32,
     flags: u32,
-}
-
-#[repr(C)]
-struct GetInfo {
-    descriptor: u32,
-    len: u32,
-    info: u64,
 }
 
 /// `struct bpf_link_info`, the parts of both types that are read here. Fields of kernels that do not know them stay 0.
@@ -127,24 +120,10 @@ fn by_id(id: u32) -> io::Result<OwnedFd> {
     unsafe { open(LINK_GET_FD_BY_ID, &mut attr) }
 }
 
-/// Fills in the information about a link.
-///
-/// # Safety
-/// `T` must be a prefix of `struct bpf_link_info`, and its pointers must be valid for the lengths in it.
-unsafe fn read<T>(link: &OwnedFd, info: &mut T) -> io::Result<()> {
-    let mut attr = GetInfo {
-        descriptor: raw(link.as_fd()),
-        len: size_of::<T>() as u32,
-        info: (&raw mut *info) as u64,
-    };
-    // SAFETY: `attr` is laid out as BPF_OBJ_GET_INFO_BY_FD takes it, and points to `info` with its length; the rest is the caller's promise.
-    unsafe { bpf(OBJ_GET_INFO_BY_FD, &mut attr) }.map(drop)
-}
-
 fn add(link: &OwnedFd, id: u32, found: &mut Vec<UprobeOfLink>) -> io::Result<()> {
     let mut info = LinkInfo::default();
     // SAFETY: it has no pointers.
-    unsafe { read(link, &mut info) }?;
+    unsafe { read_info(link.as_fd(), &mut info) }?;
     match info.kind {
         TYPE_UPROBE_MULTI => add_multi(link, id, info.multi.count, found),
         TYPE_PERF_EVENT => add_perf_event(link, id, found),
@@ -166,7 +145,7 @@ fn add_multi(link: &OwnedFd, id: u32, count: u32, found: &mut Vec<UprobeOfLink>)
         ..LinkInfo::default()
     };
     // SAFETY: both pointers are valid for the lengths in it.
-    let outcome = unsafe { read(link, &mut info) };
+    let outcome = unsafe { read_info(link.as_fd(), &mut info) };
     // With more sites than there is room for it fails with `ENOSPC`, and has those for which there is room.
     if outcome.is_err_and(|error| error.raw_os_error() != Some(libc::ENOSPC)) {
         return Ok(());
@@ -188,7 +167,7 @@ fn add_perf_event(link: &OwnedFd, id: u32, found: &mut Vec<UprobeOfLink>) -> io:
         ..PerfEventInfo::default()
     };
     // SAFETY: the pointer is valid for the length in it; other kinds of perf events have a name there, too.
-    unsafe { read(link, &mut info) }?;
+    unsafe { read_info(link.as_fd(), &mut info) }?;
     if PERF_EVENT_UPROBES.contains(&info.event) {
         found.push(UprobeOfLink {
             link: id,

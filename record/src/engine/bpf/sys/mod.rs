@@ -4,6 +4,8 @@
 mod btf;
 mod call;
 mod event;
+mod info;
+mod kernel_btf;
 mod link;
 mod link_info;
 mod map;
@@ -12,6 +14,8 @@ mod program;
 
 pub(in crate::engine) use event::{UprobeEvent, open_uprobe};
 pub(super) use event::{enable, set_program};
+pub(in crate::engine::bpf) use info::recursion_misses;
+pub(super) use kernel_btf::kernel_btf;
 pub(super) use link::{UPROBE_MULTI, Uprobes, link_perf_event, link_tracepoint, link_uprobes};
 pub(crate) use link_info::uprobes_of_links;
 pub(super) use map::{

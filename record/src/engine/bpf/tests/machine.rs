@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::super::control;
 use super::super::insn::{Code, Helper, Map};
 use super::super::nonresident::Members;
+use super::super::preemption::Preemption;
 
 /// State of the kernel: its answers, and what programs passed to it. The interpreter's helpers are plain functions: they find it here.
 #[derive(Debug, Default)]
@@ -14,6 +15,10 @@ struct Kernel {
     ring: Vec<u64>,
     reserved: usize,
     is_reserved: bool,
+    /// Whether preemption is disabled.
+    has_disabled: bool,
+    /// End of the program's stack; known from the lookup of the ring on.
+    frame: u64,
     submitted: bool,
     discarded: usize,
     /// Where bytes were read that may not be resident.
@@ -62,6 +67,9 @@ const CONTROL: usize = 1024;
 pub(super) const NOW: u64 = 987_654_321_000;
 /// Bytes of `struct pt_regs`.
 const CONTEXT: usize = 272;
+/// Bytes of the stack of a program and of its functions.
+const MAIN_FRAME: u64 = 320;
+const FRAME: u16 = 96;
 /// What is in a record before the program writes it.
 const STALE: u64 = 0xdddd_dddd_dddd_dddd;
 
@@ -282,7 +290,9 @@ impl Hit {
         let mut machine = rbpf::EbpfVmRaw::new(None).unwrap();
         machine.set_verifier(|_| Ok(())).unwrap();
         // The program's own frame is the first, and larger than the interpreter supposes.
-        let stack = |_: &[u8], at: usize, _: &mut dyn std::any::Any| if at == 0 { 320 } else { 96 };
+        let stack = |_: &[u8], at: usize, _: &mut dyn std::any::Any| {
+            if at == 0 { MAIN_FRAME as u16 } else { FRAME }
+        };
         machine
             .set_stack_usage_calculator(stack, Box::new(()))
             .unwrap();
@@ -291,12 +301,19 @@ impl Hit {
         machine.register_allowed_memory(ring..ring + (8 << 14));
         let control_at = control.as_ptr() as u64;
         machine.register_allowed_memory(control_at..control_at + 8 * CONTROL as u64);
+        machine
+            .register_helper(PREEMPTION.disable, |_, _, _, _, _| preempt(false))
+            .unwrap();
+        machine
+            .register_helper(PREEMPTION.enable, |_, _, _, _, _| preempt(true))
+            .unwrap();
         for (helper, function) in HELPERS {
             machine.register_helper(helper as u32, function).unwrap();
         }
         assert_eq!(machine.execute_program(&mut context).unwrap(), 0);
         KERNEL.with_borrow(|kernel| {
             assert!(!kernel.is_reserved, "the kernel refuses such a program");
+            assert!(!kernel.has_disabled, "the kernel refuses such a program");
             let record = kernel.submitted.then(|| {
                 let bytes: Vec<u8> = kernel
                     .ring
@@ -376,7 +393,41 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
     for word in words.iter_mut().filter(|word| **word & 0xff == ATOMIC_ADD) {
         *word = *word & !0xff | STORE;
     }
+    // The interpreter has no functions of the kernel, but helpers.
+    const KERNEL_CALL: u64 = 2 << 12 | 0x85;
+    for word in words
+        .iter_mut()
+        .filter(|word| **word & 0xf0ff == KERNEL_CALL)
+    {
+        *word &= !0xf000;
+    }
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// The made-up kernel's functions.
+pub(super) const PREEMPTION: Preemption = Preemption {
+    disable: 1001,
+    enable: 1002,
+};
+
+/// While a program sleeps, another thread writes to its stack.
+fn run_another_thread() {
+    KERNEL.with_borrow(|kernel| {
+        assert!(!kernel.has_disabled, "it must not sleep");
+        for word in (kernel.frame.saturating_sub(MAIN_FRAME)..kernel.frame).step_by(8) {
+            // SAFETY: the frame of the program is as long, and lives while it runs.
+            unsafe { *(word as *mut u64) = STALE };
+        }
+    });
+}
+
+/// Enables or disables preemption.
+fn preempt(enables: bool) -> u64 {
+    KERNEL.with_borrow_mut(|kernel| {
+        assert_eq!(kernel.has_disabled, enables);
+        kernel.has_disabled = !enables;
+    });
+    STALE
 }
 
 type Function = fn(u64, u64, u64, u64, u64) -> u64;
@@ -403,6 +454,7 @@ const HELPERS: [(Helper, Function); 18] = [
         read_user(to, size, from, false)
     }),
     (Helper::CopyFromUser, |to, size, from, _, _| {
+        run_another_thread();
         read_user(to, size, from, true)
     }),
     (Helper::ReadKernel, read_kernel),
@@ -429,6 +481,9 @@ fn comm(to: u64, size: u64, _: u64, _: u64, _: u64) -> u64 {
 }
 
 fn map_lookup(map: u64, key: u64, _: u64, _: u64, _: u64) -> u64 {
+    if map == RINGS {
+        KERNEL.with_borrow_mut(|kernel| kernel.frame = key + 8);
+    }
     // SAFETY: programs pass the address of 4 bytes on their stack, which lives while they run.
     let key = unsafe { (key as *const u32).read_unaligned() };
     KERNEL.with_borrow(|kernel| match map {

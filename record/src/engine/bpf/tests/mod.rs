@@ -10,7 +10,7 @@ mod stacks;
 use serde_json::Value;
 use usdtrec_format::{Arch, Location, Operand, RawArgument, RawField, Register, parse_operands};
 
-use self::machine::{Hit, NOW, THREAD, byte_at, register_value, string_len};
+use self::machine::{Hit, NOW, PREEMPTION, THREAD, byte_at, register_value, string_len};
 use super::compact::{self, Evidence, Shape, is_long};
 use super::context::{instruction_pointer, register_offset};
 use super::nonresident::{Look, Touch};
@@ -164,6 +164,7 @@ fn common() -> Common {
         first_id: 0x42,
         ids: 1,
         strings: 16,
+        preemption: Some(PREEMPTION),
         ..Common::default()
     }
 }

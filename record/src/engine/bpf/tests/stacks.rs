@@ -7,7 +7,7 @@ use usdtrec_format::{Arch, Register};
 
 use super::super::program::{Common, END_SIZE, EndKind, Spec, generate, stack_ends};
 use super::super::with_stack;
-use super::machine::{Hit, NOW, Ran, byte_at};
+use super::machine::{Hit, NOW, PREEMPTION, Ran, byte_at};
 use super::{Planned, STRINGS, compact, register_offset};
 use crate::engine::bpf::compact::Shape;
 use crate::plan::ReturnAddress;
@@ -45,6 +45,7 @@ fn ran_of(spec: &Spec<'_>, hit: &Hit) -> Ran {
             strings: 4,
             ring_bytes: RING,
             functions_take_memory,
+            preemption: Some(PREEMPTION),
             ..Common::default()
         };
         hit.run_all(&generate(&[spec], &common).unwrap())
