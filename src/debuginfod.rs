@@ -1,5 +1,10 @@
 //! Debugging information that this host lacks, fetched by build-id from the servers of `$DEBUGINFOD_URLS` (debuginfod(8)), into the cache that gdb and perf have
 //! (debuginfod_find_debuginfo(3)).
+//!
+//! Only verbs that read traces fetch, where the trace does not name a function itself; a recording never does. Size and
+//! time are bounded, a server that fails is not asked again, and a file with another build-id is refused. The cache has
+//! the layout of libdebuginfod, so gdb and perf share it. TLS is rustls, which trusts the certificates of the host. No
+//! redirection leads from TLS to plain HTTP, because a build-id does not prove what a file contains.
 
 mod cache;
 mod limits;

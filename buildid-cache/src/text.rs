@@ -6,6 +6,8 @@
 //! stand in the same file, without the `%`; they are kept.
 //!
 //! What the form cannot hold (constants, symbols, floats as such) is read from the notes again; see [`crate::entry::Entry`].
+//!
+//! So the cache is perf's, but the note is authoritative.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;

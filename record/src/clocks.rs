@@ -1,4 +1,10 @@
 //! Readings of the trace's clock and the wall clock while recording.
+//!
+//! `CLOCK_MONOTONIC` and `CLOCK_REALTIME` run at the same rate and differ by a constant until somebody sets the second
+//! one. So two readings whose differences disagree by more than their errors show a step. The error of a reading is
+//! half of the shortest time between two readings of the first clock with one of the second between them. The recorder
+//! compares the clocks in each pass, and a timer wakes it at a step (`TFD_TIMER_CANCEL_ON_SET`). At a step it also
+//! writes the reading of the pass before: only events between the two can be put on the wrong side.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 

@@ -1,4 +1,8 @@
 //! Losses: hits that the kernel counted and had no room for in a ring.
+//!
+//! They come from `PERF_FORMAT_LOST`, read from every event at the end. They are exact even if the ring was full at the
+//! end, when there is no `PERF_RECORD_LOST`. Hits that the kernel counted and that are neither in the file nor lost are
+//! reported as such.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;

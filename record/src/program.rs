@@ -1,4 +1,10 @@
 //! An open file with probes, with the parts that planning reads.
+//!
+//! A file is opened once. Between a check by path and `BPF_LINK_CREATE` the owner of a file could exchange it, and the
+//! kernel would write to a different file: a semaphore is a file offset at which the kernel adds 1. Therefore selection
+//! opens the file (for `-p` through the mapping's link in `map_files`), everything is read from this descriptor, and
+//! the kernel gets `/proc/self/fd/N`. A site must be in the file's own notes; the cache only determines which files are
+//! opened.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -2,6 +2,8 @@
 //!
 //! A process that waits for a disk (`fdatasync(2)`) cannot be killed, and a broken disk may never answer. So a helper process calls it, and
 //! the recorder waits for the helper only as long as the user wants.
+//!
+//! A file is flushed only when it ends: a disk may stall for longer than the rings have room.
 
 use std::fs::File;
 use std::io;

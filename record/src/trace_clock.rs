@@ -1,4 +1,7 @@
 //! The trace's clock: `CLOCK_MONOTONIC` outside of time namespaces, which is what the kernel puts into records.
+//!
+//! In a time namespace the recorder's own clock is shifted against that of the kernel's records. The shift is
+//! subtracted.
 
 use std::fs;
 use std::sync::OnceLock;

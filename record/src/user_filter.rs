@@ -1,4 +1,7 @@
 //! Filters in user space, where the kernel cannot evaluate them: samples for which a filter is not true are not written.
+//!
+//! The decoder and the filter are those of `script`, so that both reject the same hits. Filters on texts are refused
+//! here: perf events record no memory.
 
 use std::collections::HashMap;
 

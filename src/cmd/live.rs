@@ -1,4 +1,13 @@
 //! Live recording for `trace` and `top`: one thread records into a pipe, another one reads the pipe and prints.
+//!
+//! `trace` is `record -o -` and `script -i -` in one process: the recorder writes the uncompressed stream to a pipe, a
+//! round every 30 ms, and a thread prints it. So there is one renderer, one order and one bound of memory: at most a
+//! few rounds are buffered. If the reader is too slow, the pipe and then the rings fill up, and further hits are lost,
+//! counted and reported. `top` is another view of the same stream; for it, rounds end even without records, so that it
+//! sees time pass.
+//!
+//! The recorder writes losses to every pipe once per second. Its `poll` reports when the reader of the pipe, or of
+//! standard output, has closed it.
 
 use std::fs::File;
 use std::io::PipeReader;

@@ -1,4 +1,7 @@
 //! Why the frames of a stack end.
+//!
+//! The kernel saves on the stack of a signal's handler whether that is another one (`uc_stack`). So a cut there has a
+//! reason of its own: the stack that was interrupted was not copied, and no larger copy would have it.
 
 /// Why unwinding ended. All but [`Outermost`](Self::Outermost) cut the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

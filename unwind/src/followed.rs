@@ -3,6 +3,9 @@
 //! The stack pointer of each caller follows from the one before and the tables, unless a function keeps it in its frame pointer. So the words that
 //! matter are the return addresses, and those saved frame pointers that are used. What else is saved on the stack differs from hit to hit, and
 //! changes nothing.
+//!
+//! Most hits of a busy site have the callers of one of the last. The words are compared before another stack is
+//! unwound, also where the stack is cut or goes through code that was made at run time.
 
 use gimli::{CfaRule, RegisterRule};
 

@@ -2,6 +2,11 @@
 //!
 //! Runtimes that make code push the return address and the frame pointer of the caller, and have the frame pointer lead there, so that their own
 //! unwinders and garbage collectors find the callers.
+//!
+//! Code that was made at run time has no tables at all. Its frame pointer is followed if it is above the stack pointer
+//! by at most 1 MiB, and leads to a return address in memory that is mapped executable. The same holds for functions
+//! without an entry in processes that make code, for the built-in functions of V8. The registers that a caller found in
+//! this way has are the frame pointer, the stack pointer and the address, so tables that need others end the stack.
 
 use crate::end::StackEnd;
 use crate::machine::Machine;

@@ -1,4 +1,6 @@
 //! The unwind table of a section: `.eh_frame` or `.debug_frame`.
+//!
+//! Memory is in proportion to the file: at most 256 MiB of a section, 8 million entries.
 
 use gimli::{
     BaseAddresses, CfaRule, CommonInformationEntry, DebugFrame, EhFrame, Encoding, EndianSlice,

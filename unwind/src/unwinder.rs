@@ -1,4 +1,12 @@
 //! From a hit to its callers.
+//!
+//! Unwind tables come from the file system and may be made to do harm, so nothing in them is believed. Each caller's
+//! frame must be above its callee's, except after a signal. There are at most 127 frames, or as many as `--max-stack`
+//! says. What all frames of a stack take together is counted in instructions and expressions of tables, not in time, so
+//! the same stack always ends at the same frame (`budget.rs`, `work.rs`). Failures are remembered as rows are.
+//!
+//! Where a file has no unwind information, the stack ends: a frame pointer would be a guess, by which perf shows
+//! addresses that are no callers. A stack that does not end with the outermost frame has the reason as its last line.
 
 use foldhash::HashMap;
 use gimli::UnwindContext;

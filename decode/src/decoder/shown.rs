@@ -1,4 +1,9 @@
 //! The choice of arguments that an argument list makes.
+//!
+//! A list that only names, chooses or orders arguments is not captured. The definitions say which of the probe's own
+//! arguments are shown, in which order and under which names (`ProbeDefinition::shown`), and the decoder applies it
+//! after the types. So such lists work with both engines, values are those without the list, and the recorder's filters
+//! work on the probe's own arguments.
 
 use std::mem::take;
 

@@ -24,6 +24,8 @@
 //! a division by 0, a number compared with a text), the expression has none, except for `&&` and `||` if the other side decides;
 //! a filter passes only hits for which the expression is true.
 //!
+//! Loads from memory and `str` are for the engines, at the hit; a filter of a trace has only what was captured.
+//!
 //! An argument list follows an event: `p:n(url=str(*arg1), arg4, fd=(s32)arg5)@PATH`. An argument
 //! without `NAME=` keeps its name.
 

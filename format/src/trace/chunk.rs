@@ -20,6 +20,12 @@
 //!
 //! The skippable frame comes first because perf 6.1 mishandles one after the data. A later version may have a longer chunk header:
 //! readers find the zstd frame by the length at offset 12.
+//!
+//! perf's own `-z` is one zstd stream for the whole file: it is read serially, and is lost from the first damage on.
+//! Here a reader plans from the chunk headers and decodes chunks in parallel, and damage affects only its chunk.
+//!
+//! Samples and other records never share a chunk. A report first reads the few chunks of COMM, FORK, EXIT and MMAP2
+//! records and builds an immutable table of names. Then it decodes chunks of samples in any order, on all CPUs.
 
 use super::record_counts::RecordCounts;
 use super::time_range::TimeRange;

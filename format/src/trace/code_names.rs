@@ -13,6 +13,8 @@
 //! | 32 | | zstd frame of the JSON of [`CodeNames`] |
 //!
 //! The magic is written last. So a file whose writer was killed has no names, and nothing else is missing.
+//!
+//! The names are not flushed to disk: after a power failure they may be missing.
 
 use std::io;
 

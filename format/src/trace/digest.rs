@@ -17,6 +17,8 @@
 //! | 48 | | zstd frame of the records, in the order of their blocks |
 //!
 //! Each node of the [`index`](super::index) has the offset of the newest digest.
+//!
+//! If a digest is damaged, the blocks are read instead.
 
 use std::ops::Range;
 

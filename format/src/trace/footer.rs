@@ -13,6 +13,16 @@
 //! The next flush appends after this record, which then is one more ignored record. Until the 8-byte write of that flush, the contents of
 //! the trace do not change. When the recorder ends normally, the data end between two records, and the table and the last node follow
 //! without a record around them.
+//!
+//! A pass over the rings that finds more than a megabyte is written in parts, each of them committed; the round ends
+//! with the last part. With several threads, up to four parts for each helper are being compressed and are not
+//! committed yet. A killed recorder loses at most what was not flushed.
+//!
+//! A power failure can lose more: until the file ends (fdatasync), the kernel writes the data back in any order. A
+//! compressed block that was not written fails its CRC, and only that block is lost. Recording with
+//! `--switch-output=TIME` limits the loss.
+//!
+//! There are no feature bits and record types that perf does not know: `perf inject` and perf 6.1 fail on them.
 
 use super::head_sums::HeadSums;
 use super::index::{IndexEntry, IndexNode, PAGE_ENTRIES, RunningTotals};

@@ -2,6 +2,11 @@
 //!
 //! A process gets its control group before it executes its program, from its parent or from who starts it. So it is read once, after the first
 //! hit: in a thread, because the kernel shows it under a lock of all control groups (`cgroup_mutex`) that may be held for long.
+//!
+//! The path is read, because the kernel's id of a control group (`bpf_get_current_cgroup_id`) is of cgroup v2 only and
+//! is no path. A pass waits at most 5 ms for it, so that streams have the record before the hits of the next pass. The
+//! start time of the process is compared with the time of the hit, so a later process with the same pid is not taken
+//! for it.
 
 mod of_process;
 

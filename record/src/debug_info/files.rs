@@ -1,5 +1,9 @@
 //! The files with the debugging information of a binary: the binary itself, a file with its build-id, and a file that several binaries
 //! share.
+//!
+//! Separate files (`/usr/lib/debug/.build-id`, and those of dwz) are found by build-id or checksum. They are opened
+//! with the same checks as programs, once for each attached file, and closed when the arguments have their names.
+//! Nothing is attached to them.
 
 use std::cell::OnceCell;
 use std::os::unix::ffi::OsStrExt;

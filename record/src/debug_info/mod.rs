@@ -3,6 +3,14 @@
 //! A note has the location of an argument's value; debugging information has the variable at that location and instruction. A value that is
 //! read from a variable's location *is* that variable, so the name is not a guess. An operand that is not the location of a variable (a
 //! sum, a member of a structure) stays unnamed.
+//!
+//! Debugging information is the last source: it is used if no schema has the probe. An operand that is exactly the
+//! location of one variable at that instruction (register, frame slot or address, same size) gets the variable's name
+//! and type. A location that two variables of one scope share stays `argN`. `char *` is read as a text, and
+//! enumerations become words.
+//!
+//! The information comes from the binary or from `/usr/lib/debug/.build-id`, and from the file that these share with
+//! others (dwz), for all seven architectures, by the register numbers of their ABIs.
 
 mod array;
 mod files;

@@ -1,4 +1,15 @@
 //! Engines: attaching probes and capturing their hits.
+//!
+//! There are two engines, one plan, one file. The bpf engine's program writes a complete perf sample, with the values
+//! in the RAW part of an invented tracepoint whose format is in the file: stock perf prints the arguments by name,
+//! including strings. The perf engine's samples have registers and stack, and are decoded by the reader; stock perf
+//! shows no arguments of them.
+//!
+//! A probe whose sites have their arguments in different forms is several events. Stock perf lists them under the names
+//! that `perf probe` would give them (`NAME`, `NAME_1`); `report` and `script` merge them.
+//!
+//! Files of the bpf engine need one link per file and not one per probe, and links are removed in milliseconds. Perf
+//! events take a tenth of a second each.
 
 mod attach_and_remove;
 mod attached;

@@ -1,4 +1,9 @@
 //! CPUs that come on line while recording.
+//!
+//! A uevent of the kernel reports them. With `-a` events are opened there at once: an event of all threads cannot be
+//! opened on a CPU that is off line, and one on a CPU that went off line stops counting. Hits before that are missing,
+//! and this is reported. Events of single threads are not opened on later CPUs: children have inherited copies of them,
+//! which the recorder cannot reach.
 
 use super::attached::Attached;
 use super::event::{Event, KernelAttr};

@@ -6,6 +6,10 @@
 //!
 //! The process shares the recorder's memory and descriptor table. The thread that starts it is suspended meanwhile, unless it is killed. In
 //! that case the process completes its call and exits, which closes the last copies of all descriptors: exiting processes get no signals.
+//!
+//! If the process is killed alone, the recorder notices. What both leave behind if they are killed during a call is
+//! removed when the next recording of the same probes ends (`tests/kill_matrix.rs`). A kill during the recording needs
+//! none of this: the kernel removes the probes when the process exits.
 
 use std::io;
 

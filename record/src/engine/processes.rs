@@ -4,6 +4,9 @@
 //! write the build-ids (`attr.build_id`, Linux 5.12), but then it also sets the flag "this record has a build-id" in the copies for other
 //! tracers' events, which have no build-id: files that stock `perf record` wrote at the same time could not be read (seen on Linux 6.18,
 //! `perf_event_mmap_output`).
+//!
+//! For the same reason the recorder ignores that flag in its own records: stock perf crashes on records that have the
+//! flag and no build-id.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};

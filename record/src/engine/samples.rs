@@ -1,4 +1,7 @@
 //! Capture plans of perf events: sites that share an attr need the same registers and the same number of stack bytes.
+//!
+//! An attr is a probe with one capture plan. The sites of a probe often have different operands. A probe whose sites
+//! need different registers or stack sizes has several attrs with one name, and the sample id identifies the site.
 
 use crate::plan::plan;
 use crate::probe::PlannedProbe;

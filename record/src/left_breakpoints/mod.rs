@@ -3,6 +3,11 @@
 //! The kernel may fail to remove a breakpoint ("failed to unregister, leaking uprobe"). A program that hits it goes on more slowly, or, if
 //! the kernel knows nothing of it any more, ends by SIGTRAP. Instructions are restored only where the notes of a recording that has
 //! ended name the site, nobody else is known to have it, and the file has the noted instruction there.
+//!
+//! After the last descriptor is closed, the recorder compares its own sites in all processes that map them. A
+//! breakpoint that stays longer than 0.3 s and that no other tracer is known to have is reported, with the kernel's own
+//! message. The sites are noted in `/run/usdtrec` before attaching, and the notes are removed when nothing has stayed.
+//! So `doctor` knows the sites of killed recorders and restores no others.
 
 mod file_site;
 mod kernel_log;

@@ -1,8 +1,23 @@
 //! Processes that make code at run time, and the files in which they name it.
 //!
 //! A process names its code in `/tmp/perf-PID.map`, by its number in its own pid namespace and below its own root directory. Once it has ended, neither
-//! can be looked up, and the file may be removed or replaced. So `/tmp` is opened when the first hit of such a process was recorded, and the
-//! map when the process has ended. Others write a jitdump, which they map executable: it is opened when the record of the mapping is seen.
+//! can be looked up, and the file may be removed or replaced. Others write a jitdump, which they map executable: it is opened when the record of
+//! the mapping is seen.
+//!
+//! Perf maps vanish, and pids are used again, so no reader looks for a map: the names of the addresses in stacks are
+//! stored in the trace (`CodeNames::made`), by process and the time at which its program began. A map is searched for
+//! these addresses line by line, so memory depends on the stacks and not on the map.
+//!
+//! * The recorder follows forks, `execve` and exits. After the first hit of a program that may execute memory of no
+//!   file, it opens `/tmp` below the root directory of the process (at most 256 directories) and notes the number of
+//!   the process in its pid namespace.
+//! * When the program has ended, its map is opened there (at most 256 maps; others when recording ends). No link is
+//!   followed, and nothing blocks.
+//! * A map that was last changed before the program began, or after it ended, is that of another process with the same
+//!   number, and is not used.
+//! * A jitdump is read when recording ends. The trace gets those of its functions that are at addresses of stacks, with
+//!   their times (`MadeCode::timed`); they take precedence over a perf map. No files are written for functions, unlike
+//!   `perf inject --jit`.
 
 mod change;
 mod clocks;

@@ -3,6 +3,19 @@
 //! The unwind table (`.eh_frame`) shows whether the frame pointer register is a frame pointer at the site. If the canonical frame address
 //! is `sp + N`, then N is the depth. If it is relative to the frame pointer, the function's instructions show how far the stack pointer is
 //! lowered below it.
+//!
+//! `PERF_SAMPLE_STACK_USER` copies from the stack pointer upwards, so an operand relative to the frame pointer needs
+//! the distance between the two, which is in no note. If it cannot be found (`alloca`, no table), a default size is
+//! copied. The decoder locates operands by address, never by register name.
+//!
+//! # The return address of a function without a frame
+//!
+//! Compilers give functions that call nothing no frame, even with `-fno-omit-frame-pointer`. The register then has the
+//! frame pointer of the caller, and the return address of the function itself would be missing in a chain by frame
+//! pointers. The unwind table at the site says that, and where the address is (`Frames::return_address`): on x86 at a
+//! distance from the stack pointer, on arm64 in `x30`. The program of the site reads it first. Where the table says
+//! that a register was saved, it does not say whether it was also set to a frame. So on x86 the program compares it
+//! with the address of the frame, and on arm64 an address that was stored counts as in a frame.
 
 use std::collections::HashMap;
 use std::sync::{Arc as Shared, Mutex, OnceLock, PoisonError};

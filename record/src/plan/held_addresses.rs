@@ -2,6 +2,9 @@
 //!
 //! One pass over the instructions up to the site, in the order of addresses. Jumps are not followed, so what is found is the address on the
 //! usual way to the site; on another one, there may be another address. That is enough for the type of what is there.
+//!
+//! An array of `char` is passed as its address, for which debugging information has no location. Only x86-64 is
+//! supported.
 
 use std::collections::HashMap;
 

@@ -24,6 +24,10 @@
 //!
 //! A semaphore that another tracer changes in the moment in which it is changed by hand may get a wrong value: nothing makes such a change
 //! atomic.
+//!
+//! The uprobe that counts must be where nobody executes: at unused bytes of the file that are mapped read-only (padding
+//! of the ELF header, gaps between sections). It is the same location for a semaphore in all recordings, because the
+//! kernel allows one semaphore per location.
 
 mod file;
 mod file_memory;

@@ -1,5 +1,11 @@
 //! Functions that recorded processes copied into memory, and whose callers are known by their bytes: those in the memory of the process or, once it
 //! has ended, those in the file that it copied them from.
+//!
+//! The trampolines of CPython keep no frame pointer on x86-64. They are recognized by all of their bytes, in the memory
+//! of the process. The 64 KiB around an address are searched once, since CPython fills such a piece with them before it
+//! is executable, so they are known after the process has ended. A process that ended before its memory was read has
+//! what CPython copied in the file of the function that was called: if that is a known trampoline, and a call of one of
+//! its copies ends at the address as CPython places them, it is one.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

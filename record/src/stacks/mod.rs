@@ -1,6 +1,19 @@
 //! Callers of hits, found while recording: from the copies of stacks in samples, by unwind tables.
 //!
 //! A sample is unwound when the process records up to its time are known: those that are later wait for the end of the pass over the rings.
+//!
+//! With `-g` a program copies the registers and some stack into the ring, without faulting. The recorder unwinds them
+//! and writes a call chain in their place: files stay small, and no reader needs the binaries to find callers.
+//! `bpf_get_stack` takes three times as long as the copy and needs frame pointers. Those are needed with `--call-graph
+//! fp`, too, for which the program follows them in a loop of its own.
+//!
+//! * A pass over the rings begins with the process records. So what a process had mapped is known at the time of each
+//!   hit, also of one that has ended.
+//! * Addresses are those of the last byte of the call, as perf shows callers that it unwinds.
+//! * perf discards a chain with an unknown marker, so the reason of a cut is a number of `PERF_CONTEXT_USER` at the end
+//!   (`format/src/perf/callchain.rs`).
+//! * With `--keep-stacks` copies are written as `perf record --call-graph dwarf` writes them. Mappings without code are
+//!   recorded, too, because perf reads unwind tables through them.
 
 mod copied;
 mod cut_stacks;

@@ -1,4 +1,7 @@
 //! A file that recorded processes have mapped, with its unwind tables.
+//!
+//! Files that were unwound and are not those at their paths (deleted, replaced, or in another mount namespace; at most
+//! 256) stay open until the names of their functions are stored in the trace.
 
 use std::cell::{Cell, OnceCell};
 use std::ffi::OsStr;

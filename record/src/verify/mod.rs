@@ -7,6 +7,10 @@
 //! and knows no causes. What is found twice is a shortfall ([`Shortfalls`]).
 //!
 //! All reading is done by a thread ([`checker`], where its cost is bounded); the loop of the recording only filters records.
+//!
+//! Comparing states finds causes that nobody has thought of. A finding counts when a second look agrees, because a
+//! process may be between two programs, and when its mappings did not change during the look. All findings of the
+//! recorder go through one handle (`shortfalls.rs`) into the trace.
 
 mod checker;
 mod expected;

@@ -1,4 +1,8 @@
 //! Questions that a report answers.
+//!
+//! Whatever is asked is one [`Question`], the default report among them. One walk over the trace fills one state per
+//! thread, the states are merged, facts are made of them, and text, JSON and CSV of the facts. Groups with equal
+//! figures are in the order of their values.
 
 /// A question about a trace.
 #[derive(Clone, Debug, Default)]

@@ -1,4 +1,8 @@
 //! How the events of a probe are spread over a trace's time, and where that is unusual.
+//!
+//! The events of a probe are counted in 64 to 128 slices of time, which are merged until they hold 16 events. A burst
+//! has three times as many events as the median slice, and more than six standard deviations of chance more, unless a
+//! quarter of all slices is like that.
 
 use crate::trace::session::TraceSession;
 

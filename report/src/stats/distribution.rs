@@ -1,4 +1,7 @@
 //! How numbers are spread: exactly while there are few different ones, else in buckets.
+//!
+//! Numbers are counted one by one up to 256 different ones, and then in buckets of 1/256 of themselves, which is the
+//! error of percentiles.
 
 use foldhash::HashMap;
 

@@ -1,4 +1,8 @@
 //! What the values of an argument are, by its type and unit, where that decides how they are shown.
+//!
+//! The form of a value is determined once per argument, and is the same in text, CSV and JSON, except that JSON has
+//! true, false, null and numbers; `report/src/view/text/form.rs` has the table of all forms. JSON loses nothing: values
+//! that are missing, cut or not UTF-8 are marked in members next to the arguments.
 
 use usdtrec_format::Value;
 use usdtrec_format::schema::{Argument, ArgumentType, Labels, Unit, Words};

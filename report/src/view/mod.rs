@@ -1,4 +1,9 @@
 //! Answers and events as text, tables, JSON, CSV and lines. A view computes nothing.
+//!
+//! JSON and CSV are views like text, written by hand: their members are an interface (`report/FIELDS.md`) with rules of
+//! its own (integers beyond 64 bits, infinities as texts, `null` against absent, keys of groups as members), and fields
+//! of `analysis` can be renamed without changing it. So the answers, which are private to the crate, do not implement
+//! `Serialize`. What is wrong with a trace (`Notices`, `NoEventsReason`) becomes sentences here.
 
 pub(crate) mod answer_style;
 #[cfg(feature = "arrow")]

@@ -1,4 +1,6 @@
 //! The names of functions in stacks, what is inlined there, the lines, and texts in files, which are stored in the trace when recording has ended.
+//!
+//! This takes at most ten seconds for all files, and ends at a signal. If names are missing, the recorder says so.
 
 mod made_names;
 

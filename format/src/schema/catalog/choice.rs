@@ -1,4 +1,9 @@
 //! The choice of a schema for a probe.
+//!
+//! Files of the command line take precedence over the user's directory (`~/.config/usdtrec/schemas`), and that over the
+//! built-in set. The first source that has the probe with as many arguments as the note is used; sources are not
+//! combined. Names and types are found when recording and stored. So the trace is self-contained on any host, `perf
+//! script` prints the names, too, and `--schema` replaces them later.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,4 +1,15 @@
 //! What a hit of a probe says of a span in OpenTelemetry: attributes by their names in the semantic conventions, and the span's kind.
+//!
+//! Names are the schema's, not the exporter's. A probe's schema has attributes, each a text with arguments in braces as
+//! for names of functions, and the kind of a span that begins there; they are stored with the names and types.
+//!
+//! The names and types of the conventions are a text file of one version (`format/conventions/`). A test compares the
+//! built-in schemas with it, `schema check` names what differs, and the exporter takes from it that a number has to be
+//! a text.
+//!
+//! A value is exported once: the name in the conventions replaces `begin.NAME`, because that is the one that users
+//! search, and a query text twice is most of a span's bytes. An attribute that needs several arguments, or changes the
+//! value (a demangled name), is exported in addition.
 
 pub mod attribute_name;
 pub mod conventions;

@@ -1,6 +1,10 @@
 //! The rings that programs write to: one for each CPU, because reserving takes the ring's lock.
 //!
 //! Programs find theirs in an array of maps, by the number of the CPU. A CPU that comes on line later shares the ring of another.
+//!
+//! Each CPU that is on line has a ring in the memory of its NUMA node. A pass notes the ends of all rings before it
+//! drains the first: what a ring gets meanwhile is later than what any had. A record that is still being written holds
+//! up its own ring only.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,7 @@
 //! Draining the rings: passes over them, until the end of the recording.
+//!
+//! A pass reads what the rings contain when it begins, so hits that arrive faster than they are read do not make it
+//! endless.
 
 use std::time::{Duration, Instant};
 

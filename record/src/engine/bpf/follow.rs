@@ -1,5 +1,8 @@
 //! Following processes: programs on the kernel's tracepoints update the map of recorded processes, so that a child is recorded from its
 //! first hit on, and a reused process id is not.
+//!
+//! With programs nothing is inherited: a map has the recorded processes, and programs on fork and exit update it. Hits
+//! of other processes are never recorded, and no perf event for each thread and CPU is needed.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

@@ -3,6 +3,12 @@
 //! The number 33 in memory looks like the text `!`. So bytes that are shorter than [`SURE_TEXT`] are a text only if other hits say so: the
 //! argument has pointed to texts and hardly to anything else; or there was a text at the same address. Until then they are kept as
 //! [`StringStatus::Short`](usdtrec_format::StringStatus::Short), and readers are told once it is known ([`News`]).
+//!
+//! Notes do not say which arguments are strings. Without a schema, every unsigned argument of pointer size is tried as
+//! a string. Empty, cut, unreadable and "not a text" are four different states in the sample. A short text needs
+//! evidence, which may come after it: the sample has its bytes with a state of its own. Readers read the record about
+//! it before they decode, so all hits of a site are decoded alike, in any part of the time, and without reading the
+//! trace twice. A text that was only guessed is printed with its number.
 
 use usdtrec_format::raw::{SURE_TEXT, is_sure_text};
 

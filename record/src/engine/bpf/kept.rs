@@ -3,6 +3,10 @@
 //! `/run/usdtrec` is accessible to root only. For each lossless recording it has a file that is locked while the recorder or its guard
 //! runs, and in the BPF file system `bpf` below it, the map with the same name. A process that gets the lock of such a file continues the
 //! processes in the map.
+//!
+//! The BPF file system is mounted below `/run/usdtrec`, and the mount stays. The map has the time of each stop. If
+//! recorder and guard are both killed, the next lossless recording or `doctor --heal` continues those processes that
+//! are still the same and stopped.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;

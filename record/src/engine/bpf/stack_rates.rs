@@ -1,4 +1,7 @@
 //! How many stacks were taken at each site by each thread: the map that programs limit their rate with.
+//!
+//! A program reserves a record without a stack when a thread had enough of them in a second. So hits are complete, and
+//! only stacks are thinned out; the chain of such an event has the address of the hit and a reason of its own.
 
 use std::io;
 use std::os::fd::OwnedFd;

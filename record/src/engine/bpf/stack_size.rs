@@ -2,6 +2,20 @@
 //!
 //! A site begins with the largest size, so that its first stacks are whole. When some of them are known, it gets the smallest size in which all
 //! would have fitted twice; when more are known, the smallest in which they would have fitted. A stack that was cut for lack of room raises the size again.
+//!
+//! A copy has 512 bytes to 16 KiB, in which the first stack of a site is whole; a chain by frame pointers begins with
+//! room for all frames. The size of a reservation must be a constant, so the program has a reservation for each size,
+//! and a word of the site chooses one (`program/stack.rs`). Sizes are chosen after each 256 kB of records, and after
+//! each pass.
+//!
+//! A hit whose stack takes 16 KiB costs about five times what one with 2 KiB does, so a size that is larger than was
+//! needed costs hits if they come fast. Therefore the word has a second, smaller size for a crowded ring, which is at
+//! most 2 KiB once hits were lost. A ring is crowded from half of its size on; for a site that lost hits from an eighth
+//! on. With `--lossless` it is from half on, where processes are stopped.
+//!
+//! A copy that would end beyond the memory of the stack has the smallest size that holds the rest. `dwarf,SIZE` is
+//! exact. So are copies that are written to the trace, of which nobody knows how much is needed, and perf events, whose
+//! size is fixed when they are opened.
 
 use crate::plan::call_graph::StackSizes;
 

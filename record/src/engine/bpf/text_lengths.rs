@@ -1,4 +1,9 @@
 //! How long the texts of a site are: whether its programs should try a short record first.
+//!
+//! The size of a reservation must be a constant. So a program first reserves 64 bytes for each text. If one is longer,
+//! it discards the record and starts again with room for the limit (`program/sample_record.rs`). If an eighth of a
+//! site's hits have a long text, the recorder sets a word, and the program reserves the whole room at once. No text
+//! passes through memory of the CPU, which another hit could overwrite while the program is preempted.
 
 /// Number of hits that are counted before the setting may change.
 const WINDOW: u32 = 256;

@@ -2,6 +2,15 @@
 //!
 //! A comparison has a value of the hit on one side and a constant on the other. Where the value cannot be read the
 //! comparison is not true, whether it is negated or not, as everywhere: `!` is moved inwards to the comparisons.
+//!
+//! Comparisons with constants are compiled from the syntax tree of `expr`, for each site's operands, and programs
+//! evaluate them before they reserve space in the ring. Floats are compared as integers (`float.rs`). What a program
+//! cannot evaluate, and all filters of perf events, the recorder evaluates (`user_filter.rs`).
+//!
+//! An argument list (`-e 'p:n(url=str(*arg1))'`) is compiled in the same way: each expression becomes a chain of loads,
+//! sums and casts whose result is a field of the layout. Such a layout is marked `listed`: readers take sizes and signs
+//! from its fields, and names and types from the definitions, not from the note. A fault at any step sets the field's
+//! fault bit.
 
 mod error;
 mod float;

@@ -8,6 +8,9 @@
 //!
 //! Probes are the same if they have the same name, whatever file, site and host they are of; arguments if they have the same name, or
 //! the same place where one recording knows only that.
+//!
+//! Numbers that only rise in both recordings, as identifiers do, are left out. Counts by slice are stored and no
+//! samples, so memory does not grow with the trace.
 
 pub(crate) mod binomial;
 pub(crate) mod comparison;

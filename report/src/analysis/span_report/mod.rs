@@ -1,4 +1,7 @@
 //! `report --span`: how long it takes from one probe to another.
+//!
+//! With `--time`, spans are matched in the whole trace, and those are selected of which a part is in the time. So all
+//! of a trace is read where spans are shown, and a part elsewhere.
 
 pub(crate) mod facts;
 pub(crate) mod group_keys;

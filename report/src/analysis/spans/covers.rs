@@ -2,6 +2,11 @@
 //!
 //! Windows list when their spans were; the lists are put together one window after the other, because spans of several threads, or of several
 //! keys of one thread, may be open at once.
+//!
+//! So Self and Total count each moment once, whatever the keys and threads: Total is the time in which at least one
+//! span of the group was open, Self that in which one was open and none within it. Where nothing can begin or end any
+//! more, parts of the time become one, so memory is bounded by what is open. Sums, means and percentiles are of single
+//! spans.
 
 use foldhash::HashMap;
 

@@ -4,6 +4,10 @@
 //! they nest as calls do: an end belongs to the newest begin with which its arguments agree, and what began later is unfinished.
 //! What belongs to one key must be seen in the order of time, other things need not: so each window of samples matches its own spans in
 //! parallel, and only what stays open in it, or may end what began before it, is matched across windows, one after the other.
+//!
+//! What began later than the begin of an end left by `longjmp`, an exception, or an end that the runtime does not
+//! report. The key is the thread, but for well-known probes of which one thread has several spans at once (`known.rs`).
+//! A lost hit lets a begin match a later end; no reader can know which, so losses are shown wherever spans are.
 
 pub(crate) mod agreement;
 pub(crate) mod ambiguity;

@@ -2,6 +2,10 @@
 //!
 //! A begin without an end may be a call that goes on, with others in it, or something that was given up and followed by others, as a statement that
 //! fails. Both look alike until it is known whether spans of the pair are ever within each other.
+//!
+//! A begin that waits when the next one under its key comes has ended, unless spans of that pair are calls: in one that
+//! ended another began, or the probe's name says so. A statement that fails has no end: it ends where the next begins,
+//! at the latest.
 
 use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::stack::Frame;

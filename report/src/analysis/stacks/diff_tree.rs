@@ -1,4 +1,8 @@
 //! Stacks of two recordings: which frames have another share of the hits, beyond noise.
+//!
+//! Frames are the same if their functions have one name, and code without a name if it is of one build, whatever the
+//! paths are: upgrades and containers have others. The shares of each frame that has at least a hundredth of the hits
+//! are compared as `diff` compares shares: by Welch's t over 20 slices of time, corrected for the number of frames.
 
 use std::cmp::Reverse;
 

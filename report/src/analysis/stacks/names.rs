@@ -1,4 +1,10 @@
 //! The functions and lines at all addresses of a trace's stacks.
+//!
+//! When recording has ended and the probes are removed, the recorder reads its trace again, looks up each different
+//! location of a stack in a file by this module, and appends the names to the trace (`format/src/trace/code_names.rs`).
+//! So recording takes no longer, the trace is complete without them, and it does not matter which engine recorded it.
+//! What the trace says takes precedence over files of the reading host, which may name what it does not say. Inlined
+//! calls and lines are stored after all names, because they take more time.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

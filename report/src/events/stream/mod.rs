@@ -3,6 +3,9 @@
 //! A recorder ends a round when it has looked at all its rings. What it found in a ring after that may be older than what
 //! it found in another one before, but not older than the round before. So when a round has ended, everything up to the
 //! latest time of the rounds before it is settled and shown; the rest waits.
+//!
+//! An event is therefore printed when the round after its own has ended: until then an earlier event of another CPU may
+//! arrive.
 
 pub(crate) mod queue;
 

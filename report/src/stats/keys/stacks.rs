@@ -1,4 +1,10 @@
 //! Stacks by number, so that a group's key has words of one length.
+//!
+//! Stacks are functions, not addresses. A frame is its function and file, or without a symbol the offset in the file:
+//! so a stack is the same in all processes, wherever their files are mapped. Why a stack is cut is part of it. There
+//! are at most 65,536 different stacks with two million frames; beyond that the greatest groups are found as those of
+//! other keys are (`stats/sketch.rs`), and the rest is summed up. The tree, folded lines and flame graphs are three
+//! views of the same groups.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -3,6 +3,14 @@
 //! They follow from the calls and returns that were recorded ([`ScriptCall`](usdtrec_format::schema::ScriptCall)), in the order of time.
 //! What needs the arguments of hits is done in parallel ([`ScriptCalls::step`]), what needs their order is a few words a hit
 //! ([`CallThreads::take`](threads::CallThreads::take)).
+//!
+//! Schemas say at which probes functions are called and return. Each path of calls has a number, so the answer does not
+//! depend on the number of threads.
+//!
+//! * A return that matches no call is counted and ignored.
+//! * A return that matches an older call ends what was called after it.
+//! * A fork or `execve` begins with no functions.
+//! * Paths have two million functions together at most; what is beyond them is one group.
 
 pub(crate) mod function;
 pub(crate) mod paths;

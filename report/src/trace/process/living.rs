@@ -1,4 +1,6 @@
 //! Which threads live. What is known of the others is forgotten in a stream, which may never end.
+//!
+//! Data about processes are dropped some time after they end, except for mappings that running processes inherited.
 
 use foldhash::{HashMap, HashSet};
 

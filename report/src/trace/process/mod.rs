@@ -4,6 +4,9 @@
 //! decoded in parallel and in any order. The rules are perf's: a new thread has its parent's name; a new
 //! process has its parent's mappings; `execve` starts from nothing; what was made up for processes that
 //! already ran has time 0 and holds from the start.
+//!
+//! There may be millions of processes: the table of names is one array of 20 bytes per name. Mappings, which are
+//! several times as many, are read only when an address is looked up (`TraceSession::mappings`).
 
 pub(crate) mod cgroups;
 pub(crate) mod comm;

@@ -1,4 +1,9 @@
 //! What a thread that shows samples keeps between them: buffers, and answers that mostly stay the same.
+//!
+//! Callers are looked up in their calls. Chains by frame pointers, and those of perf, have return addresses; the
+//! function at one is another if the call does not return. So the byte before it is looked up, but not of what a
+//! signal's handler returns to, nor of what a signal interrupted. Shown addresses are those in the file. A chain that
+//! ends at a frame pointer of 0 in a named function that has callers says so.
 
 use std::sync::Arc;
 

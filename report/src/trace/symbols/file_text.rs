@@ -2,6 +2,17 @@
 //!
 //! Traces have the mappings of code. A dynamic linker maps all parts of a file at once, as far from each other as they were linked, so the
 //! other parts follow from the code. A part that the program cannot write, and that no relocation changes, is what the file has.
+//!
+//! At a hit no page may be touched that is not resident, and perf events record no memory. So a literal is missing in
+//! the sample and is read from the file. Mappings without code are not recorded, because programs make many.
+//!
+//! * Only parts that the program cannot write are read, of files with the build-id that was mapped.
+//! * A resolver adds the texts to what a decoder returns, so all views and filters have them.
+//! * The texts found at the end of a recording are stored with the names of functions (`FileCode::texts`). Their key is
+//!   the file offset that the address would have if the mapping of the code extended to there, which a reader can
+//!   compute without the file.
+//! * With programs the recorder knows whether memory could not be read at any hit, and searches for texts only then.
+//!   With perf events it reads the trace again, for two seconds at most.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

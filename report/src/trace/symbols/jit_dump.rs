@@ -1,6 +1,9 @@
 //! Jitdumps: the code that a process made at run time, with the time of each function (`jit-PID.dump`; linux/tools/perf/Documentation/jitdump-specification.txt).
 //!
 //! Numbers are those of the host's byte order. A header and each record begin with their sizes; what a record has beyond the parts that are known is skipped.
+//!
+//! Runtimes replace code, so an address can be that of several functions: a function has its name from its time on. A
+//! dump is read once, and a second time if code was moved.
 
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;

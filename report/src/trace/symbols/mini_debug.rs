@@ -1,4 +1,6 @@
 //! The symbols that a stripped program carries: an ELF file in `.gnu_debugdata`, compressed with xz (GDB manual, "MiniDebugInfo").
+//!
+//! `lzma-rust2` decompresses it: unlike `lzma-rs`, it has a limit of memory and does not keep all output.
 
 use std::io::Read;
 

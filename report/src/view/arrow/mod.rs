@@ -7,6 +7,12 @@
 //! `no_begin` is about spans whose begins are among the selected events.
 //!
 //! Batches come in the order of time. In memory are the blocks that are decoded at once, open spans, and the rows of one batch.
+//!
+//! Batches are made of the columns in which rows of Parquet wait, with the code that fills these:
+//! `view/export/parquet/` says once which columns there are. A dataset has a table for each probe; a batch has all
+//! selected events, because a data frame is one table. The feature has crates `arrow-array`, `arrow-buffer` and
+//! `arrow-schema` without `arrow`, which would bring arithmetic and casts, too: with `arrow-data` and `num-complex`
+//! five more crates than `parquet` alone.
 
 pub(crate) mod arrow_reader;
 pub(crate) mod arrow_table;

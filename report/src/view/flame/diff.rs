@@ -1,4 +1,6 @@
 //! A flame graph of two recordings: frames are coloured by what differs beyond noise.
+//!
+//! Frames are as wide as the mean of their shares, so that frames that only one recording has are shown, too.
 
 use std::collections::HashMap;
 use std::io::Write;

@@ -1,4 +1,7 @@
 //! Other colours and titles for the frames of a picture that inferno drew.
+//!
+//! inferno colours a frame by the difference of its counts alone. Colours by significance, and their titles, are put
+//! into its picture by the positions of frames.
 
 use std::io;
 

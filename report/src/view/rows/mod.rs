@@ -7,6 +7,10 @@
 //!
 //! [`LossCounts`] are the events that the recorder lost, and [`Notices`](crate::Notices) what is wrong with the file: rows alone do not show either.
 //!
+//! A reader decodes nothing itself, so rows cannot differ from exports. It takes a function and is not an iterator,
+//! because windows are decoded in parallel and dropped when their rows were handed over: an iterator would have to copy
+//! every row.
+//!
 //! ```
 //! use std::ops::ControlFlow;
 //! use std::path::Path;

@@ -1,9 +1,38 @@
 //! Attaching to the processes that recorded ones start, which are held meanwhile: to each by links of its own, as long as there are few, so
 //! that no other process has breakpoints; then to all processes of the files, once.
 //!
-//! The kernel checks the links of all processes at each hit in any of them, which costs about 60 ns per link, and creating a link visits
-//! all processes that map the file. So their number and the time for creating them are limited ([`Budget`](budget::Budget)). Links of
-//! processes that have ended are closed in the background ([`Ended`](ended::Ended)).
+//! # Which processes have breakpoints
+//!
+//! A link can have a pid: the kernel plants the breakpoints in that process only, and other processes of the same file
+//! have no breakpoint and no raised semaphore. With `-t` and `--no-inherit` this is all. With `-p` and `-- CMD`, hits
+//! of children are recorded from the first one on. A child inherits breakpoints and semaphores, but a link for its
+//! parent ignores the child's hits. So the child is held (module `hold`) until it has links with its own pid.
+//!
+//! For each kind of site there are two programs. The program of links with a pid records processes that the map marks
+//! as having links of their own; the program of links for all processes records the others. So no hit is recorded twice
+//! or missed while links are added. A child marks itself in the map before its first instruction in user mode.
+//!
+//! # Limits
+//!
+//! * At each hit in any process with a breakpoint the kernel calls every consumer of the site (about 60 ns each). So at
+//!   most 8 living children get links of their own.
+//! * Creating a link visits all processes that map the file and, unless one has just passed, waits for an RCU grace
+//!   period (about 10 ms). So children are held for half a second altogether, and for a twentieth of the time after
+//!   that ([`Budget`](budget::Budget)).
+//! * At most 64 processes have ended whose links are not closed yet. A pidfd reports the end of a process. Its links
+//!   are closed in batches by the helpers that close links at the end ([`Ended`](ended::Ended)).
+//! * Beyond a limit the probes are attached to all processes of the files, once, and no child is held any more; `-v`
+//!   reports the reason.
+//!
+//! # Special processes
+//!
+//! * The kernel identifies a process by its first thread. If another thread replaces it (`execve`), the process is held
+//!   like a child, and its old links, which the kernel still takes for its own, are closed before it gets new ones.
+//! * If the first thread ends before the others, the probes are attached to all processes.
+//! * A child of `vfork` shares its parent's memory and has links of its own like any other child.
+//! * The held children of a real-time process could occupy all CPUs. So such a process is itself held when it is
+//!   executed, until the probes are attached to all processes. If one of the named processes is real-time when
+//!   recording starts, they are from the start.
 
 mod budget;
 mod ended;

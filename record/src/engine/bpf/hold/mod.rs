@@ -8,6 +8,20 @@
 //!
 //! The hold also ends after two seconds, which is counted, and when the recorder is killed: the kernel runs no work of a map that is not
 //! open in any process.
+//!
+//! The work is `bpf_task_work_schedule_resume` (Linux 6.18). A pid can be reused, so each hold has a token: the
+//! recorder writes it into the map of recorded processes, and the child compares it with its own. Holds that time out
+//! are counted and reported. So is work that could not be queued or ran too late, which the child's instruction pointer
+//! shows.
+//!
+//! Whether the kernel can allocate such work is tested on the recorder's own process: 7.3 cannot on processors without
+//! `cmpxchg16b`. If it cannot, `-p` and `-- CMD` attach to all processes of the file from the start, and each hit of
+//! another process costs the trap and a map lookup, about half a microsecond.
+//!
+//! Other ways to hold a child have side effects. With SIGSTOP the parent gets SIGCHLD with CLD_STOPPED, whose handler
+//! may wait for ever, and shells return from a wait with WUNTRACED. The cgroup freezer moves processes between groups.
+//! Inherited perf events would need no hold, but the kernel takes a tenth of a second to remove each, and their filter
+//! visits the recorded processes at each hit, too.
 
 mod calls;
 mod held;

@@ -3,6 +3,9 @@
 //! Nothing waits while a record is reserved, because later records wait with it: reads do not fault. If one fails, the program discards
 //! the record, brings the memory in as far as [`Touch`] allows, and starts again with the reservation ([`Program::absent`]): with whole room
 //! for the strings, so that the verifier has only one record to follow for each read that may have failed.
+//!
+//! Each read is tried again at most once. Filters are evaluated before the reservation. So reads of resident memory
+//! cost no additional instruction, and a page fault delays only the thread that caused it.
 
 use super::super::insn::{If, Label, Op, Reg, Width};
 use super::super::nonresident::Touch;

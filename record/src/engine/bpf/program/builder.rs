@@ -6,7 +6,7 @@ use super::super::context::instruction_pointer;
 use super::super::control;
 use super::super::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
 use super::cookie::Cookie;
-use super::frame_pointers::FrameFunction;
+use super::frame_function::FrameFunction;
 use super::sample_record::{END_SIZE, RAW, Room};
 use super::slots::{COOKIE, CPU, NOW, RING, STACK_END, STACK_SIZE};
 use super::spec::{Common, Spec};

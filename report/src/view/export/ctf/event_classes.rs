@@ -1,4 +1,8 @@
 //! Event classes: hits of an event whose values have the same types.
+//!
+//! The same argument can be signed at one site and a text at another, and any value can be missing, while a field has
+//! one type. So there is a class for each form that was met, and no value that stands for a missing one. Integers that
+//! a reader's floats cannot represent are texts.
 
 use std::io;
 

@@ -1,4 +1,6 @@
 //! What the files of a trace consist of: what the metadata says (`tsdl.rs`). Packets and events are written in this order (`packets.rs`, `mod.rs`).
+//!
+//! Tests compare every value that babeltrace2 reads.
 
 use crate::analysis::origin::Origin;
 use crate::trace::session::TraceSession;

@@ -2,6 +2,10 @@
 //!
 //! Whoever opens it did not make the trace: what comes from traced programs is text, never markup, and the page's policy allows no script but its own.
 //! Each table has room for so many bytes, so that the page is never larger than two megabytes.
+//!
+//! The page shows an `Overview` with the words of `view/report`. `Markup` takes markup as constants alone: what is data
+//! goes through the one function that escapes. The policy names the script and the style by their hashes, and a test
+//! compares these with the files.
 
 pub(crate) mod flame;
 pub(crate) mod heat;

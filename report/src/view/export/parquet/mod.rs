@@ -2,6 +2,14 @@
 //!
 //! Rows are in memory until a row group of their table is complete, at most 64 MiB of all tables. A file is written by one group after
 //! the other.
+//!
+//! * Times are integers, because Spark refuses timestamps of nanoseconds.
+//! * The columns of an argument follow from its schema and its operands, not from the values, so they are the same in
+//!   all files of a probe.
+//! * A file is open only while it is written, and begins anew after 64 row groups, because their descriptions are in
+//!   memory until its end.
+//! * Ids of stacks and traces are hashes: folders of many hosts can be copied into one.
+//! * Crate `parquet` is used without `arrow`, whose arrays would be a second copy of the rows and eleven more crates.
 
 pub(crate) mod argument;
 pub(crate) mod argument_type;

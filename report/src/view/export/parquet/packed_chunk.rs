@@ -3,6 +3,10 @@
 //! The writers of crate `parquet` look at each value of each row: they take a level for it, hash it, and compare it with the smallest and the
 //! greatest. That was half of the time of an export, mostly for columns whose value hardly changes. Here equal neighbours are one
 //! run, and only different values are looked at.
+//!
+//! Equal neighbours of a column are one run (`runs.rs`), different values have numbers (`distinct.rs`), and pages are
+//! written from runs (`hybrid.rs`). The file, its schema, its metadata and all other columns are the crate's. It takes
+//! half the CPU time and half the bytes. Tests read all values with DuckDB, pyarrow and polars, and ask DuckDB.
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, PageType, ZstdLevel};

@@ -1,4 +1,7 @@
 //! `perf`: a plain perf.data file with the selected samples and all other records of the kernel, in the order of time.
+//!
+//! It shows no values: it copies the records that `events/order/records.rs` puts in the order of time, and
+//! `format/src/trace/plain.rs` writes them as stock perf does.
 
 use std::io::{Seek, Write};
 
