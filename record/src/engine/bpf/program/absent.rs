@@ -10,8 +10,7 @@
 use super::super::insn::{If, Label, Op, Reg, Width};
 use super::super::nonresident::Touch;
 use super::super::preemption;
-use super::Exits;
-use super::builder::Program;
+use super::builder::{Exits, Program};
 use super::slots::{ABSENT, ABSENT_BYTES, NOT_MAPPED, READS, STACK_SIZE};
 
 /// Maximum number of reads of a program for which memory is brought in.

@@ -11,6 +11,15 @@ use super::sample_record::{END_SIZE, RAW, Room};
 use super::slots::{COOKIE, CPU, NOW, RING, STACK_END, STACK_SIZE};
 use super::spec::{Common, Spec};
 
+/// Where a program goes instead of writing a record.
+#[derive(Clone, Copy)]
+pub(super) struct Exits {
+    /// Its end.
+    pub(super) out: Label,
+    /// Where a hit is counted for which the ring has no room.
+    pub(super) dropped: Label,
+}
+
 /// A program that is being generated.
 pub(in crate::engine::bpf) struct Program<'a> {
     pub(in crate::engine::bpf) asm: Assembler,

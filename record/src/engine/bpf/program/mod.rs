@@ -27,6 +27,7 @@ use super::insn::{Assembler, Code, Label, Reg, Width};
 use super::nonresident::Functions;
 use super::preemption;
 pub(super) use absent::Bytes;
+use builder::Exits;
 pub(super) use builder::Program;
 pub(super) use cookie::Cookie;
 pub(in crate::engine::bpf) use sample_record::RAW;
@@ -88,15 +89,6 @@ pub(super) fn generate(specs: &[&Spec<'_>], common: &Common) -> Option<Code> {
         functions.write(bring_in);
     }
     asm.finish()
-}
-
-/// Where a program goes instead of writing a record.
-#[derive(Clone, Copy)]
-struct Exits {
-    /// Its end.
-    out: Label,
-    /// Where a hit is counted for which the ring has no room.
-    dropped: Label,
 }
 
 impl Program<'_> {
