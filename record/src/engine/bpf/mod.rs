@@ -47,6 +47,7 @@ mod sys;
 #[cfg(test)]
 mod tests;
 mod text_lengths;
+mod trials;
 mod with_stack;
 
 use std::os::fd::{AsFd, BorrowedFd};
