@@ -2,6 +2,7 @@
 
 use super::super::control;
 use super::super::insn::{Helper, If, Map, Op, Reg, Width};
+use super::super::preemption;
 use super::builder::Program;
 use super::slots::{KEY, WORD};
 
@@ -13,15 +14,19 @@ impl Program<'_> {
         asm.set_map_value(Reg::R1, Map::Control, control::STOPPING);
         asm.load(Width::Double, Reg::R1, Reg::R1, 0);
         asm.jump_if(If::Equal, Reg::R1, 0, ours);
-        asm.call(Helper::PidTgid);
-        asm.op_value(Op::ShiftRight, Reg::R0, 32);
-        asm.store(Width::Word, Reg::R10, KEY, Reg::R0);
+        self.process_id();
+        let asm = &mut self.asm;
         asm.call_map(Helper::MapLookup, Map::Spared, KEY);
         asm.jump_if(If::NotEqual, Reg::R0, 0, ours);
         // The signal is sent to this thread, which then stops its process: another thread may be waiting for a CPU. It is sent
-        // before the map is updated, because a process in the map can be continued at any time.
+        // before the map is updated, because a process in the map can be continued at any time. While preemption is disabled the kernel would
+        // send it later (Linux 6.15).
+        preemption::enable(asm, self.common.preemption);
         asm.set(Reg::R1, libc::SIGSTOP.into());
         asm.call(Helper::SendSignalThread);
+        preemption::disable(asm, self.common.preemption);
+        self.process_id();
+        let asm = &mut self.asm;
         // The time distinguishes the process from a later one with the same id.
         asm.call(Helper::BootNs);
         asm.store(Width::Double, Reg::R10, WORD, Reg::R0);
@@ -33,5 +38,13 @@ impl Program<'_> {
         asm.set(Reg::R4, 0);
         asm.call(Helper::MapUpdate);
         asm.place(ours);
+    }
+
+    /// Stores the id of the process in its slot.
+    fn process_id(&mut self) {
+        let asm = &mut self.asm;
+        asm.call(Helper::PidTgid);
+        asm.op_value(Op::ShiftRight, Reg::R0, 32);
+        asm.store(Width::Word, Reg::R10, KEY, Reg::R0);
     }
 }
