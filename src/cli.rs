@@ -6,11 +6,13 @@ mod call_graph;
 #[cfg(feature = "record")]
 mod capture;
 mod colour;
+mod completions;
 #[cfg(feature = "record")]
 mod demo;
 mod diff;
 #[cfg(feature = "record")]
 mod doctor;
+mod example;
 mod export;
 #[cfg(feature = "flame")]
 mod flame;
@@ -21,6 +23,7 @@ mod generated;
 mod import;
 mod inline;
 mod list;
+mod listed;
 mod print;
 #[cfg(feature = "record")]
 mod record;
@@ -32,6 +35,7 @@ mod sql;
 mod stacks;
 #[cfg(feature = "record")]
 mod trace;
+mod unlisted;
 mod words;
 
 use std::ffi::OsString;
@@ -48,11 +52,13 @@ pub(crate) use self::buildid_cache::BuildidCacheArgs;
 #[cfg(feature = "record")]
 pub(crate) use self::capture::{CaptureArgs, Engine, NonResident, Strings};
 pub(crate) use self::colour::Colour;
+pub(crate) use self::completions::{CompletionsArgs, ManArgs};
 #[cfg(feature = "record")]
 pub(crate) use self::demo::DemoArgs;
 pub(crate) use self::diff::DiffArgs;
 #[cfg(feature = "record")]
 pub(crate) use self::doctor::DoctorArgs;
+pub(crate) use self::example::Example;
 pub(crate) use self::export::{ExportArgs, ExportTo};
 #[cfg(feature = "flame")]
 pub(crate) use self::flame::FlameArgs;
@@ -93,9 +99,24 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
+    /// What help and documents show.
+    pub(crate) fn with_examples() -> clap::Command {
+        example::with_examples(Self::command())
+    }
+
+    /// What completions show.
+    pub(crate) fn listed() -> clap::Command {
+        listed::listed(&Self::with_examples())
+    }
+
+    /// What is parsed.
+    fn whole() -> clap::Command {
+        unlisted::with_unlisted(Self::with_examples())
+    }
+
     /// Parses this process's command line. Exits after printing help, the version or a usage error.
     pub(crate) fn of_process() -> Self {
-        let matches = Self::command()
+        let matches = Self::whole()
             .try_get_matches_from(normalized(std::env::args_os()))
             .unwrap_or_else(|error| refuse(&true_advice(error)));
         let cli =
@@ -119,7 +140,7 @@ impl Cli {
             }
         }
         if let Err(message) = paired {
-            Self::command()
+            Self::whole()
                 .error(ErrorKind::ArgumentConflict, message)
                 .exit();
         }
@@ -143,27 +164,12 @@ fn refuse(error: &clap::Error) -> ! {
     std::process::exit(error.exit_code())
 }
 
-/// Leaves out advice of clap that is wrong here: to pass an option as a value (it would be run as the command, or be the name of a file), and
-/// verbs that are not for users.
+/// Leaves out advice of clap that is wrong here: to pass an option as a value (it would be run as the command, or be the name of a file).
 fn true_advice(mut error: clap::Error) -> clap::Error {
     if let Some(ContextValue::StyledStrs(mut tips)) = error.remove(ContextKind::Suggested) {
         tips.retain(|tip| !tip.to_string().contains(" as a value, use "));
         if !tips.is_empty() {
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
-        }
-    }
-    if let Some(ContextValue::Strings(mut verbs)) = error.remove(ContextKind::SuggestedSubcommand) {
-        let cli = Cli::command();
-        let is_shown = |verb: &String| {
-            let verb = cli.find_subcommand(verb);
-            verb.is_none_or(|verb| !verb.is_hide_set())
-        };
-        verbs.retain(is_shown);
-        if !verbs.is_empty() {
-            error.insert(
-                ContextKind::SuggestedSubcommand,
-                ContextValue::Strings(verbs),
-            );
         }
     }
     error
@@ -217,6 +223,10 @@ pub(crate) enum Command {
     Archive(ArchiveArgs),
     /// Show, check, import and export schemas: the names, types and meanings of probe arguments
     Schema(SchemaArgs),
+    /// Print the completions of a shell
+    Completions(CompletionsArgs),
+    /// Write the man pages into a folder
+    Man(ManArgs),
     /// Index, list, record and report usdtrec's own probes, as a demonstration
     #[cfg(feature = "record")]
     Demo(DemoArgs),
@@ -226,37 +236,6 @@ pub(crate) enum Command {
     /// stopped (record --lossless) and tracefs events may still exist. The exit status is 1 if anything is left.
     #[cfg(feature = "record")]
     Doctor(DoctorArgs),
-    /// Remove a recorder's tracefs events after it has ended (started by record)
-    #[cfg(feature = "record")]
-    #[command(name = usdtrec_record::GUARD_VERB, hide = true)]
-    GuardTracefs {
-        /// Group of the events
-        group: String,
-    },
-    /// Close a recorder's descriptors, which can take the kernel seconds (started by record)
-    #[cfg(feature = "record")]
-    #[command(name = usdtrec_record::RELEASE_VERB, hide = true)]
-    ReleaseProbes {
-        /// Number of processes that close them at a time
-        at_once: usize,
-        /// Number of the descriptor that holds them as well
-        keeper: Option<i32>,
-    },
-    /// Flush a recorded file to disk with fdatasync, which may block for ever (started by record)
-    #[cfg(feature = "record")]
-    #[command(name = usdtrec_record::SYNC_VERB, hide = true)]
-    SyncFile,
-    #[cfg(feature = "record")]
-    /// Continue the processes that a recorder stopped, after it has ended (started by record)
-    #[command(name = usdtrec_record::STOPPED_VERB, hide = true)]
-    GuardStopped {
-        /// Name of the pinned map of stopped processes
-        kept: Option<String>,
-    },
-    #[cfg(feature = "record")]
-    /// Test whether breakpoints on 5-byte nops are safe on this kernel (started by record)
-    #[command(name = usdtrec_record::TRIAL_VERB, hide = true)]
-    TryNop5,
 }
 
 #[cfg(feature = "record")]

@@ -11,6 +11,8 @@ mod cmd;
 mod debuginfod;
 mod fold;
 mod functions;
+#[cfg(feature = "record")]
+mod helper;
 mod mutex;
 mod old_file;
 #[cfg(feature = "record")]
@@ -33,11 +35,17 @@ use std::process::ExitCode;
 use crate::cli::{Cli, Command};
 
 fn main() -> ExitCode {
+    #[cfg(feature = "record")]
+    if let Some(helper) = helper::Helper::of_process() {
+        return helper.run().unwrap_or_else(|error| terminal::fail(&error));
+    }
     let cli = Cli::of_process();
     let dir = cli.buildid_dir.as_deref();
     let outcome = match &cli.command {
         Command::Archive(args) => cmd::archive::run(args, dir),
         Command::BuildidCache(args) => cmd::buildid_cache::run(args, dir),
+        Command::Completions(args) => cmd::completions::run(args),
+        Command::Man(args) => cmd::man::run(args),
         Command::List(args) => cmd::list::run(args, dir),
         #[cfg(feature = "record")]
         Command::Record(args) => cmd::record::run(args, dir),
@@ -59,24 +67,6 @@ fn main() -> ExitCode {
         Command::Demo(args) => cmd::demo::run(args, dir),
         #[cfg(feature = "record")]
         Command::Doctor(args) => cmd::doctor::run(args),
-        #[cfg(feature = "record")]
-        Command::GuardStopped { kept } => usdtrec_record::guard_stopped(kept.as_deref())
-            .map(|()| ExitCode::SUCCESS)
-            .map_err(anyhow::Error::from),
-        #[cfg(feature = "record")]
-        Command::TryNop5 => usdtrec_record::trial()
-            .map(|()| ExitCode::SUCCESS)
-            .map_err(anyhow::Error::from),
-        #[cfg(feature = "record")]
-        Command::SyncFile => Ok(ExitCode::from(usdtrec_record::sync_file())),
-        #[cfg(feature = "record")]
-        Command::ReleaseProbes { at_once, keeper } => usdtrec_record::release(*at_once, *keeper)
-            .map(|()| ExitCode::SUCCESS)
-            .map_err(anyhow::Error::from),
-        #[cfg(feature = "record")]
-        Command::GuardTracefs { group } => usdtrec_record::guard(group)
-            .map(|()| ExitCode::SUCCESS)
-            .map_err(anyhow::Error::from),
     };
     outcome.unwrap_or_else(|error| terminal::fail(&error))
 }

@@ -53,6 +53,7 @@ mod layers;
 mod literals;
 mod live;
 mod losses;
+mod man_and_completions;
 mod node;
 mod nonresident;
 mod nop_prefixes;

@@ -14,14 +14,18 @@ pub(crate) enum Engine {
     /// BPF programs: any operand, texts, half of perf's cost per hit
     Bpf,
     /// BPF programs, attached by one uprobe_multi link per file (Linux 6.6)
+    #[value(hide = true)]
     BpfMulti,
     /// BPF programs, attached by one perf event per site (Linux 5.15)
+    #[value(hide = true)]
     BpfPerf,
     /// Uprobe perf events that sample user registers and stack
     Perf,
     /// The same, opened on tracefs events
+    #[value(hide = true)]
     PerfTracefs,
     /// The same, opened on the uprobe PMU; new threads and children are not recorded
+    #[value(hide = true)]
     PerfPmu,
 }
 

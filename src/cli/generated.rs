@@ -1,70 +1,25 @@
-//! Generates man pages, completions and `docs/options.md` from the command line. They are checked in, and this test compares them; with
-//! `USDTREC_UPDATE=1` in its environment it writes them.
+//! Generates `docs/options.md` from the command line. It is checked in, and this test compares it; with `USDTREC_UPDATE=1` in its environment it
+//! writes it.
 
 #![allow(
     clippy::unwrap_used,
     reason = "what does not hold in a test is a failed test"
 )]
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::builder::StyledStr;
-use clap::{Arg, Command, CommandFactory};
-use clap_complete::Shell;
+use clap::{Arg, Command};
 
 use super::Cli;
 
-/// Contents of files, by path below `docs`.
-type Files = BTreeMap<PathBuf, String>;
-
 /// The command line with all verbs.
 fn command() -> Command {
-    let mut command = Cli::command();
+    let mut command = Cli::with_examples();
     command.build();
     command
-}
-
-/// Adds a man page for each verb.
-fn man_pages(files: &mut Files) {
-    let directory = tempfile::tempdir().unwrap();
-    clap_mangen::generate_to(Cli::command(), directory.path()).unwrap();
-    for entry in fs::read_dir(directory.path()).unwrap() {
-        let entry = entry.unwrap();
-        let text = fs::read_to_string(entry.path()).unwrap();
-        files.insert(Path::new("man").join(entry.file_name()), text);
-    }
-}
-
-/// Adds a completion file for each shell, under the name that the shell expects.
-fn completions(files: &mut Files) {
-    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        let directory = tempfile::tempdir().unwrap();
-        let file = clap_complete::generate_to(shell, &mut visible(), "usdtrec", directory.path());
-        let file = file.unwrap();
-        let text = fs::read_to_string(&file).unwrap();
-        files.insert(
-            Path::new("completions").join(file.file_name().unwrap()),
-            text,
-        );
-    }
-}
-
-/// The command line without hidden verbs, which recorders start.
-fn visible() -> Command {
-    let whole = Cli::command();
-    let verbs: Vec<Command> = whole
-        .get_subcommands()
-        .filter(|verb| !verb.is_hide_set())
-        .cloned()
-        .collect();
-    let mut command = Command::new("usdtrec")
-        .version(env!("CARGO_PKG_VERSION"))
-        .disable_help_subcommand(true);
-    command = command.args(whole.get_arguments().cloned());
-    command.subcommands(verbs)
 }
 
 /// Escapes a text for a cell of a Markdown table.
@@ -137,6 +92,12 @@ fn describe(command: &Command, path: &str, page: &mut String) {
     let about = command.get_long_about().or(command.get_about());
     let about = about.map(StyledStr::to_string).unwrap_or_default();
     let _ = write!(page, "\n## {path}\n\n{about}\n\n");
+    if let Some(examples) = command.get_before_help() {
+        let examples = examples.to_string();
+        let lines = examples.lines().skip(1).map(str::trim_start);
+        let lines: Vec<&str> = lines.collect();
+        let _ = write!(page, "```sh\n{}\n```\n\n", lines.join("\n"));
+    }
     let mut arguments = command
         .get_arguments()
         .filter(|argument| !argument.is_hide_set())
@@ -161,43 +122,25 @@ fn describe(command: &Command, path: &str, page: &mut String) {
     }
 }
 
-/// Adds `docs/options.md`.
-fn options(files: &mut Files) {
+/// `docs/options.md`.
+fn options() -> String {
     let mut page = "# Options\n\n<!-- Generated from the help: USDTREC_UPDATE=1 cargo test --bin usdtrec generated -->\n".to_owned();
     page.push_str("\n[verbs.md](verbs.md) describes the verbs, [arguments.md](arguments.md) describes expressions and templates.\n");
     describe(&command(), "usdtrec", &mut page);
-    files.insert("options.md".into(), page);
+    page
 }
 
 #[test]
 fn generated_documents_are_current() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
-    let mut files = Files::new();
-    man_pages(&mut files);
-    completions(&mut files);
-    options(&mut files);
-    assert!(files.len() > 10, "{files:?}");
-    let update = std::env::var_os("USDTREC_UPDATE").is_some();
-    for (name, text) in &files {
-        let path = docs.join(name);
-        if update {
-            fs::write(&path, text).unwrap();
-        }
-        let kept = fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            kept == *text,
-            "{} is not current: run USDTREC_UPDATE=1 cargo test --bin usdtrec generated",
-            path.display()
-        );
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/options.md");
+    let text = options();
+    if std::env::var_os("USDTREC_UPDATE").is_some() {
+        fs::write(&path, &text).unwrap();
     }
-    for directory in ["man", "completions"] {
-        for entry in fs::read_dir(docs.join(directory)).unwrap() {
-            let name = Path::new(directory).join(entry.unwrap().file_name());
-            assert!(
-                files.contains_key(&name),
-                "{} belongs to no verb",
-                name.display()
-            );
-        }
-    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        kept == text,
+        "{} is not current: run USDTREC_UPDATE=1 cargo test --bin usdtrec generated",
+        path.display()
+    );
 }

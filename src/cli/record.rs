@@ -77,12 +77,9 @@ pub(crate) struct RecordArgs {
     /// They are looked up when recording ends, for at most ten seconds, so that script, report and flame show them on any host.
     #[arg(long)]
     pub(crate) no_symbols: bool,
-    /// Record timestamps (always on; accepted for compatibility with perf)
-    #[arg(short = 'T', long)]
-    pub(crate) timestamp: bool,
-    /// Options of `perf record` that are refused
-    #[command(flatten)]
-    pub(crate) unsupported: UnsupportedArgs,
+    /// Arguments in the raw part of samples, as perf has it: always so with the bpf engine, and never with perf engines
+    #[arg(short = 'R', long, hide = true)]
+    pub(crate) raw_samples: bool,
 }
 
 /// `--threads`.
@@ -93,18 +90,4 @@ fn threads(text: &str) -> Result<NonZeroUsize, String> {
         .ok()
         .filter(|number: &NonZeroUsize| number.get() <= MOST);
     number.ok_or_else(|| format!("expected a number from 1 to {MOST}"))
-}
-
-/// Options of `perf record` that usdtrec does not support. They are parsed so that the error can give the reason.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct UnsupportedArgs {
-    /// Sampling period
-    #[arg(short = 'c', long, value_name = "N", hide = true)]
-    pub(crate) count: Option<String>,
-    /// Sampling frequency
-    #[arg(short = 'F', long, value_name = "N", hide = true)]
-    pub(crate) freq: Option<String>,
-    /// Arguments in the raw part of samples
-    #[arg(short = 'R', long, hide = true)]
-    pub(crate) raw_samples: bool,
 }

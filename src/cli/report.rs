@@ -131,12 +131,6 @@ pub(crate) struct ReportArgs {
     /// Show at most N groups, and with --span also the N slowest spans [default: all groups; 10 with --span]
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<usize>,
-    /// Show the number of events in each group (always on; accepted for compatibility with perf)
-    #[arg(short = 'n', long)]
-    pub(crate) show_nr_samples: bool,
-    /// Print plain text (always on; accepted for compatibility with perf)
-    #[arg(long)]
-    pub(crate) stdio: bool,
     /// Print numbers with a known unit as times (1.23ms) and sizes (1.5KiB); text format only
     #[arg(long)]
     pub(crate) human: bool,

@@ -2,6 +2,7 @@
 
 pub(crate) mod archive;
 pub(crate) mod buildid_cache;
+pub(crate) mod completions;
 #[cfg(feature = "record")]
 pub(crate) mod demo;
 pub(crate) mod diff;
@@ -15,6 +16,7 @@ pub(crate) mod import;
 pub(crate) mod list;
 #[cfg(feature = "record")]
 mod live;
+pub(crate) mod man;
 mod print;
 #[cfg(feature = "record")]
 pub(crate) mod record;

@@ -100,7 +100,7 @@ pub(super) const CAPTURE: [Choice; 23] = [
     }),
 ];
 
-pub(super) const RECORD: [Choice; 14] = [
+pub(super) const RECORD: [Choice; 13] = [
     choice("-o, --output", "-o out", |seen| {
         seen.exists("out") || seen.exists("out.1") || seen.exists("out.3")
     }),
@@ -159,8 +159,6 @@ pub(super) const RECORD: [Choice; 14] = [
         let has_none = |file: &PathBuf| Trace::open(file).expect("a trace").code_names().is_none();
         files.iter().all(has_none)
     }),
-    // Always so.
-    choice("-T, --timestamp", "-T", |seen| seen.hits(Kind::First)),
 ];
 
 pub(super) const TRACE: [Choice; 10] = [

@@ -55,7 +55,7 @@ fn filter_of(text: &str) -> Result<Expr, Usage> {
 
 /// Converts the options of `record`, except for the target, which may be a command that is not started yet.
 pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
-    check_unsupported(args)?;
+    check_raw_samples(args)?;
     if is_pipe(args) {
         check_pipe(args)?;
     }
@@ -222,25 +222,17 @@ pub(super) fn is_pipe(args: &RecordArgs) -> bool {
     args.output.as_os_str() == "-"
 }
 
-/// Refuses options of perf that usdtrec does not support, with the reason.
-fn check_unsupported(args: &RecordArgs) -> Result<(), Usage> {
+/// Refuses `-R` where it is not so.
+fn check_raw_samples(args: &RecordArgs) -> Result<(), Usage> {
     use cli::Engine::{Perf, PerfPmu, PerfTracefs};
     let engine = args.capture.engine;
-    let args = &args.unsupported;
-    // Samples of the bpf engine always have them.
     if args.raw_samples && matches!(engine, Perf | PerfPmu | PerfTracefs) {
         return Err(Usage(
             "-R, --raw-samples: samples of perf engines have no arguments in their raw part; leave out --engine"
                 .to_owned(),
         ));
     }
-    let period = [(&args.count, "-c, --count"), (&args.freq, "-F, --freq")];
-    match period.iter().find(|(value, _)| value.is_some()) {
-        Some((_, option)) => Err(Usage(format!(
-            "{option}: every hit is recorded; to record fewer, use --filter"
-        ))),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 fn check_pipe(args: &RecordArgs) -> Result<(), Usage> {

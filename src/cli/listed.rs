@@ -1,0 +1,27 @@
+//! The command line as documents and completions show it.
+
+use clap::Command;
+
+use super::example::Example;
+
+/// The command line without hidden options.
+pub(super) fn listed(whole: &Command) -> Command {
+    // No option can be taken from a command.
+    let shown = |from: &Command, to: Command| {
+        let arguments = from.get_arguments();
+        to.args(arguments.filter(|known| !known.is_hide_set()).cloned())
+    };
+    let mut command = Command::new("usdtrec")
+        .version(env!("CARGO_PKG_VERSION"))
+        .disable_help_subcommand(true);
+    command = shown(whole, command);
+    for name in Example::verbs() {
+        let Some(verb) = whole.find_subcommand(name) else {
+            continue;
+        };
+        let new = Command::new(name).about(verb.get_about().cloned().unwrap_or_default());
+        let new = shown(verb, new).subcommands(verb.get_subcommands().cloned());
+        command = command.subcommand(new);
+    }
+    command
+}

@@ -1,0 +1,208 @@
+//! Options that are in no help: those of perf that state what is always so, and those that are refused with what to use instead.
+
+use std::ffi::OsStr;
+
+use clap::builder::TypedValueParser;
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, Command};
+
+/// An option of perf that states what is always so. It is accepted, so that command lines of perf work.
+struct AlwaysSo {
+    verbs: &'static [&'static str],
+    short: Option<char>,
+    long: &'static str,
+    /// The option that states the opposite: the last of both counts.
+    opposite: Option<&'static str>,
+    what: &'static str,
+}
+
+/// All of them; `record -R` (`--raw-samples`) is one with the bpf engine alone.
+const ALWAYS_SO: [AlwaysSo; 4] = [
+    AlwaysSo {
+        verbs: &["record"],
+        short: Some('T'),
+        long: "timestamp",
+        opposite: None,
+        what: "each hit has its time",
+    },
+    AlwaysSo {
+        verbs: &["report"],
+        short: Some('n'),
+        long: "show-nr-samples",
+        opposite: None,
+        what: "each group has its number of events",
+    },
+    AlwaysSo {
+        verbs: &["report"],
+        short: None,
+        long: "stdio",
+        opposite: None,
+        what: "reports are plain text",
+    },
+    AlwaysSo {
+        verbs: &["report", "script", "flame", "diff", "export"],
+        short: None,
+        long: "inline",
+        opposite: Some("no_inline"),
+        what: "stacks have frames of inlined functions",
+    },
+];
+
+/// An option that is refused.
+struct Refused {
+    verb: &'static str,
+    short: Option<char>,
+    long: &'static str,
+    /// What to do, or use, instead.
+    instead: &'static str,
+}
+
+const REFUSED: [Refused; 2] = [
+    Refused {
+        verb: "record",
+        short: Some('c'),
+        long: "count",
+        instead: "every hit is recorded; to record fewer, use --filter",
+    },
+    Refused {
+        verb: "record",
+        short: Some('F'),
+        long: "freq",
+        instead: "every hit is recorded; to record fewer, use --filter",
+    },
+];
+
+/// Adds these options to a command line.
+pub(super) fn with_unlisted(mut command: Command) -> Command {
+    for option in &ALWAYS_SO {
+        for verb in option.verbs {
+            command = with_argument(command, verb, || option.argument());
+        }
+    }
+    for option in &REFUSED {
+        command = with_argument(command, option.verb, || option.argument());
+    }
+    command
+}
+
+/// A build may be without the verb.
+fn with_argument(command: Command, verb: &'static str, argument: impl Fn() -> Arg) -> Command {
+    if command.find_subcommand(verb).is_none() {
+        return command;
+    }
+    command.mut_subcommand(verb, |verb| verb.arg(argument()))
+}
+
+impl AlwaysSo {
+    fn argument(&self) -> Arg {
+        let argument = Arg::new(self.long)
+            .short(self.short)
+            .long(self.long)
+            .help(self.what)
+            .action(ArgAction::SetTrue)
+            .hide(true);
+        match self.opposite {
+            Some(opposite) => argument.overrides_with(opposite),
+            None => argument,
+        }
+    }
+}
+
+impl Refused {
+    fn argument(&self) -> Arg {
+        Arg::new(self.long)
+            .short(self.short)
+            .long(self.long)
+            .help(self.instead)
+            // Refused with a value and without one.
+            .num_args(0..=1)
+            .default_missing_value("")
+            .value_parser(NoValue(self.instead))
+            .hide(true)
+    }
+}
+
+/// Refuses every value.
+#[derive(Clone, Copy, Debug)]
+struct NoValue(&'static str);
+
+impl TypedValueParser for NoValue {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        argument: Option<&Arg>,
+        _: &OsStr,
+    ) -> Result<String, clap::Error> {
+        let option = argument.map(names).unwrap_or_default();
+        let refused = format!("{option}: {}", self.0);
+        Err(command.clone().error(ErrorKind::InvalidValue, refused))
+    }
+}
+
+/// `-c, --count`.
+fn names(option: &Arg) -> String {
+    let short = option.get_short().map(|short| format!("-{short}"));
+    let long = option.get_long().map(|long| format!("--{long}"));
+    short.into_iter().chain(long).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Cli;
+
+    fn parse(line: &[&str]) -> Result<clap::ArgMatches, clap::Error> {
+        let words = ["usdtrec"].iter().chain(line);
+        Cli::whole().try_get_matches_from(words)
+    }
+
+    #[test]
+    fn what_is_always_so_is_accepted_and_in_no_help() {
+        for option in &ALWAYS_SO {
+            for verb in option.verbs {
+                let mut command = Cli::whole();
+                let verb = command.find_subcommand_mut(verb);
+                let help = verb.expect("a verb").render_long_help().to_string();
+                let long = format!("--{} ", option.long);
+                assert!(!help.contains(&long), "{help}");
+            }
+        }
+        for line in [
+            &["record", "-T", "-e", "a:b"][..],
+            &["report", "-n", "--stdio", "--inline"],
+            &["flame", "a.svg", "--inline"],
+        ] {
+            assert!(parse(line).is_ok(), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn of_inline_and_no_inline_the_last_counts() {
+        for (line, expected) in [
+            (&["script", "--inline", "--no-inline"][..], true),
+            (&["script", "--no-inline", "--inline"], false),
+        ] {
+            let matches = parse(line).expect("a command line");
+            let (_, script) = matches.subcommand().expect("a verb");
+            assert_eq!(script.get_flag("no_inline"), expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn refused_options_say_what_to_do() {
+        for option in &REFUSED {
+            let long = format!("--{}", option.long);
+            let lines = [
+                vec![option.verb, &long],
+                vec![option.verb, &long, "5"],
+                vec![option.verb, &long, "--quiet"],
+            ];
+            for line in lines {
+                let refused = parse(&line).expect_err("a refusal").to_string();
+                assert!(refused.contains(option.instead), "{line:?}: {refused}");
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! `man` and `completions`: what the program prints of itself for other programs.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::common::{Lab, run, test};
+
+/// The verbs that the help lists.
+fn verbs(lab: &Lab) -> Vec<String> {
+    let help = lab.usdtrec(["-h"]).success().stdout;
+    let (_, commands) = help.split_once("Commands:\n").expect("a list");
+    let commands = commands.split("\n\n").next().expect("text");
+    let lines = commands.lines().filter_map(|line| line.strip_prefix("  "));
+    let names = lines.filter(|line| !line.starts_with(' '));
+    let names = names.filter_map(|line| line.split_whitespace().next());
+    names.map(str::to_owned).collect()
+}
+
+/// What only tests, recorders and command lines of perf use.
+const UNLISTED: [&str; 9] = [
+    "guard-tracefs",
+    "guard-stopped",
+    "release-probes",
+    "sync-file",
+    "try-nop5",
+    "--workload",
+    "raw-samples",
+    "perf-tracefs",
+    "stdio ",
+];
+
+#[test]
+fn each_verb_has_a_page_with_examples() {
+    let lab = Lab::new();
+    lab.usdtrec(["man", "new/pages"]).success();
+    let entries = fs::read_dir(lab.file("new/pages")).expect("a folder");
+    let names = entries.map(|entry| entry.expect("an entry").file_name());
+    let names: BTreeSet<String> = names
+        .map(|name| name.into_string().expect("UTF-8"))
+        .collect();
+    let verbs = verbs(&lab);
+    assert!(verbs.len() > 15, "{verbs:?}");
+    for verb in &verbs {
+        assert!(names.contains(&format!("usdtrec-{verb}.1")), "{names:?}");
+        let page = fs::read_to_string(lab.file(&format!("new/pages/usdtrec-{verb}.1")));
+        let page = page.expect("a page").replace("\\-", "-");
+        let (before, _) = page.split_once(".SH OPTIONS").expect("options");
+        let (_, examples) = before.split_once(".SH EXAMPLES\n").expect("examples");
+        assert_eq!(examples.matches("\n.nf\n").count(), 3, "{examples}");
+        assert!(examples.contains(&format!("usdtrec {verb}")), "{examples}");
+        for unlisted in UNLISTED {
+            assert!(!page.contains(unlisted), "{unlisted} in {verb}");
+        }
+    }
+    // One for the program, and one for each action of schema.
+    assert_eq!(names.len(), verbs.len() + 5, "{names:?}");
+    // Pages are replaced.
+    lab.usdtrec(["man", "new/pages"]).success();
+    fs::write(lab.file("file"), "").expect("a file");
+    lab.usdtrec(["man", "file"]).exits(1).complains("file");
+}
+
+#[test]
+fn shells_read_the_completions() {
+    let lab = Lab::new();
+    let verbs = verbs(&lab);
+    for shell in ["bash", "zsh", "fish"] {
+        let script = lab.usdtrec(["completions", shell]).success().stdout;
+        for verb in &verbs {
+            assert!(script.contains(verb), "{verb} of {shell}");
+        }
+        for unlisted in UNLISTED {
+            assert!(!script.contains(unlisted), "{unlisted} in {shell}");
+        }
+    }
+    let complete = r#"source <("$0" completions bash); COMP_WORDS=(usdtrec rep); COMP_CWORD=1
+        _usdtrec usdtrec rep usdtrec; echo "${COMPREPLY[@]}"
+        COMP_WORDS=(usdtrec record --engine ''); COMP_CWORD=3
+        _usdtrec usdtrec '' --engine; echo "${COMPREPLY[@]}""#;
+    let shell = lab.at_home(
+        Path::new("bash"),
+        ["-c", complete, env!("CARGO_BIN_EXE_usdtrec")],
+    );
+    assert_eq!(run(shell).success().stdout, "report\nauto bpf perf\n");
+    lab.usdtrec(["completions", "csh"]).exits(2);
+}
+
+/// The tasks for which a recorder starts the program are none of its verbs.
+#[test]
+fn inner_tasks_are_no_verbs() {
+    let lab = Lab::new();
+    for task in UNLISTED.iter().take(5) {
+        let refused = lab.usdtrec([task, "--help", "x", "y"]).exits(2);
+        refused.complains("unrecognized subcommand");
+    }
+}
