@@ -164,10 +164,15 @@ fn what_is_not_exact_is_said() {
         let case = format!("{engine} {whose:?}: {}", recorded.stderr);
         assert_eq!(!recorded.stderr.contains("; not exact: "), exact, "{case}");
         let text = lab.usdtrec(["report", "-i", "trace"]).success().stdout;
-        assert_eq!(!text.contains("not exact: "), exact, "{case}{text}");
         let json = ["report", "--format", "json", "-i", "trace"];
         let json = lab.usdtrec(json).success().stdout;
         let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        // On a busy machine a process may end before it was checked, which is said.
+        let shortfalls = json["shortfalls"].as_array().expect("a list");
+        let is_not_checked = |shortfall: &serde_json::Value| shortfall["kind"] == "not_checked";
+        assert!(shortfalls.iter().all(is_not_checked), "{case}{text}");
+        let exact = exact && shortfalls.is_empty();
+        assert_eq!(!text.contains("not exact: "), exact, "{case}{text}");
         assert_eq!(json["lost_exact"], exact, "{case}");
     }
 }
