@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use super::btf::Btf;
 use super::control::Control;
 use super::hold::Hold;
-use super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
+use super::insn::{Assembler, Code, Helper, If, Map, Op, Reg, Width};
 use super::members::Members;
 use super::preemption::{self, Preemption};
 use super::program::Who;
@@ -22,6 +22,8 @@ const MOST: u32 = 65_536;
 
 const KEY: i16 = -4;
 const VALUE: i16 = -8;
+/// The tracepoint of new processes.
+const FORK: &str = "sched_process_fork";
 /// `BPF_NOEXIST`.
 const NOEXIST: i64 = 1;
 
@@ -44,6 +46,7 @@ impl Tracked {
     pub(super) fn new(
         filter: &TaskFilter,
         btf: Option<&Btf>,
+        preemption: Option<Preemption>,
         hold: Option<&Control>,
     ) -> io::Result<Self> {
         let entries = match filter {
@@ -68,11 +71,11 @@ impl Tracked {
         let ids = match filter {
             TaskFilter::All => return Ok(tracked),
             TaskFilter::Processes(ids) => {
-                tracked.follow(btf, true, hold)?;
+                tracked.follow(btf, preemption, true, hold)?;
                 ids
             }
             TaskFilter::ProcessesAlone(ids) => {
-                tracked.follow(btf, false, None)?;
+                tracked.follow(btf, preemption, false, None)?;
                 ids
             }
             TaskFilter::Threads(ids) => ids,
@@ -87,6 +90,7 @@ impl Tracked {
     fn follow(
         &mut self,
         btf: Option<&Btf>,
+        preemption: Option<Preemption>,
         children: bool,
         hold: Option<&Control>,
     ) -> io::Result<()> {
@@ -99,6 +103,7 @@ impl Tracked {
             live: member("signal_struct", "live")?,
             flags: member("signal_struct", "flags")?,
             priority: member("task_struct", "prio")?,
+            preemption,
         };
         if let Some(control) = hold {
             match Hold::new(control, self.map.as_fd(), members, btf) {
@@ -110,9 +115,7 @@ impl Tracked {
             }
         }
         let children = children && self.hold.is_none();
-        let preemption = Preemption::of(Some(btf)).unwrap_or_default();
-        let forks = children.then(|| ("sched_process_fork", forked(members, preemption)));
-        let forks_at = forks.as_ref().map(|(tracepoint, _)| *tracepoint);
+        let forks = children.then(|| (FORK, forked(members)));
         let ends = ("sched_process_exit", ended(members));
         for (tracepoint, code) in forks.into_iter().chain([ends]) {
             let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
@@ -128,7 +131,7 @@ impl Tracked {
             .map_err(|refusal| io::Error::new(refusal.error.kind(), refusal.to_string()))?;
             let link = sys::link_tracepoint(program.as_fd())?;
             self._links.push(link);
-            if forks_at == Some(tracepoint) {
+            if tracepoint == FORK {
                 self.fork = Some(program);
             }
         }
@@ -162,12 +165,11 @@ pub(super) const fn who(filter: &TaskFilter) -> Who {
 /// `sched_process_fork(parent, child)`: adds the child of a process in the map.
 ///
 /// Members are loaded by pointers of known types: lockdown forbids `bpf_probe_read_kernel`.
-fn forked(members: Members, preemption: Option<Preemption>) -> Option<Code> {
+fn forked(members: Members) -> Option<Code> {
     let mut asm = Assembler::default();
     let out = asm.label();
     asm.copy(Reg::R6, Reg::R1);
-    // Meanwhile the program would not be run for other threads.
-    preemption::disable(&mut asm, preemption);
+    preemption::disable(&mut asm, members.preemption);
     process(&mut asm);
     asm.call_map(Helper::MapLookup, Map::Tracked, KEY);
     asm.jump_if(If::Equal, Reg::R0, 0, out);
@@ -180,9 +182,8 @@ fn forked(members: Members, preemption: Option<Preemption>) -> Option<Code> {
     asm.set(Reg::R4, NOEXIST);
     asm.call_map(Helper::MapUpdate, Map::Tracked, VALUE);
     asm.place(out);
-    preemption::enable(&mut asm, preemption);
-    let end = asm.label();
-    leave(asm, end)
+    preemption::enable(&mut asm, members.preemption);
+    leave(asm)
 }
 
 /// `sched_process_exit(task)`: removes a process with its last thread.
@@ -195,7 +196,8 @@ fn ended(members: Members) -> Option<Code> {
     asm.jump_if(If::NotEqual, Reg::R3, 0, out);
     process(&mut asm);
     asm.call_map(Helper::MapDelete, Map::Tracked, KEY);
-    leave(asm, out)
+    asm.place(out);
+    leave(asm)
 }
 
 /// `R3` = a member of the structure at `R3`.
@@ -212,8 +214,7 @@ fn process(asm: &mut Assembler) {
     asm.store(Width::Word, Reg::R10, KEY, Reg::R0);
 }
 
-fn leave(mut asm: Assembler, out: Label) -> Option<Code> {
-    asm.place(out);
+fn leave(mut asm: Assembler) -> Option<Code> {
     asm.set(Reg::R0, 0);
     asm.exit();
     asm.finish()

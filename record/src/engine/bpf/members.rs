@@ -1,6 +1,8 @@
-//! Members of the kernel's structures.
+//! What programs on tracepoints need of the kernel.
 
-/// Offsets of members of the kernel's structures, bytes.
+use super::preemption::Preemption;
+
+/// Offsets of members of the kernel's structures, bytes, and how preemption is disabled.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Members {
     /// `task_struct.tgid`.
@@ -13,4 +15,6 @@ pub(super) struct Members {
     pub(super) flags: u32,
     /// `task_struct.prio`.
     pub(super) priority: u32,
+    /// How preemption is disabled: while a program is preempted, the kernel does not run it for other threads of the CPU.
+    pub(super) preemption: Option<Preemption>,
 }

@@ -9,6 +9,7 @@ use super::control::Control;
 use super::cpu_rings::{CpuRings, Sizes};
 use super::follow::Tracked;
 use super::options::BpfOptions;
+use super::preemption::Preemption;
 use super::samples::Samples;
 use super::site_programs::Maps;
 use super::stack_rates;
@@ -33,6 +34,7 @@ impl Objects {
     pub(super) fn create(
         options: &BpfOptions<'_>,
         btf: Option<&Btf>,
+        preemption: Option<Preemption>,
         samples: &Samples,
     ) -> Result<Self, RecordError> {
         let control = Control::new(samples.ids(), samples.strings());
@@ -43,7 +45,7 @@ impl Objects {
         };
         let rings = CpuRings::new(sizes).map_err(setup(BpfObject::Rings))?;
         let apart = attach::can_be_apart(options).then_some(&control);
-        let tracked = Tracked::new(&options.filter, btf, apart);
+        let tracked = Tracked::new(&options.filter, btf, preemption, apart);
         let tracked = tracked.map_err(setup(BpfObject::Follower))?;
         let stopped = options
             .lossless

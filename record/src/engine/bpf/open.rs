@@ -40,7 +40,7 @@ impl Bpf {
         let has_thread = thread_base.is_some();
         let groups = plan::group(probes, options.strings, has_thread, options.graph)?;
         let samples = Samples::new(groups, options.first_id);
-        let mut objects = Objects::create(options, btf.as_ref(), &samples)?;
+        let mut objects = Objects::create(options, btf.as_ref(), preemption, &samples)?;
         samples.set_stack_sizes(&objects.control);
         let touch = Touch::new(options.nonresident, btf.as_ref());
         let common = Common {

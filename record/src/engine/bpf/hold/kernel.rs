@@ -2,7 +2,6 @@
 
 use super::super::btf::Btf;
 use super::super::members::Members;
-use super::super::preemption::Preemption;
 
 /// Offsets and functions of the running kernel that the programs need.
 #[derive(Clone, Copy, Debug)]
@@ -12,8 +11,6 @@ pub(super) struct Kernel {
     pub(super) exec_task: u32,
     /// `bpf_task_work_schedule_resume`.
     pub(super) schedule: u32,
-    /// How preemption is disabled: meanwhile the kernel would not run the programs for other threads.
-    pub(super) preemption: Option<Preemption>,
     /// The types of the tracepoints.
     pub(super) fork: u32,
     pub(super) exec: u32,
@@ -33,7 +30,6 @@ impl Kernel {
             members,
             exec_task: btf.member("signal_struct", &["group_exec_task"])?,
             schedule: schedule.kind,
-            preemption: Preemption::of(Some(btf)).unwrap_or_default(),
             fork: btf.tracepoint("sched_process_fork")?,
             exec: btf.tracepoint("sched_process_exec")?,
             exit: btf.tracepoint("sched_process_exit")?,

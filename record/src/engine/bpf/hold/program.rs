@@ -39,7 +39,7 @@ pub(super) fn forked(kernel: Kernel) -> Option<Code> {
     let mut asm = Assembler::default();
     let (out, work) = (asm.label(), asm.label());
     asm.load(Width::Double, Reg::R7, Reg::R1, 8);
-    preemption::disable(&mut asm, kernel.preemption);
+    preemption::disable(&mut asm, kernel.members.preemption);
     is_tracked(&mut asm, out);
     read(
         &mut asm,
@@ -70,7 +70,7 @@ pub(super) fn executed(kernel: Kernel) -> Option<Code> {
     let (other, held) = (asm.label(), asm.label());
     asm.load(Width::Double, Reg::R7, Reg::R1, 0);
     asm.load(Width::Double, Reg::R8, Reg::R1, 8);
-    preemption::disable(&mut asm, kernel.preemption);
+    preemption::disable(&mut asm, kernel.members.preemption);
     is_tracked(&mut asm, out);
     asm.load(Width::Word, Reg::R1, Reg::R0, 0);
     asm.jump_if(If::NotEqual, Reg::R1, LINKED.cast_signed(), out);
@@ -309,7 +309,7 @@ fn hold(asm: &mut Assembler, kernel: Kernel, Labels { out, work }: Labels) {
 /// Ends the program. The function that a held task runs follows.
 fn finish(mut asm: Assembler, kernel: Kernel, Labels { out, work }: Labels) -> Option<Code> {
     asm.place(out);
-    preemption::enable(&mut asm, kernel.preemption);
+    preemption::enable(&mut asm, kernel.members.preemption);
     asm.set(Reg::R0, 0);
     asm.exit();
     asm.function(work, FunctionKind::Static);

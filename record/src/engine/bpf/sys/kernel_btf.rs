@@ -3,25 +3,13 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use super::call::{bpf, open};
-use super::info::read_info;
-
-const BTF_GET_FD_BY_ID: i32 = 19;
-const BTF_GET_NEXT_ID: i32 = 23;
+use super::info::{Listed, by_id, next_id, read_info};
 
 /// Maximum number of BTF objects that are looked at: the kernel's is the first of a host.
 const MAX_OBJECTS: usize = 64;
 /// Maximum size that is read, bytes. That of a usual kernel is 6 MB.
 const MAX_BYTES: u32 = 1 << 26;
 const VMLINUX: &[u8] = b"vmlinux\0";
-
-#[repr(C)]
-#[derive(Default)]
-struct Id {
-    id: u32,
-    next: u32,
-    flags: u32,
-}
 
 /// `struct bpf_btf_info` (Linux 5.11).
 #[repr(C)]
@@ -40,17 +28,10 @@ struct BtfInfo {
 /// # Errors
 /// Those of bpf(2), such as `EPERM` without `CAP_SYS_ADMIN`; [`io::ErrorKind::NotFound`] if the kernel has none.
 pub(in crate::engine::bpf) fn kernel_btf() -> io::Result<Vec<u8>> {
-    let mut attr = Id::default();
+    let mut id = 0;
     for _ in 0..MAX_OBJECTS {
-        // SAFETY: `attr` is laid out as BPF_BTF_GET_NEXT_ID takes it.
-        unsafe { bpf(BTF_GET_NEXT_ID, &mut attr) }?;
-        attr.id = attr.next;
-        let mut object = Id {
-            id: attr.next,
-            ..Id::default()
-        };
-        // SAFETY: `object` is laid out as BPF_BTF_GET_FD_BY_ID takes it; the command returns a new descriptor.
-        let object = unsafe { open(BTF_GET_FD_BY_ID, &mut object) }?;
+        id = next_id(Listed::Btf, id)?;
+        let object = by_id(Listed::Btf, id)?;
         if let Some(data) = read(&object)? {
             return Ok(data);
         }

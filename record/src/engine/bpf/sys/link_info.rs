@@ -6,11 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use super::call::{bpf, open};
-use super::info::read_info;
-
-const LINK_GET_FD_BY_ID: i32 = 30;
-const LINK_GET_NEXT_ID: i32 = 31;
+use super::info::{Listed, by_id, next_id, read_info};
 
 /// `BPF_LINK_TYPE_*`.
 const TYPE_PERF_EVENT: u32 = 7;
@@ -33,13 +29,6 @@ pub(crate) struct UprobeOfLink {
     pub(crate) path: PathBuf,
     /// File offset.
     pub(crate) offset: u64,
-}
-
-#[repr(C)]
-struct Id {
-    id: u32,
-    next: u32,
-    flags: u32,
 }
 
 /// `struct bpf_link_info`, the parts of both types that are read here. Fields of kernels that do not know them stay 0.
@@ -89,35 +78,16 @@ pub(crate) fn uprobes_of_links() -> Vec<UprobeOfLink> {
     let mut found = Vec::new();
     let mut id = 0;
     for _ in 0..MOST_LINKS {
-        let Ok(next) = next_id(id) else { break };
+        let Ok(next) = next_id(Listed::Link, id) else {
+            break;
+        };
         id = next;
         // It may have been closed meanwhile.
-        if let Ok(link) = by_id(id) {
+        if let Ok(link) = by_id(Listed::Link, id) {
             let _ = add(&link, id, &mut found);
         }
     }
     found
-}
-
-fn next_id(id: u32) -> io::Result<u32> {
-    let mut attr = Id {
-        id,
-        next: 0,
-        flags: 0,
-    };
-    // SAFETY: `attr` is laid out as BPF_LINK_GET_NEXT_ID takes it.
-    unsafe { bpf(LINK_GET_NEXT_ID, &mut attr) }?;
-    Ok(attr.next)
-}
-
-fn by_id(id: u32) -> io::Result<OwnedFd> {
-    let mut attr = Id {
-        id,
-        next: 0,
-        flags: 0,
-    };
-    // SAFETY: `attr` is laid out as BPF_LINK_GET_FD_BY_ID takes it; the command returns a new descriptor.
-    unsafe { open(LINK_GET_FD_BY_ID, &mut attr) }
 }
 
 fn add(link: &OwnedFd, id: u32, found: &mut Vec<UprobeOfLink>) -> io::Result<()> {
