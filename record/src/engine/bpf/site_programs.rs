@@ -262,7 +262,7 @@ impl Loading<'_> {
         Ok(loaded)
     }
 
-    /// The error for the program of sites that the verifier refused, with its log.
+    /// The error for the program of sites that the verifier refused.
     fn refused(&self, sites: &[usize], refusal: &LoadError) -> RecordError {
         let site = sites.first().and_then(|index| self.sites.get(*index));
         let Some(site) = site else {

@@ -33,16 +33,13 @@ pub enum NotFaultedIn {
     Refused(RecordError),
 }
 
-/// An error and one line of its cause: of the verifier's log the last line that is not a statistic.
+/// An error and its cause, in one line.
 fn line(error: &RecordError) -> String {
     if let RecordError::NoBpf(reason) = error {
         return reason.to_string();
     }
-    let cause = error.source().map(ToString::to_string);
-    let cause = cause.unwrap_or_default();
-    let mut lines = cause.lines().filter(|line| !line.starts_with("processed "));
-    match lines.next_back() {
-        Some(last) => format!("{error}: {last}"),
+    match error.source() {
+        Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
     }
 }

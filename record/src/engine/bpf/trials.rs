@@ -19,7 +19,12 @@ pub(super) fn has_cookies() -> bool {
             return true;
         };
         // 5.10 says `invalid func unknown#174`. Another reason comes again with the programs themselves.
-        !matches!(load(&code), Err(refusal) if refusal.log.contains("unknown"))
+        match load(&code) {
+            Ok(_) => true,
+            Err(refusal) => !refusal
+                .reason
+                .is_some_and(|reason| reason.contains("unknown")),
+        }
     })
 }
 

@@ -14,8 +14,12 @@ const PROG_TEST_RUN: i32 = 10;
 /// The helpers that our programs call need a licence compatible with the GPL; the project is also under MIT.
 const LICENSE: &CStr = c"Dual MIT/GPL";
 
-/// Maximum length of the verifier's log, bytes.
-const LOG_BYTES: usize = 1 << 20;
+/// Maximum length of the verifier's log, bytes: an error and statistics.
+const LOG_BYTES: usize = 1 << 12;
+
+/// `BPF_LOG_STATS`: errors and statistics, without each instruction. With those, kernels before Linux 6.4 drop the end of a long log, which is the
+/// error.
+const LOG_STATISTICS: u32 = 4;
 
 /// Kinds of programs (`enum bpf_prog_type`).
 #[derive(Clone, Copy, Debug)]
@@ -107,25 +111,27 @@ pub(in crate::engine::bpf) struct Program<'a> {
 pub(in crate::engine::bpf) struct LoadError {
     /// Error of bpf(2).
     pub(in crate::engine::bpf) error: io::Error,
-    /// The verifier's log; may be empty.
-    pub(in crate::engine::bpf) log: String,
+    /// The error of the verifier, one line, if it gave one.
+    pub(in crate::engine::bpf) reason: Option<String>,
 }
 
 impl std::fmt::Display for LoadError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.error)?;
-        // The rest of the log are the instructions before, and statistics after it.
-        let mut lines = self.log.lines().rev();
-        match lines.find(|line| !line.starts_with("processed ") && !line.trim().is_empty()) {
+        match &self.reason {
+            Some(reason) => write!(f, "; the verifier says: {reason}"),
             None => Ok(()),
-            Some(reason) if reason == self.log => write!(f, "; the verifier says: {reason}"),
-            Some(reason) => write!(
-                f,
-                "; the verifier says: {reason}\nthe verifier's log:\n{}",
-                self.log
-            ),
         }
     }
+}
+
+/// The last line of the verifier's log that is not a statistic.
+fn reason(log: &str) -> Option<String> {
+    const STATISTICS: [&str; 3] = ["processed ", "verification time ", "stack depth "];
+    let is_statistic = |line: &str| STATISTICS.iter().any(|start| line.starts_with(start));
+    let mut lines = log.lines().rev().map(str::trim);
+    let line = lines.find(|line| !line.is_empty() && !is_statistic(line))?;
+    Some(line.to_owned())
 }
 
 /// Loads a program.
@@ -136,7 +142,7 @@ pub(in crate::engine::bpf) fn load(program: &Program<'_>) -> Result<OwnedFd, Loa
     } else {
         let error = |error| LoadError {
             error,
-            log: String::new(),
+            reason: None,
         };
         Some(known.load().map_err(error)?)
     };
@@ -176,9 +182,9 @@ pub(in crate::engine::bpf) fn load(program: &Program<'_>) -> Result<OwnedFd, Loa
         Ok(program) => return Ok(program),
         Err(error) => error,
     };
-    // Again with the verifier's log, which is slow.
+    // Again, for the verifier's error.
     let mut log = vec![0_u8; LOG_BYTES];
-    attr.log_level = 1;
+    attr.log_level = LOG_STATISTICS;
     attr.log_size = LOG_BYTES as u32;
     attr.log = log.as_mut_ptr() as u64;
     // SAFETY: as before, and the log is as long as `log_size` says.
@@ -189,7 +195,7 @@ pub(in crate::engine::bpf) fn load(program: &Program<'_>) -> Result<OwnedFd, Loa
             let log = String::from_utf8_lossy(log.get(..len).unwrap_or_default());
             Err(LoadError {
                 error,
-                log: log.trim_end().to_owned(),
+                reason: reason(&log),
             })
         }
     }
@@ -208,25 +214,24 @@ pub(in crate::engine::bpf) fn run(program: BorrowedFd<'_>) -> io::Result<i32> {
 
 #[cfg(test)]
 mod tests {
-    use super::LoadError;
+    use super::{LoadError, reason};
 
     #[test]
-    fn the_first_line_of_an_error_has_the_verifiers_reason() {
+    fn an_error_has_the_verifiers_reason() {
         let said = |log: &str| {
             let error = std::io::Error::from_raw_os_error(libc::EINVAL);
-            let log = log.to_owned();
-            LoadError { error, log }.to_string()
+            let reason = reason(log);
+            LoadError { error, reason }.to_string()
         };
         let error = "Invalid argument (os error 22)";
         assert_eq!(said(""), error);
         // As Linux 6.12 says it in lockdown.
-        assert_eq!(
-            said("processed 0 insns (limit 1000000) max_states_per_insn 0"),
-            error
-        );
+        let statistics =
+            "verification time 3 usec\nstack depth 0\nprocessed 0 insns (limit 1000000)\n";
+        assert_eq!(said(statistics), error);
         let reason = format!("{error}; the verifier says: invalid func unknown#174");
         assert_eq!(said("invalid func unknown#174"), reason);
-        let log = "0: (bf) r6 = r1\ninvalid func unknown#174\nprocessed 3 insns (limit 1000000)";
-        assert_eq!(said(log), format!("{reason}\nthe verifier's log:\n{log}"));
+        let log = format!("invalid func unknown#174\n{statistics}");
+        assert_eq!(said(&log), reason);
     }
 }
