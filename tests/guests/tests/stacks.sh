@@ -13,7 +13,9 @@ for graph in auto fp; do
 done
 
 for graph in auto fp dwarf,32K; do
-  record --call-graph $graph --strings all -o trace -e 'strings:*@/targets/strings' --filter 'arg1 > 6' -- /targets/strings >out
+  record -v --call-graph $graph --strings all -o trace -e 'strings:*@/targets/strings' --filter 'arg1 > 6' -- /targets/strings >out
+  # The verifier took the programs at once.
+  ! grep 'the verifier says' err || fail "$graph"
   usdtrec script -G -F event,args -i trace >found
   for expected in 'plain:.*"/index.html"' 'empty:.*""' 'exact16:.*"eeeeeeeeeeeeeeee"'; do
     grep -q "sdt_strings:$expected" found || fail "$graph: no $expected in $(cat found)"

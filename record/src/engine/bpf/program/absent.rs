@@ -38,8 +38,13 @@ impl Program<'_> {
             return;
         }
         let read = i32::from(self.reads);
-        self.reads += 1;
         let asm = &mut self.asm;
+        // The record with whole room has the same reads as the short one.
+        if self.absent.len() <= self.reads.into() {
+            self.absent.push(asm.label());
+        }
+        let absent = self.absent[usize::from(self.reads)];
+        self.reads += 1;
         let tried = asm.label();
         match bytes {
             Bytes::Number(bytes) => {
@@ -50,8 +55,7 @@ impl Program<'_> {
         asm.store(Width::Double, Reg::R10, ABSENT, Reg::R9);
         asm.load(Width::Double, Reg::R1, Reg::R10, READS);
         asm.jump_if(If::Above, Reg::R1, read, tried);
-        asm.store_value(Width::Double, Reg::R10, READS, read + 1);
-        asm.jump(self.absent);
+        asm.jump(absent);
         asm.place(tried);
         asm.load(Width::Double, Reg::R1, Reg::R10, NOT_MAPPED);
         asm.op_value(Op::ShiftRight, Reg::R1, read);
@@ -59,54 +63,59 @@ impl Program<'_> {
         asm.jump(gone);
     }
 
-    /// Discards the record, brings in the memory that could not be read, and continues at `again`.
+    /// Of each read: discards the record, brings in the memory that could not be read, and continues at `again`.
     ///
-    /// This may sleep, so preemption is enabled, and the stack may be that of other threads: what is needed afterwards is in registers meanwhile.
+    /// The number of the read is a constant here. If it came from before the call, kernels before 6.5 could not follow it over the call, would
+    /// take each number of each register for one that matters, and exceed the limit of verified instructions.
     pub(super) fn bring_in_and_do_again(&mut self, again: Label, exits: Exits) {
-        const STACK_SIZE_AT: i32 = 8;
-        const BYTES_AT: i32 = 16;
-        const BYTE: i32 = 0xff;
         self.brings_in = true;
-        self.asm.place(self.absent);
-        self.discard();
-        let asm = &mut self.asm;
-        asm.load(Width::Double, Reg::R9, Reg::R10, ABSENT);
-        asm.load(Width::Double, Reg::R8, Reg::R10, NOT_MAPPED);
-        asm.load(Width::Double, Reg::R7, Reg::R10, READS);
-        let has_sizes = self.ends.len() > 1;
-        if has_sizes {
-            asm.load(Width::Double, Reg::R1, Reg::R10, STACK_SIZE);
-            asm.op_value(Op::ShiftLeft, Reg::R1, STACK_SIZE_AT);
-            asm.op(Op::Or, Reg::R7, Reg::R1);
+        let is_in = self.asm.label();
+        for (read, absent) in (0..).zip(std::mem::take(&mut self.absent)) {
+            self.asm.place(absent);
+            self.bring_in_for(read);
+            self.asm.jump(is_in);
         }
-        asm.load(Width::Double, Reg::R1, Reg::R10, ABSENT_BYTES);
-        asm.op_value(Op::ShiftLeft, Reg::R1, BYTES_AT);
-        asm.op(Op::Or, Reg::R7, Reg::R1);
-        preemption::enable(asm, self.common.preemption);
-        asm.copy(Reg::R1, Reg::R9);
-        asm.copy(Reg::R2, Reg::R7);
-        asm.op_value(Op::ShiftRight, Reg::R2, BYTES_AT);
-        asm.call_function(self.bring_in);
-        asm.copy(Reg::R1, Reg::R7);
-        asm.op_value(Op::And, Reg::R1, BYTE);
-        asm.op_value(Op::Add, Reg::R1, -1);
-        asm.op(Op::ShiftLeft, Reg::R0, Reg::R1);
-        asm.op(Op::Or, Reg::R8, Reg::R0);
-        preemption::disable(asm, self.common.preemption);
-        asm.store(Width::Double, Reg::R10, NOT_MAPPED, Reg::R8);
-        if has_sizes {
-            asm.copy(Reg::R1, Reg::R7);
-            asm.op_value(Op::ShiftRight, Reg::R1, STACK_SIZE_AT);
-            asm.op_value(Op::And, Reg::R1, BYTE);
-            asm.store(Width::Double, Reg::R10, STACK_SIZE, Reg::R1);
-        }
-        asm.op_value(Op::And, Reg::R7, BYTE);
-        asm.store(Width::Double, Reg::R10, READS, Reg::R7);
+        self.asm.place(is_in);
         self.keep_cookie_again();
         // This may have taken long.
         self.is_enabled(exits.out);
         self.find_ring(exits.dropped);
         self.asm.jump(again);
+    }
+
+    /// Brings in the memory for a read, by its number.
+    ///
+    /// This may sleep, so preemption is enabled, and the stack may be that of other threads: what is needed afterwards is in registers meanwhile.
+    fn bring_in_for(&mut self, read: i32) {
+        const BYTES_AT: i32 = 8;
+        const BYTE: i32 = 0xff;
+        self.discard();
+        let has_sizes = self.ends.len() > 1;
+        let asm = &mut self.asm;
+        asm.load(Width::Double, Reg::R9, Reg::R10, ABSENT);
+        asm.load(Width::Double, Reg::R8, Reg::R10, NOT_MAPPED);
+        asm.load(Width::Double, Reg::R7, Reg::R10, ABSENT_BYTES);
+        if has_sizes {
+            asm.op_value(Op::ShiftLeft, Reg::R7, BYTES_AT);
+            asm.load(Width::Double, Reg::R1, Reg::R10, STACK_SIZE);
+            asm.op(Op::Or, Reg::R7, Reg::R1);
+        }
+        preemption::enable(asm, self.common.preemption);
+        asm.copy(Reg::R1, Reg::R9);
+        asm.copy(Reg::R2, Reg::R7);
+        if has_sizes {
+            asm.op_value(Op::ShiftRight, Reg::R2, BYTES_AT);
+        }
+        asm.call_function(self.bring_in);
+        asm.op_value(Op::ShiftLeft, Reg::R0, read);
+        asm.op(Op::Or, Reg::R8, Reg::R0);
+        preemption::disable(asm, self.common.preemption);
+        asm.store(Width::Double, Reg::R10, NOT_MAPPED, Reg::R8);
+        if has_sizes {
+            asm.op_value(Op::And, Reg::R7, BYTE);
+            asm.store(Width::Double, Reg::R10, STACK_SIZE, Reg::R7);
+        }
+        asm.store_value(Width::Double, Reg::R10, READS, read + 1);
     }
 
     /// Before a record is reserved: brings in `bytes` bytes at `R9`, after a read there failed. `R8` = 1 if nothing is mapped there, else 0. Of the stack

@@ -26,13 +26,13 @@ pub(in crate::engine::bpf) struct Program<'a> {
     /// What the variant that is generated next captures.
     pub(in crate::engine::bpf) spec: &'a Spec<'a>,
     pub(in crate::engine::bpf) common: &'a Common,
-    /// Where memory that could not be read is brought in.
-    pub(in crate::engine::bpf) absent: Label,
+    /// Of each read so far for which memory is brought in, where that is done.
+    pub(in crate::engine::bpf) absent: Vec<Label>,
     /// The function that brings memory in.
     pub(in crate::engine::bpf) bring_in: Label,
     /// Whether that function is called.
     pub(in crate::engine::bpf) brings_in: bool,
-    /// Number of reads so far for which memory is brought in.
+    /// Number of such reads in this record so far.
     pub(in crate::engine::bpf) reads: u8,
     /// Room for the strings of the record that is reserved next.
     pub(in crate::engine::bpf) room: Room,

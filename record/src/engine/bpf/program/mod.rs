@@ -43,12 +43,12 @@ pub(super) fn generate(specs: &[&Spec<'_>], common: &Common) -> Option<Code> {
     let mut asm = Assembler::default();
     let (out, dropped) = (asm.label(), asm.label());
     let exits = Exits { out, dropped };
-    let (absent, bring_in) = (asm.label(), asm.label());
+    let bring_in = asm.label();
     let mut program = Program {
         asm,
         spec: first,
         common,
-        absent,
+        absent: Vec::new(),
         bring_in,
         brings_in: false,
         reads: 0,
@@ -109,7 +109,6 @@ impl Program<'_> {
         self.find_ring(dropped);
         self.choose_stack_size(out);
         let whole = self.asm.label();
-        self.absent = self.asm.label();
         if let Some(short) = rooms.short {
             self.keep_cookie();
             self.skip_short(whole);
@@ -124,7 +123,7 @@ impl Program<'_> {
         self.longer = None;
         self.asm.place(whole);
         self.record(exits);
-        if self.reads > 0 {
+        if !self.absent.is_empty() {
             self.bring_in_and_do_again(whole, exits);
         }
     }
