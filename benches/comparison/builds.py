@@ -77,7 +77,8 @@ def of_commit(name, label, lab):
 
 def build(source, program, lab):
     manifest = source / "Cargo.toml"
-    command = ["cargo", "build", "--release", "--locked", "--bin", "usdtrec", "--manifest-path", manifest]
+    command = ["cargo", "build", "--release", "--locked", "--bin", "usdtrec", "--features", "parquet"]
+    command += ["--manifest-path", manifest]
     environment = os.environ | {"CARGO_TARGET_DIR": str(KEPT / "build")}
     Process(lab, command, environment=environment).finish(patience=None)
     # Under its name when it is whole.

@@ -139,6 +139,14 @@ pub(crate) fn need_tool(name: &str) {
     }
 }
 
+/// Skips the test if the program cannot export to Parquet.
+#[track_caller]
+pub(crate) fn need_parquet() {
+    if !cfg!(feature = "parquet") {
+        skip("usdtrec is built without feature parquet (./.ci/run builds it with it)");
+    }
+}
+
 /// Where a program is: a path, or a name to be found in PATH.
 pub(crate) fn find_tool(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();

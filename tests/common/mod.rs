@@ -30,7 +30,7 @@ pub(crate) use event::Event;
 pub(crate) use fetched::{fetch, fetched};
 pub(crate) use free_port::free_port;
 pub(crate) use judge::judge;
-pub(crate) use lab::{Lab, alone_with, find_tool, need_tool};
+pub(crate) use lab::{Lab, alone_with, find_tool, need_parquet, need_tool};
 pub(crate) use memory::byte_of;
 pub(crate) use perf::{Perf, events_of_recorder, uprobe_events};
 pub(crate) use postgres::Postgres;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use self::page::{Example, Page};
-use crate::common::{Build, Lab, Postgres, Process, need_tool, run, signal, test};
+use crate::common::{Build, Lab, Postgres, Process, need_parquet, need_tool, run, signal, test};
 
 /// A line without what differs from run to run: numbers and addresses, and all from the first text on.
 fn shape(line: &str) -> String {
@@ -26,6 +26,9 @@ fn shape(line: &str) -> String {
 /// done; if it would record until Ctrl-C, it is ended then.
 #[track_caller]
 fn run_command(lab: &Lab, command: &str, meanwhile: &dyn Fn()) -> String {
+    if command.contains("--to parquet") {
+        need_parquet();
+    }
     let ours = ["usdtrec record ", "usdtrec trace "];
     let records = ours.iter().any(|verb| command.starts_with(verb)) && !command.contains(" -- ");
     let script = if records {

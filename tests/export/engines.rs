@@ -10,7 +10,7 @@ use usdtrec_testing::is_deep;
 
 use super::nasty::Nasty;
 use super::readers::{Packages, READERS, SPARK};
-use crate::common::{Lab, need_tool, run, test};
+use crate::common::{Lab, need_parquet, need_tool, run, test};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/export/engines.py");
 const FLEET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fleet");
@@ -143,6 +143,7 @@ fn with_programs(mut command: Command, packages: &Packages) -> Command {
 
 #[test]
 fn engines_answer_what_report_does() {
+    need_parquet();
     let fleet = Fleet::record();
     fleet.compare(&READERS, "duckdb", &[]);
     let script = format!("{FLEET}/duckdb_report.sh");

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
-use crate::common::{Lab, need_tool, run, test};
+use crate::common::{Lab, need_parquet, need_tool, run, test};
 
 /// The trace that is a part of the program.
 const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/demo.data");
@@ -62,6 +62,7 @@ fn a_pipe_is_read_as_a_file_is() {
 /// The kernel kills an export that writes a larger file than it may, as kill -9 does: nothing of it runs any more.
 #[test]
 fn the_next_export_removes_what_a_killed_one_left() {
+    need_parquet();
     need_tool("prlimit");
     let lab = Lab::new();
     let names = || {

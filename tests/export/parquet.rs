@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::nasty::Nasty;
 use super::readers::READERS;
-use crate::common::{Finished, Lab, run, test};
+use crate::common::{Finished, Lab, need_parquet, run, test};
 
 /// The trace that is a part of the program.
 const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/demo.data");
@@ -13,6 +13,7 @@ const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/demo.data");
 /// Exports a trace as a dataset and compares it with what other verbs print.
 #[track_caller]
 pub(super) fn compare(lab: &Lab, trace: &str, spans: &[&str]) -> Finished {
+    need_parquet();
     let print = |name: &str, args: &[&str]| {
         let printed = lab.usdtrec(args).success().stdout;
         fs::write(lab.file(name), printed).expect("a file");
@@ -68,6 +69,7 @@ fn traces_of_all_recorders_are_read() {
 
 #[test]
 fn a_dataset_is_complete_or_not_there() {
+    need_parquet();
     let lab = Lab::new();
     let export = |options: &[&str]| {
         let head = ["export", "-i", DEMO, "--to", "parquet"];
@@ -104,6 +106,7 @@ fn a_dataset_is_complete_or_not_there() {
 
 #[test]
 fn arguments_are_left_out_or_hashed() {
+    need_parquet();
     let nasty = Nasty::record(3, &[]);
     let lab = &nasty.lab;
     fs::write(lab.file("key"), "a key of 16 byte").expect("a file");
@@ -147,6 +150,7 @@ for file in files:
 
 #[test]
 fn sql_answers_what_report_does() {
+    need_parquet();
     let nasty = Nasty::record(600, &["-g"]);
     let lab = &nasty.lab;
     let dataset = ["export", "-i", "trace", "--to", "parquet", "-o", "data set"];

@@ -15,7 +15,7 @@ use std::process::Command;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::common::{Lab, test};
+use crate::common::{Lab, need_parquet, test};
 
 /// The folder of what a command writes, which is empty before.
 const WRITTEN: &str = "written";
@@ -148,5 +148,6 @@ fn of_spans_groups_and_stacks() {
 
 #[test]
 fn of_probes_and_schemas() {
+    need_parquet();
     compare("probes", &lab(), &owned(commands::PROBES));
 }

@@ -11,7 +11,7 @@ use crate::error::ReportError;
 use crate::events::notices::Notices;
 use crate::events::selection::EventSelection;
 use crate::trace::session::TraceSession;
-use crate::view::arrow::arrow_table::{ArrowTable, EachBatch, schema};
+use crate::view::arrow::arrow_table::{ArrowTable, EachBatch};
 use crate::view::arrow::event_batches::{EventBatches, EventFormat};
 use crate::view::arrow::span_batches::{SpanBatches, SpanFormat};
 use crate::view::arrow::stack_batches::StackBatches;
@@ -86,7 +86,7 @@ impl<'s> ArrowReader<'s> {
     /// The columns of all batches.
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
-        schema(match &self.format {
+        ColumnSpec::schema(match &self.format {
             TableFormat::Events(format) => &format.specs,
             TableFormat::Spans(format) => &format.specs,
             TableFormat::Stacks(specs) => specs,
@@ -126,7 +126,7 @@ impl<'s> ArrowReader<'s> {
                     facts,
                     format,
                     stacks,
-                    table: ArrowTable::new(format.specs.clone(), each),
+                    table: ArrowTable::new(&format.specs, each),
                 };
                 self.walk.run(&mut sink, &mut notices)?;
                 sink.table.flush()?;
@@ -138,7 +138,7 @@ impl<'s> ArrowReader<'s> {
                     pairs: &self.walk.pairs,
                     format,
                     stacks,
-                    table: ArrowTable::new(format.specs.clone(), each),
+                    table: ArrowTable::new(&format.specs, each),
                 };
                 self.walk.run(&mut sink, &mut notices)?;
                 sink.table.flush()?;
@@ -148,7 +148,7 @@ impl<'s> ArrowReader<'s> {
                     session,
                     facts,
                     stacks,
-                    table: ArrowTable::new(specs.clone(), each),
+                    table: ArrowTable::new(specs, each),
                 };
                 self.walk.run(&mut sink, &mut notices)?;
                 sink.table.flush()?;

@@ -7,7 +7,7 @@ use usdtrec_format::{StringAt, Value};
 use crate::trace::form::Form;
 use crate::view::export::dataset_table::ColumnType;
 use crate::view::export::parquet::argument_type::{ArgumentColumn, ArgumentKind};
-use crate::view::export::parquet::column::ParquetColumn;
+use crate::view::export::parquet::column::BatchColumn;
 use crate::view::export::typed_value::{TypedValue, shown_text};
 
 /// An argument of an event in a table.
@@ -34,7 +34,7 @@ struct ArgumentCells<'v> {
 
 impl ArgumentCells<'_> {
     /// Puts what there is into the columns after the first one. The end of the row puts null into the others.
-    fn put(&self, columns: &mut [ParquetColumn], kind: ArgumentKind) {
+    fn put(&self, columns: &mut [BatchColumn], kind: ArgumentKind) {
         let kinds = kind.columns().iter().skip(1);
         for (column, kind) in columns.iter_mut().zip(kinds) {
             match kind {
@@ -52,7 +52,7 @@ impl ArgumentCells<'_> {
 impl TableArgument {
     /// Puts a value into the columns of the argument.
     #[inline]
-    pub(crate) fn put(&self, columns: &mut [ParquetColumn], value: &Value) {
+    pub(crate) fn put(&self, columns: &mut [BatchColumn], value: &Value) {
         let columns = columns.get_mut(self.first..).unwrap_or_default();
         let Some((first, others)) = columns.split_first_mut() else {
             return;
@@ -91,7 +91,7 @@ impl TableArgument {
     fn number<'v>(
         &self,
         number: Option<NumberCell>,
-        column: &mut ParquetColumn,
+        column: &mut BatchColumn,
         value: &'v Value,
     ) -> ArgumentCells<'v> {
         match number {
@@ -105,7 +105,7 @@ impl TableArgument {
         }
     }
 
-    fn bytes<'v>(&self, column: &mut ParquetColumn, value: &'v Value) -> ArgumentCells<'v> {
+    fn bytes<'v>(&self, column: &mut BatchColumn, value: &'v Value) -> ArgumentCells<'v> {
         match value {
             Value::String(array) => {
                 column.bytes(Some(&array.bytes));
@@ -121,7 +121,7 @@ impl TableArgument {
         }
     }
 
-    fn text<'v>(&self, column: &mut ParquetColumn, value: &'v Value) -> ArgumentCells<'v> {
+    fn text<'v>(&self, column: &mut BatchColumn, value: &'v Value) -> ArgumentCells<'v> {
         if let (Value::String(text), false) = (value, self.form == Form::Bytes) {
             let mut cells = of_text(text);
             cells.demangled = self.form.readable(value);
@@ -211,7 +211,7 @@ impl NumberCell {
     }
 
     #[inline]
-    fn put(self, column: &mut ParquetColumn) {
+    fn put(self, column: &mut BatchColumn) {
         match self {
             Self::Int64(number) => column.int64(Some(number)),
             Self::UInt64(number) => column.uint64(Some(number)),

@@ -1,303 +1,183 @@
-//! A column of a row group: values in memory until the group is written.
-//!
-//! Of most columns each different value is in memory once, and rows have numbers; of times, and where most values are different, all values
-//! are.
+//! A column of Arrow that is being filled.
+
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_array::builder::{
+    BinaryBuilder, BooleanBuilder, Float64Builder, Int32Builder, Int64Builder, StringBuilder,
+    UInt64Builder,
+};
 
 use crate::view::export::dataset_table::ColumnType;
-use crate::view::export::parquet::column_spec::ColumnSpec;
-use crate::view::export::parquet::column_values::{BytesList, ColumnValues};
-use crate::view::export::parquet::distinct::Distinct;
-use crate::view::export::parquet::runs::{NULL, Run, Runs};
-use crate::view::export::parquet::taken_column::TakenColumn;
 
-/// Values of a column.
+/// Maximum bytes of the strings of a column: Arrow counts them in 31 bits.
+const MAX_STRING_BYTES: usize = i32::MAX as usize;
+
+/// The rows of a column that are not yet in a batch.
 #[derive(Debug)]
-pub(crate) struct ParquetColumn {
-    kind: ColumnType,
-    /// Whether different values get numbers as long as they are few.
-    numbers: bool,
-    values: ColumnValues,
-    /// The numbers of different values; `None` if all values are kept.
-    distinct: Option<Distinct>,
-    /// Of each row the number of its value; 0 if all values are kept.
-    rows: Runs,
+pub(crate) struct BatchColumn {
+    values: Builder,
+    rows: usize,
+    /// Whether a text was not taken because it was too long.
+    pub(crate) is_overfull: bool,
 }
 
-impl ParquetColumn {
-    /// A column that keeps all values.
-    pub(crate) fn new(kind: ColumnType) -> Self {
-        Self {
-            kind,
-            numbers: false,
-            values: ColumnValues::new(kind),
-            distinct: None,
-            rows: Runs::default(),
-        }
-    }
+#[derive(Debug)]
+enum Builder {
+    Int32(Int32Builder),
+    Int64(Int64Builder),
+    UInt64(UInt64Builder),
+    Float64(Float64Builder),
+    Bool(BooleanBuilder),
+    Text(StringBuilder),
+    Binary(BinaryBuilder),
+}
 
-    /// A column that keeps different values, if that is expected to take less. Parquet has no numbers for values of type boolean.
-    pub(crate) fn numbered(spec: &ColumnSpec) -> Self {
-        let numbers =
-            !spec.is_steady && !matches!(spec.kind, ColumnType::Float64 | ColumnType::Bool);
+impl BatchColumn {
+    pub(crate) fn new(kind: ColumnType) -> Self {
+        // A dataset may have thousands of columns with few rows.
+        let values = match kind {
+            ColumnType::Int32 => Builder::Int32(Int32Builder::with_capacity(0)),
+            ColumnType::Int64 => Builder::Int64(Int64Builder::with_capacity(0)),
+            ColumnType::UInt64 => Builder::UInt64(UInt64Builder::with_capacity(0)),
+            ColumnType::Float64 => Builder::Float64(Float64Builder::with_capacity(0)),
+            ColumnType::Bool => Builder::Bool(BooleanBuilder::with_capacity(0)),
+            ColumnType::Text => Builder::Text(StringBuilder::with_capacity(0, 0)),
+            ColumnType::Binary => Builder::Binary(BinaryBuilder::with_capacity(0, 0)),
+        };
         Self {
-            numbers,
-            distinct: numbers.then(Distinct::default),
-            ..Self::new(spec.kind)
+            values,
+            rows: 0,
+            is_overfull: false,
         }
     }
 
     /// Appends null until there are so many rows.
     #[inline]
     pub(crate) fn pad(&mut self, rows: usize) {
-        self.rows.pad(rows);
+        while self.rows < rows {
+            self.pad_one();
+        }
     }
 
     /// Appends null.
-    #[inline]
     pub(crate) fn pad_one(&mut self) {
-        self.rows.push(NULL);
+        self.rows += 1;
+        match &mut self.values {
+            Builder::Int32(values) => values.append_null(),
+            Builder::Int64(values) => values.append_null(),
+            Builder::UInt64(values) => values.append_null(),
+            Builder::Float64(values) => values.append_null(),
+            Builder::Bool(values) => values.append_null(),
+            Builder::Text(values) => values.append_null(),
+            Builder::Binary(values) => values.append_null(),
+        }
     }
 
     /// Bytes of the values.
     pub(crate) fn size(&self) -> usize {
-        let values = match &self.values {
-            ColumnValues::Int32(values) => values.len() * 4,
-            ColumnValues::Int64(values) => values.len() * 8,
-            ColumnValues::Float64(values) => values.len() * 8,
-            ColumnValues::Bool(values) => values.len(),
-            ColumnValues::Bytes(BytesList { bytes, ends }) => bytes.len() + ends.len() * 8,
-        };
-        values + self.distinct.as_ref().map_or(0, Distinct::size) + self.rows.size()
-    }
-
-    /// Bytes in memory.
-    pub(crate) fn memory(&self) -> usize {
-        let values = match &self.values {
-            ColumnValues::Int32(values) => values.capacity() * 4,
-            ColumnValues::Int64(values) => values.capacity() * 8,
-            ColumnValues::Float64(values) => values.capacity() * 8,
-            ColumnValues::Bool(values) => values.capacity(),
-            ColumnValues::Bytes(BytesList { bytes, ends }) => {
-                bytes.capacity() + ends.capacity() * 8
-            }
-        };
-        values + self.distinct.as_ref().map_or(0, Distinct::size) + self.rows.memory()
+        match &self.values {
+            Builder::Int32(_) => self.rows * 4,
+            Builder::Int64(_) | Builder::UInt64(_) | Builder::Float64(_) => self.rows * 8,
+            Builder::Bool(_) => self.rows / 8,
+            Builder::Text(values) => self.rows * 4 + values.values_slice().len(),
+            Builder::Binary(values) => self.rows * 4 + values.values_slice().len(),
+        }
     }
 
     #[inline]
     pub(crate) fn int32(&mut self, value: Option<i32>) {
         match (&mut self.values, value) {
-            (ColumnValues::Int32(values), Some(value)) => {
-                let number = keep(values, &mut self.distinct, value);
-                self.put(number);
-            }
-            _ => self.pad_one(),
+            (Builder::Int32(values), Some(value)) => values.append_value(value),
+            _ => return self.pad_one(),
         }
+        self.rows += 1;
     }
 
     #[inline]
     pub(crate) fn int64(&mut self, value: Option<i64>) {
         match (&mut self.values, value) {
-            (ColumnValues::Int64(values), Some(value)) => {
-                let number = keep(values, &mut self.distinct, value);
-                self.put(number);
-            }
-            _ => self.pad_one(),
+            (Builder::Int64(values), Some(value)) => values.append_value(value),
+            _ => return self.pad_one(),
         }
+        self.rows += 1;
     }
 
-    /// An integer of a column of [`ColumnType::UInt64`].
     #[inline]
     pub(crate) fn uint64(&mut self, value: Option<u64>) {
-        self.int64(value.map(u64::cast_signed));
+        match (&mut self.values, value) {
+            (Builder::UInt64(values), Some(value)) => values.append_value(value),
+            _ => return self.pad_one(),
+        }
+        self.rows += 1;
     }
 
     #[inline]
     pub(crate) fn float64(&mut self, value: Option<f64>) {
         match (&mut self.values, value) {
-            (ColumnValues::Float64(values), Some(value)) => {
-                values.push(value);
-                self.rows.push(0);
-            }
-            _ => self.pad_one(),
+            (Builder::Float64(values), Some(value)) => values.append_value(value),
+            _ => return self.pad_one(),
         }
+        self.rows += 1;
     }
 
     #[inline]
     pub(crate) fn bool(&mut self, value: Option<bool>) {
         match (&mut self.values, value) {
-            (ColumnValues::Bool(values), Some(value)) => {
-                values.push(value);
-                self.rows.push(0);
-            }
-            _ => self.pad_one(),
+            (Builder::Bool(values), Some(value)) => values.append_value(value),
+            _ => return self.pad_one(),
         }
+        self.rows += 1;
+    }
+
+    #[inline]
+    pub(crate) fn text(&mut self, value: Option<&str>) {
+        match (&mut self.values, value) {
+            (Builder::Text(values), Some(value)) if fits(values.values_slice(), value.len()) => {
+                values.append_value(value);
+            }
+            (Builder::Text(_), Some(_)) => return self.refuse(),
+            _ => return self.pad_one(),
+        }
+        self.rows += 1;
     }
 
     #[inline]
     pub(crate) fn bytes(&mut self, value: Option<&[u8]>) {
         match (&mut self.values, value) {
-            (ColumnValues::Bytes(values), Some(value)) => {
-                let number = keep_bytes(values, &mut self.distinct, value);
-                self.put(number);
+            (Builder::Binary(values), Some(value)) if fits(values.values_slice(), value.len()) => {
+                values.append_value(value);
             }
-            _ => self.pad_one(),
+            (Builder::Binary(_), Some(_)) => return self.refuse(),
+            _ => return self.pad_one(),
         }
+        self.rows += 1;
     }
 
-    #[inline]
-    pub(crate) fn text(&mut self, value: Option<&str>) {
-        self.bytes(value.map(str::as_bytes));
-    }
-
-    /// Appends a row with the number of its value. Keeps all values from now on, if too many are different.
-    #[inline]
-    fn put(&mut self, number: u32) {
-        self.rows.push(number);
-        let rows = self.rows.rows();
-        let distinct = self.distinct.as_ref();
-        if distinct.is_some_and(|distinct| distinct.is_too_much(rows)) {
-            self.keep_all();
-        }
-    }
-
+    /// Appends null for a text that is too long.
     #[cold]
-    fn keep_all(&mut self) {
-        self.distinct = None;
-        self.values = match std::mem::replace(&mut self.values, ColumnValues::new(self.kind)) {
-            ColumnValues::Int32(values) => ColumnValues::Int32(of_rows(&values, &self.rows)),
-            ColumnValues::Int64(values) => ColumnValues::Int64(of_rows(&values, &self.rows)),
-            ColumnValues::Bytes(values) => {
-                let mut all = BytesList::default();
-                for Run { number, count } in self.rows.iter() {
-                    let value = values.get(number as usize);
-                    (0..count).for_each(|_| value.into_iter().for_each(|value| all.push(value)));
-                }
-                ColumnValues::Bytes(all)
-            }
-            values => values,
-        };
-        self.rows.forget_numbers();
+    fn refuse(&mut self) {
+        self.is_overfull = true;
+        self.pad_one();
     }
 
     /// Gives all values away.
-    pub(crate) fn take(&mut self) -> TakenColumn {
-        let empty = self.numbers.then(Distinct::default);
-        TakenColumn {
-            values: std::mem::replace(&mut self.values, ColumnValues::new(self.kind)),
-            rows: std::mem::take(&mut self.rows),
-            numbered: std::mem::replace(&mut self.distinct, empty).is_some(),
+    pub(crate) fn take(&mut self) -> ArrayRef {
+        self.rows = 0;
+        match &mut self.values {
+            Builder::Int32(values) => Arc::new(values.finish()),
+            Builder::Int64(values) => Arc::new(values.finish()),
+            Builder::UInt64(values) => Arc::new(values.finish()),
+            Builder::Float64(values) => Arc::new(values.finish()),
+            Builder::Bool(values) => Arc::new(values.finish()),
+            Builder::Text(values) => Arc::new(values.finish()),
+            Builder::Binary(values) => Arc::new(values.finish()),
         }
-    }
-
-    /// Takes the memory of values that were given away, to be used again. Where too many were different, they are expected to be so again.
-    pub(crate) fn reuse(&mut self, taken: TakenColumn) {
-        let TakenColumn {
-            mut values,
-            mut rows,
-            numbered,
-        } = taken;
-        if !numbered {
-            self.distinct = None;
-        }
-        values.clear();
-        rows.clear();
-        self.values = values;
-        self.rows = rows;
     }
 }
 
-/// Keeps an integer, unless it has a number already; the number of its row.
+/// Whether there is a place for so many bytes after these.
 #[inline]
-fn keep<T: Copy + PartialEq + Into<i64>>(
-    values: &mut Vec<T>,
-    distinct: &mut Option<Distinct>,
-    value: T,
-) -> u32 {
-    let Some(distinct) = distinct else {
-        values.push(value);
-        return 0;
-    };
-    let last = distinct.last();
-    if values.get(last as usize) == Some(&value) {
-        return last;
-    }
-    distinct.number(value.into(), || values.push(value))
-}
-
-/// The same of bytes.
-#[inline]
-fn keep_bytes(values: &mut BytesList, distinct: &mut Option<Distinct>, value: &[u8]) -> u32 {
-    let Some(distinct) = distinct else {
-        values.push(value);
-        return 0;
-    };
-    let last = distinct.last();
-    if values.get(last as usize) == Some(value) {
-        return last;
-    }
-    distinct.number_of_bytes(value, || values.push(value))
-}
-
-/// The values of all rows that have one.
-fn of_rows<T: Copy>(values: &[T], rows: &Runs) -> Vec<T> {
-    let mut all = Vec::new();
-    for Run { number, count } in rows.iter() {
-        if let Some(&value) = values.get(number as usize) {
-            all.resize(all.len() + count as usize, value);
-        }
-    }
-    all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_are_the_same_before_and_after_too_many_are_different() {
-        for (kind, count) in [
-            (ColumnType::Int64, 100_usize),
-            (ColumnType::Int64, 5000),
-            (ColumnType::Text, 100),
-            (ColumnType::Text, 5000),
-        ] {
-            let mut column = ParquetColumn::numbered(&ColumnSpec::new("", kind));
-            let mut plain = ParquetColumn::new(kind);
-            for row in 0..20_000 {
-                let number = match count {
-                    100 => row / 3 % count,
-                    _ => row % count,
-                };
-                let text = number.to_string();
-                for column in [&mut column, &mut plain] {
-                    match (row % 7, kind) {
-                        (0, _) => column.pad_one(),
-                        (_, ColumnType::Int64) => column.int64(Some(number as i64)),
-                        _ => column.text(Some(&text)),
-                    }
-                }
-            }
-            let (taken, plain) = (column.take(), plain.take());
-            assert_eq!(taken.numbered, count == 100);
-            assert_eq!(taken.rows.levels(), plain.rows.levels());
-            match (taken.values, plain.values) {
-                (ColumnValues::Int64(values), ColumnValues::Int64(all)) => match count {
-                    100 => assert_eq!(of_rows(&values, &taken.rows), all),
-                    _ => assert_eq!(values, all),
-                },
-                (ColumnValues::Bytes(values), ColumnValues::Bytes(all)) => {
-                    let numbers = taken.rows.iter().filter(|run| run.number != NULL);
-                    let numbers =
-                        numbers.flat_map(|run| vec![run.number as usize; run.count as usize]);
-                    let numbers = numbers.enumerate().map(|(row, number)| match count {
-                        100 => values.get(number).unwrap(),
-                        _ => values.get(row).unwrap(),
-                    });
-                    assert!(numbers.eq(all.iter()));
-                }
-                _ => unreachable!(),
-            }
-        }
-    }
+const fn fits(bytes: &[u8], more: usize) -> bool {
+    more <= MAX_STRING_BYTES - bytes.len()
 }

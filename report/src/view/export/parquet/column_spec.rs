@@ -1,10 +1,8 @@
-//! Columns in Parquet's schema.
+//! Columns in Arrow's schema.
 
 use std::sync::Arc;
 
-use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
-use parquet::errors::ParquetError;
-use parquet::schema::types::{Type, TypePtr};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use crate::view::export::dataset_table::{ColumnType, DatasetTable};
 
@@ -13,7 +11,7 @@ use crate::view::export::dataset_table::{ColumnType, DatasetTable};
 pub(crate) struct ColumnSpec {
     pub(crate) name: String,
     pub(crate) kind: ColumnType,
-    /// Whether its numbers are mostly different and close to those before, as times are.
+    /// Whether its numbers are close to those before, as times are, or always the same.
     pub(crate) is_steady: bool,
 }
 
@@ -26,29 +24,29 @@ impl ColumnSpec {
         }
     }
 
-    /// The columns that a table always has. Those of times are steady.
+    /// The columns that a table always has. Those of times and of the trace are steady.
     pub(crate) fn of_table(table: &DatasetTable) -> Vec<Self> {
         let columns = table.columns.iter().map(|(name, kind)| Self {
-            is_steady: *kind == ColumnType::Int64 && name.ends_with("_ns"),
+            is_steady: *kind == ColumnType::Int64 && (name.ends_with("_ns") || *name == "trace_id"),
             ..Self::new(*name, *kind)
         });
         columns.collect()
     }
 
-    /// The column in Parquet's schema.
-    pub(crate) fn schema(&self) -> Result<TypePtr, ParquetError> {
-        let (physical, logical) = match self.kind {
-            ColumnType::Int32 => (PhysicalType::INT32, None),
-            ColumnType::Int64 => (PhysicalType::INT64, None),
-            ColumnType::UInt64 => (PhysicalType::INT64, Some(LogicalType::integer(64, false))),
-            ColumnType::Float64 => (PhysicalType::DOUBLE, None),
-            ColumnType::Bool => (PhysicalType::BOOLEAN, None),
-            ColumnType::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
-            ColumnType::Binary => (PhysicalType::BYTE_ARRAY, None),
-        };
-        let column = Type::primitive_type_builder(&self.name, physical)
-            .with_repetition(Repetition::OPTIONAL)
-            .with_logical_type(logical);
-        Ok(Arc::new(column.build()?))
+    /// The schema of columns. Every column may be null.
+    pub(crate) fn schema(specs: &[Self]) -> SchemaRef {
+        let fields = specs.iter().map(|spec| {
+            let kind = match spec.kind {
+                ColumnType::Int32 => DataType::Int32,
+                ColumnType::Int64 => DataType::Int64,
+                ColumnType::UInt64 => DataType::UInt64,
+                ColumnType::Float64 => DataType::Float64,
+                ColumnType::Bool => DataType::Boolean,
+                ColumnType::Text => DataType::Utf8,
+                ColumnType::Binary => DataType::Binary,
+            };
+            Field::new(&spec.name, kind, true)
+        });
+        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
     }
 }

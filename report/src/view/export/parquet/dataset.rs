@@ -57,7 +57,7 @@ impl<'a> ParquetDataset<'a> {
                 return Ok(());
             };
             let memory = greatest.memory();
-            greatest.free()?;
+            greatest.flush()?;
             self.bytes -= memory.cast_signed();
             if memory == 0 {
                 self.bytes = 0;

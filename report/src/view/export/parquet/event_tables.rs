@@ -15,7 +15,7 @@ use crate::view::export::dataset_table::DatasetTable;
 use crate::view::export::frame_file::path_text;
 use crate::view::export::parquet::argument::TableArgument;
 use crate::view::export::parquet::arguments::{ArgumentColumns, DescribedColumn};
-use crate::view::export::parquet::column::ParquetColumn;
+use crate::view::export::parquet::column::BatchColumn;
 use crate::view::export::parquet::column_spec::ColumnSpec;
 use crate::view::export::parquet::facts::DatasetFacts;
 use crate::view::export::parquet::folder::folder_name;
@@ -111,7 +111,7 @@ impl EventFacts {
     #[inline]
     pub(crate) fn put(
         &self,
-        columns: &mut [ParquetColumn],
+        columns: &mut [BatchColumn],
         session: &TraceSession,
         facts: &DatasetFacts,
         event: EventRow<'_>,
@@ -152,7 +152,7 @@ impl EventTables {
         let metadata = facts.metadata("events");
         ParquetTable::new(
             place,
-            ColumnSpec::of_table(&DatasetTable::EVENTS),
+            &ColumnSpec::of_table(&DatasetTable::EVENTS),
             &metadata,
         )?
         .finish_always()
@@ -188,7 +188,7 @@ impl EventTables {
             let mut metadata = facts.metadata("events");
             metadata.push(("usdtrec.event", row.name.clone()));
             let place = place_of(facts, "events", "probe", &row.name, &mut taken);
-            let specs = fixed.into_iter().chain(specs).collect();
+            let specs: Vec<_> = fixed.into_iter().chain(specs).collect();
             for &event in &row.events {
                 if let Some(facts) = all.events.get_mut(event) {
                     facts.table = Some(all.tables.len());
@@ -196,7 +196,7 @@ impl EventTables {
                 }
             }
             all.tables.push(ProbeTable {
-                table: ParquetTable::new(place, specs, &metadata)?,
+                table: ParquetTable::new(place, &specs, &metadata)?,
                 event: row.name,
                 columns,
             });

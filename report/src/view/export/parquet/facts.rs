@@ -82,7 +82,7 @@ impl DatasetFacts {
     /// A table of the whole trace, without rows.
     pub(crate) fn table(&self, table: &DatasetTable) -> io::Result<ParquetTable> {
         let columns = ColumnSpec::of_table(table);
-        ParquetTable::new(self.place(table.name), columns, &self.metadata(table.name))
+        ParquetTable::new(self.place(table.name), &columns, &self.metadata(table.name))
     }
 
     /// What each file says of itself, where the names of its folders are lost.

@@ -1,7 +1,7 @@
 //! Parquet: a dataset of one table for each probe and each kind of span, in folders as Hive has them. `docs/parquet.md` describes the tables.
 //!
-//! Rows are in memory until a row group of their table is complete, at most 64 MiB of all tables. A file is written by one group after
-//! the other.
+//! Rows are record batches of Arrow, of which crate `parquet` makes the files. Encoded rows are in memory until a row
+//! group of their table is complete, at most 64 MiB of all tables. A file is written by one group after the other.
 //!
 //! * Times are integers, because Spark refuses timestamps of nanoseconds.
 //! * The columns of an argument follow from its schema and its operands, not from the values, so they are the same in
@@ -9,32 +9,25 @@
 //! * A file is open only while it is written, and begins anew after 64 row groups, because their descriptions are in
 //!   memory until its end.
 //! * Ids of stacks and traces are hashes: folders of many hosts can be copied into one.
-//! * Crate `parquet` is used without `arrow`, whose arrays would be a second copy of the rows and eleven more crates.
 
 pub(crate) mod argument;
 pub(crate) mod argument_type;
 pub(crate) mod arguments;
+pub(crate) mod batch_rows;
 pub(crate) mod column;
 pub(crate) mod column_spec;
-pub(crate) mod column_values;
 pub(crate) mod dataset;
-pub(crate) mod distinct;
 pub(crate) mod event_tables;
 pub(crate) mod fact_tables;
 pub(crate) mod facts;
 pub(crate) mod folder;
-pub(crate) mod hybrid;
 pub(crate) mod names;
-pub(crate) mod packed_chunk;
 pub(crate) mod part_file;
 pub(crate) mod redaction;
 pub(crate) mod row_cells;
-pub(crate) mod runs;
 pub(crate) mod span_tables;
 pub(crate) mod stack_table;
 pub(crate) mod table;
-pub(crate) mod taken_column;
-pub(crate) mod text_bounds;
 
 use std::path::Path;
 

@@ -2,15 +2,15 @@
 
 use std::slice::IterMut;
 
-use crate::view::export::parquet::column::ParquetColumn;
+use crate::view::export::parquet::column::BatchColumn;
 
 /// The columns of a row, one after the other.
 pub(crate) struct RowCells<'c> {
-    columns: IterMut<'c, ParquetColumn>,
+    columns: IterMut<'c, BatchColumn>,
 }
 
 impl<'c> RowCells<'c> {
-    pub(crate) fn new(columns: &'c mut [ParquetColumn]) -> Self {
+    pub(crate) fn new(columns: &'c mut [BatchColumn]) -> Self {
         Self {
             columns: columns.iter_mut(),
         }

@@ -10,7 +10,7 @@ use crate::trace::session::TraceSession;
 use crate::view::export::dataset_table::DatasetTable;
 use crate::view::export::parquet::argument::TableArgument;
 use crate::view::export::parquet::arguments::{ArgumentColumns, DescribedColumn};
-use crate::view::export::parquet::column::ParquetColumn;
+use crate::view::export::parquet::column::BatchColumn;
 use crate::view::export::parquet::column_spec::ColumnSpec;
 use crate::view::export::parquet::event_tables::{EventFacts, place_of};
 use crate::view::export::parquet::facts::DatasetFacts;
@@ -50,8 +50,8 @@ impl PairTable {
     pub(crate) fn write_empty(facts: &DatasetFacts) -> io::Result<()> {
         let place = place_of(facts, "spans", "span", "", &mut HashMap::default());
         let metadata = facts.metadata("spans");
-        ParquetTable::new(place, ColumnSpec::of_table(&DatasetTable::SPANS), &metadata)?
-            .finish_always()
+        let specs = ColumnSpec::of_table(&DatasetTable::SPANS);
+        ParquetTable::new(place, &specs, &metadata)?.finish_always()
     }
 
     pub(crate) fn all(
@@ -71,12 +71,13 @@ impl PairTable {
             let begin = of(&pair.starts, "begin_", SPAN_COLUMNS);
             let end = of(&pair.dones, "end_", SPAN_COLUMNS + begin.specs.len());
             let specs = fixed.into_iter().chain(begin.specs).chain(end.specs);
+            let specs: Vec<_> = specs.collect();
             let mut metadata = facts.metadata("spans");
             metadata.push(("usdtrec.span", pair.name.clone()));
             let place = place_of(facts, "spans", "span", &pair.name, &mut taken);
             all.push(Self {
                 name: pair.name.clone(),
-                table: ParquetTable::new(place, specs.collect(), &metadata)?,
+                table: ParquetTable::new(place, &specs, &metadata)?,
                 columns: begin.columns.into_iter().chain(end.columns).collect(),
                 arguments: SpanArguments {
                     begin: begin.of_event,
@@ -105,7 +106,7 @@ impl PairTable {
 
 /// Puts what every span has into the columns of a table.
 pub(crate) fn put_facts(
-    columns: &mut [ParquetColumn],
+    columns: &mut [BatchColumn],
     session: &TraceSession,
     facts: &DatasetFacts,
     events: &[EventFacts],
@@ -141,7 +142,7 @@ pub(crate) fn put_facts(
 
 impl SpanArguments {
     /// Puts the arguments of both sides into the columns of a table.
-    pub(crate) fn put(&self, columns: &mut [ParquetColumn], span: SpanRow<'_>) {
+    pub(crate) fn put(&self, columns: &mut [BatchColumn], span: SpanRow<'_>) {
         let sides = [
             (&self.begin, Some(span.begin)),
             (&self.end, span.end.map(|end| end.hit)),

@@ -11,7 +11,7 @@ use crate::trace::session::TraceSession;
 use crate::trace::unwind::stack::StackPart;
 use crate::view::export::dataset_table::DatasetTable;
 use crate::view::export::frame_file::path_text;
-use crate::view::export::parquet::column::ParquetColumn;
+use crate::view::export::parquet::column::BatchColumn;
 use crate::view::export::parquet::facts::{DatasetFacts, id_of};
 use crate::view::export::parquet::row_cells::RowCells;
 use crate::view::export::parquet::table::ParquetTable;
@@ -116,7 +116,7 @@ impl StackIds {
 
 impl FrameCells {
     /// Puts the frame into the columns of a table.
-    pub(crate) fn put(&self, columns: &mut [ParquetColumn], trace_id: i64, id: i64, depth: i32) {
+    pub(crate) fn put(&self, columns: &mut [BatchColumn], trace_id: i64, id: i64, depth: i32) {
         let mut cells = RowCells::new(columns);
         cells.int64(Some(trace_id));
         cells.int64(Some(id));

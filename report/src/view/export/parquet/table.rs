@@ -4,27 +4,35 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
-use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::{ColumnPath, Type, TypePtr};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
 
 use crate::view::export::dataset_table::ColumnType;
-use crate::view::export::parquet::column::ParquetColumn;
+use crate::view::export::parquet::batch_rows::{BatchLimits, BatchRows};
+use crate::view::export::parquet::column::BatchColumn;
 use crate::view::export::parquet::column_spec::ColumnSpec;
-use crate::view::export::parquet::packed_chunk::{ChunkPacker, LEVEL};
 use crate::view::export::parquet::part_file::PartFile;
 
+/// Level of zstd, of all columns.
+const LEVEL: i32 = 1;
 /// Rows of a row group, at most.
 const ROWS: usize = 1 << 17;
 /// Bytes in memory of a row group, about.
 const GROUP_BYTES: usize = 16 << 20;
-/// Row groups of a file, at most: their descriptions are in memory until its end.
+/// Row groups of a file, about: their descriptions are in memory until its end.
 const GROUPS: usize = 64;
-/// Rows between two looks at what the columns take.
-const LOOK: usize = 32;
+/// Bytes of the different numbers of a column in a row group: numbers that stand for more are hardly smaller than these.
+const DICTIONARY_BYTES: usize = 64 << 10;
+/// Rows that are encoded at once: so many fit in the caches of a CPU.
+const BATCH: BatchLimits = BatchLimits {
+    rows: 1 << 13,
+    bytes: 2 << 20,
+};
 
 /// Where a table is.
 #[derive(Clone, Debug)]
@@ -38,18 +46,14 @@ pub(crate) struct TablePlace {
 #[derive(Debug)]
 pub(crate) struct ParquetTable {
     place: TablePlace,
-    pub(crate) specs: Vec<ColumnSpec>,
-    columns: Vec<ParquetColumn>,
-    schema: TypePtr,
-    properties: WriterPropertiesPtr,
-    writer: Option<SerializedFileWriter<PartFile>>,
+    rows: BatchRows,
+    properties: WriterProperties,
+    writer: Option<ArrowWriter<PartFile>>,
     /// Files so far.
     parts: usize,
-    /// Rows in memory.
-    rows: usize,
-    /// Bytes of these rows at the last look.
-    size: usize,
-    /// Bytes in memory at the last look: buffers are used again by the next row group, or they would grow anew in each.
+    /// Bytes in memory of encoded rows.
+    encoded: usize,
+    /// Bytes in memory at the last look.
     memory: usize,
     /// Rows that were put.
     pub(crate) total: u64,
@@ -59,24 +63,16 @@ impl ParquetTable {
     /// A table without rows. `metadata` is in each of its files.
     pub(crate) fn new(
         place: TablePlace,
-        specs: Vec<ColumnSpec>,
+        specs: &[ColumnSpec],
         metadata: &[(&str, String)],
     ) -> io::Result<Self> {
-        let fields = specs.iter().map(ColumnSpec::schema);
-        let fields = fields
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(io::Error::other)?;
-        let schema = Type::group_type_builder("row").with_fields(fields).build();
         Ok(Self {
-            columns: specs.iter().map(ParquetColumn::numbered).collect(),
-            schema: Arc::new(schema.map_err(io::Error::other)?),
-            properties: Arc::new(properties(&specs, metadata)?),
             place,
-            specs,
+            rows: BatchRows::new(specs, BATCH),
+            properties: properties(specs, metadata)?,
             writer: None,
             parts: 0,
-            rows: 0,
-            size: 0,
+            encoded: 0,
             memory: 0,
             total: 0,
         })
@@ -84,29 +80,20 @@ impl ParquetTable {
 
     /// The columns of the next row, each of which takes one value.
     #[inline]
-    pub(crate) fn row(&mut self) -> &mut [ParquetColumn] {
-        &mut self.columns
+    pub(crate) fn row(&mut self) -> &mut [BatchColumn] {
+        self.rows.row()
     }
 
     /// Ends the row; columns that took no value are null. Gives by how much the memory has changed, bytes.
     #[inline]
     pub(crate) fn end_row(&mut self) -> io::Result<isize> {
-        self.rows += 1;
         self.total += 1;
-        for column in &mut self.columns {
-            column.pad(self.rows);
-        }
-        if !self.rows.is_multiple_of(LOOK) {
-            return Ok(0);
+        if self.rows.end_row() {
+            self.encode()?;
         }
         let before = self.memory;
-        self.size = self.columns.iter().map(ParquetColumn::size).sum();
-        self.memory = self.columns.iter().map(ParquetColumn::memory).sum();
-        let change = self.memory.cast_signed() - before.cast_signed();
-        if self.rows >= ROWS || self.size >= GROUP_BYTES {
-            self.flush()?;
-        }
-        Ok(change)
+        self.memory = self.rows.size() + self.encoded;
+        Ok(self.memory.cast_signed() - before.cast_signed())
     }
 
     /// Bytes in memory.
@@ -114,69 +101,60 @@ impl ParquetTable {
         self.memory
     }
 
-    /// Writes the rows in memory as a row group.
-    fn flush(&mut self) -> io::Result<()> {
-        if self.rows > 0 {
-            self.write_group()?;
-            self.rows = 0;
-        }
-        self.size = 0;
-        let written = self.writer.as_ref();
-        if written.is_some_and(|writer| writer.flushed_row_groups().len() >= GROUPS) {
-            self.end_file()?;
-        }
-        Ok(())
-    }
-
-    /// Writes the rows in memory, and frees it.
-    pub(crate) fn free(&mut self) -> io::Result<()> {
-        self.flush()?;
-        self.columns = self.specs.iter().map(ParquetColumn::numbered).collect();
-        self.memory = 0;
-        Ok(())
-    }
-
-    fn write_group(&mut self) -> io::Result<()> {
+    /// Hands the rows over to the writer, which ends a row group that is complete.
+    fn encode(&mut self) -> io::Result<()> {
+        let Some(batch) = self.rows.take()? else {
+            return Ok(());
+        };
         let mut writer = match self.writer.take() {
             Some(writer) => writer,
             None => self.next_file()?,
         };
-        let columns = self.columns.iter_mut().zip(&self.specs);
-        let mut packer = ChunkPacker::new()?;
-        let write = || -> Result<(), ParquetError> {
-            let descriptions = writer.schema_descr().columns().to_vec();
-            let mut group = writer.next_row_group()?;
-            for ((column, spec), description) in columns.zip(descriptions) {
-                let taken = column.take();
-                match packer.pack(&taken, spec.kind, description)? {
-                    Some(chunk) => group.append_column(&chunk.bytes, chunk.close)?,
-                    None => {
-                        if let Some(mut next) = group.next_column()? {
-                            taken.write(next.untyped())?;
-                            next.close()?;
-                        }
-                    }
-                }
-                column.reuse(taken);
-            }
-            group.close()?;
-            Ok(())
-        };
-        write().map_err(io_error)?;
-        writer.flush()?;
+        writer.write(&batch).map_err(io_error)?;
+        if writer.memory_size() >= GROUP_BYTES {
+            writer.flush().map_err(io_error)?;
+        }
+        self.put_back(writer)
+    }
+
+    /// Puts the writer back after rows were written, unless its file has all row groups that it may have.
+    fn put_back(&mut self, mut writer: ArrowWriter<PartFile>) -> io::Result<()> {
+        writer.sync()?;
+        self.encoded = writer.memory_size();
+        let is_full = writer.flushed_row_groups().len() >= GROUPS;
         self.writer = Some(writer);
+        match is_full {
+            true => self.end_file(),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes the rows in memory as a row group.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.encode()?;
+        if let Some(mut writer) = self.writer.take() {
+            writer.flush().map_err(io_error)?;
+            self.put_back(writer)?;
+        }
+        self.memory = 0;
         Ok(())
     }
 
-    fn next_file(&mut self) -> io::Result<SerializedFileWriter<PartFile>> {
+    fn next_file(&mut self) -> io::Result<ArrowWriter<PartFile>> {
         let name = format!("{}-{}.parquet", self.place.stem, self.parts);
         self.parts += 1;
         let file = PartFile::create(self.place.folder.join(name))?;
-        let (schema, properties) = (Arc::clone(&self.schema), Arc::clone(&self.properties));
-        SerializedFileWriter::new(file, schema, properties).map_err(io_error)
+        let options = ArrowWriterOptions::new()
+            .with_properties(self.properties.clone())
+            .with_skip_arrow_metadata(true)
+            .with_schema_root("row".to_owned());
+        let schema = Arc::clone(self.rows.schema());
+        ArrowWriter::try_new_with_options(file, schema, options).map_err(io_error)
     }
 
+    /// Ends the file, with the rows that were handed over.
     fn end_file(&mut self) -> io::Result<()> {
+        self.encoded = 0;
         match self.writer.take() {
             Some(mut writer) => {
                 writer.finish().map_err(io_error)?;
@@ -188,13 +166,13 @@ impl ParquetTable {
 
     /// Writes what is left.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
-        self.flush()?;
+        self.encode()?;
         self.end_file()
     }
 
     /// As [`finish`](Self::finish), of a table that has a file even if it has no row.
     pub(crate) fn finish_always(&mut self) -> io::Result<()> {
-        self.flush()?;
+        self.encode()?;
         if self.parts == 0 {
             self.writer = Some(self.next_file()?);
         }
@@ -210,22 +188,24 @@ fn properties(specs: &[ColumnSpec], metadata: &[(&str, String)]) -> io::Result<W
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
         .set_created_by(concat!("usdtrec ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_max_row_group_row_count(Some(ROWS))
         .set_statistics_enabled(EnabledStatistics::Chunk)
-        // Most chunks have one page, of which it says nothing more.
+        // Of a page it says no more than where it is.
         .set_offset_index_disabled(true)
         .set_key_value_metadata(Some(metadata.collect()));
-    let is_integer = |kind| {
-        matches!(
-            kind,
-            ColumnType::Int32 | ColumnType::Int64 | ColumnType::UInt64
-        )
-    };
-    for spec in specs.iter().filter(|spec| is_integer(spec.kind)) {
-        // Those of few different values are not written by the crate.
+    for spec in specs {
         let path = ColumnPath::new(vec![spec.name.clone()]);
-        properties = properties
-            .set_column_dictionary_enabled(path.clone(), false)
-            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+        properties = match spec.kind {
+            ColumnType::Int32 | ColumnType::Int64 | ColumnType::UInt64 => properties
+                .set_column_dictionary_enabled(path.clone(), !spec.is_steady)
+                .set_column_dictionary_page_size_limit(path.clone(), DICTIONARY_BYTES)
+                // Without a dictionary, or after too many different ones.
+                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED),
+            ColumnType::Float64 => {
+                properties.set_column_dictionary_page_size_limit(path, DICTIONARY_BYTES)
+            }
+            ColumnType::Bool | ColumnType::Text | ColumnType::Binary => properties,
+        };
     }
     Ok(properties.build())
 }
