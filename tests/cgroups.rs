@@ -135,6 +135,50 @@ fn hits_have_the_group_of_their_process() {
     assert!(of_hits(&lab, "plain").iter().all(|hit| hit.1.is_null()));
 }
 
+/// The group is called as containers' groups are.
+#[test]
+fn hits_have_the_container_of_their_group() {
+    let lab = Lab::privileged();
+    let id = "0123456789abcdef".repeat(4);
+    let group = Group::new(&lab, &id);
+    let mut one = Ticker::start(&lab);
+    let mut other = Ticker::again(one.program());
+    group.take(one.pid());
+    let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &one.event("tick")]);
+    one.hit("fire 3");
+    other.hit("fire 4");
+    recorder.stop();
+    let filter = format!("container == \"{id}\"");
+    let options = ["-i", "trace", "-F", "+container", "--format", "json"];
+    let with_filter = [&options[..], &["--filter", &filter]].concat();
+    let containers = |options: &[&str]| {
+        let hits = lines(&lab, "script", options).into_iter();
+        let mut all: Vec<_> = hits.map(|hit| hit["container"].clone()).collect();
+        all.sort_by_key(Value::to_string);
+        all
+    };
+    assert_eq!(containers(&with_filter), vec![Value::from(&*id); 3]);
+    let none = vec![Value::Null; 4];
+    let all = [vec![Value::from(&*id); 3], none].concat();
+    assert_eq!(containers(&options), all);
+    let keys = ["-i", "trace", "--sort", "container", "--format", "json"];
+    let rows = lines(&lab, "report", &keys).into_iter();
+    let rows: Vec<_> = rows
+        .map(|row| (row["container"].clone(), row["samples"].clone()))
+        .collect();
+    assert_eq!(
+        rows,
+        [(Value::Null, 4.into()), (id.clone().into(), 3.into())]
+    );
+    for (format, shown) in [("{container}", &*id), ("{container:.4}", &id[..4])] {
+        let script = [
+            "script", "-i", "trace", "--format", format, "--filter", &filter,
+        ];
+        let printed = lab.usdtrec(script).success().stdout;
+        assert_eq!(printed, format!("{shown}\n").repeat(3));
+    }
+}
+
 /// Numbers of hits by the groups of a filter.
 #[test]
 fn filters_take_groups() {

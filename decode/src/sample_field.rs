@@ -13,8 +13,8 @@ pub enum SampleField {
     Tid,
     /// CPU.
     Cpu,
-    /// Path of the process's control group, which a recorder reads after a hit.
-    Cgroup,
+    /// A text about the process that is not known at the hit, by its name.
+    Process(&'static str),
 }
 
 /// The texts of a sample that are not in it.
@@ -22,15 +22,13 @@ pub enum SampleField {
 pub struct SampleTexts<'a> {
     /// [`SampleField::Comm`]; [`Datum::Missing`] if unknown.
     pub comm: Datum<'a>,
-    /// [`SampleField::Cgroup`]; [`Datum::Missing`] if unknown.
-    pub cgroup: Datum<'a>,
+    /// [`SampleField::Process`], by their names; others are unknown.
+    pub process: Vec<(&'static str, Datum<'a>)>,
 }
 
 impl SampleField {
     /// The fields that are known when a probe is hit.
     pub const OF_HIT: &'static [Self] = &[Self::Comm, Self::Pid, Self::Tid, Self::Cpu];
-    /// The fields of a trace that has control groups.
-    pub const ALL: &'static [Self] = &[Self::Comm, Self::Pid, Self::Tid, Self::Cpu, Self::Cgroup];
 
     /// The name in expressions.
     #[must_use]
@@ -40,7 +38,7 @@ impl SampleField {
             Self::Pid => "pid",
             Self::Tid => "tid",
             Self::Cpu => "cpu",
-            Self::Cgroup => "cgroup",
+            Self::Process(name) => name,
         }
     }
 }
@@ -49,6 +47,6 @@ impl SampleTexts<'_> {
     /// The texts of a sample whose thread and process are not known.
     pub const UNKNOWN: Self = Self {
         comm: Datum::Missing,
-        cgroup: Datum::Missing,
+        process: Vec::new(),
     };
 }

@@ -21,7 +21,8 @@ pub(crate) struct OwnedEvent {
     pid: i32,
     tid: i32,
     comm: Option<String>,
-    cgroup: Option<String>,
+    /// By their names.
+    process_texts: Vec<(&'static str, Option<String>)>,
     event: String,
     provider: Option<String>,
     probe: String,
@@ -95,7 +96,10 @@ impl OwnedEvent {
             pid: event.pid(),
             tid: event.tid(),
             comm: event.comm().map(str::to_owned),
-            cgroup: event.cgroup().map(str::to_owned),
+            process_texts: event
+                .process_texts()
+                .map(|(name, text)| (name, text.map(str::to_owned)))
+                .collect(),
             event: event.name().to_owned(),
             provider: event.provider().map(str::to_owned),
             probe: event.probe().to_owned(),
@@ -113,7 +117,9 @@ impl OwnedEvent {
         row.set_item("pid", self.pid)?;
         row.set_item("tid", self.tid)?;
         row.set_item("comm", self.comm.as_deref())?;
-        row.set_item("cgroup", self.cgroup.as_deref())?;
+        for (name, text) in &self.process_texts {
+            row.set_item(name, text.as_deref())?;
+        }
         row.set_item("event", &*self.event)?;
         row.set_item("provider", self.provider.as_deref())?;
         row.set_item("probe", &*self.probe)?;

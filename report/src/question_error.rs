@@ -38,7 +38,7 @@ pub enum QuestionError {
     /// A name is neither that of an argument nor that of another key.
     #[error(
         "there is no {name:?}: expected the name of an argument ({}), arg1, arg2, … or args.NAME, or to group by event, comm, \
-         pid, tid, cpu, cgroup, dso, sym, caller, stack, or a name and :shape: without its numbers and quoted texts",
+         pid, tid, cpu, cgroup, container, dso, sym, caller, stack, or a name and :shape: without its numbers and quoted texts",
         or(.known, "this trace has none")
     )]
     NoKey {
@@ -49,10 +49,13 @@ pub enum QuestionError {
     },
     /// Control groups are asked for, and the trace does not say that of any process.
     #[error(
-        "cgroup needs the control groups of processes, which a recorder reads after their first hits; the trace has none (a process that ended at once has none \
+        "{what} needs the control groups of processes, which a recorder reads after their first hits; the trace has none (a process that ended at once has none \
          either)"
     )]
-    NoCgroups,
+    NoCgroups {
+        /// What needs them: a key.
+        what: &'static str,
+    },
     /// Stacks are asked for, and no event that is selected was recorded with them.
     #[error("{what} needs stacks, and no event that is asked for was recorded with them")]
     NoStacks {

@@ -10,8 +10,8 @@ use crate::advice;
 pub(super) const TEMPLATES: &str = "\
 Templates for --format print one line per event: '{comm} {url:?} {time:.3} {pid:>6}'
 
-  {FIELD} or {FIELD:SPEC}   FIELD is comm, tid, pid, cpu, cgroup, tod, time, reltime, deltatime,
-                            period, event, ip, sym, symoff, dso, srcline, args (all arguments), or an argument
+  {FIELD} or {FIELD:SPEC}   FIELD is comm, tid, pid, cpu, cgroup, container, tod, time, reltime,
+                            deltatime, period, event, ip, sym, symoff, dso, srcline, args (all arguments), or an argument
                             by name, as arg1, arg2, ..., or as args.NAME.
   SPEC, in this order       < ^ >  align left, centre, right
                             0      pad numbers with zeros
@@ -28,7 +28,7 @@ An argument that the event does not have prints as -, one that was not captured 
 pub(crate) struct PrintArgs {
     /// Fields to print (comma list); with + or - before a field, add it to the default fields or remove it (-F +tod,-cpu)
     ///
-    /// Fields are comm, tid, pid, cpu, cgroup (control group of the process), tod (time of day), time, period, event, args, ip, sym, symoff, dso, srcline (source file and line), span (name and
+    /// Fields are comm, tid, pid, cpu, cgroup (control group of the process), container (id of the container that the control group is of), tod (time of day), time, period, event, args, ip, sym, symoff, dso, srcline (source file and line), span (name and
     /// duration of the span that the event ends), and args.NAME or args.arg1 for a single argument.
     #[arg(short = 'F', long, value_name = "FIELDS", allow_hyphen_values = true, value_parser = field_choice)]
     pub(crate) fields: Vec<FieldChoice>,

@@ -60,7 +60,7 @@ pub(crate) struct WhichArgs {
     pub(crate) cpu: Option<CpuSet>,
     /// Show only hits for which this expression is true ('bytes > 4096 && url ~ "/api/*"')
     ///
-    /// Operands are arguments (by name, or as arg1, arg2, …), comm, pid, tid, cpu and cgroup; operators are those of C. ~ matches a text against a glob. A hit
+    /// Operands are arguments (by name, or as arg1, arg2, …), comm, pid, tid, cpu, cgroup and container; operators are those of C. ~ matches a text against a glob. A hit
     /// for which the expression has no value, because an argument was not captured, is not shown.
     #[arg(long, value_name = "EXPR")]
     pub(crate) filter: Option<String>,

@@ -2,6 +2,7 @@
 
 pub(crate) mod address_cache;
 pub(crate) mod calls;
+pub(crate) mod fields;
 pub(crate) mod form;
 pub mod process;
 pub(crate) mod rows;

@@ -82,7 +82,7 @@ fn of_script() {
     for (fields, times) in [
         ("+span", TimeOrigin::Clock),
         ("+sym,+symoff,+dso,+period,+tod", TimeOrigin::First),
-        ("+cpu,+cgroup", TimeOrigin::Previous),
+        ("+cpu,+cgroup,+container", TimeOrigin::Previous),
     ] {
         for recorded in [few(), many()] {
             answers.add(|format| {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use usdtrec_format::Value;
 
 use crate::trace::process::names::NameId;
+use crate::trace::process::process_text::ProcessFacts;
 use crate::trace::unwind::stack::StackPart;
 
 /// A hit without its values and its stack.
@@ -24,8 +25,7 @@ pub(crate) struct HitRow {
     pub(crate) site: Option<u32>,
     /// What the thread is called; `None` if the trace does not say.
     pub(crate) comm: Option<NameId>,
-    /// The control group of the process; `None` if the trace does not say.
-    pub(crate) cgroup: Option<NameId>,
+    pub(crate) process: ProcessFacts,
 }
 
 /// A hit of a window: its values and its stack are in lists of all hits.

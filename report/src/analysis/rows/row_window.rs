@@ -202,7 +202,7 @@ impl<'s> RowSource<'s> {
             ip: sample.ip,
             site: site.and_then(|site| u32::try_from(site).ok()),
             comm: resolver.name(sample.tid, sample.time),
-            cgroup: resolver.cgroup(sample.pid, sample.time),
+            process: resolver.process(sample),
         };
         let arguments = event.map_or(0, |event| event.arguments.len());
         if let Some(site) = site {

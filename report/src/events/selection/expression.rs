@@ -8,6 +8,7 @@ use usdtrec_format::perf::Sample;
 use crate::error::ReportError;
 use crate::events::selection::span_filter::{SpanEvents, SplitExpression};
 use crate::question_error::QuestionError;
+use crate::trace::fields::process_texts;
 use crate::trace::process::EscapedName;
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
@@ -76,17 +77,16 @@ impl Expression {
             .into());
         }
         let (mut unknown, mut wrong_word) = (None, None);
-        let fields = if session.processes().has_cgroups() {
-            SampleField::ALL
-        } else {
-            SampleField::OF_HIT
-        };
+        let texts = process_texts().map(|(_, text)| text);
+        let texts = texts.filter(|text| (text.is_in)(session.processes()));
+        let fields = texts.map(|text| SampleField::Process(text.name));
+        let fields: Vec<_> = SampleField::OF_HIT.iter().copied().chain(fields).collect();
         let events = session.events().events.iter().enumerate();
         let of_event = events.map(|(at, event)| {
             if event.is_dummy() || !asked(at) {
                 return None;
             }
-            match Filter::bind(parsed.clone(), &event.name, &event.arguments, fields) {
+            match Filter::bind(parsed.clone(), &event.name, &event.arguments, &fields) {
                 Ok(filter) => {
                     return Some(filter.with_readable(&event.arguments, demangle_value));
                 }
@@ -120,8 +120,11 @@ impl Expression {
             let comm = resolver.name(sample.tid, sample.time);
             texts.comm = text_of(comm.and_then(|name| session.processes().name(name)));
         }
-        if filter.has(SampleField::Cgroup) {
-            texts.cgroup = text_of(resolver.cgroup_path(sample.pid, sample.time));
+        for (_, text) in process_texts() {
+            if filter.has(SampleField::Process(text.name)) {
+                let found = text_of(resolver.process_text(text, sample));
+                texts.process.push((text.name, found));
+            }
         }
         let values: &[Value] = match session.site_of(target, sample) {
             Some(site) => resolver.values(site, sample),

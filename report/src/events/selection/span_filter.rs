@@ -3,6 +3,7 @@
 use usdtrec_decode::SampleField;
 use usdtrec_format::expr::{BinaryOperator, Expr, ExprError, Name};
 
+use crate::trace::fields::process_text_named;
 use crate::trace::session::TraceSession;
 use crate::trace::session::events::Event;
 
@@ -143,9 +144,9 @@ impl SpanEvents<'_> {
             end: has(&dones),
             is_argument: true,
         };
-        let of_hit = SampleField::ALL
-            .iter()
-            .any(|field| field.name() == name.text);
+        let mut of_hit = SampleField::OF_HIT.iter();
+        let of_hit = of_hit.any(|field| field.name() == name.text)
+            || process_text_named(&name.text).is_some();
         match whose {
             Whose {
                 begin: false,

@@ -3,6 +3,7 @@
 use crate::error::ReportError;
 use crate::list::list;
 use crate::question_error::QuestionError;
+use crate::trace::fields::process_text_named;
 use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
 
@@ -19,8 +20,8 @@ pub(super) fn places(
     if places.iter().any(Option::is_some) {
         return Ok(places);
     }
-    if name == "cgroup" {
-        return Err(QuestionError::NoCgroups.into());
+    if let Some(text) = process_text_named(name) {
+        return Err(QuestionError::NoCgroups { what: text.name }.into());
     }
     let arguments = rows.rows.iter().flat_map(|row| &row.arguments);
     Err(QuestionError::NoKey {
@@ -31,13 +32,12 @@ pub(super) fn places(
 }
 
 /// Names of members and columns besides those of keys.
-const RESERVED: [&str; 36] = [
+const RESERVED: [&str; 35] = [
     "event",
     "comm",
     "pid",
     "tid",
     "cpu",
-    "cgroup",
     "dso",
     "sym",
     "symbol",
@@ -72,7 +72,7 @@ const RESERVED: [&str; 36] = [
 
 /// What an argument's column is called: its name, or `args.NAME` where another column is called so.
 pub(super) fn column(name: &str) -> String {
-    match RESERVED.contains(&name) {
+    match RESERVED.contains(&name) || process_text_named(name).is_some() {
         true => format!("args.{name}"),
         false => name.to_owned(),
     }

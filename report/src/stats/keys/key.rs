@@ -15,9 +15,11 @@ use crate::stats::shape::shape;
 use crate::stats::timeline::Timeline;
 use crate::trace::calls::ScriptCalls;
 use crate::trace::calls::paths::CallPath;
+use crate::trace::fields::process_text_named;
 use crate::trace::form::Form;
 use crate::trace::process::DsoId;
 use crate::trace::process::names::NameId;
+use crate::trace::process::process_text::ProcessText;
 use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
 use crate::trace::session::events::Event;
@@ -35,8 +37,8 @@ pub(crate) enum Key {
     Pid,
     Tid,
     Cpu,
-    /// The control group of the process.
-    Cgroup,
+    /// A text about the process.
+    Process(&'static ProcessText),
     Dso,
     Sym,
     /// The line of source of the hit.
@@ -114,7 +116,6 @@ impl Key {
             "pid" => Self::Pid,
             "tid" => Self::Tid,
             "cpu" => Self::Cpu,
-            "cgroup" if session.processes().has_cgroups() => Self::Cgroup,
             "dso" => Self::Dso,
             "sym" | "symbol" => Self::Sym,
             "srcline" => Self::Source,
@@ -125,6 +126,11 @@ impl Key {
                 Self::Shape(name.to_owned(), places(argument, session, rows)?)
             }
             name => {
+                if let Some(text) = process_text_named(name)
+                    && (text.is_in)(session.processes())
+                {
+                    return Ok(Self::Process(text));
+                }
                 let places = places(name, session, rows)?;
                 let mut events = session.events().events.iter().zip(&places);
                 let first = events.find_map(|(event, place)| event.arguments.get((*place)?));
@@ -182,7 +188,7 @@ impl Key {
             Self::Pid => "Pid:Command",
             Self::Tid => "Tid",
             Self::Cpu => "CPU",
-            Self::Cgroup => "Cgroup",
+            Self::Process(text) => text.heading,
             Self::Dso => "Shared Object",
             Self::Sym => "Symbol",
             Self::Source => "Source:Line",
@@ -201,7 +207,7 @@ impl Key {
             Self::Pid => "pid",
             Self::Tid => "tid",
             Self::Cpu => "cpu",
-            Self::Cgroup => "cgroup",
+            Self::Process(text) => text.name,
             Self::Dso => "dso",
             Self::Sym => "sym",
             Self::Source => "srcline",
@@ -239,8 +245,8 @@ impl Key {
             }
             Self::Tid => KeyWords::new(kind::KNOWN, u64::from(sample.tid as u32)),
             Self::Cpu => KeyWords::new(kind::KNOWN, u64::from(sample.cpu)),
-            Self::Cgroup => match resolver.cgroup(sample.pid, sample.time) {
-                Some(path) => KeyWords::new(kind::KNOWN, u64::from(path.0)),
+            Self::Process(text) => match resolver.process_text(text, sample) {
+                Some(text) => of_text(text.text.as_bytes(), dictionary),
                 None => KeyWords::new(kind::UNKNOWN, 0),
             },
             Self::Dso => match resolver.place(sample).file {
@@ -305,11 +311,14 @@ impl Key {
             },
             Self::Tid => KeyValue::Integer(i128::from(id as i32)),
             Self::Cpu => KeyValue::Cpu(id),
-            Self::Cgroup if kind == kind::UNKNOWN => KeyValue::Absent,
-            Self::Cgroup => {
-                let path = session.processes().cgroup_path(NameId(id));
-                KeyValue::Name(path.map_or_else(String::new, |path| path.text.to_string()))
-            }
+            Self::Process(_) => match kind {
+                kind::TEXT => {
+                    let text = dictionary.text_of(word);
+                    KeyValue::Name(String::from_utf8_lossy(&text).into_owned())
+                }
+                kind::OTHER_TEXT => KeyValue::OtherTexts,
+                _ => KeyValue::Absent,
+            },
             Self::Dso => {
                 let file = (kind == kind::KNOWN).then(|| session.mappings().file(DsoId(id)));
                 KeyValue::File(file.flatten().map(|file| file.path.clone()))

@@ -10,6 +10,7 @@
 
 pub(crate) mod cgroups;
 pub(crate) mod comm;
+pub(crate) mod container_id;
 pub(crate) mod cover;
 pub(crate) mod index;
 pub(crate) mod interner;
@@ -18,6 +19,7 @@ pub(crate) mod log;
 pub(crate) mod mappers;
 pub(crate) mod mappings;
 pub(crate) mod names;
+pub(crate) mod process_text;
 pub(crate) mod regions;
 pub(crate) mod spaces;
 #[cfg(test)]

@@ -18,6 +18,14 @@ pub struct EscapedName<'n> {
 }
 
 impl<'n> EscapedName<'n> {
+    /// A name that needs no escapes.
+    pub(crate) const fn plain(text: &'n str) -> Self {
+        Self {
+            text,
+            unescaped: text,
+        }
+    }
+
     /// The name as the kernel has it; escaped if that is not UTF-8.
     #[must_use]
     pub const fn unescaped(self) -> &'n str {

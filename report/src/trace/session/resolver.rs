@@ -16,6 +16,7 @@ use crate::trace::calls::paths::CallPath;
 use crate::trace::process::cgroups::CgroupSpan;
 use crate::trace::process::comm::{CommSpan, ProcessNumber};
 use crate::trace::process::names::{EscapedName, NameId};
+use crate::trace::process::process_text::{ProcessFacts, ProcessText};
 use crate::trace::process::{Dso, DsoId, Mapping};
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
@@ -160,7 +161,7 @@ impl<'s> Resolver<'s> {
 
     /// The control group of a process at a time; `None` if the trace does not say.
     #[inline]
-    pub(crate) fn cgroup(&mut self, pid: i32, time: u64) -> Option<NameId> {
+    fn cgroup(&mut self, pid: i32, time: u64) -> Option<NameId> {
         let processes = &self.session.processes;
         let Some((known, span)) = self.cgroups.get_mut(pid as usize % NAMES) else {
             return processes.cgroup(pid, time).path;
@@ -172,10 +173,22 @@ impl<'s> Resolver<'s> {
         span.path
     }
 
-    /// Its path.
-    pub(crate) fn cgroup_path(&mut self, pid: i32, time: u64) -> Option<EscapedName<'s>> {
-        let id = self.cgroup(pid, time)?;
-        self.session.processes.cgroup_path(id)
+    /// What the trace says of the process of a sample.
+    #[inline]
+    pub(crate) fn process(&mut self, sample: &Sample<'_>) -> ProcessFacts {
+        ProcessFacts {
+            cgroup: self.cgroup(sample.pid, sample.time),
+        }
+    }
+
+    /// A text about the process of a sample; `None` if the trace does not say it.
+    pub(crate) fn process_text(
+        &mut self,
+        text: &ProcessText,
+        sample: &Sample<'_>,
+    ) -> Option<EscapedName<'s>> {
+        let process = self.process(sample);
+        text.of(&self.session.processes, process)
     }
 
     pub(crate) const fn session(&self) -> &'s TraceSession {

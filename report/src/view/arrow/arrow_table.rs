@@ -47,9 +47,12 @@ impl<'e> ArrowTable<'e> {
 
     /// Hands over the rows in memory.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        match self.rows.take()? {
-            Some(batch) if (self.each)(batch).is_break() => Err(io::ErrorKind::Interrupted.into()),
-            _ => Ok(()),
+        let Some(batch) = self.rows.take()? else {
+            return Ok(());
+        };
+        match (self.each)(batch) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(io::ErrorKind::Interrupted.into()),
         }
     }
 }

@@ -72,6 +72,7 @@ impl DatasetTable {
             ("tid", ColumnType::Int32),
             ("comm", ColumnType::Text),
             ("cgroup", ColumnType::Text),
+            ("container", ColumnType::Text),
             ("file", ColumnType::Text),
             ("build_id", ColumnType::Text),
             ("no_begin", ColumnType::Bool),
@@ -96,6 +97,7 @@ impl DatasetTable {
             ("tid", ColumnType::Int32),
             ("comm", ColumnType::Text),
             ("cgroup", ColumnType::Text),
+            ("container", ColumnType::Text),
             ("end_pid", ColumnType::Int32),
             ("end_tid", ColumnType::Int32),
             ("begin_cpu", ColumnType::Int64),
@@ -197,4 +199,21 @@ impl DatasetTable {
             ("wall_error_ns", ColumnType::Int64),
         ],
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DatasetTable;
+    use crate::trace::fields::process_texts;
+
+    #[test]
+    fn events_and_spans_have_each_text_about_a_process() {
+        let texts: Vec<_> = process_texts().map(|(_, text)| text.name).collect();
+        for table in [DatasetTable::EVENTS, DatasetTable::SPANS] {
+            let names = table.columns.iter().map(|(name, _)| *name);
+            let after_comm = names.skip_while(|name| *name != "comm").skip(1);
+            let found: Vec<_> = after_comm.take(texts.len()).collect();
+            assert_eq!(found, texts, "{}", table.name);
+        }
+    }
 }

@@ -49,7 +49,7 @@ impl ThreadNames {
         let seen = SeenThread {
             pid: row.pid,
             comm: row.comm,
-            cgroup: row.cgroup,
+            cgroup: row.process.cgroup,
         };
         if self.threads.get(&row.tid) == Some(&seen) {
             return None;
@@ -57,7 +57,7 @@ impl ThreadNames {
         self.threads.insert(row.tid, seen);
         let process = SeenProcess {
             name: session.processes().comm(row.pid, row.time).name,
-            cgroup: row.cgroup,
+            cgroup: row.process.cgroup,
         };
         let known = self.processes.insert(row.pid, process).unwrap_or_default();
         let new = |now: Option<NameId>, before| now.filter(|_| now != before);

@@ -7,6 +7,7 @@ use usdtrec_format::perf::SampleType;
 use crate::analysis::rows::hit_row::RowHit;
 use crate::analysis::summary::probe::type_words;
 use crate::stats::keys::stacks::Stacks;
+use crate::trace::fields::process_texts;
 use crate::trace::form::Form;
 use crate::trace::process::names::EscapedName;
 use crate::trace::session::TraceSession;
@@ -131,12 +132,15 @@ impl<'r> RowEvent<'r> {
         name.map(EscapedName::unescaped)
     }
 
-    /// Path of the control group of the process, not escaped; `None` if the trace does not say. It is that at the first hit of the process.
-    #[must_use]
-    pub fn cgroup(&self) -> Option<&'r str> {
+    /// Texts about the process by their names, not escaped: the path of its control group (`cgroup`), its container (`container`). `None` for
+    /// one that the trace does not say. They are those at the first hit of the process.
+    pub fn process_texts(&self) -> impl Iterator<Item = (&'static str, Option<&'r str>)> + use<'r> {
         let processes = self.context.session.processes();
-        let path = processes.cgroup_path(self.hit.row.cgroup?);
-        path.map(EscapedName::unescaped)
+        let process = self.hit.row.process;
+        process_texts().map(move |(_, text)| {
+            let found = text.of(processes, process);
+            (text.name, found.map(EscapedName::unescaped))
+        })
     }
 
     /// Address of the hit in the process.

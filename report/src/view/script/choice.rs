@@ -3,30 +3,9 @@
 use std::str::FromStr;
 
 use crate::field_error::FieldError;
+use crate::trace::fields::{FIELDS, Field, Fields};
 use crate::trace::session::events::Event;
 use crate::view::script::arguments::ArgumentChoice;
-use crate::view::script::fields::{Field, Fields};
-
-/// Names of the fields; `trace` is what perf calls the arguments of a tracepoint.
-const NAMES: [(&str, Field); 17] = [
-    ("comm", Field::Comm),
-    ("tid", Field::Tid),
-    ("pid", Field::Pid),
-    ("cpu", Field::Cpu),
-    ("time", Field::Time),
-    ("tod", Field::Tod),
-    ("period", Field::Period),
-    ("event", Field::Event),
-    ("args", Field::Args),
-    ("ip", Field::Ip),
-    ("sym", Field::Sym),
-    ("symoff", Field::Symoff),
-    ("dso", Field::Dso),
-    ("srcline", Field::Srcline),
-    ("cgroup", Field::Cgroup),
-    ("span", Field::Span),
-    ("trace", Field::Args),
-];
 
 /// Fields of perf script that are not supported, with the reason.
 const OTHERS: [(&[&str], &str); 8] = [
@@ -174,7 +153,7 @@ impl FromStr for FieldChoice {
                 }
                 continue;
             }
-            let field = field(name).ok_or_else(|| unknown(name))?;
+            let field = Field::named(name).ok_or_else(|| unknown(name))?;
             all |= field == Field::Args;
             *set = set.with(Fields::of(&[field]));
         }
@@ -188,12 +167,6 @@ impl FromStr for FieldChoice {
     }
 }
 
-/// The field of a name.
-pub(crate) fn field(name: &str) -> Option<Field> {
-    let (_, field) = NAMES.iter().find(|(known, _)| *known == name)?;
-    Some(*field)
-}
-
 /// Why a name of perf's is not supported here.
 pub(crate) fn refused(name: &str) -> Option<FieldError> {
     let (_, reason) = OTHERS.iter().find(|(names, _)| names.contains(&name))?;
@@ -205,7 +178,8 @@ pub(crate) fn refused(name: &str) -> Option<FieldError> {
 
 /// The names of the fields.
 pub(crate) fn names() -> Vec<&'static str> {
-    NAMES.iter().map(|(name, _)| *name).collect()
+    let names = FIELDS.iter().map(|spec| spec.name);
+    names.chain(["trace"]).collect()
 }
 
 fn unknown(name: &str) -> FieldError {

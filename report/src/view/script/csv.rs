@@ -7,41 +7,29 @@ use usdtrec_format::perf::Sample;
 use crate::error::ReportError;
 use crate::events::order::before::PreviousTimes;
 use crate::events::selection::SampleFilter;
+use crate::trace::fields::{FIELDS, Field, FieldKind, FieldSpec, Fields};
 use crate::trace::form::Form;
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 use crate::trace::symbols::known_inlining::FoundInlining;
 use crate::view::script::arguments::of_unknown_site;
-use crate::view::script::fields::{Field, Fields};
 use crate::view::script::location::{file_name, whole_source_text};
 use crate::view::script::options::ScriptOptions;
 use crate::view::script::times::{TimeOrigin, TimesOfDay, WallClock};
 use crate::view::text::buffer::Text;
 use crate::view::text::quoted::Csv;
 
-/// Columns before those of the arguments, in order.
-const COLUMNS: [(Field, &str); 14] = [
-    (Field::Time, "time_ns"),
-    (Field::Tod, "tod"),
-    (Field::Cpu, "cpu"),
-    (Field::Pid, "pid"),
-    (Field::Tid, "tid"),
-    (Field::Comm, "comm"),
-    (Field::Cgroup, "cgroup"),
-    (Field::Event, "event"),
-    (Field::Ip, "ip"),
-    (Field::Sym, "sym"),
-    (Field::Symoff, "symoff"),
-    (Field::Srcline, "srcline"),
-    (Field::Dso, "dso"),
-    (Field::Period, "period"),
-];
+/// The columns before those of the arguments, in order.
+fn columns() -> impl Iterator<Item = &'static FieldSpec> {
+    let has_column = |spec: &&FieldSpec| !matches!(spec.kind, FieldKind::Several);
+    FIELDS.iter().filter(has_column)
+}
 
 /// Whether an argument is called as another column is.
 fn is_column(name: &str) -> bool {
     let others = ["reltime_ns", "deltatime_ns", "missing", "span", "span_ns"];
-    others.contains(&name) || COLUMNS.iter().any(|(_, column)| *column == name)
+    others.contains(&name) || columns().any(|spec| spec.column == name)
 }
 
 /// Settings for all lines of a trace.
@@ -128,12 +116,11 @@ impl CsvStyle {
     /// The header line.
     pub(crate) fn header(&self) -> String {
         let csv_field = |name| self.csv.field(name);
-        let fixed = COLUMNS
-            .iter()
-            .filter(|(field, _)| self.fields.has(*field))
-            .flat_map(|(field, name)| {
-                let since = self.times.name().filter(|_| *field == Field::Time);
-                [Some(csv_field(name)), since.map(csv_field)]
+        let fixed = columns()
+            .filter(|spec| self.fields.has(spec.field))
+            .flat_map(|spec| {
+                let since = self.times.name().filter(|_| spec.field == Field::Time);
+                [Some(csv_field(spec.column)), since.map(csv_field)]
             })
             .flatten();
         let has_arguments = self.fields.has(Field::Args);
@@ -180,9 +167,16 @@ impl<'s> CsvLines<'s> {
     ) {
         let fields = self.style.fields;
         let start = out.len();
-        for (field, _) in COLUMNS {
+        for FieldSpec { field, kind, .. } in columns().copied() {
             if fields.has(field) {
-                self.field(field, target, sample, out);
+                match kind {
+                    FieldKind::ProcessText(text) => {
+                        if let Some(text) = self.resolver.process_text(text, sample) {
+                            out.string(&self.style.csv.field(text.text));
+                        }
+                    }
+                    _ => self.field(field, target, sample, out),
+                }
                 out.byte(b',');
                 if field == Field::Time && self.style.times != TimeOrigin::Clock {
                     self.since(target, sample, before, out);
@@ -234,11 +228,6 @@ impl<'s> CsvLines<'s> {
                     }
                 }
             }
-            Field::Cgroup => {
-                if let Some(path) = self.resolver.cgroup_path(sample.pid, sample.time) {
-                    out.string(&self.style.csv.field(path.text));
-                }
-            }
             Field::Event => {
                 let name = event.map_or("", |event| &event.name);
                 out.string(&self.style.csv.field(name));
@@ -255,8 +244,8 @@ impl<'s> CsvLines<'s> {
                     out.string(&self.style.csv.field(&whole_source_text(source)));
                 }
             }
-            // Columns of their own.
-            Field::Args | Field::Span => {}
+            // They are written before, or have columns of their own.
+            Field::Cgroup | Field::Container | Field::Args | Field::Span => {}
         }
     }
 

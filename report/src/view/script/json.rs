@@ -14,6 +14,7 @@ use crate::events::order::before::PreviousTimes;
 use crate::trace::calls::ScriptCalls;
 use crate::trace::calls::function::ScriptFunction;
 use crate::trace::calls::paths::CallPath;
+use crate::trace::fields::{Field, Fields, process_texts};
 use crate::trace::form::Form;
 use crate::trace::process::names::{EscapedName, NameId};
 use crate::trace::session::TraceSession;
@@ -25,7 +26,6 @@ use crate::trace::unwind::chain_address::ChainAddress;
 use crate::trace::unwind::known_cut::KnownCut;
 use crate::view::json_arguments::{JsonArgument, put_arguments};
 use crate::view::script::arguments::of_unknown_site;
-use crate::view::script::fields::{Field, Fields};
 use crate::view::script::lines_calls::calls_of;
 use crate::view::script::location::whole_source_text;
 use crate::view::script::options::ScriptOptions;
@@ -262,11 +262,15 @@ impl<'s> JsonLines<'s> {
             out.fixed(b",\"comm\":");
             self.comm(sample, out);
         }
-        if fields.has(Field::Cgroup) {
-            out.fixed(b",\"cgroup\":");
-            match self.resolver.cgroup_path(sample.pid, sample.time) {
-                Some(path) => out.string(&json_string(path.unescaped())),
-                None => out.fixed(b"null"),
+        for (field, process_text) in process_texts() {
+            if fields.has(field) {
+                out.fixed(b",\"");
+                out.string(process_text.name);
+                out.fixed(b"\":");
+                match self.resolver.process_text(process_text, sample) {
+                    Some(text) => out.string(&json_string(text.unescaped())),
+                    None => out.fixed(b"null"),
+                }
             }
         }
         if fields.has(Field::Event) {

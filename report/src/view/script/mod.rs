@@ -3,7 +3,6 @@
 pub(crate) mod arguments;
 pub(crate) mod choice;
 pub(crate) mod csv;
-pub(crate) mod fields;
 pub(crate) mod json;
 pub(crate) mod lines;
 pub(crate) mod lines_calls;
@@ -32,8 +31,8 @@ use crate::view::script::spans::{SpanColumn, WindowText};
 use crate::view::script::writer::Writer;
 use crate::view::text::buffer::Text;
 
+pub use crate::trace::fields::{Field, Fields};
 pub use crate::view::script::choice::FieldChoice;
-pub use crate::view::script::fields::{Field, Fields};
 pub use crate::view::script::live::{StreamOutput, print_stream};
 pub use crate::view::script::options::ScriptOptions;
 pub use crate::view::script::template::Template;

@@ -19,6 +19,7 @@ use crate::events::order::before::PreviousTimes;
 use crate::trace::calls::ScriptCalls;
 use crate::trace::calls::function::ScriptFunction;
 use crate::trace::calls::paths::CallPath;
+use crate::trace::fields::{Field, Fields, process_texts};
 use crate::trace::form::Form;
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
@@ -27,7 +28,6 @@ use crate::trace::symbols::known_inlining::FoundInlining;
 use crate::trace::unwind::CallChains;
 use crate::trace::unwind::chain_address::ChainAddress;
 use crate::trace::unwind::known_cut::KnownCut;
-use crate::view::script::fields::{Field, Fields};
 use crate::view::script::lines_calls::calls_of;
 use crate::view::script::location::{file_name, source_text, symbol_name};
 use crate::view::script::options::ScriptOptions;
@@ -239,11 +239,17 @@ impl<'s> TextLines<'s> {
             let (_, found) = self.resolver.inlining_of_hit(sample);
             put_source(fields, found.and_then(FoundInlining::innermost), out);
         }
-        if fields.has(Field::Cgroup) {
-            out.byte(b' ');
-            match self.resolver.cgroup_path(sample.pid, sample.time) {
-                Some(path) => out.string(path.text),
-                None => out.fixed(b"<cgroup not known>"),
+        for (field, process_text) in process_texts() {
+            if fields.has(field) {
+                out.byte(b' ');
+                match self.resolver.process_text(process_text, sample) {
+                    Some(text) => out.string(text.text),
+                    None => {
+                        out.byte(b'<');
+                        out.string(process_text.name);
+                        out.fixed(b" not known>");
+                    }
+                }
             }
         }
         out.byte(b'\n');

@@ -6,7 +6,6 @@
 //! `self_ns`, `code.stacktrace`. There are no unsigned integers of 64 bits: those beyond 2^63 are texts. A span that has no end has no end time, and
 //! the reason in `span`. Events of no span are left out.
 
-pub(crate) mod container_id;
 pub(crate) mod event_attributes;
 pub(crate) mod json;
 pub(crate) mod message;
@@ -248,7 +247,7 @@ impl<'a> OtlpSpans<'a> {
     fn resource(&self, row: &HitRow) -> Resource {
         let processes = self.session.processes();
         let known = processes.comm(row.pid, row.time).name;
-        let group = row.cgroup.map(|id| cgroup(self.session, id));
+        let group = row.process.cgroup.map(|id| cgroup(self.session, id));
         Resource {
             host: self.host.clone(),
             machine: self.machine.clone(),
@@ -315,7 +314,7 @@ impl RowSink for OtlpSpans<'_> {
             end: span.end_time().map(|end| self.wall(end)),
             attributes,
         };
-        let key = (begin.pid, begin.cgroup);
+        let key = (begin.pid, begin.process.cgroup);
         let resource = match self.waiting.contains_key(&key) {
             true => None,
             false => Some(self.resource(begin)),

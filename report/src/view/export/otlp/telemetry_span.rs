@@ -2,7 +2,7 @@
 
 use usdtrec_format::schema::telemetry::SpanKind;
 
-use crate::view::export::otlp::container_id::container_id;
+use crate::trace::process::container_id::container_id;
 use crate::view::export::otlp::span_ids::SpanIds;
 use crate::view::export::typed_value::TypedValue;
 

@@ -23,7 +23,7 @@ use crate::view::export::parquet::names::ColumnNames;
 use crate::view::export::parquet::redaction::RedactedArguments;
 use crate::view::export::parquet::row_cells::RowCells;
 use crate::view::export::parquet::table::{ParquetTable, TablePlace};
-use crate::view::export::thread_names::{cgroup, name};
+use crate::view::export::thread_names::name;
 
 /// Columns of every event.
 pub(crate) const EVENT_COLUMNS: usize = DatasetTable::EVENTS.columns.len();
@@ -126,7 +126,7 @@ impl EventFacts {
         cells.int32(Some(row.pid));
         cells.int32(Some(row.tid));
         cells.text(row.comm.map(|id| name(session, id)));
-        cells.text(row.cgroup.map(|id| cgroup(session, id)));
+        cells.process_texts(session.processes(), row.process);
         cells.text(self.file.as_deref());
         cells.text(self.build_id.as_deref());
         cells.bool(Some(side == RowSide::NoBegin));

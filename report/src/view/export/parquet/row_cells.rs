@@ -2,6 +2,9 @@
 
 use std::slice::IterMut;
 
+use crate::trace::fields::process_texts;
+use crate::trace::process::process_text::ProcessFacts;
+use crate::trace::process::{EscapedName, Processes};
 use crate::view::export::parquet::column::BatchColumn;
 
 /// The columns of a row, one after the other.
@@ -13,6 +16,13 @@ impl<'c> RowCells<'c> {
     pub(crate) fn new(columns: &'c mut [BatchColumn]) -> Self {
         Self {
             columns: columns.iter_mut(),
+        }
+    }
+
+    /// The texts about a process, which have a column each.
+    pub(crate) fn process_texts(&mut self, processes: &Processes, process: ProcessFacts) {
+        for (_, text) in process_texts() {
+            self.text(text.of(processes, process).map(EscapedName::unescaped));
         }
     }
 

@@ -18,7 +18,7 @@ use crate::view::export::parquet::names::ColumnNames;
 use crate::view::export::parquet::redaction::RedactedArguments;
 use crate::view::export::parquet::row_cells::RowCells;
 use crate::view::export::parquet::table::ParquetTable;
-use crate::view::export::thread_names::{cgroup, name};
+use crate::view::export::thread_names::name;
 
 /// Columns of every span.
 pub(crate) const SPAN_COLUMNS: usize = DatasetTable::SPANS.columns.len();
@@ -129,7 +129,7 @@ pub(crate) fn put_facts(
     cells.int32(Some(begin.pid));
     cells.int32(Some(begin.tid));
     cells.text(begin.comm.map(|id| name(session, id)));
-    cells.text(begin.cgroup.map(|id| cgroup(session, id)));
+    cells.process_texts(session.processes(), begin.process);
     cells.int32(end.map(|end| end.pid));
     cells.int32(end.map(|end| end.tid));
     cells.int64(begin.cpu.map(i64::from));

@@ -4,13 +4,13 @@ use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 
 use crate::events::order::before::PreviousTimes;
+use crate::trace::fields::{Field, FieldKind};
 use crate::trace::session::TraceSession;
 use crate::trace::session::hit::Hit;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 use crate::trace::symbols::known_inlining::FoundInlining;
 use crate::view::script::arguments::of_unknown_site;
-use crate::view::script::fields::Field;
 use crate::view::script::location::{file_name, source_text, symbol_name};
 use crate::view::script::template::layout::{
     argument, hex, pad, pad_number, signed, text, unsigned,
@@ -114,12 +114,12 @@ impl<'s> TemplateLines<'s> {
         before: PreviousTimes,
         out: &mut Text,
     ) {
+        if let FieldKind::ProcessText(process_text) = field.kind() {
+            let found = self.resolver.process_text(process_text, sample);
+            return text(found.map_or("", |found| found.text), spec, out);
+        }
         match field {
             Field::Comm => self.comm(spec, sample, out),
-            Field::Cgroup => {
-                let path = self.resolver.cgroup_path(sample.pid, sample.time);
-                text(path.map_or("", |path| path.text), spec, out);
-            }
             Field::Tid => signed(sample.tid.into(), spec, out),
             Field::Pid => signed(sample.pid.into(), spec, out),
             Field::Cpu => unsigned(sample.cpu.into(), spec, out),
@@ -143,8 +143,8 @@ impl<'s> TemplateLines<'s> {
                 let source = found.and_then(FoundInlining::innermost);
                 text(&source.map(source_text).unwrap_or_default(), spec, out);
             }
-            // Worked out for the event, or no part of templates.
-            Field::Event | Field::Args | Field::Span => {}
+            // Worked out for the event, written above, or no part of templates.
+            Field::Cgroup | Field::Container | Field::Event | Field::Args | Field::Span => {}
         }
     }
 

@@ -21,8 +21,7 @@ pub(crate) mod style;
 
 use std::str::FromStr;
 
-use crate::view::script::choice;
-use crate::view::script::fields::Field;
+use crate::trace::fields::{Field, FieldKind};
 use crate::view::script::template::error::{SpecPart, TemplateError, TemplateErrorKind};
 use crate::view::script::template::spec::{Conversion, Spec};
 use crate::view::script::times::TimeOrigin;
@@ -56,7 +55,7 @@ impl Meaning {
             "deltatime" => Self::Since(TimeOrigin::Previous),
             // Spans are no part of templates, but an argument may be called so.
             name => match (
-                choice::field(name).filter(|field| *field != Field::Span),
+                Field::named(name).filter(|field| *field != Field::Span),
                 name.strip_prefix("args."),
             ) {
                 (Some(field), _) => Self::Field(field),
@@ -72,12 +71,10 @@ impl Meaning {
             Self::Since(_) => Field::Time,
             Self::Field(field) => *field,
         };
-        let is_time = matches!(field, Field::Time | Field::Tod);
-        let is_text = matches!(
-            field,
-            Field::Comm | Field::Cgroup | Field::Event | Field::Sym | Field::Dso
-        );
-        let is_number = !is_time && !is_text && field != Field::Args;
+        let kind = field.kind();
+        let is_time = matches!(kind, FieldKind::Time);
+        let is_text = matches!(kind, FieldKind::Text | FieldKind::ProcessText(_));
+        let is_number = matches!(kind, FieldKind::Number);
         match spec {
             Spec {
                 kind: Conversion::Quoted,

@@ -1,0 +1,225 @@
+//! The fields of events: one table, which names them for `-F`, templates, JSON and CSV.
+//!
+//! A text about the process of an event is an entry with [`ProcessText`]: that is all that text, JSON, CSV, templates, `--sort`, `--by`,
+//! filters, rows and the Python package need. Columns of Parquet files are listed with those of the dataset
+//! (`view/export/dataset_table.rs`), and a test compares the two.
+
+use usdtrec_format::perf::SampleType;
+
+use crate::trace::process::process_text::{CGROUP, CONTAINER, ProcessText};
+use crate::trace::session::events::Event;
+
+/// A field of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// Name of the thread.
+    Comm,
+    /// Thread.
+    Tid,
+    /// Process.
+    Pid,
+    /// CPU.
+    Cpu,
+    /// Time of the trace's clock, or since another line.
+    Time,
+    /// Time of day.
+    Tod,
+    /// Period of the event.
+    Period,
+    /// Name of the event.
+    Event,
+    /// Arguments, with the address in front as perf has it for tracepoints.
+    Args,
+    /// Address.
+    Ip,
+    /// Function at the address.
+    Sym,
+    /// Distance from the function's start.
+    Symoff,
+    /// File at the address.
+    Dso,
+    /// The span that the event ends.
+    Span,
+    /// Line of source at the address.
+    Srcline,
+    /// Control group of the process.
+    Cgroup,
+    /// Container of the process.
+    Container,
+}
+
+/// What the values of a field are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FieldKind {
+    Time,
+    Number,
+    Text,
+    ProcessText(&'static ProcessText),
+    /// Several columns or members, or none.
+    Several,
+}
+
+/// A field in the table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FieldSpec {
+    pub(crate) field: Field,
+    /// perf script's name, if it has the field.
+    pub(crate) name: &'static str,
+    /// Column in CSV and member in JSON.
+    pub(crate) column: &'static str,
+    pub(crate) kind: FieldKind,
+}
+
+const fn spec(field: Field, name: &'static str, kind: FieldKind) -> FieldSpec {
+    FieldSpec {
+        field,
+        name,
+        column: name,
+        kind,
+    }
+}
+
+const fn process_text(field: Field, text: &'static ProcessText) -> FieldSpec {
+    spec(field, text.name, FieldKind::ProcessText(text))
+}
+
+/// All fields, in the order of CSV's columns.
+pub(crate) const FIELDS: [FieldSpec; 17] = [
+    FieldSpec {
+        column: "time_ns",
+        ..spec(Field::Time, "time", FieldKind::Time)
+    },
+    spec(Field::Tod, "tod", FieldKind::Time),
+    spec(Field::Cpu, "cpu", FieldKind::Number),
+    spec(Field::Pid, "pid", FieldKind::Number),
+    spec(Field::Tid, "tid", FieldKind::Number),
+    spec(Field::Comm, "comm", FieldKind::Text),
+    process_text(Field::Cgroup, &CGROUP),
+    process_text(Field::Container, &CONTAINER),
+    spec(Field::Event, "event", FieldKind::Text),
+    spec(Field::Ip, "ip", FieldKind::Number),
+    spec(Field::Sym, "sym", FieldKind::Text),
+    spec(Field::Symoff, "symoff", FieldKind::Number),
+    spec(Field::Srcline, "srcline", FieldKind::Text),
+    spec(Field::Dso, "dso", FieldKind::Text),
+    spec(Field::Period, "period", FieldKind::Number),
+    spec(Field::Args, "args", FieldKind::Several),
+    spec(Field::Span, "span", FieldKind::Several),
+];
+
+impl Field {
+    /// The field of a name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        // What perf calls the arguments of a tracepoint.
+        let name = if name == "trace" { "args" } else { name };
+        let spec = FIELDS.iter().find(|spec| spec.name == name)?;
+        Some(spec.field)
+    }
+
+    /// What its values are.
+    pub(crate) fn kind(self) -> FieldKind {
+        let spec = FIELDS.iter().find(|spec| spec.field == self);
+        spec.map_or(FieldKind::Several, |spec| spec.kind)
+    }
+}
+
+/// The fields that are texts about the process.
+pub(crate) fn process_texts() -> impl Iterator<Item = (Field, &'static ProcessText)> {
+    FIELDS.iter().filter_map(|spec| match spec.kind {
+        FieldKind::ProcessText(text) => Some((spec.field, text)),
+        _ => None,
+    })
+}
+
+/// The text about the process of this name.
+pub(crate) fn process_text_named(name: &str) -> Option<&'static ProcessText> {
+    process_texts()
+        .map(|(_, text)| text)
+        .find(|text| text.name == name)
+}
+
+/// Several fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fields(pub(crate) u32);
+
+impl Fields {
+    /// What perf script shows of a tracepoint.
+    pub const TRACEPOINT: Self = Self::of(&[
+        Field::Comm,
+        Field::Tid,
+        Field::Cpu,
+        Field::Time,
+        Field::Event,
+        Field::Args,
+    ]);
+    /// What perf script shows of an event of another kind.
+    pub const OTHER: Self = Self::of(&[
+        Field::Comm,
+        Field::Tid,
+        Field::Cpu,
+        Field::Time,
+        Field::Period,
+        Field::Event,
+        Field::Ip,
+        Field::Sym,
+        Field::Symoff,
+        Field::Dso,
+    ]);
+    /// What JSON and CSV have by default.
+    pub const DATA: Self = Self::of(&[
+        Field::Time,
+        Field::Cpu,
+        Field::Pid,
+        Field::Tid,
+        Field::Comm,
+        Field::Event,
+        Field::Ip,
+        Field::Args,
+    ]);
+
+    /// What perf script shows besides where callers are known.
+    pub(crate) const PLACE: Self = Self::of(&[Field::Ip, Field::Sym, Field::Symoff, Field::Dso]);
+
+    pub(crate) const fn of(fields: &[Field]) -> Self {
+        let mut bits: u32 = 0;
+        let mut at = 0;
+        while at < fields.len() {
+            bits |= 1 << fields[at] as u32;
+            at += 1;
+        }
+        Self(bits)
+    }
+
+    /// These without others.
+    pub(crate) const fn without(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
+    }
+
+    /// These and others.
+    pub(crate) const fn with(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    /// Whether a field is among them.
+    #[must_use]
+    #[inline]
+    pub const fn has(self, field: Field) -> bool {
+        self.0 & 1 << field as u32 != 0
+    }
+}
+
+impl Event {
+    /// The fields that its samples can have.
+    pub(crate) fn sampled_fields(&self) -> Fields {
+        let unsampled = [
+            (SampleType::CPU, Field::Cpu),
+            (SampleType::TIME, Field::Time),
+            (SampleType::TIME, Field::Tod),
+        ];
+        let lacking = unsampled
+            .iter()
+            .filter(|(part, _)| !self.attr.sample_type.has(*part))
+            .fold(0, |all, (_, field)| all | Fields::of(&[*field]).0);
+        Fields(!lacking)
+    }
+}

@@ -1,0 +1,69 @@
+//! Texts about the process of an event.
+
+use crate::trace::process::Processes;
+use crate::trace::process::container_id::container_id;
+use crate::trace::process::names::{EscapedName, NameId};
+
+/// What the trace says of a process at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ProcessFacts {
+    /// Its control group.
+    pub(crate) cgroup: Option<NameId>,
+}
+
+/// A text about a process.
+#[derive(Debug)]
+pub(crate) struct ProcessText {
+    /// Name in `-F`, templates, JSON, CSV, filters and keys.
+    pub(crate) name: &'static str,
+    /// Heading of its column where events are grouped by it.
+    pub(crate) heading: &'static str,
+    /// Whether the trace may say it of a process.
+    pub(crate) is_in: fn(&Processes) -> bool,
+    /// The text; `None` if the trace does not say it.
+    get: for<'p> fn(&'p Processes, ProcessFacts) -> Option<EscapedName<'p>>,
+}
+
+/// Path of the control group.
+pub(crate) static CGROUP: ProcessText = ProcessText {
+    name: "cgroup",
+    heading: "Cgroup",
+    is_in: Processes::has_cgroups,
+    get: cgroup,
+};
+
+/// Id of the container.
+pub(crate) static CONTAINER: ProcessText = ProcessText {
+    name: "container",
+    heading: "Container",
+    is_in: Processes::has_cgroups,
+    get: container,
+};
+
+impl ProcessText {
+    /// The text; `None` if the trace does not say it.
+    pub(crate) fn of<'p>(
+        &self,
+        processes: &'p Processes,
+        process: ProcessFacts,
+    ) -> Option<EscapedName<'p>> {
+        (self.get)(processes, process)
+    }
+}
+
+impl PartialEq for ProcessText {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for ProcessText {}
+
+fn cgroup(processes: &Processes, process: ProcessFacts) -> Option<EscapedName<'_>> {
+    processes.cgroup_path(process.cgroup?)
+}
+
+fn container(processes: &Processes, process: ProcessFacts) -> Option<EscapedName<'_>> {
+    let path = cgroup(processes, process)?;
+    container_id(path.unescaped()).map(EscapedName::plain)
+}
