@@ -69,11 +69,15 @@ fn many_at_once() {
         .collect();
     for worker in workers {
         let finished = worker.finish();
-        // What another worker took away first is not there: nothing else may go wrong.
+        // What another worker took away first is not there, and a busy machine lets them wait: nothing else may go wrong.
         let odd: Vec<&str> = finished
             .stderr
             .lines()
-            .filter(|line| !line.ends_with("is not in the cache"))
+            .filter(|line| {
+                let is_usual = line.ends_with("is not in the cache")
+                    || line.starts_with("usdtrec: waiting for the lock of the cache");
+                !is_usual
+            })
             .collect();
         assert!(odd.is_empty(), "{odd:?}");
     }

@@ -50,7 +50,7 @@ pub enum Field {
 
 /// What the values of a field are.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum FieldKind {
+pub(crate) enum FieldValues {
     Time,
     Number,
     Text,
@@ -67,10 +67,10 @@ pub(crate) struct FieldSpec {
     pub(crate) name: &'static str,
     /// Column in CSV and member in JSON.
     pub(crate) column: &'static str,
-    pub(crate) kind: FieldKind,
+    pub(crate) kind: FieldValues,
 }
 
-const fn spec(field: Field, name: &'static str, kind: FieldKind) -> FieldSpec {
+const fn spec(field: Field, name: &'static str, kind: FieldValues) -> FieldSpec {
     FieldSpec {
         field,
         name,
@@ -80,31 +80,31 @@ const fn spec(field: Field, name: &'static str, kind: FieldKind) -> FieldSpec {
 }
 
 const fn process_text(field: Field, text: &'static ProcessText) -> FieldSpec {
-    spec(field, text.name, FieldKind::ProcessText(text))
+    spec(field, text.name, FieldValues::ProcessText(text))
 }
 
 /// All fields, in the order of CSV's columns.
 pub(crate) const FIELDS: [FieldSpec; 17] = [
     FieldSpec {
         column: "time_ns",
-        ..spec(Field::Time, "time", FieldKind::Time)
+        ..spec(Field::Time, "time", FieldValues::Time)
     },
-    spec(Field::Tod, "tod", FieldKind::Time),
-    spec(Field::Cpu, "cpu", FieldKind::Number),
-    spec(Field::Pid, "pid", FieldKind::Number),
-    spec(Field::Tid, "tid", FieldKind::Number),
-    spec(Field::Comm, "comm", FieldKind::Text),
+    spec(Field::Tod, "tod", FieldValues::Time),
+    spec(Field::Cpu, "cpu", FieldValues::Number),
+    spec(Field::Pid, "pid", FieldValues::Number),
+    spec(Field::Tid, "tid", FieldValues::Number),
+    spec(Field::Comm, "comm", FieldValues::Text),
     process_text(Field::Cgroup, &CGROUP),
     process_text(Field::Container, &CONTAINER),
-    spec(Field::Event, "event", FieldKind::Text),
-    spec(Field::Ip, "ip", FieldKind::Number),
-    spec(Field::Sym, "sym", FieldKind::Text),
-    spec(Field::Symoff, "symoff", FieldKind::Number),
-    spec(Field::Srcline, "srcline", FieldKind::Text),
-    spec(Field::Dso, "dso", FieldKind::Text),
-    spec(Field::Period, "period", FieldKind::Number),
-    spec(Field::Args, "args", FieldKind::Several),
-    spec(Field::Span, "span", FieldKind::Several),
+    spec(Field::Event, "event", FieldValues::Text),
+    spec(Field::Ip, "ip", FieldValues::Number),
+    spec(Field::Sym, "sym", FieldValues::Text),
+    spec(Field::Symoff, "symoff", FieldValues::Number),
+    spec(Field::Srcline, "srcline", FieldValues::Text),
+    spec(Field::Dso, "dso", FieldValues::Text),
+    spec(Field::Period, "period", FieldValues::Number),
+    spec(Field::Args, "args", FieldValues::Several),
+    spec(Field::Span, "span", FieldValues::Several),
 ];
 
 impl Field {
@@ -117,16 +117,16 @@ impl Field {
     }
 
     /// What its values are.
-    pub(crate) fn kind(self) -> FieldKind {
+    pub(crate) fn kind(self) -> FieldValues {
         let spec = FIELDS.iter().find(|spec| spec.field == self);
-        spec.map_or(FieldKind::Several, |spec| spec.kind)
+        spec.map_or(FieldValues::Several, |spec| spec.kind)
     }
 }
 
 /// The fields that are texts about the process.
 pub(crate) fn process_texts() -> impl Iterator<Item = (Field, &'static ProcessText)> {
     FIELDS.iter().filter_map(|spec| match spec.kind {
-        FieldKind::ProcessText(text) => Some((spec.field, text)),
+        FieldValues::ProcessText(text) => Some((spec.field, text)),
         _ => None,
     })
 }

@@ -7,7 +7,7 @@ use usdtrec_format::perf::Sample;
 use crate::error::ReportError;
 use crate::events::order::before::PreviousTimes;
 use crate::events::selection::SampleFilter;
-use crate::trace::fields::{FIELDS, Field, FieldKind, FieldSpec, Fields};
+use crate::trace::fields::{FIELDS, Field, FieldSpec, FieldValues, Fields};
 use crate::trace::form::Form;
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
@@ -22,7 +22,7 @@ use crate::view::text::quoted::Csv;
 
 /// The columns before those of the arguments, in order.
 fn columns() -> impl Iterator<Item = &'static FieldSpec> {
-    let has_column = |spec: &&FieldSpec| !matches!(spec.kind, FieldKind::Several);
+    let has_column = |spec: &&FieldSpec| !matches!(spec.kind, FieldValues::Several);
     FIELDS.iter().filter(has_column)
 }
 
@@ -170,7 +170,7 @@ impl<'s> CsvLines<'s> {
         for FieldSpec { field, kind, .. } in columns().copied() {
             if fields.has(field) {
                 match kind {
-                    FieldKind::ProcessText(text) => {
+                    FieldValues::ProcessText(text) => {
                         if let Some(text) = self.resolver.process_text(text, sample) {
                             out.string(&self.style.csv.field(text.text));
                         }

@@ -4,7 +4,7 @@ use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 
 use crate::events::order::before::PreviousTimes;
-use crate::trace::fields::{Field, FieldKind};
+use crate::trace::fields::{Field, FieldValues};
 use crate::trace::session::TraceSession;
 use crate::trace::session::hit::Hit;
 use crate::trace::session::ids::Target;
@@ -114,7 +114,7 @@ impl<'s> TemplateLines<'s> {
         before: PreviousTimes,
         out: &mut Text,
     ) {
-        if let FieldKind::ProcessText(process_text) = field.kind() {
+        if let FieldValues::ProcessText(process_text) = field.kind() {
             let found = self.resolver.process_text(process_text, sample);
             return text(found.map_or("", |found| found.text), spec, out);
         }

@@ -21,7 +21,7 @@ pub(crate) mod style;
 
 use std::str::FromStr;
 
-use crate::trace::fields::{Field, FieldKind};
+use crate::trace::fields::{Field, FieldValues};
 use crate::view::script::template::error::{SpecPart, TemplateError, TemplateErrorKind};
 use crate::view::script::template::spec::{Conversion, Spec};
 use crate::view::script::times::TimeOrigin;
@@ -72,9 +72,9 @@ impl Meaning {
             Self::Field(field) => *field,
         };
         let kind = field.kind();
-        let is_time = matches!(kind, FieldKind::Time);
-        let is_text = matches!(kind, FieldKind::Text | FieldKind::ProcessText(_));
-        let is_number = matches!(kind, FieldKind::Number);
+        let is_time = matches!(kind, FieldValues::Time);
+        let is_text = matches!(kind, FieldValues::Text | FieldValues::ProcessText(_));
+        let is_number = matches!(kind, FieldValues::Number);
         match spec {
             Spec {
                 kind: Conversion::Quoted,
