@@ -131,3 +131,16 @@ fn an_index() {
     let told = |line: &&str| line.starts_with("postgresql:query ") && line.contains("p50");
     assert!(lines.any(|line| told(&line)), "{text}");
 }
+
+/// `--min` is a time elsewhere.
+#[test]
+fn the_least_percentage_has_a_name_of_its_own() {
+    let lab = Lab::new();
+    let demo = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/demo.data");
+    let words = ["diff", demo, demo];
+    lab.usdtrec([&words[..], &["--percent-limit", "5%"]].concat())
+        .success();
+    lab.usdtrec([&words[..], &["--min", "5"]].concat())
+        .exits(2)
+        .complains("--percent-limit");
+}

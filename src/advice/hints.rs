@@ -16,7 +16,7 @@ fn words(hint: &Hint<'_>) -> String {
         Hint::GroupKeys => "--by",
         Hint::Filter => "--filter",
         Hint::FewerSpans => "choose fewer events with -e or --span",
-        Hint::SmallChanges => "--min 0 shows them",
+        Hint::SmallChanges => "--percent-limit 0 shows them",
         Hint::AllFigures => "--all shows them",
         Hint::NotCompared { all: false } => "--all says why",
         Hint::NotCompared { all: true } => "--format json says why",

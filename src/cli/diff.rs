@@ -16,7 +16,7 @@ A change is beyond noise if it is larger than the variation within each trace. E
      shares are compared by Welch's t-test over the slices. Percentiles differ if the confidence intervals from their order statistics, widened \
      by the variation between slices, do not overlap. Thresholds are corrected for the number of comparisons: of 100 comparisons of two recordings of \
      the same load, at most one shows any difference. Variation between runs that does not occur within a run cannot be measured \
-     from two traces: use --min to omit small changes. The column Noise is the smallest change that would be shown.";
+     from two traces: use --percent-limit to omit small changes. The column Noise is the smallest change that would be shown.";
 
 /// `usdtrec diff`.
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ pub(crate) struct DiffArgs {
     pub(crate) by: Vec<String>,
     /// Omit changes smaller than this, in percent of A's value
     #[arg(long, value_name = "PERCENT", default_value_t = DiffOptions::MIN, value_parser = percent)]
-    pub(crate) min: f64,
+    pub(crate) percent_limit: f64,
     /// Also show changes within noise
     #[arg(short, long)]
     pub(crate) all: bool,

@@ -152,7 +152,7 @@ const EXAMPLES: &[(&str, [Example; 3])] = &[
             ),
             example(
                 "Only changes of 10 % and more",
-                "usdtrec diff --min 10 before.data after.data",
+                "usdtrec diff --percent-limit 10 before.data after.data",
             ),
         ],
     ),

@@ -8,6 +8,7 @@ use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
 
 use super::selection::SelectionArgs;
+use super::stacks::Stacks;
 
 /// `usdtrec export`.
 #[derive(Debug, Args)]
@@ -29,6 +30,15 @@ pub(crate) struct ExportArgs {
     /// With --span, keys by which begin and end are matched (comma list), as of report
     #[arg(long, value_name = "KEYS", value_delimiter = ',', requires = "span")]
     pub(crate) key: Vec<String>,
+    /// With --span, export only spans of at least this duration (10us, 5ms, 1s)
+    #[arg(long, value_name = "TIME", requires = "span")]
+    pub(crate) min: Option<String>,
+    /// With --to folded or pprof, weigh stacks by the sum of this argument instead of their hits
+    #[arg(long, value_name = "ARG", conflicts_with = "span")]
+    pub(crate) value: Option<String>,
+    /// With --to folded or pprof, which stacks are exported [default: native where they were recorded, else script]
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub(crate) stacks: Option<Stacks>,
     /// With --to otlp, the argument that has the id of the trace: 32 hexadecimal digits, a UUID, or a traceparent [default: each span has a trace of its own]
     #[arg(long, value_name = "ARG")]
     pub(crate) trace_id: Option<String>,
@@ -63,11 +73,11 @@ pub(crate) enum ExportTo {
     Otlp,
     /// OpenTelemetry spans (OTLP) as a protobuf message
     OtlpProto,
-    /// Folded stacks (outer;inner WEIGHT) by hits, or with --span by time
+    /// Folded stacks (outer;inner WEIGHT), for flame graph programs: by hits, with --span by time, with --value by sum
     Folded,
     /// A plain perf.data file without compression, for programs that do not read compressed ones
     Perf,
-    /// pprof's profiles (gzip): stacks by hits, or with --span by number and time
+    /// pprof's profiles (gzip): stacks by hits, with --span by number and time, with --value by sum
     Pprof,
 }
 

@@ -68,7 +68,7 @@ pub(crate) struct ReportArgs {
     #[arg(short, long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) sort: Vec<String>,
     /// With --sort, show sum, mean and percentiles of this argument for each group; sorts by sum unless --order is given. With
-    /// --call-graph or --folded, weigh stacks by its sum
+    /// --call-graph, weigh stacks by its sum
     #[arg(long, value_name = "ARG")]
     pub(crate) value: Option<String>,
     /// Show durations from one probe to another: START..DONE, or the name of a span, with globs
@@ -116,14 +116,14 @@ pub(crate) struct ReportArgs {
         conflicts_with_all = ["sort", "hist", "heatmap", "rate", "folded"]
     )]
     pub(crate) call_graph: Option<CallGraphStyle>,
-    /// Which stacks --call-graph and --folded show [default: native where they were recorded, else script]
+    /// Which stacks --call-graph shows [default: native where they were recorded, else script]
     ///
     /// The functions of a script need the probes at which functions are called and return, such as php:function__*, python:function__*, ruby:*method__* and
     /// hotspot:method__*, and no support of the runtime. With --sort and --by, use stack:script and caller:script.
     #[arg(long, value_enum, value_name = "KIND", conflicts_with_all = ["sort", "hist", "heatmap", "rate"])]
     pub(crate) stacks: Option<Stacks>,
-    /// Print each stack as a line for flame graph programs: functions from the outermost one with ; between, a blank, and the weight as of --call-graph
-    #[arg(long, conflicts_with_all = ["sort", "hist", "heatmap", "rate"])]
+    /// What export --to folded -o - writes
+    #[arg(long, hide = true, conflicts_with_all = ["sort", "hist", "heatmap", "rate"])]
     pub(crate) folded: bool,
     /// Show the number of events in each interval of this length (1s, 100ms); with --by or --sort, for each group
     #[arg(long, value_name = "TIME", conflicts_with_all = ["span", "hist", "heatmap"])]
@@ -143,12 +143,11 @@ pub(crate) struct ReportArgs {
         alias = "stdio-color"
     )]
     pub(crate) color: Colour,
-    /// Write all answers into a page for browsers, which needs no network and no other file, as export --to html does; - writes to standard output
-    ///
-    /// With --span, and --key, its spans are these alone.
+    /// What export --to html -o FILE writes
     #[arg(
         long,
         value_name = "FILE",
+        hide = true,
         conflicts_with_all = [
             "sort", "value", "by", "min", "order", "hist", "scale", "heatmap", "call_graph", "stacks", "folded", "rate", "top", "human",
             "color", "format"

@@ -57,7 +57,7 @@ struct Refused {
     instead: &'static str,
 }
 
-const REFUSED: [Refused; 2] = [
+const REFUSED: [Refused; 3] = [
     Refused {
         verb: "record",
         short: Some('c'),
@@ -69,6 +69,12 @@ const REFUSED: [Refused; 2] = [
         short: Some('F'),
         long: "freq",
         instead: "every hit is recorded; to record fewer, use --filter",
+    },
+    Refused {
+        verb: "diff",
+        short: None,
+        long: "min",
+        instead: "changes are percentages: use --percent-limit",
     },
 ];
 

@@ -20,7 +20,7 @@ pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     );
     let options = DiffOptions {
         by: args.by.clone(),
-        min: args.min,
+        min: args.percent_limit,
         all: args.all,
         human: args.human,
         format: selection::format(args.format),

@@ -13,8 +13,9 @@ use usdtrec_format::escape::shown;
 use usdtrec_report::export::{self, ExportFormat, ExportOptions};
 use usdtrec_report::{EventSelection, Notices, TraceSession};
 
+use super::report::nanoseconds;
 use super::selection::{self, Extent};
-use crate::cli::{ExportArgs, ExportTo, SelectionArgs};
+use crate::cli::{ExportArgs, ExportTo, SelectionArgs, stack_kind};
 use crate::terminal::Usage;
 use crate::unfinished_file::UnfinishedFile;
 use crate::unfinished_folder::UnfinishedFolder;
@@ -36,6 +37,8 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     }
     check_folder(args)?;
     check_perf(args)?;
+    check_stacks(args)?;
+    selection::refuse_no_inline_of_scripts(args.selection.inline, args.stacks)?;
     let redacts = !args.drop.is_empty() || !args.hash.is_empty();
     if redacts && args.to != ExportTo::Parquet {
         let refused = "--drop and --hash have no effect without --to parquet";
@@ -47,6 +50,9 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     let options = ExportOptions {
         spans: args.span.clone(),
         key: args.key.clone(),
+        min: least(args)?,
+        value: args.value.clone(),
+        stacks: stack_kind(args.stacks),
         trace_id: args.trace_id.clone(),
         counters: args.counter.clone(),
         // Profiles of pprof always are.
@@ -127,6 +133,31 @@ fn check_perf(args: &ExportArgs) -> Result<(), Usage> {
     Err(Usage(format!(
         "{option} has no effect with --to perf, which copies the records of the trace"
     )))
+}
+
+/// Refuses what is about weighed stacks where none are written, and what has no effect on a page.
+fn check_stacks(args: &ExportArgs) -> Result<(), Usage> {
+    let has_stacks = matches!(args.to, ExportTo::Folded | ExportTo::Pprof);
+    let given = [
+        (args.value.is_some(), "--value"),
+        (args.stacks.is_some(), "--stacks"),
+    ];
+    if let Some((_, option)) = given.iter().find(|(given, _)| *given && !has_stacks) {
+        let refused = format!("{option} has no effect without --to folded or pprof");
+        return Err(Usage(refused));
+    }
+    if args.min.is_some() && args.to == ExportTo::Html {
+        let refused = "--min has no effect with --to html, which has spans of all durations";
+        return Err(Usage(refused.to_owned()));
+    }
+    Ok(())
+}
+
+/// The duration of the shortest spans to export, ns.
+fn least(args: &ExportArgs) -> anyhow::Result<u64> {
+    let min = args.min.as_ref();
+    let min = min.map(|text| nanoseconds("--min", text)).transpose()?;
+    Ok(min.unwrap_or(0))
 }
 
 #[cfg(feature = "parquet")]

@@ -111,10 +111,11 @@ fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
     plain_numbers(args.human, args.format)?;
     let of_spans = ["--span", "--hist span:NAME", "--heatmap span:NAME"];
     let refuse = |given: bool, option: &str, with: &[&str]| {
+        let listed = with.iter().filter(|with| **with != "--folded");
         anyhow::ensure!(
             !given || with.contains(&kind),
             "{option} has no effect on {kind}: use it with {}",
-            with.join(", ")
+            listed.copied().collect::<Vec<_>>().join(", ")
         );
         Ok(())
     };
@@ -122,7 +123,7 @@ fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
     let mut keys = args.sort.iter().chain(&args.by);
     anyhow::ensure!(
         !args.selection.inline.no_inline || is_of_stacks || keys.any(|key| has_functions(key)),
-        "--no-inline has no effect on {kind} without stacks: use it with --call-graph, --folded, or the keys stack, caller and sym"
+        "--no-inline has no effect on {kind} without stacks: use it with --call-graph, or the keys stack, caller and sym"
     );
     selection::refuse_no_inline_of_scripts(args.selection.inline, args.stacks)?;
     if is_of_stacks {

@@ -7,7 +7,9 @@ use std::process::Command;
 
 use super::nasty::Nasty;
 use super::proto::{Field, Message};
-use crate::common::test;
+use crate::common::{Lab, test};
+
+const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/demo.data");
 
 /// Stacks with their weights, as lines of folded stacks have them.
 pub(super) type Weights = BTreeMap<String, u64>;
@@ -98,4 +100,58 @@ fn stacks_weigh_what_the_report_says() {
     let head = ["export", "-i", "trace", "--to", "folded", "-o", "out"];
     let refused = nasty.lab.usdtrec([&head[..], &two].concat());
     refused.exits(1).complains("expected one name");
+}
+
+/// All weights of the report.
+#[test]
+fn weights_are_chosen_as_in_the_report() {
+    let nasty = Nasty::record(50, &["-g"]);
+    for options in [
+        &["-e", "nasty:job__start", "--value", "job"][..],
+        &["--stacks", "native"],
+        &["--span", "nasty:work", "--min", "1us"],
+    ] {
+        let expected = of_report(&nasty, options);
+        assert!(!expected.is_empty(), "{options:?}");
+        let text = fs::read_to_string(nasty.export("folded", options)).expect("a file");
+        assert_eq!(folded(&text), expected, "{options:?}");
+        let profile = nasty.export("pprof", options);
+        assert!(profile.metadata().expect("a file").len() > 0);
+    }
+    let none = nasty.export("folded", &["--span", "nasty:work", "--min", "1h"]);
+    assert_eq!(fs::read_to_string(none).expect("a file"), "");
+}
+
+/// Spans of at least a duration, as many as the report counts.
+#[test]
+fn short_spans_are_left_out() {
+    let lab = Lab::new();
+    let asked = ["--span", "request", "--min", "1ms"];
+    let report = ["report", "-i", DEMO, "--format", "json"];
+    let report = lab.usdtrec([&report[..], &asked].concat()).success();
+    let report: serde_json::Value = serde_json::from_str(&report.stdout).expect("JSON");
+    let count = report["spans"][0]["count"].as_u64().expect("a count");
+    let exported = |options: &[&str]| {
+        let export = ["export", "-i", DEMO, "--to", "otlp", "-o", "-"];
+        let spans = lab.usdtrec([&export[..], options].concat()).success();
+        spans.stdout.matches("\"startTimeUnixNano\"").count() as u64
+    };
+    assert_eq!(exported(&asked), count);
+    assert!(count > 0 && count < exported(&asked[..2]), "{count}");
+    for (options, why) in [
+        (&["--to", "otlp", "--min", "1ms"][..], "--span"),
+        (&["--to", "otlp", "--value", "arg1"], "--to folded or pprof"),
+        (
+            &["--to", "perfetto", "--stacks", "script"],
+            "--to folded or pprof",
+        ),
+        (
+            &["--to", "folded", "--value", "arg1", "--span", "x"],
+            "cannot be used",
+        ),
+    ] {
+        let export = ["export", "-i", DEMO, "-o", "refused"];
+        let refused = lab.usdtrec([&export[..], options].concat());
+        refused.exits(2).complains(why);
+    }
 }

@@ -31,6 +31,7 @@ pub(super) fn options(args: &ExportArgs) -> anyhow::Result<DatasetOptions> {
     Ok(DatasetOptions {
         spans: args.span.clone(),
         key: args.key.clone(),
+        min: super::least(args)?,
         redaction: Redaction {
             drop: args.drop.clone(),
             hash: args.hash.clone(),

@@ -40,6 +40,8 @@ pub(crate) struct RowWalk<'s> {
     source: RowSource<'s>,
     /// The pairs of probes that begin and end spans.
     pub(crate) pairs: Vec<Pair>,
+    /// Spans that are shorter, and those without an end, are left out if it is more than 0, ns.
+    least: u64,
 }
 
 impl<'s> RowWalk<'s> {
@@ -81,7 +83,14 @@ impl<'s> RowWalk<'s> {
                 unknown: Value::Missing(Missing::Operand("site not known".to_owned())),
             },
             pairs,
+            least: 0,
         })
+    }
+
+    /// Leaves out spans of less than this duration, and those without an end, ns; with 0, none.
+    #[must_use]
+    pub(crate) fn at_least(self, least: u64) -> Self {
+        Self { least, ..self }
     }
 
     /// Whether hits are rows; else spans alone.
@@ -130,7 +139,11 @@ impl<'s> RowWalk<'s> {
             workers.put(worker);
             rows
         };
-        let mut counted = CountedRows { sink, rows: 0 };
+        let mut counted = CountedRows {
+            sink,
+            rows: 0,
+            least: self.least,
+        };
         let mut across = RowsAcross::new(&mut counted, source.filter.time(), self.pairs.len());
         let outcome = in_order(source.session, &relaxed, None, show, |mut rows| {
             across.take(&mut rows)?;
@@ -148,6 +161,8 @@ impl<'s> RowWalk<'s> {
 struct CountedRows<'a> {
     sink: &'a mut dyn RowSink,
     rows: u64,
+    /// The duration of the shortest spans that it takes, ns.
+    least: u64,
 }
 
 impl RowSink for CountedRows<'_> {
@@ -157,6 +172,10 @@ impl RowSink for CountedRows<'_> {
     }
 
     fn span(&mut self, span: SpanRow<'_>) -> io::Result<()> {
+        let is_long = |span: &SpanRow<'_>| span.end.is_some_and(|end| end.duration >= self.least);
+        if self.least > 0 && !is_long(&span) {
+            return Ok(());
+        }
         self.rows += 1;
         self.sink.span(span)
     }

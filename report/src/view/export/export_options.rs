@@ -1,5 +1,6 @@
 //! What is exported.
 
+use crate::analysis::question::StackKind;
 use crate::view::export::export_format::ExportFormat;
 
 /// What is exported.
@@ -12,6 +13,12 @@ pub struct ExportOptions {
     pub spans: Vec<String>,
     /// Keys by which begins and ends of spans are matched; empty: what is known of them.
     pub key: Vec<String>,
+    /// Of the spans that are named, those of at least this duration, ns.
+    pub min: u64,
+    /// The argument whose sum stacks weigh, in [`ExportFormat::Folded`] and [`ExportFormat::Pprof`]; `None`: their hits, or the time of spans.
+    pub value: Option<String>,
+    /// Which stacks, in the same formats.
+    pub stacks: StackKind,
     /// The argument of begins or ends that has the id of the trace in the sense of OpenTelemetry, as 32 hexadecimal digits, a UUID or a `traceparent`.
     pub trace_id: Option<String>,
     /// Arguments whose numbers are counters, in [`ExportFormat::Perfetto`].
@@ -28,6 +35,9 @@ impl ExportOptions {
             format,
             spans: Vec::new(),
             key: Vec::new(),
+            min: 0,
+            value: None,
+            stacks: StackKind::Auto,
             trace_id: None,
             counters: Vec::new(),
             gzip: false,

@@ -33,7 +33,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::analysis::answer::{Answer, Answered, answer};
-use crate::analysis::question::{Question, SpanQuestion, StackKind, StackWeight};
+use crate::analysis::question::{Question, SpanQuestion, StackWeight};
 use crate::analysis::rows::row_walk::{RowQuestion, RowWalk};
 use crate::analysis::stacks::weighed::WeighedStacks;
 use crate::error::ReportError;
@@ -134,18 +134,20 @@ fn weighed(
     selection: &EventSelection,
     options: &ExportOptions,
 ) -> Result<WeighedTrace, ReportError> {
-    let weight = match &*options.spans {
-        [] => StackWeight::Hits,
-        [span] => StackWeight::Spans(SpanQuestion {
+    let weight = match (&*options.spans, &options.value) {
+        ([], None) => StackWeight::Hits,
+        ([], Some(value)) => StackWeight::Sum(value.clone()),
+        ([span], None) => StackWeight::Spans(SpanQuestion {
             span: span.clone(),
             key: options.key.clone(),
+            min: options.min,
             ..SpanQuestion::default()
         }),
         _ => return Err(QuestionError::SeveralWeights.into()),
     };
     let question = Question::Stacks {
         weight,
-        of: StackKind::Auto,
+        of: options.stacks,
     };
     let Answered { answer, notices } = answer(session, selection, &question, usize::MAX)?;
     match answer {
@@ -166,7 +168,7 @@ fn write_rows(
         key: options.key.clone(),
         stacks: true,
     };
-    let walk = RowWalk::new(session, selection, &question)?;
+    let walk = RowWalk::new(session, selection, &question)?.at_least(options.min);
     let mut notices = Notices::new(session);
     match options.format {
         ExportFormat::Firefox => {

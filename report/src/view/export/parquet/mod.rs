@@ -50,6 +50,8 @@ pub struct DatasetOptions {
     pub spans: Vec<String>,
     /// Keys by which begins and ends of spans are matched; empty: what is known of them.
     pub key: Vec<String>,
+    /// Of the spans that are named, those of at least this duration, ns.
+    pub min: u64,
     /// Arguments that are left out or hashed.
     pub redaction: Redaction,
 }
@@ -70,7 +72,7 @@ pub fn write(
         key: options.key.clone(),
         stacks: true,
     };
-    let walk = RowWalk::new(session, selection, &question)?;
+    let walk = RowWalk::new(session, selection, &question)?.at_least(options.min);
     let redacted = RedactedArguments::new(session, &options.redaction)?;
     let facts = DatasetFacts::new(session, folder);
     let mut dataset = ParquetDataset::new(session, &walk, facts, &redacted)?;
