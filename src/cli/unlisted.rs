@@ -203,7 +203,7 @@ mod tests {
             let lines = [
                 vec![option.verb, &long],
                 vec![option.verb, &long, "5"],
-                vec![option.verb, &long, "--quiet"],
+                vec![option.verb, &long, "--buildid-dir=cache"],
             ];
             for line in lines {
                 let refused = parse(&line).expect_err("a refusal").to_string();

@@ -107,7 +107,7 @@ fn stacks_weigh_what_the_report_says() {
 fn weights_are_chosen_as_in_the_report() {
     let nasty = Nasty::record(50, &["-g"]);
     for options in [
-        &["-e", "nasty:job__start", "--value", "job"][..],
+        &["-e", "nasty:work__start", "--value", "arg1"][..],
         &["--stacks", "native"],
         &["--span", "nasty:work", "--min", "1us"],
     ] {
