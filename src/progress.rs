@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use usdtrec_report::TraceSession;
 
 /// Delay before the bar is shown.
-const PATIENCE: Duration = Duration::from_secs(1);
+const BAR_DELAY: Duration = Duration::from_secs(1);
 /// Interval between redraws.
 const REDRAW: Duration = Duration::from_millis(125);
 
@@ -76,9 +76,9 @@ impl Write for AfterBar<'_> {
     }
 }
 
-/// Draws a bar after [`PATIENCE`], until the sender is dropped.
+/// Draws a bar after [`BAR_DELAY`], until the sender is dropped.
 fn show(session: &TraceSession, waiting: &Receiver<()>) {
-    if waiting.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
+    if waiting.recv_timeout(BAR_DELAY) != Err(RecvTimeoutError::Timeout) {
         return;
     }
     let bar = bar(session.record_bytes());

@@ -14,7 +14,7 @@ use crate::directory::Directory;
 /// Name of the lock file in the cache directory.
 const LOCK: &str = ".usdtrec-lock";
 /// Delay before the callback is called.
-const PATIENCE: Duration = Duration::from_secs(1);
+const MESSAGE_DELAY: Duration = Duration::from_secs(1);
 /// Interval between attempts.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Mode bits that allow group and others to write.
@@ -38,7 +38,7 @@ impl Lock {
                 Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => return Err(error),
             }
-            if start.elapsed() >= PATIENCE
+            if start.elapsed() >= MESSAGE_DELAY
                 && let Some(waiting) = waiting.take()
             {
                 waiting(holder(&file));

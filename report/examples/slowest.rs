@@ -9,7 +9,7 @@ use usdtrec_report::rows::{LossCounts, RowQuestion, RowReader, RowValue, TraceRo
 use usdtrec_report::{EventSelection, HintWords, Sources, TraceSession};
 
 /// Spans that are printed.
-const MOST: usize = 10;
+const MAX_SPANS: usize = 10;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -28,14 +28,14 @@ fn main() -> Result<(), Box<dyn Error>> {
             && let Some(duration) = span.duration_ns()
         {
             let least = slowest.last().map_or(0, |(duration, _)| *duration);
-            if slowest.len() < MOST || duration > least {
+            if slowest.len() < MAX_SPANS || duration > least {
                 let arguments = span.begin().arguments();
                 let arguments =
                     arguments.map(|known| format!(" {}={}", known.name(), shown(&known.value())));
                 let line = format!("{} pid {}", span.name(), span.begin().pid());
                 slowest.push((duration, line + &arguments.collect::<String>()));
                 slowest.sort_by_key(|(duration, _)| std::cmp::Reverse(*duration));
-                slowest.truncate(MOST);
+                slowest.truncate(MAX_SPANS);
             }
         }
         ControlFlow::Continue(())

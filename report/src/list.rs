@@ -4,14 +4,18 @@ use foldhash::HashSet;
 use usdtrec_format::escape::escape;
 
 /// Names that are listed.
-const MOST: usize = 50;
+const MAX_NAMES: usize = 50;
 
 /// `a, b, c`: each name once and escaped; of very many, the first.
 pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut known = HashSet::default();
     let names = names.into_iter().filter(|name| known.insert(*name));
     let names: Vec<&str> = names.collect();
-    let listed: Vec<_> = names.iter().take(MOST).map(|name| escape(name)).collect();
+    let listed: Vec<_> = names
+        .iter()
+        .take(MAX_NAMES)
+        .map(|name| escape(name))
+        .collect();
     let more = match names.len() - listed.len() {
         0 => String::new(),
         more => format!(" and {more} more"),

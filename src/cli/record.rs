@@ -84,10 +84,10 @@ pub(crate) struct RecordArgs {
 
 /// `--threads`.
 fn threads(text: &str) -> Result<NonZeroUsize, String> {
-    const MOST: usize = 256;
+    const MAX_THREADS: usize = 256;
     let number = text
         .parse()
         .ok()
-        .filter(|number: &NonZeroUsize| number.get() <= MOST);
-    number.ok_or_else(|| format!("expected a number from 1 to {MOST}"))
+        .filter(|number: &NonZeroUsize| number.get() <= MAX_THREADS);
+    number.ok_or_else(|| format!("expected a number from 1 to {MAX_THREADS}"))
 }

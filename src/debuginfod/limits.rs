@@ -16,7 +16,7 @@ pub(super) struct Limits {
 impl Limits {
     /// What `$DEBUGINFOD_TIMEOUT`, `$DEBUGINFOD_MAXTIME` and `$DEBUGINFOD_MAXSIZE` say. Unlike in libdebuginfod, the last two have a bound without that, too.
     pub(super) fn from_env() -> Self {
-        let seconds = |name, or| Duration::from_secs(number(name).unwrap_or(or).min(MOST_SECONDS));
+        let seconds = |name, or| Duration::from_secs(number(name).unwrap_or(or).min(MAX_SECONDS));
         Self {
             pause: seconds("DEBUGINFOD_TIMEOUT", 90),
             time: seconds("DEBUGINFOD_MAXTIME", 600),
@@ -26,7 +26,7 @@ impl Limits {
 }
 
 /// Seconds of a year.
-const MOST_SECONDS: u64 = 365 * 24 * 3600;
+const MAX_SECONDS: u64 = 365 * 24 * 3600;
 
 /// A number in the environment; 0, as for libdebuginfod, is no number.
 fn number(name: &str) -> Option<u64> {

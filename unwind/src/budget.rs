@@ -10,9 +10,9 @@ use crate::end::StackEnd;
 /// Work of an entry that is not counted: that of all entries of usual programs but the largest.
 const FREE: u32 = 512;
 /// Work of all larger entries of a stack. An instruction is 1, so that the largest entry of PostgreSQL (2,400 bytes) is about 2,000.
-const MOST_WORK: u32 = 32 << 10;
+const MAX_WORK: u32 = 32 << 10;
 /// Expressions that a stack may evaluate. A signal frame of glibc has 18, a frame in the procedure linkage table has 1.
-const MOST_EXPRESSIONS: u32 = 1 << 8;
+const MAX_EXPRESSIONS: u32 = 1 << 8;
 
 /// What is left of the work that a stack may cause.
 #[derive(Debug)]
@@ -26,17 +26,17 @@ pub(crate) struct Budget {
 impl Budget {
     pub(crate) const fn new() -> Self {
         Self {
-            work: MOST_WORK,
+            work: MAX_WORK,
             counted: Vec::new(),
-            expressions: Cell::new(MOST_EXPRESSIONS),
+            expressions: Cell::new(MAX_EXPRESSIONS),
         }
     }
 
     /// Begins another stack.
     pub(crate) fn renew(&mut self) {
-        self.work = MOST_WORK;
+        self.work = MAX_WORK;
         self.counted.clear();
-        self.expressions.set(MOST_EXPRESSIONS);
+        self.expressions.set(MAX_EXPRESSIONS);
     }
 
     /// Counts the work of a row, once a stack.

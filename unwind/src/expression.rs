@@ -10,7 +10,7 @@ use crate::table::Slice;
 
 /// Operations that an evaluation may take. An expression can jump backwards, and so may never end. Those of gcc, clang and glibc take at most 15
 /// (the procedure linkage table).
-const MOST_OPERATIONS: u32 = 100;
+const MAX_OPERATIONS: u32 = 100;
 
 /// What an expression may refer to.
 pub(crate) struct Frame<'a> {
@@ -30,7 +30,7 @@ impl Frame<'_> {
         self.budget.expression()?;
         let unusable = |_| StackEnd::BadExpression;
         let mut evaluation = expression.evaluation(self.encoding);
-        evaluation.set_max_iterations(MOST_OPERATIONS);
+        evaluation.set_max_iterations(MAX_OPERATIONS);
         if let Some(cfa) = cfa {
             evaluation.set_initial_value(cfa);
         }

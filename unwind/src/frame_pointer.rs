@@ -14,7 +14,7 @@ use crate::registers::Registers;
 use crate::stack::StackCopy;
 
 /// Maximum size of a frame, bytes. What is farther away is no frame pointer.
-const MOST_FRAME: u64 = 1 << 20;
+const MAX_FRAME: u64 = 1 << 20;
 /// Size of what a function pushes, bytes.
 const PUSHED: u64 = 16;
 
@@ -33,7 +33,7 @@ pub(crate) fn caller(
     };
     let (sp, fp) = (known(machine.sp)?, known(machine.fp)?);
     let size = fp.checked_sub(sp).ok_or(StackEnd::NoFrame)?;
-    if size > MOST_FRAME || !fp.is_multiple_of(8) {
+    if size > MAX_FRAME || !fp.is_multiple_of(8) {
         return Err(StackEnd::NoFrame);
     }
     let saved = stack.word(fp)?;

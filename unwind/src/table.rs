@@ -17,11 +17,11 @@ use crate::work::Work;
 pub(crate) type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// The longest entry that is evaluated, bytes. The longest of LLVM, PostgreSQL and OpenSSL have 2,400.
-const MOST_ENTRY: usize = 8 << 10;
+const MAX_ENTRY: usize = 8 << 10;
 /// The longest common part of entries (CIE), bytes. Those of gcc and clang have 28.
-const MOST_COMMON: usize = 512;
+const MAX_COMMON: usize = 512;
 /// Most entries of a table that are kept. Chromium has 1.3 million.
-const MOST_ENTRIES: usize = 8 << 20;
+const MAX_ENTRIES: usize = 8 << 20;
 
 /// Which section a table is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +149,7 @@ impl Table {
         let mut common = CommonPart::default();
         let mut offset = 0;
         while let Some(end) = self.end_of_entry(offset)
-            && found.len() < MOST_ENTRIES
+            && found.len() < MAX_ENTRIES
         {
             let fde = section
                 .partial_fde_from_offset(&self.bases, S::Offset::from(offset))
@@ -198,7 +198,7 @@ impl Table {
             if let Some(known) = common.0.as_ref().filter(|known| known.offset() == at) {
                 return Ok(known.clone());
             }
-            let is_short = |end: usize| end - at <= MOST_COMMON;
+            let is_short = |end: usize| end - at <= MAX_COMMON;
             if !self.end_of_entry(at).is_some_and(is_short) {
                 return Err(gimli::Error::OffsetOutOfBounds(at as u64));
             }
@@ -218,7 +218,7 @@ impl Table {
         let partial = section
             .partial_fde_from_offset(&self.bases, S::Offset::from(offset))
             .map_err(|_| StackEnd::BadEntry)?;
-        if partial.entry_len() > MOST_ENTRY {
+        if partial.entry_len() > MAX_ENTRY {
             return Err(StackEnd::LongEntry);
         }
         let fde = self.parse(&partial, &mut CommonPart::default());

@@ -12,9 +12,9 @@ use crate::machine::Machine;
 use crate::table::{Row, SectionKind, Table};
 
 /// The largest section that is read, bytes. The largest `.eh_frame` of Debian 12 has 60 MB.
-const MOST: u64 = 256 << 20;
+const MAX_SECTION_BYTES: u64 = 256 << 20;
 /// The most code that is searched for where signal handlers return to, bytes.
-const MOST_CODE: u64 = 32 << 20;
+const MAX_CODE: u64 = 32 << 20;
 
 /// The unwind tables of an ELF file: `.eh_frame` and `.debug_frame`.
 pub struct UnwindTables {
@@ -139,7 +139,7 @@ impl UnwindTables {
 fn signal_returns<'data>(file: &impl Object<'data>, machine: &Machine) -> Vec<u64> {
     // Only the C library has it; programs with more code are not searched.
     let text = file.section_by_name(".text");
-    let text = text.filter(|text| text.size() <= MOST_CODE);
+    let text = text.filter(|text| text.size() <= MAX_CODE);
     let Some((start, data)) = text.and_then(|text| Some((text.address(), text.data().ok()?)))
     else {
         return Vec::new();
@@ -152,7 +152,7 @@ fn signal_returns<'data>(file: &impl Object<'data>, machine: &Machine) -> Vec<u6
 fn section<'data>(file: &impl Object<'data>, name: &str) -> Option<Vec<u8>> {
     let section = file.section_by_name(name)?;
     let stored = section.file_range().map_or(0, |(_, size)| size);
-    if !(1..=MOST).contains(&stored) {
+    if !(1..=MAX_SECTION_BYTES).contains(&stored) {
         return None;
     }
     let data = section.compressed_data().ok()?;

@@ -5,7 +5,7 @@ use gimli::{CallFrameInstruction, CallFrameInstructionIter, Reader};
 use crate::end::StackEnd;
 
 /// The most work of an entry. `gimli` copies all rules to remember them: the instructions of 8 KiB can copy a megabyte in that way.
-const MOST: u32 = 16 << 10;
+const MAX_WORK: u32 = 16 << 10;
 
 /// The work of an entry: 1 for an instruction, and as much as there are rules for those that copy the rules.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Work {
     ) -> Result<(), StackEnd> {
         while let Ok(Some(instruction)) = instructions.next() {
             self.work += self.of(&instruction);
-            if self.work > MOST {
+            if self.work > MAX_WORK {
                 return Err(StackEnd::LongEntry);
             }
         }

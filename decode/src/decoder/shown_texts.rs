@@ -3,7 +3,7 @@
 use usdtrec_format::trace::TextArgument;
 
 /// Maximum number of single addresses.
-const MOST: usize = 1024;
+const MAX_ADDRESSES: usize = 1024;
 
 /// What the hits of a site have shown of an argument.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +19,9 @@ impl ShownTexts {
         match learned.address {
             None => self.all = learned.is_text,
             Some(address) if !learned.is_text => self.addresses.retain(|known| *known != address),
-            Some(address) if self.addresses.len() < MOST && !self.addresses.contains(&address) => {
+            Some(address)
+                if self.addresses.len() < MAX_ADDRESSES && !self.addresses.contains(&address) =>
+            {
                 self.addresses.push(address);
             }
             Some(_) => {}

@@ -23,7 +23,7 @@ use crate::stats::timeline::Timeline;
 /// Intervals of a map.
 pub(crate) const INTERVALS: usize = 60;
 /// Buckets between the first and the last one up to which empty ones are there, too: of floats there may be very many.
-const MOST_WITH_GAPS: i32 = 64;
+const MAX_WITH_GAPS: i32 = 64;
 
 /// Heat maps of a trace.
 #[derive(Debug)]
@@ -205,7 +205,7 @@ fn indices(cells: &Cells) -> Vec<i32> {
     indices.sort_unstable();
     indices.dedup();
     match (indices.first(), indices.last()) {
-        (Some(&first), Some(&last)) if last - first <= MOST_WITH_GAPS => (first..=last).collect(),
+        (Some(&first), Some(&last)) if last - first <= MAX_WITH_GAPS => (first..=last).collect(),
         _ => indices,
     }
 }

@@ -21,11 +21,11 @@ use crate::stats::number::{Float, Integer, Number, Scalar};
 use crate::stats::text_counts::TextCounts;
 
 /// Different values up to which they are shown one by one unless a scale is requested.
-const FEW: usize = 16;
+const MAX_LISTED_VALUES: usize = 16;
 /// Buckets of one width.
 const LINEAR: usize = 20;
 /// Texts that have a bucket.
-const MOST_TEXTS: usize = 50;
+const MAX_TEXTS: usize = 50;
 
 /// Histograms of a trace.
 #[derive(Debug)]
@@ -182,7 +182,9 @@ fn of_held(held: &ArgumentStats, scale: Scale) -> Divided {
 fn divided<N: Log2 + Linear>(numbers: &Distribution<N>, ruler: Ruler) -> Divided {
     let Ruler { scale, kind } = ruler;
     let values = numbers.values();
-    let few = values.as_ref().is_some_and(|values| values.len() <= FEW);
+    let few = values
+        .as_ref()
+        .is_some_and(|values| values.len() <= MAX_LISTED_VALUES);
     let scale = match scale {
         Scale::Auto if few && kind != BucketKind::Time => Scale::Value,
         Scale::Auto => Scale::Log2,
@@ -215,7 +217,7 @@ fn of_texts(texts: &TextCounts) -> Divided {
         buckets: texts
             .by_count()
             .iter()
-            .take(MOST_TEXTS)
+            .take(MAX_TEXTS)
             .map(bucket)
             .collect(),
     }

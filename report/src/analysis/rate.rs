@@ -20,7 +20,7 @@ use crate::trace::rows::Rows;
 use crate::trace::session::hit::Hit;
 
 /// Series that are counted one by one.
-const MOST_SERIES: usize = 1024;
+const MAX_SERIES: usize = 1024;
 
 type BySeries = HashMap<Box<[KeyWords]>, Vec<u64>>;
 
@@ -151,7 +151,7 @@ impl Asked<'_> {
     fn count(&self, notices: &mut Notices) -> CountedGroups<Counts> {
         let grouping = &self.grouping;
         grouping.count(
-            MOST_SERIES,
+            MAX_SERIES,
             notices,
             |kept, dictionary, notices| self.walk(kept, dictionary, notices),
             |_, notices| grouping.bounds(&[true], Combine::Sum, |_, _, _| 1, notices),
@@ -201,7 +201,7 @@ impl Counts {
     /// Counts an event of the series of `key`.
     fn count(&mut self, timeline: &Timeline, time: u64) {
         let place = timeline.place(time);
-        let full = self.series.len() >= MOST_SERIES;
+        let full = self.series.len() >= MAX_SERIES;
         match self.series.get_mut(&*self.key) {
             Some(counts) => counts[place] += 1,
             None if full => {
@@ -231,7 +231,7 @@ impl Counts {
         };
         self.overflow |= other.overflow;
         for (key, counts) in other.series {
-            let full = self.series.len() >= MOST_SERIES;
+            let full = self.series.len() >= MAX_SERIES;
             match self.series.get_mut(&key) {
                 Some(sums) => add(sums, &counts),
                 None if full => self.overflow = true,

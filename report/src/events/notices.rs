@@ -7,7 +7,7 @@ use crate::events::outcome::Outcome;
 use crate::trace::session::TraceSession;
 
 /// Places of damage that are kept of a stream, which may never end.
-const MOST_KEPT: usize = 4096;
+const MAX_KEPT: usize = 4096;
 
 /// The faults that were found in a trace and in an answer about it.
 #[derive(Clone, Debug, Default)]
@@ -96,7 +96,7 @@ impl Notices {
 
     /// Adds what was found wrong in a stream.
     pub(crate) fn add_damage(&mut self, damage: Vec<Damage>) {
-        let room = MOST_KEPT.saturating_sub(self.damage.len());
+        let room = MAX_KEPT.saturating_sub(self.damage.len());
         self.more_damage += damage.len().saturating_sub(room) as u64;
         self.damage.extend(damage.into_iter().take(room));
     }

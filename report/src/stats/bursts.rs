@@ -7,9 +7,9 @@
 use crate::trace::session::TraceSession;
 
 /// Events in a slice, at the least, from which a slice's number says something.
-const ENOUGH: u64 = 16;
+const MIN_EVENTS: u64 = 16;
 /// Slices, at the least, from which their median says something.
-const FEWEST: usize = 16;
+const MIN_SLICES: usize = 16;
 /// From how many times the median on events are a burst.
 const BURST: u64 = 3;
 
@@ -22,7 +22,7 @@ pub(crate) struct Slices {
 }
 
 impl Slices {
-    const MOST: usize = 128;
+    const MAX_SLICES: usize = 128;
 
     pub(crate) fn new(session: &TraceSession) -> Self {
         let time = session.time().unwrap_or_default();
@@ -67,7 +67,7 @@ impl Pace {
     #[inline]
     pub(crate) fn add(&mut self, slices: Slices, time: u64) {
         let at = (time.saturating_sub(slices.from) >> slices.shift) as usize;
-        let at = at.min(Slices::MOST - 1);
+        let at = at.min(Slices::MAX_SLICES - 1);
         match self.counts.get_mut(at) {
             Some(count) => *count += 1,
             None => self.extend(at),
@@ -100,13 +100,13 @@ impl Pace {
                 return Episodes::default();
             };
             let active = &counts[first..last];
-            if active.len() < FEWEST {
+            if active.len() < MIN_SLICES {
                 return Episodes::default();
             }
             let mut sorted = active.to_vec();
             sorted.sort_unstable();
             let median = sorted[sorted.len() / 2];
-            if median >= ENOUGH {
+            if median >= MIN_EVENTS {
                 return of(active, first, shift, median);
             }
             counts = counts.chunks(2).map(|pair| pair.iter().sum()).collect();

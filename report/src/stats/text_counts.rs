@@ -5,9 +5,9 @@ use foldhash::HashMap;
 use crate::stats::frequency::{Frequency, sort_by_count};
 
 /// Different texts that are counted one by one; beyond them, only that there were others.
-const MOST: usize = TextCounts::MOST;
+const MAX_TEXTS: usize = TextCounts::MAX_TEXTS;
 /// Bytes of texts that are counted one by one.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// Counts of texts, in bounded memory.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +23,7 @@ pub(crate) struct TextCounts {
 
 impl TextCounts {
     /// Different texts that are counted one by one.
-    pub(crate) const MOST: usize = 4096;
+    pub(crate) const MAX_TEXTS: usize = 4096;
 
     /// Replaces the counts; `others` is the number of texts that are not in them.
     pub(crate) fn replace(&mut self, counts: Self, others: u64) {
@@ -53,7 +53,7 @@ impl TextCounts {
 
     #[cold]
     fn add_new(&mut self, text: &[u8], times: u64) {
-        if self.counts.len() < MOST && self.bytes + text.len() <= MOST_BYTES {
+        if self.counts.len() < MAX_TEXTS && self.bytes + text.len() <= MAX_BYTES {
             self.bytes += text.len();
             self.counts.insert(text.into(), times);
         } else {
@@ -116,17 +116,17 @@ mod tests {
     #[test]
     fn the_number_of_texts_is_bounded() {
         let mut texts = TextCounts::default();
-        for at in 0..2 * MOST as u64 {
+        for at in 0..2 * MAX_TEXTS as u64 {
             texts.add(&at.to_le_bytes());
         }
-        assert_eq!(texts.by_count().len(), MOST);
-        assert_eq!(texts.others(), MOST as u64);
-        assert_eq!(texts.count(), 2 * MOST as u64);
+        assert_eq!(texts.by_count().len(), MAX_TEXTS);
+        assert_eq!(texts.others(), MAX_TEXTS as u64);
+        assert_eq!(texts.count(), 2 * MAX_TEXTS as u64);
         let mut long = TextCounts::default();
         for at in 0..100 {
             long.add(&[at; 60_000]);
         }
-        assert_eq!(long.by_count().len(), MOST_BYTES / 60_000);
+        assert_eq!(long.by_count().len(), MAX_BYTES / 60_000);
         assert_eq!(long.count(), 100);
     }
 }

@@ -7,7 +7,7 @@ use crate::trace::session::TraceSession;
 use usdtrec_format::trace::TimeRange;
 
 /// Most intervals.
-const MOST: u64 = 1 << 16;
+const MAX_INTERVALS: u64 = 1 << 16;
 
 /// The time of a trace, or of the part that is selected, in intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +43,10 @@ impl Timeline {
         let TimeRange { first, last } = selected(session, filter);
         let interval = interval.max(1);
         let intervals = ((last - first) / interval).saturating_add(1);
-        if intervals > MOST {
+        if intervals > MAX_INTERVALS {
             return Err(QuestionError::TooManyIntervals {
                 intervals,
-                most: MOST,
+                most: MAX_INTERVALS,
             }
             .into());
         }

@@ -6,7 +6,7 @@ use crate::trace::form::Form;
 use crate::view::text::buffer::{Piece, Text};
 
 /// Integers up to this one are exact where numbers are floats of 8 bytes, as in JavaScript.
-const MOST_EXACT: u64 = 1 << 53;
+const MAX_EXACT: u64 = 1 << 53;
 
 /// Numbers with fewer digits are less than that.
 const EXACT_DIGITS: usize = 16;
@@ -148,8 +148,8 @@ fn put_exact(argument: NamedValue<'_>, out: &mut Text) {
 /// Whether a float of 8 bytes cannot be trusted to have the value of an integer.
 const fn is_inexact(value: &Value) -> bool {
     match value {
-        Value::Unsigned(number) => *number > MOST_EXACT,
-        Value::Signed(number) => number.unsigned_abs() > MOST_EXACT,
+        Value::Unsigned(number) => *number > MAX_EXACT,
+        Value::Signed(number) => number.unsigned_abs() > MAX_EXACT,
         _ => false,
     }
 }

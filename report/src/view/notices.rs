@@ -6,7 +6,7 @@ use crate::events::notices::{EmptyExport, Notices};
 use crate::view::hints::{Hint, HintWords};
 
 /// Places of damage that have a sentence each.
-const MOST_DAMAGE: usize = 20;
+const MAX_DAMAGE: usize = 20;
 
 impl Notices {
     /// A sentence for each notice; of very much damage, for the first places.
@@ -15,9 +15,9 @@ impl Notices {
         let disagreements = self.disagreements.iter();
         let mut sentences: Vec<String> = disagreements.map(ToString::to_string).collect();
         sentences.extend(self.shortfalls.iter().map(ToString::to_string));
-        let first = self.damage.iter().take(MOST_DAMAGE);
+        let first = self.damage.iter().take(MAX_DAMAGE);
         sentences.extend(first.map(ToString::to_string));
-        let more = self.damage.len().saturating_sub(MOST_DAMAGE) as u64 + self.more_damage;
+        let more = self.damage.len().saturating_sub(MAX_DAMAGE) as u64 + self.more_damage;
         if let (true, Some(last)) = (more > 0, self.damage.last()) {
             sentences.push(format!(
                 "{more} more places are damaged, one of the last at offset {}",

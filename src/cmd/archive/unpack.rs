@@ -18,7 +18,7 @@ const MAX_RATIO: u64 = 200;
 /// Unpacked size that is accepted at any ratio, bytes.
 const SMALL: u64 = 64 << 20;
 /// Maximum number of separate files, each an open one, that wait for programs later in the tarball.
-const MOST_WAITING: usize = 128;
+const MAX_WAITING: usize = 128;
 /// Magic bytes of bzip2.
 const BZIP2: &[u8] = b"BZh";
 
@@ -72,7 +72,7 @@ pub(super) fn run(cache: &Cache, tarball: &Path) -> anyhow::Result<Unpacked> {
         let mut copy = tempfile::tempfile_in(unpack_dir(cache)?)?;
         io::copy(&mut entry, &mut copy)?;
         let has_program = place.kind == Kind::Program || cache.entry(place.build_id).is_some();
-        if !has_program && debug_files.len() < MOST_WAITING {
+        if !has_program && debug_files.len() < MAX_WAITING {
             debug_files.push((place, copy));
             continue;
         }

@@ -22,7 +22,7 @@ use crate::unfinished_folder::UnfinishedFolder;
 /// Bytes of a key, at least.
 const LEAST_KEY: usize = 16;
 /// Bytes of a key, at most.
-const MOST_KEY: u64 = 4096;
+const MAX_KEY: u64 = 4096;
 /// Bytes of a random key.
 const RANDOM_KEY: u64 = 32;
 
@@ -97,15 +97,15 @@ fn key(args: &ExportArgs) -> anyhow::Result<Vec<u8>> {
         }
         return Ok(key);
     };
-    let read = File::open(path).and_then(|file| file.take(MOST_KEY + 1).read_to_end(&mut key));
+    let read = File::open(path).and_then(|file| file.take(MAX_KEY + 1).read_to_end(&mut key));
     read.with_context(|| format!("cannot read {}", shown(path)))?;
-    if !(LEAST_KEY..=MOST_KEY as usize).contains(&key.len()) {
-        let found = match key.len() as u64 > MOST_KEY {
+    if !(LEAST_KEY..=MAX_KEY as usize).contains(&key.len()) {
+        let found = match key.len() as u64 > MAX_KEY {
             true => "more".to_owned(),
             false => key.len().to_string(),
         };
         return Err(Usage(format!(
-            "--hash-key {}: expected {LEAST_KEY} to {MOST_KEY} bytes, found {found}",
+            "--hash-key {}: expected {LEAST_KEY} to {MAX_KEY} bytes, found {found}",
             shown(path)
         ))
         .into());

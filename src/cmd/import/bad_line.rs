@@ -20,10 +20,10 @@ pub(super) enum BadLine {
 impl BadLine {
     /// Something else was found; long texts are cut.
     pub(super) fn field(what: &'static str, found: &str) -> Self {
-        const MOST: usize = 60;
+        const MAX_CHARACTERS: usize = 60;
         Self::Field {
             what,
-            found: found.chars().take(MOST).collect(),
+            found: found.chars().take(MAX_CHARACTERS).collect(),
         }
     }
 }

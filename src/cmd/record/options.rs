@@ -197,12 +197,12 @@ const fn nonresident(nonresident: cli::NonResident) -> NonResident {
 
 /// `--strings`, `--strlen`.
 fn strings(args: &CaptureArgs) -> Result<Strings, Usage> {
-    const MOST: u64 = 4096;
+    const MAX_BYTES: u64 = 4096;
     let limit = match parse_size("--strlen", &args.strlen, 1)? {
-        limit @ 1..=MOST => limit as u16,
+        limit @ 1..=MAX_BYTES => limit as u16,
         _ => {
             return Err(Usage(format!(
-                "--strlen: expected 1 to {MOST} bytes, found {:?}",
+                "--strlen: expected 1 to {MAX_BYTES} bytes, found {:?}",
                 args.strlen
             )));
         }

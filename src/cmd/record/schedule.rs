@@ -140,8 +140,8 @@ impl Slots {
     pub(super) fn passed(&self, due: i64, time: i64) -> usize {
         let mut at = due;
         // More are not counted one by one.
-        const MOST: usize = 1000;
-        (0..MOST)
+        const MAX_TIMES: usize = 1000;
+        (0..MAX_TIMES)
             .take_while(|_| {
                 let is_past = at <= time;
                 at = self.next(at);

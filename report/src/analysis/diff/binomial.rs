@@ -4,7 +4,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 use statrs::function::beta::checked_beta_reg;
 
 /// Expected cases, and other ones, of each at least so many, from which on the normal distribution approximates the binomial one.
-const MANY: f64 = 200.0;
+const MIN_NORMAL_CASES: f64 = 200.0;
 
 /// On which side of what is expected something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(crate) enum Tail {
 /// The chance (0 to 1) that of `size` cases, each a hit with a chance of `share`, a part of `found` or one that is farther off on its
 /// side are hits. 1, so that nothing is made of it, where that cannot be worked out.
 pub(crate) fn chance(size: f64, share: f64, found: f64, tail: Tail) -> f64 {
-    if size * share.min(1.0 - share) > MANY {
+    if size * share.min(1.0 - share) > MIN_NORMAL_CASES {
         let deviation = (size * share * (1.0 - share)).sqrt();
         let apart = (found - share) * size / deviation;
         // Corrected for skewness (Cornish and Fisher).

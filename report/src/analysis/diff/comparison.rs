@@ -11,7 +11,7 @@ use crate::analysis::diff::recording::{ArgumentSide, ProbeSide, Recording, SpanS
 use crate::analysis::diff::sides::Sides;
 use crate::analysis::diff::significance::Level;
 use crate::analysis::diff::similarity::{
-    MOST_SHARES, are_counters, counterpart, few, hits, is_address, is_number,
+    MAX_SHARES, are_counters, counterpart, few, hits, is_address, is_number,
 };
 use crate::analysis::diff::slices::{Counts, total};
 use crate::analysis::diff::span_groups::GroupKey;
@@ -20,7 +20,7 @@ use crate::stats::number::Scalar;
 use crate::trace::form::Form;
 
 /// Numbers below which percentiles are not requested.
-pub(crate) const FEWEST: u64 = 10;
+pub(crate) const MIN_NUMBERS: u64 = 10;
 /// The least share of hits, in one recording at least, with which a text is compared: one of so many.
 const LEAST_SHARE: u64 = 100;
 
@@ -56,7 +56,7 @@ pub(crate) enum LeftOutReason {
     SpansOnlyIn(WhichRecording, u64),
     /// An argument that only one of both has.
     ArgumentOnlyIn(WhichRecording),
-    /// There are fewer numbers than [`FEWEST`].
+    /// There are fewer numbers than [`MIN_NUMBERS`].
     TooFew,
     /// The units of an argument differ.
     Units(Unit, Unit),
@@ -161,7 +161,7 @@ impl<'s> Pairs<'s> {
         };
         for (key, one) in &a.groups {
             match b.groups.get(key) {
-                Some(other) if one.count() < FEWEST || other.count() < FEWEST => {
+                Some(other) if one.count() < MIN_NUMBERS || other.count() < MIN_NUMBERS => {
                     self.leave_out(group(key), LeftOutReason::TooFew);
                 }
                 Some(other) => self.span(&group(key), Sides { a: one, b: other }),
@@ -381,7 +381,7 @@ impl<'s> Pairs<'s> {
         thousandths: &[u32],
         forms: Option<[Form; 2]>,
     ) {
-        if numbers.any(|numbers| numbers.count() < FEWEST) {
+        if numbers.any(|numbers| numbers.count() < MIN_NUMBERS) {
             return self.leave_out(subject.clone(), LeftOutReason::TooFew);
         }
         for &thousandths in thousandths {
@@ -397,8 +397,8 @@ impl<'s> Pairs<'s> {
 
 /// Texts that are frequent in one recording at least, in order.
 fn frequent<'t>(all: &Sides<Counts>, words: Sides<&'t CountedTexts>) -> Vec<&'t [u8]> {
-    let mut texts = words.a.first(MOST_SHARES);
-    texts.extend(words.b.first(MOST_SHARES));
+    let mut texts = words.a.first(MAX_SHARES);
+    texts.extend(words.b.first(MAX_SHARES));
     texts.sort_unstable();
     texts.dedup();
     let is_frequent = |words: &CountedTexts, all: &Counts, text: &[u8]| {

@@ -16,7 +16,7 @@ const LEAST_VARIANCE: f64 = 0.25;
 /// Added to the correlation of neighbours, which few slices do not determine well: half of its standard error.
 const CAUTION: f64 = 0.11;
 /// Greatest correlation of neighbours that is reckoned with.
-const MOST_CORRELATION: f64 = 0.95;
+const MAX_CORRELATION: f64 = 0.95;
 
 /// The standard deviation of a mean, as a part of it, up to which its logarithm is as good as normal.
 const WELL_KNOWN: f64 = 0.3;
@@ -216,7 +216,7 @@ impl Likeness {
             products / squares
         };
         // In short series it comes out too small (Marriott and Pope).
-        let correlation = (found + (1.0 + 4.0 * found) / N + CAUTION).clamp(0.0, MOST_CORRELATION);
+        let correlation = (found + (1.0 + 4.0 * found) / N + CAUTION).clamp(0.0, MAX_CORRELATION);
         let square = correlation * correlation;
         Self {
             weight: (1.0 + correlation) / (1.0 - correlation),

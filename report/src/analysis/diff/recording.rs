@@ -15,7 +15,7 @@ use crate::analysis::diff::texts::SlicedTexts;
 use crate::analysis::losses::Losses;
 use crate::analysis::origin::Origin;
 use crate::analysis::spans::beside::fold_with_spans;
-use crate::analysis::spans::durations::{MOST_SPAN_GROUPS, PairStats};
+use crate::analysis::spans::durations::{MAX_SPAN_GROUPS, PairStats};
 use crate::analysis::spans::walk::SpanWalk;
 use crate::error::ReportError;
 use crate::events::notices::Notices;
@@ -177,7 +177,7 @@ impl SpanSide {
     fn new(walk: &SpanWalk<'_>, sums: PairStats) -> Result<Self, ReportError> {
         if sums.overflow {
             return Err(QuestionError::TooManySpanGroups {
-                most: MOST_SPAN_GROUPS,
+                most: MAX_SPAN_GROUPS,
                 slices: SLICES,
             }
             .into());

@@ -89,7 +89,7 @@ impl ComparedSamples<'_> {
             }
         };
         self.walk(due, || (), bound, notices);
-        let mut wanted = CountedTexts::MOST * 3 / 4;
+        let mut wanted = CountedTexts::MAX_TEXTS * 3 / 4;
         loop {
             let chosen = sketches.iter().map(|sketch| Both {
                 texts: sketch.texts.choose(wanted),

@@ -5,7 +5,7 @@ use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 /// Steps of a degree of freedom in which values are known.
 const STEPS: f64 = 4.0;
 /// Degrees of freedom up to which they are: more than two recordings have together.
-const MOST: usize = 48;
+const MAX_DEGREES: usize = 48;
 
 /// A part of all cases, 0 to 1, in which something is exceeded by chance, on either side together.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct Level {
 impl Level {
     pub(crate) fn new(each: f64) -> Self {
         let steps = STEPS as usize;
-        let student = (steps..=MOST * steps).map(|step| {
+        let student = (steps..=MAX_DEGREES * steps).map(|step| {
             let freedom = step as f64 / STEPS;
             let student = StudentsT::new(0.0, 1.0, freedom);
             student.map_or(f64::INFINITY, |student| -student.inverse_cdf(each / 2.0))

@@ -7,9 +7,9 @@ use crate::stats::number::Scalar;
 use crate::trace::form::Form;
 
 /// Different numbers up to which their shares are compared and not percentiles.
-const FEW_VALUES: usize = 8;
+const MAX_LISTED_VALUES: usize = 8;
 /// Values of each recording whose shares are compared.
-pub(crate) const MOST_SHARES: usize = 8;
+pub(crate) const MAX_SHARES: usize = 8;
 /// Numbers from here on, where nothing says what they are, are addresses, stamps or hashes.
 const LEAST_ADDRESS: f64 = 4_294_967_296.0;
 /// The correlation with time from which on numbers of both recordings are counters. By chance, 20 slices of one in a hundred thousand have it.
@@ -69,9 +69,9 @@ pub(crate) fn few(a: &Ranked, b: &Ranked, form: &Form) -> Option<Vec<Scalar>> {
     if is_word {
         let count = |number| total(&a.of(number)).saturating_add(total(&b.of(number)));
         values.sort_by_cached_key(|number| std::cmp::Reverse(count(*number)));
-        values.truncate(MOST_SHARES);
+        values.truncate(MAX_SHARES);
     }
-    (values.len() <= FEW_VALUES).then_some(values)
+    (values.len() <= MAX_LISTED_VALUES).then_some(values)
 }
 
 /// Whether numbers of both go the same way all the time.

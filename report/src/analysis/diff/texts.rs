@@ -7,9 +7,9 @@ use crate::stats::frequency::{Frequency, sort_by_count};
 use crate::stats::shape::shape;
 
 /// Different texts that are counted one by one.
-const MOST: usize = 4096;
+const MAX_TEXTS: usize = 4096;
 /// Bytes of texts that are counted one by one.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// Counts of texts in each slice, in bounded memory: of texts that are too many to be counted one by one, their shapes are. Which texts are
 /// then among those counted depends on the order they came in, until [`crate::analysis::diff::recount`] has replaced them by the most frequent ones.
@@ -97,7 +97,7 @@ impl SlicedTexts {
 
 impl CountedTexts {
     /// Different texts that are counted one by one.
-    pub(crate) const MOST: usize = MOST;
+    pub(crate) const MAX_TEXTS: usize = MAX_TEXTS;
 
     /// Whether some texts did not fit.
     pub(crate) const fn is_full(&self) -> bool {
@@ -129,7 +129,7 @@ impl CountedTexts {
             add(known, counts);
             return true;
         }
-        let fits = self.counts.len() < MOST && self.bytes + text.len() <= MOST_BYTES;
+        let fits = self.counts.len() < MAX_TEXTS && self.bytes + text.len() <= MAX_BYTES;
         if fits {
             self.bytes += text.len();
             self.counts.insert(text.into(), *counts);
@@ -165,17 +165,17 @@ mod tests {
         texts.add(b"b", 3);
         let mut others = SlicedTexts::default();
         others.add(b"b", 3);
-        for at in 0..2 * MOST {
+        for at in 0..2 * MAX_TEXTS {
             others.add(format!("id {at}").as_bytes(), 19);
         }
         texts.merge(others);
         assert_eq!(texts.words().first(1), [b"b"]);
         assert_eq!(texts.words().of(b"b")[3], 2);
         assert_eq!(texts.words().of(b"none"), [0; SLICES]);
-        assert_eq!(texts.words().counts.len(), MOST);
-        assert_eq!(total(&texts.all), 3 + 2 * MOST as u64);
+        assert_eq!(texts.words().counts.len(), MAX_TEXTS);
+        assert_eq!(total(&texts.all), 3 + 2 * MAX_TEXTS as u64);
         let shapes = texts.shapes();
         assert_eq!(shapes.first(9), [&b"id ?"[..], b"b", b"a"]);
-        assert_eq!(shapes.of(b"id ?")[19], 2 * MOST as u64);
+        assert_eq!(shapes.of(b"id ?")[19], 2 * MAX_TEXTS as u64);
     }
 }

@@ -11,7 +11,7 @@ use crate::analysis::groups::stats::{Sum, ValueFacts};
 use crate::analysis::groups::table::{CountedGroup, Groups, SampleCount};
 use crate::analysis::origin::Origin;
 use crate::stats::keys::dictionary::Dictionary;
-use crate::stats::keys::dictionary::MOST_GROUPS;
+use crate::stats::keys::dictionary::MAX_GROUPS;
 use crate::stats::keys::key::{Key, KeyWords, argument_value};
 use crate::stats::keys::value::KeyValue;
 
@@ -230,8 +230,8 @@ impl Asked<'_> {
 
     const fn most(&self) -> usize {
         match self.places {
-            Some(_) => stats::MOST_STATS,
-            None => MOST_GROUPS,
+            Some(_) => stats::MAX_STATS,
+            None => MAX_GROUPS,
         }
     }
 

@@ -10,7 +10,7 @@ use crate::trace::process::names::NameId;
 use crate::trace::session::resolver::Resolver;
 
 /// Pids that are noted: as many as there are pids on a host (`PID_MAX_LIMIT`).
-const MOST: usize = 1 << 22;
+const MAX_PIDS: usize = 1 << 22;
 
 /// Processes that a key of pids adds up, as they had one pid and one name. One a thread, merged at the end.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ impl ReusedPids {
             if *known != process {
                 *known = None;
             }
-        } else if self.processes.len() < MOST {
+        } else if self.processes.len() < MAX_PIDS {
             self.processes.insert(of, process);
         }
     }

@@ -9,7 +9,7 @@ use crate::stats::exact_sum::ExactSum;
 use crate::stats::number::{Number, Scalar};
 
 /// Groups whose numbers are summed up: each takes some kilobytes.
-pub(crate) const MOST_STATS: usize = 1 << 14;
+pub(crate) const MAX_STATS: usize = 1 << 14;
 
 /// Numbers of a group.
 #[derive(Clone, Debug, Default)]

@@ -23,9 +23,9 @@ use crate::stats::timeline::Timeline;
 use crate::trace::session::TraceSession;
 
 /// Kinds of spans that are shown in detail: each is a walk over the trace.
-const MOST_SPANS: usize = 6;
+const MAX_SPANS: usize = 6;
 /// Arguments whose numbers are shown in detail.
-const MOST_NUMBERS: usize = 2;
+const MAX_NUMBERS: usize = 2;
 /// Slowest spans of a kind, and groups.
 const TOP: usize = 20;
 /// Intervals in which events are counted.
@@ -147,8 +147,8 @@ impl Overview {
             [] => self.seen_spans(),
             names => named_spans(session, names)?,
         };
-        self.more_spans = names.len().saturating_sub(MOST_SPANS);
-        names.truncate(MOST_SPANS);
+        self.more_spans = names.len().saturating_sub(MAX_SPANS);
+        names.truncate(MAX_SPANS);
         for name in names {
             let starts = starts(session, &name)?;
             let shown = SpanToShow {
@@ -224,7 +224,7 @@ impl Overview {
 
     fn add_numbers(&mut self, samples: SelectedSamples<'_>) -> Result<(), ReportError> {
         let names = numbers::names(&self.summary);
-        for name in names.into_iter().take(MOST_NUMBERS) {
+        for name in names.into_iter().take(MAX_NUMBERS) {
             let found = self.asked(samples.session, |notices| {
                 NumberOverview::new(samples, &name, notices)
             })?;

@@ -11,7 +11,7 @@ use crate::events::notices::Notices;
 use crate::trace::form::Form;
 
 /// Different numbers up to which a list of them says more than their distribution.
-const FEW: usize = 16;
+const MAX_LISTED_NUMBERS: usize = 16;
 
 /// The numbers of an argument.
 #[derive(Debug)]
@@ -60,6 +60,6 @@ fn has_distribution(argument: &ArgumentFacts) -> bool {
             spread
                 .values
                 .as_ref()
-                .is_none_or(|values| values.len() > FEW)
+                .is_none_or(|values| values.len() > MAX_LISTED_NUMBERS)
         })
 }

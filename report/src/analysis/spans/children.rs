@@ -3,7 +3,7 @@
 use crate::stats::coverage::Interval;
 
 /// Spans that are kept one by one; of very many, the older ones are summed up.
-const MOST: usize = 1 << 14;
+const MAX_KEPT_SPANS: usize = 1 << 14;
 
 /// The spans that ended directly within another one, or outside all that are open: their time, and when they were if that is wanted.
 #[derive(Clone, Debug, Default)]
@@ -64,8 +64,8 @@ impl Children {
             Some(last) if last.end == span.begin => last.end = span.end,
             _ => self.parts.push(span),
         }
-        if self.parts.len() >= 2 * MOST {
-            self.sum_up(MOST);
+        if self.parts.len() >= 2 * MAX_KEPT_SPANS {
+            self.sum_up(MAX_KEPT_SPANS);
         }
     }
 
@@ -92,7 +92,7 @@ impl Children {
 
     /// The time of the span that they are in without them. The result does not depend on how they were put together.
     pub(crate) fn around(&mut self, span: Interval) -> OwnTime {
-        self.sum_up(MOST);
+        self.sum_up(MAX_KEPT_SPANS);
         let mut own = OwnTime::default();
         let mut begin = span.begin;
         if let Some(older) = self.older {
@@ -142,16 +142,16 @@ mod tests {
 
     #[test]
     fn of_very_many_the_older_ones_are_summed_up_however_they_came() {
-        let many = 5 * MOST as u64;
+        let many = 5 * MAX_KEPT_SPANS as u64;
         let spans = || (0..many).map(|number| at(number * 10, number * 10 + 4));
         let mut whole = Children::default();
         spans().for_each(|span| whole.push(span, true));
         let own = whole.around(at(0, many * 10));
         // One before each that is kept, and one after the last.
-        assert_eq!(own.parts.len(), MOST + 1);
+        assert_eq!(own.parts.len(), MAX_KEPT_SPANS + 1);
         let parts: u64 = own.parts.iter().map(|part| part.len()).sum();
         assert_eq!(own.before + parts, many * 6);
-        for piece in [100, MOST, 3 * MOST] {
+        for piece in [100, MAX_KEPT_SPANS, 3 * MAX_KEPT_SPANS] {
             let mut joined = Children::default();
             let spans: Vec<Interval> = spans().collect();
             for piece in spans.chunks(piece) {

@@ -15,7 +15,7 @@ use crate::stats::coverage::{Coverage, Interval};
 use crate::stats::keys::key::KeyWords;
 
 /// Parts of the time, of all groups together, from which on those are joined that need not be kept apart.
-const MANY: usize = 1 << 16;
+const MAX_PARTS: usize = 1 << 16;
 
 /// When the spans of a group were.
 #[derive(Debug, Default)]
@@ -166,7 +166,7 @@ impl Covers {
         Self {
             pairs: all,
             parts: 0,
-            most: MANY,
+            most: MAX_PARTS,
         }
     }
 
@@ -204,6 +204,6 @@ impl Covers {
                 self.parts += cover.parts();
             }
         }
-        self.most = MANY.max(2 * self.parts);
+        self.most = MAX_PARTS.max(2 * self.parts);
     }
 }

@@ -15,9 +15,9 @@ use crate::stats::log2::{BucketKind, Log2};
 use crate::stats::number::Integer;
 
 /// Maximum number of groups of spans with statistics of their own; each takes some kilobytes.
-pub(crate) const MOST_SPAN_GROUPS: usize = 1 << 14;
+pub(crate) const MAX_SPAN_GROUPS: usize = 1 << 14;
 /// The same if spans are counted by time interval, too; each group takes some tens of kilobytes.
-pub(crate) const MOST_HEAT_GROUPS: usize = 1 << 10;
+pub(crate) const MAX_HEAT_GROUPS: usize = 1 << 10;
 
 /// Statistics of the durations of spans.
 #[derive(Clone, Debug, Default)]

@@ -11,7 +11,7 @@ use crate::analysis::spans::stack::{Base, Frame, Stack, Totals};
 use crate::stats::keys::key::KeyWords;
 
 /// Maximum number of open begins; later ones are not matched.
-const MOST_OPEN: usize = 1 << 20;
+const MAX_OPEN: usize = 1 << 20;
 /// Number of frames for which a lane keeps its memory from window to window.
 const KEPT: usize = 128;
 
@@ -268,7 +268,7 @@ impl<T> OpenSpans<T> {
         let depth = stack.len() + segment.rise;
         stack.add_base(segment.base);
         for frame in begun {
-            if self.count >= MOST_OPEN {
+            if self.count >= MAX_OPEN {
                 self.forgotten += 1;
             } else {
                 self.count += 1;
@@ -294,7 +294,7 @@ impl<T> OpenSpans<T> {
 
     /// Whether this number of further begins exceeds the maximum.
     pub(crate) const fn is_full(&self, more: usize) -> bool {
-        self.count + more > MOST_OPEN
+        self.count + more > MAX_OPEN
     }
 
     /// The open spans.

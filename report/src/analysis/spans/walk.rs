@@ -5,7 +5,7 @@ use usdtrec_format::perf::Sample;
 
 use crate::analysis::spans::covers::{Covers, WindowCovers};
 use crate::analysis::spans::durations::{
-    EndedSpan, MOST_HEAT_GROUPS, MOST_SPAN_GROUPS, PairStats, SlowSpan,
+    EndedSpan, MAX_HEAT_GROUPS, MAX_SPAN_GROUPS, PairStats, SlowSpan,
 };
 use crate::analysis::spans::key::{HitKey, SpanKey};
 use crate::analysis::spans::matcher::{
@@ -53,8 +53,8 @@ impl SpanOptions {
     /// Maximum number of groups with statistics of their own.
     pub(crate) const fn most_groups(&self) -> usize {
         match self.heat {
-            Some(_) => MOST_HEAT_GROUPS,
-            None => MOST_SPAN_GROUPS,
+            Some(_) => MAX_HEAT_GROUPS,
+            None => MAX_SPAN_GROUPS,
         }
     }
 

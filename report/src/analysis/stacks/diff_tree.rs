@@ -24,7 +24,7 @@ use crate::stats::ratio::share;
 /// The least share of hits, in one recording at least, with which a frame is tested: one of so many.
 const LEAST_SHARE: u64 = 100;
 /// Nodes of a tree: some hundred bytes each.
-const MOST_NODES: usize = 1 << 17;
+const MAX_NODES: usize = 1 << 17;
 
 /// The result of the comparison of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +121,7 @@ impl DiffTree {
             let order = step.common_order(places.same_files);
             let next = *places.known.entry((at, order)).or_insert(place);
             if next == place {
-                if place >= MOST_NODES {
+                if place >= MAX_NODES {
                     return Err(QuestionError::TooManyStacks.into());
                 }
                 self.nodes.push(DiffNode::new(Some(step.clone())));

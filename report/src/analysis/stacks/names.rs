@@ -29,12 +29,12 @@ use crate::trace::symbols::known_inlining::FoundInlining;
 use crate::trace::symbols::perf_map::{MadePlace, MappedFunction, functions};
 
 /// Places of code whose names are found; stacks with more are no stacks of a program.
-const MOST: usize = 1 << 20;
+const MAX_PLACES: usize = 1 << 20;
 /// Frames of inlined functions, and lines, that are found.
-const MOST_FRAMES: usize = 1 << 20;
+const MAX_FRAMES: usize = 1 << 20;
 
 /// Texts that are found.
-const MOST_TEXTS: usize = 1 << 14;
+const MAX_TEXTS: usize = 1 << 14;
 
 /// The functions in the stacks of a trace, and their lines, and texts in files at which arguments point, as far as there was time to find them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,7 +58,7 @@ struct CodePlaces {
 
 impl CodePlaces {
     fn is_full(&self) -> bool {
-        self.files.len() + self.made.len() >= MOST
+        self.files.len() + self.made.len() >= MAX_PLACES
     }
 }
 
@@ -98,7 +98,7 @@ impl StackNames {
                 if may_lack_texts && let Some(site) = session.site_of(target, sample) {
                     resolver.each_text(site, sample, |place| {
                         let key = (place.file, place.at);
-                        if texts.len() < MOST_TEXTS && !texts.contains_key(&key) {
+                        if texts.len() < MAX_TEXTS && !texts.contains_key(&key) {
                             texts.insert(key, Arc::clone(&place.text));
                         }
                     });
@@ -254,7 +254,7 @@ impl Found {
         stop: impl Fn() -> bool,
     ) -> bool {
         for place in places {
-            if stop() || self.frames > MOST_FRAMES {
+            if stop() || self.frames > MAX_FRAMES {
                 return false;
             }
             let at = place.instruction;

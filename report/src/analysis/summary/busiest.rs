@@ -6,7 +6,7 @@ use crate::analysis::summary::counts::{ProbeSums, Process};
 use crate::trace::session::TraceSession;
 
 /// Processes that are named, the busiest.
-const MOST: usize = 256;
+const MAX_PROCESSES: usize = 256;
 
 /// A process with its samples.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,9 +57,9 @@ pub(crate) fn busiest(session: &TraceSession, sums: &[ProbeSums]) -> BusiestProc
     });
     let all = found.len();
     let order = |a: &Hits, b: &Hits| busier(session, a, b);
-    if all > MOST {
-        found.select_nth_unstable_by(MOST, order);
-        found.truncate(MOST);
+    if all > MAX_PROCESSES {
+        found.select_nth_unstable_by(MAX_PROCESSES, order);
+        found.truncate(MAX_PROCESSES);
     }
     found.sort_unstable_by(order);
     let busy = |hits: &Hits| BusyProcess {

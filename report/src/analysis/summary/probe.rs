@@ -57,7 +57,7 @@ pub(crate) struct ArgumentFacts {
 #[derive(Debug)]
 pub(crate) struct TextFacts {
     pub(crate) count: u64,
-    /// Texts with their counts, the most frequent first, at most [`TextFacts::MOST`].
+    /// Texts with their counts, the most frequent first, at most [`TextFacts::MAX_TEXTS`].
     pub(crate) values: Vec<Frequency<Vec<u8>>>,
     /// Different texts; at least so many if not `exact`.
     pub(crate) different: usize,
@@ -68,11 +68,11 @@ pub(crate) struct TextFacts {
 
 impl TextFacts {
     /// Texts that are shown one by one.
-    pub(crate) const MOST: usize = 256;
+    pub(crate) const MAX_TEXTS: usize = 256;
 
     fn new(texts: &TextCounts) -> Option<Self> {
         let all = texts.by_count();
-        let values = all.iter().take(Self::MOST);
+        let values = all.iter().take(Self::MAX_TEXTS);
         (!all.is_empty()).then(|| Self {
             count: texts.count(),
             values: values.map(|text| text.map(<[u8]>::to_vec)).collect(),

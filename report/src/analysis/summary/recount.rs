@@ -47,7 +47,7 @@ pub(crate) fn recount(
             },
             notices,
         );
-        let mut wanted = TextCounts::MOST * 3 / 4;
+        let mut wanted = TextCounts::MAX_TEXTS * 3 / 4;
         let counted = loop {
             let chosen = sketches.iter().map(|sketch| sketch.choose(wanted));
             let chosen: Vec<Chosen> = chosen.collect();

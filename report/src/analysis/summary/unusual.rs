@@ -7,7 +7,7 @@ use crate::stats::bursts::Episode;
 use crate::stats::frequency::total;
 
 /// Maximum number of bursts and pauses of all probes that are listed.
-const MOST_PACES: usize = 5;
+const MAX_PACES: usize = 5;
 
 /// Something that stands out.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,7 +45,7 @@ impl Unusual {
         let mut all: Vec<Self> = probes.iter().flat_map(of_arguments).collect();
         let mut paces: Vec<(f64, Self)> = probes.iter().flat_map(of_pace).collect();
         paces.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let paces = paces.into_iter().take(MOST_PACES);
+        let paces = paces.into_iter().take(MAX_PACES);
         all.extend(paces.map(|(_, unusual)| unusual));
         all
     }

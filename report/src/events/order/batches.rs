@@ -11,7 +11,7 @@ use crate::trace::session::TraceSession;
 /// Bytes of records in a batch for each thread.
 const BATCH: u64 = 1 << 20;
 /// Bytes of records that wait at most.
-pub(super) const MOST_PENDING: usize = 1 << 30;
+pub(super) const MAX_PENDING: usize = 1 << 30;
 
 /// A block that is to be read.
 pub(crate) trait PlannedBlock: Copy + Send + Sync {
@@ -116,7 +116,7 @@ impl<'s, P: PlannedBlock> Batches<'s, P> {
     pub(crate) fn settled(&self, outcome: &mut Outcome) -> Vec<usize> {
         let mut mark = self.marks.get(self.read).copied();
         let bytes: usize = self.pending.iter().map(LoadedBlock::memory).sum();
-        if mark.is_some() && bytes > MOST_PENDING {
+        if mark.is_some() && bytes > MAX_PENDING {
             outcome.forced = true;
             mark = None;
         }

@@ -30,7 +30,7 @@ use crate::trace::session::{Sources, TraceSession};
 use crate::trace::time_span::TimeSpan;
 
 /// Bytes of records that wait at most for the end of a round.
-const MOST_WAITING: usize = 256 << 20;
+const MAX_WAITING: usize = 256 << 20;
 
 /// Counts and faults of a stream.
 #[derive(Clone, Debug, Default)]
@@ -198,7 +198,7 @@ impl<V: StreamView> Live<'_, V> {
                 }
             }
         }
-        if self.queue.len() > MOST_WAITING {
+        if self.queue.len() > MAX_WAITING {
             self.streamed.notices.disordered = true;
             due = Some(u64::MAX);
         }

@@ -15,9 +15,9 @@ use crate::trace::symbols::NameOfSymbol;
 use crate::trace::unwind::stack::StackPart;
 
 /// Groups that are counted one by one, and different texts; samples of others are counted together.
-pub(crate) const MOST_GROUPS: usize = 1 << 18;
+pub(crate) const MAX_GROUPS: usize = 1 << 18;
 /// Bytes of different texts.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// Texts, reasons and stacks with their numbers; the same for all threads.
 #[derive(Debug, Default)]
@@ -109,7 +109,7 @@ impl Dictionary {
             return Some(known);
         }
         let number = all.texts.len();
-        if number >= MOST_GROUPS || all.bytes + text.len() > MOST_BYTES {
+        if number >= MAX_GROUPS || all.bytes + text.len() > MAX_BYTES {
             self.overflow.store(true, Relaxed);
             return None;
         }

@@ -18,9 +18,9 @@ use crate::trace::unwind::known_cut::KnownCut;
 use crate::trace::unwind::stack::StackPart;
 
 /// Different stacks that are counted one by one; samples of others are counted together.
-const MOST_STACKS: usize = 1 << 16;
+const MAX_STACKS: usize = 1 << 16;
 /// Frames of all of them: some tens of megabytes.
-const MOST_PARTS: usize = 1 << 21;
+const MAX_PARTS: usize = 1 << 21;
 
 /// Different stacks, each once.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ impl Stacks {
             return Some(known);
         }
         let number = self.stacks.len();
-        if number >= MOST_STACKS || self.parts + stack.len() > MOST_PARTS {
+        if number >= MAX_STACKS || self.parts + stack.len() > MAX_PARTS {
             return None;
         }
         let stack: Arc<[StackPart]> = stack.into();

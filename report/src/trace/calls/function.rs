@@ -10,9 +10,9 @@ use foldhash::HashMap;
 use foldhash::quality::FixedState;
 
 /// Different functions at most; further ones have no names.
-const MOST: usize = 1 << 18;
+const MAX_FUNCTIONS: usize = 1 << 18;
 /// Bytes of all names and paths at most.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// The number of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -65,7 +65,7 @@ impl Functions {
             return known;
         }
         let bytes = text.name.len() + text.file.len();
-        if self.functions.len() >= MOST || self.bytes + bytes > MOST_BYTES {
+        if self.functions.len() >= MAX_FUNCTIONS || self.bytes + bytes > MAX_BYTES {
             return FunctionNumber::OTHERS;
         }
         self.bytes += bytes;

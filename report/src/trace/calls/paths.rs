@@ -8,7 +8,7 @@ use foldhash::quality::FixedState;
 use crate::trace::calls::function::FunctionNumber;
 
 /// Functions in all paths together: some tens of megabytes, also where all of them are shown.
-const MOST_PARTS: usize = 1 << 21;
+const MAX_PARTS: usize = 1 << 21;
 
 /// A path by its number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -60,7 +60,7 @@ impl CallPaths {
             Some(step) => (step.depth + 1, step.hash),
             None => (1, 0),
         };
-        if self.parts + depth > MOST_PARTS {
+        if self.parts + depth > MAX_PARTS {
             return CallPath::OTHERS;
         }
         self.parts += depth;
@@ -146,7 +146,7 @@ mod tests {
             path = paths.called(path, f, 1);
         }
         assert_eq!(path, CallPath::OTHERS);
-        assert!(paths.parts <= MOST_PARTS);
+        assert!(paths.parts <= MAX_PARTS);
         assert_eq!(paths.functions(path), []);
         assert_eq!(paths.called(path, f, 1), CallPath::OTHERS);
         // What is known is still known.

@@ -9,7 +9,7 @@ use crate::trace::calls::{CallDoubts, CallStep, ScriptCalls};
 use crate::trace::session::TraceSession;
 
 /// Functions that are open at once at most; beyond them all are forgotten.
-const MOST_OPEN: usize = 1 << 21;
+const MAX_OPEN: usize = 1 << 21;
 /// Functions from the innermost one on, among which one is searched of which a part is not known.
 const NEAR: usize = 64;
 
@@ -85,7 +85,7 @@ impl<'c> CallThreads<'c> {
             self.doubts.uncalled += u64::from(hit.step != CallStep::Stay);
             return CallPath::EMPTY;
         }
-        if is_call && self.open >= MOST_OPEN {
+        if is_call && self.open >= MAX_OPEN {
             self.doubts.forgotten += self.open as u64;
             self.open = 0;
             self.threads.clear();

@@ -17,7 +17,7 @@ use crate::trace::process::words::PackedU64;
 pub(crate) const KERNEL: i32 = -1;
 
 /// Bytes of memory that a log may take. Compressed records of processes can be thousands of times as long as their file.
-const MOST_MEMORY: usize = 1 << 30;
+const MAX_MEMORY: usize = 1 << 30;
 
 /// What of a trace is noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -231,7 +231,7 @@ impl ProcessLog {
             // They may not fit once they are requested.
             Scope::Names if matches!(entry.change, Change::Mapped { .. }) => {
                 self.passed_over += size_of::<Placing>() + size_of::<Region>();
-                self.left_out += u64::from(self.passed_over > MOST_MEMORY);
+                self.left_out += u64::from(self.passed_over > MAX_MEMORY);
             }
             Scope::Names => {}
         }
@@ -379,7 +379,7 @@ impl ProcessLog {
     pub fn append(&mut self, other: Self) {
         self.left_out += other.left_out;
         self.passed_over += other.passed_over;
-        self.left_out += u64::from(self.passed_over > MOST_MEMORY);
+        self.left_out += u64::from(self.passed_over > MAX_MEMORY);
         let changes =
             other.namings.len() + other.placings.len() + other.cgroups.len() + other.lives.len();
         if !self.has_room(other.memory, changes as u64) {
@@ -445,7 +445,7 @@ impl ProcessLog {
 
     /// Whether so much more fits, which is `changes` changes.
     const fn has_room(&mut self, memory: usize, changes: u64) -> bool {
-        let fits = self.memory + memory <= MOST_MEMORY;
+        let fits = self.memory + memory <= MAX_MEMORY;
         if !fits {
             self.left_out += changes;
         }

@@ -14,8 +14,8 @@ use crate::trace::process::{DsoId, Mapping};
 const GENERATIONS: usize = 64;
 
 /// Mappings of an address space up to which all are kept of a process that lives, and most that are.
-const FEW: usize = 1 << 12;
-const MOST: usize = 1 << 16;
+const MAX_LIVING_MAPPINGS: usize = 1 << 12;
+const MAX_MAPPINGS: usize = 1 << 16;
 
 /// Changes of a process's address spaces up to which they are looked through one by one.
 const ONE_BY_ONE: usize = 128;
@@ -373,14 +373,14 @@ fn look<T>(spaces: &[Space], time: u64, here: impl FnOnce(&Space) -> Option<T>) 
 impl Space {
     /// Forgets mappings that others have taken the place of, and of very many the oldest.
     fn shorten(&mut self) {
-        if self.maps.len() <= FEW {
+        if self.maps.len() <= MAX_LIVING_MAPPINGS {
             return;
         }
         let mut seen = HashSet::default();
         let newest = self.maps.drain(..).rev();
         let mut maps: Vec<Mapped> = newest
             .filter(|map| seen.insert((map.addresses.start, map.addresses.end)))
-            .take(MOST)
+            .take(MAX_MAPPINGS)
             .collect();
         maps.reverse();
         self.cover = Cover::default();

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use usdtrec_format::perf::{DeferredChain, Sample};
 
 /// Maximum number of chains; later ones are left out.
-const MOST: usize = 1 << 24;
+const MAX_CHAINS: usize = 1 << 24;
 /// Maximum length of all different ones, bytes.
-const MOST_BYTES: usize = 256 << 20;
+const MAX_BYTES: usize = 256 << 20;
 
 /// Which samples a chain is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,7 +53,7 @@ impl DeferredChains {
     }
 
     fn insert(&mut self, key: ChainKey, chain: &[u8], time: u64) {
-        if self.chains.len() >= MOST {
+        if self.chains.len() >= MAX_CHAINS {
             return;
         }
         let known = self.different.get(chain).cloned();
@@ -65,7 +65,7 @@ impl DeferredChains {
 
     fn keep(&mut self, chain: &[u8]) -> Option<Arc<[u8]>> {
         let bytes = self.bytes.saturating_add(chain.len());
-        if bytes > MOST_BYTES {
+        if bytes > MAX_BYTES {
             return None;
         }
         let chain: Arc<[u8]> = chain.into();

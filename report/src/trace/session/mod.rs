@@ -95,7 +95,7 @@ pub struct TraceSession {
 }
 
 /// Maximum number of shortfalls of a trace. A recorder writes at most 64.
-const MOST_SHORTFALLS: usize = 1024;
+const MAX_SHORTFALLS: usize = 1024;
 
 /// What processes mapped, and the symbols and the unwind tables there.
 #[derive(Debug)]
@@ -477,7 +477,7 @@ impl TraceSession {
 /// Adds shortfalls. Of two with the same number, the last one holds.
 fn learn_shortfalls(known: &mut BTreeMap<u32, Shortfall>, new: Vec<Shortfall>) {
     for shortfall in new {
-        if known.len() < MOST_SHORTFALLS || known.contains_key(&shortfall.number) {
+        if known.len() < MAX_SHORTFALLS || known.contains_key(&shortfall.number) {
             known.insert(shortfall.number, shortfall);
         }
     }

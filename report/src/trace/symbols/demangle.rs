@@ -5,14 +5,14 @@ use std::fmt::{self, Write as _};
 use cpp_demangle::{DemangleOptions, Symbol};
 
 /// Longer names are left as they are.
-const LONGEST: usize = 64 << 10;
+const MAX_NAME_BYTES: usize = 64 << 10;
 /// Names whose readable form is longer are left as they are: a mangled name that refers to its own parts can say twice as
 /// much with every few letters.
-const LONGEST_READABLE: usize = 64 << 10;
+const MAX_READABLE_BYTES: usize = 64 << 10;
 
 /// The readable form of a C++ or Rust symbol name; other names as they are.
 pub(crate) fn demangle(name: &str) -> String {
-    if name.len() > LONGEST {
+    if name.len() > MAX_NAME_BYTES {
         return name.to_owned();
     }
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
@@ -25,7 +25,7 @@ pub(crate) fn demangle(name: &str) -> String {
 /// that overloaded functions differ. `None` for other texts.
 pub(crate) fn demangle_value(name: &[u8]) -> Option<String> {
     let name = std::str::from_utf8(name).ok()?;
-    if name.len() > LONGEST {
+    if name.len() > MAX_NAME_BYTES {
         return None;
     }
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
@@ -76,7 +76,7 @@ struct Bounded(String);
 
 impl fmt::Write for Bounded {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        if self.0.len() + text.len() > LONGEST_READABLE {
+        if self.0.len() + text.len() > MAX_READABLE_BYTES {
             return Err(fmt::Error);
         }
         self.0.push_str(text);

@@ -21,7 +21,7 @@ pub(crate) struct Binary {
 }
 
 /// Maximum ratio of the length of a file to the size that is allocated for it on disk: bounds the memory for a sparse file.
-const MOST_RATIO: u64 = 64;
+const MAX_RATIO: u64 = 64;
 /// Length that is allowed for any file, bytes. Some file systems do not report the allocated size of a small file.
 const LEAST: u64 = 16 << 20;
 
@@ -34,7 +34,7 @@ impl Binary {
         let file = fs::File::open(path).ok()?;
         let found = file.metadata().ok().filter(is_file)?;
         let allocated = found.blocks().saturating_mul(512);
-        if found.len() > allocated.saturating_mul(MOST_RATIO).max(LEAST) {
+        if found.len() > allocated.saturating_mul(MAX_RATIO).max(LEAST) {
             return None;
         }
         Some(Self {
@@ -148,12 +148,12 @@ impl Image {
 
 impl DebugLink {
     /// Maximum length of the section, bytes: a name and a checksum.
-    const MOST: u64 = 4096 + 8;
+    const MAX_DEBUGLINK_BYTES: u64 = 4096 + 8;
 
     /// What a file's section says.
     pub(crate) fn of(file: &ParsedBinary<'_>) -> Option<Self> {
         let section = file.section_by_name(".gnu_debuglink")?;
-        if section.size() > Self::MOST {
+        if section.size() > Self::MAX_DEBUGLINK_BYTES {
             return None;
         }
         let (name, checksum) = file.gnu_debuglink().ok()??;

@@ -13,13 +13,13 @@ use foldhash::{HashMap, HashSet};
 use crate::trace::symbols::made_code::addresses_in;
 
 /// Bytes of a dump that are read.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 /// Bytes of a name that are read, more than any that is shown.
-const MOST_NAME: u64 = 16 << 10;
+const MAX_ONE_NAME_BYTES: u64 = 16 << 10;
 /// Bytes of all names.
-const MOST_NAMES: usize = 64 << 20;
+const MAX_NAME_BYTES: usize = 64 << 20;
 /// Functions at all addresses.
-const MOST: usize = 1 << 20;
+const MAX_FUNCTIONS: usize = 1 << 20;
 
 /// `JITD`, in the byte order of the host.
 const MAGIC: u32 = 0x4a69_5444;
@@ -57,7 +57,9 @@ pub(crate) fn functions<R: BufRead>(
     if let Some(dump) = open() {
         each_record(dump, &stop, |record| match record {
             Record::Load(load) => found.add(load.code, load.time, &load.name),
-            Record::Move(code) if found.has(code.code) && moved.len() < MOST => moved.push(code),
+            Record::Move(code) if found.has(code.code) && moved.len() < MAX_FUNCTIONS => {
+                moved.push(code)
+            }
             Record::Move(_) => {}
         })?;
     }
@@ -142,7 +144,7 @@ impl<'a> Found<'a> {
     /// A name; `None` if there are too many.
     fn name(&mut self, name: &[u8]) -> Option<Arc<str>> {
         self.names = self.names.saturating_add(name.len());
-        (self.names <= MOST_NAMES).then(|| Arc::from(String::from_utf8_lossy(name)))
+        (self.names <= MAX_NAME_BYTES).then(|| Arc::from(String::from_utf8_lossy(name)))
     }
 
     fn add(&mut self, code: Code, time: u64, name: &[u8]) {
@@ -155,7 +157,7 @@ impl<'a> Found<'a> {
     }
 
     fn add_named(&mut self, code: Code, time: u64, name: &Arc<str>) {
-        let room = MOST.saturating_sub(self.functions.len());
+        let room = MAX_FUNCTIONS.saturating_sub(self.functions.len());
         let functions = self
             .at(code)
             .iter()
@@ -186,7 +188,7 @@ fn each_record(
     stop: impl Fn() -> bool,
     mut each: impl FnMut(Record),
 ) -> io::Result<()> {
-    let mut dump = dump.take(MOST_BYTES);
+    let mut dump = dump.take(MAX_BYTES);
     let header: [u8; HEADER] = read(&mut dump)?;
     let mut fields = Fields(&header);
     let (magic, _version, size) = (fields.u32(), fields.u32(), fields.u32());
@@ -238,7 +240,7 @@ impl Record {
                 let mut fields = Fields(bytes.get(16..).unwrap_or_default());
                 let (start, size, index) = (fields.u64(), fields.u64(), fields.u64());
                 let mut name = Vec::new();
-                body.take(MOST_NAME).read_until(0, &mut name)?;
+                body.take(MAX_ONE_NAME_BYTES).read_until(0, &mut name)?;
                 name.pop_if(|last| *last == 0);
                 Ok(Some(Self::Load(Load {
                     code: Code { start, size },
@@ -385,7 +387,7 @@ mod tests {
         );
         let of_all = found(&all, &[0x1000, 0x2000, u64::MAX - 1]);
         assert_eq!(of_all[0].2, "a");
-        assert_eq!(of_all[1].2.len() as u64, MOST_NAME);
+        assert_eq!(of_all[1].2.len() as u64, MAX_ONE_NAME_BYTES);
         assert_eq!(of_all[2].2, "end");
         for end in HEADER..all.len() {
             found(&all[..end], &[0x1000, 0x2000]);

@@ -10,7 +10,7 @@ use crate::trace::symbols::found_names::{FoundNames, NameOfSymbol};
 use crate::trace::symbols::inlined::Inlining;
 
 /// Places that are kept; then all are looked up anew.
-const MOST: usize = 1 << 18;
+const MAX_PLACES: usize = 1 << 18;
 
 /// The functions that are inlined at a place, and the lines there.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl KnownInlining {
     /// Keeps what was found at a place.
     pub(crate) fn keep(&self, file: DsoId, offset: u64, found: Option<Arc<FoundInlining>>) {
         let mut places = self.places();
-        if places.len() >= MOST {
+        if places.len() >= MAX_PLACES {
             places.clear();
         }
         places.insert((file, offset), found);

@@ -10,16 +10,16 @@ use object::read::{Object, ObjectSection};
 use crate::trace::symbols::candidates::{Candidates, CodeSymbols, Content};
 
 /// Maximum length of the section, bytes. Those of Fedora's largest libraries have 2 MB.
-const MOST_COMPRESSED: u64 = 16 << 20;
+const MAX_COMPRESSED_BYTES: u64 = 16 << 20;
 /// Maximum length of the ELF file, bytes.
-const MOST: u64 = 32 << 20;
+const MAX_FILE_BYTES: u64 = 32 << 20;
 /// Maximum memory for decompressing, KiB.
-const MOST_MEMORY: u32 = 80 << 10;
+const MAX_MEMORY: u32 = 80 << 10;
 
 /// The symbols, which are those of functions that are not in `.dynsym`; `None` if there are none.
 pub(crate) fn symbols<'data>(file: &impl Object<'data>) -> Option<Candidates> {
     let section = file.section_by_name(".gnu_debugdata")?;
-    if section.size() > MOST_COMPRESSED {
+    if section.size() > MAX_COMPRESSED_BYTES {
         return None;
     }
     let elf = decompress(section.data().ok()?)?;
@@ -34,7 +34,7 @@ pub(crate) fn symbols<'data>(file: &impl Object<'data>) -> Option<Candidates> {
 
 fn decompress(data: &[u8]) -> Option<Vec<u8>> {
     let mut elf = Vec::new();
-    let mut reader = XzReader::new_mem_limit(data, false, MOST_MEMORY).take(MOST + 1);
+    let mut reader = XzReader::new_mem_limit(data, false, MAX_MEMORY).take(MAX_FILE_BYTES + 1);
     reader.read_to_end(&mut elf).ok()?;
-    (elf.len() as u64 <= MOST).then_some(elf)
+    (elf.len() as u64 <= MAX_FILE_BYTES).then_some(elf)
 }

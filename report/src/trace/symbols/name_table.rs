@@ -12,7 +12,7 @@ const KEPT: u64 = 4 << 20;
 /// Maximum length of a table that is joined with another one, bytes.
 const JOINED: u64 = 64 << 20;
 /// Longer names are not read, bytes.
-const LONGEST: usize = 64 << 10;
+const MAX_NAME_BYTES: usize = 64 << 10;
 /// Number of bytes that are read first of a name that is not kept.
 const FIRST: usize = 256;
 
@@ -91,7 +91,7 @@ impl NameTable {
             Strings::Kept(all) => first_string(all.get(at as usize..)?).map(Cow::Borrowed),
             Strings::InFile(table) => table.get(at.into()).map(Cow::Owned),
         };
-        name.filter(|name| !name.is_empty() && name.len() <= LONGEST)
+        name.filter(|name| !name.is_empty() && name.len() <= MAX_NAME_BYTES)
     }
 }
 
@@ -107,7 +107,7 @@ impl InFile {
                 bytes.truncate(end);
                 return Some(bytes);
             }
-            if len > LONGEST || len == room {
+            if len > MAX_NAME_BYTES || len == room {
                 return None;
             }
             len = (len * 4).min(room);
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_table_in_the_file_has_the_names_of_a_kept_one() {
         for len in [0, KEPT as usize + 7] {
-            for long in [FIRST - 1, FIRST, 5000, LONGEST] {
+            for long in [FIRST - 1, FIRST, 5000, MAX_NAME_BYTES] {
                 let (file, table_len) = table(long, len);
                 let table = NameTable::read(&file, 6, table_len).unwrap();
                 assert_eq!(matches!(&table.0, Strings::InFile(_)), len != 0);
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn names_that_do_not_end_and_tables_beyond_the_file_are_not_read() {
         for len in [0, KEPT as usize + 7] {
-            let (file, table_len) = table(LONGEST + 1, len);
+            let (file, table_len) = table(MAX_NAME_BYTES + 1, len);
             let names = NameTable::read(&file, 6, table_len).unwrap();
             assert_eq!(names.get(7), None, "too long");
             assert_eq!(names.get(table_len as u32 - 1), None);

@@ -9,9 +9,9 @@ use foldhash::HashMap;
 use crate::trace::symbols::made_code::addresses_in;
 
 /// Bytes of a map that are read: what a process writes must not take any time.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 /// Bytes of a line that are read, more than any name that is shown.
-const MOST_LINE: u64 = 16 << 10;
+const MAX_LINE: u64 = 16 << 10;
 
 /// An address in code that a process made at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,11 +40,11 @@ pub(crate) fn functions(
     stop: impl Fn() -> bool,
 ) -> io::Result<HashMap<u64, MappedFunction>> {
     let mut found = HashMap::default();
-    let mut map = map.take(MOST_BYTES);
+    let mut map = map.take(MAX_BYTES);
     let mut line = Vec::new();
     while !stop() {
         line.clear();
-        let read = map.by_ref().take(MOST_LINE).read_until(b'\n', &mut line)?;
+        let read = map.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)?;
         if read == 0 {
             break;
         }
@@ -122,7 +122,7 @@ mod tests {
     fn what_is_malformed_is_left_out() {
         let long = [&b"1000 10 "[..], &[b'x'; 100_000], b"\n3000 10 after\n"].concat();
         let found = names(&long, &[0x1000, 0x3000]);
-        assert_eq!(found[0].1.len() as u64, MOST_LINE - 8);
+        assert_eq!(found[0].1.len() as u64, MAX_LINE - 8);
         assert_eq!(found[1].1, "after");
         for line in [
             "",

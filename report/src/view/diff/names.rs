@@ -3,7 +3,7 @@
 use usdtrec_format::escape::{escape, quote};
 
 use crate::analysis::diff::comparison::{
-    Comparison, FEWEST, LeftOut, LeftOutReason, WhichRecording,
+    Comparison, LeftOut, LeftOutReason, MIN_NUMBERS, WhichRecording,
 };
 use crate::analysis::diff::metric::{Metric, MetricSubject, ShareOf};
 use crate::analysis::diff::span_groups::GroupKey;
@@ -48,7 +48,7 @@ pub(crate) fn reason(of: &LeftOutReason) -> String {
             format!("only in {}: {spans} spans", name(which))
         }
         LeftOutReason::ArgumentOnlyIn(which) => format!("only in {}", name(which)),
-        LeftOutReason::TooFew => format!("fewer than {FEWEST} numbers"),
+        LeftOutReason::TooFew => format!("fewer than {MIN_NUMBERS} numbers"),
         LeftOutReason::Units(a, b) => format!("{a} in A, {b} in B"),
         LeftOutReason::Addresses => "holds addresses, stamps or hashes".to_owned(),
         LeftOutReason::Counters => "goes one way all the time, as identifiers do".to_owned(),

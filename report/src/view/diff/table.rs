@@ -93,7 +93,7 @@ fn row(figure: &Metric, tables: &Tables<'_>) -> Vec<String> {
 }
 
 /// Noise that is shown as a number, in percent.
-const MOST: f64 = 1000.0;
+const MAX_NOISE: f64 = 1000.0;
 
 /// `postgresql:query`, `postgresql:query__start.query="SELECT 1"`.
 fn name(figure: &Metric, human: bool) -> String {
@@ -128,8 +128,8 @@ pub(crate) fn subject(subject: &MetricSubject, human: bool) -> String {
 
 /// A group's values, in a line with the name.
 fn cut(group: &str) -> String {
-    const LONGEST: usize = 56;
-    match group.char_indices().nth(LONGEST) {
+    const MAX_CHARACTERS: usize = 56;
+    match group.char_indices().nth(MAX_CHARACTERS) {
         Some((end, _)) => format!("{}…", &group[..end]),
         None => group.to_owned(),
     }
@@ -177,10 +177,10 @@ fn noise(figure: &Metric) -> String {
         Some(noise) if of > 0.0 && noise.is_finite() => {
             let percent = 100.0 * noise / of;
             let digits = usize::from(percent < 9.95);
-            if percent < MOST {
+            if percent < MAX_NOISE {
                 format!("±{percent:.digits$}{unit}")
             } else {
-                format!(">{MOST:.0}{unit}")
+                format!(">{MAX_NOISE:.0}{unit}")
             }
         }
         None => "not known".to_owned(),

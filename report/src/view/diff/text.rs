@@ -18,7 +18,7 @@ use crate::view::hints::Hint;
 use crate::view::theme::Theme;
 
 /// Maximum number of names of what is not compared.
-const MOST_NAMED: usize = 32;
+const MAX_NAMED: usize = 32;
 
 /// The comparison as text.
 pub(crate) fn render(comparison: &Comparison, options: &DiffOptions) -> String {
@@ -208,12 +208,12 @@ fn put_left_out(comparison: &Comparison, options: &DiffOptions, out: &mut String
     };
     let (named, mut counted): (Vec<_>, Vec<_>) =
         left_out(comparison, human).into_iter().partition(is_named);
-    for left in named.iter().take(MOST_NAMED) {
+    for left in named.iter().take(MAX_NAMED) {
         let what = subject(&left.subject, human);
         let line = format!("Not compared: {what}: {}", escape(&reason(&left.reason)));
         folded(&line, "", out);
     }
-    counted.extend(named.into_iter().skip(MOST_NAMED));
+    counted.extend(named.into_iter().skip(MAX_NAMED));
     if !counted.is_empty() {
         let plural = plural(counted.len());
         let how = hints.in_brackets(&Hint::NotCompared { all });

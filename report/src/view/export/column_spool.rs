@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 /// Bytes of all columns that are kept in memory.
-const MOST_KEPT: usize = 16 << 20;
+const MAX_KEPT: usize = 16 << 20;
 
 /// Columns of bytes.
 #[derive(Debug, Default)]
@@ -57,7 +57,7 @@ impl ColumnSpool {
             column.rest.extend_from_slice(bytes);
             self.kept += bytes.len();
         }
-        if self.kept > MOST_KEPT {
+        if self.kept > MAX_KEPT {
             self.spill()?;
         }
         Ok(())
@@ -124,7 +124,7 @@ mod tests {
             expected[column].extend(bytes.bytes());
         }
         let sum: usize = expected.iter().map(Vec::len).sum();
-        assert!(sum > 2 * MOST_KEPT && spool.kept <= MOST_KEPT);
+        assert!(sum > 2 * MAX_KEPT && spool.kept <= MAX_KEPT);
         assert_eq!(spool.len(), sum as u64);
         for (column, expected) in expected.iter().enumerate() {
             let mut found = Vec::new();

@@ -3,7 +3,7 @@
 use foldhash::HashMap;
 
 /// Spans of a track that are remembered one by one.
-const MOST_TOPS: usize = 1024;
+const MAX_TOPS: usize = 1024;
 
 /// A span on a track, ns.
 #[derive(Clone, Copy, Debug)]
@@ -42,9 +42,9 @@ impl Lanes {
         }
         tops.truncate(inner);
         tops.push(LaneSpan { begin, end });
-        if tops.len() > MOST_TOPS {
-            let old = tops.get(MOST_TOPS / 2).map_or(end, |top| top.end);
-            tops.drain(1..=MOST_TOPS / 2);
+        if tops.len() > MAX_TOPS {
+            let old = tops.get(MAX_TOPS / 2).map_or(end, |top| top.end);
+            tops.drain(1..=MAX_TOPS / 2);
             if let Some(first) = tops.first_mut() {
                 first.end = old;
             }
@@ -77,7 +77,7 @@ mod tests {
         for number in 1..10_000_u64 {
             assert!(lanes.nests(1, number * 10, number * 10 + 5));
         }
-        assert!(lanes.tracks[&1].len() <= MOST_TOPS);
+        assert!(lanes.tracks[&1].len() <= MAX_TOPS);
         assert!(!lanes.nests(1, 106, 200_000), "not known to nest");
         assert!(lanes.nests(1, 99_896, 200_000), "around few of them");
         assert!(lanes.nests(1, 10 - 1, 200_001), "around all");

@@ -149,15 +149,15 @@ fn only(value: &str, of_kind: u64, count: u64) -> String {
 /// The most frequent texts among so many values, each cut to 32 characters.
 fn texts(texts: &TextFacts, count: u64, form: &Form) -> String {
     const SHOWN: usize = 4;
-    const LONGEST: usize = 32;
+    const MAX_CHARACTERS: usize = 32;
     let shown = |text: &Frequency<Vec<u8>>| {
         let mut quoted = String::new();
         match form.readable_text(&text.value) {
             Some(name) => quote(&mut quoted, name.as_bytes()),
             None => quote(&mut quoted, &text.value),
         }
-        if quoted.chars().count() > LONGEST {
-            let start: String = quoted.chars().take(LONGEST - 2).collect();
+        if quoted.chars().count() > MAX_CHARACTERS {
+            let start: String = quoted.chars().take(MAX_CHARACTERS - 2).collect();
             quoted = start + "…\"";
         }
         Frequency::new(quoted, text.count)

@@ -51,12 +51,12 @@ fn json_edge(of: &Edge) -> Value {
 
 /// The label of a bucket's bar.
 pub(crate) fn label(from: &Edge, form: &Form) -> String {
-    const LONGEST: usize = 30;
+    const MAX_CHARACTERS: usize = 30;
     if let Edge::Text(text) = from {
         let whole = readable(from, form);
         let whole = whole.map_or_else(|| String::from_utf8_lossy(text), Cow::Owned);
-        let mut label: String = escape(&whole).chars().take(LONGEST).collect();
-        if label.chars().count() == LONGEST {
+        let mut label: String = escape(&whole).chars().take(MAX_CHARACTERS).collect();
+        if label.chars().count() == MAX_CHARACTERS {
             label.push('…');
         }
         return label;

@@ -78,7 +78,7 @@ pub(crate) fn reasons(facts: &SummaryFacts, hints: HintWords, out: &mut String) 
 /// `postgres (8) and 2 more`: the name with the most samples, the number of its processes, and the number of other names. `beyond` says
 /// whether there are more processes than `names` has.
 pub(crate) fn processes(names: &[NamedProcesses], beyond: bool) -> String {
-    const LONGEST: usize = 24;
+    const MAX_CHARACTERS: usize = 24;
     let Some(NamedProcesses {
         name,
         processes: count,
@@ -92,8 +92,8 @@ pub(crate) fn processes(names: &[NamedProcesses], beyond: bool) -> String {
     if others > 0 {
         let _ = write!(text, " and {others} more");
     }
-    if text.chars().count() > LONGEST {
-        text = text.chars().take(LONGEST - 1).chain(['…']).collect();
+    if text.chars().count() > MAX_CHARACTERS {
+        text = text.chars().take(MAX_CHARACTERS - 1).chain(['…']).collect();
     }
     text
 }

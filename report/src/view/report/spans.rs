@@ -20,7 +20,7 @@ use crate::view::text::form::time;
 use crate::view::theme::Theme;
 
 /// Maximum length of the name of a group, characters.
-const LONGEST: usize = 60;
+const MAX_NAME_CHARACTERS: usize = 60;
 
 /// The report.
 pub(crate) fn render(report: &SpanReport, style: AnswerStyle) -> String {
@@ -278,7 +278,7 @@ fn put_groups(
     for group in groups {
         let keys = report.by.iter().map(|by| &by.key);
         let name = group_name(&cells(keys, &group.values, human));
-        let name = match name.char_indices().nth(LONGEST) {
+        let name = match name.char_indices().nth(MAX_NAME_CHARACTERS) {
             Some((end, _)) => format!("{}…", &name[..end]),
             None => name,
         };

@@ -12,7 +12,7 @@ use crate::view::hints::{Hint, HintWords};
 use crate::view::numbers::percent;
 
 /// Files that are listed.
-const MOST: usize = 10;
+const MAX_FILES: usize = 10;
 
 /// Appends which files have frames without a name, if there are any, and of which files no inlined functions are known.
 pub(crate) fn put(unnamed: &UnnamedFrames, hints: HintWords, out: &mut String) {
@@ -32,7 +32,7 @@ fn put_files(sentence: &str, files: &[Box<Path>], out: &mut String) {
         return;
     }
     let _ = writeln!(out, "\n{sentence}");
-    for file in files.iter().take(MOST) {
+    for file in files.iter().take(MAX_FILES) {
         let file = escape_bytes(file.as_os_str().as_encoded_bytes());
         folded_from("  ", &file, "         ", out);
     }
@@ -50,7 +50,7 @@ fn put_unnamed(unnamed: &UnnamedFrames, hints: HintWords, out: &mut String) {
     };
     let share = percent(all, unnamed.all);
     let _ = writeln!(out, "\nFrames without a name: {share} of all frames");
-    for file in unnamed.files.iter().take(MOST) {
+    for file in unnamed.files.iter().take(MAX_FILES) {
         let line = format!(
             "{}  {}",
             percent(file.frames, unnamed.all),
@@ -63,7 +63,7 @@ fn put_unnamed(unnamed: &UnnamedFrames, hints: HintWords, out: &mut String) {
 
 /// Appends how many of so many files are not listed.
 fn put_more(files: usize, out: &mut String) {
-    if let Some(more) = files.checked_sub(MOST).filter(|more| *more > 0) {
+    if let Some(more) = files.checked_sub(MAX_FILES).filter(|more| *more > 0) {
         let _ = writeln!(out, "  and {more} more files");
     }
 }

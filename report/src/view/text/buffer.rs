@@ -9,13 +9,13 @@ pub(crate) struct Text {
 }
 
 /// Bytes that every short piece is stored and copied with.
-const SHORT: usize = 48;
+const PIECE_BYTES: usize = 48;
 
 /// A piece of text that is appended often.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     len: usize,
-    short: [u8; SHORT],
+    short: [u8; PIECE_BYTES],
     /// The text, if it is longer than a short piece.
     long: Box<[u8]>,
 }
@@ -24,7 +24,7 @@ impl Piece {
     pub(crate) fn new(text: &[u8]) -> Self {
         let mut piece = Self {
             len: text.len(),
-            short: [0; SHORT],
+            short: [0; PIECE_BYTES],
             long: Box::default(),
         };
         match piece.short.get_mut(..text.len()) {
@@ -85,7 +85,7 @@ impl Text {
 
     #[cold]
     fn grow(&mut self, more: usize) {
-        let needed = self.len + more.max(SHORT);
+        let needed = self.len + more.max(PIECE_BYTES);
         self.bytes
             .resize(needed.max(2 * self.bytes.len()).max(4096), 0);
     }
@@ -100,8 +100,8 @@ impl Text {
                 }
                 piece.len
             });
-        } else if piece.len <= SHORT {
-            self.append(|room: &mut [u8; SHORT]| {
+        } else if piece.len <= PIECE_BYTES {
+            self.append(|room: &mut [u8; PIECE_BYTES]| {
                 *room = piece.short;
                 piece.len
             });

@@ -6,7 +6,7 @@ use super::sections::Bytes;
 use super::units::CodeRanges;
 
 /// Maximum number of ranges of calls of a unit.
-const MOST_CALLS: usize = 1 << 20;
+const MAX_CALLS: usize = 1 << 20;
 /// Ranges that a unit of any length may have.
 const LEAST: usize = 4096;
 /// Maximum depth of calls that are inlined in each other.
@@ -46,7 +46,7 @@ impl Calls {
             calls: Vec::new(),
             is_cut: false,
             // Calls may share a list of ranges: without a limit a short unit would have any number.
-            room: MOST_CALLS.min(unit.header.length_including_self() + LEAST),
+            room: MAX_CALLS.min(unit.header.length_including_self() + LEAST),
         };
         if let Ok(entries) = unit.entries_raw(None) {
             // The calls before damage are right.

@@ -9,13 +9,13 @@ use super::sections::Bytes;
 use super::texts::{text, utf8};
 
 /// Maximum number of rows that are read.
-const MOST_ROWS: usize = 1 << 21;
+const MAX_ROWS: usize = 1 << 21;
 /// Maximum length of the header of a table, bytes: a parsed file takes up to 150 times its bytes of memory.
-const LONGEST_HEADER: u64 = 1 << 18;
+const MAX_HEADER_BYTES: u64 = 1 << 18;
 /// Maximum number of sequences that are checked for an address: they overlap only if a linker removed sections.
-const MOST_CHECKED: usize = 64;
+const MAX_CHECKED: usize = 64;
 /// Maximum length of a path, bytes: `PATH_MAX`.
-const LONGEST_PATH: usize = 4096;
+const MAX_PATH_BYTES: usize = 4096;
 
 /// A table of lines.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Lines {
         let damaged = |_| NoLines::Damaged;
         let mut table = dwarf.debug_line.reader().clone();
         table.truncate(end).map_err(damaged)?;
-        if header_length(&table, at).map_err(damaged)? > LONGEST_HEADER {
+        if header_length(&table, at).map_err(damaged)? > MAX_HEADER_BYTES {
             return Err(NoLines::TooLong);
         }
         let size = unit.header.address_size();
@@ -90,7 +90,7 @@ impl Lines {
                 first = lines.rows.len();
                 continue;
             }
-            if lines.rows.len() >= MOST_ROWS {
+            if lines.rows.len() >= MAX_ROWS {
                 lines.end_sequence(first, row.address());
                 lines.is_cut = true;
                 break;
@@ -143,7 +143,7 @@ impl Lines {
         address: u64,
     ) -> Option<SourceLine> {
         let after = self.sequences.partition_point(|one| one.begin <= address);
-        let before = self.sequences.get(..after)?.iter().rev().take(MOST_CHECKED);
+        let before = self.sequences.get(..after)?.iter().rev().take(MAX_CHECKED);
         let mut before = before.filter(|one| address < one.end);
         let sequence = before.next()?;
         let rows = self
@@ -175,7 +175,7 @@ impl Lines {
                 path = format!("{directory}/{path}");
             }
         }
-        (path.len() <= LONGEST_PATH).then_some(SourceLine { file: path, line })
+        (path.len() <= MAX_PATH_BYTES).then_some(SourceLine { file: path, line })
     }
 }
 

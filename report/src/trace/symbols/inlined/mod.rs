@@ -40,7 +40,7 @@ use crate::trace::symbols::search::DebugBinary;
 /// What perf prints for a name that is not known.
 const UNKNOWN: &str = "[unknown]";
 /// Bytes that what was read may take; then it is forgotten.
-const MOST_KEPT: usize = 96 << 20;
+const MAX_KEPT: usize = 96 << 20;
 
 /// The debugging information of a file.
 pub(crate) struct InlineInfo {
@@ -218,7 +218,7 @@ impl Kept {
     fn make_room(&mut self, size: usize) {
         let size = size + size_of::<UnitInfo>();
         self.size += size;
-        if self.size > MOST_KEPT {
+        if self.size > MAX_KEPT {
             *self = Self {
                 size,
                 ..Self::default()

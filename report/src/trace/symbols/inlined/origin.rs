@@ -7,7 +7,7 @@ use super::texts::{text, utf8};
 use super::units::{ReadUnit, Units};
 
 /// Entries that are followed to a name: an inlined call, its function, and what the function is a definition of.
-const MOST_ORIGINS: usize = 16;
+const MAX_ORIGINS: usize = 16;
 
 /// An entry of a unit.
 pub(super) struct NamedEntry<'a> {
@@ -36,7 +36,7 @@ impl NamedEntry<'_> {
     pub(super) fn name(&self) -> Option<String> {
         let (mut units, mut at) = (self.units, self.at);
         let mut elsewhere: Option<ReadUnit> = None;
-        for _ in 0..MOST_ORIGINS {
+        for _ in 0..MAX_ORIGINS {
             let unit = elsewhere.as_ref().map_or(self.unit, |read| &read.unit);
             match said(units, unit, at)? {
                 Said::Name(name) => return Some(name),

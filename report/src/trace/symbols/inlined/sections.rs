@@ -16,7 +16,7 @@ pub(super) type Sections = DwarfSections<Bytes>;
 /// Maximum length of the debugging information of a file and of the one that it shares with others, decompressed, bytes.
 pub(crate) const LIMIT: u64 = 512 << 20;
 /// Maximum compression ratio. Compilers' output has up to 12.
-const MOST_RATIO: u64 = 64;
+const MAX_RATIO: u64 = 64;
 
 /// The sections in which inlined calls, their names and lines are.
 const READ: [SectionId; 10] = [
@@ -101,7 +101,7 @@ fn content<'f>(
         let len = room.take(range.uncompressed_size)?;
         return binary.bytes(range.offset, len);
     }
-    if range.uncompressed_size > range.compressed_size.saturating_mul(MOST_RATIO) {
+    if range.uncompressed_size > range.compressed_size.saturating_mul(MAX_RATIO) {
         return None;
     }
     room.take(range.uncompressed_size)?;

@@ -5,7 +5,7 @@ use gimli::{AttributeValue, Dwarf, Reader, Section, Unit};
 use super::sections::Bytes;
 
 /// Longer names and paths are not read, bytes.
-const LONGEST: usize = 64 << 10;
+const MAX_STRING_BYTES: usize = 64 << 10;
 
 /// The text of an attribute; `None` if it is too long or cannot be read.
 pub(super) fn text(
@@ -14,7 +14,7 @@ pub(super) fn text(
     value: AttributeValue<Bytes>,
 ) -> Option<Bytes> {
     match value {
-        AttributeValue::String(text) => (text.len() <= LONGEST).then_some(text),
+        AttributeValue::String(text) => (text.len() <= MAX_STRING_BYTES).then_some(text),
         AttributeValue::DebugStrRef(at) => string(dwarf.debug_str.reader(), at.0),
         AttributeValue::DebugStrRefSup(at) => string(dwarf.sup()?.debug_str.reader(), at.0),
         AttributeValue::DebugLineStrRef(at) => string(dwarf.debug_line_str.reader(), at.0),
@@ -30,7 +30,7 @@ pub(super) fn text(
 fn string(section: &Bytes, at: usize) -> Option<Bytes> {
     let mut section = section.clone();
     section.skip(at).ok()?;
-    let most = section.len().min(LONGEST);
+    let most = section.len().min(MAX_STRING_BYTES);
     section.truncate(most).ok()?;
     section.read_null_terminated_slice().ok()
 }

@@ -18,19 +18,19 @@ use gimli::{
 use super::sections::Bytes;
 
 /// Maximum number of units of a file. Those of the largest browsers have 30,000.
-const MOST_UNITS: usize = 1 << 18;
+const MAX_UNITS: usize = 1 << 18;
 /// Maximum number of address ranges that are read from a file. Units may share a list, so that a short file could claim any number.
-const MOST_RANGES: usize = 1 << 22;
+const MAX_RANGES: usize = 1 << 22;
 /// Maximum length of a table of abbreviations, bytes. Those of compilers have some kilobytes.
-const LONGEST_ABBREVIATIONS: usize = 1 << 20;
+const MAX_ABBREVIATION_BYTES: usize = 1 << 20;
 /// Bytes of tables of abbreviations that are kept.
-const MOST_ABBREVIATIONS: usize = 2 << 20;
+const MAX_ABBREVIATIONS: usize = 2 << 20;
 /// Bytes of tables of abbreviations that may be read besides eight times the section.
 const READ_AGAIN: usize = 64 << 20;
 /// Maximum size of an abbreviation in memory, divided by its bytes in the file: 112 for 4.
 const ABBREVIATION_RATIO: usize = 28;
 /// Maximum number of ranges that are checked for an address: they overlap only if a linker removed sections.
-const MOST_CHECKED: usize = 64;
+const MAX_CHECKED: usize = 64;
 
 /// The units of one file.
 pub(super) struct Units {
@@ -91,7 +91,7 @@ impl Units {
         let mut all = dwarf.units();
         // Units after damage cannot be found.
         while let Ok(Some(header)) = all.next() {
-            if headers.len() >= MOST_UNITS {
+            if headers.len() >= MAX_UNITS {
                 break;
             }
             headers.push(header);
@@ -139,7 +139,7 @@ impl Units {
     /// The code of all units, sorted, and where the tables of lines end.
     pub(super) fn code(&self) -> (Vec<UnitCode>, BTreeMap<usize, usize>) {
         let (mut found, mut lines) = (Vec::new(), Vec::new());
-        let mut room = MOST_RANGES;
+        let mut room = MAX_RANGES;
         for place in 0..self.headers.len() as u32 {
             let Some(unit) = self.unit(place) else {
                 continue;
@@ -168,7 +168,7 @@ impl Units {
             return known.clone();
         }
         let whole = self.abbreviations_len(at)?;
-        let len = whole.min(LONGEST_ABBREVIATIONS);
+        let len = whole.min(MAX_ABBREVIATION_BYTES);
         let mut table = self.dwarf.debug_abbrev.reader().clone();
         if known.read > READ_AGAIN.saturating_add(8 * table.len()) {
             self.note_long_table();
@@ -176,7 +176,7 @@ impl Units {
         }
         known.read += len;
         known.kept += len;
-        if known.kept > MOST_ABBREVIATIONS {
+        if known.kept > MAX_ABBREVIATIONS {
             known.tables.clear();
             known.kept = len;
         }
@@ -198,7 +198,7 @@ impl UnitCode {
     /// The unit with the code at an address.
     pub(super) fn find(all: &[Self], address: u64) -> Option<u32> {
         let after = all.partition_point(|code| code.begin <= address);
-        let before = all.get(..after)?.iter().rev().take(MOST_CHECKED);
+        let before = all.get(..after)?.iter().rev().take(MAX_CHECKED);
         let mut before = before.filter(|code| address < code.end);
         Some(before.next()?.unit)
     }
@@ -210,7 +210,7 @@ impl ReadUnit {
         let dwarf = &units.dwarf;
         let encoding = header.encoding();
         let abbreviations = units.abbreviations_len(header.debug_abbrev_offset());
-        let abbreviations = abbreviations?.min(LONGEST_ABBREVIATIONS);
+        let abbreviations = abbreviations?.min(MAX_ABBREVIATION_BYTES);
         let abbreviations_size = abbreviations.saturating_mul(ABBREVIATION_RATIO);
         let mut unit = Unit {
             abbreviations: units.abbreviations(header.debug_abbrev_offset())?,

@@ -17,7 +17,7 @@ use crate::view::export::ctf::packets::put_string;
 use crate::view::export::typed_value::TypedValue;
 
 /// Classes: what programs do not reach, and what takes some megabytes.
-const MOST_CLASSES: usize = 1 << 14;
+const MAX_CLASSES: usize = 1 << 14;
 
 /// The type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -122,8 +122,8 @@ impl EventClasses {
         if let Some(known) = event.by_fields.get(&*self.fields) {
             return Ok(*known);
         }
-        if self.all.len() >= MOST_CLASSES {
-            let message = format!("expected at most {MOST_CLASSES} event classes, found more");
+        if self.all.len() >= MAX_CLASSES {
+            let message = format!("expected at most {MAX_CLASSES} event classes, found more");
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         let number = self.all.len() as u32;

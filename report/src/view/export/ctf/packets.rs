@@ -10,9 +10,9 @@ const MAGIC: u32 = 0xc1fc_1fc1;
 /// Bytes of events of a packet, unless one event has more.
 const PACKET: usize = 256 << 10;
 /// Bytes of all packets that are not written yet.
-const MOST_KEPT: usize = 32 << 20;
+const MAX_KEPT: usize = 32 << 20;
 /// Streams: more CPUs than Linux can have.
-const MOST_STREAMS: usize = 8192 + 1;
+const MAX_STREAMS: usize = 8192 + 1;
 
 /// A stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,8 +88,8 @@ impl PacketStreams {
     /// # Errors
     /// Those of writing, and one for more streams than there can be CPUs.
     pub(crate) fn put(&mut self, stream: StreamKey, time: u64, event: &[u8]) -> io::Result<()> {
-        if self.packets.len() >= MOST_STREAMS && !self.packets.contains_key(&stream) {
-            let message = format!("expected hits of at most {MOST_STREAMS} CPUs, found more");
+        if self.packets.len() >= MAX_STREAMS && !self.packets.contains_key(&stream) {
+            let message = format!("expected hits of at most {MAX_STREAMS} CPUs, found more");
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         let packet = self.packets.entry(stream).or_default();
@@ -103,7 +103,7 @@ impl PacketStreams {
             self.kept -= packet.events.len();
             write(&self.folder, stream, packet, None)?;
         }
-        if self.kept > MOST_KEPT {
+        if self.kept > MAX_KEPT {
             self.flush()?;
         }
         Ok(())

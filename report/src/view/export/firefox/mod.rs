@@ -41,9 +41,9 @@ use crate::view::text::quoted::json_string;
 /// Version of the processed format, the first one with tables that all threads share. The profiler upgrades older ones when it loads them.
 const VERSION: u32 = 60;
 /// Most bytes of threads. Engines of JavaScript cannot have a string of more than 2^29 characters, which a profile becomes when it is loaded.
-const MOST_BYTES: u64 = 500_000_000;
+const MAX_BYTES: u64 = 500_000_000;
 /// Most threads, for each of which there are columns.
-const MOST_THREADS: usize = 1 << 16;
+const MAX_THREADS: usize = 1 << 16;
 /// `CLOCK_MONOTONIC`.
 const MONOTONIC: u32 = 1;
 
@@ -293,7 +293,7 @@ impl<'a> FirefoxProfile<'a> {
             category: kind.category,
         };
         self.threads.marker(thread, head, self.data.as_slice())?;
-        if self.threads.len() > MOST_BYTES || self.threads.count() > MOST_THREADS {
+        if self.threads.len() > MAX_BYTES || self.threads.count() > MAX_THREADS {
             self.too_large = true;
             return Err(io::ErrorKind::FileTooLarge.into());
         }

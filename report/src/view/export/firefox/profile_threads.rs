@@ -16,7 +16,7 @@ const SAMPLES: [&str; 2] = ["stack", "time"];
 /// Columns of markers.
 const MARKERS: [&str; 6] = ["category", "data", "endTime", "name", "phase", "startTime"];
 /// Threads that are shown at first: those with the most markers.
-const MOST_VISIBLE: usize = 30;
+const MAX_VISIBLE: usize = 30;
 
 /// Threads by number.
 #[derive(Debug)]
@@ -245,7 +245,7 @@ impl ProfileThreads {
             let thread = order.get(*at).and_then(|index| self.threads.get(*index));
             std::cmp::Reverse(thread.map_or(0, |thread| thread.markers + thread.samples))
         });
-        visible.truncate(MOST_VISIBLE);
+        visible.truncate(MAX_VISIBLE);
         let selected = visible.first().copied();
         visible.sort_unstable();
         let mut put = |name: &str, all: &[usize]| {

@@ -16,9 +16,9 @@ use crate::view::without_stack::without_stack;
 /// Room for the frames, bytes.
 const ROOM: usize = 130 << 10;
 /// Maximum depth of a frame.
-const MOST_DEPTH: usize = 127;
+const MAX_DEPTH: usize = 127;
 /// Maximum length of a name, characters.
-const LONGEST: usize = 160;
+const MAX_NAME_CHARACTERS: usize = 160;
 /// Height of a frame, pixels.
 const HEIGHT: usize = 18;
 /// Colours.
@@ -51,7 +51,7 @@ pub(crate) fn put(stacks: &WeighedStacks, out: &mut Markup) {
     }
     let title = title_of_all(&stacks.tables, &stacks.unit);
     out.tag("<h3>")
-        .text(&shortened(&title, LONGEST))
+        .text(&shortened(&title, MAX_NAME_CHARACTERS))
         .tag("</h3>\n");
     if stacks.unit == WeightUnit::SpanTime {
         let words = "by the stack of their begin, without the spans within them";
@@ -123,7 +123,7 @@ fn placed(stacks: &WeighedStacks) -> Vec<PlacedFrame<'_>> {
                     from: next,
                     weight: node.weight,
                 });
-                if depth < MOST_DEPTH {
+                if depth < MAX_DEPTH {
                     pending.push((child, depth + 1, next));
                 }
                 next = next.saturating_add(node.weight);
@@ -147,7 +147,7 @@ impl PlacedFrame<'_> {
     fn put(&self, stacks: &WeighedStacks, all: u64, out: &mut Markup) {
         let share = |part: u64| percent_length(100.0 * part as f64 / all as f64);
         let whole = self.name.text();
-        let name = shortened(&whole, LONGEST);
+        let name = shortened(&whole, MAX_NAME_CHARACTERS);
         let weight = weight_text(self.weight, &stacks.unit);
         let unit = match stacks.unit {
             WeightUnit::Hits if self.weight == 1 => " hit",

@@ -6,9 +6,9 @@ use crate::view::export::html::markup::{Markup, shortened};
 /// Shades.
 const LEVELS: u64 = 7;
 /// Maximum number of rows.
-const MOST_ROWS: usize = 32;
+const MAX_ROWS: usize = 32;
 /// Maximum length of the label of a row, characters.
-const LONGEST: usize = 48;
+const MAX_LABEL_CHARACTERS: usize = 48;
 
 /// A row of a heat map.
 #[derive(Debug)]
@@ -42,12 +42,12 @@ impl ShadeMap<'_> {
             .attribute("data-unit", self.unit)
             .tag("><table>\n");
         let is_shown = |row: &&ShadeRow<'_>| row.sum() >= least;
-        let shown = self.rows.iter().filter(is_shown).take(MOST_ROWS);
+        let shown = self.rows.iter().filter(is_shown).take(MAX_ROWS);
         let mut left_out = self.rows.len();
         for row in shown {
             left_out -= 1;
             out.tag("<tr><th scope=\"row\">")
-                .text(&shortened(&row.label, LONGEST))
+                .text(&shortened(&row.label, MAX_LABEL_CHARACTERS))
                 .tag("</th><td>");
             self.put_cells(row, most, out);
             out.tag("</td></tr>\n");
@@ -69,7 +69,7 @@ impl ShadeMap<'_> {
     fn least(&self) -> u128 {
         let mut sums: Vec<u128> = self.rows.iter().map(ShadeRow::sum).collect();
         sums.sort_unstable();
-        let place = sums.len().saturating_sub(MOST_ROWS);
+        let place = sums.len().saturating_sub(MAX_ROWS);
         sums.get(place).copied().unwrap_or(0)
     }
 

@@ -5,7 +5,7 @@ use crate::view::export::html::markup::{Markup, shortened};
 /// Room for the sentences of one place, bytes.
 const ROOM: usize = 16 << 10;
 /// Maximum length of a sentence, characters.
-const LONGEST: usize = 1000;
+const MAX_SENTENCE_CHARACTERS: usize = 1000;
 /// Sentences that are seen at once; more can be opened.
 const OPEN: usize = 6;
 
@@ -25,7 +25,7 @@ pub(crate) fn put_notes(
             next.tag("<p")
                 .attribute("class", class)
                 .tag(">")
-                .text(&shortened(note, LONGEST))
+                .text(&shortened(note, MAX_SENTENCE_CHARACTERS))
                 .tag("</p>\n");
             match room.checked_sub(next.len()) {
                 Some(rest) if left_out == 0 => {

@@ -131,7 +131,7 @@ fn put_links(overview: &Overview, has_spans: bool, out: &mut Markup) {
     out.tag("<li><a href=\"#events\">Events</a></li>\n");
     for (at, detail) in spans::details(overview)
         .iter()
-        .take(spans::MOST_DETAILS)
+        .take(spans::MAX_DETAILS)
         .enumerate()
     {
         out.tag("<li><a")

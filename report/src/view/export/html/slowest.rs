@@ -13,10 +13,10 @@ use crate::view::text::form::time;
 /// Room for the rows, bytes.
 const ROOM: usize = 36 << 10;
 /// Maximum length of an argument's value, and of the name of a frame, characters.
-const LONGEST: usize = 200;
+const MAX_CHARACTERS: usize = 200;
 /// Arguments and frames that are shown.
-const MOST_ARGUMENTS: usize = 12;
-const MOST_FRAMES: usize = 40;
+const MAX_ARGUMENTS: usize = 12;
+const MAX_FRAMES: usize = 40;
 /// Least width of a bar, percent: what is there can be seen.
 const LEAST_BAR: f64 = 0.5;
 
@@ -70,16 +70,16 @@ fn put_arguments(begin: &SlowBegin, out: &mut Markup) {
         return;
     }
     out.tag("<div class=\"args\">");
-    for argument in begin.arguments.iter().take(MOST_ARGUMENTS) {
+    for argument in begin.arguments.iter().take(MAX_ARGUMENTS) {
         let mut value = Text::default();
         value.formed(&argument.form.clone().human(false), &argument.value);
         out.tag("<span><b>")
-            .text(&shortened(&argument.name, LONGEST))
+            .text(&shortened(&argument.name, MAX_CHARACTERS))
             .tag("</b>=")
-            .text(&shortened(&value.into_string(), LONGEST))
+            .text(&shortened(&value.into_string(), MAX_CHARACTERS))
             .tag("</span> ");
     }
-    put_more(begin.arguments.len(), MOST_ARGUMENTS, "arguments", out);
+    put_more(begin.arguments.len(), MAX_ARGUMENTS, "arguments", out);
     out.tag("</div>");
 }
 
@@ -89,13 +89,13 @@ fn put_stack(stack: &CallStack, out: &mut Markup) {
     out.tag("<details><summary>")
         .text(&format!("stack, {frames} frame{s}"))
         .tag("</summary><ol>");
-    for frame in stack.frames.iter().take(MOST_FRAMES) {
+    for frame in stack.frames.iter().take(MAX_FRAMES) {
         out.tag("<li>")
-            .text(&shortened(&frame_text(frame), LONGEST))
+            .text(&shortened(&frame_text(frame), MAX_CHARACTERS))
             .tag("</li>");
     }
     out.tag("</ol>");
-    put_more(frames, MOST_FRAMES, "frames", out);
+    put_more(frames, MAX_FRAMES, "frames", out);
     if let Some(cut) = &stack.cut {
         out.tag("<p class=\"note\">")
             .text(&cut_text(cut))

@@ -20,9 +20,9 @@ use crate::view::text::scalar;
 const ROOM: usize = 48 << 10;
 const ROOM_OF_GROUPS: usize = 24 << 10;
 /// Kinds of spans in detail.
-pub(crate) const MOST_DETAILS: usize = 6;
+pub(crate) const MAX_DETAILS: usize = 6;
 /// Maximum length of the name of a group, characters.
-const LONGEST: usize = 200;
+const MAX_NAME_CHARACTERS: usize = 200;
 
 /// The figures of spans in tables.
 const FIGURES: [&str; 9] = [
@@ -121,18 +121,18 @@ pub(crate) fn details(overview: &Overview) -> Vec<SpanDetail<'_>> {
 /// Appends the sections of the spans in detail.
 pub(crate) fn put_details(overview: &Overview, out: &mut Markup) {
     let details = details(overview);
-    for (at, detail) in details.iter().take(MOST_DETAILS).enumerate() {
+    for (at, detail) in details.iter().take(MAX_DETAILS).enumerate() {
         out.tag("<section class=\"span\"")
             .attribute("id", &format!("span-{}", at + 1))
             .tag("><h2>Span <code>")
-            .text(&shortened(&detail.span.name, LONGEST))
+            .text(&shortened(&detail.span.name, MAX_NAME_CHARACTERS))
             .tag("</code></h2>\n");
         let ambiguities = ambiguities(&detail.found.report.ambiguities, HintWords::default());
         put_notes("note", ambiguities, out);
         put_detail(detail, out);
         out.tag("</section>\n");
     }
-    let left_out = details.len().saturating_sub(MOST_DETAILS);
+    let left_out = details.len().saturating_sub(MAX_DETAILS);
     let s = |count: usize| if count == 1 { "" } else { "s" };
     let more = overview.more_spans + left_out;
     if more > 0 {
@@ -194,7 +194,10 @@ fn put_groups(report: &SpanReport, at: usize, out: &mut Markup) {
     for group in groups {
         let keys = report.by.iter().map(|by| &by.key);
         let name = group_name(&cells(keys, &group.values, true));
-        table.row(&row(&shortened(&name, LONGEST), &group.durations));
+        table.row(&row(
+            &shortened(&name, MAX_NAME_CHARACTERS),
+            &group.durations,
+        ));
     }
     let others = report.others.get(at).and_then(Option::as_ref);
     table.put(out);

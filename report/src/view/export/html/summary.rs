@@ -30,11 +30,11 @@ const ROOM_OF_PROCESSES: usize = 24 << 10;
 const ROOM_OF_VALUES: usize = 8 << 10;
 const ROOM_OF_ALL_VALUES: usize = 100 << 10;
 /// Values of an argument that are listed.
-const MOST_VALUES: usize = 40;
+const MAX_VALUES: usize = 40;
 /// Heat maps of arguments.
-const MOST_MAPS: usize = 4;
+const MAX_MAPS: usize = 4;
 /// Processes that are listed.
-const MOST_PROCESSES: usize = 50;
+const MAX_PROCESSES: usize = 50;
 
 /// Appends the table of probes.
 pub(crate) fn put_probes(facts: &SummaryFacts, out: &mut Markup) {
@@ -147,7 +147,7 @@ fn values_of(name: &str, argument: &ArgumentFacts) -> Markup {
         put_numbers(spread, argument, &mut table);
     }
     if let Some(texts) = &argument.texts {
-        for text in texts.values.iter().take(MOST_VALUES) {
+        for text in texts.values.iter().take(MAX_VALUES) {
             let mut shown = String::new();
             match argument.form.readable_text(&text.value) {
                 Some(name) => quote(&mut shown, name.as_bytes()),
@@ -159,7 +159,7 @@ fn values_of(name: &str, argument: &ArgumentFacts) -> Markup {
                 HtmlCell::number(percent(text.count, texts.count), text.count),
             ]);
         }
-        table.leave_out(texts.different.saturating_sub(MOST_VALUES));
+        table.leave_out(texts.different.saturating_sub(MAX_VALUES));
     }
     if !table.is_empty() {
         out.tag("<details class=\"values\"><summary>Values of <code>")
@@ -174,7 +174,7 @@ fn values_of(name: &str, argument: &ArgumentFacts) -> Markup {
 fn put_numbers(spread: &Spread, argument: &ArgumentFacts, table: &mut HtmlTable) {
     let values = spread.values.as_deref().unwrap_or_default();
     let form = argument.form.clone().human(true);
-    for number in values.iter().take(MOST_VALUES) {
+    for number in values.iter().take(MAX_VALUES) {
         let shown = scalar::shown(number.value, &form);
         table.row(&[
             HtmlCell::Code(shown),
@@ -182,7 +182,7 @@ fn put_numbers(spread: &Spread, argument: &ArgumentFacts, table: &mut HtmlTable)
             HtmlCell::number(percent(number.count, spread.count), number.count),
         ]);
     }
-    table.leave_out(values.len().saturating_sub(MOST_VALUES));
+    table.leave_out(values.len().saturating_sub(MAX_VALUES));
 }
 
 /// Appends the distributions of arguments.
@@ -194,7 +194,7 @@ pub(crate) fn put_numbers_over_time(all: &[NumberOverview], out: &mut Markup) {
         });
         maps.filter(|(_, map)| map.count > 0)
     };
-    for (numbers, map) in maps().take(MOST_MAPS) {
+    for (numbers, map) in maps().take(MAX_MAPS) {
         let name = measured(&map.of, true);
         out.tag("<section class=\"argument\"><h2>Argument <code>")
             .text(&shortened(&name, 200))
@@ -208,7 +208,7 @@ pub(crate) fn put_numbers_over_time(all: &[NumberOverview], out: &mut Markup) {
         }
         out.tag("</section>\n");
     }
-    let left_out = maps().count().saturating_sub(MOST_MAPS);
+    let left_out = maps().count().saturating_sub(MAX_MAPS);
     if left_out > 0 {
         let words =
             format!("distributions of {left_out} more arguments of these names left out here");
@@ -244,7 +244,7 @@ pub(crate) fn put_processes(overview: &Overview, out: &mut Markup) {
         HtmlColumn::all(&names, 1),
         ROOM_OF_PROCESSES,
     );
-    let shown = facts.busiest.first.len().min(MOST_PROCESSES);
+    let shown = facts.busiest.first.len().min(MAX_PROCESSES);
     for process in facts.busiest.first.iter().take(shown) {
         let mut row = vec![
             HtmlCell::Code(process.comm.clone()),

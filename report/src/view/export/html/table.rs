@@ -3,7 +3,7 @@
 use crate::view::export::html::markup::{Markup, shortened};
 
 /// Maximum length of a text in a table, characters.
-const LONGEST: usize = 300;
+const MAX_CHARACTERS: usize = 300;
 
 /// The heading of a column.
 #[derive(Clone, Debug)]
@@ -139,8 +139,10 @@ impl HtmlTable {
 
 fn put_cell(cell: &HtmlCell, row: &mut Markup) {
     match cell {
-        HtmlCell::Text(text) => row.tag("<td>").text(&shortened(text, LONGEST)),
-        HtmlCell::Code(text) => row.tag("<td class=\"c\">").text(&shortened(text, LONGEST)),
+        HtmlCell::Text(text) => row.tag("<td>").text(&shortened(text, MAX_CHARACTERS)),
+        HtmlCell::Code(text) => row
+            .tag("<td class=\"c\">")
+            .text(&shortened(text, MAX_CHARACTERS)),
         HtmlCell::Number { shown, value } => row
             .tag("<td class=\"n\"")
             .attribute("data-v", value)

@@ -15,7 +15,7 @@ use crate::view::export::parquet::stack_table::StackRows;
 use crate::view::export::parquet::table::ParquetTable;
 
 /// Bytes of rows in memory, of all tables.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// Writes a dataset.
 pub(crate) struct ParquetDataset<'a> {
@@ -50,7 +50,7 @@ impl<'a> ParquetDataset<'a> {
     /// Notes by how much the memory has changed. If it is too much, the rows of the greatest table are written.
     fn note(&mut self, change: isize) -> io::Result<()> {
         self.bytes += change;
-        while self.bytes > MOST_BYTES.cast_signed() {
+        while self.bytes > MAX_BYTES.cast_signed() {
             let events = self.events.tables.iter_mut().map(|probe| &mut probe.table);
             let spans = self.spans.iter_mut().map(|pair| &mut pair.table);
             let Some(greatest) = events.chain(spans).max_by_key(|table| table.memory()) else {

@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 
 /// Bytes of an escaped value, at most: names of files have 255, with the key.
-const LONGEST: usize = 200;
+const MAX_VALUE_BYTES: usize = 200;
 /// How much of a longer value is kept.
 const KEPT: usize = 160;
 /// Stands for no value.
@@ -30,7 +30,7 @@ pub(crate) fn folder_name(key: &str, value: Option<&str>) -> String {
         if escaped.len() <= KEPT {
             boundary = escaped.len();
         }
-        if escaped.len() > LONGEST {
+        if escaped.len() > MAX_VALUE_BYTES {
             escaped.truncate(boundary);
             let hash = Sha256::digest(value);
             let hash = hash.iter().take(8).map(|byte| format!("{byte:02x}"));

@@ -3,7 +3,7 @@
 use foldhash::{HashMap, HashSet};
 
 /// Characters of a name, at most.
-const LONGEST: usize = 120;
+const MAX_CHARACTERS: usize = 120;
 
 /// The columns that a column of an argument may have next to it.
 pub(crate) const SUFFIXES: [&str; 7] = [
@@ -67,7 +67,7 @@ fn with(name: &str, suffix: &str) -> String {
 
 /// A name of letters, digits and `_`.
 fn plain(name: &str) -> String {
-    let name = name.chars().take(LONGEST);
+    let name = name.chars().take(MAX_CHARACTERS);
     let plain: String = name
         .map(|char| if char.is_alphanumeric() { char } else { '_' })
         .collect();

@@ -19,9 +19,9 @@ use crate::view::frames::frame_text;
 use crate::view::stack_cut::reason;
 
 /// Parts of stacks whose ids are remembered.
-const MOST_PARTS: usize = 1 << 20;
+const MAX_PARTS: usize = 1 << 20;
 /// Stacks of which it is remembered that they were written. After so many, a stack may be written again.
-const MOST_WRITTEN: usize = 1 << 20;
+const MAX_WRITTEN: usize = 1 << 20;
 
 /// The table.
 #[derive(Debug)]
@@ -97,13 +97,13 @@ impl StackIds {
         let named = self.names.names(stack, session);
         let frames = cells(&named);
         let id = hash(&frames);
-        if self.parts + stack.len() > MOST_PARTS {
+        if self.parts + stack.len() > MAX_PARTS {
             self.ids.clear();
             self.parts = 0;
         }
         self.parts += stack.len();
         self.ids.insert(stack.into(), id);
-        if self.written.len() >= MOST_WRITTEN {
+        if self.written.len() >= MAX_WRITTEN {
             self.written.clear();
         }
         let is_new = self.written.insert(id);

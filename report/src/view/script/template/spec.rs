@@ -3,7 +3,7 @@
 use crate::view::script::template::error::TemplateErrorKind;
 
 /// Most columns and digits.
-const MOST: usize = 1000;
+const MAX_WIDTH: usize = 1000;
 
 /// How a value is aligned in its columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,10 +88,10 @@ fn number(text: &str) -> Result<(Option<usize>, &str), TemplateErrorKind> {
         return Ok((None, rest));
     }
     match digits.parse() {
-        Ok(number) if number <= MOST => Ok((Some(number), rest)),
+        Ok(number) if number <= MAX_WIDTH => Ok((Some(number), rest)),
         _ => Err(TemplateErrorKind::TooLarge {
             number: digits.to_owned(),
-            most: MOST,
+            most: MAX_WIDTH,
         }),
     }
 }
@@ -122,7 +122,7 @@ mod tests {
         let rest = |text: &str| TemplateErrorKind::Spec(text.to_owned());
         let large = |digits: &str| TemplateErrorKind::TooLarge {
             number: digits.to_owned(),
-            most: MOST,
+            most: MAX_WIDTH,
         };
         for (text, expected) in [
             ("6>", rest(">")),
