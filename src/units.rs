@@ -67,6 +67,12 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
+/// The length of a time of an option, ns.
+pub(crate) fn nanoseconds(option: &str, text: &str) -> anyhow::Result<u64> {
+    let duration = parse_duration(option, text)?;
+    Ok(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -170,6 +170,22 @@ fn hits_have_the_container_of_their_group() {
         rows,
         [(Value::Null, 4.into()), (id.clone().into(), 3.into())]
     );
+    let text = ["script", "-i", "trace", "-F", "comm,container"];
+    let text = lab.usdtrec(text).success().stdout;
+    let count = |end: &str| text.lines().filter(|line| line.ends_with(end)).count();
+    assert_eq!((count(&id), count(" <no container>")), (3, 4), "{text}");
+    let csv = [
+        "script",
+        "-i",
+        "trace",
+        "-F",
+        "container",
+        "--format",
+        "csv",
+    ];
+    let csv = lab.usdtrec([&csv[..], &["--filter", &filter]].concat());
+    let expected = format!("container\n{}", format!("{id}\n").repeat(3));
+    assert_eq!(csv.success().stdout, expected);
     for (format, shown) in [("{container}", &*id), ("{container:.4}", &id[..4])] {
         let script = [
             "script", "-i", "trace", "--format", format, "--filter", &filter,
@@ -177,6 +193,25 @@ fn hits_have_the_container_of_their_group() {
         let printed = lab.usdtrec(script).success().stdout;
         assert_eq!(printed, format!("{shown}\n").repeat(3));
     }
+}
+
+/// They are on the line of the event.
+#[test]
+fn hits_with_stacks_have_their_group() {
+    let lab = Lab::privileged();
+    let group = Group::new(&lab, "stacks");
+    let mut one = Ticker::start(&lab);
+    group.take(one.pid());
+    let event = one.event("tick");
+    let recorder = Recorder::start(&lab, ["-g", "-a", "-o", "trace", "-e", &event]);
+    one.hit("fire 3");
+    recorder.stop();
+    let script = ["script", "-i", "trace", "-F", "+cgroup,+container"];
+    let text = lab.usdtrec(script).success().stdout;
+    let end = format!(" {} <no container>", group.path);
+    let events = text.lines().filter(|line| line.ends_with(&end));
+    assert_eq!(events.count(), 3, "{text}");
+    assert!(text.lines().any(|line| line.starts_with('\t')), "{text}");
 }
 
 /// Numbers of hits by the groups of a filter.

@@ -96,7 +96,7 @@ impl Filter {
                 .get(*index)
                 .map_or(Datum::Missing, |value| self.readable(value)),
             BoundName::Field(SampleField::Comm) => texts.comm.clone(),
-            BoundName::Field(SampleField::Process(name)) => {
+            BoundName::Field(SampleField::ProcessText(name)) => {
                 let mut known = texts.process.iter().filter(|(known, _)| known == name);
                 known
                     .next()
@@ -178,7 +178,7 @@ fn reads_memory(expression: &Expr<BoundName>) -> bool {
         | Expr::Bytes(..)
         | Expr::Load(..)
         | Expr::Unary(Unary::Address, _)
-        | Expr::Name(BoundName::Field(SampleField::Comm | SampleField::Process(_))) => true,
+        | Expr::Name(BoundName::Field(SampleField::Comm | SampleField::ProcessText(_))) => true,
         Expr::Unary(_, inner) | Expr::Cast(_, inner) => reads_memory(inner),
         Expr::Binary(_, left, right) => reads_memory(left) || reads_memory(right),
         _ => false,

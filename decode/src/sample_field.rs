@@ -14,7 +14,7 @@ pub enum SampleField {
     /// CPU.
     Cpu,
     /// A text about the process that is not known at the hit, by its name.
-    Process(&'static str),
+    ProcessText(&'static str),
 }
 
 /// The texts of a sample that are not in it.
@@ -22,7 +22,7 @@ pub enum SampleField {
 pub struct SampleTexts<'a> {
     /// [`SampleField::Comm`]; [`Datum::Missing`] if unknown.
     pub comm: Datum<'a>,
-    /// [`SampleField::Process`], by their names; others are unknown.
+    /// [`SampleField::ProcessText`], by their names; others are unknown.
     pub process: Vec<(&'static str, Datum<'a>)>,
 }
 
@@ -38,7 +38,7 @@ impl SampleField {
             Self::Pid => "pid",
             Self::Tid => "tid",
             Self::Cpu => "cpu",
-            Self::Process(name) => name,
+            Self::ProcessText(name) => name,
         }
     }
 }

@@ -38,14 +38,17 @@ pub enum QuestionError {
     /// A name is neither that of an argument nor that of another key.
     #[error(
         "there is no {name:?}: expected the name of an argument ({}), arg1, arg2, … or args.NAME, or to group by event, comm, \
-         pid, tid, cpu, cgroup, container, dso, sym, caller, stack, or a name and :shape: without its numbers and quoted texts",
-        or(.known, "this trace has none")
+         pid, tid, cpu, {}, dso, sym, srcline, caller, stack, or a name and :shape: without its numbers and quoted texts",
+        or(.known, "this trace has none"),
+        .texts.join(", ")
     )]
     NoKey {
         /// The name.
         name: String,
         /// The arguments of the trace; may be empty.
         known: String,
+        /// The texts about a process.
+        texts: Vec<&'static str>,
     },
     /// Control groups are asked for, and the trace does not say that of any process.
     #[error(

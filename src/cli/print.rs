@@ -11,8 +11,8 @@ pub(super) const TEMPLATES: &str = "\
 Templates for --format print one line per event: '{comm} {url:?} {time:.3} {pid:>6}'
 
   {FIELD} or {FIELD:SPEC}   FIELD is comm, tid, pid, cpu, cgroup, container, tod, time, reltime,
-                            deltatime, period, event, ip, sym, symoff, dso, srcline, args (all arguments), or an argument
-                            by name, as arg1, arg2, ..., or as args.NAME.
+                            deltatime, period, event, ip, sym, symoff, dso, srcline, args (all
+                            arguments), or an argument by name, as arg1, arg2, ..., or as args.NAME.
   SPEC, in this order       < ^ >  align left, centre, right
                             0      pad numbers with zeros
                             WIDTH  minimum width

@@ -13,12 +13,12 @@ use usdtrec_format::escape::shown;
 use usdtrec_report::export::{self, ExportFormat, ExportOptions};
 use usdtrec_report::{EventSelection, Notices, TraceSession};
 
-use super::report::nanoseconds;
 use super::selection::{self, Extent};
 use crate::cli::{ExportArgs, ExportTo, SelectionArgs, stack_kind};
 use crate::terminal::Usage;
 use crate::unfinished_file::UnfinishedFile;
 use crate::unfinished_folder::UnfinishedFolder;
+use crate::units::nanoseconds;
 use crate::{progress, terminal};
 
 /// Path that means standard output.

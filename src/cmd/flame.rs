@@ -10,11 +10,11 @@ use usdtrec_format::escape::shown;
 use usdtrec_report::flame::{self, FlameFormat, FlameOptions};
 use usdtrec_report::question::{SpanQuestion, StackWeight};
 
-use super::report::nanoseconds;
 use super::selection::{self, Extent};
 use crate::cli::{FlameArgs, stack_kind};
 use crate::terminal;
 use crate::unfinished_file::UnfinishedFile;
+use crate::units::nanoseconds;
 
 /// Runs the verb.
 pub(crate) fn run(args: &FlameArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {

@@ -15,7 +15,7 @@ use super::{export, selection};
 use crate::advice::HINTS;
 use crate::cli::{Colour, HistScale, Order, OutputFormat, ReportArgs, stack_kind};
 use crate::terminal::Usage;
-use crate::units::parse_duration;
+use crate::units::nanoseconds;
 use crate::{progress, terminal};
 
 /// Runs the verb.
@@ -312,10 +312,4 @@ const fn scale(scale: HistScale) -> Scale {
         HistScale::Linear => Scale::Linear,
         HistScale::Value => Scale::Value,
     }
-}
-
-/// The length of a time of an option, ns.
-pub(super) fn nanoseconds(option: &str, text: &str) -> anyhow::Result<u64> {
-    let duration = parse_duration(option, text)?;
-    Ok(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Lab, Postgres, Process, find_tool, need_tool, run, test};
+use crate::common::{Lab, Postgres, Process, find_tool, need_parquet, need_tool, run, test};
 
 const FLEET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fleet");
 const PROGRAM: &str = env!("CARGO_BIN_EXE_usdtrec");
@@ -38,6 +38,7 @@ fn systemd_accepts_the_units() {
 /// The commands of the service, with a recording that a signal ends and another target.
 #[test]
 fn the_service_records_exports_and_sends() {
+    need_parquet();
     need_tool("rsync");
     let lab = Lab::privileged();
     let postgres = Postgres::start();

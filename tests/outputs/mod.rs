@@ -2,7 +2,7 @@
 //!
 //! | to | command |
 //! |---|---|
-//! | write the digests again, after an intended change | `USDTREC_UPDATE=1 cargo test --test end_to_end -- outputs::` |
+//! | write the digests again, after an intended change | `USDTREC_UPDATE=1 cargo test --features parquet --test end_to_end -- outputs::` |
 //! | see the outputs themselves, a file for each command, for `diff -r` with those of another commit | the same with `USDTREC_OUTPUTS=DIR` |
 //!
 //! Parquet is not among them: its files are compared by their values, in `export::parquet`.

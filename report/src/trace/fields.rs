@@ -1,8 +1,8 @@
 //! The fields of events: one table, which names them for `-F`, templates, JSON and CSV.
 //!
-//! A text about the process of an event is an entry with [`ProcessText`]: that is all that text, JSON, CSV, templates, `--sort`, `--by`,
-//! filters, rows and the Python package need. Columns of Parquet files are listed with those of the dataset
-//! (`view/export/dataset_table.rs`), and a test compares the two.
+//! A text about the process of an event is a variant and an entry with [`ProcessText`]: text, JSON, CSV, templates, `--sort`, `--by`,
+//! filters, rows and the Python package go through the entries. Columns of Parquet files are listed with those of the dataset
+//! (`view/export/dataset_table.rs`), and a test compares the two. Help and documents name the fields, too.
 
 use usdtrec_format::perf::SampleType;
 
@@ -65,17 +65,17 @@ pub(crate) struct FieldSpec {
     pub(crate) field: Field,
     /// perf script's name, if it has the field.
     pub(crate) name: &'static str,
-    /// Column in CSV and member in JSON.
+    /// Column in CSV.
     pub(crate) column: &'static str,
-    pub(crate) kind: FieldValues,
+    pub(crate) values: FieldValues,
 }
 
-const fn spec(field: Field, name: &'static str, kind: FieldValues) -> FieldSpec {
+const fn spec(field: Field, name: &'static str, values: FieldValues) -> FieldSpec {
     FieldSpec {
         field,
         name,
         column: name,
-        kind,
+        values,
     }
 }
 
@@ -117,15 +117,15 @@ impl Field {
     }
 
     /// What its values are.
-    pub(crate) fn kind(self) -> FieldValues {
+    pub(crate) fn values(self) -> FieldValues {
         let spec = FIELDS.iter().find(|spec| spec.field == self);
-        spec.map_or(FieldValues::Several, |spec| spec.kind)
+        spec.map_or(FieldValues::Several, |spec| spec.values)
     }
 }
 
 /// The fields that are texts about the process.
 pub(crate) fn process_texts() -> impl Iterator<Item = (Field, &'static ProcessText)> {
-    FIELDS.iter().filter_map(|spec| match spec.kind {
+    FIELDS.iter().filter_map(|spec| match spec.values {
         FieldValues::ProcessText(text) => Some((spec.field, text)),
         _ => None,
     })

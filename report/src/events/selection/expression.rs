@@ -79,7 +79,7 @@ impl Expression {
         let (mut unknown, mut wrong_word) = (None, None);
         let texts = process_texts().map(|(_, text)| text);
         let texts = texts.filter(|text| (text.is_in)(session.processes()));
-        let fields = texts.map(|text| SampleField::Process(text.name));
+        let fields = texts.map(|text| SampleField::ProcessText(text.name));
         let fields: Vec<_> = SampleField::OF_HIT.iter().copied().chain(fields).collect();
         let events = session.events().events.iter().enumerate();
         let of_event = events.map(|(at, event)| {
@@ -121,7 +121,7 @@ impl Expression {
             texts.comm = text_of(comm.and_then(|name| session.processes().name(name)));
         }
         for (_, text) in process_texts() {
-            if filter.has(SampleField::Process(text.name)) {
+            if filter.has(SampleField::ProcessText(text.name)) {
                 let found = text_of(resolver.process_text(text, sample));
                 texts.process.push((text.name, found));
             }

@@ -3,7 +3,7 @@
 use crate::error::ReportError;
 use crate::list::list;
 use crate::question_error::QuestionError;
-use crate::trace::fields::process_text_named;
+use crate::trace::fields::{process_text_named, process_texts};
 use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
 
@@ -20,13 +20,16 @@ pub(super) fn places(
     if places.iter().any(Option::is_some) {
         return Ok(places);
     }
-    if let Some(text) = process_text_named(name) {
+    if let Some(text) = process_text_named(name)
+        && !(text.is_in)(session.processes())
+    {
         return Err(QuestionError::NoCgroups { what: text.name }.into());
     }
     let arguments = rows.rows.iter().flat_map(|row| &row.arguments);
     Err(QuestionError::NoKey {
         name: name.to_owned(),
         known: list(arguments.map(|argument| &*argument.name)),
+        texts: process_texts().map(|(_, text)| text.name).collect(),
     }
     .into())
 }

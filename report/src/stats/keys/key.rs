@@ -38,7 +38,7 @@ pub(crate) enum Key {
     Tid,
     Cpu,
     /// A text about the process.
-    Process(&'static ProcessText),
+    ProcessText(&'static ProcessText),
     Dso,
     Sym,
     /// The line of source of the hit.
@@ -129,7 +129,7 @@ impl Key {
                 if let Some(text) = process_text_named(name)
                     && (text.is_in)(session.processes())
                 {
-                    return Ok(Self::Process(text));
+                    return Ok(Self::ProcessText(text));
                 }
                 let places = places(name, session, rows)?;
                 let mut events = session.events().events.iter().zip(&places);
@@ -188,7 +188,7 @@ impl Key {
             Self::Pid => "Pid:Command",
             Self::Tid => "Tid",
             Self::Cpu => "CPU",
-            Self::Process(text) => text.heading,
+            Self::ProcessText(text) => text.heading,
             Self::Dso => "Shared Object",
             Self::Sym => "Symbol",
             Self::Source => "Source:Line",
@@ -207,7 +207,7 @@ impl Key {
             Self::Pid => "pid",
             Self::Tid => "tid",
             Self::Cpu => "cpu",
-            Self::Process(text) => text.name,
+            Self::ProcessText(text) => text.name,
             Self::Dso => "dso",
             Self::Sym => "sym",
             Self::Source => "srcline",
@@ -245,7 +245,7 @@ impl Key {
             }
             Self::Tid => KeyWords::new(kind::KNOWN, u64::from(sample.tid as u32)),
             Self::Cpu => KeyWords::new(kind::KNOWN, u64::from(sample.cpu)),
-            Self::Process(text) => match resolver.process_text(text, sample) {
+            Self::ProcessText(text) => match resolver.process_text(text, sample) {
                 Some(text) => of_text(text.text.as_bytes(), dictionary),
                 None => KeyWords::new(kind::UNKNOWN, 0),
             },
@@ -311,7 +311,7 @@ impl Key {
             },
             Self::Tid => KeyValue::Integer(i128::from(id as i32)),
             Self::Cpu => KeyValue::Cpu(id),
-            Self::Process(_) => match kind {
+            Self::ProcessText(_) => match kind {
                 kind::TEXT => {
                     let text = dictionary.text_of(word);
                     KeyValue::Name(String::from_utf8_lossy(&text).into_owned())

@@ -15,7 +15,7 @@ use crate::trace::unwind::known_cut::KnownCut;
 /// The value of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum KeyValue {
-    /// The name of an event, or of a thread (escaped; `:TID` where it is not known).
+    /// The name of an event, of a thread (escaped; `:TID` where it is not known), or a text about a process (escaped).
     Name(String),
     /// A process with its name (escaped; `:PID` where it is not known).
     Process {
@@ -52,7 +52,7 @@ pub(crate) enum KeyValue {
     Null,
     /// One of the texts beyond those that are counted one by one.
     OtherTexts,
-    /// The event has no such argument.
+    /// The event has no such argument, or the process no such text.
     Absent,
 }
 

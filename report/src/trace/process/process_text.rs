@@ -5,7 +5,7 @@ use crate::trace::process::container_id::container_id;
 use crate::trace::process::names::{EscapedName, NameId};
 
 /// What the trace says of a process at a time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ProcessFacts {
     /// Its control group.
     pub(crate) cgroup: Option<NameId>,
@@ -20,8 +20,10 @@ pub(crate) struct ProcessText {
     pub(crate) heading: &'static str,
     /// Whether the trace may say it of a process.
     pub(crate) is_in: fn(&Processes) -> bool,
-    /// The text; `None` if the trace does not say it.
+    /// The text; `None` if the trace does not say it, or the process has none.
     get: for<'p> fn(&'p Processes, ProcessFacts) -> Option<EscapedName<'p>>,
+    /// What is shown of a process that has none.
+    has_none: &'static str,
 }
 
 /// Path of the control group.
@@ -30,6 +32,7 @@ pub(crate) static CGROUP: ProcessText = ProcessText {
     heading: "Cgroup",
     is_in: Processes::has_cgroups,
     get: cgroup,
+    has_none: "<cgroup not known>",
 };
 
 /// Id of the container.
@@ -38,16 +41,27 @@ pub(crate) static CONTAINER: ProcessText = ProcessText {
     heading: "Container",
     is_in: Processes::has_cgroups,
     get: container,
+    has_none: "<no container>",
 };
 
 impl ProcessText {
-    /// The text; `None` if the trace does not say it.
+    /// The text; `None` if the trace does not say it, or the process has none.
     pub(crate) fn of<'p>(
         &self,
         processes: &'p Processes,
         process: ProcessFacts,
     ) -> Option<EscapedName<'p>> {
         (self.get)(processes, process)
+    }
+}
+
+impl ProcessText {
+    /// What is shown where there is no text.
+    pub(crate) const fn missing(&self, process: ProcessFacts) -> &'static str {
+        match process.cgroup {
+            Some(_) => self.has_none,
+            None => CGROUP.has_none,
+        }
     }
 }
 

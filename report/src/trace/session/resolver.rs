@@ -181,7 +181,7 @@ impl<'s> Resolver<'s> {
         }
     }
 
-    /// A text about the process of a sample; `None` if the trace does not say it.
+    /// A text about the process of a sample; `None` if the trace does not say it, or the process has none.
     pub(crate) fn process_text(
         &mut self,
         text: &ProcessText,

@@ -4,6 +4,7 @@ use foldhash::HashMap;
 
 use crate::analysis::rows::hit_row::HitRow;
 use crate::trace::process::names::{EscapedName, NameId};
+use crate::trace::process::process_text::{CGROUP, ProcessFacts};
 use crate::trace::session::TraceSession;
 
 /// What threads of a timeline were called last.
@@ -18,14 +19,14 @@ pub(crate) struct ThreadNames {
 struct SeenThread {
     pid: i32,
     comm: Option<NameId>,
-    cgroup: Option<NameId>,
+    process: ProcessFacts,
 }
 
 /// What was last known of a process that has a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct SeenProcess {
     name: Option<NameId>,
-    cgroup: Option<NameId>,
+    facts: ProcessFacts,
 }
 
 /// What a row says of names that was not known before.
@@ -49,7 +50,7 @@ impl ThreadNames {
         let seen = SeenThread {
             pid: row.pid,
             comm: row.comm,
-            cgroup: row.process.cgroup,
+            process: row.process,
         };
         if self.threads.get(&row.tid) == Some(&seen) {
             return None;
@@ -57,22 +58,19 @@ impl ThreadNames {
         self.threads.insert(row.tid, seen);
         let process = SeenProcess {
             name: session.processes().comm(row.pid, row.time).name,
-            cgroup: row.process.cgroup,
+            facts: row.process,
         };
         let known = self.processes.insert(row.pid, process).unwrap_or_default();
         let new = |now: Option<NameId>, before| now.filter(|_| now != before);
         Some(NewNames {
             process: new(process.name, known.name).map(|id| name(session, id)),
             thread: row.comm.map(|id| name(session, id)),
-            cgroup: new(process.cgroup, known.cgroup).map(|id| cgroup(session, id)),
+            cgroup: (process.facts != known.facts)
+                .then(|| CGROUP.of(session.processes(), process.facts))
+                .flatten()
+                .map(EscapedName::unescaped),
         })
     }
-}
-
-/// The path of a control group as the kernel has it.
-pub(crate) fn cgroup(session: &TraceSession, id: NameId) -> &str {
-    let path = session.processes().cgroup_path(id);
-    path.map_or("", EscapedName::unescaped)
 }
 
 /// The text of a name as the kernel has it.

@@ -133,7 +133,7 @@ impl<'r> RowEvent<'r> {
     }
 
     /// Texts about the process by their names, not escaped: the path of its control group (`cgroup`), its container (`container`). `None` for
-    /// one that the trace does not say. They are those at the first hit of the process.
+    /// one that the trace does not say, or that the process does not have. They are those at the first hit of the process.
     pub fn process_texts(&self) -> impl Iterator<Item = (&'static str, Option<&'r str>)> + use<'r> {
         let processes = self.context.session.processes();
         let process = self.hit.row.process;

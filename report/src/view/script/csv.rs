@@ -22,7 +22,7 @@ use crate::view::text::quoted::Csv;
 
 /// The columns before those of the arguments, in order.
 fn columns() -> impl Iterator<Item = &'static FieldSpec> {
-    let has_column = |spec: &&FieldSpec| !matches!(spec.kind, FieldValues::Several);
+    let has_column = |spec: &&FieldSpec| !matches!(spec.values, FieldValues::Several);
     FIELDS.iter().filter(has_column)
 }
 
@@ -167,9 +167,9 @@ impl<'s> CsvLines<'s> {
     ) {
         let fields = self.style.fields;
         let start = out.len();
-        for FieldSpec { field, kind, .. } in columns().copied() {
+        for FieldSpec { field, values, .. } in columns().copied() {
             if fields.has(field) {
-                match kind {
+                match values {
                     FieldValues::ProcessText(text) => {
                         if let Some(text) = self.resolver.process_text(text, sample) {
                             out.string(&self.style.csv.field(text.text));
@@ -244,8 +244,8 @@ impl<'s> CsvLines<'s> {
                     out.string(&self.style.csv.field(&whole_source_text(source)));
                 }
             }
-            // They are written before, or have columns of their own.
-            Field::Cgroup | Field::Container | Field::Args | Field::Span => {}
+            // Texts about the process are written before; others have columns of their own.
+            _ => {}
         }
     }
 

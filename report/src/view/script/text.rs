@@ -225,6 +225,7 @@ impl<'s> TextLines<'s> {
             None => event.without_site(sample, out),
         }
         if event.chain {
+            self.process_texts(fields, sample, out);
             return self.chain(fields, target, sample, out);
         }
         if fields.has(Field::Ip) {
@@ -239,20 +240,20 @@ impl<'s> TextLines<'s> {
             let (_, found) = self.resolver.inlining_of_hit(sample);
             put_source(fields, found.and_then(FoundInlining::innermost), out);
         }
-        for (field, process_text) in process_texts() {
+        self.process_texts(fields, sample, out);
+        out.byte(b'\n');
+    }
+
+    /// The texts about the process that are requested.
+    fn process_texts(&mut self, fields: Fields, sample: &Sample<'_>, out: &mut Text) {
+        for (field, text) in process_texts() {
             if fields.has(field) {
+                let process = self.resolver.process(sample);
+                let found = text.of(self.resolver.session().processes(), process);
                 out.byte(b' ');
-                match self.resolver.process_text(process_text, sample) {
-                    Some(text) => out.string(text.text),
-                    None => {
-                        out.byte(b'<');
-                        out.string(process_text.name);
-                        out.fixed(b" not known>");
-                    }
-                }
+                out.string(found.map_or_else(|| text.missing(process), |found| found.text));
             }
         }
-        out.byte(b'\n');
     }
 
     /// The address of the hit and those of its callers, one a line, why there are no more of them, and an empty line.

@@ -25,7 +25,7 @@ use crate::error::ReportError;
 use crate::question_error::QuestionError;
 use crate::stats::keys::stacks::Stacks;
 use crate::trace::form::Form;
-use crate::trace::process::names::NameId;
+use crate::trace::process::process_text::{CGROUP, CONTAINER, ProcessFacts, ProcessText};
 use crate::trace::session::TraceSession;
 use crate::trace::wall_times::WallTimes;
 use crate::view::export::otlp::event_attributes::{AttributeValue, EventAttribute};
@@ -33,7 +33,7 @@ use crate::view::export::otlp::span_ids::{SpanIdSource, parsed_trace};
 use crate::view::export::otlp::telemetry_span::{
     Attribute, Resource, ResourceSpans, TelemetrySpan,
 };
-use crate::view::export::thread_names::{cgroup, name};
+use crate::view::export::thread_names::name;
 use crate::view::export::typed_value::{TypedValue, guessed_address, is_cut, text_bytes};
 use crate::view::frames::{cut_text, frame_text};
 use crate::view::text::buffer::Text;
@@ -57,7 +57,7 @@ pub(crate) struct OtlpSpans<'a> {
     ids: SpanIdSource,
     stacks: Stacks,
     /// By process and its control group.
-    waiting: BTreeMap<(i32, Option<NameId>), ResourceSpans>,
+    waiting: BTreeMap<(i32, ProcessFacts), ResourceSpans>,
     count: usize,
     written: u64,
 }
@@ -247,12 +247,16 @@ impl<'a> OtlpSpans<'a> {
     fn resource(&self, row: &HitRow) -> Resource {
         let processes = self.session.processes();
         let known = processes.comm(row.pid, row.time).name;
-        let group = row.process.cgroup.map(|id| cgroup(self.session, id));
+        let text = |text: &ProcessText| {
+            let found = text.of(processes, row.process);
+            found.map_or_else(String::new, |found| found.unescaped().to_owned())
+        };
         Resource {
             host: self.host.clone(),
             machine: self.machine.clone(),
             pid: row.pid,
-            cgroup: group.unwrap_or_default().to_owned(),
+            cgroup: text(&CGROUP),
+            container: text(&CONTAINER),
             name: known.map_or_else(String::new, |id| name(self.session, id).to_owned()),
         }
     }
@@ -314,7 +318,7 @@ impl RowSink for OtlpSpans<'_> {
             end: span.end_time().map(|end| self.wall(end)),
             attributes,
         };
-        let key = (begin.pid, begin.process.cgroup);
+        let key = (begin.pid, begin.process);
         let resource = match self.waiting.contains_key(&key) {
             true => None,
             false => Some(self.resource(begin)),

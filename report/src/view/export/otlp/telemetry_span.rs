@@ -2,7 +2,6 @@
 
 use usdtrec_format::schema::telemetry::SpanKind;
 
-use crate::trace::process::container_id::container_id;
 use crate::view::export::otlp::span_ids::SpanIds;
 use crate::view::export::typed_value::TypedValue;
 
@@ -16,6 +15,8 @@ pub(crate) struct Resource {
     pub(crate) name: String,
     /// Path of the control group; empty if that is not known.
     pub(crate) cgroup: String,
+    /// Id of the container; empty if there is none.
+    pub(crate) container: String,
 }
 
 /// An attribute of a span.
@@ -54,10 +55,7 @@ impl Resource {
             ("host.name", &*self.host),
             ("host.arch", arch(&self.machine)),
             ("process.linux.cgroup", &*self.cgroup),
-            (
-                "container.id",
-                container_id(&self.cgroup).unwrap_or_default(),
-            ),
+            ("container.id", &*self.container),
         ];
         let known = texts.into_iter().filter(|(_, text)| !text.is_empty());
         let texts = known.map(|(key, text)| Attribute {

@@ -26,7 +26,7 @@ const ROWS: usize = 1 << 17;
 const GROUP_BYTES: usize = 16 << 20;
 /// Row groups of a file, about: their descriptions are in memory until its end.
 const GROUPS: usize = 64;
-/// Bytes of the different numbers of a column in a row group: numbers that stand for more are hardly smaller than these.
+/// Maximum bytes of the dictionary of a column of numbers: with a larger one the column is hardly smaller than without.
 const DICTIONARY_BYTES: usize = 64 << 10;
 /// Rows that are encoded at once: so many fit in the caches of a CPU.
 const BATCH: BatchLimits = BatchLimits {
@@ -189,8 +189,10 @@ fn properties(specs: &[ColumnSpec], metadata: &[(&str, String)]) -> io::Result<W
         .set_compression(Compression::ZSTD(level))
         .set_created_by(concat!("usdtrec ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_max_row_group_row_count(Some(ROWS))
+        // A column that has compressed a page keeps the state of zstd, some hundred KB, until its row group ends.
+        .set_data_page_row_count_limit(ROWS)
         .set_statistics_enabled(EnabledStatistics::Chunk)
-        // Of a page it says no more than where it is.
+        // It would say only where pages are.
         .set_offset_index_disabled(true)
         .set_key_value_metadata(Some(metadata.collect()));
     for spec in specs {

@@ -114,7 +114,7 @@ impl<'s> TemplateLines<'s> {
         before: PreviousTimes,
         out: &mut Text,
     ) {
-        if let FieldValues::ProcessText(process_text) = field.kind() {
+        if let FieldValues::ProcessText(process_text) = field.values() {
             let found = self.resolver.process_text(process_text, sample);
             return text(found.map_or("", |found| found.text), spec, out);
         }
@@ -144,7 +144,7 @@ impl<'s> TemplateLines<'s> {
                 text(&source.map(source_text).unwrap_or_default(), spec, out);
             }
             // Worked out for the event, written above, or no part of templates.
-            Field::Cgroup | Field::Container | Field::Event | Field::Args | Field::Span => {}
+            _ => {}
         }
     }
 

@@ -71,10 +71,10 @@ impl Meaning {
             Self::Since(_) => Field::Time,
             Self::Field(field) => *field,
         };
-        let kind = field.kind();
-        let is_time = matches!(kind, FieldValues::Time);
-        let is_text = matches!(kind, FieldValues::Text | FieldValues::ProcessText(_));
-        let is_number = matches!(kind, FieldValues::Number);
+        let values = field.values();
+        let is_time = matches!(values, FieldValues::Time);
+        let is_text = matches!(values, FieldValues::Text | FieldValues::ProcessText(_));
+        let is_number = matches!(values, FieldValues::Number);
         match spec {
             Spec {
                 kind: Conversion::Quoted,
