@@ -73,6 +73,11 @@ pub(crate) fn nanoseconds(option: &str, text: &str) -> anyhow::Result<u64> {
     Ok(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }
 
+/// The shortest spans of `--min`, ns; 0 without it.
+pub(crate) fn min_ns(min: Option<&String>) -> anyhow::Result<u64> {
+    min.map_or(Ok(0), |text| nanoseconds("--min", text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,7 +18,7 @@ use crate::cli::{ExportArgs, ExportTo, SelectionArgs, stack_kind};
 use crate::terminal::Usage;
 use crate::unfinished_file::UnfinishedFile;
 use crate::unfinished_folder::UnfinishedFolder;
-use crate::units::nanoseconds;
+use crate::units::min_ns;
 use crate::{progress, terminal};
 
 /// Path that means standard output.
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     let options = ExportOptions {
         spans: args.span.clone(),
         key: args.key.clone(),
-        min: least(args)?,
+        min: min_ns(args.min.as_ref())?,
         value: args.value.clone(),
         stacks: stack_kind(args.stacks),
         trace_id: args.trace_id.clone(),
@@ -151,13 +151,6 @@ fn check_stacks(args: &ExportArgs) -> Result<(), Usage> {
         return Err(Usage(refused.to_owned()));
     }
     Ok(())
-}
-
-/// The duration of the shortest spans to export, ns.
-fn least(args: &ExportArgs) -> anyhow::Result<u64> {
-    let min = args.min.as_ref();
-    let min = min.map(|text| nanoseconds("--min", text)).transpose()?;
-    Ok(min.unwrap_or(0))
 }
 
 #[cfg(feature = "parquet")]

@@ -14,7 +14,7 @@ use super::selection::{self, Extent};
 use crate::cli::{FlameArgs, stack_kind};
 use crate::terminal;
 use crate::unfinished_file::UnfinishedFile;
-use crate::units::nanoseconds;
+use crate::units::min_ns;
 
 /// Runs the verb.
 pub(crate) fn run(args: &FlameArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
@@ -99,12 +99,10 @@ fn weight(args: &FlameArgs) -> anyhow::Result<StackWeight> {
             .clone()
             .map_or(StackWeight::Hits, StackWeight::Sum));
     };
-    let min = args.min.as_ref();
-    let min = min.map(|text| nanoseconds("--min", text)).transpose()?;
     Ok(StackWeight::Spans(SpanQuestion {
         span: span.clone(),
         key: args.key.clone(),
-        min: min.unwrap_or(0),
+        min: min_ns(args.min.as_ref())?,
         ..SpanQuestion::default()
     }))
 }

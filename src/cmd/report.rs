@@ -15,7 +15,7 @@ use super::{export, selection};
 use crate::advice::HINTS;
 use crate::cli::{Colour, HistScale, Order, OutputFormat, ReportArgs, stack_kind};
 use crate::terminal::Usage;
-use crate::units::nanoseconds;
+use crate::units::{min_ns, nanoseconds};
 use crate::{progress, terminal};
 
 /// Runs the verb.
@@ -282,13 +282,11 @@ fn subject(args: &ReportArgs, of: &str) -> anyhow::Result<Subject> {
 
 /// Converts the span options.
 fn spans(args: &ReportArgs, span: &str) -> anyhow::Result<SpanQuestion> {
-    let min = args.min.as_ref();
-    let min = min.map(|text| nanoseconds("--min", text)).transpose()?;
     Ok(SpanQuestion {
         span: span.to_owned(),
         key: args.key.clone(),
         by: args.by.clone(),
-        min: min.unwrap_or(0),
+        min: min_ns(args.min.as_ref())?,
         top: args.top,
         order: match args.order.unwrap_or_default() {
             Order::Count => SpanOrder::Count,

@@ -18,10 +18,11 @@ use crate::cli::ExportArgs;
 use crate::progress;
 use crate::terminal::Usage;
 use crate::unfinished_folder::UnfinishedFolder;
+use crate::units::min_ns;
 
-/// Bytes of a key, at least.
-const LEAST_KEY: usize = 16;
-/// Bytes of a key, at most.
+/// Minimum bytes of a key.
+const MIN_KEY: usize = 16;
+/// Maximum bytes of a key.
 const MAX_KEY: u64 = 4096;
 /// Bytes of a random key.
 const RANDOM_KEY: u64 = 32;
@@ -31,7 +32,7 @@ pub(super) fn options(args: &ExportArgs) -> anyhow::Result<DatasetOptions> {
     Ok(DatasetOptions {
         spans: args.span.clone(),
         key: args.key.clone(),
-        min: super::least(args)?,
+        min: min_ns(args.min.as_ref())?,
         redaction: Redaction {
             drop: args.drop.clone(),
             hash: args.hash.clone(),
@@ -99,13 +100,13 @@ fn key(args: &ExportArgs) -> anyhow::Result<Vec<u8>> {
     };
     let read = File::open(path).and_then(|file| file.take(MAX_KEY + 1).read_to_end(&mut key));
     read.with_context(|| format!("cannot read {}", shown(path)))?;
-    if !(LEAST_KEY..=MAX_KEY as usize).contains(&key.len()) {
+    if !(MIN_KEY..=MAX_KEY as usize).contains(&key.len()) {
         let found = match key.len() as u64 > MAX_KEY {
             true => "more".to_owned(),
             false => key.len().to_string(),
         };
         return Err(Usage(format!(
-            "--hash-key {}: expected {LEAST_KEY} to {MAX_KEY} bytes, found {found}",
+            "--hash-key {}: expected {MIN_KEY} to {MAX_KEY} bytes, found {found}",
             shown(path)
         ))
         .into());
