@@ -225,7 +225,7 @@ fn templates_say_what_a_line_is() {
     };
     let error = run("{arg2}", &done, false).unwrap_err();
     assert!(
-        error.contains("no event that is asked for has an argument \"arg2\"; arguments are: arg1; fields are: comm,"),
+        error.contains("no event that is asked for has an argument \"arg2\"; arguments are: arg1; fields are: time,"),
         "{error}"
     );
     // No file of this recording exists.
