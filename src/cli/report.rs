@@ -113,7 +113,7 @@ pub(crate) struct ReportArgs {
         num_args = 0..=1,
         default_missing_value = "caller",
         value_parser = call_graph,
-        conflicts_with_all = ["sort", "hist", "heatmap", "rate", "folded"]
+        conflicts_with_all = ["sort", "hist", "heatmap", "rate"]
     )]
     pub(crate) call_graph: Option<CallGraphStyle>,
     /// Which stacks --call-graph shows [default: native where they were recorded, else script]
@@ -123,7 +123,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_enum, value_name = "KIND", conflicts_with_all = ["sort", "hist", "heatmap", "rate"])]
     pub(crate) stacks: Option<Stacks>,
     /// What export --to folded -o - writes
-    #[arg(long, hide = true, conflicts_with_all = ["sort", "hist", "heatmap", "rate"])]
+    #[arg(long, hide = true, conflicts_with_all = ["sort", "hist", "heatmap", "rate", "call_graph"])]
     pub(crate) folded: bool,
     /// Show the number of events in each interval of this length (1s, 100ms); with --by or --sort, for each group
     #[arg(long, value_name = "TIME", conflicts_with_all = ["span", "hist", "heatmap"])]
