@@ -90,6 +90,20 @@ fn counted(lab: &Lab, trace: &str) -> Vec<(Value, Value)> {
     rows.iter_mut().map(of_row).collect()
 }
 
+/// Records three hits of a process in the group, and four of one outside; their event.
+#[track_caller]
+fn record_two(lab: &Lab, group: &Group) -> String {
+    let mut one = Ticker::start(lab);
+    let mut other = Ticker::again(one.program());
+    group.take(one.pid());
+    let event = one.event("tick");
+    let recorder = Recorder::start(lab, ["-a", "-o", "trace", "-e", &event]);
+    one.hit("fire 3");
+    other.hit("fire 4");
+    recorder.stop();
+    event
+}
+
 /// Runs a command that prints a line of JSON for each answer.
 #[track_caller]
 fn lines(lab: &Lab, command: &str, options: &[&str]) -> Vec<Value> {
@@ -141,13 +155,7 @@ fn hits_have_the_container_of_their_group() {
     let lab = Lab::privileged();
     let id = "0123456789abcdef".repeat(4);
     let group = Group::new(&lab, &id);
-    let mut one = Ticker::start(&lab);
-    let mut other = Ticker::again(one.program());
-    group.take(one.pid());
-    let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &one.event("tick")]);
-    one.hit("fire 3");
-    other.hit("fire 4");
-    recorder.stop();
+    record_two(&lab, &group);
     let filter = format!("container == \"{id}\"");
     let options = ["-i", "trace", "-F", "+container", "--format", "json"];
     let with_filter = [&options[..], &["--filter", &filter]].concat();
@@ -219,13 +227,7 @@ fn hits_with_stacks_have_their_group() {
 fn filters_take_groups() {
     let lab = Lab::privileged();
     let group = Group::new(&lab, "filtered");
-    let mut one = Ticker::start(&lab);
-    let mut other = Ticker::again(one.program());
-    group.take(one.pid());
-    let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &one.event("tick")]);
-    one.hit("fire 3");
-    other.hit("fire 4");
-    recorder.stop();
+    let event = record_two(&lab, &group);
     for (filter, hits) in [
         (format!("cgroup == {:?}", group.path), 3),
         ("cgroup ~ \"*-filtered\" && arg1 > 0".to_owned(), 2),
@@ -235,7 +237,7 @@ fn filters_take_groups() {
         assert_eq!(printed.success().stdout.lines().count(), hits, "{filter}");
     }
     // A filter of a recording is evaluated at the hit.
-    let options = ["record", "-a", "-e", &one.event("tick"), "--filter"];
+    let options = ["record", "-a", "-e", &event, "--filter"];
     let options = options.iter().chain(&["cgroup == \"/\""]);
     lab.usdtrec(options)
         .exits(2)

@@ -52,7 +52,9 @@ impl Filter {
         let mut found = Vec::new();
         let bound = expression.bind(&mut |name| {
             let bound = bound_name(&name, arguments, fields);
-            if let Some(BoundName::Field(field)) = bound {
+            if let Some(BoundName::Field(field)) = bound
+                && !found.contains(&field)
+            {
                 found.push(field);
             }
             bound.ok_or_else(|| unknown(&name, event, arguments, fields))
@@ -81,10 +83,10 @@ impl Filter {
         }
     }
 
-    /// Whether the expression has a field. [`is_true`](Self::is_true) needs no texts of others.
+    /// The fields that the expression has. [`is_true`](Self::is_true) needs no texts of others.
     #[must_use]
-    pub fn has(&self, field: SampleField) -> bool {
-        self.fields.contains(&field)
+    pub fn fields(&self) -> &[SampleField] {
+        &self.fields
     }
 
     /// Whether the expression is true for a sample with these arguments.

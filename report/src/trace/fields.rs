@@ -123,6 +123,18 @@ impl Field {
     }
 }
 
+/// All fields that are texts about the process.
+const PROCESS_TEXTS: Fields = {
+    let (mut bits, mut at) = (0, 0);
+    while at < FIELDS.len() {
+        if matches!(FIELDS[at].values, FieldValues::ProcessText(_)) {
+            bits |= 1 << FIELDS[at].field as u32;
+        }
+        at += 1;
+    }
+    Fields(bits)
+};
+
 /// The fields that are texts about the process.
 pub(crate) fn process_texts() -> impl Iterator<Item = (Field, &'static ProcessText)> {
     FIELDS.iter().filter_map(|spec| match spec.values {
@@ -198,6 +210,16 @@ impl Fields {
     /// These and others.
     pub(crate) const fn with(self, others: Self) -> Self {
         Self(self.0 | others.0)
+    }
+
+    /// The texts about the process that are among them.
+    #[inline]
+    pub(crate) fn process_texts(self) -> impl Iterator<Item = &'static ProcessText> {
+        let has_any = self.0 & PROCESS_TEXTS.0 != 0;
+        let texts = has_any.then(process_texts).into_iter().flatten();
+        texts
+            .filter(move |(field, _)| self.has(*field))
+            .map(|(_, text)| text)
     }
 
     /// Whether a field is among them.

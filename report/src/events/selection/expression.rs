@@ -8,7 +8,7 @@ use usdtrec_format::perf::Sample;
 use crate::error::ReportError;
 use crate::events::selection::span_filter::{SpanEvents, SplitExpression};
 use crate::question_error::QuestionError;
-use crate::trace::fields::process_texts;
+use crate::trace::fields::{process_text_named, process_texts};
 use crate::trace::process::EscapedName;
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
@@ -116,14 +116,18 @@ impl Expression {
         };
         let session = resolver.session();
         let mut texts = SampleTexts::UNKNOWN;
-        if filter.has(SampleField::Comm) {
-            let comm = resolver.name(sample.tid, sample.time);
-            texts.comm = text_of(comm.and_then(|name| session.processes().name(name)));
-        }
-        for (_, text) in process_texts() {
-            if filter.has(SampleField::ProcessText(text.name)) {
-                let found = text_of(resolver.process_text(text, sample));
-                texts.process.push((text.name, found));
+        for field in filter.fields() {
+            match *field {
+                SampleField::Comm => {
+                    let comm = resolver.name(sample.tid, sample.time);
+                    texts.comm = text_of(comm.and_then(|name| session.processes().name(name)));
+                }
+                SampleField::ProcessText(name) => {
+                    let text = process_text_named(name);
+                    let found = text.and_then(|text| resolver.process_text(text, sample));
+                    texts.process.push((name, text_of(found)));
+                }
+                SampleField::Pid | SampleField::Tid | SampleField::Cpu => {}
             }
         }
         let values: &[Value] = match session.site_of(target, sample) {

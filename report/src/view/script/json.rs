@@ -14,7 +14,7 @@ use crate::events::order::before::PreviousTimes;
 use crate::trace::calls::ScriptCalls;
 use crate::trace::calls::function::ScriptFunction;
 use crate::trace::calls::paths::CallPath;
-use crate::trace::fields::{Field, Fields, process_texts};
+use crate::trace::fields::{Field, Fields};
 use crate::trace::form::Form;
 use crate::trace::process::names::{EscapedName, NameId};
 use crate::trace::session::TraceSession;
@@ -262,15 +262,13 @@ impl<'s> JsonLines<'s> {
             out.fixed(b",\"comm\":");
             self.comm(sample, out);
         }
-        for (field, process_text) in process_texts() {
-            if fields.has(field) {
-                out.fixed(b",\"");
-                out.string(process_text.name);
-                out.fixed(b"\":");
-                match self.resolver.process_text(process_text, sample) {
-                    Some(text) => out.string(&json_string(text.unescaped())),
-                    None => out.fixed(b"null"),
-                }
+        for process_text in fields.process_texts() {
+            out.fixed(b",\"");
+            out.string(process_text.name);
+            out.fixed(b"\":");
+            match self.resolver.process_text(process_text, sample) {
+                Some(text) => out.string(&json_string(text.unescaped())),
+                None => out.fixed(b"null"),
             }
         }
         if fields.has(Field::Event) {

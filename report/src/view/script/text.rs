@@ -19,7 +19,7 @@ use crate::events::order::before::PreviousTimes;
 use crate::trace::calls::ScriptCalls;
 use crate::trace::calls::function::ScriptFunction;
 use crate::trace::calls::paths::CallPath;
-use crate::trace::fields::{Field, Fields, process_texts};
+use crate::trace::fields::{Field, Fields};
 use crate::trace::form::Form;
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
@@ -246,13 +246,11 @@ impl<'s> TextLines<'s> {
 
     /// The texts about the process that are requested.
     fn process_texts(&mut self, fields: Fields, sample: &Sample<'_>, out: &mut Text) {
-        for (field, text) in process_texts() {
-            if fields.has(field) {
-                let process = self.resolver.process(sample);
-                let found = text.of(self.resolver.session().processes(), process);
-                out.byte(b' ');
-                out.string(found.map_or_else(|| text.missing(process), |found| found.text));
-            }
+        for text in fields.process_texts() {
+            let process = self.resolver.process(sample);
+            let found = text.of(self.resolver.session().processes(), process);
+            out.byte(b' ');
+            out.string(found.map_or_else(|| text.missing(process), |found| found.text));
         }
     }
 

@@ -114,10 +114,6 @@ impl<'s> TemplateLines<'s> {
         before: PreviousTimes,
         out: &mut Text,
     ) {
-        if let FieldValues::ProcessText(process_text) = field.values() {
-            let found = self.resolver.process_text(process_text, sample);
-            return text(found.map_or("", |found| found.text), spec, out);
-        }
         match field {
             Field::Comm => self.comm(spec, sample, out),
             Field::Tid => signed(sample.tid.into(), spec, out),
@@ -143,8 +139,13 @@ impl<'s> TemplateLines<'s> {
                 let source = found.and_then(FoundInlining::innermost);
                 text(&source.map(source_text).unwrap_or_default(), spec, out);
             }
-            // Worked out for the event, written above, or no part of templates.
-            _ => {}
+            // Others are worked out for the event, or no part of templates.
+            field => {
+                if let FieldValues::ProcessText(process_text) = field.values() {
+                    let found = self.resolver.process_text(process_text, sample);
+                    text(found.map_or("", |found| found.text), spec, out);
+                }
+            }
         }
     }
 
