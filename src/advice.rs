@@ -25,7 +25,7 @@ use self::reports::of_report;
 pub(crate) fn explained(error: &(dyn Error + 'static)) -> String {
     let mut text = message(error);
     let mut known: Vec<String> = Vec::new();
-    for advice in chain(error).flat_map(of) {
+    for advice in chain(error).flat_map(for_error) {
         if !known.contains(&advice) {
             text.push_str("\n  ");
             text.push_str(&advice);
@@ -47,7 +47,7 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
 }
 
 /// Advice for one error.
-fn of(error: &(dyn Error + 'static)) -> Vec<String> {
+fn for_error(error: &(dyn Error + 'static)) -> Vec<String> {
     if let Some(error) = error.downcast_ref::<CacheError>() {
         return of_cache(error).into_iter().collect();
     }

@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr as _;
 /// Additional indentation of continuation lines, columns.
 const INDENT: usize = 4;
 /// Minimum width, columns. Narrower terminals are treated as this wide.
-const LEAST: usize = 40;
+const MIN_WIDTH: usize = 40;
 
 /// A writer that folds lines longer than `width` columns at blanks; `None` does not fold.
 pub(crate) struct Fold<W: Write> {
@@ -27,7 +27,10 @@ pub(crate) fn stdout() -> Fold<io::BufWriter<StdoutLock<'static>>> {
         .map(|size| usize::from(size.ws_col));
     // 0 means that the width is unknown.
     let width = columns.filter(|&columns| columns > 0);
-    Fold::new(io::BufWriter::new(out), width.map(|width| width.max(LEAST)))
+    Fold::new(
+        io::BufWriter::new(out),
+        width.map(|width| width.max(MIN_WIDTH)),
+    )
 }
 
 impl<W: Write> Fold<W> {

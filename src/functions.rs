@@ -29,9 +29,9 @@ impl<'d> Functions<'d> {
         let symbols = self.files.entry(file.id()).or_insert_with(|| {
             // Another file may be at its path now.
             let path = PathBuf::from(OsString::from_vec(file.kernel_path().into_bytes()));
-            let path = match FileId::of(&path) {
+            let path = match FileId::from_path(&path) {
                 // Without /proc, and if the file is still there.
-                None if FileId::of(file.path()) == Some(file.id()) => file.path().to_owned(),
+                None if FileId::from_path(file.path()) == Some(file.id()) => file.path().to_owned(),
                 _ => path,
             };
             FileSymbols::new(self.buildid_dir, path, file.build_id())

@@ -12,7 +12,7 @@ use crate::common::{
 };
 
 /// Far above what an end takes on a busy machine, far below what any of the things waited for takes by itself.
-const SOON: Duration = Duration::from_secs(200);
+const END_LIMIT: Duration = Duration::from_secs(200);
 
 /// Whether a process exists, and is no zombie.
 fn exists(pid: u32) -> bool {
@@ -56,7 +56,7 @@ fn record_a_second_of(lab: &Lab, script: &str) -> Finished {
     let mut recorder = Process::spawn(command);
     recorder.until_error_line("20 events, 0 lost");
     let ended = recorder.finish();
-    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < END_LIMIT, "{:?}", begun.elapsed());
     assert_eq!(lab.events("trace").len(), 20);
     ended
 }
@@ -311,7 +311,11 @@ fn a_signal_amid_the_planting_leaves_nothing() {
         recorder.signal("TERM");
         let asked = Instant::now();
         let ended = recorder.finish();
-        assert!(asked.elapsed() < SOON, "{engine}: {:?}", asked.elapsed());
+        assert!(
+            asked.elapsed() < END_LIMIT,
+            "{engine}: {:?}",
+            asked.elapsed()
+        );
         assert!(ended.status.code().is_some(), "{}", ended.stderr);
     }
     wait_until("the end of the tracefs events", || {
@@ -386,7 +390,7 @@ fn a_reader_that_does_not_read_holds_up_no_process() {
         let asked = Instant::now();
         let said = std::io::read_to_string(told).expect("text");
         let status = recorder.wait().expect("our own child");
-        assert!(asked.elapsed() < SOON, "{verb}: {:?}", asked.elapsed());
+        assert!(asked.elapsed() < END_LIMIT, "{verb}: {:?}", asked.elapsed());
         assert_ne!(status.code(), Some(0), "{verb}: {said}");
         drop(unread);
     }
@@ -404,7 +408,7 @@ fn a_stopped_recorder_holds_up_no_process() {
     hot.finish().success();
     recorder.signal("CONT");
     let told = recorder.stop().complains("--lossless was suspended").stderr;
-    let Closing { events, lost } = Closing::of(&told);
+    let Closing { events, lost } = Closing::parse(&told);
     assert!(lost > 0, "{told}");
     assert_eq!(events + lost, 120_000, "{told}");
     assert_eq!(lab.events("trace").len() as u64, events);
@@ -429,7 +433,7 @@ fn the_reader_of_the_output_is_spared() {
     assert!(line.starts_with("hits 100000"), "{line}");
     signal(recorder, "INT");
     let told = pipeline.finish().success().stderr;
-    let events = Closing::of(&told).events;
+    let events = Closing::parse(&told).events;
     assert!(events > 0, "{told}");
 }
 
@@ -458,7 +462,7 @@ fn new_files_begin_beside_the_recording() {
     hot.say("go");
     hot.finish().success();
     let told = recorder.stop().stderr;
-    let lost = Closing::of(&told).lost;
+    let lost = Closing::parse(&told).lost;
     let files = (1..).map(|number| format!("trace.{number}"));
     let files: Vec<_> = files.take_while(|name| lab.file(name).exists()).collect();
     let events: Vec<_> = files.iter().flat_map(|name| lab.events(name)).collect();

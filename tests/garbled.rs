@@ -24,7 +24,7 @@ const RECORDER: &str = "ulimit -v 4194304; ulimit -t 20; ulimit -c 0; exec \"$@\
 /// Limits of the program, which may do anything once it is changed; it has no rights either.
 const PROGRAM: &str = "ulimit -v 1048576; ulimit -t 10; ulimit -c 0; ulimit -f 0; exec \"$@\"";
 /// How long a recorder may take to plant, or to end.
-const PATIENCE: Duration = Duration::from_secs(120);
+const WAIT_LIMIT: Duration = Duration::from_secs(120);
 
 /// What is changed. The 5-byte nops are others: what a kernel does there is another test's.
 const BUILDS: [Build; 3] = [
@@ -192,7 +192,7 @@ fn start(program: &Path) -> Process {
 
 /// Waits until a process runs its program, or has ended; whether it runs.
 fn runs(process: &mut Process, program: &Path) -> bool {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_LIMIT;
     while process.is_running() && Instant::now() < deadline {
         let wchan = fs::read_to_string(format!("/proc/{}/stat", process.pid())).unwrap_or_default();
         let waits = wchan
@@ -284,7 +284,7 @@ impl Trial<'_> {
 
 /// Waits until a recorder records, or has ended; whether it records.
 fn begins(recorder: &mut Process, wrong: &mut Vec<String>) -> bool {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_LIMIT;
     while Instant::now() < deadline {
         match recorder.error_line_within(Duration::from_secs(1)) {
             Some(line) if line.starts_with("[ usdtrec") => return true,
@@ -293,7 +293,7 @@ fn begins(recorder: &mut Process, wrong: &mut Vec<String>) -> bool {
             None => {}
         }
     }
-    wrong.push(format!("neither recorded nor ended in {PATIENCE:?}"));
+    wrong.push(format!("neither recorded nor ended in {WAIT_LIMIT:?}"));
     false
 }
 

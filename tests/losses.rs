@@ -23,7 +23,7 @@ fn every_hit_is_recorded_or_reported_as_lost() {
         .nth(1)
         .and_then(|word| word.parse().ok())
         .expect("a count");
-    let Closing { events, lost } = Closing::of(&told);
+    let Closing { events, lost } = Closing::parse(&told);
     assert_eq!(hits, 600_000);
     assert!(lost > 0, "a ring of one page must overflow: {told}");
     assert_eq!(events + lost, hits, "{told}");
@@ -131,7 +131,7 @@ fn losses_of_a_stream_count_once() {
         let mut recorder = Process::spawn(command);
         recorder.say("go");
         let told = recorder.finish().success().stderr;
-        let lost = Closing::of(&told).lost;
+        let lost = Closing::parse(&told).lost;
         assert!(lost > 0, "a ring of one page must overflow: {told}");
         let report = lab.usdtrec(["report", "-i", "stream", "--format", "json"]);
         let report: serde_json::Value =
@@ -191,7 +191,7 @@ fn threads_that_change_the_cpu_count_once() {
         let recorded = lab
             .usdtrec(options.iter().chain(&["-e", &event, "--", path, "30000"]))
             .success();
-        let Closing { events, lost } = Closing::of(&recorded.stderr);
+        let Closing { events, lost } = Closing::parse(&recorded.stderr);
         assert_eq!(events + lost, 30_000, "{engine}: {}", recorded.stderr);
     }
 }

@@ -18,7 +18,7 @@ const BUILD: Build = Build {
 struct Map(PathBuf);
 
 impl Map {
-    fn of(pid: &str) -> Self {
+    fn for_process(pid: &str) -> Self {
         Self(format!("/tmp/perf-{pid}.map").into())
     }
 }
@@ -38,7 +38,7 @@ fn record(lab: &Lab, how: &str) -> BTreeMap<String, u64> {
     let mut record = lab.command(["record", "--call-graph", "fp", "-o", "trace", "-e", &event]);
     record.arg("--").arg(program).arg(how);
     let pid = run(record).success().stdout;
-    drop(Map::of(pid.trim()));
+    drop(Map::for_process(pid.trim()));
     stacks(lab)
 }
 
@@ -84,7 +84,7 @@ fn callers_of_made_code_are_found_among_functions_without_frame_pointers() {
         let mut record = lab.command(["record", "-o", "trace", "-e", &event]);
         record.args(options).arg("--").arg(&program).arg("map");
         let pid = run(record).success().stdout;
-        drop(Map::of(pid.trim()));
+        drop(Map::for_process(pid.trim()));
         assert_eq!(stacks(&lab), named(), "{options:?}");
         let folded = folded_lines(&lab, &[]);
         assert!(
@@ -104,7 +104,7 @@ fn a_process_that_runs_already_has_made_code() {
     made.args(["map", "first"]);
     let mut made = Process::spawn(made);
     let pid = made.line().expect("a pid");
-    let _map = Map::of(&pid);
+    let _map = Map::for_process(&pid);
     let recorder = Recorder::start(&lab, ["-g", "-o", "trace", "-e", &event, "-p", &pid]);
     made.say("go");
     made.finish().success();
@@ -171,7 +171,7 @@ fn a_process_ends_before_the_recording() {
     let lab = Lab::privileged();
     let mut recorder = recorder(&lab, r#""$0" map; read line"#);
     let pid = recorder.line().expect("a pid");
-    let map = Map::of(&pid);
+    let map = Map::for_process(&pid);
     wait_until("opening the map", || {
         has_open(recorder.pid(), |open| {
             fs::read_link(open).is_ok_and(|path| path == map.0)
@@ -271,6 +271,6 @@ fn stacks_of_java(lab: &Lab, graph: &str) -> BTreeMap<String, u64> {
     record.arg("Churn");
     let said = run(record).success().stdout;
     let pid = said.lines().last().expect("a pid");
-    drop(Map::of(pid));
+    drop(Map::for_process(pid));
     folded_lines(lab, &[])
 }

@@ -115,7 +115,7 @@ impl Entry {
     /// State of the file at the entry's path.
     #[must_use]
     pub fn state(&self) -> FileState {
-        FileState::of(&self.path, self.build_id)
+        FileState::compare(&self.path, self.build_id)
     }
 
     /// Path of the cached file.
@@ -160,7 +160,7 @@ impl Entry {
         paths
             .into_iter()
             // Two names of one file are one binary: the kernel attaches probes to the inode.
-            .filter(|path| FileId::of(path).is_none_or(|id| seen.insert(id)))
+            .filter(|path| FileId::from_path(path).is_none_or(|id| seen.insert(id)))
             .map(|path| Indexed {
                 state: self.state_of(&path, scanned),
                 binary: Binary {
@@ -178,16 +178,16 @@ impl Entry {
     fn find_file(&self, paths: &[PathBuf]) -> Option<(ProbeScan, Option<FileId>)> {
         std::iter::once(&self.elf()).chain(paths).find_map(|path| {
             let scan = elf::scan(path).ok()?;
-            (scan.binary.build_id == Some(self.build_id)).then(|| (scan, FileId::of(path)))
+            (scan.binary.build_id == Some(self.build_id)).then(|| (scan, FileId::from_path(path)))
         })
     }
 
     /// State of the file at `path`; `scanned` is the identity of the file that was read.
     fn state_of(&self, path: &Path, scanned: Option<FileId>) -> FileState {
-        match FileId::of(path) {
+        match FileId::from_path(path) {
             None => FileState::Gone,
             id if id == scanned => FileState::Current,
-            _ => FileState::of(path, self.build_id),
+            _ => FileState::compare(path, self.build_id),
         }
     }
 

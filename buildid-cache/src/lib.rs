@@ -1,6 +1,8 @@
 //! An index of SDT probes: reads them from ELF files, stores them in perf's build-id cache, and finds them by name, build-id, path and
 //! process.
 
+#![forbid(unsafe_code)]
+
 mod cache;
 mod copy;
 mod directory;

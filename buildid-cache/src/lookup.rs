@@ -24,10 +24,10 @@ pub struct IndexedProbe<'a> {
 impl<'a> IndexedProbe<'a> {
     /// All probes, in the order of the binaries.
     pub fn all(binaries: &'a [Indexed]) -> impl Iterator<Item = Self> {
-        binaries.iter().flat_map(Self::of)
+        binaries.iter().flat_map(Self::all_of)
     }
 
-    fn of(indexed: &'a Indexed) -> impl Iterator<Item = Self> {
+    fn all_of(indexed: &'a Indexed) -> impl Iterator<Item = Self> {
         let probes = indexed.binary.probes.iter();
         probes.map(move |probe| Self { indexed, probe })
     }
@@ -45,7 +45,7 @@ pub fn select<'a>(binaries: &'a [Indexed], pattern: &Pattern) -> Vec<IndexedProb
     binaries
         .iter()
         .filter(fits)
-        .flat_map(IndexedProbe::of)
+        .flat_map(IndexedProbe::all_of)
         .filter(|found| pattern.matches(&found.probe.provider, &found.probe.name))
         .collect()
 }

@@ -117,7 +117,7 @@ fn handle(path: &Path) -> io::Result<OwnedFd> {
 fn name(handle: BorrowedFd<'_>, path: &Path) -> io::Result<PathBuf> {
     let by_number = by_number(handle);
     if let Ok(known) = fs::read_link(&by_number)
-        && FileId::of(&known).is_some_and(|id| Some(id) == FileId::of(&by_number))
+        && FileId::from_path(&known).is_some_and(|id| Some(id) == FileId::from_path(&by_number))
     {
         return Ok(known);
     }

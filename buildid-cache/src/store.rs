@@ -446,14 +446,14 @@ fn parts(path: &Path) -> (&Path, &OsStr) {
 }
 
 fn is_current(path: &Path, build_id: BuildId) -> bool {
-    FileState::of(path, build_id) == FileState::Current
+    FileState::compare(path, build_id) == FileState::Current
 }
 
 /// Stores the file in an entry's directory, as a hard link, or as a copy if linking fails (another file system, no permission). Returns
 /// whether it was already there.
 fn store_elf(file: &ObjectFile, dir: &Directory, copies: Copies) -> io::Result<bool> {
     let elf = dir.join("elf");
-    let is_link = FileId::of(&elf) == Some(file.id());
+    let is_link = FileId::from_path(&elf) == Some(file.id());
     let is_copy = || elf::build_id(&elf).is_ok_and(|found| found == file.build_id());
     if is_link || copies == Copies::Keep && is_copy() {
         return Ok(true);

@@ -165,16 +165,16 @@ fn states_of_a_file() {
     let files = Files::new();
     let path = files.write("elf", &spec().bytes());
     let id = read_binary(&path).unwrap().build_id.unwrap();
-    assert_eq!(FileState::of(&path, id), FileState::Current);
+    assert_eq!(FileState::compare(&path, id), FileState::Current);
     let mut other = spec();
     other.build_id = Some(vec![9; 20]);
     files.write("elf", &other.bytes());
     assert!(matches!(
-        FileState::of(&path, id),
+        FileState::compare(&path, id),
         FileState::Changed(Some(_))
     ));
     files.write("elf", b"text");
-    assert_eq!(FileState::of(&path, id), FileState::Changed(None));
+    assert_eq!(FileState::compare(&path, id), FileState::Changed(None));
     std::fs::remove_file(&path).unwrap();
-    assert_eq!(FileState::of(&path, id), FileState::Gone);
+    assert_eq!(FileState::compare(&path, id), FileState::Gone);
 }

@@ -93,7 +93,9 @@ impl Filter {
     #[must_use]
     pub fn is_true(&self, sample: &Sample<'_>, values: &[Value], texts: &SampleTexts<'_>) -> bool {
         let value = |bound_name: &BoundName| match bound_name {
-            BoundName::Argument(index, _) => values.get(*index).map_or(Datum::Missing, Datum::of),
+            BoundName::Argument(index, _) => {
+                values.get(*index).map_or(Datum::Missing, Datum::from_value)
+            }
             BoundName::Readable(index) => values
                 .get(*index)
                 .map_or(Datum::Missing, |value| self.readable(value)),
@@ -124,7 +126,7 @@ impl Filter {
             _ => None,
         };
         name.map_or_else(
-            || Datum::of(value),
+            || Datum::from_value(value),
             |name| Datum::Text(name.into_bytes().into()),
         )
     }

@@ -21,7 +21,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 /// What reading a file of this length may take at most, whatever it claims: buffers of blocks, the window, zstd's
 /// contexts and what is really in the file.
-const MOST_MEMORY: usize = 16 << 20;
+const MAX_MEMORY: usize = 16 << 20;
 
 const BOTH: [Compression; 2] = [Compression::None, Compression::Zstd(1)];
 
@@ -60,7 +60,7 @@ impl Patient {
             .write_all_at(&self.bytes[at..end], at as u64)
             .unwrap();
         let took = memory::most() - before;
-        assert!(took < MOST_MEMORY, "offset {at}: {took} bytes of memory");
+        assert!(took < MAX_MEMORY, "offset {at}: {took} bytes of memory");
         found
     }
 

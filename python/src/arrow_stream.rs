@@ -13,7 +13,7 @@ use usdtrec_report::arrow::ArrowReader;
 use usdtrec_report::{ReportError, TraceSession};
 
 use crate::failure::{exception, message};
-use crate::native_rows::FoundNotices;
+use crate::found_notices::FoundNotices;
 use crate::question::Question;
 
 /// Batches that wait to be taken, besides the one that is being made.

@@ -10,6 +10,7 @@
 
 mod arrow_stream;
 mod failure;
+mod found_notices;
 mod native_rows;
 mod native_trace;
 mod question;

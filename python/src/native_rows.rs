@@ -1,27 +1,17 @@
 //! The selected rows of a trace.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
+use usdtrec_report::TraceSession;
 use usdtrec_report::rows::RowReader;
-use usdtrec_report::{HintWords, Notices, TraceSession};
 
 use crate::arrow_stream::arrow_stream;
 use crate::failure::exception;
+use crate::found_notices::FoundNotices;
 use crate::question::Question;
 use crate::row_walk::RowIterator;
-
-/// What is wrong with a trace, as far as it was read.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct FoundNotices(Arc<Mutex<Option<Vec<String>>>>);
-
-impl FoundNotices {
-    pub(crate) fn set(&self, notices: &Notices) {
-        let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *found = Some(notices.sentences(HintWords::default()));
-    }
-}
 
 /// The selected rows of a trace.
 #[pyclass(frozen, module = "usdtrec._native")]
@@ -61,9 +51,7 @@ impl NativeRows {
 
     /// What is wrong with the trace; before all rows were taken, as far as it is known.
     fn notices(&self) -> Vec<String> {
-        let found = self.notices.0.lock();
-        let found = found.unwrap_or_else(PoisonError::into_inner).clone();
-        found.unwrap_or_else(|| {
+        self.notices.sentences().unwrap_or_else(|| {
             let damage = self.session.damage().iter();
             damage.map(ToString::to_string).collect()
         })

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use usdtrec_report::report::{self, ReportOptions};
 use usdtrec_report::rows::{LossCounts, RowQuestion, RowReader};
-use usdtrec_report::{EventSelection, Sources, TraceSession};
+use usdtrec_report::{EventSelection, Format, HintWords, Sources, TraceSession};
 
 use crate::failure::exception;
 use crate::native_rows::NativeRows;
-use crate::question::Asked;
+use crate::question::{Asked, AskedReport};
 use crate::schema_files;
 
 /// An open trace. Nothing in it changes.
@@ -44,6 +45,29 @@ impl NativeTrace {
     /// The selected rows. Nothing is read yet.
     fn rows(&self, asked: Asked) -> PyResult<NativeRows> {
         NativeRows::new(Arc::clone(&self.session), asked.question()?)
+    }
+
+    /// The answer to a question in the JSON of `report`, and what is wrong with the trace.
+    fn report(
+        &self,
+        py: Python<'_>,
+        selected: Asked,
+        asked: AskedReport,
+    ) -> PyResult<(String, Vec<String>)> {
+        let options = ReportOptions {
+            question: asked.question()?,
+            format: Format::Json,
+            ..ReportOptions::default()
+        };
+        let selection = selected.question()?.selection;
+        let mut json = Vec::new();
+        let notices = py
+            .detach(|| report::print(&self.session, &selection, &options, &mut json))
+            .map_err(|error| exception(&error))?;
+        Ok((
+            String::from_utf8_lossy(&json).into_owned(),
+            notices.sentences(HintWords::default()),
+        ))
     }
 
     /// Names of the events that the trace can have, each once.

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use usdtrec_format::Pattern;
 use usdtrec_report::EventSelection;
 use usdtrec_report::arrow::ArrowRows;
+use usdtrec_report::question::{self, SpanOrder, SpanQuestion, ValueOrder};
 use usdtrec_report::rows::RowQuestion;
 
 use crate::failure::Error;
@@ -62,6 +63,62 @@ impl Asked {
                 key: self.key,
                 stacks: self.stacks,
             },
+        })
+    }
+}
+
+/// What a report answers, as the package writes it.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct AskedReport {
+    sort: Vec<String>,
+    value: Option<String>,
+    span: Option<String>,
+    key: Vec<String>,
+    by: Vec<String>,
+    min_ns: u64,
+    top: Option<usize>,
+    order: Option<String>,
+}
+
+impl AskedReport {
+    pub(crate) fn question(self) -> PyResult<question::Question> {
+        let order = self.order.as_deref();
+        let unknown = |expected: &str| {
+            Error::new_err(format!(
+                "order: expected {expected}, found {:?}",
+                order.unwrap_or_default()
+            ))
+        };
+        if let Some(span) = self.span {
+            let order = match order {
+                None => SpanOrder::default(),
+                Some(name) => SpanOrder::from_name(name).ok_or_else(|| {
+                    unknown("count, total, sum, self, mean, p50, p90, p99, p99.9 or max")
+                })?,
+            };
+            return Ok(question::Question::Spans(SpanQuestion {
+                span,
+                key: self.key,
+                by: self.by,
+                min: self.min_ns,
+                top: self.top,
+                order,
+            }));
+        }
+        if self.sort.is_empty() {
+            return Ok(question::Question::Summary);
+        }
+        let order = match order {
+            None => ValueOrder::default(),
+            Some(name) => ValueOrder::from_name(name)
+                .ok_or_else(|| unknown("count, sum, mean, p50, p90, p99 or max"))?,
+        };
+        Ok(question::Question::Groups {
+            sort: self.sort,
+            value: self.value,
+            top: self.top,
+            order,
         })
     }
 }

@@ -12,7 +12,7 @@ use usdtrec_report::arrow::ArrowRows;
 use usdtrec_report::rows::{RowReader, TraceRow};
 
 use crate::failure::{Error, message};
-use crate::native_rows::FoundNotices;
+use crate::found_notices::FoundNotices;
 use crate::question::Question;
 use crate::row::OwnedRow;
 

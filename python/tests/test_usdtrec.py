@@ -197,6 +197,38 @@ class Values(unittest.TestCase):
         keyed = list(trace.spans("usdtrec:request__start..usdtrec:request__done", key="arg1"))
         self.assertEqual(len(keyed), 2291)
 
+    def test_reports_are_those_of_the_command(self):
+        asked = [
+            ([], {}),
+            (["--sort", "comm,event"], {"sort": ["comm", "event"]}),
+            (["--sort", "event", "--value", "arg1", "--order", "max", "--top", "2"], {"sort": "event", "value": "arg1", "order": "max", "top": 2}),
+            (["--span", "request"], {"span": "request"}),
+            (["--span", "request", "--by", "arg1:shape", "--order", "p99.9", "--min", "1ms"], {"span": "request", "by": "arg1:shape", "order": "p99.9", "min_ns": 1_000_000}),
+            (["--sort", "cpu", "--filter", "arg1 > 100"], {"sort": "cpu", "filter": "arg1 > 100"}),
+        ]
+        trace = usdtrec.open(DEMO)
+        for options, parameters in asked:
+            lines = command("report", "-i", DEMO, "--format", "json", *options).stdout.splitlines()
+            expected = [json.loads(line) for line in lines]
+            report = trace.report(**parameters)
+            self.assertEqual(report.answer if isinstance(report.answer, list) else [report.answer], expected, options)
+            frame = report.to_pandas()
+            self.assertEqual(len(frame), len(report.rows()))
+            self.assertGreater(len(frame), 0)
+        by = trace.report(span="request", by="comm").to_pandas()
+        self.assertEqual([by["span"][0], by["comm"][0], by["count"][0]], ["usdtrec:request", "usdtrec", 2291])
+        for wrong, parameters in [
+            ("by has no effect without span", {"by": "comm"}),
+            ("value has no effect with span", {"span": "request", "value": "arg1"}),
+            ("sort has no effect with span: use by", {"span": "request", "sort": "comm"}),
+            ("order has no effect without value or span", {"sort": "comm", "order": "max"}),
+            ("order: expected count", {"span": "request", "order": "much"}),
+            ('has no span "nothing"', {"span": "nothing"}),
+        ]:
+            with self.assertRaises(usdtrec.Error) as raised:
+                trace.report(**parameters)
+            self.assertIn(wrong, str(raised.exception))
+
     def test_losses_and_notices_are_those_of_the_command(self):
         for path in TRACES + [DEMO]:
             report = command("report", "-i", path, "--format", "json")

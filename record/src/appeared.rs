@@ -22,7 +22,7 @@ use crate::target::Target;
 /// Maximum number of files that are reported individually.
 const SHOWN: usize = 6;
 /// Maximum number of files that are read in one recording: a process may map new files for ever.
-const MOST: usize = 4096;
+const MAX_FILES: usize = 4096;
 /// Maximum number of files that wait to be read.
 const WAITING: usize = 64;
 /// Ratio of the pause after reading a file to its duration: reading takes at most a fifth of a CPU.
@@ -126,7 +126,7 @@ impl Shared {
 
 impl Watcher {
     /// Creates the watcher of a session. Only for named processes it is known what they mapped before.
-    pub(crate) fn of(session: &Session) -> Self {
+    pub(crate) fn for_session(session: &Session) -> Self {
         let recorded = session.probes().iter().map(|probe| &probe.path);
         let recorded: HashSet<PathBuf> = recorded.map(|path| without_mark(path)).collect();
         let target = &session.options.target;
@@ -195,7 +195,7 @@ impl Search {
     fn run(mut self, files: &Receiver<NewFile>) {
         let mut looks = 0;
         for file in files {
-            if looks == MOST || !self.seen.insert(file.object.id()) {
+            if looks == MAX_FILES || !self.seen.insert(file.object.id()) {
                 continue;
             }
             looks += 1;
@@ -224,7 +224,7 @@ impl Search {
                 && probes.any(|probe| pattern.matches(&probe.provider, &probe.name))
         };
         let pattern = self.patterns.iter().find(is_asked)?;
-        let is_reached = FileId::of(&file.path) == Some(file.object.id());
+        let is_reached = FileId::from_path(&file.path) == Some(file.object.id());
         Some(Appeared {
             pid: file.pid,
             path: file.path.clone(),

@@ -20,10 +20,10 @@ pub(crate) struct FileId {
 }
 
 /// Maximum number of known files.
-const MOST_KNOWN: usize = 1 << 16;
+const MAX_KNOWN_FILES: usize = 1 << 16;
 
 /// Maximum number of files that are kept open until they are taken.
-const MOST_NEW: usize = 256;
+const MAX_NEW_FILES: usize = 256;
 
 /// An ELF file that a process mapped.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl BuildIds {
         let object = reached.next()?.ok();
         let build_id = object.as_ref().and_then(ObjectFile::build_id);
         if let (Some(new), Some(object)) = (&mut self.new, object)
-            && new.len() < MOST_NEW
+            && new.len() < MAX_NEW_FILES
         {
             new.push(NewFile {
                 pid,
@@ -108,7 +108,7 @@ impl BuildIds {
                 object,
             });
         }
-        if self.known.len() >= MOST_KNOWN {
+        if self.known.len() >= MAX_KNOWN_FILES {
             // A recording may see new files for ever; files that are mapped again are read again.
             self.known.clear();
         }

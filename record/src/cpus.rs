@@ -134,7 +134,8 @@ impl Changes {
 
     /// Takes a message of the kernel (`ACTION@DEVPATH`, then a zero). Returns whether it is about a CPU that is recorded.
     fn hear(&mut self, message: &[u8]) -> bool {
-        let Some(uevent) = Uevent::of(message).filter(|uevent| self.counts(uevent.cpu)) else {
+        let Some(uevent) = Uevent::from_message(message).filter(|uevent| self.counts(uevent.cpu))
+        else {
             return false;
         };
         self.changed.insert(uevent.cpu);
@@ -208,7 +209,7 @@ struct Uevent {
 
 impl Uevent {
     /// `None` if it is a message of something else.
-    fn of(message: &[u8]) -> Option<Self> {
+    fn from_message(message: &[u8]) -> Option<Self> {
         let text = message.split(|&byte| byte == 0).next()?;
         let (action, path) = std::str::from_utf8(text).ok()?.split_once('@')?;
         let cpu = path.strip_prefix("/devices/system/cpu/cpu")?;

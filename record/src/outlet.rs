@@ -17,7 +17,7 @@ const STEP: Timespec = Timespec {
 };
 
 /// How long the reader may read nothing once the recording is to end.
-const PATIENCE: Duration = Duration::from_secs(2);
+const READER_LIMIT: Duration = Duration::from_secs(2);
 
 /// Number of bytes that a writable pipe takes without blocking (`PIPE_BUF`).
 const ATOMIC: usize = 4096;
@@ -73,7 +73,7 @@ impl Outlet {
                 .is_some_and(|deadline| deadline <= Instant::now());
             if is_over || self.asked.to_end() {
                 let since = *self.waiting_since.get_or_insert_with(Instant::now);
-                if since.elapsed() >= PATIENCE {
+                if since.elapsed() >= READER_LIMIT {
                     return Err(io::Error::new(
                         io::ErrorKind::TimedOut,
                         "nobody reads the output, and the recording is to end",

@@ -39,7 +39,7 @@ pub enum Caution {
 }
 
 /// Number of perf events from which on their end is announced.
-const MANY: usize = 100;
+const ANNOUNCED_EVENTS: usize = 100;
 /// Time that the kernel takes to remove one, ms, measured on Linux 6.18: RCU grace periods under a global lock.
 const EACH_MS: usize = 90;
 
@@ -69,7 +69,7 @@ impl fmt::Display for Caution {
 impl Planting<'_> {
     /// Announces the removal of perf events, if it takes long.
     pub(crate) fn announce(&self, events: usize) {
-        if events >= MANY {
+        if events >= ANNOUNCED_EVENTS {
             let seconds = (events * EACH_MS).div_ceil(1000);
             (self.say)(&Caution::SlowEnd { events, seconds });
         }

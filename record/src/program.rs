@@ -47,14 +47,14 @@ impl Program {
     pub(crate) fn frames(&self) -> Arc<Frames> {
         let mut parts = self.parts();
         let frames = &mut parts.frames;
-        Arc::clone(frames.get_or_insert_with(|| Arc::new(Frames::of(&self.file))))
+        Arc::clone(frames.get_or_insert_with(|| Arc::new(Frames::for_file(&self.file))))
     }
 
     /// Its symbols.
     pub(crate) fn symbols(&self) -> Arc<Symbols> {
         let mut parts = self.parts();
         let symbols = &mut parts.symbols;
-        Arc::clone(symbols.get_or_insert_with(|| Arc::new(Symbols::of(&self.file))))
+        Arc::clone(symbols.get_or_insert_with(|| Arc::new(Symbols::from_file(&self.file))))
     }
 
     /// Frees what was read. The file stays open.

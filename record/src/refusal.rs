@@ -119,14 +119,18 @@ pub(crate) fn lines(messages: &[impl fmt::Display]) -> String {
 /// A message with at most the first three events.
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const FEW: usize = 3;
+        const MAX_LISTED: usize = 3;
         let (path, reason) = (shown(&self.path), &self.reason);
         if let [event] = self.events.as_slice() {
             return write!(f, "not attaching {} in {path}: {reason}", escape(event));
         }
-        let named = self.events.iter().take(FEW).map(String::as_str);
+        let named = self.events.iter().take(MAX_LISTED).map(String::as_str);
         let named: Vec<&str> = named.collect();
-        let more = if self.events.len() > FEW { ", …" } else { "" };
+        let more = if self.events.len() > MAX_LISTED {
+            ", …"
+        } else {
+            ""
+        };
         write!(
             f,
             "not attaching {} probes in {path} ({}{more}): {reason}",

@@ -10,7 +10,7 @@ pub(crate) struct SampleHead {
 }
 
 impl SampleHead {
-    pub(crate) fn of(body: &[u8]) -> Self {
+    pub(crate) fn from_body(body: &[u8]) -> Self {
         let pid = body.get(16..20).and_then(|pid| pid.first_chunk());
         let time = body.get(24..32).and_then(|time| time.first_chunk());
         Self {

@@ -9,7 +9,7 @@ use usdtrec_format::trace::{Shortfall, ShortfallKind};
 use crate::trace_clock;
 
 /// Maximum number of shortfalls of a recording. Further ones are counted with the last one of their kind.
-const MOST: usize = 64;
+const MAX_SHORTFALLS: usize = 64;
 /// Maximum number of processes and events that are named in one.
 const NAMED: usize = 6;
 
@@ -63,12 +63,12 @@ impl Shortfalls {
         let same = known.all.iter().position(is_same).or_else(|| {
             let is_kind = |noted: &Noted| noted.shortfall.kind == found.kind;
             let last = known.all.iter().rposition(is_kind);
-            last.filter(|_| known.all.len() >= MOST)
+            last.filter(|_| known.all.len() >= MAX_SHORTFALLS)
         });
         let number = known.all.len();
         let noted = match same {
             Some(at) => &mut known.all[at],
-            None if number < 2 * MOST => {
+            None if number < 2 * MAX_SHORTFALLS => {
                 known.all.push(Noted::new(number as u32, &found));
                 &mut known.all[number]
             }
@@ -218,8 +218,8 @@ mod tests {
             shortfalls.add(found(ShortfallKind::Semaphore, &format!("/{file}"), file));
         }
         let all = shortfalls.all();
-        assert_eq!(all.len(), MOST);
+        assert_eq!(all.len(), MAX_SHORTFALLS);
         assert_eq!(all.iter().map(|noted| noted.processes).sum::<u64>(), 1000);
-        assert_eq!(all[MOST - 1].path, PathBuf::new());
+        assert_eq!(all[MAX_SHORTFALLS - 1].path, PathBuf::new());
     }
 }

@@ -8,7 +8,7 @@ use crate::metadata;
 use crate::session::Session;
 
 /// How long a new file may be delayed because the rings are never empty.
-const PATIENCE: Duration = Duration::from_secs(2);
+const NEW_FILE_LIMIT: Duration = Duration::from_secs(2);
 
 /// The processes at one moment, and their records since then.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Snapshot {
                 false
             }
             // Hits may arrive faster than they are drained.
-            Some(since) => is_drained || since.elapsed() >= PATIENCE,
+            Some(since) => is_drained || since.elapsed() >= NEW_FILE_LIMIT,
         }
     }
 

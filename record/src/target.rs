@@ -79,7 +79,7 @@ impl TaskFilter {
     /// first thread of one has ended.
     pub(crate) fn named_processes(&self) -> Option<Vec<u32>> {
         /// Attaching to more processes one by one takes longer than attaching to all processes costs.
-        const MOST: usize = 64;
+        const MAX_LISTED_PROCESSES: usize = 64;
         let mut pids = match self {
             Self::All => return None,
             Self::Processes(pids) | Self::ProcessesAlone(pids) => pids.clone(),
@@ -93,7 +93,8 @@ impl TaskFilter {
         };
         pids.sort_unstable();
         pids.dedup();
-        (pids.len() <= MOST && !pids.iter().any(|pid| has_no_first(*pid))).then_some(pids)
+        (pids.len() <= MAX_LISTED_PROCESSES && !pids.iter().any(|pid| has_no_first(*pid)))
+            .then_some(pids)
     }
 
     /// The processes that were named, if those that they start may be held: one that runs in real time could keep us from all processors

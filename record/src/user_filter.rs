@@ -36,7 +36,7 @@ impl UserFilter {
     ///
     /// # Errors
     /// As [`filter::of_samples`].
-    pub(crate) fn of(attached: &Attached) -> Result<Option<Self>, RecordError> {
+    pub(crate) fn for_attached(attached: &Attached) -> Result<Option<Self>, RecordError> {
         let mut sites = HashMap::new();
         let probes = attached.probes.iter().zip(&attached.planted);
         let is_late = |probe: &PlannedProbe| probe.plan.raw.is_none() || probe.filter_in_recorder;

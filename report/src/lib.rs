@@ -17,6 +17,8 @@
 //! | `analysis` | answers, as plain data |
 //! | `view` | answers and events as text, JSON and CSV |
 
+#![forbid(unsafe_code)]
+
 mod analysis;
 mod error;
 mod events;

@@ -52,7 +52,7 @@ fn it_answers_first() {
     let text = recorded.report_as(Format::Text, &[]);
     let file = recorded.path.display();
     let expected = format!(
-        "# {file}: 5000 events in 4.00 s from first to last, 17 lost
+        "# {file}: 5000 events in 4s from first to last, 17 lost
 # host db7, x86_64, Linux 6.18.44, 2026-11-18 11:06:40 UTC, engine perf
 # usdtrec record -a
 
@@ -246,7 +246,7 @@ fn losses_that_were_not_counted_are_said_to_be_unknown() {
     // The head folds where the name of the temporary directory makes it long.
     let text = text.replace("\n#   ", " ");
     assert!(
-        text.contains("1 event in 0 ns from first to last, losses not known"),
+        text.contains("1 event in 0ns from first to last, losses not known"),
         "{text}"
     );
     assert!(text.contains("did not live to count"), "{text}");

@@ -213,7 +213,7 @@ struct Walk {
 }
 
 impl Walk {
-    fn of(events: &[Value]) -> Self {
+    fn from_events(events: &[Value]) -> Self {
         let mut walk = Self::default();
         let mut stacks: BTreeMap<u64, Vec<Open>> = BTreeMap::new();
         let mut ended: Vec<Ended> = Vec::new();
@@ -340,7 +340,7 @@ fn random_calls(seed: u64, threads: i32, events: u64) -> Recorded {
 fn the_same_as_a_plain_walk_with_any_number_of_threads() {
     for (seed, threads) in [(1, 1), (3, 40)] {
         let recorded = random_calls(seed, threads, 25_000);
-        let walk = Walk::of(&recorded.json(&EventSelection::default()));
+        let walk = Walk::from_events(&recorded.json(&EventSelection::default()));
         let found = span(&recorded, by_function("func_id"));
         for (name, expected) in [
             ("open", walk.open),

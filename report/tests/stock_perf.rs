@@ -133,7 +133,7 @@ fn processes_that_fork_execute_and_rename() {
 }
 
 /// The most bytes of a name that `object::ReadCache` reads: symbols with longer names are not found.
-const LONGEST_NAME: usize = 4096;
+const MAX_NAME_BYTES: usize = 4096;
 
 /// The whole code of a file, mapped, hit at many places.
 fn symbols_of(file: &Path) -> Option<Recorded> {
@@ -145,14 +145,14 @@ fn symbols_of(file: &Path) -> Option<Recorded> {
         symbol.is_definition()
             && symbol
                 .name_bytes()
-                .is_ok_and(|name| name.len() >= LONGEST_NAME)
+                .is_ok_and(|name| name.len() >= MAX_NAME_BYTES)
     };
     let not_found: Vec<Range<u64>> = elf
         .symbols()
         .filter(has_long_name)
         .map(|symbol| symbol.address()..symbol.address() + symbol.size())
         .collect();
-    let mut recording = Recording::of(file);
+    let mut recording = Recording::record(file);
     let (from, to) = (offset & !0xfff, (offset + len).next_multiple_of(0x1000));
     let path = file.to_str()?;
     recording.comm(0, (100, 101), "worker", false);

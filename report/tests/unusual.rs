@@ -37,8 +37,8 @@ fn bursts_and_pauses_are_reported_with_their_times() {
     });
     let text = text(&recorded);
     // Slices of 67 ms: the first that is wholly in the burst has all of it.
-    let expected = "\nUnusual\n  request did not hit at 6.04 s for at least 402.7 ms\n  \
-                    request hit at 5.1 times its median rate at 3.02 s\n";
+    let expected = "\nUnusual\n  request did not hit at 6.04s for at least 403ms\n  \
+                    request hit at 5.1 times its median rate at 3.02s\n";
     assert!(text.contains(expected), "{text}");
     assert!(text.contains("Rate { interval: 200000000 }"), "{text}");
     let json: Value = serde_json::from_str(&recorded.report_as(Format::Json, &[])).unwrap();

@@ -317,7 +317,7 @@ impl Example {
     }
 
     /// The examples of a verb.
-    pub(crate) fn of(verb: &str) -> &'static [Self] {
+    pub(crate) fn for_verb(verb: &str) -> &'static [Self] {
         let mut known = EXAMPLES.iter();
         let known = known.find(|(name, _)| *name == verb);
         known.map_or(&[], |(_, examples)| examples)
@@ -329,9 +329,11 @@ pub(super) fn with_examples(command: Command) -> Command {
     let name = command.get_name().to_owned();
     let verbs = command.get_subcommands();
     let verbs: Vec<String> = verbs.map(|verb| verb.get_name().to_owned()).collect();
-    let command = command.before_help(text(Example::of(&name)));
+    let command = command.before_help(text(Example::for_verb(&name)));
     verbs.into_iter().fold(command, |command, name| {
-        command.mut_subcommand(&name, |verb| verb.before_help(text(Example::of(&name))))
+        command.mut_subcommand(&name, |verb| {
+            verb.before_help(text(Example::for_verb(&name)))
+        })
     })
 }
 
@@ -373,7 +375,7 @@ mod tests {
     fn each_verb_has_examples_that_can_be_typed() {
         let cli = Cli::command();
         for verb in cli.get_subcommands() {
-            assert_eq!(Example::of(verb.get_name()).len(), 3, "{verb}");
+            assert_eq!(Example::for_verb(verb.get_name()).len(), 3, "{verb}");
         }
         for (verb, examples) in EXAMPLES {
             let is_whole = *verb == "usdtrec";

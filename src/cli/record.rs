@@ -61,7 +61,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, num_args = 0, default_missing_value = "true", action = clap::ArgAction::Append)]
     pub(crate) no_call_graph: Vec<bool>,
     /// With -g or --call-graph, record at most N frames of each hit, 1 to 1024 [default: 127]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(usdtrec_record::CallGraph::MOST_FRAMES)))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(usdtrec_record::CallGraph::MAX_FRAMES)))]
     pub(crate) max_stack: Option<u16>,
     /// With -g or --call-graph, record the callers of at most N hits a second of each site and thread
     ///

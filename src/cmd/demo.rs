@@ -24,9 +24,9 @@ pub(crate) fn run(args: &DemoArgs, _buildid_dir: Option<&Path>) -> anyhow::Resul
         record_ourselves(&stage)?
     } else {
         stage.notice("usdtrec has no probes of its own on this architecture")?;
-        Err(Obstacle::Expected)
+        Recorded::NotAllowed
     };
-    if recorded.is_err() {
+    if recorded != Recorded::Whole {
         stage.notice("showing a trace that comes with usdtrec: the same workload, recorded on another machine")?;
         stage.unpack_bundled_trace()?;
     }
@@ -34,23 +34,25 @@ pub(crate) fn run(args: &DemoArgs, _buildid_dir: Option<&Path>) -> anyhow::Resul
     let mut whole = stage.show_head(&["script"], EVENTS_SHOWN)?;
     stage.heading("Summarize the trace")?;
     whole &= stage.show(&["report"])?;
-    Ok(if whole && !matches!(recorded, Err(Obstacle::Failure)) {
+    Ok(if whole && recorded != Recorded::Failed {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
 }
 
-/// Why there is no recording.
-enum Obstacle {
+/// What became of the recording.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Recorded {
+    Whole,
     /// This machine or this user does not allow it.
-    Expected,
+    NotAllowed,
     /// A command that should have succeeded failed.
-    Failure,
+    Failed,
 }
 
 /// Indexes this binary, lists its probes and records them under the workload.
-fn record_ourselves(stage: &Stage) -> anyhow::Result<Result<(), Obstacle>> {
+fn record_ourselves(stage: &Stage) -> anyhow::Result<Recorded> {
     let program = stage.program();
     stage.heading("Index a binary with probes: usdtrec itself")?;
     stage.show(&["buildid-cache", "--add", program])?;
@@ -60,13 +62,13 @@ fn record_ourselves(stage: &Stage) -> anyhow::Result<Result<(), Obstacle>> {
     if let Err(reason) = usdtrec_record::check_privilege() {
         stage.notice(&format!("NOT RECORDED: {reason}"))?;
         stage.notice(&format!("to record: sudo {} demo", shell::word(program)))?;
-        return Ok(Err(Obstacle::Expected));
+        return Ok(Recorded::NotAllowed);
     }
     let workload = [program, "demo", "--workload"];
     let record = ["record", "-e", "sdt_usdtrec:*", "--"];
     if stage.show(&[&record[..], &workload[..]].concat())? {
-        return Ok(Ok(()));
+        return Ok(Recorded::Whole);
     }
     stage.notice("NOT RECORDED: see the error above")?;
-    Ok(Err(Obstacle::Failure))
+    Ok(Recorded::Failed)
 }

@@ -70,7 +70,7 @@ pub(super) fn write(
     buildid_dir: Option<&Path>,
 ) -> anyhow::Result<ExitCode> {
     let are_spans = options.format.has_spans() || !options.spans.is_empty();
-    let session = selection::open(args, Extent::of(are_spans), buildid_dir)?;
+    let session = selection::open(args, Extent::for_spans(are_spans), buildid_dir)?;
     let asked = selection::selection(&args.which);
     let what = Exported {
         session: &session,

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &FlameArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
         of: stack_kind(args.stacks),
         format: format(&args.output)?,
     };
-    let extent = Extent::of(matches!(options.weight, StackWeight::Spans(_)));
+    let extent = Extent::for_spans(matches!(options.weight, StackWeight::Spans(_)));
     let session = selection::open(&args.selection, extent, buildid_dir)?;
     let asked = selection::selection(&args.selection.which);
     let mut picture = Vec::new();

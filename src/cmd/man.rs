@@ -46,7 +46,7 @@ fn page(command: &Command, man: &Man) -> io::Result<Vec<u8>> {
     man.render_synopsis_section(out)?;
     man.render_description_section(out)?;
     let name = command.get_display_name().unwrap_or(command.get_name());
-    let examples = Example::of(name.trim_start_matches("usdtrec-"));
+    let examples = Example::for_verb(name.trim_start_matches("usdtrec-"));
     if !examples.is_empty() {
         write_examples(examples, out)?;
     }

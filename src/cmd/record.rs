@@ -30,7 +30,7 @@ use schedule::Schedule;
 
 /// Runs the verb.
 pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let schedule = Schedule::of(args)?;
+    let schedule = Schedule::from_args(args)?;
     let once = Once {
         args,
         options: options(args)?,

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         "the plain report" => true,
         kind => args.span.is_some() || kind.ends_with("span:NAME"),
     };
-    let extent = Extent::of(are_spans);
+    let extent = Extent::for_spans(are_spans);
     let session = selection::open(&args.selection, extent, buildid_dir)?;
     let asked = selection::selection(&args.selection.which);
     let mut out = selection::output()?;

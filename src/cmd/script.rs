@@ -39,7 +39,7 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         from_stdin(args, buildid_dir, &options)?
     } else {
         let fields = options.fields.apply(Fields::default());
-        let extent = Extent::of(fields.has(Field::Span));
+        let extent = Extent::for_spans(fields.has(Field::Span));
         let session = selection::open(&args.selection, extent, buildid_dir)?;
         unknown = session.is_loss_unknown();
         let asked = selection::selection(&args.selection.which);

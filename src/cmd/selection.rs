@@ -80,7 +80,7 @@ pub(super) enum Extent {
 
 impl Extent {
     /// What is read where spans are asked for, or are not.
-    pub(super) const fn of(are_spans: bool) -> Self {
+    pub(super) const fn for_spans(are_spans: bool) -> Self {
         match are_spans {
             true => Self::Whole,
             false => Self::Part,

@@ -57,7 +57,7 @@ fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
     if !args.filter.is_empty() {
         return Ok(());
     }
-    let given = Given::of(args);
+    let given = Given::from_args(args);
     let about_arguments = [
         ("--strings", given.all_strings),
         ("--strlen", given.strlen),

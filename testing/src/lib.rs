@@ -13,6 +13,8 @@
 //!
 //! Tests that repeat something with random input ask [`repetitions`] how often.
 
+#![forbid(unsafe_code)]
+
 mod durations;
 mod repetitions;
 mod split_mix;

@@ -10,7 +10,7 @@ pub(crate) struct Closing {
 impl Closing {
     /// Of the recorder's standard error. Other lines may come after it: what the kernel still has to remove.
     #[track_caller]
-    pub(crate) fn of(errors: &str) -> Self {
+    pub(crate) fn parse(errors: &str) -> Self {
         let mut lines = errors.lines();
         let line = lines.rfind(|line| line.starts_with("[ usdtrec ") && line.contains(" lost"));
         let line = line.unwrap_or_else(|| panic!("no closing line in:\n{errors}"));

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// No wait in a test is longer than this.
-const PATIENCE: Duration = Duration::from_secs(240);
+const WAIT_LIMIT: Duration = Duration::from_secs(240);
 
 /// A child process. Killed when dropped, if it has not ended by then.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ struct Lines {
 
 impl Lines {
     /// Reads a pipe in a thread of its own, so that its writer never blocks.
-    fn of(pipe: impl Read + Send + 'static) -> Self {
+    fn from_pipe(pipe: impl Read + Send + 'static) -> Self {
         let (sender, incoming) = channel();
         thread::spawn(move || {
             let mut pipe = BufReader::new(pipe);
@@ -89,8 +89,8 @@ impl Process {
         let mut child = command
             .spawn()
             .unwrap_or_else(|error| panic!("{what}: {error}"));
-        let stdout = Lines::of(child.stdout.take().expect("a pipe"));
-        let stderr = Lines::of(child.stderr.take().expect("a pipe"));
+        let stdout = Lines::from_pipe(child.stdout.take().expect("a pipe"));
+        let stderr = Lines::from_pipe(child.stderr.take().expect("a pipe"));
         Self {
             child,
             what,
@@ -122,7 +122,7 @@ impl Process {
 
     /// The next line of its standard output; `None` at the end.
     pub(crate) fn line(&mut self) -> Option<String> {
-        self.stdout.next(Instant::now() + PATIENCE)
+        self.stdout.next(Instant::now() + WAIT_LIMIT)
     }
 
     /// The next line of its standard output, if there is one within this time.
@@ -132,7 +132,7 @@ impl Process {
 
     /// Waits for a line of standard error that contains `text`, and gives it.
     pub(crate) fn until_error_line(&mut self, text: &str) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_LIMIT;
         loop {
             match self.stderr.next(deadline) {
                 Some(line) if line.contains(text) => return line,
@@ -163,7 +163,7 @@ impl Process {
     /// Closes its standard input and waits for its end.
     pub(crate) fn finish(mut self) -> Finished {
         drop(self.child.stdin.take());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_LIMIT;
         let status = self.ended(deadline);
         while self.stdout.next(deadline).is_some() {}
         while self.stderr.next(deadline).is_some() {}
@@ -182,7 +182,7 @@ impl Process {
             }
             thread::sleep(Duration::from_millis(5));
         }
-        panic!("{} did not end in {PATIENCE:?}", self.what);
+        panic!("{} did not end in {WAIT_LIMIT:?}", self.what);
     }
 }
 

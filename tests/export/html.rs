@@ -14,7 +14,7 @@ use crate::common::{Lab, need_tool, run, test};
 const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/demo.data");
 const PYTHON: &str = "/usr/bin/python3.11";
 /// The greatest page, bytes.
-const MOST: usize = 2_000_000;
+const MAX_PAGE_BYTES: usize = 2_000_000;
 
 /// What is in a page, by Python's parser of HTML.
 struct Page(Json);
@@ -35,7 +35,7 @@ impl Page {
             found["faults"]
         );
         let length = fs::metadata(path).expect("the page").len() as usize;
-        assert!(length < MOST, "{length} bytes");
+        assert!(length < MAX_PAGE_BYTES, "{length} bytes");
         Self(found)
     }
 

@@ -25,7 +25,7 @@ fn lost_events_are_counted() {
     let recorder = Recorder::start(&lab, ["-m", "1", "-a", "-o", "trace", "-e", &event]);
     hot.say("go");
     hot.finish().success();
-    let Closing { events, lost } = Closing::of(&recorder.stop().stderr);
+    let Closing { events, lost } = Closing::parse(&recorder.stop().stderr);
 
     let found = ctf::read(&lab, "trace", "ctf");
     assert_eq!((found.hits.len() as u64, found.lost), (events, lost));

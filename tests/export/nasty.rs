@@ -80,7 +80,7 @@ impl Nasty {
         command.arg("5000");
         run(command).success();
         recorder.signal("CONT");
-        let closing = Closing::of(&recorder.stop().stderr);
+        let closing = Closing::parse(&recorder.stop().stderr);
         assert!(closing.lost > 0 && closing.events > 7, "{closing:?}");
         (Self { lab }, closing)
     }

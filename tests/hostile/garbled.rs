@@ -19,7 +19,7 @@ const MEMORY: u64 = 1 << 30;
 /// Seconds of CPU time for a run.
 const CPU_SECONDS: u64 = 10;
 /// Longest file that is taken: most changes of a longer one would be in what does not matter.
-const LONGEST: u64 = 4 << 20;
+const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +113,9 @@ fn seeds() -> Vec<Seed> {
             Some("c" | "md") => return None,
             _ => Kind::Program,
         };
-        let is_short = path.metadata().is_ok_and(|file| file.len() <= LONGEST);
+        let is_short = path
+            .metadata()
+            .is_ok_and(|file| file.len() <= MAX_FILE_BYTES);
         let bytes = fs::read(&path)
             .ok()
             .filter(|bytes| is_short && !bytes.is_empty())?;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::common::{Build, Lab, Process, copy_program, sites_of};
 
 /// No wait is longer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(240);
+pub(super) const WAIT_LIMIT: Duration = Duration::from_secs(240);
 
 /// What the traced programs are.
 pub(super) struct Programs {
@@ -25,7 +25,7 @@ pub(super) fn log(lab: &Lab, name: &str) -> String {
 
 /// Waits until a program has said a word so many times; whether it did while the recorder ran.
 pub(super) fn said(lab: &Lab, name: &str, word: &str, recorder: &mut Process) -> bool {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_LIMIT;
     while Instant::now() < deadline {
         if log(lab, name).lines().any(|line| line == word) {
             return true;

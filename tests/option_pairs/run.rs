@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::choice::{Choice, ENDERS};
-use super::programs::{PATIENCE, Programs, said};
+use super::programs::{Programs, WAIT_LIMIT, said};
 use super::seen::{Looked, Seen};
 use crate::common::{Lab, Process};
 
@@ -119,7 +119,7 @@ impl Run<'_> {
                 recorder.signal("INT");
             }
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_LIMIT;
         while recorder.is_running() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -144,7 +144,7 @@ impl Run<'_> {
     /// Looks at the recorder when its helpers have their names: a thread takes its name when it first runs, and helpers of the file before
     /// may not have ended yet.
     fn look(&self, recorder: &mut Process) -> Looked {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_LIMIT;
         loop {
             let looked = Looked::at(recorder.pid());
             let are_there = !self.has("--threads 3") || looked.helpers == 2;
@@ -160,7 +160,7 @@ impl Run<'_> {
         for number in 2..=3 {
             recorder.signal("USR2");
             let next = lab.file(&format!("{}.{number}", self.output()));
-            let deadline = Instant::now() + PATIENCE;
+            let deadline = Instant::now() + WAIT_LIMIT;
             while recorder.is_running() && !next.exists() && Instant::now() < deadline {
                 std::thread::sleep(Duration::from_millis(5));
             }

@@ -84,7 +84,7 @@ impl CopiedOriginal {
 impl CopiedCode {
     /// The functions of an architecture; `None` if none is known. Those of CPython for arm64 keep frame pointers.
     #[must_use]
-    pub fn of(arch: Arch) -> Option<Self> {
+    pub fn for_arch(arch: Arch) -> Option<Self> {
         let functions = match arch {
             Arch::X86_64 => X86_64,
             _ => return None,
@@ -103,7 +103,7 @@ impl CopiedCode {
         );
         Some(Self {
             functions,
-            tables: UnwindTables::of(Machine::of(arch)?, vec![table]),
+            tables: UnwindTables::from_tables(Machine::for_arch(arch)?, vec![table]),
         })
     }
 

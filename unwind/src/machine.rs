@@ -101,7 +101,7 @@ static AARCH64: Machine = Machine {
 
 impl Machine {
     /// `None` if stacks of the architecture are not unwound.
-    pub(crate) const fn of(arch: Arch) -> Option<&'static Self> {
+    pub(crate) const fn for_arch(arch: Arch) -> Option<&'static Self> {
         match arch {
             Arch::X86_64 => Some(&X86_64),
             Arch::Aarch64 => Some(&AARCH64),
@@ -123,7 +123,7 @@ impl Machine {
 /// the register.
 #[must_use]
 pub fn column(arch: Arch, register: Register) -> Option<u16> {
-    let machine = Machine::of(arch)?;
+    let machine = Machine::for_arch(arch)?;
     let number = match register {
         Register::PROGRAM_COUNTER => machine.ip,
         register => arch.dwarf_register(register)?,

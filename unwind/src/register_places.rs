@@ -21,7 +21,7 @@ struct RegisterPlace {
 impl RegisterPlaces {
     /// The registers that samples of an event have and unwind tables name.
     #[must_use]
-    pub fn of(attr: &Attr, arch: Arch) -> Self {
+    pub fn from_attr(attr: &Attr, arch: Arch) -> Self {
         let mask = attr.sample_regs_user;
         let places = (0..=u8::MAX).map(Register).filter_map(|register| {
             let bit = arch.perf_register(register).filter(|bit| *bit < 64)?;
@@ -56,7 +56,7 @@ mod tests {
             sample_regs_user: mask,
             ..Attr::default()
         };
-        RegisterPlaces::of(&attr, arch)
+        RegisterPlaces::from_attr(&attr, arch)
     }
 
     #[test]

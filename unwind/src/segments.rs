@@ -17,7 +17,7 @@ struct Segment {
 impl Segments {
     /// Those of a file.
     #[must_use]
-    pub fn of<'data>(file: &impl Object<'data>) -> Self {
+    pub fn from_file<'data>(file: &impl Object<'data>) -> Self {
         let segments = file.segments().map(|segment| Segment {
             offset: segment.file_range().0,
             len: segment.file_range().1,

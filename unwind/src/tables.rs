@@ -47,7 +47,7 @@ impl UnwindTables {
     /// out. `None` if stacks of its architecture are not unwound.
     #[must_use]
     pub fn read<'data>(file: &impl Object<'data>) -> Option<Self> {
-        let machine = Machine::of(match file.architecture() {
+        let machine = Machine::for_arch(match file.architecture() {
             Architecture::X86_64 if file.is_64() => Arch::X86_64,
             Architecture::Aarch64 if file.is_little_endian() => Arch::Aarch64,
             _ => return None,
@@ -67,12 +67,12 @@ impl UnwindTables {
         });
         Some(Self {
             signal_returns: signal_returns(file, machine),
-            ..Self::of(machine, tables.collect())
+            ..Self::from_tables(machine, tables.collect())
         })
     }
 
     /// Tables that are in no file.
-    pub(crate) fn of(machine: &'static Machine, tables: Vec<Table>) -> Self {
+    pub(crate) fn from_tables(machine: &'static Machine, tables: Vec<Table>) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         Self {
             machine,

@@ -59,7 +59,8 @@ fn section(functions: &[&[u8]]) -> Vec<u8> {
 fn tables(section: Vec<u8>) -> UnwindTables {
     let kind = SectionKind::EhFrame;
     let table = Table::new(kind, Arch::X86_64, BaseAddresses::default(), section);
-    UnwindTables::of(Machine::of(Arch::X86_64).unwrap(), vec![table]).with_signal_return(0xf000)
+    UnwindTables::from_tables(Machine::for_arch(Arch::X86_64).unwrap(), vec![table])
+        .with_signal_return(0xf000)
 }
 
 /// A process with a file at all addresses but these: from 0x10000 on it has made code, and from 0x20000 on nothing.
@@ -455,7 +456,7 @@ fn trampolines_of_cpython_have_their_caller_above() {
     memory[0x20..0x28].copy_from_slice(PUSH);
     memory[0x30..0x3a].copy_from_slice(&SUB[..10]);
     let tables = tables(section(&[&[]]));
-    let known = CopiedCode::of(Arch::X86_64).unwrap();
+    let known = CopiedCode::for_arch(Arch::X86_64).unwrap();
     let unwound = |ip: u64, words: &[u64]| {
         let mut hit = Registers::default();
         hit.set(IP, Some(ip));
@@ -508,7 +509,7 @@ fn trampolines_of_cpython_have_their_caller_above() {
     // Other code needs a frame pointer.
     let cut = (vec![0x1005, 0x1_0035], StackEnd::NoFrame);
     assert_eq!(unwound(0x1005, &[0x1_0036, 0x9999, 0x1010, 0]), cut);
-    assert!(CopiedCode::of(Arch::Aarch64).is_none());
+    assert!(CopiedCode::for_arch(Arch::Aarch64).is_none());
 }
 
 /// The trampolines of CPython for arm64 (stp x29, x30, [sp, -16]!; mov x29, sp; blr x3; ...) keep frame records.
@@ -525,8 +526,8 @@ fn trampolines_of_cpython_for_arm64_have_frame_pointers() {
         BaseAddresses::default(),
         section,
     );
-    let machine = Machine::of(Arch::Aarch64).unwrap();
-    let tables = UnwindTables::of(machine, vec![table]);
+    let machine = Machine::for_arch(Arch::Aarch64).unwrap();
+    let tables = UnwindTables::from_tables(machine, vec![table]);
     let mut hit = Registers::default();
     hit.set(machine.ip, Some(0x1004));
     hit.set(machine.sp, Some(STACK));
@@ -564,7 +565,7 @@ struct Unwound<'w> {
 
 impl<'w> Unwound<'w> {
     /// Unwinds a stack from this program counter, stack pointer and frame pointer.
-    fn of(code: OneFile<'_>, hit: [u64; 3], words: &'w [u64]) -> Self {
+    fn unwind(code: OneFile<'_>, hit: [u64; 3], words: &'w [u64]) -> Self {
         let mut unwinder = Unwinder::new(Arch::X86_64).unwrap();
         let mut frames = Vec::new();
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -639,13 +640,13 @@ fn the_same_stack_is_recognized_by_the_words_that_were_followed() {
     };
     let words = [11, 22, STACK + 48, 0x2100, 0, 0, 55, 0x3100, 0];
     let hit = [0x1010, STACK, 1];
-    let whole = Unwound::of(code(), hit, &words);
+    let whole = Unwound::unwind(code(), hit, &words);
     assert_eq!((whole.frames, whole.end), (3, StackEnd::Outermost));
     whole.depends_on(&[2, 3, 7]);
     // The function of the hit has saved it.
     assert!(whole.is_same(&[], [0x1010, STACK, 2]));
     // One that is cut is recognized, too, in a copy of the same length.
-    let cut = Unwound::of(code(), hit, &words[..6]);
+    let cut = Unwound::unwind(code(), hit, &words[..6]);
     assert_eq!((cut.frames, cut.end), (2, StackEnd::CopyEnds));
     cut.depends_on(&[2, 3]);
 }
@@ -661,7 +662,7 @@ fn the_same_stack_of_made_code_is_recognized() {
     };
     let words = [11, STACK + 32, 0x1_0020, 33, 0, 0x1100];
     let hit = [0x1_0010, STACK, STACK + 8];
-    let made = Unwound::of(code, hit, &words);
+    let made = Unwound::unwind(code, hit, &words);
     assert_eq!((made.frames, made.end), (3, StackEnd::Outermost));
     made.depends_on(&[1, 2, 5]);
     assert!(!made.is_same(&[], [0x1_0010, STACK, STACK + 16]));

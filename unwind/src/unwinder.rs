@@ -85,7 +85,7 @@ impl Unwinder {
     #[must_use]
     pub fn new(arch: Arch) -> Option<Self> {
         Some(Self {
-            machine: Machine::of(arch)?,
+            machine: Machine::for_arch(arch)?,
             context: UnwindContext::new(),
             rows: HashMap::default(),
             budget: Budget::new(),

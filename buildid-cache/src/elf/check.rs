@@ -204,7 +204,7 @@ pub enum FileState {
 impl FileState {
     /// Compares the file that is now at a path with the indexed build-id.
     #[must_use]
-    pub fn of(path: &Path, indexed: BuildId) -> Self {
+    pub fn compare(path: &Path, indexed: BuildId) -> Self {
         match build_id(path) {
             Ok(Some(found)) if found == indexed => Self::Current,
             Ok(found) => Self::Changed(found),

@@ -15,7 +15,7 @@ pub struct FileId {
 impl FileId {
     /// The identity of the file at a path, following links; `None` if it cannot be accessed.
     #[must_use]
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn from_path(path: &Path) -> Option<Self> {
         let metadata = std::fs::metadata(path).ok()?;
         Some(Self::from(&metadata))
     }

@@ -26,7 +26,7 @@ impl ObjectFile {
         if variables.is_empty() || self.is_big_endian() {
             return Ok(places);
         }
-        let entries = Entries::of(self.is_class64());
+        let entries = Entries::for_class(self.is_class64());
         let content = self.content(symbols, SECTION_LIMIT)?;
         let mut named: HashMap<u32, u64> = HashMap::new();
         for (number, symbol) in (0..).zip(content.chunks_exact(entries.symbol)) {
@@ -76,7 +76,7 @@ struct Entries {
 }
 
 impl Entries {
-    const fn of(class64: bool) -> Self {
+    const fn for_class(class64: bool) -> Self {
         match class64 {
             true => Self {
                 word: 8,
@@ -137,7 +137,7 @@ mod tests {
         let file = ObjectFile::open(&path("a.so")).unwrap();
         let symbols = file.section(".dynsym").unwrap();
         let content = file.content(symbols, SECTION_LIMIT).unwrap();
-        let entries = Entries::of(file.is_class64());
+        let entries = Entries::for_class(file.is_class64());
         let symbols = content.chunks_exact(entries.symbol);
         let variables: HashSet<u64> = symbols
             .filter_map(|symbol| entries.word(symbol, entries.value))

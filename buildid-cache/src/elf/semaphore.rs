@@ -12,7 +12,7 @@ use super::object_file::ObjectFile;
 /// File offset of the padding of `e_ident` (`EI_PAD`), and its end.
 const IDENT_PADDING: [u64; 2] = [9, 16];
 /// Maximum number of bytes that are read in search of unused ones.
-const MOST_READ: u64 = 64 << 10;
+const MAX_BYTES_READ: u64 = 64 << 10;
 
 /// Why the kernel counts the semaphore of a site wrong. At least one is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl ObjectFile {
         let breakpoint = self.arch().and_then(Arch::breakpoint);
         let step = breakpoint.map_or(4, <[u8]>::len) as u64;
         let mut found = Vec::new();
-        let mut room = MOST_READ;
+        let mut room = MAX_BYTES_READ;
         for [start, end] in self.unused_ranges() {
             let len = (end - start).min(room);
             room -= len;

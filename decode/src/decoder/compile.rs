@@ -16,17 +16,11 @@ pub(super) enum Compiled {
 
 /// Compiles an operand for samples with the registers of `mask` (perf's register bits).
 pub(super) fn operand(operand: &Operand, arch: Arch, mask: u64) -> Compiled {
-    match per_sample(operand, arch, mask) {
-        Ok(Ok((source, shape))) => Compiled::PerSample(source, shape),
-        Ok(Err(value)) => Compiled::Fixed(value),
-        Err(missing) => Compiled::Fixed(Value::Missing(missing)),
-    }
+    captured(operand, arch, mask).unwrap_or_else(|missing| Compiled::Fixed(Value::Missing(missing)))
 }
 
-/// An operation, or the value of a constant.
-type Plan = Result<(BitSource, Shape), Value>;
-
-fn per_sample(operand: &Operand, arch: Arch, mask: u64) -> Result<Plan, Missing> {
+/// The error is why the value is in no sample.
+fn captured(operand: &Operand, arch: Arch, mask: u64) -> Result<Compiled, Missing> {
     let sampled = |register: Register| sampled(arch, register, mask);
     let memory = |address: Address| {
         let shape = shape(operand, arch.pointer_size())?;
@@ -36,12 +30,14 @@ fn per_sample(operand: &Operand, arch: Arch, mask: u64) -> Result<Plan, Missing>
             // The lowest bytes are the last ones.
             return Err(Missing::Operand(format!("value of {bytes} bytes")));
         }
-        Ok(Ok((BitSource::Memory(address), shape)))
+        Ok(Compiled::PerSample(BitSource::Memory(address), shape))
     };
     match &operand.location {
-        Location::Constant(Constant::Integer(number)) => integer(operand, *number).map(Err),
-        Location::ConstantExpression(number) => integer(operand, *number).map(Err),
-        Location::Constant(Constant::Float(number)) => float(operand, *number).map(Err),
+        Location::Constant(Constant::Integer(number)) => {
+            integer(operand, *number).map(Compiled::Fixed)
+        }
+        Location::ConstantExpression(number) => integer(operand, *number).map(Compiled::Fixed),
+        Location::Constant(Constant::Float(number)) => float(operand, *number).map(Compiled::Fixed),
         &Location::Register {
             register,
             width,
@@ -49,7 +45,8 @@ fn per_sample(operand: &Operand, arch: Arch, mask: u64) -> Result<Plan, Missing>
             pair,
         } => {
             let bits = RegisterBits { width, shift, pair };
-            register_operand(operand, arch, sampled(register)?, bits).map(Ok)
+            let (source, shape) = register_operand(operand, arch, sampled(register)?, bits)?;
+            Ok(Compiled::PerSample(source, shape))
         }
         &Location::RegisterDeref { register, offset } => {
             let of_stack = register == arch.stack_pointer();

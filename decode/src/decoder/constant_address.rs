@@ -16,7 +16,12 @@ pub(super) struct ConstantAddress {
 
 impl ConstantAddress {
     /// That of an operand with this value; `None` if it is no address.
-    pub(super) fn of(slot: usize, operand: &Operand, arch: Arch, value: &Value) -> Option<Self> {
+    pub(super) fn from_operand(
+        slot: usize,
+        operand: &Operand,
+        arch: Arch,
+        value: &Value,
+    ) -> Option<Self> {
         let (Location::Constant(Constant::Integer(_)), Value::Unsigned(address)) =
             (&operand.location, value)
         else {
@@ -25,7 +30,7 @@ impl ConstantAddress {
         let is_address = operand.size == Some(arch.pointer_size())
             && operand.signed == Some(false)
             && !operand.float;
-        (is_address && *address >= unread_text::LEAST).then_some(Self {
+        (is_address && *address >= unread_text::MIN_ADDRESS).then_some(Self {
             slot,
             address: *address,
             text: Some(TextEvidence::Size),

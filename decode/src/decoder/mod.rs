@@ -100,8 +100,9 @@ impl Decoder {
             );
             fixed.push(match compiled {
                 compile::Compiled::Fixed(value) => {
-                    let address =
-                        arch.and_then(|arch| ConstantAddress::of(slot, operand, arch, &value));
+                    let address = arch.and_then(|arch| {
+                        ConstantAddress::from_operand(slot, operand, arch, &value)
+                    });
                     constants.extend(address);
                     value
                 }
@@ -144,7 +145,7 @@ impl Decoder {
         for (slot, operand) in layout.operands(args, Some(arch)).iter().enumerate() {
             let value = match raw::argument(slot, operand, arch, layout) {
                 Ok(value) => {
-                    let address = ConstantAddress::of(slot, operand, arch, &value);
+                    let address = ConstantAddress::from_operand(slot, operand, arch, &value);
                     decoder.may_lack_texts |= address.is_some();
                     decoder.constants.extend(address);
                     value
@@ -327,7 +328,7 @@ impl Decoder {
         let constants = constants.filter_map(ConstantAddress::unread_text);
         raw.chain(words)
             .chain(constants)
-            .filter(|text| text.address >= unread_text::LEAST)
+            .filter(|text| text.address >= unread_text::MIN_ADDRESS)
             .for_each(&mut found);
     }
 }

@@ -38,4 +38,4 @@ pub struct UnreadText {
 /// Maximum length of a text where the recording has no limit, bytes: perf events record no texts.
 pub(super) const LIMIT: u16 = 255;
 /// Least address of a text: nothing is mapped below (`vm.mmap_min_addr`).
-pub(super) const LEAST: u64 = 1 << 16;
+pub(super) const MIN_ADDRESS: u64 = 1 << 16;

@@ -3,7 +3,7 @@
 //! Encodings: Intel's manual, volume 2, chapter 2 and NOP, PAUSE, ENDBR64, LEA, MOV, XCHG.
 
 /// Maximum length of an instruction, bytes.
-const LONGEST: usize = 15;
+const MAX_INSTRUCTION_BYTES: usize = 15;
 
 const OPERAND_SIZE: u8 = 0x66;
 const ADDRESS_SIZE: u8 = 0x67;
@@ -21,7 +21,7 @@ struct Prefixes<'c> {
 }
 
 impl<'c> Prefixes<'c> {
-    fn of(code: &'c [u8], class64: bool) -> Self {
+    fn from_code(code: &'c [u8], class64: bool) -> Self {
         let is_legacy = |byte: &u8| {
             matches!(
                 *byte,
@@ -37,7 +37,7 @@ impl<'c> Prefixes<'c> {
                     | REPEAT
             )
         };
-        let code = code.get(..LONGEST).unwrap_or(code);
+        let code = code.get(..MAX_INSTRUCTION_BYTES).unwrap_or(code);
         let count = code.iter().take_while(|byte| is_legacy(byte)).count();
         let (legacy, rest) = code.split_at(count);
         match rest {
@@ -64,7 +64,7 @@ impl<'c> Prefixes<'c> {
 /// instruction (`insn_get_prefixes`, `arch/x86/lib/insn.c`).
 pub(super) fn unplanted_prefix(code: &[u8], class64: bool) -> Option<u8> {
     let mut known = Vec::with_capacity(4);
-    for prefix in Prefixes::of(code, class64).legacy {
+    for prefix in Prefixes::from_code(code, class64).legacy {
         if known.contains(prefix) {
             continue;
         }
@@ -80,7 +80,7 @@ pub(super) fn unplanted_prefix(code: &[u8], class64: bool) -> Option<u8> {
 /// Whether the first instruction does nothing, whatever its prefixes: `nop` in any length, `pause`, `endbr64`, and moves of a register to
 /// itself that change no bit of it.
 pub(super) fn is_nop(code: &[u8], class64: bool) -> bool {
-    let prefixes = Prefixes::of(code, class64);
+    let prefixes = Prefixes::from_code(code, class64);
     match *prefixes.rest {
         // With this bit of REX it is `xchg %r8,%rax`.
         [0x90, ..] => prefixes.rex & 1 == 0,

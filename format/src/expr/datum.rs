@@ -25,7 +25,7 @@ pub enum Datum<'a> {
 impl<'a> Datum<'a> {
     /// The value of a decoded argument.
     #[must_use]
-    pub fn of(value: &'a Value) -> Self {
+    pub fn from_value(value: &'a Value) -> Self {
         match value {
             Value::Unsigned(number) => Self::Integer((*number).into()),
             Value::Signed(number) => Self::Integer((*number).into()),

@@ -78,7 +78,7 @@ const CUTS: [ChainCut; 18] = [
 
 impl ChainCut {
     /// The reason for which a chain is cut; `None` if it does not end with a marker.
-    pub(crate) fn of(chain: &[u8]) -> Option<Self> {
+    pub(crate) fn from_chain(chain: &[u8]) -> Option<Self> {
         let (words, _) = chain.as_chunks::<8>();
         let words = words.iter().rev().map(|word| u64::from_le_bytes(*word));
         let marks = words.take_while(|word| *word == CONTEXT_USER).count();
@@ -124,12 +124,12 @@ mod tests {
             put_callchain(&[0x1000, 0x2000], cut, &mut out);
             let (count, chain) = out.split_at(8);
             assert_eq!(count, (chain.len() as u64 / 8).to_le_bytes());
-            assert_eq!(ChainCut::of(chain), cut);
+            assert_eq!(ChainCut::from_chain(chain), cut);
             assert_eq!(
                 ChainCut::of_marks(cut.map_or(0, |cut| cut.marks() as u64)),
                 cut
             );
         }
-        assert_eq!(ChainCut::of(&[]), None);
+        assert_eq!(ChainCut::from_chain(&[]), None);
     }
 }

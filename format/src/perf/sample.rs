@@ -102,7 +102,7 @@ impl<'a> Sample<'a> {
     /// Why the recorder of usdtrec cut the call chain; `None` if it did not, or another program recorded it.
     #[must_use]
     pub fn chain_cut(&self) -> Option<ChainCut> {
-        ChainCut::of(self.callchain)
+        ChainCut::from_chain(self.callchain)
     }
 }
 

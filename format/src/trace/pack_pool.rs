@@ -23,7 +23,7 @@ use super::packer::{Chunks, Packer};
 const NAME: &str = "compress";
 
 /// Number of waiting runs from which on a helper is started: below it, starting and waking one costs more than it gains.
-const MANY_WAITING: usize = 8;
+const HELPER_RUNS: usize = 8;
 
 /// Segments of a sealed buffer.
 #[derive(Clone, Debug)]
@@ -115,7 +115,7 @@ impl PackPool {
         let numbered: VecDeque<Submitted> = numbered.collect();
         self.submitted += numbered.len() as u64;
         let mut work = self.shared.work();
-        let has_many = work.waiting.len() >= MANY_WAITING;
+        let has_many = work.waiting.len() >= HELPER_RUNS;
         let waiting = numbered.iter().map(|run| (run.number, run.run.clone()));
         work.waiting.extend(waiting);
         drop(work);

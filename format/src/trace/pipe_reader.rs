@@ -18,7 +18,7 @@ use crate::perf::{RawRecord, RecordType, Records, TracingData};
 /// Size of a read, bytes.
 const READ: usize = 256 << 10;
 /// Length of records after which [`PipeReader::read`] returns although more have arrived, bytes.
-const ENOUGH: usize = 1 << 20;
+const RETURN_BYTES: usize = 1 << 20;
 /// Maximum length of `TRACING_DATA`, and of the records before the first sample, bytes.
 const MAX_HEAD: usize = 64 << 20;
 
@@ -109,7 +109,7 @@ impl<R: Read> PipeReader<R> {
         out.append(&mut self.early);
         loop {
             let found = out.len() - before;
-            if found >= ENOUGH || found > 0 && !self.input.has_record() {
+            if found >= RETURN_BYTES || found > 0 && !self.input.has_record() {
                 return Ok(true);
             }
             let Some(record) = self.input.record()? else {

@@ -46,7 +46,7 @@ impl PlainHead {
     ///
     /// # Errors
     /// [`ReadError::Read`].
-    pub fn of(trace: &Trace) -> Result<Self, ReadError> {
+    pub fn from_trace(trace: &Trace) -> Result<Self, ReadError> {
         let info = trace.info();
         let bodies = feature_bodies(info, Compression::None, &[]);
         let mut features: BTreeMap<_, _> = bodies.into_iter().collect();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub struct Counting;
 
 static NOW: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes allocated now.
 pub fn now() -> usize {
@@ -16,19 +16,19 @@ pub fn now() -> usize {
 
 /// Most bytes allocated at once since the last [`reset`].
 pub fn most() -> usize {
-    MOST.load(Ordering::Relaxed)
+    PEAK.load(Ordering::Relaxed)
 }
 
 /// Forgets the most.
 pub fn reset() {
-    MOST.store(now(), Ordering::Relaxed);
+    PEAK.store(now(), Ordering::Relaxed);
 }
 
 // SAFETY: every call goes to `System` unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        MOST.fetch_max(now, Ordering::Relaxed);
+        PEAK.fetch_max(now, Ordering::Relaxed);
         // SAFETY: the caller keeps `alloc`'s contract, which is `System`'s.
         unsafe { System.alloc(layout) }
     }

@@ -5,6 +5,7 @@
 >>> trace.events("postgresql:query*").to_pandas()                     # doctest: +SKIP
 >>> for span in trace.spans("query", filter='query ~ "UPDATE *"'):    # doctest: +SKIP
 ...     print(span["duration_ns"], span["begin"]["args"]["query"])
+>>> trace.report(span="query", by="query:shape").to_pandas()          # doctest: +SKIP
 
 Selection, values and spans are those of the command ``usdtrec``. A trace alone does not show what it lacks: see
 :meth:`Trace.losses` and :attr:`Table.notices`.
@@ -12,6 +13,7 @@ Selection, values and spans are those of the command ``usdtrec``. A trace alone 
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-__all__ = ["Error", "Losses", "ProbeLosses", "Rows", "Table", "Trace", "open"]
+__all__ = ["Error", "Losses", "ProbeLosses", "Report", "Rows", "Table", "Trace", "open"]
 
 
 class ProbeLosses(TypedDict):
@@ -169,6 +171,97 @@ class Trace:
         asked["events"] = _list(events)
         asked["key"] = _list(key)
         return Rows(self._native, asked)
+
+    def report(
+        self,
+        *events: str,
+        sort: str | Iterable[str] | None = None,
+        value: str | None = None,
+        span: str | None = None,
+        key: str | Iterable[str] | None = None,
+        by: str | Iterable[str] | None = None,
+        min_ns: int = 0,
+        top: int | None = None,
+        order: str | None = None,
+        filter: str | None = None,
+        time: str | None = None,
+        pid: int | Iterable[int] | None = None,
+        tid: int | Iterable[int] | None = None,
+        comm: str | Iterable[str] | None = None,
+        cpu: str | None = None,
+    ) -> Report:
+        """The answer to a question about the selected events: that of ``report --format json``. The trace is read at once.
+
+        Without ``sort`` and ``span`` it is a summary: probes, spans, arguments, losses.
+
+        :param sort: what events are counted by, as that of ``--sort``: ``"comm"``, ``"query:shape"``.
+        :param value: an argument whose numbers are summed up in each group of ``sort``.
+        :param span: name of a kind of spans, or ``START..DONE``, as that of ``--span``.
+        :param key: what begin and end have in common, as that of ``--key``.
+        :param by: what spans are grouped by, as that of ``--by``.
+        :param min_ns: shorter spans do not count.
+        :param top: maximum number of groups, and of the slowest spans.
+        :param order: figure by which groups are sorted, as that of ``--order``.
+
+        The other parameters are those of :meth:`events`.
+
+        :raises Error: if the trace does not have what is requested, or a parameter has no effect.
+        """
+        of_spans = {"key": key, "by": by, "min_ns": min_ns or None}
+        of_groups = {"top": top, "order": order}
+        without = {"value": value} if span else of_spans if sort else of_spans | of_groups | {"value": value}
+        for name, given in without.items():
+            if given is not None:
+                raise Error(f"{name} has no effect {'with' if name == 'value' and span else 'without'} span")
+        if span and sort:
+            raise Error("sort has no effect with span: use by")
+        if order and value is None and not span:
+            raise Error("order has no effect without value or span")
+        selected = _asked("events", filter, time, pid, tid, comm, cpu, False)
+        selected["events"] = list(events)
+        asked = {
+            "sort": _list(sort),
+            "value": value,
+            "span": span,
+            "key": _list(key),
+            "by": _list(by),
+            "min_ns": min_ns,
+            "top": top,
+            "order": order,
+        }
+        _check_process()
+        text, notices = self._native.report(selected, asked)
+        return Report(text, notices, asked)
+
+
+class Report:
+    """An answer about a trace."""
+
+    def __init__(self, text: str, notices: list[str], asked: dict[str, Any]) -> None:
+        self._asked = asked
+        self.notices = notices
+        """What is wrong with the trace, in sentences."""
+        self.answer: Any = [json.loads(line) for line in text.splitlines()] if asked["sort"] else json.loads(text)
+        """What ``report --format json`` prints: with ``sort`` a list with a dict for each group, else a dict."""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The table of the answer, a dict for each row: groups of ``sort`` or ``by``, kinds of spans, or probes."""
+        if self._asked["sort"]:
+            return self.answer
+        if not self._asked["span"]:
+            return self.answer["probes"]
+        spans = self.answer["spans"]
+        if self._asked["by"]:
+            return [{"span": span["name"], **group} for span in spans for group in span["groups"]]
+        return [{name: value for name, value in span.items() if name not in ("groups", "slowest")} for span in spans]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """:meth:`rows` as a data frame."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("to_pandas needs pandas: pip install 'usdtrec[pandas]'") from error
+        return pandas.DataFrame(self.rows())
 
 
 def _asked(

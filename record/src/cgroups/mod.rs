@@ -23,9 +23,9 @@ use crate::sample_head::SampleHead;
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
 const NAME: &str = "cgroups";
 /// Maximum number of processes that wait to be read, and of those that are noted as read.
-const MOST: usize = 1 << 16;
+const MAX_PROCESSES: usize = 1 << 16;
 /// How long a pass waits for the control groups of new processes: readers of a pipe need them before the hits.
-const PATIENCE: Duration = Duration::from_millis(5);
+const PASS_LIMIT: Duration = Duration::from_millis(5);
 /// How long the end of the recording waits.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -85,7 +85,7 @@ impl Cgroups {
     pub(crate) fn take(&mut self, records: &[u8]) {
         for record in Records::new(records) {
             if record.kind == RecordType::SAMPLE {
-                self.take_sample(SampleHead::of(record.body));
+                self.take_sample(SampleHead::from_body(record.body));
                 continue;
             }
             // Processes begin without a control group that is known, and get another one before they execute a program.
@@ -117,7 +117,7 @@ impl Cgroups {
         if self.asked.contains(&pid) || pid <= 0 {
             return;
         }
-        if self.new.len() < MOST {
+        if self.new.len() < MAX_PROCESSES {
             // Records of several CPUs are not in the order of time.
             let first = self.new.entry(pid).or_insert(time);
             *first = (*first).min(time);
@@ -131,7 +131,7 @@ impl Cgroups {
 
     /// Ends a pass: passes the records of what was read to `sink`.
     pub(crate) fn settle(&mut self, sink: impl FnMut(&[u8])) {
-        if self.asked.len() > MOST {
+        if self.asked.len() > MAX_PROCESSES {
             self.asked.clear();
         }
         for (pid, time) in self.new.drain() {
@@ -141,7 +141,7 @@ impl Cgroups {
             }
         }
         self.last_sampled = 0;
-        self.write(PATIENCE, sink);
+        self.write(PASS_LIMIT, sink);
     }
 
     /// When no more records come.
@@ -164,7 +164,7 @@ impl Cgroups {
         let mut record = Vec::new();
         while let Some(Answer { hit, path }) = reader.answer(deadline) {
             let is_known = path.is_some();
-            if !is_known && !self.written.contains(&hit.pid) && self.written.len() < MOST {
+            if !is_known && !self.written.contains(&hit.pid) && self.written.len() < MAX_PROCESSES {
                 continue;
             }
             let id = SampleId {
@@ -181,7 +181,7 @@ impl Cgroups {
             record.clear();
             cgroup.encode(self.id_type, &mut record);
             sink(&record);
-            if self.written.len() < MOST {
+            if self.written.len() < MAX_PROCESSES {
                 self.written.insert(hit.pid);
             }
         }
@@ -212,7 +212,7 @@ impl Reader {
 
     /// Asks for a process, unless very many are asked for.
     fn ask(&mut self, hit: FirstHit) {
-        if self.missing < MOST && self.hits.send(hit).is_ok() {
+        if self.missing < MAX_PROCESSES && self.hits.send(hit).is_ok() {
             self.missing += 1;
         }
     }

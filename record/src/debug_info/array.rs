@@ -13,7 +13,7 @@ use crate::plan::RegisterOffset;
 use crate::plan::held_addresses::{HeldAddress, Holder, held_address};
 
 /// Deepest nesting of structures and arrays that is followed.
-const DEEPEST: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// Where a variable, or an address, is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl DebugInfo<'_> {
 
     /// What an operand is the address of.
     fn spot(&self, operand: &Operand, pc: u64) -> Option<Spot> {
-        let place = Place::of(operand, self.arch, |symbol| self.address(symbol));
+        let place = Place::from_operand(operand, self.arch, |symbol| self.address(symbol));
         let holder = match (&operand.location, place) {
             (Location::SymbolAddress { symbol, offset }, _) => {
                 let address = self.address(symbol)?.checked_add_signed(*offset)?;
@@ -124,7 +124,7 @@ fn has_text(die: &Die<'_, '_>, depth: usize) -> bool {
     };
     match entry.tag() {
         gimli::DW_TAG_array_type => kind::target(&die, &entry).is_some_and(|each| {
-            kind::is_char(&each) || depth < DEEPEST && has_text(&each, depth + 1)
+            kind::is_char(&each) || depth < MAX_DEPTH && has_text(&each, depth + 1)
         }),
         gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type => true,
         _ => false,
@@ -133,7 +133,7 @@ fn has_text(die: &Die<'_, '_>, depth: usize) -> bool {
 
 /// Whether there is an array of `char` at an offset of a variable of this type.
 fn is_text_at(die: &Die<'_, '_>, offset: u64, depth: usize) -> bool {
-    let Some((die, entry)) = kind::plain(die).filter(|_| depth < DEEPEST) else {
+    let Some((die, entry)) = kind::plain(die).filter(|_| depth < MAX_DEPTH) else {
         return false;
     };
     match entry.tag() {

@@ -10,11 +10,11 @@ use usdtrec_format::{Arch, Operand};
 use super::units::{Die, Entry};
 
 /// Longest chain of typedefs and qualifiers.
-const LONGEST_CHAIN: usize = 32;
+const MAX_TYPE_CHAIN: usize = 32;
 /// Maximum number of members of a structure that are looked at.
-const MOST_MEMBERS: usize = 1024;
+const MAX_MEMBERS: usize = 1024;
 /// Maximum number of words of an enumeration that are kept.
-const MOST_WORDS: usize = 256;
+const MAX_WORDS: usize = 256;
 
 /// The type of an argument, from that of its variable.
 #[derive(Debug, Default)]
@@ -27,7 +27,12 @@ pub(super) struct Kind {
 
 /// The type of a variable that an operand reads; `None` if the operand reads another number of bytes than it has. `cast`: the
 /// sign in the note is not the variable's.
-pub(super) fn of(die: &Die<'_, '_>, operand: &Operand, arch: Arch, cast: bool) -> Option<Kind> {
+pub(super) fn from_operand(
+    die: &Die<'_, '_>,
+    operand: &Operand,
+    arch: Arch,
+    cast: bool,
+) -> Option<Kind> {
     let (die, entry) = plain(die)?;
     let pointer = u64::from(arch.pointer_size());
     let size = entry
@@ -66,7 +71,7 @@ pub(super) fn is_rust(root: &Die<'_, '_>) -> bool {
 /// The type without typedefs and qualifiers.
 pub(super) fn plain<'r, 'a>(die: &Die<'r, 'a>) -> Option<(Die<'r, 'a>, Entry<'a>)> {
     let mut die = die.clone();
-    for _ in 0..LONGEST_CHAIN {
+    for _ in 0..MAX_TYPE_CHAIN {
         let entry = die.entry()?;
         match entry.tag() {
             gimli::DW_TAG_typedef
@@ -151,7 +156,7 @@ pub(super) fn members<'r, 'a>(die: &Die<'r, 'a>) -> Vec<(u64, Die<'r, 'a>)> {
             .attr_value(gimli::DW_AT_type)
             .and_then(|kind| die.target(kind));
         if let (gimli::DW_TAG_member, Some(at), Some(kind)) = (entry.tag(), at, kind)
-            && found.len() < MOST_MEMBERS
+            && found.len() < MAX_MEMBERS
         {
             found.push((at, kind));
         }
@@ -196,7 +201,7 @@ fn words(die: &Die<'_, '_>) -> Option<Labels> {
             .attr_value(gimli::DW_AT_name)
             .and_then(|name| die.text(name));
         if let (gimli::DW_TAG_enumerator, Some(value), Some(name)) = (entry.tag(), value, name)
-            && words.len() < MOST_WORDS
+            && words.len() < MAX_WORDS
         {
             words.insert(value, String::from_utf8_lossy(name).into_owned());
         }

@@ -9,7 +9,7 @@ use super::slice::Slice;
 use super::units::{Die, Units};
 
 /// Maximum length of a path, bytes: `PATH_MAX`.
-const LONGEST_PATH: usize = 4096;
+const MAX_PATH_BYTES: usize = 4096;
 
 /// The lines of addresses; `None` for an address that no unit has.
 pub(super) fn lines(units: &Units<'_>, addresses: &[u64]) -> Vec<Option<SourceLine>> {
@@ -70,7 +70,7 @@ fn line<'a>(
             path = [directory, b"/", &path].concat();
         }
     }
-    (path.len() <= LONGEST_PATH).then_some(())?;
+    (path.len() <= MAX_PATH_BYTES).then_some(())?;
     Some(SourceLine {
         file: String::from_utf8_lossy(&path).into_owned(),
         line: row.line()?.get(),

@@ -39,7 +39,7 @@ use units::Units;
 use variables::{Here, Variable, variables};
 
 /// Maximum length of debugging information that is read for lines alone, bytes: reading takes time and memory in proportion.
-const MOST_FOR_LINES: u64 = 128 << 20;
+const MAX_BYTES_FOR_LINES: u64 = 128 << 20;
 
 /// What debugging information is read for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub fn read<T>(
 ) -> Option<T> {
     let arch = program.file().arch()?;
     let files = Files::open(program.file())?;
-    if need == Need::Lines && files.length() > MOST_FOR_LINES {
+    if need == Need::Lines && files.length() > MAX_BYTES_FOR_LINES {
         return None;
     }
     let (own, shared) = files.sections()?;
@@ -144,7 +144,7 @@ impl DebugInfo<'_> {
         let cast = self.is_cast_to_isize(&root, operands);
         let argument = |(slot, operand): (usize, &Operand)| {
             let variable = || {
-                let place = Place::of(operand, self.arch, address)?;
+                let place = Place::from_operand(operand, self.arch, address)?;
                 argument(&scopes, place, operand, self.arch, cast)
             };
             variable().or_else(|| self.array(&scopes, operand, (site.pc, slot)))
@@ -171,7 +171,7 @@ impl DebugInfo<'_> {
     fn address(&self, symbol: &str) -> Option<u64> {
         let (own, separate) = self.symbols.get_or_init(|| {
             let separate = self.files.separate.as_ref();
-            let separate = separate.map(Symbols::of).unwrap_or_default();
+            let separate = separate.map(Symbols::from_file).unwrap_or_default();
             (self.program.symbols(), separate)
         });
         let value = own.value(symbol).or_else(|_| separate.value(symbol));
@@ -197,7 +197,7 @@ fn argument(
     let (variable, None) = (here.next()?, here.next()) else {
         return None;
     };
-    let kind = kind::of(&variable.kind, operand, arch, cast)?;
+    let kind = kind::from_operand(&variable.kind, operand, arch, cast)?;
     Some(Argument {
         name: variable.name.clone(),
         kind: kind.kind,

@@ -17,7 +17,7 @@ pub(super) enum Place {
 impl Place {
     /// The location of an operand, with the addresses of symbols; `None` if no variable can be there: constants, indexed memory, addresses
     /// of symbols, thread-local storage.
-    pub(super) fn of(
+    pub(super) fn from_operand(
         operand: &Operand,
         arch: Arch,
         address: impl Fn(&str) -> Option<u64>,

@@ -8,9 +8,9 @@ use usdtrec_buildid_cache::elf::{ObjectFile, Section};
 /// Maximum length of the debugging information of a file and of the files that belong to it, decompressed, bytes.
 const LIMIT: u64 = 1 << 30;
 /// Length that is allowed for any file, bytes. Some file systems do not report the allocated size of a small file.
-const LEAST: u64 = 16 << 20;
+const MIN_CHECKED_BYTES: u64 = 16 << 20;
 /// Maximum compression ratio. Compilers' output has up to 12.
-const MOST_RATIO: u64 = 64;
+const MAX_RATIO: u64 = 64;
 
 /// The number of bytes of debugging information that may still be read.
 #[derive(Debug)]
@@ -56,7 +56,10 @@ pub(super) fn has(file: &ObjectFile, name: &str) -> bool {
 
 /// The bytes in the file. The size is compared with the allocated size, because a sparse file can claim any length.
 fn plain(file: &ObjectFile, section: &Section, room: &Room) -> Option<Vec<u8>> {
-    let most = file.allocated().saturating_mul(MOST_RATIO).max(LEAST);
+    let most = file
+        .allocated()
+        .saturating_mul(MAX_RATIO)
+        .max(MIN_CHECKED_BYTES);
     if section.size > most {
         return None;
     }
@@ -95,7 +98,7 @@ fn compressed(file: &ObjectFile, section: &Section, room: &Room) -> Option<Vec<u
 }
 
 fn inflate(format: CompressionFormat, size: u64, data: &[u8], room: &Room) -> Option<Vec<u8>> {
-    if size > (data.len() as u64).saturating_mul(MOST_RATIO) {
+    if size > (data.len() as u64).saturating_mul(MAX_RATIO) {
         return None;
     }
     room.take(size)?;

@@ -13,10 +13,10 @@ use gimli::{
 use super::slice::Slice;
 
 /// Maximum number of ranges that are checked for an address: they overlap only if a linker removed sections.
-const MOST_RANGES: usize = 1024;
+const MAX_RANGES_CHECKED: usize = 1024;
 
 /// Maximum number of address ranges that are read from a file. Units may share a list, so that a short file could claim any number.
-const MOST_RANGES_READ: usize = 1 << 22;
+const MAX_RANGES_READ: usize = 1 << 22;
 
 /// An entry's attributes.
 pub(super) type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
@@ -74,7 +74,12 @@ impl<'a> Units<'a> {
     /// The first entry of the unit with the code at an address.
     pub(super) fn at_address(&self, pc: u64) -> Option<Die<'_, 'a>> {
         let after = self.ranges.partition_point(|(begin, ..)| *begin <= pc);
-        let before = self.ranges.get(..after)?.iter().rev().take(MOST_RANGES);
+        let before = self
+            .ranges
+            .get(..after)?
+            .iter()
+            .rev()
+            .take(MAX_RANGES_CHECKED);
         let (.., index) = before.into_iter().find(|(_, end, _)| pc < *end)?;
         let (_, header) = self.own.headers.get(*index)?;
         let unit = self.own.unit(header)?;
@@ -125,7 +130,7 @@ impl<'a> Part<'a> {
                     found.push((range.begin, range.end, index));
                 }
                 seen += 1;
-                if seen >= MOST_RANGES_READ {
+                if seen >= MAX_RANGES_READ {
                     found.sort_unstable();
                     return found;
                 }

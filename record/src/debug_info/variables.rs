@@ -8,9 +8,9 @@ use super::units::{Die, Entry};
 use crate::plan::RegisterOffset;
 
 /// Deepest nesting of scopes that is followed. Compilers inline a few dozen levels.
-const DEEPEST: usize = 200;
+const MAX_DEPTH: usize = 200;
 /// Maximum length of the chain from an inlined copy to its declaration.
-const LONGEST_CHAIN: usize = 8;
+const MAX_ORIGIN_CHAIN: usize = 8;
 
 /// A variable or parameter.
 pub(super) struct Variable<'r, 'a> {
@@ -72,11 +72,11 @@ impl<'r, 'a> Walk<'_, 'r, 'a> {
             let entry = child.entry();
             match entry.tag() {
                 gimli::DW_TAG_formal_parameter | gimli::DW_TAG_variable => self.variable(entry),
-                gimli::DW_TAG_namespace if depth < DEEPEST => self.children(child, depth + 1)?,
+                gimli::DW_TAG_namespace if depth < MAX_DEPTH => self.children(child, depth + 1)?,
                 gimli::DW_TAG_subprogram
                 | gimli::DW_TAG_inlined_subroutine
                 | gimli::DW_TAG_lexical_block
-                    if depth < DEEPEST && self.is_here(entry) =>
+                    if depth < MAX_DEPTH && self.is_here(entry) =>
                 {
                     if entry.tag() == gimli::DW_TAG_subprogram {
                         self.base = self.base_of(entry);
@@ -198,7 +198,7 @@ impl<'r, 'a> Walk<'_, 'r, 'a> {
     fn declared(&self, entry: &Entry<'a>) -> Option<(String, Die<'r, 'a>)> {
         let (mut name, mut kind) = (None, None);
         let mut at = (self.root.clone(), entry.clone());
-        for _ in 0..LONGEST_CHAIN {
+        for _ in 0..MAX_ORIGIN_CHAIN {
             let (die, entry) = &at;
             let found = || die.text(entry.attr_value(gimli::DW_AT_name)?);
             name = name.or_else(found);

@@ -19,7 +19,7 @@ use crate::usage_error::{HelperInput, UsageError};
 pub const RELEASE_VERB: &str = "release-probes";
 
 /// Maximum number of processes that exit with descriptors open at a time.
-pub(super) const MOST: usize = 64;
+pub(super) const MAX_CLOSERS: usize = 64;
 
 /// Closes the descriptors whose numbers are read from standard input, in up to `at_once` processes at a time, and writes a byte to standard
 /// output for each closed descriptor. `keeper` is the number of the keeper's descriptor.
@@ -80,7 +80,7 @@ struct Closer {
 
 impl Closers {
     fn close(&mut self, mut descriptors: Vec<OwnedFd>, at_once: usize) {
-        let each = descriptors.len().div_ceil(MOST).max(1);
+        let each = descriptors.len().div_ceil(MAX_CLOSERS).max(1);
         // From the end, so that the indexes of the others in the keeper stay valid.
         while !descriptors.is_empty() {
             while self.living.len() >= at_once && self.wait() {}

@@ -174,7 +174,7 @@ pub(super) enum Place {
 
 impl<'a> KernelAttr<'a> {
     /// The attr of a site's event, in the file with this path.
-    pub(super) fn of(place: &Place, path: &'a CStr, mode: Mode, plan: &CapturePlan) -> Self {
+    pub(super) fn for_site(place: &Place, path: &'a CStr, mode: Mode, plan: &CapturePlan) -> Self {
         match *place {
             Place::Tracepoint(id) => Self::tracepoint(mode, id, plan),
             Place::Uprobe {

@@ -25,7 +25,7 @@ impl Keeper {
     /// # Errors
     /// The errors of io_uring_setup(2) and io_uring_register(2): the kernel is older than 5.1, or io_uring is forbidden
     /// (`kernel.io_uring_disabled`, seccomp).
-    pub(super) fn of(descriptors: &[RawFd]) -> io::Result<Self> {
+    pub(super) fn for_descriptors(descriptors: &[RawFd]) -> io::Result<Self> {
         let keeper = Self { ring: ring()? };
         keeper.register(
             IoringRegisterOp::RegisterFiles,

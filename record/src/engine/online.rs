@@ -33,7 +33,7 @@ impl Attached {
         for (probe, planted) in self.probes.iter().zip(&mut self.planted) {
             let path = probe.file().kernel_path();
             for (place, ids) in planted.places.iter().zip(&planted.site_ids) {
-                let attr = KernelAttr::of(place, &path, self.mode.of(probe), &probe.plan);
+                let attr = KernelAttr::for_site(place, &path, self.mode.of(probe), &probe.plan);
                 let mut event = planting(|| Event::open(&attr, -1, cpu)).map_err(refusal)?;
                 let known = ids.first().copied().unwrap_or(event.id);
                 rings.redirect_as(&mut event, known).map_err(refusal)?;

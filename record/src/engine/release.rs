@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::closers::{MOST, RELEASE_VERB};
+use super::closers::{MAX_CLOSERS, RELEASE_VERB};
 use super::keeper::Keeper;
 use crate::error::RecordError;
 use crate::error::{Interruption, Removal};
@@ -25,7 +25,7 @@ use crate::error::{Interruption, Removal};
 const EVENTS_AT_ONCE: usize = 4;
 
 /// How long to wait after a signal ended attaching.
-const PATIENCE: Duration = Duration::from_secs(2);
+const ATTACH_END_LIMIT: Duration = Duration::from_secs(2);
 
 /// The descriptors of attached probes.
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ impl Release {
     pub(crate) fn start(descriptors: Descriptors) -> Self {
         let Descriptors { links, events } = descriptors;
         let at_once = if events.is_empty() {
-            MOST
+            MAX_CLOSERS
         } else {
             EVENTS_AT_ONCE
         };
@@ -127,7 +127,7 @@ impl Release {
 
     /// The error for a signal that ended attaching. Closing continues in the helper if it takes long.
     pub(crate) fn interrupted(mut self) -> RecordError {
-        let helper = if self.wait(PATIENCE) {
+        let helper = if self.wait(ATTACH_END_LIMIT) {
             None
         } else {
             self.helper()
@@ -177,7 +177,7 @@ impl Release {
 /// Passes descriptors to a helper. `None` if no process can be started; then a thread of this process closes them.
 fn hand_over(descriptors: Vec<OwnedFd>, at_once: usize, closed: PipeWriter) -> Option<Child> {
     let numbers: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
-    let keeper = Keeper::of(&numbers).ok();
+    let keeper = Keeper::for_descriptors(&numbers).ok();
     let started = closed
         .try_clone()
         .and_then(|closed| start_helper(&numbers, keeper.as_ref(), at_once, closed));

@@ -21,7 +21,7 @@ use crate::error::RecordError;
 const MAX_DEFAULT: usize = 256 << 20;
 
 /// Maximum number of rings for CPUs that come on line: a CPU that does so repeatedly must not use up memory.
-const MOST_LATER: usize = 64;
+const MAX_LATER_RINGS: usize = 64;
 
 /// Size of a record header, and of a sample id, bytes.
 const HEADER: usize = 8;
@@ -86,7 +86,7 @@ impl Rings {
 
     /// Maps a ring for a CPU that came on line.
     pub(crate) fn add(&mut self, cpu: u32) -> Result<(), RecordError> {
-        if self.later.len() >= MOST_LATER {
+        if self.later.len() >= MAX_LATER_RINGS {
             return Err(refusal(io::Error::from(io::ErrorKind::QuotaExceeded)));
         }
         let page = rustix::param::page_size();

@@ -79,7 +79,7 @@ impl OtherTracers {
             }
         }
         for probe in uprobes_of_links() {
-            if let Some(file) = FileId::of(&probe.path) {
+            if let Some(file) = FileId::from_path(&probe.path) {
                 let offset = probe.offset;
                 this.sites
                     .entry(FileSite { file, offset })
@@ -123,7 +123,7 @@ fn event(line: &str) -> Option<(String, FileSite)> {
     Some((
         name.to_owned(),
         FileSite {
-            file: FileId::of(Path::new(path))?,
+            file: FileId::from_path(Path::new(path))?,
             offset: u64::from_str_radix(offset, 16).ok()?,
         },
     ))
@@ -149,7 +149,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a b:0x1");
         fs::write(&path, "").unwrap();
-        let file = FileId::of(&path).unwrap();
+        let file = FileId::from_path(&path).unwrap();
         let line = |rest: &str| format!("p:g/e {}{rest}", path.display());
         for rest in [":0x0000000000001a2b", ":0x1a2b(0x4010) arg1=%ax"] {
             let found = event(&line(rest));

@@ -27,14 +27,14 @@ pub(super) enum Change {
 
 impl Event {
     /// `None` of records that change nothing.
-    pub(super) fn of(record: &RawRecord<'_>, id_type: SampleType) -> Option<Self> {
+    pub(super) fn from_record(record: &RawRecord<'_>, id_type: SampleType) -> Option<Self> {
         let (pid, time, change) = match record.kind {
             RecordType::MMAP2 => {
                 let map = Mmap::parse(record, id_type)?;
                 if map.cpu_mode != Mmap::USER {
                     return None;
                 }
-                let change = match DumpMapping::of(&map) {
+                let change = match DumpMapping::from_mmap(&map) {
                     Some(dump) => Change::Dumps(Box::new(dump)),
                     None => map.is_for_code().then_some(Change::Makes)?,
                 };

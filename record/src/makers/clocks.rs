@@ -6,7 +6,7 @@ const SECOND: u64 = 1_000_000_000;
 /// A change of the time of day beside the trace's clock that is a step, ns. Less is that of a clock which is adjusted.
 const STEP: u64 = SECOND / 10;
 /// Maximum number of readings that are kept.
-const MOST: usize = 64;
+const MAX_READINGS: usize = 64;
 
 /// A reading of all clocks, and with it the time of day for times of the other ones. At times on the other side of a step of the time of day, it is
 /// what it would have been.
@@ -64,7 +64,7 @@ impl ClockReadings {
         if last.real.abs_diff(now.of_trace(last.monotonic)) < STEP {
             return;
         }
-        self.later.truncate(MOST - 1);
+        self.later.truncate(MAX_READINGS - 1);
         self.later.push(now);
     }
 
@@ -118,6 +118,6 @@ mod tests {
         for monotonic in 20..200 {
             readings.add(reading(monotonic, 1000 * monotonic));
         }
-        assert_eq!(readings.all().count(), 1 + MOST);
+        assert_eq!(readings.all().count(), 1 + MAX_READINGS);
     }
 }

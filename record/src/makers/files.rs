@@ -35,7 +35,7 @@ impl MakerFiles {
             return program.find_map(&self.clocks);
         }
         // What it sees may have changed since its first hit.
-        let now = View::of(pid, &mut TmpDirs::default());
+        let now = View::for_process(pid, &mut TmpDirs::default());
         let known = program.view.as_ref().map(|view| view.start);
         match now.filter(|now| known.is_none_or(|start| start == now.start)) {
             Some(now) => {
@@ -61,7 +61,7 @@ impl MakerFiles {
     /// Opens the map of a process that runs, if it began before `time`: the one that a trace of that time has by its pid.
     #[must_use]
     pub fn perf_map_of_running(pid: i32, time: SystemTime) -> Option<File> {
-        let view = View::of(pid, &mut TmpDirs::default())?;
+        let view = View::for_process(pid, &mut TmpDirs::default())?;
         let time = time.duration_since(UNIX_EPOCH).ok()?.as_nanos();
         if u128::from(view.began(Clocks::now())) > time {
             return None;

@@ -23,7 +23,7 @@ pub(super) struct DumpMapping {
 
 impl DumpMapping {
     /// `None` of mappings of other files: a jitdump is called `jit-NUMBER.dump`.
-    pub(super) fn of(map: &Mmap<'_>) -> Option<Self> {
+    pub(super) fn from_mmap(map: &Mmap<'_>) -> Option<Self> {
         let name = map.path.rsplit(|byte| *byte == b'/').next()?;
         let number = name.strip_prefix(b"jit-")?.strip_suffix(b".dump")?;
         if number.is_empty() || !number.iter().all(u8::is_ascii_digit) {

@@ -41,15 +41,15 @@ use self::view::{TmpDirs, View};
 use crate::sample_head::SampleHead;
 
 /// Maximum number of programs that run.
-const MOST: usize = 1 << 16;
+const MAX_PROGRAMS: usize = 1 << 16;
 /// Maximum number of programs whose maps may be looked for when recording ends.
-const MOST_KEPT: usize = 1 << 14;
+const MAX_KEPT_PROGRAMS: usize = 1 << 14;
 /// Maximum number of pids with samples in a pass.
-const MOST_SAMPLED: usize = 1 << 12;
+const MAX_SAMPLED_PIDS: usize = 1 << 12;
 /// Maximum number of processes that are looked at after a pass: others are after the next samples of theirs.
-const MOST_VIEWS: usize = 64;
+const MAX_VIEWS_OF_PASS: usize = 64;
 /// Maximum number of maps and jitdumps that are kept open. Maps of later processes are opened when recording ends.
-const MOST_OPEN: usize = 256;
+const MAX_OPEN_FILES: usize = 256;
 
 /// Follows processes that make code at run time.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ impl CodeMakers {
             ran: Vec::new(),
             last_sampled: 0,
             tmp: TmpDirs::default(),
-            room: MOST_OPEN,
+            room: MAX_OPEN_FILES,
         }
     }
 
@@ -98,12 +98,12 @@ impl CodeMakers {
     pub(crate) fn take(&mut self, records: &[u8]) {
         for record in Records::new(records) {
             if record.kind == RecordType::SAMPLE {
-                let SampleHead { pid, .. } = SampleHead::of(record.body);
-                if pid != self.last_sampled && self.sampled.len() < MOST_SAMPLED {
+                let SampleHead { pid, .. } = SampleHead::from_body(record.body);
+                if pid != self.last_sampled && self.sampled.len() < MAX_SAMPLED_PIDS {
                     self.last_sampled = pid;
                     self.sampled.insert(pid);
                 }
-            } else if let Some(event) = Event::of(&record, self.id_type) {
+            } else if let Some(event) = Event::from_record(&record, self.id_type) {
                 self.events.push(event);
             }
         }
@@ -135,9 +135,9 @@ impl CodeMakers {
             let Some(program) = self.running.get_mut(&pid) else {
                 continue;
             };
-            if program.makes && program.view.is_none() && views < MOST_VIEWS {
+            if program.makes && program.view.is_none() && views < MAX_VIEWS_OF_PASS {
                 views += 1;
-                program.view = View::of(pid, &mut self.tmp);
+                program.view = View::for_process(pid, &mut self.tmp);
             }
         }
         std::mem::swap(&mut self.sampled, &mut self.sampled_before);
@@ -158,7 +158,7 @@ impl CodeMakers {
     fn keep_ended(&mut self) {
         for mut program in self.ended.drain(..) {
             let is_sampled = program.is_sampled || self.sampled.contains(&program.pid);
-            if !is_sampled || self.kept.len() >= MOST_KEPT {
+            if !is_sampled || self.kept.len() >= MAX_KEPT_PROGRAMS {
                 self.room += usize::from(program.dump.is_some());
                 continue;
             }
@@ -175,7 +175,7 @@ impl CodeMakers {
         let Event { pid, time, change } = event;
         match change {
             Change::Makes => {
-                if time == 0 && self.ran.len() < MOST_VIEWS {
+                if time == 0 && self.ran.len() < MAX_VIEWS_OF_PASS {
                     self.ran.push(pid);
                 }
                 if let Some(program) = self.entry(pid, 0) {
@@ -236,7 +236,7 @@ impl CodeMakers {
 
     /// The program that a process runs, which is new if none is known; `None` if there are too many.
     fn entry(&mut self, pid: i32, began: u64) -> Option<&mut Program> {
-        if self.running.len() >= MOST && !self.running.contains_key(&pid) {
+        if self.running.len() >= MAX_PROGRAMS && !self.running.contains_key(&pid) {
             return None;
         }
         let program = self.running.entry(pid);

@@ -11,7 +11,7 @@ use super::clocks::Clocks;
 use crate::process::{self, Process};
 
 /// Maximum number of directories that are kept open.
-const MOST: usize = 256;
+const MAX_OPEN_DIRECTORIES: usize = 256;
 /// Flags of a handle of a directory.
 const HANDLE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
@@ -35,7 +35,7 @@ pub(super) struct TmpDirs(HashMap<(u64, u64), Weak<OwnedFd>>);
 
 impl View {
     /// What a process sees now; `None` if it has ended.
-    pub(super) fn of(pid: i32, dirs: &mut TmpDirs) -> Option<Self> {
+    pub(super) fn for_process(pid: i32, dirs: &mut TmpDirs) -> Option<Self> {
         let process = Process::open(pid).ok()?;
         let stat = process.stat().ok()?;
         let numbers = process.status().ok()?.pids;
@@ -64,10 +64,10 @@ impl TmpDirs {
         if let Some(known) = self.0.get(&key).and_then(Weak::upgrade) {
             return Some(known);
         }
-        if self.0.len() >= MOST {
+        if self.0.len() >= MAX_OPEN_DIRECTORIES {
             self.0.retain(|_, known| known.strong_count() > 0);
         }
-        if self.0.len() >= MOST {
+        if self.0.len() >= MAX_OPEN_DIRECTORIES {
             return None;
         }
         let dir = Rc::new(dir);

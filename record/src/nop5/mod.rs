@@ -35,7 +35,7 @@ pub use verdict::{Nop5Danger, TrialFaults};
 pub(crate) fn danger(file: &ObjectFile, site: &Site) -> Option<Nop5Danger> {
     // A site that cannot be read is not known to be safe.
     let code = file
-        .bytes_at(site.offset?, LONGEST)
+        .bytes_at(site.offset?, MAX_INSTRUCTION_BYTES)
         .unwrap_or_else(|_| NOP5.to_vec());
     if file.arch() != Some(Arch::X86_64) || !is_five_byte_nop(&code) {
         return None;
@@ -65,7 +65,7 @@ fn verdict() -> &'static Verdict {
 }
 
 /// Length of the longest instruction, rounded up, bytes.
-const LONGEST: usize = 16;
+const MAX_INSTRUCTION_BYTES: usize = 16;
 
 /// The 5-byte nop that compilers write.
 const NOP5: [u8; 5] = [0x0f, 0x1f, 0x44, 0x00, 0x00];

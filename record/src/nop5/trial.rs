@@ -23,7 +23,7 @@ use super::verdict::{Nop5Danger, TrialFaults, Verdict};
 pub const TRIAL_VERB: &str = "try-nop5";
 
 /// How long a recorder waits for the result.
-const PATIENCE: Duration = Duration::from_secs(10);
+const RESULT_LIMIT: Duration = Duration::from_secs(10);
 
 /// `nopl 0(%rax,%rax,1)`, the 5-byte nop.
 const NOP5: [u8; 5] = [0x0f, 0x1f, 0x44, 0x00, 0x00];
@@ -52,13 +52,13 @@ pub(super) fn run() -> Verdict {
         // The recorder does not wait any longer if it took too long.
         let _ = sender.send(process.wait_with_output());
     });
-    match receiver.recv_timeout(PATIENCE) {
+    match receiver.recv_timeout(RESULT_LIMIT) {
         Ok(Ok(output)) if output.status.success() => {
             Verdict::of_line(String::from_utf8_lossy(&output.stdout).trim_end())
         }
         Ok(Ok(output)) => failed(TrialError::Ended(output.status)),
         Ok(Err(error)) => failed(error.into()),
-        Err(_) => failed(TrialError::Timeout(PATIENCE)),
+        Err(_) => failed(TrialError::Timeout(RESULT_LIMIT)),
     }
 }
 

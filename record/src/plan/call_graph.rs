@@ -11,7 +11,7 @@ use usdtrec_unwind::column;
 pub struct CallGraph {
     /// How they are found.
     pub method: CallGraphMethod,
-    /// Maximum number of frames of a hit, its own one included, 1 to [`MOST_FRAMES`](Self::MOST_FRAMES).
+    /// Maximum number of frames of a hit, its own one included, 1 to [`MAX_FRAMES`](Self::MAX_FRAMES).
     pub frames: u16,
     /// Whether registers and copies of stacks are written, to be unwound when the trace is read, instead of the callers.
     pub keeps_copies: bool,
@@ -27,7 +27,7 @@ pub enum CallGraphMethod {
     FramePointers,
     /// From a copy of the registers and of the stack, by unwind tables.
     Copy {
-        /// Bytes of stack from the stack pointer upwards: a multiple of 8, at most [`CallGraph::MOST_BYTES`].
+        /// Bytes of stack from the stack pointer upwards: a multiple of 8, at most [`CallGraph::MAX_BYTES`].
         bytes: u32,
     },
     /// The same, with as many bytes as the stacks of the site need: 512 to 16384, and 16384 at first. Perf events, and recordings that keep
@@ -67,9 +67,9 @@ impl CallGraph {
     /// Maximum number of frames if no other is requested: perf's `PERF_MAX_STACK_DEPTH`.
     pub const USUAL_FRAMES: u16 = 127;
     /// Maximum number of frames.
-    pub const MOST_FRAMES: u16 = 1024;
+    pub const MAX_FRAMES: u16 = 1024;
     /// Maximum number of bytes of stack that are copied.
-    pub const MOST_BYTES: u32 = 32 << 10;
+    pub const MAX_BYTES: u32 = 32 << 10;
 
     /// Changes the attr of an event of programs for `arch` to that of samples with what the callers are found from.
     pub(crate) fn sample(self, arch: Arch, attr: &mut Attr) {

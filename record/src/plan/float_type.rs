@@ -11,7 +11,7 @@ pub(crate) enum FloatType {
 
 impl FloatType {
     /// The type of this many bytes: 4 or 8; other numbers are 8.
-    pub(super) const fn of(bytes: u8) -> Self {
+    pub(super) const fn from_bytes(bytes: u8) -> Self {
         match bytes {
             4 => Self::Single,
             _ => Self::Double,

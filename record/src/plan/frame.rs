@@ -37,7 +37,7 @@ const TABLE_LIMIT: u64 = 128 << 20;
 /// Maximum length of a function that is read for its stack, bytes. The largest loops of interpreters have 300 KB.
 const FUNCTION_LIMIT: u64 = 4 << 20;
 /// Maximum number of entries of an unwind table that are kept. Chromium has 1.3 million.
-const MOST_ENTRIES: usize = 8 << 20;
+const MAX_TABLE_ENTRIES: usize = 8 << 20;
 
 /// The frame of a function at one of its instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,9 +126,9 @@ impl Frames {
     /// Reads the unwind table of an ELF file. All frames are unknown without an unwind table, and those with a frame pointer in files of other
     /// architectures than x86.
     #[must_use]
-    pub fn of(file: &Shared<ObjectFile>) -> Self {
+    pub fn for_file(file: &Shared<ObjectFile>) -> Self {
         Self {
-            tables: Tables::of(file),
+            tables: Tables::from_file(file),
         }
     }
 
@@ -173,7 +173,7 @@ impl Frames {
 }
 
 impl Tables {
-    fn of(file: &Shared<ObjectFile>) -> Option<Self> {
+    fn from_file(file: &Shared<ObjectFile>) -> Option<Self> {
         let arch = file.arch().filter(|arch| !arch.is_big_endian())?;
         let section = file.section(".eh_frame")?;
         let bytes = file.content(section, TABLE_LIMIT).ok()?;
@@ -233,7 +233,7 @@ impl Tables {
                 {
                     found.push((fde.initial_address(), fde.end_address(), fde.offset()));
                 }
-                if found.len() >= MOST_ENTRIES {
+                if found.len() >= MAX_TABLE_ENTRIES {
                     break;
                 }
             }
@@ -529,7 +529,7 @@ mod tests {
     #[test]
     fn damaged_sorted_tables() {
         let pc = {
-            let frames = Frames::of(&program(|_, _| ()));
+            let frames = Frames::for_file(&program(|_, _| ()));
             let tables = frames.tables.unwrap();
             let entries = tables.entries();
             let (begin, ..) = entries[entries.len() / 2];
@@ -549,7 +549,7 @@ mod tests {
                         *byte = value;
                     }
                 };
-                let frames = Frames::of(&program(change));
+                let frames = Frames::for_file(&program(change));
                 for pc in [0, pc, u64::MAX] {
                     let _ = frames.at(pc);
                 }

@@ -64,7 +64,7 @@ pub(crate) struct Chain {
 
 impl Chain {
     /// A value without operations.
-    pub(super) fn of(read: Read) -> Self {
+    pub(super) fn from_read(read: Read) -> Self {
         Self {
             signed: read.signed,
             start: Start::Argument(read),

@@ -30,7 +30,7 @@ const GOT: &str = "_GLOBAL_OFFSET_TABLE_";
 
 impl Symbols {
     /// Reads the symbol tables of an ELF file; tables that cannot be read are empty.
-    pub(crate) fn of(file: &ObjectFile) -> Self {
+    pub(crate) fn from_file(file: &ObjectFile) -> Self {
         let Ok(tables) = file.symbol_tables() else {
             return Self::default();
         };
@@ -56,7 +56,7 @@ impl Symbols {
     fn read<Elf: FileHeader<Endian = object::Endianness>>(tables: &Excerpt) -> Option<Self> {
         let file = ElfFile::<Elf, &Excerpt>::parse(tables).ok()?;
         let endian = file.endian();
-        let dynamic = Dynamic::of(&file, tables);
+        let dynamic = Dynamic::from_tables(&file, tables);
         let fixed = file.kind() == ObjectKind::Executable;
         let mut symbols = Self {
             fixed,
@@ -169,7 +169,7 @@ struct Dynamic {
 }
 
 impl Dynamic {
-    fn of<'a, Elf: FileHeader<Endian = object::Endianness>>(
+    fn from_tables<'a, Elf: FileHeader<Endian = object::Endianness>>(
         file: &ElfFile<'a, Elf, &'a Excerpt>,
         tables: &'a Excerpt,
     ) -> Self {

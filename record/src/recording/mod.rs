@@ -64,7 +64,7 @@ impl Recording {
     ) -> Self {
         let cpus = Changes::new(session.cpus().to_vec(), session.options.cpus.is_some());
         let alive = session.attached.processes.hangups().map(|_| true).collect();
-        let watcher = Watcher::of(&session);
+        let watcher = Watcher::for_session(&session);
         Self {
             session,
             files,

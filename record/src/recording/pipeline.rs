@@ -43,19 +43,19 @@ impl Observers {
 
 impl Pipeline {
     /// # Errors
-    /// Those of [`UserFilter::of`].
+    /// Those of [`UserFilter::for_attached`].
     pub(crate) fn new(session: &Session) -> Result<Self, RecordError> {
         let attached = &session.attached;
         let graph = session.options.graph;
         let id_type = attached.processes.attr.attr.id_type();
         Ok(Self {
-            user_filter: UserFilter::of(attached)?,
+            user_filter: UserFilter::for_attached(attached)?,
             observers: Observers {
                 verifier: Verifier::start(session),
                 makers: graph.map(|_| CodeMakers::new(id_type)),
                 cgroups: Cgroups::new(id_type),
             },
-            stacks: StackUnwinder::of(attached, graph),
+            stacks: StackUnwinder::for_attached(attached, graph),
         })
     }
 

@@ -16,8 +16,8 @@ use super::table::{Attempt, Mapped, Table};
 use crate::engine::{ProcessEvent, ProcessEvents, TimedEvent};
 
 /// Shortest and longest interval of trying a process again: it may be stopped in its loader, or map the code alone.
-const SHORTEST: Duration = Duration::from_micros(50);
-const LONGEST: Duration = Duration::from_secs(1);
+const MIN_RETRY_INTERVAL: Duration = Duration::from_micros(50);
+const MAX_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of processes that are tried again and again.
 const MAX_PENDING: usize = 4096;
 
@@ -210,7 +210,7 @@ impl Urgent {
     /// Has something tried again later.
     fn postpone(&mut self, mut pending: Pending) {
         let wait = pending.first.elapsed() / 4;
-        pending.next = Instant::now() + wait.clamp(SHORTEST, LONGEST);
+        pending.next = Instant::now() + wait.clamp(MIN_RETRY_INTERVAL, MAX_RETRY_INTERVAL);
         self.pending.push(pending);
     }
 

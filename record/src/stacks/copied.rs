@@ -54,7 +54,7 @@ struct Piece {
 impl CopiedFunctions {
     pub(super) fn new(arch: Arch) -> Self {
         Self {
-            known: CopiedCode::of(arch),
+            known: CopiedCode::for_arch(arch),
             pieces: RefCell::default(),
         }
     }

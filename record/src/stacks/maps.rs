@@ -15,15 +15,15 @@ use usdtrec_format::perf::{
 use super::tables::{DescriptorRoom, FileElsewhere, MappedFile, Place};
 
 /// Maximum number of mappings of a process.
-const MOST_OF_PROCESS: usize = 8 << 10;
+const MAX_MAPPINGS_OF_PROCESS: usize = 8 << 10;
 /// Maximum number of mappings of all processes.
-const MOST: usize = 1 << 20;
+const MAX_MAPPINGS: usize = 1 << 20;
 /// Maximum number of replaced mappings of a process.
-const MOST_REPLACED: usize = 1 << 10;
+const MAX_REPLACED_MAPPINGS: usize = 1 << 10;
 /// Maximum number of files.
-const MOST_FILES: usize = 1 << 16;
+const MAX_FILES: usize = 1 << 16;
 /// Maximum size of the unwind tables of all files, bytes: beyond it, all are read again when they are needed.
-const MOST_TABLES: usize = 512 << 20;
+const MAX_TABLE_BYTES: usize = 512 << 20;
 
 /// What recorded processes have mapped.
 #[derive(Debug)]
@@ -125,7 +125,7 @@ impl ProcessMaps {
     /// Takes process records, in the order of time.
     pub(super) fn learn(&mut self, records: &[u8]) {
         let all = Records::new(records).filter_map(|record| {
-            let event = MapEvent::of(&record, self.id_type)?;
+            let event = MapEvent::from_record(&record, self.id_type)?;
             Some((event.time(), event))
         });
         let mut all: Vec<(u64, MapEvent<'_>)> = all.collect();
@@ -210,7 +210,7 @@ impl ProcessMaps {
             process.replaced.retain(|mapping| mapping.until >= time);
             process.ended.is_some() || !process.replaced.is_empty()
         });
-        if self.files.iter().map(MappedFile::size).sum::<usize>() > MOST_TABLES {
+        if self.files.iter().map(MappedFile::size).sum::<usize>() > MAX_TABLE_BYTES {
             self.files.iter_mut().for_each(MappedFile::forget);
         }
     }
@@ -229,7 +229,7 @@ impl ProcessMaps {
             since: time,
             until: u64::MAX,
         };
-        if process.insert(mapping, file.is_some() && self.count < MOST) {
+        if process.insert(mapping, file.is_some() && self.count < MAX_MAPPINGS) {
             self.changed.push(map.pid);
         }
         self.count = self.count + process.now.len() - before;
@@ -273,7 +273,7 @@ impl ProcessMaps {
         let before = process.now.len();
         for mapping in inherited {
             if !process.overlaps(&mapping) {
-                process.insert(mapping, self.count < MOST);
+                process.insert(mapping, self.count < MAX_MAPPINGS);
             }
         }
         self.count = self.count + process.now.len() - before;
@@ -312,7 +312,7 @@ impl ProcessMaps {
             return Some(*number);
         }
         let number = self.files.len();
-        if number >= MOST_FILES {
+        if number >= MAX_FILES {
             return None;
         }
         let mut file = MappedFile::new(path, identity, &self.room);
@@ -378,7 +378,7 @@ impl ProcessMap {
             }
             self.replace(*other, mapping.since);
         }
-        if has_room && self.now.len() < MOST_OF_PROCESS {
+        if has_room && self.now.len() < MAX_MAPPINGS_OF_PROCESS {
             self.now.insert(at, mapping);
         }
         !covered.is_empty()
@@ -386,8 +386,8 @@ impl ProcessMap {
 
     /// Keeps what was replaced at a time.
     fn replace(&mut self, mapping: Mapping, time: u64) {
-        if self.replaced.len() >= MOST_REPLACED {
-            self.replaced.drain(..MOST_REPLACED / 2);
+        if self.replaced.len() >= MAX_REPLACED_MAPPINGS {
+            self.replaced.drain(..MAX_REPLACED_MAPPINGS / 2);
         }
         self.replaced.push(Mapping {
             until: time,
@@ -405,7 +405,7 @@ enum MapEvent<'r> {
 }
 
 impl<'r> MapEvent<'r> {
-    fn of(record: &RawRecord<'r>, id_type: SampleType) -> Option<Self> {
+    fn from_record(record: &RawRecord<'r>, id_type: SampleType) -> Option<Self> {
         match record.kind {
             RecordType::MMAP2 => {
                 let map = Mmap::parse(record, id_type)?;
@@ -577,13 +577,13 @@ mod tests {
     fn what_is_too_much_is_unknown_and_not_what_was_there_before() {
         let mut maps = ProcessMaps::new(TYPE, Vec::new());
         maps.learn(&mapped(7, 10, 0x1000, "a"));
-        for number in 1..MOST_OF_PROCESS as u64 {
+        for number in 1..MAX_MAPPINGS_OF_PROCESS as u64 {
             maps.learn(&mapped(7, 10, 0x1000 * (2 * number + 1), "a"));
         }
-        assert_eq!(maps.count, MOST_OF_PROCESS);
+        assert_eq!(maps.count, MAX_MAPPINGS_OF_PROCESS);
         maps.learn(&mapped(7, 20, 0x8000_0000, "b"));
         assert_eq!(found(&maps, 7, 0x8000_0000, 20), None);
-        maps.count = MOST;
+        maps.count = MAX_MAPPINGS;
         maps.learn(&mapped(7, 30, 0x1000, "b"));
         assert_eq!(found(&maps, 7, 0x1000, 25), Some((0, 0)));
         assert_eq!(found(&maps, 7, 0x1000, 30), None);

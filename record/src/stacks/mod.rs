@@ -154,7 +154,7 @@ fn files(attached: &Attached) -> Vec<Shared<ObjectFile>> {
 
 impl StackUnwinder {
     /// `None` if nothing is to be unwound.
-    pub(crate) fn of(attached: &Attached, graph: Option<CallGraph>) -> Option<Self> {
+    pub(crate) fn for_attached(attached: &Attached, graph: Option<CallGraph>) -> Option<Self> {
         let graph = graph.filter(|graph| graph.unwinds())?;
         let arch = Arch::host()?;
         let (mut events, mut ids) = (Vec::new(), HashMap::new());
@@ -179,7 +179,7 @@ impl StackUnwinder {
                     },
                 },
                 layout: SampleLayout::new(attr),
-                places: RegisterPlaces::of(attr, arch),
+                places: RegisterPlaces::from_attr(attr, arch),
                 keeps_registers: keeps_registers(&probe.plan),
             });
         }

@@ -55,10 +55,10 @@ pub(super) struct DescriptorRoom(Cell<usize>);
 
 impl DescriptorRoom {
     /// Maximum number of files.
-    const MOST: usize = 256;
+    const MAX_FILES: usize = 256;
 
     pub(super) const fn new() -> Self {
-        Self(Cell::new(Self::MOST))
+        Self(Cell::new(Self::MAX_FILES))
     }
 
     fn take(&self) -> Option<()> {
@@ -231,7 +231,7 @@ fn read(object: &ObjectFile) -> Option<ReadTables> {
     let file = object::File::parse(&data).ok()?;
     Some(ReadTables {
         tables: UnwindTables::read(&file)?,
-        segments: Segments::of(&file),
+        segments: Segments::from_file(&file),
     })
 }
 

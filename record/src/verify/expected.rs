@@ -154,7 +154,7 @@ impl ExpectedFile {
             return false;
         };
         let inside = PathBuf::from(format!("/proc/{pid}/root")).join(below);
-        FileId::of(&inside) == Some(self.file.id())
+        FileId::from_path(&inside) == Some(self.file.id())
     }
 }
 

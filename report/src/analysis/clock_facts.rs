@@ -23,7 +23,7 @@ impl ClockFacts {
     pub(crate) const MAX_STEPS: usize = 256;
 
     /// `None` if the trace has no readings with errors.
-    pub(crate) fn of(session: &TraceSession) -> Option<Self> {
+    pub(crate) fn from_session(session: &TraceSession) -> Option<Self> {
         let times = session.wall_times()?;
         Some(Self {
             readings: times.count()?,

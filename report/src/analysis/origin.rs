@@ -31,7 +31,7 @@ impl Origin {
             machine: info.machine.clone(),
             kernel: info.os_release.clone(),
             wall_ns: clock_facts::start(session),
-            clock: ClockFacts::of(session),
+            clock: ClockFacts::from_session(session),
             producer: info.version.clone(),
             engine: info
                 .definitions

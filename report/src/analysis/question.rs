@@ -133,6 +133,21 @@ pub enum ValueOrder {
 }
 
 impl ValueOrder {
+    const ALL: [Self; 7] = [
+        Self::Count,
+        Self::Sum,
+        Self::Mean,
+        Self::P50,
+        Self::P90,
+        Self::P99,
+        Self::Max,
+    ];
+
+    /// The figure with this name: `count`, `sum`, `mean`, `p50`, `p90`, `p99` or `max`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|order| order.name() == name)
+    }
+
     /// Its name in tables.
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -213,4 +228,25 @@ pub enum SpanOrder {
     P999,
     /// Longest.
     Max,
+}
+
+impl SpanOrder {
+    const ALL: [(&'static str, Self); 10] = [
+        ("count", Self::Count),
+        ("total", Self::Total),
+        ("sum", Self::Sum),
+        ("self", Self::Own),
+        ("mean", Self::Mean),
+        ("p50", Self::P50),
+        ("p90", Self::P90),
+        ("p99", Self::P99),
+        ("p99.9", Self::P999),
+        ("max", Self::Max),
+    ];
+
+    /// The figure with this name: `count`, `total`, `sum`, `self`, `mean`, `p50`, `p90`, `p99`, `p99.9` or `max`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let found = Self::ALL.into_iter().find(|(known, _)| *known == name);
+        found.map(|(_, order)| order)
+    }
 }

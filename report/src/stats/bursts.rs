@@ -107,7 +107,7 @@ impl Pace {
             sorted.sort_unstable();
             let median = sorted[sorted.len() / 2];
             if median >= MIN_EVENTS {
-                return of(active, first, shift, median);
+                return find(active, first, shift, median);
             }
             counts = counts.chunks(2).map(|pair| pair.iter().sum()).collect();
             shift += 1;
@@ -116,7 +116,7 @@ impl Pace {
 }
 
 /// What is unlike the median in slices, of which the first is the so-manieth of the trace.
-fn of(counts: &[u64], first: usize, shift: u32, median: u64) -> Episodes {
+fn find(counts: &[u64], first: usize, shift: u32, median: u64) -> Episodes {
     // A Poisson process hardly ever goes beyond six standard deviations.
     let chance = median + 6 * median.isqrt();
     let many = chance.max(BURST * median);

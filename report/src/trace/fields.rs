@@ -156,7 +156,7 @@ pub struct Fields(pub(crate) u32);
 
 impl Fields {
     /// What perf script shows of a tracepoint.
-    pub const TRACEPOINT: Self = Self::of(&[
+    pub const TRACEPOINT: Self = Self::from_slice(&[
         Field::Comm,
         Field::Tid,
         Field::Cpu,
@@ -165,7 +165,7 @@ impl Fields {
         Field::Args,
     ]);
     /// What perf script shows of an event of another kind.
-    pub const OTHER: Self = Self::of(&[
+    pub const OTHER: Self = Self::from_slice(&[
         Field::Comm,
         Field::Tid,
         Field::Cpu,
@@ -178,7 +178,7 @@ impl Fields {
         Field::Dso,
     ]);
     /// What JSON and CSV have by default.
-    pub const DATA: Self = Self::of(&[
+    pub const DATA: Self = Self::from_slice(&[
         Field::Time,
         Field::Cpu,
         Field::Pid,
@@ -190,9 +190,10 @@ impl Fields {
     ]);
 
     /// What perf script shows besides where callers are known.
-    pub(crate) const PLACE: Self = Self::of(&[Field::Ip, Field::Sym, Field::Symoff, Field::Dso]);
+    pub(crate) const PLACE: Self =
+        Self::from_slice(&[Field::Ip, Field::Sym, Field::Symoff, Field::Dso]);
 
-    pub(crate) const fn of(fields: &[Field]) -> Self {
+    pub(crate) const fn from_slice(fields: &[Field]) -> Self {
         let mut bits: u32 = 0;
         let mut at = 0;
         while at < fields.len() {
@@ -241,7 +242,7 @@ impl Event {
         let lacking = unsampled
             .iter()
             .filter(|(part, _)| !self.attr.sample_type.has(*part))
-            .fold(0, |all, (_, field)| all | Fields::of(&[*field]).0);
+            .fold(0, |all, (_, field)| all | Fields::from_slice(&[*field]).0);
         Fields(!lacking)
     }
 }

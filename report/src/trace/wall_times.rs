@@ -32,7 +32,7 @@ impl ClockStep {
 
 impl WallTimes {
     /// `None` if the trace does not say what time of day it was.
-    pub(crate) fn of(trace: &Trace) -> Option<Self> {
+    pub(crate) fn from_trace(trace: &Trace) -> Option<Self> {
         let readings = trace.clock_readings();
         if !readings.is_empty() {
             return Some(Self {

@@ -1,15 +1,45 @@
-//! Durations, rates and shares in text.
+//! Durations, sizes, rates and shares in text.
 
 use crate::stats::ratio::{per_second, share};
 
-/// A duration: `10.00 s`, `245 us`.
-pub(crate) fn duration(ns: u64) -> String {
-    let value = ns as f64;
-    match ns {
-        0..1_000 => format!("{ns} ns"),
-        1_000..1_000_000 => format!("{:.1} us", value / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} ms", value / 1e6),
-        _ => format!("{:.2} s", value / 1e9),
+/// A duration, in nanoseconds, in the unit in which it has one to three digits before the point: `312us`, `1.23ms`, `-2.5s`.
+pub(crate) fn duration(nanoseconds: f64) -> String {
+    scaled(nanoseconds, 1000.0, &["ns", "us", "ms"]).unwrap_or_else(|| {
+        let seconds = nanoseconds / 1e9;
+        format!("{}s", short(seconds))
+    })
+}
+
+/// An amount of memory: `17B`, `1.5KiB`, `2GiB`.
+pub(crate) fn memory(bytes: f64) -> String {
+    scaled(bytes, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
+        .unwrap_or_else(|| format!("{}PiB", short(bytes / 1024f64.powi(5))))
+}
+
+fn scaled(mut number: f64, step: f64, units: &[&str]) -> Option<String> {
+    for unit in units {
+        let text = short(number);
+        // What rounds up to the next unit is shown in it.
+        if number.abs() < step && text.trim_start_matches('-') != short(step) {
+            return Some(text + unit);
+        }
+        number /= step;
+    }
+    None
+}
+
+/// A number with three digits or more, without zeros at the end of a fraction.
+fn short(number: f64) -> String {
+    let digits = match number.abs() {
+        ..9.995 => 2,
+        ..99.95 => 1,
+        _ => 0,
+    };
+    let text = format!("{number:.digits$}");
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
     }
 }
 
@@ -46,9 +76,9 @@ mod tests {
 
     #[test]
     fn every_number_has_its_unit() {
-        assert_eq!(duration(999), "999 ns");
-        assert_eq!(duration(245_300), "245.3 us");
-        assert_eq!(duration(10_001_000_000), "10.00 s");
+        assert_eq!(duration(999.0), "999ns");
+        assert_eq!(duration(245_300.0), "245us");
+        assert_eq!(duration(10_001_000_000.0), "10s");
         assert_eq!(rate(103_071, 10_000_000_000), "10307");
         assert_eq!(rate(5, 10_000_000_000), "0.50");
         assert_eq!(rate(5, 0), "-");

@@ -2,7 +2,7 @@
 
 use crate::analysis::stacks::path::StackTable;
 use crate::analysis::stacks::weighed::WeightUnit;
-use crate::view::text::form::time;
+use crate::view::numbers::duration;
 
 /// The hits in a tree, in words: `80 hits of sdt_app:request`.
 pub(crate) fn title(table: &StackTable, unit: &WeightUnit) -> String {
@@ -22,7 +22,7 @@ pub(crate) fn title(table: &StackTable, unit: &WeightUnit) -> String {
 /// A weight in its unit.
 pub(crate) fn weight_text(weight: u64, unit: &WeightUnit) -> String {
     match unit {
-        WeightUnit::SpanTime => time(weight as f64),
+        WeightUnit::SpanTime => duration(weight as f64),
         WeightUnit::Hits | WeightUnit::Sum(_) => weight.to_string(),
     }
 }

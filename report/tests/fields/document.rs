@@ -21,7 +21,7 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
 }
 
 impl<'d> Section<'d> {
-    fn of(title: &str) -> Self {
+    fn with_title(title: &str) -> Self {
         let document: &'d str = include_str!("../../FIELDS.md");
         let start = format!("\n## {title}\n");
         let (_, text) = document.split_once(&start).unwrap();
@@ -126,7 +126,7 @@ impl Answers {
 
     /// Compares with the document, which may name members that these recordings have not.
     pub(super) fn check(&self, title: &str, unmet: &[&str]) {
-        let section = Section::of(title);
+        let section = Section::with_title(title);
         for (path, met) in &self.members {
             let documented = section.members.get(&**path);
             let (kinds, when) = documented.unwrap_or_else(|| panic!("{title}: no {path}"));

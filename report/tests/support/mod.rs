@@ -201,11 +201,11 @@ fn definitions(program: &Path) -> Definitions {
 impl Recording {
     /// A recording of `/opt/app`.
     pub fn start() -> Self {
-        Self::of(Path::new("/opt/app"))
+        Self::record(Path::new("/opt/app"))
     }
 
     /// A recording of a program.
-    pub fn of(program: &Path) -> Self {
+    pub fn record(program: &Path) -> Self {
         Self::with(program, |_| ())
     }
 

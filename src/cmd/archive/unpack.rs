@@ -61,7 +61,7 @@ pub(super) fn run(cache: &Cache, tarball: &Path) -> anyhow::Result<Unpacked> {
         let mut entry = entry.context("expected a tarball, compressed by bzip2 or not")?;
         let path = entry.path()?.into_owned();
         let kind = entry.header().entry_type();
-        let place = (kind == EntryType::Regular).then(|| Place::of(&path));
+        let place = (kind == EntryType::Regular).then(|| Place::from_path(&path));
         let Some(place) = place.flatten() else {
             if kind == EntryType::Regular {
                 let why = "expected PATH/BUILD-ID/elf or PATH/BUILD-ID/debug".to_owned();
@@ -127,7 +127,7 @@ impl Place {
     }
 
     /// `None` if the path is not of the layout.
-    fn of(path: &Path) -> Option<Self> {
+    fn from_path(path: &Path) -> Option<Self> {
         let kind = match path.file_name()?.to_str()? {
             "elf" => Kind::Program,
             "debug" => Kind::Debug,
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn files_of_the_layout_alone_have_a_place() {
         let id = "00112233445566778899aabbccddeeff00112233";
-        let found = Place::of(&PathBuf::from(format!("./usr/bin/app/{id}/elf"))).unwrap();
+        let found = Place::from_path(&PathBuf::from(format!("./usr/bin/app/{id}/elf"))).unwrap();
         assert_eq!(found.path, Path::new("/usr/bin/app"));
         assert_eq!(found.build_id.to_string(), id);
         for path in [
@@ -195,7 +195,7 @@ mod tests {
             format!("{id}/elf"),
             "elf".to_owned(),
         ] {
-            assert_eq!(Place::of(Path::new(&path)), None, "{path}");
+            assert_eq!(Place::from_path(Path::new(&path)), None, "{path}");
         }
     }
 }

@@ -61,7 +61,7 @@ impl Shapes {
         };
         if let Some(shape) = self.all.get_mut(at) {
             for (known, found) in shape.arguments.iter_mut().zip(&event.arguments) {
-                known.kind = known.kind.joined(ShapeKind::of(&found.value));
+                known.kind = known.kind.joined(ShapeKind::from_value(&found.value));
             }
         }
         true
@@ -92,7 +92,7 @@ impl Shape {
     fn new(event: &ImportedEvent<'_>) -> Self {
         let arguments = event.arguments.iter().map(|argument| ShapeArgument {
             name: argument.name.to_owned(),
-            kind: ShapeKind::of(&argument.value),
+            kind: ShapeKind::from_value(&argument.value),
         });
         Self {
             file: event.probe.file.to_owned(),
@@ -119,7 +119,7 @@ impl ShapeArgument {
 }
 
 impl ShapeKind {
-    fn of(value: &ImportedValue<'_>) -> Self {
+    fn from_value(value: &ImportedValue<'_>) -> Self {
         match value {
             ImportedValue::Integer(number) => Self::Integer {
                 signed: *number < 0,

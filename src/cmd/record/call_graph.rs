@@ -12,7 +12,7 @@ use crate::units::parse_size;
 const DWARF: u32 = 8 << 10;
 
 /// How callers are recorded; `None` if they are not.
-pub(super) fn of(args: &RecordArgs) -> Result<Option<CallGraph>, Usage> {
+pub(super) fn from_args(args: &RecordArgs) -> Result<Option<CallGraph>, Usage> {
     use Engine::{Perf, PerfPmu, PerfTracefs};
     if args.stack_rate.is_some() && matches!(args.capture.engine, Perf | PerfPmu | PerfTracefs) {
         return Err(Usage("--stack-rate needs the bpf engine".to_owned()));
@@ -70,7 +70,7 @@ fn method(text: &str) -> Result<CallGraphMethod, Usage> {
         Some(("dwarf", size)) => {
             let bytes = parse_size("--call-graph dwarf", size, 1)?;
             match u32::try_from(bytes) {
-                Ok(bytes @ 8..=CallGraph::MOST_BYTES) => copy(bytes.next_multiple_of(8)),
+                Ok(bytes @ 8..=CallGraph::MAX_BYTES) => copy(bytes.next_multiple_of(8)),
                 _ => Err(Usage(format!(
                     "--call-graph dwarf: expected 8 bytes to 32K of stack, found {size:?}"
                 ))),

@@ -270,7 +270,7 @@ fn print_cut_stacks(cut_stacks: &[CutStacks]) {
         return;
     };
     let remedy = match cause {
-        CutCause::AskedFor(CallGraph::MOST_BYTES..) => "--call-graph fp, which copies none",
+        CutCause::AskedFor(CallGraph::MAX_BYTES..) => "--call-graph fp, which copies none",
         CutCause::AskedFor(0x4000..) | CutCause::Chosen(0x4000..) => "--call-graph dwarf,32K",
         CutCause::AskedFor(_) => "--call-graph dwarf,16K",
         // The stacks before were smaller, or the ring was crowded.

@@ -86,7 +86,7 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
             level => Compression::Zstd(level.unwrap_or(LEVEL).into()),
         },
         threads: args.threads.map_or_else(Threads::default, Threads::exactly),
-        graph: call_graph::of(args)?,
+        graph: call_graph::from_args(args)?,
         ..capture(&args.capture)?
     })
 }
@@ -135,7 +135,7 @@ pub(in crate::cmd) fn capture(args: &CaptureArgs) -> anyhow::Result<Options> {
 /// Refuses options that would have no effect with the engine that is asked for, or with each other.
 fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
     use cli::Engine::{Bpf, BpfMulti, BpfPerf, Perf, PerfPmu, PerfTracefs};
-    let given = Given::of(args);
+    let given = Given::from_args(args);
     let reason = match args.engine {
         Perf | PerfTracefs | PerfPmu if args.lossless => "--lossless needs the bpf engine",
         Perf | PerfTracefs | PerfPmu if given.nonresident => "--nonresident needs the bpf engine",
@@ -165,7 +165,7 @@ pub(in crate::cmd) struct Given {
 }
 
 impl Given {
-    pub(in crate::cmd) fn of(args: &CaptureArgs) -> Self {
+    pub(in crate::cmd) fn from_args(args: &CaptureArgs) -> Self {
         Self {
             all_strings: args.strings == cli::Strings::All,
             strlen: args.strlen != CaptureArgs::STRLEN,

@@ -36,7 +36,7 @@ pub(super) struct Slots {
 
 impl Schedule {
     /// By the options.
-    pub(super) fn of(args: &RecordArgs) -> Result<Self, Usage> {
+    pub(super) fn from_args(args: &RecordArgs) -> Result<Self, Usage> {
         match (&args.at, &args.every) {
             (None, None) => Ok(Self::Now),
             (Some(at), _) => {

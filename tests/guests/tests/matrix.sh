@@ -232,6 +232,7 @@ else
   grep -q 'engine bpf (uprobe PMU; uprobe_multi not used: uprobe_multi links need Linux 6.6);' err || fail "$(cat err)"
 fi
 for engine in bpf-multi bpf-perf perf-tracefs perf-pmu; do
+  ! is_left $engine || continue
   if ! can $engine; then
     # It says so.
     result=$(one_probe $engine -v 'uprobe_multi links need Linux 6.6') || result="wrong: $result"

@@ -15,7 +15,7 @@ use super::native;
 #[cfg(not(feature = "zstd"))]
 use super::pure as native;
 
-const MOST: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 fn test_files() -> Vec<PathBuf> {
     let root: PathBuf = [env!("CARGO_MANIFEST_DIR"), "../testdata"].iter().collect();
@@ -68,14 +68,14 @@ fn both_decode_all_test_files_alike() {
                         ));
                         pieces += 1;
                         let piece = piece(&record).unwrap();
-                        streams.0.decompress(piece, MOST, &mut one).unwrap();
-                        streams.1.decompress(piece, MOST, &mut other).unwrap();
+                        streams.0.decompress(piece, MAX_BYTES, &mut one).unwrap();
+                        streams.1.decompress(piece, MAX_BYTES, &mut other).unwrap();
                     }
                 }
             }
         }
-        streams.0.finish(MOST, &mut one);
-        streams.1.finish(MOST, &mut other);
+        streams.0.finish(MAX_BYTES, &mut one);
+        streams.1.finish(MAX_BYTES, &mut other);
         assert!(
             one == other,
             "{}: {} bytes, {}",

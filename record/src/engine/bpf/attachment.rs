@@ -12,7 +12,7 @@ use super::nonresident::Touch;
 use super::skipped::{NotFaultedIn, SkippedMethod};
 
 /// How long to wait for the removal of the probes of a session that ends before it began.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REMOVAL_LIMIT: Duration = Duration::from_secs(5);
 
 /// The descriptors that keep the probes attached.
 #[derive(Debug)]
@@ -84,6 +84,6 @@ impl Attachment {
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        Release::start(self.take_descriptors()).wait(PATIENCE);
+        Release::start(self.take_descriptors()).wait(REMOVAL_LIMIT);
     }
 }

@@ -9,12 +9,12 @@ use crate::plan::call_graph::CallGraph;
 use crate::plan::capture::LEAST_POINTER;
 
 /// Maximum size of a record: 16 bits, and a multiple of 8.
-const MOST: usize = 0xfff8;
+const MAX_RECORD_BYTES: usize = 0xfff8;
 /// Space for the NULs of later strings, and for padding, bytes.
 const SPARE: usize = 64;
 
 /// Maximum size of a call chain with its count and markers, bytes.
-const MOST_CHAIN: usize = 8 * (CallGraph::MOST_FRAMES as usize + 32);
+const MAX_CHAIN_BYTES: usize = 8 * (CallGraph::MAX_FRAMES as usize + 32);
 
 /// The evidence of the strings of a site, and what readers have to be told of it, with the index of the string.
 #[derive(Debug)]
@@ -58,9 +58,9 @@ pub(super) fn compact(
     let mut habits = habits.iter_mut();
     let limits = TextLimits {
         text: layout.string_limit,
-        record: MOST.saturating_sub(match end {
+        record: MAX_RECORD_BYTES.saturating_sub(match end {
             0 => 0,
-            end => end.max(MOST_CHAIN) + SPARE,
+            end => end.max(MAX_CHAIN_BYTES) + SPARE,
         }),
     };
     for (index, StringField { address, string }) in layout.string_fields().enumerate() {
@@ -378,7 +378,7 @@ mod tests {
             &mut [],
             &mut out
         ));
-        assert!(out.len() <= MOST);
+        assert!(out.len() <= MAX_RECORD_BYTES);
         let read = read(&out, &layout);
         assert_eq!(read[0].0, StringStatus::Whole);
         assert_eq!(read[11].0, StringStatus::Cut);

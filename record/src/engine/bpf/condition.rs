@@ -8,7 +8,7 @@ use super::insn::{Helper, If, Label, Map, Op, Reg, Width};
 use super::nonresident::Touch;
 use super::program::{Bytes, Program};
 use crate::plan::capture::LEAST_POINTER;
-use crate::plan::condition::{Condition, MOST_COMM, Relation, Text};
+use crate::plan::condition::{Condition, MAX_COMM_BYTES, Relation, Text};
 use crate::plan::float_type::FloatType;
 use crate::plan::read::{Chain, Read, Start, Step};
 
@@ -221,7 +221,8 @@ impl Program<'_> {
             self.read_again(read, no);
         }
         self.asm.place(done);
-        self.asm.load(Width::of(bytes), Reg::R9, Reg::R10, WORD);
+        self.asm
+            .load(Width::from_bytes(bytes), Reg::R9, Reg::R10, WORD);
     }
 
     /// Reads as much of the text at `R9` as the comparison needs; `R0` = number of bytes read, including the NUL.
@@ -280,7 +281,7 @@ impl Program<'_> {
         }
         self.asm.copy(Reg::R1, Reg::R10);
         self.asm.op_value(Op::Add, Reg::R1, TEXT.into());
-        self.asm.set(Reg::R2, MOST_COMM as i64 + 1);
+        self.asm.set(Reg::R2, MAX_COMM_BYTES as i64 + 1);
         self.asm.call(Helper::Comm);
         self.compare_bytes(&bytes, other);
         self.asm.jump(same);

@@ -89,11 +89,11 @@ impl Control {
             },
             sys::MAPPABLE,
         )?;
-        Self::of(descriptor, words)
+        Self::from_descriptor(descriptor, words)
     }
 
     /// The first `words` words of a control map.
-    pub(super) fn of(descriptor: OwnedFd, words: usize) -> io::Result<Self> {
+    pub(super) fn from_descriptor(descriptor: OwnedFd, words: usize) -> io::Result<Self> {
         let map = MmapOptions::new()
             .len(words * 8)
             .map_raw(descriptor.as_raw_fd())?;

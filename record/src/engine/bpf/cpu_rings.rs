@@ -19,7 +19,7 @@ use super::sys;
 use crate::cpus;
 
 /// Minimum size of a ring, bytes, if the kernel has no memory for larger ones.
-const LEAST: usize = 64 << 10;
+const MIN_RING_BYTES: usize = 64 << 10;
 /// In about this time the kernel frees the memory of rings that were closed, which it does later (`bpf_map_free_deferred`).
 const FREEING: Duration = Duration::from_millis(50);
 
@@ -48,8 +48,8 @@ impl CpuRings {
     /// Creates the rings: smaller ones than wanted where the kernel has no memory for these (the limit of a memory cgroup).
     pub(super) fn new(sizes: Sizes<'_>) -> io::Result<Self> {
         let mut bytes = sizes.bytes;
-        while bytes / 2 >= LEAST {
-            match Self::of(Sizes { bytes, ..sizes }) {
+        while bytes / 2 >= MIN_RING_BYTES {
+            match Self::with_sizes(Sizes { bytes, ..sizes }) {
                 Err(error) if is_memory(&error) => {
                     std::thread::sleep(FREEING);
                     bytes /= 2;
@@ -68,15 +68,15 @@ impl CpuRings {
     /// Creates rings after larger ones, whose memory may not be free yet.
     fn of_freed(sizes: Sizes<'_>) -> io::Result<Self> {
         for _ in 0..20 {
-            match Self::of(sizes) {
+            match Self::with_sizes(sizes) {
                 Err(error) if is_memory(&error) => std::thread::sleep(FREEING),
                 result => return result,
             }
         }
-        Self::of(sizes)
+        Self::with_sizes(sizes)
     }
 
-    fn of(Sizes { cpus, bytes }: Sizes<'_>) -> io::Result<Self> {
+    fn with_sizes(Sizes { cpus, bytes }: Sizes<'_>) -> io::Result<Self> {
         let page = rustix::param::page_size();
         let rings = cpus.iter().map(|cpu| Ring::new(bytes, page, node_of(*cpu)));
         let rings: Vec<Ring> = rings.collect::<io::Result<_>>()?;

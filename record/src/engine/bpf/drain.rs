@@ -14,12 +14,12 @@ use super::stack_size::StackUse;
 /// Size of the batches of records that are passed on, bytes.
 const BATCH: usize = 256 << 10;
 /// Fill level of a ring, in 256ths, from which on the next pass begins without a pause.
-const MUCH: u64 = 32;
+const NO_PAUSE_FILL: u64 = 32;
 /// Maximum fill level of each ring, in 256ths, at which stopped processes are continued.
-const LITTLE: u64 = 64;
+const CONTINUE_FILL: u64 = 64;
 /// How long to wait at the end for running programs and their records. Programs that take longer wait for memory that another process must
 /// provide.
-const PATIENCE: Duration = Duration::from_secs(1);
+const LAST_RECORDS_LIMIT: Duration = Duration::from_secs(1);
 
 impl Bpf {
     /// Passes complete records to `sink`, which returns what the stacks among them have needed. Returns whether many more have been written
@@ -30,7 +30,7 @@ impl Bpf {
 
     /// Whether much was written since the last pass.
     pub(super) fn is_crowded(&self) -> bool {
-        self.objects.rings.fullest() >= MUCH
+        self.objects.rings.fullest() >= NO_PAUSE_FILL
     }
 
     /// Passes all records to `sink`, including those that are still being written: waits until `release` reports that no program runs any
@@ -54,8 +54,8 @@ impl Bpf {
             self.objects.let_go();
             match self.pass(&mut sink) {
                 Left::More => {}
-                Left::Nothing if none_runs || begin.elapsed() >= PATIENCE => return 0,
-                Left::Busy if begin.elapsed() >= PATIENCE => break,
+                Left::Nothing if none_runs || begin.elapsed() >= LAST_RECORDS_LIMIT => return 0,
+                Left::Busy if begin.elapsed() >= LAST_RECORDS_LIMIT => break,
                 Left::Busy | Left::Nothing => {}
             }
         }
@@ -95,9 +95,9 @@ impl Bpf {
         if !batch.is_empty() {
             pass_on(samples, batch);
         }
-        samples.choose_stack_sizes(objects.rings.fullest() >= MUCH, control);
+        samples.choose_stack_sizes(objects.rings.fullest() >= NO_PAUSE_FILL, control);
         // After a record that is still being written a ring may be full as before.
-        if objects.rings.fullest() < LITTLE {
+        if objects.rings.fullest() < CONTINUE_FILL {
             objects.let_go();
         }
         left

@@ -18,7 +18,7 @@ use super::sys::{self, MapKind, MapShape, ProgramKind};
 use crate::engine::task_filter::TaskFilter;
 
 /// Maximum number of processes or threads at a time.
-const MOST: u32 = 65_536;
+const MAX_TASKS: u32 = 65_536;
 
 const KEY: i16 = -4;
 const VALUE: i16 = -8;
@@ -51,7 +51,7 @@ impl Tracked {
     ) -> io::Result<Self> {
         let entries = match filter {
             TaskFilter::All => 1,
-            _ => MOST,
+            _ => MAX_TASKS,
         };
         let mut tracked = Self {
             map: sys::create_map(

@@ -17,7 +17,7 @@ const RATIO: u32 = 16;
 /// Number of addresses that are remembered of an argument: buffers are used again.
 const REMEMBERED: usize = 4;
 /// Maximum number of addresses of which readers are told.
-const MOST_TOLD: u8 = 64;
+const MAX_TOLD_ADDRESSES: u8 = 64;
 
 /// What readers have to be told about an argument, because it holds for earlier hits, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl Habit {
         let doubtful = doubtful.find(|doubtful| **doubtful == address && address != 0)?;
         *doubtful = 0;
         self.told = self.told.saturating_add(1);
-        (self.told <= MOST_TOLD).then_some(News::At(address))
+        (self.told <= MAX_TOLD_ADDRESSES).then_some(News::At(address))
     }
 
     fn note_word(&mut self, bytes: &[u8]) {

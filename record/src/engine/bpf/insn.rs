@@ -186,7 +186,7 @@ const PSEUDO_FUNCTION: u8 = 4;
 
 impl Width {
     /// The width of `bytes` bytes: 1, 2, 4 or 8; other numbers are 8.
-    pub(super) const fn of(bytes: u8) -> Self {
+    pub(super) const fn from_bytes(bytes: u8) -> Self {
         match bytes {
             1 => Self::Byte,
             2 => Self::Half,

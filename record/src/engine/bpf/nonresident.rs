@@ -96,7 +96,7 @@ pub(super) struct Members {
 
 impl Members {
     /// `None` if this kernel does not have one of the members.
-    fn of(btf: &Btf) -> Option<Self> {
+    fn from_btf(btf: &Btf) -> Option<Self> {
         let one = |structure, member| btf.member(structure, &[member]);
         Some(Self {
             mm: one("task_struct", "mm")?,
@@ -127,13 +127,15 @@ impl Touch {
         match wanted {
             NonResident::Never => Self::Never,
             NonResident::Always => Self::Always,
-            NonResident::Auto => btf.and_then(Members::of).map_or(Self::Never, |members| {
-                Self::Look(Look {
-                    members,
-                    user: rustix::process::geteuid().as_raw(),
-                    single_user: !userfaultfd_for_all(),
-                })
-            }),
+            NonResident::Auto => btf
+                .and_then(Members::from_btf)
+                .map_or(Self::Never, |members| {
+                    Self::Look(Look {
+                        members,
+                        user: rustix::process::geteuid().as_raw(),
+                        single_user: !userfaultfd_for_all(),
+                    })
+                }),
         }
     }
 }

@@ -35,7 +35,7 @@ impl Bpf {
             return Err(RecordError::NoBpf(BpfRefusal::PidNamespace));
         }
         let btf = Btf::read();
-        let preemption = Preemption::of(btf.as_ref())?;
+        let preemption = Preemption::from_btf(btf.as_ref())?;
         let thread_base = thread_base(btf.as_ref());
         let has_thread = thread_base.is_some();
         let groups = plan::group(probes, options.strings, has_thread, options.graph)?;
@@ -100,7 +100,7 @@ impl Bpf {
 /// What programs of a recording have in common, but for what the kernel's structures decide.
 fn common(options: &BpfOptions<'_>, objects: &Objects, samples: &Samples) -> Common {
     Common {
-        cpus: options.some_cpus.then(|| CpuRange::of(options.cpus)),
+        cpus: options.some_cpus.then(|| CpuRange::from_cpus(options.cpus)),
         who: follow::who(&options.filter),
         first_id: options.first_id,
         ids: samples.ids() as u32,

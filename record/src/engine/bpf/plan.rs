@@ -339,7 +339,7 @@ impl Planned {
                 .filter(|sizes| sizes.all.len() > 1),
             end: graph
                 .zip(probe.arch)
-                .map(|(graph, arch)| EndKind::of(graph, arch)),
+                .map(|(graph, arch)| EndKind::for_graph(graph, arch)),
             graph,
             layout,
             plans: vec![self.plan],

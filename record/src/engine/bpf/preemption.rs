@@ -23,7 +23,7 @@ impl Preemption {
     ///
     /// # Errors
     /// [`BpfRefusal::Preemption`] if the kernel does not describe the functions.
-    pub(super) fn of(btf: Option<&Btf>) -> Result<Option<Self>, RecordError> {
+    pub(super) fn from_btf(btf: Option<&Btf>) -> Result<Option<Self>, RecordError> {
         if !is_since(6, 13) {
             return Ok(None);
         }

@@ -42,7 +42,12 @@ impl Program<'_> {
         asm.store(Width::Half, Reg::R7, status, Reg::R1);
         // Zero bytes can be at any address.
         asm.jump_if(If::Equal, Reg::R2, 0, done);
-        asm.load(Width::of(field.size), Reg::R9, Reg::R7, at(field.offset));
+        asm.load(
+            Width::from_bytes(field.size),
+            Reg::R9,
+            Reg::R7,
+            at(field.offset),
+        );
         self.check_address(nowhere);
         let to = string_at(self.spec.layout, self.index(string), self.room.each);
         let room = limit.min(self.room.each as i32);
@@ -87,7 +92,7 @@ impl Program<'_> {
             } => (offset, size, signed),
         };
         let fits = asm.label();
-        asm.load(Width::of(size), Reg::R2, Reg::R7, at(offset));
+        asm.load(Width::from_bytes(size), Reg::R2, Reg::R7, at(offset));
         if signed {
             let unused = 64 - 8 * i32::from(size);
             asm.op_value(Op::ShiftLeft, Reg::R2, unused);

@@ -10,7 +10,7 @@ use super::sys;
 
 /// Maximum number of pairs of site and thread. The one that was not used for the longest time makes room for another, and begins anew
 /// when it is hit again.
-const MOST: u32 = 16 << 10;
+const MAX_PAIRS: u32 = 16 << 10;
 /// Bytes of a key: the cookie of the site, and the thread.
 const KEY: u32 = 16;
 /// Bytes of a value: when its second began, ns of `CLOCK_MONOTONIC`, and the number of stacks since.
@@ -21,7 +21,7 @@ pub(super) fn create() -> io::Result<OwnedFd> {
     let shape = sys::MapShape {
         key_size: KEY,
         value_size: VALUE,
-        entries: MOST,
+        entries: MAX_PAIRS,
     };
     sys::create_map(sys::MapKind::LruHash, shape, 0)
 }

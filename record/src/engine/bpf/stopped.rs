@@ -42,7 +42,7 @@ const STEP: Timespec = Timespec {
 const HELD_UP: Duration = Duration::from_secs(3);
 
 /// Maximum number of exempt processes.
-const MOST_SPARED: u32 = 4096;
+const MAX_EXEMPT_PROCESSES: u32 = 4096;
 
 /// The map of stopped processes.
 #[derive(Debug)]
@@ -71,13 +71,13 @@ impl Stopped {
             MapShape {
                 key_size: 4,
                 value_size: 4,
-                entries: MOST_SPARED,
+                entries: MAX_EXEMPT_PROCESSES,
             },
             0,
         )?;
         let never = Spared::find();
         let all = never.ancestors.iter().chain(&never.readers);
-        for pid in all.take(MOST_SPARED as usize) {
+        for pid in all.take(MAX_EXEMPT_PROCESSES as usize) {
             sys::insert(spared.as_fd(), *pid)?;
         }
         if !never.readers.is_empty() {
@@ -221,7 +221,7 @@ pub fn guard_stopped(kept: Option<&str>) -> Result<(), RecordError> {
         })
     };
     let control = io::stderr().as_fd().try_clone_to_owned();
-    let control = control.and_then(|map| Control::of(map, control::HEAD));
+    let control = control.and_then(|map| Control::from_descriptor(map, control::HEAD));
     let control = control.map_err(no_maps)?;
     let time = if watch(&control) {
         GUARD_TIME

@@ -10,7 +10,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use super::sys::{self, MapKind, MapShape};
 
 /// Maximum number of processes that are stopped at a time.
-pub(super) const MOST: u32 = 65_536;
+pub(super) const MAX_STOPPED: u32 = 65_536;
 
 /// Bit of the key of a process that is being continued. Process ids are below 2^22 (`PID_MAX_LIMIT`).
 const CONTINUING: u32 = 1 << 31;
@@ -28,14 +28,14 @@ pub(super) fn create() -> io::Result<OwnedFd> {
     let shape = MapShape {
         key_size: 4,
         value_size: 8,
-        entries: MOST,
+        entries: MAX_STOPPED,
     };
     sys::create_map(MapKind::Hash, shape, 0)
 }
 
 /// The processes that are in the map now; one that is stopped again while it is continued is there twice.
 pub(super) fn stopped(map: BorrowedFd<'_>) -> Vec<StopNote> {
-    let keys = sys::keys(map, MOST).into_iter();
+    let keys = sys::keys(map, MAX_STOPPED).into_iter();
     // Those that were removed meanwhile have no time.
     keys.filter_map(|key| {
         Some(StopNote {

@@ -133,7 +133,7 @@ impl Site<'_> {
             };
             // Nothing of the note is kept in a list's layout.
             Capture::Value(Read {
-                source: Source::Computed(Box::new(Chain::of(read.clone()))),
+                source: Source::Computed(Box::new(Chain::from_read(read.clone()))),
                 ..read
             })
         };

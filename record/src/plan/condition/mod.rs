@@ -27,10 +27,10 @@ pub(crate) use site::{Site, own_argument};
 use super::read::{Chain, Start, Step};
 
 /// Maximum length of a text in a comparison, bytes.
-pub(crate) const MOST_TEXT: usize = 240;
+pub(crate) const MAX_STRING_BYTES: usize = 240;
 
 /// Maximum length of a thread's name, bytes (`TASK_COMM_LEN` includes the NUL).
-pub(crate) const MOST_COMM: usize = 15;
+pub(crate) const MAX_COMM_BYTES: usize = 15;
 
 /// A compiled filter of a site.
 #[derive(Clone, Debug, PartialEq)]

@@ -15,7 +15,7 @@ pub(crate) enum Relation {
 
 impl Relation {
     /// That of an operator, if it is one.
-    pub(super) const fn of(operator: BinaryOperator) -> Option<Self> {
+    pub(super) const fn from_operator(operator: BinaryOperator) -> Option<Self> {
         Some(match operator {
             BinaryOperator::Equal => Self::Equal,
             BinaryOperator::NotEqual => Self::NotEqual,

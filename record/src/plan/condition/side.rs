@@ -5,8 +5,8 @@ use usdtrec_format::{Constant, Location, Operand, Value};
 
 use super::float::{Float, whole};
 use super::{
-    Chain, Condition, ConditionError, MOST_COMM, MOST_TEXT, Relation, Text, all_of, always_if,
-    any_of, number,
+    Chain, Condition, ConditionError, MAX_COMM_BYTES, MAX_STRING_BYTES, Relation, Text, all_of,
+    always_if, any_of, number,
 };
 use crate::plan::float_type::FloatType;
 
@@ -71,7 +71,7 @@ pub(super) fn against(
 }
 
 pub(super) fn text_is(side: Side, text: Text) -> Result<Condition, ConditionError> {
-    if text.bytes.len() > MOST_TEXT {
+    if text.bytes.len() > MAX_STRING_BYTES {
         return Err(beyond("so long a text"));
     }
     if text.bytes.contains(&0) {
@@ -79,7 +79,7 @@ pub(super) fn text_is(side: Side, text: Text) -> Result<Condition, ConditionErro
     }
     match side {
         // Names of threads are not longer.
-        Side::Comm if text.bytes.len() > MOST_COMM => Ok(always_if(text.negated)),
+        Side::Comm if text.bytes.len() > MAX_COMM_BYTES => Ok(always_if(text.negated)),
         Side::Comm => Ok(Condition::Comm(text)),
         Side::Text(at, None) => Ok(Condition::Text { at, text }),
         // A text with a length may have no NUL.

@@ -97,8 +97,8 @@ impl Site<'_> {
                 let all = (*operator == BinaryOperator::And) == wanted;
                 Ok(if all { all_of(both) } else { any_of(both) })
             }
-            Expr::Binary(operator, left, right) if Relation::of(*operator).is_some() => {
-                let relation = Relation::of(*operator).unwrap_or(Relation::Equal);
+            Expr::Binary(operator, left, right) if Relation::from_operator(*operator).is_some() => {
+                let relation = Relation::from_operator(*operator).unwrap_or(Relation::Equal);
                 let relation = if wanted { relation } else { relation.negated() };
                 self.compare(left, right, relation)
             }
@@ -241,8 +241,8 @@ impl Site<'_> {
             && !self.is_part(operand)
         {
             return Ok(Side::Float(Float {
-                bits: Chain::of(read.clone()),
-                kind: FloatType::of(read.size),
+                bits: Chain::from_read(read.clone()),
+                kind: FloatType::from_bytes(read.size),
             }));
         }
         let Some(value) = self.read(place) else {
@@ -305,7 +305,7 @@ impl Site<'_> {
             Some(kind) if kind.is_address() => read.signed = false,
             _ => {}
         }
-        Some(Chain::of(read))
+        Some(Chain::from_read(read))
     }
 
     /// The address of an argument; `None` if it is not in memory at this site.
@@ -318,7 +318,7 @@ impl Site<'_> {
         };
         let address = self.addresses.get(place).copied().flatten();
         Ok(address.map(|address| {
-            Chain::of(Read {
+            Chain::from_read(Read {
                 source: Source::Address(address),
                 size: self.arch.pointer_size(),
                 signed: false,
@@ -347,7 +347,9 @@ impl Site<'_> {
             return Ok(Some(chain));
         }
         Ok(match self.captures.get(place) {
-            Some(Capture::Value(read)) if read.size >= bytes => Some(Chain::of(read.clone())),
+            Some(Capture::Value(read)) if read.size >= bytes => {
+                Some(Chain::from_read(read.clone()))
+            }
             _ => None,
         })
     }
@@ -364,7 +366,7 @@ impl Site<'_> {
         match expression {
             Expr::Name(name) => match self.name(name, false)? {
                 Side::Value(value) | Side::Text(value, _) => Ok(Some(value)),
-                Side::Constant(Datum::Integer(number)) => Ok(Some(Chain::of(Read {
+                Side::Constant(Datum::Integer(number)) => Ok(Some(Chain::from_read(Read {
                     source: Source::Number(number as u64),
                     size: 8,
                     signed: number < 0,

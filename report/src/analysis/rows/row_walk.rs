@@ -67,7 +67,7 @@ impl<'s> RowWalk<'s> {
         } else {
             filter_of(&pairs, selection, session)?
         };
-        let roles = Role::of(&pairs, session.events().events.len());
+        let roles = Role::from_pairs(&pairs, session.events().events.len());
         let of_pair = |event: usize| roles.get(event).is_some_and(|roles| !roles.is_empty());
         let rows = Rows::new(session, of_pair);
         Ok(Self {

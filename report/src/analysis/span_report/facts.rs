@@ -190,7 +190,11 @@ pub(crate) struct SlowFacts {
 
 impl SlowFacts {
     /// The slowest of a pair, the slowest first.
-    pub(crate) fn of(session: &TraceSession, stats: &PairStats, stacks: BeginStacks) -> Vec<Self> {
+    pub(crate) fn from_stats(
+        session: &TraceSession,
+        stats: &PairStats,
+        stacks: BeginStacks,
+    ) -> Vec<Self> {
         let mut all: Vec<SlowSpan> = stats.slowest.iter().map(|slow| slow.0).collect();
         all.sort_by(|a, b| b.cmp(a));
         let begins = begins(session, &all, stacks);

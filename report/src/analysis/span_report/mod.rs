@@ -84,7 +84,7 @@ pub(crate) fn report_of(
         groups,
         others,
         slowest: slowest
-            .map(|stats| SlowFacts::of(session, stats, stacks))
+            .map(|stats| SlowFacts::from_stats(session, stats, stacks))
             .collect(),
     }
 }

@@ -16,7 +16,7 @@ const BLOCKS: usize = 8;
 /// Hits that are looked at, at most.
 const HITS: usize = 4096;
 /// Begins without which nothing is said.
-const LEAST: u64 = 3;
+const MIN_SPANS: u64 = 3;
 
 /// A begin or an end.
 struct Moment {
@@ -108,5 +108,5 @@ fn matches_most(moments: &[Moment], at: usize) -> bool {
             apart += 1;
         }
     }
-    begun >= LEAST && open.len() > 1 && ended * 10 >= begun * 9 && apart * 10 <= begun
+    begun >= MIN_SPANS && open.len() > 1 && ended * 10 >= begun * 9 && apart * 10 <= begun
 }

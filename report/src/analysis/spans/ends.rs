@@ -87,7 +87,7 @@ impl SpanEnds {
             keys: own_keys(&pairs, session, &rows),
             rows,
             dictionary: Dictionary::default(),
-            roles: Role::of(&pairs, session.events().events.len()),
+            roles: Role::from_pairs(&pairs, session.events().events.len()),
             names: pairs.into_iter().map(|pair| pair.name).collect(),
         })
     }

@@ -13,7 +13,7 @@ pub(crate) struct Role {
 
 impl Role {
     /// The roles of each event.
-    pub(crate) fn of(pairs: &[Pair], events: usize) -> Vec<Vec<Self>> {
+    pub(crate) fn from_pairs(pairs: &[Pair], events: usize) -> Vec<Vec<Self>> {
         let mut roles = vec![Vec::new(); events];
         for (number, pair) in pairs.iter().enumerate() {
             // Where one event both ends a span and begins the next, the end is first.

@@ -71,7 +71,7 @@ struct MarkIndex {
 }
 
 impl MarkIndex {
-    fn of(marks: impl Iterator<Item = Marks>) -> Box<Self> {
+    fn from_marks(marks: impl Iterator<Item = Marks>) -> Box<Self> {
         let mut index = Box::new(Self {
             newest: HashMap::default(),
             older: Vec::new(),
@@ -192,7 +192,7 @@ impl<T> Stack<T> {
             return near.map(|near| self.frames.len() - 1 - near);
         }
         let frames = &self.frames;
-        let make = || MarkIndex::of(frames.iter().map(|frame| frame.marks));
+        let make = || MarkIndex::from_marks(frames.iter().map(|frame| frame.marks));
         self.marks.get_or_insert_with(make).find(marks)
     }
 

@@ -180,7 +180,7 @@ impl<'s> SpanWalk<'s> {
         add: impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>) + Sync,
         asked: impl Fn(usize) -> bool,
     ) -> Walked<A> {
-        let roles = Role::of(self.pairs, self.session.events().events.len());
+        let roles = Role::from_pairs(self.pairs, self.session.events().events.len());
         // Ends of a filtered-out beginning are still its ends: only then does each other one find its own.
         let relaxed = self.filter.relaxed(|event| {
             asked(event) || roles.get(event).is_some_and(|roles| !roles.is_empty())

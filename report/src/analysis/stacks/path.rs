@@ -78,7 +78,7 @@ impl Step {
 
 impl WeighedPath {
     /// The path of a key's value.
-    pub(crate) fn of(value: KeyValue, weight: u64, hits: u64) -> Self {
+    pub(crate) fn from_value(value: KeyValue, weight: u64, hits: u64) -> Self {
         let steps = match value {
             KeyValue::Stack(CallStack { frames, cut }) => {
                 let frames = frames.into_iter().rev().map(Step::Frame);

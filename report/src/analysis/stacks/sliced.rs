@@ -68,7 +68,7 @@ pub(crate) fn sliced(
             let place = match places.get(&order) {
                 Some(place) => *place,
                 None => {
-                    let path = WeighedPath::of(stack, 0, 0);
+                    let path = WeighedPath::from_value(stack, 0, 0);
                     if path.lacks_stack().is_some() {
                         continue;
                     }

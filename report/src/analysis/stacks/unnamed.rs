@@ -47,7 +47,7 @@ pub(crate) enum UnnamedReason {
 
 impl UnnamedFrames {
     /// Counts the frames without names of stacks.
-    pub(crate) fn of(tables: &[StackTable], session: &TraceSession) -> Self {
+    pub(crate) fn count(tables: &[StackTable], session: &TraceSession) -> Self {
         let mut all = 0_u64;
         let mut files: BTreeMap<Option<&Path>, u64> = BTreeMap::new();
         for path in tables.iter().flat_map(|table| &table.paths) {
@@ -67,7 +67,7 @@ impl UnnamedFrames {
         }
         let files = files.into_iter().map(|(file, frames)| UnnamedFile {
             frames,
-            reason: UnnamedReason::of(file, session),
+            reason: UnnamedReason::for_file(file, session),
         });
         let mut files: Vec<UnnamedFile> = files.collect();
         files.sort_by(|a, b| (b.frames, &a.reason).cmp(&(a.frames, &b.reason)));
@@ -89,7 +89,7 @@ fn paths(session: &TraceSession, is_meant: impl Fn(DsoId) -> bool) -> Vec<Box<Pa
 }
 
 impl UnnamedReason {
-    fn of(file: Option<&Path>, session: &TraceSession) -> Self {
+    fn for_file(file: Option<&Path>, session: &TraceSession) -> Self {
         let Some(path) = file else {
             return Self::Unmapped;
         };

@@ -50,7 +50,7 @@ pub(crate) fn weigh(
         unit,
         calls,
         without_stack,
-        unnamed: UnnamedFrames::of(&tables, session),
+        unnamed: UnnamedFrames::count(&tables, session),
         tables,
     })
 }
@@ -110,7 +110,7 @@ fn table_of(
             (Some(_), None) => 0,
             (Some(name), Some(figures)) => whole(figures.sum, name)?,
         };
-        paths.push(WeighedPath::of(stack, weight, count.samples));
+        paths.push(WeighedPath::from_value(stack, weight, count.samples));
     }
     let name = table.event.unwrap_or_default();
     Ok(StackTable::new(name, paths, without_stack))
@@ -163,8 +163,9 @@ fn by_spans(
         });
         let others = others.map(|others| (KeyValue::OtherStacks, others.durations));
         let paths = groups.chain(others);
-        let paths = paths
-            .map(|(stack, durations)| WeighedPath::of(stack, durations.own_sum, durations.count));
+        let paths = paths.map(|(stack, durations)| {
+            WeighedPath::from_value(stack, durations.own_sum, durations.count)
+        });
         StackTable::new(span.name, paths.collect(), &mut without_stack)
     });
     Ok(Weighed {

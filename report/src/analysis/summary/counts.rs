@@ -58,7 +58,7 @@ pub(crate) struct Process {
 impl Process {
     /// The process of a sample.
     #[inline]
-    fn of(sample: &Sample<'_>, resolver: &mut Resolver<'_>) -> Self {
+    fn from_sample(sample: &Sample<'_>, resolver: &mut Resolver<'_>) -> Self {
         let comm = resolver.comm(sample.pid, sample.time);
         Self {
             pid: sample.pid,
@@ -99,7 +99,7 @@ impl Summary {
             return;
         };
         self.time = Some(TimeRange::with(self.time, sample.time));
-        let process = Process::of(sample, resolver);
+        let process = Process::from_sample(sample, resolver);
         let sums = &mut self.rows[row];
         sums.count += 1;
         sums.pace.add(self.slices, sample.time);

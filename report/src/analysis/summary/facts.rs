@@ -84,7 +84,7 @@ impl SummaryFacts {
             Vec::new()
         };
         Self {
-            unusual: Unusual::of(&probes),
+            unusual: Unusual::find(&probes),
             reasons,
             origin: Origin::new(session),
             events,

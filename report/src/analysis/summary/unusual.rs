@@ -41,7 +41,7 @@ pub(crate) enum UnusualKind {
 
 impl Unusual {
     /// All that stands out, of the probes in their order.
-    pub(crate) fn of(probes: &[ProbeFacts]) -> Vec<Self> {
+    pub(crate) fn find(probes: &[ProbeFacts]) -> Vec<Self> {
         let mut all: Vec<Self> = probes.iter().flat_map(of_arguments).collect();
         let mut paces: Vec<(f64, Self)> = probes.iter().flat_map(of_pace).collect();
         paces.sort_by(|a, b| b.0.total_cmp(&a.0));

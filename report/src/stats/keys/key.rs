@@ -148,7 +148,7 @@ impl Key {
         if kind != "script" && events.any(|(event, row)| row.is_some() && event.has_chain()) {
             return Ok(if is_caller { Self::Caller } else { Self::Stack });
         }
-        let calls = (kind != "native").then(|| ScriptCalls::of(session));
+        let calls = (kind != "native").then(|| ScriptCalls::from_session(session));
         let what = name.to_owned();
         let Some(calls) = calls.flatten() else {
             return Err(match kind {

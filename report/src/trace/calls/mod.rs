@@ -63,7 +63,7 @@ pub(crate) struct CallDoubts {
 
 impl ScriptCalls {
     /// `None` if the trace has no event at which functions are called with one at which they return.
-    pub(crate) fn of(session: &TraceSession) -> Option<Arc<Self>> {
+    pub(crate) fn from_session(session: &TraceSession) -> Option<Arc<Self>> {
         let roles = roles(&session.events().events);
         let any = roles.iter().any(Option::is_some);
         any.then(|| Arc::new(Self::with(roles)))

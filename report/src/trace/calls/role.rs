@@ -32,7 +32,7 @@ enum Part {
 
 /// The roles of events. An event at which functions are called has one only if there is one at which they return, and the other way round.
 pub(crate) fn roles(events: &[Event]) -> Vec<Option<CallRole>> {
-    let all: Vec<Option<CallRole>> = events.iter().map(CallRole::of).collect();
+    let all: Vec<Option<CallRole>> = events.iter().map(CallRole::from_event).collect();
     let has = |stem: &str, enters: bool| {
         let mut both = events.iter().zip(&all);
         both.any(|(event, role)| {
@@ -58,7 +58,7 @@ fn stem_of(name: &str) -> &str {
 
 impl CallRole {
     /// `None` if nothing is called there, or an argument is missing that says what.
-    fn of(event: &Event) -> Option<Self> {
+    fn from_event(event: &Event) -> Option<Self> {
         let ScriptCall { enters, file, .. } = event.call.as_ref()?;
         let parts = event.call.as_ref()?.parts()?;
         let place = |name: &str| event.own_argument(name);

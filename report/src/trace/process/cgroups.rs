@@ -39,7 +39,7 @@ pub(crate) struct CgroupSpan {
 
 impl CgroupNote {
     /// A record's; `None` if it is too short. `intern` keeps texts.
-    pub(crate) fn of(
+    pub(crate) fn from_record(
         record: &RawRecord<'_>,
         sample_type: SampleType,
         intern: impl FnOnce(&[u8]) -> TextId,

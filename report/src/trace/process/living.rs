@@ -7,7 +7,7 @@ use foldhash::{HashMap, HashSet};
 use crate::trace::process::log::LivingChange as Life;
 
 /// Changes after which it is looked for what can be forgotten, at least.
-const LEAST: usize = 4096;
+const MIN_CHANGES: usize = 4096;
 
 /// The threads that live, and when it is time to forget the others.
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ impl LivingThreads {
 
     /// Whether about half of what is known may be of no use.
     pub(crate) const fn is_due(&self) -> bool {
-        self.changes >= LEAST && self.changes >= self.kept
+        self.changes >= MIN_CHANGES && self.changes >= self.kept
     }
 
     /// Begins anew with so many things known.

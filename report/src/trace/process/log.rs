@@ -261,7 +261,7 @@ impl ProcessLog {
         let mut memory = size_of::<CgroupNote>();
         if self.scope != Scope::Mappings && self.has_room(memory, 1) {
             let texts = &mut self.texts;
-            let note = CgroupNote::of(record, sample_type, |path| {
+            let note = CgroupNote::from_record(record, sample_type, |path| {
                 let (text, more) = texts.intern(path);
                 memory += more;
                 text

@@ -38,7 +38,7 @@ struct FileTexts {
 }
 
 impl FileTexts {
-    const fn of(region: &Region) -> Self {
+    const fn from_region(region: &Region) -> Self {
         Self {
             path: region.path,
             build_id: region.build_id,
@@ -49,7 +49,7 @@ impl FileTexts {
 
 impl Mappings {
     /// No mapping yet; files without build-ids have those of `recorded`.
-    pub(crate) fn of(recorded: Arc<RecordedFiles>) -> Self {
+    pub(crate) fn with_recorded(recorded: Arc<RecordedFiles>) -> Self {
         Self {
             recorded,
             ..Self::default()
@@ -60,7 +60,7 @@ impl Mappings {
     /// mappings that carry none.
     #[must_use]
     pub fn new(log: ProcessLog, build_ids: &[FileBuildId<'_>]) -> Self {
-        Self::of(Arc::new(RecordedFiles::new(&[], build_ids))).settle(log)
+        Self::with_recorded(Arc::new(RecordedFiles::new(&[], build_ids))).settle(log)
     }
 
     /// With all of the log of a whole trace.
@@ -69,7 +69,7 @@ impl Mappings {
         let parts = log.regions.iter().map(|region| FilePart {
             len: region.len,
             offset: region.offset,
-            dso: self.dso(FileTexts::of(region), &log.texts, &mut known),
+            dso: self.dso(FileTexts::from_region(region), &log.texts, &mut known),
         });
         let parts: Vec<FilePart> = parts.collect();
         self.spaces = Spaces::settle(log.placings, parts);
@@ -90,7 +90,7 @@ impl Mappings {
                     let Some(region) = log.regions.get(region) else {
                         continue;
                     };
-                    let dso = self.dso(FileTexts::of(region), &log.texts, &mut known);
+                    let dso = self.dso(FileTexts::from_region(region), &log.texts, &mut known);
                     let start: u64 = start.into();
                     let range = FileRange {
                         start,

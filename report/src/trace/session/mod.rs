@@ -169,7 +169,7 @@ impl TraceSession {
         let mappers = scan.log.take_mappers();
         let mapped = OnceLock::new();
         if !scan.is_repeatable {
-            let mappings = Mappings::of(Arc::clone(&recorded)).settle(scan.log);
+            let mappings = Mappings::with_recorded(Arc::clone(&recorded)).settle(scan.log);
             // It is empty.
             let _ = mapped.set(Mapped::new(mappings, &trace, sources));
         }
@@ -190,7 +190,7 @@ impl TraceSession {
             shortfalls,
             deferred: scan.deferred,
             damage,
-            wall_times: WallTimes::of(&trace),
+            wall_times: WallTimes::from_trace(&trace),
             trace,
             read: AtomicU64::new(0),
         }
@@ -205,7 +205,7 @@ impl TraceSession {
                 self.sources.time.as_ref(),
                 &self.recorded,
             );
-            let mappings = Mappings::of(Arc::clone(&self.recorded)).settle(log);
+            let mappings = Mappings::with_recorded(Arc::clone(&self.recorded)).settle(log);
             Mapped::new(mappings, &self.trace, &self.sources)
         })
     }

@@ -59,7 +59,7 @@ impl Content<'_> {
             Content::Bytes(bytes) => {
                 let end = usize::try_from(at.checked_add(len)?).ok()?;
                 let names = bytes.get(usize::try_from(at).ok()?..end)?;
-                Some(NameTable::of(names.to_vec()))
+                Some(NameTable::from_bytes(names.to_vec()))
             }
         }
     }

@@ -103,7 +103,7 @@ impl Part {
 
 impl ReadOnlyData {
     /// Those of a file; `None` if relocations change them.
-    pub(crate) fn of(binary: Binary) -> Option<Self> {
+    pub(crate) fn from_binary(binary: Binary) -> Option<Self> {
         let (mut parts, mut code) = (Vec::new(), Vec::new());
         {
             let file = binary.parse(None)?;

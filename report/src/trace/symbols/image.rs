@@ -23,7 +23,7 @@ pub(crate) struct Binary {
 /// Maximum ratio of the length of a file to the size that is allocated for it on disk: bounds the memory for a sparse file.
 const MAX_RATIO: u64 = 64;
 /// Length that is allowed for any file, bytes. Some file systems do not report the allocated size of a small file.
-const LEAST: u64 = 16 << 20;
+const MIN_CHECKED_BYTES: u64 = 16 << 20;
 
 impl Binary {
     /// Opens a file.
@@ -34,7 +34,7 @@ impl Binary {
         let file = fs::File::open(path).ok()?;
         let found = file.metadata().ok().filter(is_file)?;
         let allocated = found.blocks().saturating_mul(512);
-        if found.len() > allocated.saturating_mul(MAX_RATIO).max(LEAST) {
+        if found.len() > allocated.saturating_mul(MAX_RATIO).max(MIN_CHECKED_BYTES) {
             return None;
         }
         Some(Self {
@@ -113,14 +113,14 @@ pub(crate) struct DebugLink {
 impl Image {
     /// Reads an ELF file that has this build-id (any, if `None`). `None` if the file is another or cannot be read.
     pub(crate) fn read(path: &Path, build_id: Option<BuildId>) -> Option<Self> {
-        Self::of(&Binary::open(path)?, build_id)
+        Self::from_binary(&Binary::open(path)?, build_id)
     }
 
     /// Reads what an open file says, as [`read`](Self::read) does.
-    pub(crate) fn of(binary: &Binary, build_id: Option<BuildId>) -> Option<Self> {
+    pub(crate) fn from_binary(binary: &Binary, build_id: Option<BuildId>) -> Option<Self> {
         let file = binary.parse(build_id)?;
         let found = build_id_of(&file);
-        let debug_link = DebugLink::of(&file);
+        let debug_link = DebugLink::from_file(&file);
         let elf: &dyn CodeSymbols = match &file {
             object::File::Elf32(elf) => elf,
             object::File::Elf64(elf) => elf,
@@ -139,7 +139,7 @@ impl Image {
         Some(Self {
             symbols: SymbolTable::new(symbols),
             complete,
-            segments: Segments::of(&file),
+            segments: Segments::from_file(&file),
             build_id: found,
             debug_link,
         })
@@ -151,7 +151,7 @@ impl DebugLink {
     const MAX_DEBUGLINK_BYTES: u64 = 4096 + 8;
 
     /// What a file's section says.
-    pub(crate) fn of(file: &ParsedBinary<'_>) -> Option<Self> {
+    pub(crate) fn from_file(file: &ParsedBinary<'_>) -> Option<Self> {
         let section = file.section_by_name(".gnu_debuglink")?;
         if section.size() > Self::MAX_DEBUGLINK_BYTES {
             return None;

@@ -179,7 +179,7 @@ impl Symbols {
         let of_view = view.and_then(|view| Binary::open(&view.at));
         let of_view = of_view.filter(|binary| binary.parse(Some(id)).is_some());
         let program = of_view.or_else(|| search::program(self.buildid_dir.as_deref(), dso))?;
-        ReadOnlyData::of(program)
+        ReadOnlyData::from_binary(program)
     }
 
     /// Whether there are names of code that was made at run time.
@@ -256,7 +256,7 @@ impl Symbols {
     fn read_info(&self, dso: &Dso) -> Result<InlineInfo, NoInlineInfo> {
         let view = self.views.iter().find(|view| view.is_of(dso));
         let view = view.map(|view| view.at.as_path());
-        let found = DebugBinary::of(self.buildid_dir.as_deref(), dso, view).or_else(|| {
+        let found = DebugBinary::find(self.buildid_dir.as_deref(), dso, view).or_else(|| {
             let fetched = self.fetched(dso.build_id)?;
             DebugBinary::open(fetched, dso.build_id)
         });
@@ -300,7 +300,7 @@ impl Symbols {
         let view = self.views.iter().find(|view| view.is_of(dso));
         let program = view
             .and_then(|view| Image::read(&view.at, dso.build_id))
-            .or_else(|| Image::of(&search::program(dir, dso)?, dso.build_id));
+            .or_else(|| Image::from_binary(&search::program(dir, dso)?, dso.build_id));
         let segments = program.as_ref().map(|program| program.segments.clone());
         let complete = program.as_ref().is_some_and(|program| program.complete);
         let debug = (!complete).then(|| search::separate(dir, dso, program.as_ref()));

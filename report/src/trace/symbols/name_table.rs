@@ -59,7 +59,7 @@ impl NameTable {
     }
 
     /// A table that is in memory.
-    pub(crate) const fn of(names: Vec<u8>) -> Self {
+    pub(crate) const fn from_bytes(names: Vec<u8>) -> Self {
         Self(Strings::Kept(names))
     }
 
@@ -70,7 +70,7 @@ impl NameTable {
         names.push(0);
         let from = u32::try_from(names.len()).ok()?;
         names.extend_from_slice(&other.all()?);
-        Some((Self::of(names), from))
+        Some((Self::from_bytes(names), from))
     }
 
     fn all(&self) -> Option<Cow<'_, [u8]>> {

@@ -66,7 +66,7 @@ impl DebugBinary {
 
     /// The file with the debugging information of a program: the program, at `view` if that is said, or a separate file, where
     /// [`separate`] finds it.
-    pub(crate) fn of(buildid_dir: Option<&Path>, dso: &Dso, view: Option<&Path>) -> Option<Self> {
+    pub(crate) fn find(buildid_dir: Option<&Path>, dso: &Dso, view: Option<&Path>) -> Option<Self> {
         if !dso.path.is_absolute() {
             return None;
         }
@@ -90,7 +90,7 @@ impl DebugBinary {
             let mut files = files.into_iter().flatten();
             files.find_map(|path| Self::open(path, Some(id)))
         });
-        of_build_id.or_else(|| Self::linked(&dso.path, id, &DebugLink::of(file.as_ref()?)?))
+        of_build_id.or_else(|| Self::linked(&dso.path, id, &DebugLink::from_file(file.as_ref()?)?))
     }
 
     fn linked(program: &Path, id: Option<BuildId>, link: &DebugLink) -> Option<Self> {
@@ -132,7 +132,7 @@ fn linked(program: &Path, id: Option<BuildId>, link: &DebugLink) -> Option<Image
     let files = debug_files_by_link(program, &link.name);
     files.iter().find_map(|path| {
         let binary = Binary::open(path)?;
-        let image = Image::of(&binary, None).filter(|image| image.complete)?;
+        let image = Image::from_binary(&binary, None).filter(|image| image.complete)?;
         let is_it = match (id, image.build_id) {
             (Some(id), Some(found)) => id == found,
             _ => binary.checksum()? == link.checksum,
@@ -157,7 +157,7 @@ mod tests {
         let binary = Binary::open(&own).unwrap();
         let checksum = crc32fast::hash(&fs::read(&own).unwrap());
         assert_eq!(binary.checksum(), Some(checksum));
-        let own = Image::of(&binary, None).unwrap().build_id;
+        let own = Image::from_binary(&binary, None).unwrap().build_id;
         let is_found = |id, checksum| {
             let name = b"app.debug".to_vec();
             let link = DebugLink { name, checksum };

@@ -85,7 +85,7 @@ impl StackCut {
     }
 
     /// `None` if the stack is not cut.
-    pub(crate) fn of(end: StackEnd, last: LastFrame) -> Option<Self> {
+    pub(crate) fn from_end(end: StackEnd, last: LastFrame) -> Option<Self> {
         let file = |cut| match last.file {
             Some(file) => Self::File(file, last.wrong.unwrap_or(cut)),
             None => Self::NoFile,

@@ -114,7 +114,7 @@ impl<'s> CallChains<'s> {
     pub(crate) fn new(session: &'s TraceSession, limit: Option<usize>) -> Self {
         let arch = arch_of(&session.info().machine);
         let places = session.events().events.iter().map(|event| {
-            let places = |arch| RegisterPlaces::of(&event.attr, arch);
+            let places = |arch| RegisterPlaces::from_attr(&event.attr, arch);
             has_stack(&event.attr).then(|| arch.map(places).unwrap_or_default())
         });
         let places: Vec<Option<RegisterPlaces>> = places.collect();
@@ -234,7 +234,7 @@ impl<'s> CallChains<'s> {
             copied: sample.stack.len(),
             limit: self.limit.unwrap_or(USUAL_LIMIT),
         };
-        StackCut::of(end, last)
+        StackCut::from_end(end, last)
     }
 }
 

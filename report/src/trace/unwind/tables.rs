@@ -63,7 +63,7 @@ impl TraceTables {
         let file = binary.parse(dso.build_id)?;
         Some(FileTables {
             tables: UnwindTables::read(&file)?,
-            segments: Segments::of(&file),
+            segments: Segments::from_file(&file),
         })
     }
 }

@@ -20,7 +20,7 @@ pub(crate) fn put_head(name: &str, side: &Recording, theme: Theme, out: &mut Str
         "# {name} {}: {events} event{} in {}, {lost}",
         escape(&side.origin.file),
         if events == 1 { "" } else { "s" },
-        duration(side.duration()),
+        duration(side.duration() as f64),
     );
     if side.losses.total() > 0 {
         theme.put_alarm(&line, out);

@@ -15,7 +15,7 @@ use crate::view::text::scalar;
 use crate::view::theme::Theme;
 
 /// Minimum number of characters that are shown of a long value.
-const LEAST: usize = 16;
+const MIN_NAME_WIDTH: usize = 16;
 
 /// Settings of all tables of a comparison.
 pub(crate) struct Tables<'c> {
@@ -102,7 +102,9 @@ fn name(figure: &Metric, human: bool) -> String {
         let label = label(of, human);
         name.push('=');
         // Names that are too long for a column have a line of their own.
-        let room = WIDTH.saturating_sub(name.chars().count()).max(LEAST);
+        let room = WIDTH
+            .saturating_sub(name.chars().count())
+            .max(MIN_NAME_WIDTH);
         if label.chars().count() > room {
             name.extend(label.chars().take(room - 1));
             name.push('…');

@@ -33,7 +33,7 @@ pub(crate) fn text(maps: &HeatMaps, style: AnswerStyle) -> String {
             out,
             "\n{}: {} a column, darkest {} ({} values)",
             escape(&measured(&map.of, human)),
-            duration(timeline.interval),
+            duration(timeline.interval as f64),
             map.most,
             map.count
         );

@@ -45,7 +45,7 @@ impl View<'_> {
             out,
             "# {} intervals of {}, least, mean and most a second\n",
             self.0.timeline.intervals,
-            duration(interval)
+            duration(interval as f64)
         );
         let heading = ["Series", "Events", "least", "mean", "most", "over time"];
         let mut rows = vec![heading.map(str::to_owned).to_vec()];

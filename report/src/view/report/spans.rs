@@ -14,9 +14,9 @@ use crate::view::columns::{ColumnSide, folded, folded_from, put_columns};
 use crate::view::head;
 use crate::view::hints::{Hint, HintWords, more_groups};
 use crate::view::measured::ambiguities;
+use crate::view::numbers::duration;
 use crate::view::numbers::percent;
 use crate::view::text::buffer::Text;
-use crate::view::text::form::time;
 use crate::view::theme::Theme;
 
 /// Maximum length of the name of a group, characters.
@@ -29,7 +29,11 @@ pub(crate) fn render(report: &SpanReport, style: AnswerStyle) -> String {
     let remarks = ambiguities(&report.ambiguities, hints);
     head::put(&report.origin, &remarks, theme, &mut out);
     if report.min > 0 {
-        let _ = writeln!(out, "# only spans of {} or more", time(report.min as f64));
+        let _ = writeln!(
+            out,
+            "# only spans of {} or more",
+            duration(report.min as f64)
+        );
     }
     out.push('\n');
     if !report.spans.iter().any(|span| span.counts.is_seen()) {
@@ -237,11 +241,11 @@ pub(crate) fn figures(name: &str, durations: &DurationFacts) -> Vec<String> {
         if durations.count == 0 {
             "-".to_owned()
         } else {
-            time(ns as f64)
+            duration(ns as f64)
         }
     };
     let covered = |of: fn(CoveredTime) -> u64| match durations.covered {
-        Some(covered) => time(of(covered) as f64),
+        Some(covered) => duration(of(covered) as f64),
         None => "-".to_owned(),
     };
     vec![
@@ -252,7 +256,7 @@ pub(crate) fn figures(name: &str, durations: &DurationFacts) -> Vec<String> {
         of(durations.p99),
         of(durations.p999),
         of(durations.max),
-        time(durations.sum() as f64),
+        duration(durations.sum() as f64),
         covered(|covered| covered.own),
         covered(|covered| covered.total),
     ]
@@ -296,7 +300,7 @@ fn put_groups(
     if let Some(bound) = others.and_then(|others| others.doubtful) {
         let bound = match report.order {
             SpanOrder::Count => bound.to_string(),
-            _ => time(bound as f64),
+            _ => duration(bound as f64),
         };
         let warning = format!(
             "there were too many groups to keep all: one that is not shown may have up to {bound} of what they are sorted by"
@@ -321,7 +325,7 @@ fn put_slowest(span: &str, slowest: &[SlowFacts], theme: Theme, out: &mut String
         let arguments: Vec<String> = arguments.collect();
         let start = format!(
             "{:>8}  {seconds}.{:06}  {} {}  ",
-            time(slow.duration as f64),
+            duration(slow.duration as f64),
             slow.time.0 % 1_000_000_000 / 1000,
             begin.comm,
             begin.tid,

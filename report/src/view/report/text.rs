@@ -39,7 +39,7 @@ fn put_head(facts: &SummaryFacts, theme: Theme, out: &mut String) {
         escape(&facts.origin.file),
         facts.events,
         if facts.events == 1 { "" } else { "s" },
-        duration(facts.duration()),
+        duration(facts.duration() as f64),
         if facts.recorded.is_some() {
             ""
         } else {

@@ -59,15 +59,15 @@ fn sentence(unusual: &Unusual, names: &ShortNames) -> String {
         ),
         UnusualKind::Bursts(bursts) => {
             let times = bursts.first().map_or(0.0, |burst| burst.times);
-            let at = named(bursts, |burst| duration(burst.from));
+            let at = named(bursts, |burst| duration(burst.from as f64));
             format!("{event} hit at {times:.1} times its median rate {at}")
         }
         UnusualKind::Pauses(pauses) => {
             let shown = |pause: &Episode| {
                 format!(
                     "{} for at least {}",
-                    duration(pause.from),
-                    duration(pause.to - pause.from)
+                    duration(pause.from as f64),
+                    duration((pause.to - pause.from) as f64)
                 )
             };
             format!("{event} did not hit {}", named(pauses, shown))

@@ -102,7 +102,7 @@ impl FieldChoice {
     /// This with one more field.
     #[must_use]
     pub fn and(mut self, field: Field) -> Self {
-        self.added = self.added.with(Fields::of(&[field]));
+        self.added = self.added.with(Fields::from_slice(&[field]));
         self
     }
 
@@ -149,13 +149,13 @@ impl FromStr for FieldChoice {
             if let Some(argument) = name.strip_prefix("args.") {
                 choice.arguments.push(argument, removed)?;
                 if !removed {
-                    *set = set.with(Fields::of(&[Field::Args]));
+                    *set = set.with(Fields::from_slice(&[Field::Args]));
                 }
                 continue;
             }
             let field = Field::named(name).ok_or_else(|| unknown(name))?;
             all |= field == Field::Args;
-            *set = set.with(Fields::of(&[field]));
+            *set = set.with(Fields::from_slice(&[field]));
         }
         if all && choice.arguments.is_list() {
             return Err(FieldError::AllArguments);
@@ -203,9 +203,9 @@ mod tests {
 
     #[test]
     fn a_list_replaces_and_signs_change() {
-        let expected = Fields::of(&[Field::Comm, Field::Ip, Field::Args]);
+        let expected = Fields::from_slice(&[Field::Comm, Field::Ip, Field::Args]);
         assert_eq!(choice("comm,ip,trace").apply(Fields::OTHER), expected);
-        let expected = Fields::of(&[
+        let expected = Fields::from_slice(&[
             Field::Comm,
             Field::Tid,
             Field::Pid,
@@ -214,7 +214,7 @@ mod tests {
         ]);
         let changed = choice("+pid,-time,-args");
         assert_eq!(changed.apply(Fields::TRACEPOINT), expected);
-        let expected = Fields::of(&[Field::Comm, Field::Tod]);
+        let expected = Fields::from_slice(&[Field::Comm, Field::Tod]);
         let more = choice("comm").and(Field::Tod);
         assert_eq!(more.apply(Fields::DATA), expected);
         assert_eq!(FieldChoice::default().apply(Fields::DATA), Fields::DATA);
@@ -226,7 +226,7 @@ mod tests {
             let [first, later] = choices.map(choice);
             first.then(later).apply(Fields::DATA)
         };
-        let of = Fields::of;
+        let of = Fields::from_slice;
         assert_eq!(apply(["pid,time", "comm"]), of(&[Field::Comm]));
         assert_eq!(
             apply(["pid,time", "+comm,-pid"]),

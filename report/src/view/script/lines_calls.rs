@@ -17,7 +17,7 @@ pub(crate) fn calls_of(
         return Ok(None);
     }
     let what = || "a stack of a script".to_owned();
-    let calls = ScriptCalls::of(session);
+    let calls = ScriptCalls::from_session(session);
     let calls = calls.ok_or_else(|| QuestionError::NoScriptCalls { what: what() })?;
     Ok(Some(calls))
 }

@@ -119,7 +119,7 @@ impl TextStyle {
                 })
             });
             let head = if fields.has(Field::Tod) || times != TimeOrigin::Clock {
-                fields.without(Fields::of(&[Field::Time, Field::Tod]))
+                fields.without(Fields::from_slice(&[Field::Time, Field::Tod]))
             } else {
                 fields
             };

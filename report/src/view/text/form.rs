@@ -23,6 +23,7 @@ use usdtrec_format::schema::Words;
 use usdtrec_format::{StringAt, Value};
 
 use crate::trace::form::Form;
+use crate::view::numbers::{duration, memory};
 use crate::view::text::buffer::Text;
 use crate::view::text::quoted::Csv;
 
@@ -58,7 +59,7 @@ impl Text {
                 self.byte(b'>');
             }
             (Form::Time(each), value) => match as_f64(value) {
-                Some(number) => self.string(&time(number * *each as f64)),
+                Some(number) => self.string(&duration(number * *each as f64)),
                 None => self.value(value),
             },
             (Form::Memory(each), value) => match as_f64(value) {
@@ -242,47 +243,6 @@ fn as_f64(value: &Value) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
-/// A time in the unit in which it has one to three digits before the point: `312us`, `1.23ms`, `-2.5s`.
-pub(crate) fn time(nanoseconds: f64) -> String {
-    scaled(nanoseconds, 1000.0, &["ns", "us", "ms"]).unwrap_or_else(|| {
-        let seconds = nanoseconds / 1e9;
-        format!("{}s", short(seconds))
-    })
-}
-
-/// An amount of memory: `17B`, `1.5KiB`, `2GiB`.
-pub(crate) fn memory(bytes: f64) -> String {
-    scaled(bytes, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
-        .unwrap_or_else(|| format!("{}PiB", short(bytes / 1024f64.powi(5))))
-}
-
-fn scaled(mut number: f64, step: f64, units: &[&str]) -> Option<String> {
-    for unit in units {
-        let text = short(number);
-        // What rounds up to the next unit is shown in it.
-        if number.abs() < step && text.trim_start_matches('-') != short(step) {
-            return Some(text + unit);
-        }
-        number /= step;
-    }
-    None
-}
-
-/// A number with three digits or more, without zeros at the end of a fraction.
-fn short(number: f64) -> String {
-    let digits = match number.abs() {
-        ..9.995 => 2,
-        ..99.95 => 1,
-        _ => 0,
-    };
-    let text = format!("{number:.digits$}");
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        text
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -404,7 +364,7 @@ mod tests {
             (59_990_000_000.0, "60s"),
             (7_200e9, "7200s"),
         ] {
-            assert_eq!(time(nanoseconds), text);
+            assert_eq!(duration(nanoseconds), text);
         }
         for (bytes, text) in [(17.0, "17B"), (1023.9, "1KiB"), (2147483648.0, "2GiB")] {
             assert_eq!(memory(bytes), text);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Maximum budget.
-const MOST: Duration = Duration::from_millis(500);
+const MAX_BUDGET: Duration = Duration::from_millis(500);
 
 /// Part of the elapsed time that is added to the budget.
 const PART: u32 = 20;
@@ -19,7 +19,7 @@ pub(super) struct Budget {
 impl Budget {
     pub(super) const fn new(now: Duration) -> Self {
         Self {
-            left: MOST,
+            left: MAX_BUDGET,
             last: now,
         }
     }
@@ -30,7 +30,7 @@ impl Budget {
         let since = since.max(self.last);
         let earned = now.saturating_sub(self.last) / PART;
         let spent = now.saturating_sub(since);
-        let had = (self.left + earned).min(MOST);
+        let had = (self.left + earned).min(MAX_BUDGET);
         self.left = had.saturating_sub(spent);
         self.last = now.max(self.last);
         spent <= had

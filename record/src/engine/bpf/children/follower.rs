@@ -20,10 +20,10 @@ use super::hurry::Hurry;
 use super::table::Table;
 
 /// Maximum number of running processes with links of their own, besides the named ones.
-const MOST: usize = 8;
+const MAX_LINKED_PROCESSES: usize = 8;
 
 /// Maximum number of ended processes whose links are not closed yet.
-const MOST_UNCLOSED: usize = 64;
+const MAX_UNCLOSED_PROCESSES: usize = 64;
 
 /// Number of descriptors that are reserved for the rest of the recorder.
 const SPARE_DESCRIPTORS: u64 = 256;
@@ -72,7 +72,7 @@ impl Follower {
     pub(super) fn begin(&mut self, named: Vec<u32>, calls: u64) {
         let named = named.into_iter().filter_map(|pid| Some((pid, open(pid)?)));
         self.living = named.collect();
-        let children = MOST.min(most_by_descriptors(self.own.len()));
+        let children = MAX_LINKED_PROCESSES.min(most_by_descriptors(self.own.len()));
         self.most = self.living.len() + children;
         if calls > 0 && !self.calls.knows_all() {
             self.plant_everywhere(EverywhereReason::Early);
@@ -145,7 +145,7 @@ impl Follower {
             return Err(EverywhereReason::Special);
         }
         if self.living.len() + calls.len() > self.most
-            || self.ended.len() > MOST_UNCLOSED * self.own.len()
+            || self.ended.len() > MAX_UNCLOSED_PROCESSES * self.own.len()
         {
             return Err(EverywhereReason::Many);
         }

@@ -59,7 +59,7 @@ use self::table::Table;
 pub use self::everywhere::EverywhereReason;
 
 /// How long the end of the recording waits for attaching that has begun.
-const PATIENCE: Duration = Duration::from_secs(2);
+const ATTACH_END_LIMIT: Duration = Duration::from_secs(2);
 
 /// How long to wait for the removal of the probes of a session that ends before it began.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
@@ -82,7 +82,7 @@ pub(super) struct Children {
 impl Children {
     /// From now on new processes are held until `later` is attached to them.
     pub(super) fn follow(mut hold: Hold, later: Later, control: &Control) -> io::Result<Self> {
-        let own = || Control::of(control.as_fd().try_clone_to_owned()?, control::HEAD);
+        let own = || Control::from_descriptor(control.as_fd().try_clone_to_owned()?, control::HEAD);
         let (stopped, stop) = io::pipe()?;
         let (sender, ended) = channel();
         let calls = hold
@@ -130,7 +130,7 @@ impl Children {
         self.control.set_released(true);
         self.stop = None;
         // Nothing is sent: this waits for the end of the thread.
-        let _ = self.ended.recv_timeout(PATIENCE);
+        let _ = self.ended.recv_timeout(ATTACH_END_LIMIT);
         self.table.take_all()
     }
 

@@ -13,7 +13,7 @@ use super::held::HeldProcesses;
 const RING: usize = 64 << 10;
 
 /// Maximum number of processes that are checked.
-const MOST_LOOKS: usize = 1 << 16;
+const MAX_CHECKED_PROCESSES: usize = 1 << 16;
 
 /// The ring of calls, and who is held.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl Calls {
     pub(in super::super) fn knows_all(&self) -> bool {
         // Key 0 is no process: the key after a missing one is the first. Others are added and removed meanwhile.
         let mut last = 0;
-        for _ in 0..MOST_LOOKS {
+        for _ in 0..MAX_CHECKED_PROCESSES {
             let Ok(pid) = sys::next_key(self.tracked(), last) else {
                 return true;
             };

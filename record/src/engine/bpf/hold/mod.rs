@@ -42,7 +42,7 @@ pub(crate) use self::held::HeldProcesses;
 use self::kernel::Kernel;
 
 /// Twice the maximum number of processes that are held at a time.
-const MOST: u32 = 16_384;
+const MAX_MAP_ENTRIES: u32 = 16_384;
 
 /// The maps of the hold, and the programs on `fork`, `execve` and `exit`.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Hold {
     ) -> io::Result<Self> {
         let kernel = Kernel::find(members, btf)
             .ok_or_else(|| io::Error::other("there is no task work for programs (Linux 6.18)"))?;
-        let works = sys::create_works(MOST)?;
+        let works = sys::create_works(MAX_MAP_ENTRIES)?;
         let calls = Calls::new(HeldProcesses::new(works, tracked.try_clone_to_owned()?))?;
         control.set_released(true);
         let load = |kind, attach, code| load(kind, attach, code, &calls, control);

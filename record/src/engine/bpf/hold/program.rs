@@ -9,7 +9,7 @@ use super::super::program::{FIRST_TOKEN, FOLLOWED, LINKED};
 use super::kernel::Kernel;
 
 /// Maximum time for which a process is held, ns.
-const LONGEST: i32 = 2_000_000_000;
+const MAX_HOLD_NS: i32 = 2_000_000_000;
 
 /// Stack slots: a 4-byte process id, a 4-byte value, the 8-byte keys of two pieces of work, an 8-byte token, an empty piece of work, and a
 /// time.
@@ -353,7 +353,7 @@ fn wait(asm: &mut Assembler, kernel: Kernel, work: Label) {
     asm.load(Width::Double, Reg::R1, Reg::R7, SINCE);
     asm.store(Width::Double, Reg::R10, NOW, Reg::R1);
     asm.op(Op::Sub, Reg::R0, Reg::R1);
-    asm.jump_if(If::Below, Reg::R0, LONGEST, longer);
+    asm.jump_if(If::Below, Reg::R0, MAX_HOLD_NS, longer);
     // No other process is held any more, either.
     asm.set_map_value(Reg::R1, Map::Control, control::RELEASED);
     asm.store_value(Width::Double, Reg::R1, 0, 1);

@@ -14,7 +14,7 @@ use super::builder::{Exits, Program};
 use super::slots::{ABSENT, ABSENT_BYTES, NOT_MAPPED, READS, STACK_SIZE};
 
 /// Maximum number of reads of a program for which memory is brought in.
-const MOST_READS: u8 = 63;
+const MAX_READS: u8 = 63;
 
 /// Number of bytes to bring in.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ impl Program<'_> {
     /// Reads are retried in their order, each at most once. So the number of restarts is bounded, and the verifier
     /// need not consider each set of reads that may have failed.
     pub(in crate::engine::bpf) fn absent(&mut self, bytes: Bytes, gone: Label) {
-        if self.common.touch == Touch::Never || self.reads == MOST_READS {
+        if self.common.touch == Touch::Never || self.reads == MAX_READS {
             self.asm.set(Reg::R1, 0);
             self.asm.jump(gone);
             return;

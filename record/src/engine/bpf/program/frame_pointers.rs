@@ -153,7 +153,7 @@ impl Program<'_> {
     /// Follows the frame pointer in `R9`. `R8` is the end of the record, and `R6` the number of callers, which the verifier knows in each round.
     fn walk(&mut self, arch: Arch, ends: ChainEnds, end: EndSize) {
         let pointer = arch.pointer_size();
-        let width = Width::of(pointer);
+        let width = Width::from_bytes(pointer);
         let asm = &mut self.asm;
         let next = asm.label();
         asm.store_value(Width::Double, Reg::R8, PIECE_OFFSET, 0);
@@ -278,7 +278,7 @@ impl Program<'_> {
         asm.set(Reg::R2, pointer.into());
         asm.call(Helper::ReadUser);
         asm.jump_if(If::NotEqual, Reg::R0, 0, ends.unreadable);
-        asm.load(Width::of(pointer), Reg::R1, Reg::R10, WORD);
+        asm.load(Width::from_bytes(pointer), Reg::R1, Reg::R10, WORD);
     }
 
     /// Removes the authentication code of a code pointer from `R1`.

@@ -25,7 +25,7 @@ pub(in crate::engine::bpf) const END_SIZE: usize = 44;
 /// Room for a string in a short record, bytes, with the NUL.
 pub(in crate::engine::bpf) const SHORT: usize = 64;
 /// Maximum number of strings in a short record: a program with short records is twice as long.
-const MOST_SHORT: usize = 4;
+const MAX_SHORT_STRINGS: usize = 4;
 
 /// Room for the strings of a record in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub(in crate::engine::bpf) fn rooms(layout: &RawLayout) -> Rooms {
         |length| matches!(length, Some(RawLength::Fixed(bytes)) if bytes as usize > SHORT);
     let strings = layout.strings().count();
     let saves = whole >= 2 * SHORT
-        && (1..=MOST_SHORT).contains(&strings)
+        && (1..=MAX_SHORT_STRINGS).contains(&strings)
         && !layout.strings().any(|string| always_long(string.length));
     let room = |each: usize| Room {
         each,

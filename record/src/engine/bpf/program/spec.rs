@@ -65,7 +65,7 @@ pub(in crate::engine::bpf) struct CpuRange {
 
 impl CpuRange {
     /// The ranges of CPU numbers, which must be sorted.
-    pub(in crate::engine::bpf) fn of(cpus: &[u32]) -> Vec<Self> {
+    pub(in crate::engine::bpf) fn from_cpus(cpus: &[u32]) -> Vec<Self> {
         let mut ranges: Vec<Self> = Vec::new();
         for &cpu in cpus {
             match ranges.last_mut() {

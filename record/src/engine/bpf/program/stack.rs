@@ -26,7 +26,7 @@ const ABI: [i32; 2] = [1, 2];
 /// Sizes that the end of a record can have, bytes: ascending, and at last 0 if there may be no stack. There is at least one.
 pub(in crate::engine::bpf) fn stack_ends(graph: CallGraph, arch: Arch) -> Vec<usize> {
     let end = |size: u32| end_of(graph, arch, size as usize);
-    let mut ends: Vec<usize> = match EndKind::of(graph, arch) {
+    let mut ends: Vec<usize> = match EndKind::for_graph(graph, arch) {
         EndKind::Nothing => vec![16],
         _ => graph.sizes().all.into_iter().map(end).collect(),
     };
@@ -66,7 +66,7 @@ pub(in crate::engine::bpf) enum EndKind {
 
 impl EndKind {
     /// That of programs of an architecture.
-    pub(in crate::engine::bpf) fn of(graph: CallGraph, arch: Arch) -> Self {
+    pub(in crate::engine::bpf) fn for_graph(graph: CallGraph, arch: Arch) -> Self {
         match graph.method {
             CallGraphMethod::FramePointers => Self::Chain,
             _ if registers(arch).is_empty() => Self::Nothing,

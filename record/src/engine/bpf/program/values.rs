@@ -37,7 +37,7 @@ impl Program<'_> {
             &Source::Register { register, from } => {
                 let offset = self.register(register) + i16::from(from);
                 self.asm
-                    .load(Width::of(read.size), Reg::R9, Reg::R6, offset);
+                    .load(Width::from_bytes(read.size), Reg::R9, Reg::R6, offset);
             }
             Source::Number(number) => self.asm.set(Reg::R9, number.cast_signed()),
             Source::Computed(chain) => self.chain(chain, unreadable),
@@ -53,14 +53,16 @@ impl Program<'_> {
         let to = at(field.offset);
         if self.value_or_address(read, unreadable) {
             self.memory(read.size, to, unreadable);
-            self.asm.load(Width::of(read.size), Reg::R9, Reg::R7, to);
+            self.asm
+                .load(Width::from_bytes(read.size), Reg::R9, Reg::R7, to);
         }
         if read.signed && read.size < field.size {
             let unused = 64 - 8 * i32::from(read.size);
             self.asm.op_value(Op::ShiftLeft, Reg::R9, unused);
             self.asm.op_value(Op::ShiftRightSigned, Reg::R9, unused);
         }
-        self.asm.store(Width::of(field.size), Reg::R7, to, Reg::R9);
+        self.asm
+            .store(Width::from_bytes(field.size), Reg::R7, to, Reg::R9);
         if field.string.is_some_and(|string| string.length.is_none()) {
             self.string(field);
         }
@@ -78,7 +80,7 @@ impl Program<'_> {
         let asm = &mut self.asm;
         asm.set(Reg::R2, RawField::NOT_RESIDENT.cast_signed());
         asm.op(Op::Sub, Reg::R2, Reg::R1);
-        asm.store(Width::of(field.size), Reg::R7, to, Reg::R2);
+        asm.store(Width::from_bytes(field.size), Reg::R7, to, Reg::R2);
         asm.set(Reg::R1, 1 << bit);
         asm.op(Op::Or, Reg::R8, Reg::R1);
         asm.place(done);

@@ -52,7 +52,7 @@ const U64_TYPE: u32 = 2;
 
 impl FunctionTypes {
     /// Those of the functions of a program.
-    pub(super) fn of(functions: &[Function]) -> Self {
+    pub(super) fn from_functions(functions: &[Function]) -> Self {
         const SIGNED: u32 = 1 << 24;
         let mut types = Self::default();
         types.add(&[INT, KIND_INT, 4, SIGNED | 32]);

@@ -15,8 +15,8 @@ const TYPE_UPROBE_MULTI: u32 = 12;
 const PERF_EVENT_UPROBES: [u32; 2] = [1, 2];
 
 /// Maximum number of links, and of sites of a link, that are read.
-const MOST_LINKS: usize = 1 << 14;
-const MOST_SITES: u32 = 1 << 16;
+const MAX_LINKS: usize = 1 << 14;
+const MAX_SITES: u32 = 1 << 16;
 /// Room for a path.
 const PATH: usize = 4096;
 
@@ -77,7 +77,7 @@ struct PerfEventInfo {
 pub(crate) fn uprobes_of_links() -> Vec<UprobeOfLink> {
     let mut found = Vec::new();
     let mut id = 0;
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         let Ok(next) = next_id(Listed::Link, id) else {
             break;
         };
@@ -103,7 +103,7 @@ fn add(link: &OwnedFd, id: u32, found: &mut Vec<UprobeOfLink>) -> io::Result<()>
 
 fn add_multi(link: &OwnedFd, id: u32, count: u32, found: &mut Vec<UprobeOfLink>) -> io::Result<()> {
     let mut path = [0; PATH];
-    let mut offsets = vec![0_u64; count.min(MOST_SITES) as usize];
+    let mut offsets = vec![0_u64; count.min(MAX_SITES) as usize];
     let mut info = LinkInfo {
         multi: MultiInfo {
             path: path.as_mut_ptr() as u64,

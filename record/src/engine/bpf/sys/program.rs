@@ -136,7 +136,7 @@ fn reason(log: &str) -> Option<String> {
 
 /// Loads a program.
 pub(in crate::engine::bpf) fn load(program: &Program<'_>) -> Result<OwnedFd, LoadError> {
-    let known = FunctionTypes::of(program.functions);
+    let known = FunctionTypes::from_functions(program.functions);
     let types = if program.functions.is_empty() {
         None
     } else {

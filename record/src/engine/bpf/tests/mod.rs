@@ -502,7 +502,7 @@ fn hits_that_do_not_count_write_nothing() {
         (vec![0, 2, 3, 4, 5], true),
     ] {
         let common = Common {
-            cpus: Some(CpuRange::of(&cpus)),
+            cpus: Some(CpuRange::from_cpus(&cpus)),
             ..common()
         };
         assert_eq!(runs(&Hit::default(), &common), counts, "CPU 3 in {cpus:?}");

@@ -89,7 +89,7 @@ fn sample_of(graph: CallGraph, hit: &Hit) -> (Vec<u8>, Attr) {
     };
     let (mut plain, mut whole) = (Vec::new(), b"before".to_vec());
     assert!(compact(record, shape, &mut plain));
-    with_stack::put(&plain, end, EndKind::of(graph, ARCH), &mut whole).unwrap();
+    with_stack::put(&plain, end, EndKind::for_graph(graph, ARCH), &mut whole).unwrap();
     let whole = whole.split_off(6);
     let size = u16::from_ne_bytes([whole[6], whole[7]]);
     assert_eq!(usize::from(size), whole.len());

@@ -8,9 +8,9 @@ use super::units::CodeRanges;
 /// Maximum number of ranges of calls of a unit.
 const MAX_CALLS: usize = 1 << 20;
 /// Ranges that a unit of any length may have.
-const LEAST: usize = 4096;
+const MIN_ROOM: usize = 4096;
 /// Maximum depth of calls that are inlined in each other.
-const DEEPEST: u16 = 128;
+const MAX_DEPTH: u16 = 128;
 
 /// The inlined calls of a unit, sorted by depth and address: those of a depth are within those of the one above it.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ impl Calls {
             calls: Vec::new(),
             is_cut: false,
             // Calls may share a list of ranges: without a limit a short unit would have any number.
-            room: MAX_CALLS.min(unit.header.length_including_self() + LEAST),
+            room: MAX_CALLS.min(unit.header.length_including_self() + MIN_ROOM),
         };
         if let Ok(entries) = unit.entries_raw(None) {
             // The calls before damage are right.
@@ -70,7 +70,7 @@ impl Calls {
 
     /// The calls at an address, the outermost first.
     pub(super) fn at(&self, address: u64) -> impl Iterator<Item = Call> {
-        (0..DEEPEST).map_while(move |depth| {
+        (0..MAX_DEPTH).map_while(move |depth| {
             let before = |call: &Call| (call.depth, call.begin) <= (depth, address);
             let after = self.calls.partition_point(before);
             let call = self.calls.get(after.checked_sub(1)?)?;
@@ -111,7 +111,7 @@ impl Reading<'_> {
             let depth = open.last().map_or(0, |last| last.calls);
             let attributes = abbreviation.attributes();
             match abbreviation.tag() {
-                gimli::DW_TAG_inlined_subroutine if depth < DEEPEST => {
+                gimli::DW_TAG_inlined_subroutine if depth < MAX_DEPTH => {
                     self.call(&mut entries, attributes, offset, depth)?;
                     let calls = depth + 1;
                     open.push(Open { at, calls });

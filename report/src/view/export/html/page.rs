@@ -103,7 +103,7 @@ fn put_header(overview: &Overview, out: &mut Markup) {
     let line = format!(
         "{} event{s} in {}{from}, {}",
         facts.events,
-        duration(facts.duration()),
+        duration(facts.duration() as f64),
         words(&facts.losses)
     );
     out.tag("<header>\n<h1>")

@@ -7,8 +7,8 @@ use crate::stats::timeline::Timeline;
 use crate::view::export::html::markup::{Markup, percent_length, shortened};
 use crate::view::export::html::table::{HtmlCell, HtmlColumn, HtmlTable};
 use crate::view::frames::{cut_text, frame_text};
+use crate::view::numbers::duration;
 use crate::view::text::buffer::Text;
-use crate::view::text::form::time;
 
 /// Room for the rows, bytes.
 const ROOM: usize = 36 << 10;
@@ -36,7 +36,7 @@ pub(crate) fn put(slowest: &[SlowFacts], timeline: Timeline, out: &mut Markup) {
             began % 1_000_000_000 / 1000
         );
         table.row(&[
-            HtmlCell::number(time(slow.duration as f64), slow.duration),
+            HtmlCell::number(duration(slow.duration as f64), slow.duration),
             HtmlCell::number(seconds, began),
             HtmlCell::Text(format!("{} {}", begin.comm, begin.tid)),
             HtmlCell::Part(what(began, slow.duration, timeline, begin)),

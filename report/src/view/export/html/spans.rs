@@ -12,8 +12,8 @@ use crate::view::export::html::table::{HtmlCell, HtmlColumn, HtmlTable};
 use crate::view::export::html::{histogram, slowest};
 use crate::view::hints::{HintWords, more_groups};
 use crate::view::measured::ambiguities;
+use crate::view::numbers::duration;
 use crate::view::report::spans::{figures, name, remarks, warnings};
-use crate::view::text::form::time;
 use crate::view::text::scalar;
 
 /// Room for the rows of the table of all, and of groups, bytes.
@@ -209,13 +209,13 @@ fn put_groups(report: &SpanReport, at: usize, out: &mut Markup) {
         "{}: {} spans, together {}",
         more_groups(others.groups, HintWords::default()),
         durations.count,
-        time(durations.sum() as f64)
+        duration(durations.sum() as f64)
     );
     put_notes("note", [words], out);
     if let Some(bound) = others.doubtful {
         let words = format!(
             "there were too many groups to keep all: one that is not shown may have up to {} in total",
-            time(bound as f64)
+            duration(bound as f64)
         );
         put_notes("warn", [words], out);
     }

@@ -28,7 +28,7 @@ pub fn write(
         return Err(QuestionError::GroupReads.into());
     }
     let filter = SampleFilter::new(selection, session)?;
-    let mut writer = PlainWriter::create(out, PlainHead::of(session.trace())?)?;
+    let mut writer = PlainWriter::create(out, PlainHead::from_trace(session.trace())?)?;
     let mut samples: Option<TimeRange> = None;
     let mut notices = Notices::new(session);
     let outcome = records_in_order(session, &filter, |record| {

@@ -49,7 +49,7 @@ enum Meaning {
 }
 
 impl Meaning {
-    fn of(name: &str) -> Self {
+    fn from_name(name: &str) -> Self {
         match name {
             "reltime" => Self::Since(TimeOrigin::First),
             "deltatime" => Self::Since(TimeOrigin::Previous),
@@ -160,7 +160,7 @@ fn value(inner: &str) -> Result<Item, TemplateErrorKind> {
         return Err(TemplateErrorKind::NoName);
     }
     let spec = Spec::parse(spec)?;
-    let meaning = Meaning::of(name);
+    let meaning = Meaning::from_name(name);
     match meaning.refuses(spec) {
         Some(part) => Err(TemplateErrorKind::NotOfField {
             field: name.to_owned(),
