@@ -311,24 +311,32 @@ impl Decoder {
         values: &[Value],
         mut found: impl FnMut(UnreadText),
     ) {
-        let raw = self.raw.iter();
-        let raw = raw.filter_map(|operation| operation.unread_text(sample.raw));
-        let words = self.operations.iter().filter_map(|operation| {
-            let Some(Value::Unsigned(address)) = values.get(operation.slot) else {
-                return None;
-            };
-            Some(UnreadText {
-                argument: operation.slot,
-                address: *address,
-                evidence: operation.text?,
-                limit: unread_text::LIMIT,
-            })
-        });
-        let constants = self.constants.iter();
-        let constants = constants.filter_map(ConstantAddress::unread_text);
-        raw.chain(words)
-            .chain(constants)
-            .filter(|text| text.address >= unread_text::MIN_ADDRESS)
-            .for_each(&mut found);
+        let mut checked = |text: UnreadText| {
+            if text.address >= unread_text::MIN_ADDRESS {
+                found(text);
+            }
+        };
+        for operation in &self.raw {
+            if let Some(text) = operation.unread_text(sample.raw) {
+                checked(text);
+            }
+        }
+        for operation in &self.operations {
+            if let Some(evidence) = operation.text
+                && let Some(Value::Unsigned(address)) = values.get(operation.slot)
+            {
+                checked(UnreadText {
+                    argument: operation.slot,
+                    address: *address,
+                    evidence,
+                    limit: unread_text::LIMIT,
+                });
+            }
+        }
+        for constant in &self.constants {
+            if let Some(text) = constant.unread_text() {
+                checked(text);
+            }
+        }
     }
 }

@@ -138,10 +138,12 @@ impl RawOperation {
     pub(super) fn unread_text(&self, raw: &[u8]) -> Option<UnreadText> {
         let text = self.text.as_ref().filter(|text| !text.has_length)?;
         let status = i16::from_le_bytes(word_at(raw, text.status)?);
-        let is_unread = matches!(
+        if !matches!(
             StringStatus::from_word(status, text.limit),
             StringStatus::Fault | StringStatus::NotResident | StringStatus::NotRead
-        );
+        ) {
+            return None;
+        }
         let address = self.bits(raw).ok()?;
         let evidence = if text.known {
             TextEvidence::Declared
@@ -150,7 +152,7 @@ impl RawOperation {
         } else {
             TextEvidence::Size
         };
-        is_unread.then_some(UnreadText {
+        Some(UnreadText {
             argument: self.slot,
             address,
             evidence,
