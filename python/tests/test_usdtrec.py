@@ -220,6 +220,8 @@ class Values(unittest.TestCase):
         for wrong, parameters in [
             ("by has no effect without span", {"by": "comm"}),
             ("value has no effect with span", {"span": "request", "value": "arg1"}),
+            ("value has no effect without sort", {"value": "arg1"}),
+            ("top has no effect without sort or span", {"top": 3}),
             ("sort has no effect with span: use by", {"span": "request", "sort": "comm"}),
             ("order has no effect without value or span", {"sort": "comm", "order": "max"}),
             ("order: expected count", {"span": "request", "order": "much"}),

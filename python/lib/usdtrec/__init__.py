@@ -207,16 +207,18 @@ class Trace:
 
         :raises Error: if the trace does not have what is requested, or a parameter has no effect.
         """
-        of_spans = {"key": key, "by": by, "min_ns": min_ns or None}
-        of_groups = {"top": top, "order": order}
-        without = {"value": value} if span else of_spans if sort else of_spans | of_groups | {"value": value}
-        for name, given in without.items():
-            if given is not None:
-                raise Error(f"{name} has no effect {'with' if name == 'value' and span else 'without'} span")
         if span and sort:
             raise Error("sort has no effect with span: use by")
-        if order and value is None and not span:
-            raise Error("order has no effect without value or span")
+        for name, given, has_effect, where in [
+            ("key", key, span, "without span"),
+            ("by", by, span, "without span"),
+            ("min_ns", min_ns or None, span, "without span"),
+            ("value", value, sort, "with span" if span else "without sort"),
+            ("top", top, sort or span, "without sort or span"),
+            ("order", order, value or span, "without value or span"),
+        ]:
+            if given is not None and not has_effect:
+                raise Error(f"{name} has no effect {where}")
         selected = _asked("events", filter, time, pid, tid, comm, cpu, False)
         selected["events"] = list(events)
         asked = {
