@@ -1,7 +1,8 @@
 # Children live, whatever way they come from, and so does the program; 5-byte nops are sound or refused.
-for engine in bpf-multi bpf-perf perf-tracefs; do
-  can $engine || continue
-  usdtrec record --strings=off --engine $engine -o trace -e 'children:*@/targets/children' -- /targets/children 4 >out 2>err ||
+for engine in $(engines); do
+  # Its events miss hits of threads that change the CPU, which is said.
+  [ "$engine" != perf-pmu ] || continue
+  usdtrec record --strings=off --engine "$engine" -o trace -e 'children:*@/targets/children' -- /targets/children 4 >out 2>err ||
     fail "$engine: $(cat err)"
   grep -qx 'died 0' out || fail "$engine: $(grep died out): $(cat err)"
   grep -qx 'wrong 0' out || fail "$engine: $(grep wrong out)"

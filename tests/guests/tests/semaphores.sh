@@ -22,10 +22,9 @@ end() {
 }
 
 start_target /targets/ticker-lld
-for engine in bpf-multi bpf-perf perf-tracefs perf-pmu; do
-  can $engine || continue
+for engine in $(engines); do
   pinned=
-  if [ $engine = perf-pmu ]; then
+  if [ "$engine" = perf-pmu ]; then
     # Its events miss a hit, or count it twice, when the thread changes the CPU, which is said.
     pinned='taskset 1'
     # shellcheck disable=SC2154 # start_target sets it
@@ -45,7 +44,7 @@ for engine in bpf-multi bpf-perf perf-tracefs perf-pmu; do
     guarded 0 5
   done
   whose=
-  [ $engine != perf-pmu ] || whose=-a
+  [ "$engine" != perf-pmu ] || whose=-a
   # shellcheck disable=SC2086
   usdtrec record $whose --engine $engine -o trace -e 'counted:step@/targets/counted-lld' -- $pinned /targets/counted-lld 100 0 >printed 2>err ||
     fail "$engine: $(cat err)"
