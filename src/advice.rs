@@ -1,7 +1,7 @@
 //! What to do about an error, in terms of the command line. The libraries' errors say what is wrong and where; the advice is here.
 //!
 //! `tests/layers/advice.rs` checks that libraries know neither options nor the program's name. Views have hints as data
-//! (`report/src/view/hints.rs`), whose words are in `hints`.
+//! (`report/view/src/hints.rs`), whose words are in `hints`.
 
 mod hints;
 #[cfg(feature = "record")]

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use usdtrec_report::script::{self, ScriptOptions, StreamOutput};
-use usdtrec_report::{EventSelection, HintWords, Sources, TraceSession};
+use usdtrec_report::{EventSelection, HintWords, Sentences, Sources, TraceSession};
 
 use super::file::Scratch;
 use super::{repair, shown};

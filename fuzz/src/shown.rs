@@ -8,7 +8,7 @@ use usdtrec_report::question::{
 };
 use usdtrec_report::report::{self, ReportOptions, StackStyle};
 use usdtrec_report::script::{self, ScriptOptions, TimeOrigin};
-use usdtrec_report::{EventSelection, HintWords, Sources, TraceSession};
+use usdtrec_report::{EventSelection, HintWords, Sentences, Sources, TraceSession};
 
 const FORMATS: [Format; 3] = [Format::Text, Format::Json, Format::Csv];
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use usdtrec_report::{HintWords, Notices};
+use usdtrec_report::{HintWords, Notices, Sentences};
 
 /// What is wrong with a trace, as far as it was read.
 #[derive(Clone, Debug, Default)]

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use usdtrec_report::report::{self, ReportOptions};
 use usdtrec_report::rows::{LossCounts, RowQuestion, RowReader};
-use usdtrec_report::{EventSelection, Format, HintWords, Sources, TraceSession};
+use usdtrec_report::{EventSelection, Format, HintWords, Sentences, Sources, TraceSession};
 
 use crate::failure::exception;
 use crate::native_rows::NativeRows;

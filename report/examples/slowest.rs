@@ -6,7 +6,7 @@ use std::path::Path;
 
 use usdtrec_format::escape::escape;
 use usdtrec_report::rows::{LossCounts, RowQuestion, RowReader, RowValue, TraceRow};
-use usdtrec_report::{EventSelection, HintWords, Sources, TraceSession};
+use usdtrec_report::{EventSelection, HintWords, Sentences, Sources, TraceSession};
 
 /// Spans that are printed.
 const MAX_SPANS: usize = 10;

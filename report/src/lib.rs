@@ -7,53 +7,84 @@
 //! [`rows`] has the events and spans one by one, with typed values, for programs that use this crate, and with feature `arrow` module `arrow` has them as
 //! record batches. [`export::write`] writes its events and spans for other programs. [`script::print_stream`] and [`top::show`] do it with a stream while it is written.
 //!
-//! Each module uses only those before it in this table:
+//! This crate has the interface of its layers, each of which uses only those before it in this table:
 //!
-//! | module | what is in it |
+//! | crate | what is in it |
 //! |---|---|
-//! | `trace` | an open trace: its events and sites, processes, symbols |
-//! | `events` | the events that are selected: selection, the order of time, windows in parallel, streams |
-//! | `stats` | statistics in bounded memory |
-//! | `analysis` | answers, as plain data |
-//! | `view` | answers and events as text, JSON and CSV |
+//! | `usdtrec-trace` | an open trace: its events and sites, processes, symbols; the events that are selected, in the order of time, in any order, or while they are written |
+//! | `usdtrec-analysis` | answers, as plain data, and statistics in bounded memory |
+//! | `usdtrec-view` | answers and events as text, JSON and CSV |
+//! | `usdtrec-export` | events, spans and stacks for other programs |
+//!
+//! The events and spans of a trace one by one:
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//! use std::path::Path;
+//!
+//! use usdtrec_format::Pattern;
+//! use usdtrec_report::rows::{LossCounts, RowQuestion, RowReader, RowValue, TraceRow};
+//! use usdtrec_report::{EventSelection, HintWords, Sentences, Sources, TraceSession};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let session = TraceSession::open(Path::new("../testdata/demo.data"), &Sources::default())?;
+//! let selection = EventSelection {
+//!     events: vec![Pattern::parse("usdtrec:request__*")?],
+//!     time: Some("0%-50%".parse()?),
+//!     ..EventSelection::default()
+//! };
+//! let reader = RowReader::new(&session, &selection, &RowQuestion::default())?;
+//! let (mut failed, mut longest) = (0, 0);
+//! let notices = reader.read(|row| {
+//!     match row {
+//!         TraceRow::Event(event) => {
+//!             let status = event.argument("arg2").map(|status| status.value());
+//!             if let Some(RowValue::Signed(500..)) = status {
+//!                 failed += 1;
+//!             }
+//!         }
+//!         TraceRow::Span(span) => longest = longest.max(span.duration_ns().unwrap_or(0)),
+//!     }
+//!     ControlFlow::Continue(())
+//! })?;
+//! assert!(failed > 0 && longest > 1_000_000);
+//! assert!(notices.sentences(HintWords::default()).is_empty());
+//! assert_eq!(LossCounts::new(&session).lost(), Some(0));
+//! # Ok(())
+//! # }
+//! ```
 
 #![forbid(unsafe_code)]
 
-mod analysis;
-mod error;
-mod events;
-mod field_error;
-mod list;
-mod pool;
-mod question_error;
-mod stats;
-mod trace;
-mod view;
-
-pub use analysis::question;
-pub use analysis::stacks::names::{MadeNames, StackNames};
-pub use analysis::summary::next::NextQuestion;
-pub use error::ReportError;
-pub use events::no_events::NoEventsReason;
-pub use events::notices::{CounterGap, EmptyExport, Notices};
-pub use events::selection::EventSelection;
-pub use events::selection::cpus::{CpuSet, CpuSetError};
-pub use events::stream::StreamSummary;
-pub use field_error::FieldError;
-pub use question_error::QuestionError;
-pub use trace::session::events::{Event, EventSite, Events};
-pub use trace::session::{Sources, TraceSession};
-pub use trace::symbols::code_file::CodeFile;
-pub use trace::symbols::fetch::FetchDebug;
-pub use trace::symbols::of_file::FileSymbols;
-pub use trace::symbols::search::FileView;
-pub use trace::time_span::{TimeSpan, TimeSpanError};
-pub use trace::{process, symbols};
-pub use usdtrec_format::trace::TimeRange;
+pub use usdtrec_analysis::question;
+pub use usdtrec_analysis::stacks::names::{MadeNames, StackNames};
+pub use usdtrec_analysis::summary::next::NextQuestion;
+pub use usdtrec_export as export;
 #[cfg(feature = "arrow")]
-pub use view::arrow;
+pub use usdtrec_export::arrow;
+pub use usdtrec_export::rows;
+pub use usdtrec_format::trace::TimeRange;
+pub use usdtrec_trace::error::ReportError;
+pub use usdtrec_trace::events::no_events::NoEventsReason;
+pub use usdtrec_trace::events::notices::{CounterGap, EmptyExport, Notices};
+pub use usdtrec_trace::events::selection::EventSelection;
+pub use usdtrec_trace::events::selection::cpus::{CpuSet, CpuSetError};
+pub use usdtrec_trace::events::stream::StreamSummary;
+pub use usdtrec_trace::field_error::FieldError;
+pub use usdtrec_trace::question_error::QuestionError;
+pub use usdtrec_trace::session::events::{Event, EventSite, Events};
+pub use usdtrec_trace::session::{Sources, TraceSession};
+pub use usdtrec_trace::symbols::code_file::CodeFile;
+pub use usdtrec_trace::symbols::fetch::FetchDebug;
+pub use usdtrec_trace::symbols::of_file::FileSymbols;
+pub use usdtrec_trace::symbols::search::FileView;
+pub use usdtrec_trace::time_span::{TimeSpan, TimeSpanError};
+pub use usdtrec_trace::{process, symbols};
 #[cfg(feature = "flame")]
-pub use view::flame;
-pub use view::format::Format;
-pub use view::hints::{Hint, HintWords};
-pub use view::{diff, export, report, rows, script, top};
+pub use usdtrec_view::flame;
+#[doc = include_str!("../FIELDS.md")]
+#[doc(inline)]
+pub use usdtrec_view::format::Format;
+pub use usdtrec_view::hints::{Hint, HintWords};
+pub use usdtrec_view::sentences::Sentences;
+pub use usdtrec_view::{diff, report, script, top};

@@ -1,9 +1,9 @@
 //! The order of samples, through a whole trace file, against a plain sort.
 
 use crate::support::{HIT, Hit, Recorded, Recording};
-use usdtrec_report::Format;
 use usdtrec_report::script::{ScriptOptions, TimeOrigin};
 use usdtrec_report::{EventSelection, HintWords, script::FieldChoice};
+use usdtrec_report::{Format, Sentences};
 use usdtrec_testing::SplitMix64;
 use usdtrec_testing::test;
 

@@ -4,7 +4,7 @@ use crate::support::{DONE, HIT, Hit, Recorded, Recording};
 use serde_json::{Value, json};
 use usdtrec_report::question::{Question, ValueOrder};
 use usdtrec_report::report::ReportOptions;
-use usdtrec_report::{Format, HintWords};
+use usdtrec_report::{Format, HintWords, Sentences};
 use usdtrec_testing::test;
 
 /// Rounds of processes, of which each has the pids of the round before.

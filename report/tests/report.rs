@@ -3,11 +3,11 @@
 use crate::support::{self, DONE, HIT, Hit, REQUEST_INLINED, Recorded, Recording};
 use serde_json::{Value, json};
 use usdtrec_format::trace::{Shortfall, ShortfallKind};
-use usdtrec_report::Format;
 use usdtrec_report::HintWords;
 use usdtrec_report::ReportError;
 use usdtrec_report::question::{Question, ValueOrder};
 use usdtrec_report::report::ReportOptions;
+use usdtrec_report::{Format, Sentences};
 use usdtrec_testing::test;
 
 /// 4,000 hits of `request` by two processes in 4 s, 1,000 of `done`; 17 of `done` lost.

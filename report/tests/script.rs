@@ -4,7 +4,7 @@ use crate::support::{self, DONE, HIT, Hit, REQUEST_INLINED, Recording};
 use usdtrec_format::Pattern;
 use usdtrec_report::Format;
 use usdtrec_report::script::{self, ScriptOptions, TimeOrigin};
-use usdtrec_report::{EventSelection, HintWords, ReportError, TraceSession};
+use usdtrec_report::{EventSelection, HintWords, ReportError, Sentences, TraceSession};
 use usdtrec_testing::test;
 
 #[test]

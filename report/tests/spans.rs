@@ -7,7 +7,7 @@ use serde_json::Value;
 use usdtrec_report::Format;
 use usdtrec_report::question::{Question, SpanOrder, SpanQuestion};
 use usdtrec_report::report::{self, ReportOptions};
-use usdtrec_report::{EventSelection, HintWords, ReportError};
+use usdtrec_report::{EventSelection, HintWords, ReportError, Sentences};
 use usdtrec_testing::test;
 
 fn question(span: &str) -> SpanQuestion {

@@ -68,7 +68,6 @@ fn command_line(question: &NextQuestion, file: &str) -> String {
             let event = word(event);
             format!("usdtrec script{input} -e {event} --time 0%-1%")
         }
-        _ => String::new(),
     }
 }
 

@@ -20,7 +20,7 @@ use usdtrec_record::plan::Strings;
 use usdtrec_record::{
     Destination, Finished, LiveDestination, Options, Outcome, RecordError, Recording, Signals,
 };
-use usdtrec_report::{NoEventsReason, ReportError, Sources, StreamSummary};
+use usdtrec_report::{ReportError, Sentences, Sources, StreamSummary};
 
 use super::record::{
     Ready, RunningReports, attach, attached_line, capture, exit_code, print_end_reason,
@@ -184,7 +184,7 @@ impl Live<'_> {
                 outcome.elapsed.as_secs_f64(),
                 streamed.shown
             ));
-            for reason in NoEventsReason::sentences(&streamed.reasons, HINTS) {
+            for reason in streamed.reasons.sentences(HINTS) {
                 say(format_args!("usdtrec: {reason}"));
             }
         }

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use usdtrec_report::script::{self, Field, Fields, ScriptOptions, StreamOutput};
-use usdtrec_report::{EventSelection, NoEventsReason, Notices, StreamSummary, TraceSession};
+use usdtrec_report::{
+    EventSelection, NoEventsReason, Notices, Sentences, StreamSummary, TraceSession,
+};
 
 use super::selection::Extent;
 use super::{print, selection};
@@ -55,7 +57,7 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         }
     };
     selection::print_notices(&args.selection.input, &notices);
-    for reason in NoEventsReason::sentences(&reasons, HINTS) {
+    for reason in reasons.sentences(HINTS) {
         terminal::warn(&args.selection.input, &reason);
     }
     selection::print_losses(&args.selection.input, lost, unknown);

@@ -13,7 +13,8 @@ use usdtrec_format::escape::shown;
 use usdtrec_format::trace::ReadError;
 use usdtrec_report::question::StackKind;
 use usdtrec_report::{
-    Event, EventSelection, FetchDebug, Format, Notices, ReportError, Sources, TraceSession,
+    Event, EventSelection, FetchDebug, Format, Notices, ReportError, Sentences, Sources,
+    TraceSession,
 };
 
 use crate::advice::{HINTS, explained};

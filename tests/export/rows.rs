@@ -10,7 +10,7 @@ use usdtrec_report::rows::{
     FrameName, LossCounts, RowArgument, RowEvent, RowQuestion, RowReader, RowSpan, RowStack,
     RowValue, TraceRow,
 };
-use usdtrec_report::{EventSelection, HintWords, Sources, TraceSession};
+use usdtrec_report::{EventSelection, HintWords, Sentences, Sources, TraceSession};
 
 use super::nasty::Nasty;
 use crate::common::{Lab, test};

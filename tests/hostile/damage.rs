@@ -8,7 +8,7 @@ use usdtrec_format::trace::Compression;
 use usdtrec_report::Format;
 use usdtrec_report::report::{self as answers, ReportOptions};
 use usdtrec_report::script::{self, ScriptOptions};
-use usdtrec_report::{EventSelection, HintWords, Sources, TraceSession};
+use usdtrec_report::{EventSelection, HintWords, Sentences, Sources, TraceSession};
 
 use crate::fuzz::{compact::compact, records, report};
 

@@ -2,20 +2,10 @@
 
 use std::path::Path;
 
+use super::CRATES;
 use super::sources::sources;
 use super::tokens::tokens;
 use crate::common::test;
-
-/// The folders with sources of the program and its crates.
-const FOLDERS: [&str; 7] = [
-    "src",
-    "buildid-cache/src",
-    "decode/src",
-    "format/src",
-    "record/src",
-    "report/src",
-    "unwind/src",
-];
 
 /// Its probes are instructions of the machine that it is compiled for.
 const EXCEPTION: &str = "src/sdt.rs";
@@ -23,8 +13,8 @@ const EXCEPTION: &str = "src/sdt.rs";
 #[test]
 fn nothing_is_compiled_for_one_architecture() {
     let mut has_exception = false;
-    for folder in FOLDERS {
-        for (file, source) in sources(Path::new(folder)) {
+    for name in CRATES {
+        for (file, source) in sources(&Path::new(name).join("src")) {
             let is_bound = tokens(&source).iter().any(|word| word == "target_arch");
             match file == Path::new(EXCEPTION) {
                 true => has_exception |= is_bound,

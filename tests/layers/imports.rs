@@ -53,15 +53,6 @@ impl Crate {
         all
     }
 
-    /// Names of the files: `view/text/form`, `lib` for the root.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &str> {
-        let names = self.modules.keys().map(|module| match module.first() {
-            Some(first) => first.as_str(),
-            None => "lib",
-        });
-        names.collect::<BTreeSet<_>>().into_iter()
-    }
-
     /// The files, each with the tokens of its source.
     pub(crate) fn sources(&self) -> impl Iterator<Item = (String, &[String])> {
         let modules = self.modules.iter();

@@ -9,7 +9,7 @@ use usdtrec_format::escape::shown;
 use usdtrec_record::{
     End, FileChange, Finished, Moment, Options, Outcome, RecordError, Recording, Signals,
 };
-use usdtrec_report::{NoEventsReason, Sources, TraceSession};
+use usdtrec_report::{NoEventsReason, Sentences, Sources, TraceSession};
 
 use super::attach::{Ready, Selected, attach};
 use super::messages::{
@@ -168,7 +168,7 @@ fn print_silent_reasons(args: &RecordArgs, files: &NumberedFiles, outcome: &Outc
     if let Some(Ok(session)) = session {
         let silent = |event: &str| outcome.silent.iter().any(|silent| silent == event);
         let reasons = NoEventsReason::find(&session, silent);
-        for reason in NoEventsReason::sentences(&reasons, HINTS) {
+        for reason in reasons.sentences(HINTS) {
             say(format_args!("usdtrec: {reason}"));
         }
     }

@@ -1,0 +1,189 @@
+//! A question answered.
+
+use usdtrec_format::perf::Sample;
+use usdtrec_trace::error::ReportError;
+use usdtrec_trace::events::notices::Notices;
+use usdtrec_trace::events::selection::span_filter::SpanEvents;
+use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
+use usdtrec_trace::rows::Rows;
+use usdtrec_trace::session::TraceSession;
+use usdtrec_trace::session::resolver::Resolver;
+
+use crate::groups::{self, GroupQuestion, Grouped};
+use crate::heatmap::{HeatMaps, heat_maps};
+use crate::histogram::{Histograms, histograms};
+use crate::question::{Question, SpanQuestion};
+use crate::rate::{Rates, rates};
+use crate::samples::SelectedSamples;
+use crate::span_report::facts::{SpanFacts, SpanReport};
+use crate::span_report::request::SpanRequest;
+use crate::span_report::{facts as span_facts, spans};
+use crate::spans::beside::fold_with_spans;
+use crate::spans::pair::Pair;
+use crate::spans::walk::{SpanWalk, Spans};
+use crate::stacks::weigh::weigh;
+use crate::stacks::weighed::WeighedStacks;
+use crate::stats::bursts::Slices;
+use crate::summary::counts::Summary;
+use crate::summary::facts::{SummaryCounts, SummaryFacts};
+use crate::summary::recount::{TextsOfArgument, recount};
+
+/// The answer to a question.
+#[derive(Debug)]
+pub enum Answer {
+    /// To [`Question::Summary`].
+    Summary(Box<SummaryFacts>),
+    /// To [`Question::Groups`].
+    Groups(Grouped),
+    /// To [`Question::Spans`].
+    Spans(SpanReport),
+    /// To [`Question::Histogram`].
+    Histogram(Histograms),
+    /// To [`Question::Heatmap`].
+    HeatMap(HeatMaps),
+    /// To [`Question::Rate`].
+    Rate(Rates),
+    /// To [`Question::Stacks`].
+    Stacks(WeighedStacks),
+}
+
+/// An answer, and what is wrong with the trace that it is of.
+#[derive(Debug)]
+pub struct Answered {
+    /// The answer.
+    pub answer: Answer,
+    /// What is wrong with the trace.
+    pub notices: Notices,
+}
+
+/// Answers a question about the selected samples. Of spans, there are so many groups if the question does not say how many.
+pub fn answer(
+    session: &TraceSession,
+    selection: &EventSelection,
+    question: &Question,
+    span_groups: usize,
+) -> Result<Answered, ReportError> {
+    let filter = match question.spans() {
+        Some(question) => filter_of_spans(session, selection, question)?,
+        None => SampleFilter::new(selection, session)?,
+    };
+    let samples = SelectedSamples {
+        session,
+        filter: &filter,
+    };
+    let mut notices = Notices::new(session);
+    let answer = match question {
+        Question::Summary => Answer::Summary(Box::new(summary(samples, &mut notices))),
+        Question::Groups {
+            sort,
+            value,
+            top,
+            order,
+        } => {
+            let asked = GroupQuestion {
+                sort,
+                value: value.as_deref(),
+                top: *top,
+                order: *order,
+            };
+            Answer::Groups(groups::grouped(samples, asked, &mut notices)?)
+        }
+        Question::Spans(question) => {
+            let request = SpanRequest {
+                samples,
+                question,
+                groups: span_groups,
+            };
+            Answer::Spans(spans(request, &mut notices)?)
+        }
+        Question::Histogram { of, scale } => {
+            let found = histograms(samples, of, *scale, span_groups, &mut notices)?;
+            Answer::Histogram(found)
+        }
+        Question::Heatmap(of) => {
+            Answer::HeatMap(heat_maps(samples, of, span_groups, &mut notices)?)
+        }
+        Question::Rate { interval, sort } => {
+            Answer::Rate(rates(samples, *interval, sort, &mut notices)?)
+        }
+        Question::Stacks { weight, of } => {
+            Answer::Stacks(weigh(samples, weight, *of, &mut notices)?)
+        }
+    };
+    Ok(Answered { answer, notices })
+}
+
+/// The filter where an expression may be about what ends spans, too.
+pub(crate) fn filter_of_spans(
+    session: &TraceSession,
+    selection: &EventSelection,
+    question: &SpanQuestion,
+) -> Result<SampleFilter, ReportError> {
+    let pairs = Pair::asked(&question.span, session)?;
+    let of = |side: fn(&Pair) -> &Vec<usize>| pairs.iter().flat_map(side).copied();
+    let starts: Vec<usize> = of(|pair| &pair.starts).collect();
+    let dones: Vec<usize> = of(|pair| &pair.dones).collect();
+    let ends = SpanEvents {
+        starts: &starts,
+        dones: &dones,
+    };
+    SampleFilter::of_spans(selection, session, ends)
+}
+
+/// Sums up all samples.
+pub(crate) fn summary(samples: SelectedSamples<'_>, notices: &mut Notices) -> SummaryFacts {
+    let SelectedSamples { session, filter } = samples;
+    let rows = Rows::new(session, |event| filter.event(event));
+    let mut counted = walk(samples, &rows, notices);
+    recount_texts(samples, &rows, &mut counted.summary, notices);
+    SummaryFacts::new(samples, &rows, counted, notices.damage.clone())
+}
+
+/// Sums up all samples, and matches the spans that are found by the names of probes.
+fn walk(samples: SelectedSamples<'_>, rows: &Rows, notices: &mut Notices) -> SummaryCounts {
+    let SelectedSamples { session, filter } = samples;
+    let slices = Slices::new(session);
+    let make = || Summary::new(rows, slices);
+    let add = |summary: &mut Summary, resolver: &mut Resolver<'_>, target, sample: &Sample<'_>| {
+        summary.add(rows, resolver, target, sample);
+    };
+    let found = |walk: &SpanWalk<'_>, found: Spans| -> Vec<SpanFacts> {
+        notices.add_forgotten(found.forgotten);
+        span_facts(walk, &found)
+    };
+    let walked = fold_with_spans(session, filter, rows, Vec::new(), make, add, found);
+    notices.add(walked.outcome);
+    let summary = walked.states.into_iter().reduce(Summary::merge);
+    SummaryCounts {
+        summary: summary.unwrap_or_else(|| Summary::new(rows, slices)),
+        spans: walked.spans.unwrap_or_default(),
+    }
+}
+
+/// Counts the texts of arguments that have too many once more.
+fn recount_texts(
+    samples: SelectedSamples<'_>,
+    rows: &Rows,
+    summary: &mut Summary,
+    notices: &mut Notices,
+) {
+    let mut texts = Vec::new();
+    let mut first = Vec::new();
+    for sums in &mut summary.rows {
+        first.push((texts.len(), sums.arguments.len()));
+        let arguments = sums.arguments.iter_mut();
+        texts.extend(arguments.map(|argument| &mut argument.texts));
+    }
+    let places = rows.of_event.iter().map(|row| {
+        let (first, arguments) = row
+            .and_then(|row| first.get(row).copied())
+            .unwrap_or((0, 0));
+        let arguments = (0..arguments).map(|argument| TextsOfArgument {
+            texts: first + argument,
+            argument,
+        });
+        arguments.collect()
+    });
+    let places: Vec<Vec<TextsOfArgument>> = places.collect();
+    recount(samples, &mut texts, &places, notices);
+}

@@ -1,0 +1,413 @@
+//! Which figures of two recordings are set side by side.
+
+use usdtrec_format::schema::Unit;
+use usdtrec_trace::form::Form;
+
+use crate::diff::hypothesis_test::{of_quantiles, of_rates, of_shares};
+use crate::diff::metric::{Estimate, Metric, MetricKind, MetricSubject, Percentile, ShareOf};
+use crate::diff::quantiles::Ranked;
+use crate::diff::recording::{ArgumentSide, ProbeSide, Recording, SpanSide};
+use crate::diff::sides::Sides;
+use crate::diff::significance::Level;
+use crate::diff::similarity::{
+    MAX_SHARES, are_counters, counterpart, few, hits, is_address, is_number,
+};
+use crate::diff::slices::{Counts, total};
+use crate::diff::span_groups::GroupKey;
+use crate::diff::texts::{CountedTexts, SlicedTexts};
+use crate::stats::number::Scalar;
+
+/// Numbers below which percentiles are not requested.
+pub const MIN_NUMBERS: u64 = 10;
+/// The least share of hits, in one recording at least, with which a text is compared: one of so many.
+const LEAST_SHARE: u64 = 100;
+
+/// A figure, to be worked out when it is known how many there are.
+type Asked<'s> = Box<dyn Fn(&Level) -> Metric + 's>;
+
+/// Both recordings side by side.
+#[derive(Debug)]
+pub struct Comparison {
+    /// The first recording.
+    pub a: Recording,
+    /// The second recording.
+    pub b: Recording,
+    /// All figures, in the order of subjects.
+    pub figures: Vec<Metric>,
+    /// Figures that were tested.
+    pub tested: usize,
+    /// The parts that are not compared.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Something that is not compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeftOut {
+    /// What is not compared.
+    pub subject: MetricSubject,
+    /// Why.
+    pub reason: LeftOutReason,
+}
+
+/// Why something is not compared.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LeftOutReason {
+    /// A probe that only one of both recorded, with its events.
+    ProbeOnlyIn(WhichRecording, u64),
+    /// Spans that are in one of both only, and how many.
+    SpansOnlyIn(WhichRecording, u64),
+    /// An argument that only one of both has.
+    ArgumentOnlyIn(WhichRecording),
+    /// There are fewer numbers than [`MIN_NUMBERS`].
+    TooFew,
+    /// The units of an argument differ.
+    Units(Unit, Unit),
+    /// Its numbers are addresses, stamps or hashes.
+    Addresses,
+    /// Its numbers go one way all the time, as identifiers do.
+    Counters,
+}
+
+/// One of the two recordings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhichRecording {
+    /// The first one.
+    A,
+    /// The second one.
+    B,
+}
+
+impl Comparison {
+    /// Compares all that both have: of like recordings, some figure is beyond noise in so many cases (0 to 1) at most.
+    pub(crate) fn new(a: Recording, b: Recording, level: f64) -> Self {
+        let Gathered {
+            figures,
+            tested,
+            left_out,
+        } = gather(Sides { a: &a, b: &b }, level);
+        Self {
+            a,
+            b,
+            figures,
+            tested,
+            left_out,
+        }
+    }
+}
+
+/// What a comparison has besides the recordings.
+struct Gathered {
+    figures: Vec<Metric>,
+    tested: usize,
+    left_out: Vec<LeftOut>,
+}
+
+fn gather(recordings: Sides<&Recording>, level: f64) -> Gathered {
+    let mut pairs = Pairs {
+        asked: Vec::new(),
+        figures: Vec::new(),
+        left_out: Vec::new(),
+    };
+    pairs.all(recordings);
+    let tested = pairs.asked.len();
+    // Bonferroni's inequality.
+    let each = Level::new(level / tested.max(1) as f64);
+    let mut figures = pairs.figures;
+    figures.extend(pairs.asked.iter().map(|asked| asked(&each)));
+    figures.sort_by(|one, other| one.subject.cmp(&other.subject));
+    Gathered {
+        figures,
+        tested,
+        left_out: pairs.left_out,
+    }
+}
+
+/// Figures as they are gathered.
+struct Pairs<'s> {
+    asked: Vec<Asked<'s>>,
+    /// The figures that cannot be compared.
+    figures: Vec<Metric>,
+    left_out: Vec<LeftOut>,
+}
+
+impl<'s> Pairs<'s> {
+    fn all(&mut self, recordings: Sides<&'s Recording>) {
+        let Sides { a, b } = recordings;
+        let rates = recordings.map(Recording::slices_per_second).both();
+        for (event, one) in &a.probes {
+            match b.probes.get(event) {
+                Some(other) => self.probe(event, Sides { a: one, b: other }, rates),
+                None => self.only(event, one, WhichRecording::A),
+            }
+        }
+        for (event, other) in &b.probes {
+            if !a.probes.contains_key(event) {
+                self.only(event, other, WhichRecording::B);
+            }
+        }
+        for (name, one) in &a.spans {
+            if let Some(other) = b.spans.get(name) {
+                self.spans(name, one, other);
+            }
+        }
+    }
+
+    fn spans(&mut self, name: &str, a: &'s SpanSide, b: &'s SpanSide) {
+        if let (Some(one), Some(other)) = (&a.durations, &b.durations) {
+            self.span(
+                &MetricSubject::Span(name.to_owned()),
+                Sides { a: one, b: other },
+            );
+        }
+        let group = |group: &GroupKey| MetricSubject::Group {
+            span: name.to_owned(),
+            group: group.clone(),
+        };
+        for (key, one) in &a.groups {
+            match b.groups.get(key) {
+                Some(other) if one.count() < MIN_NUMBERS || other.count() < MIN_NUMBERS => {
+                    self.leave_out(group(key), LeftOutReason::TooFew);
+                }
+                Some(other) => self.span(&group(key), Sides { a: one, b: other }),
+                None => self.leave_out(
+                    group(key),
+                    LeftOutReason::SpansOnlyIn(WhichRecording::A, one.count()),
+                ),
+            }
+        }
+        let new = b
+            .groups
+            .iter()
+            .filter(|(key, _)| !a.groups.contains_key(*key));
+        for (key, other) in new {
+            self.leave_out(
+                group(key),
+                LeftOutReason::SpansOnlyIn(WhichRecording::B, other.count()),
+            );
+        }
+    }
+
+    fn leave_out(&mut self, subject: MetricSubject, reason: LeftOutReason) {
+        self.left_out.push(LeftOut { subject, reason });
+    }
+
+    fn only(&mut self, event: &str, probe: &ProbeSide, which: WhichRecording) {
+        let reason = LeftOutReason::ProbeOnlyIn(which, total(&probe.counts));
+        self.leave_out(MetricSubject::Probe(event.to_owned()), reason);
+    }
+
+    fn probe(
+        &mut self,
+        event: &'s str,
+        probes: Sides<&'s ProbeSide>,
+        slices_per_second: Option<Sides<f64>>,
+    ) {
+        let Sides { a, b } = probes;
+        if total(&a.counts) + total(&b.counts) == 0 {
+            return;
+        }
+        if let Some(slices_per_second) = slices_per_second {
+            self.asked.push(Box::new(move |level| {
+                of_rates(event, probes, slices_per_second, level)
+            }));
+        }
+        if total(&a.counts) > 0 && total(&b.counts) > 0 {
+            self.arguments(event, &a.arguments, &b.arguments);
+        }
+    }
+
+    fn arguments(&mut self, event: &'s str, a: &'s [ArgumentSide], b: &'s [ArgumentSide]) {
+        let mut used = vec![false; b.len()];
+        for (at, one) in a.iter().enumerate() {
+            let Some(place) = counterpart(at, a, b) else {
+                self.lacking(event, &one.known.name, WhichRecording::A);
+                continue;
+            };
+            used[place] = true;
+            let other = &b[place];
+            // One recording may know its name, where the other has only its number.
+            let name = if is_number(&other.known.name, place) {
+                &one.known.name
+            } else {
+                &other.known.name
+            };
+            let subject = MetricSubject::Argument {
+                event: event.to_owned(),
+                name: name.clone(),
+            };
+            self.argument(subject, one, other);
+        }
+        for (other, _) in b.iter().zip(used).filter(|(_, used)| !used) {
+            self.lacking(event, &other.known.name, WhichRecording::B);
+        }
+    }
+
+    fn lacking(&mut self, event: &str, name: &str, which: WhichRecording) {
+        let subject = MetricSubject::Argument {
+            event: event.to_owned(),
+            name: name.to_owned(),
+        };
+        self.leave_out(subject, LeftOutReason::ArgumentOnlyIn(which));
+    }
+
+    fn argument(&mut self, subject: MetricSubject, a: &'s ArgumentSide, b: &'s ArgumentSide) {
+        if let (Some(one), Some(other)) = (&a.known.unit, &b.known.unit)
+            && one != other
+        {
+            let reason = LeftOutReason::Units(one.clone(), other.clone());
+            return self.leave_out(subject, reason);
+        }
+        if total(&a.texts.all) > 0 && total(&b.texts.all) > 0 {
+            let texts = Sides {
+                a: &a.texts,
+                b: &b.texts,
+            };
+            self.texts(subject.clone(), texts, &b.form);
+        }
+        if total(&a.missing) + total(&b.missing) > 0 {
+            let parts = Sides {
+                a: a.missing,
+                b: b.missing,
+            };
+            let all = Sides {
+                a: hits(a),
+                b: hits(b),
+            };
+            self.share(&subject, ShareOf::Missing, parts, all);
+        }
+        let (Some(one), Some(other)) = (&a.numbers, &b.numbers) else {
+            return;
+        };
+        let numbers = Sides { a: one, b: other };
+        if is_address(a, one) || is_address(b, other) {
+            self.leave_out(subject, LeftOutReason::Addresses);
+        } else if are_counters(one, other) {
+            self.leave_out(subject, LeftOutReason::Counters);
+        } else if let Some(values) = few(one, other, &b.form) {
+            for value in values {
+                let label = ShareOf::Number {
+                    number: value,
+                    form: b.form.clone(),
+                };
+                let parts = numbers.map(|numbers| numbers.of(value));
+                self.share(&subject, label, parts, numbers.map(|numbers| numbers.all));
+            }
+        } else {
+            let forms = [a.form.clone(), b.form.clone()];
+            self.quantiles(&subject, numbers, &[500, 990], Some(forms));
+        }
+    }
+
+    /// Shares of texts; where most texts are seldom, of their shapes.
+    fn texts(&mut self, subject: MetricSubject, sides: Sides<&SlicedTexts>, form: &Form) {
+        let words = sides.map(SlicedTexts::words);
+        let all = sides.map(|texts| texts.all);
+        let texts = frequent(&all, words);
+        let covered = |texts: &[&[u8]], words: &CountedTexts, all: &Counts| {
+            let hits: u64 = texts.iter().map(|text| total(&words.of(text))).sum();
+            2 * hits >= total(all)
+        };
+        if covered(&texts, words.a, &all.a) && covered(&texts, words.b, &all.b) {
+            return self.words(&subject, &texts, form, words, all);
+        }
+        let shapes = sides.map(SlicedTexts::shapes);
+        let shapes = Sides {
+            a: &shapes.a,
+            b: &shapes.b,
+        };
+        let subject = match subject {
+            MetricSubject::Argument { event, name } => MetricSubject::Argument {
+                event,
+                name: format!("{name}:shape"),
+            },
+            subject => subject,
+        };
+        let texts = frequent(&all, shapes);
+        self.words(&subject, &texts, &Form::Plain, shapes, all);
+    }
+
+    fn words(
+        &mut self,
+        subject: &MetricSubject,
+        texts: &[&[u8]],
+        form: &Form,
+        words: Sides<&CountedTexts>,
+        all: Sides<Counts>,
+    ) {
+        for text in texts {
+            let label = ShareOf::Text {
+                text: text.to_vec(),
+                form: form.clone(),
+            };
+            let parts = words.map(|words| words.of(text));
+            self.share(subject, label, parts, all);
+        }
+    }
+
+    fn share(
+        &mut self,
+        subject: &MetricSubject,
+        label: ShareOf,
+        parts: Sides<Counts>,
+        all: Sides<Counts>,
+    ) {
+        let (subject, kind) = (subject.clone(), MetricKind::Share(label));
+        self.asked.push(Box::new(move |level| {
+            of_shares(&subject, &kind, &parts, &all, level)
+        }));
+    }
+
+    fn span(&mut self, subject: &MetricSubject, durations: Sides<&'s Ranked>) {
+        let Sides { a, b } = durations;
+        let count = |of: &Ranked| Estimate::plain(Scalar::integer(of.count()));
+        self.figures.push(Metric {
+            subject: subject.clone(),
+            kind: MetricKind::Count,
+            a: count(a),
+            b: count(b),
+            test: None,
+        });
+        self.quantiles(subject, durations, &[500, 900, 990], None);
+        self.figures.push(Metric {
+            subject: subject.clone(),
+            kind: MetricKind::Max,
+            a: Estimate::plain(a.most),
+            b: Estimate::plain(b.most),
+            test: None,
+        });
+    }
+
+    /// Percentiles; of times, if there are no forms.
+    fn quantiles(
+        &mut self,
+        subject: &MetricSubject,
+        numbers: Sides<&'s Ranked>,
+        thousandths: &[u32],
+        forms: Option<[Form; 2]>,
+    ) {
+        if numbers.any(|numbers| numbers.count() < MIN_NUMBERS) {
+            return self.leave_out(subject.clone(), LeftOutReason::TooFew);
+        }
+        for &thousandths in thousandths {
+            let subject = subject.clone();
+            let forms = forms.clone();
+            let percentile = Percentile { thousandths, forms };
+            self.asked.push(Box::new(move |level| {
+                of_quantiles(&subject, &percentile, numbers, level)
+            }));
+        }
+    }
+}
+
+/// Texts that are frequent in one recording at least, in order.
+fn frequent<'t>(all: &Sides<Counts>, words: Sides<&'t CountedTexts>) -> Vec<&'t [u8]> {
+    let mut texts = words.a.first(MAX_SHARES);
+    texts.extend(words.b.first(MAX_SHARES));
+    texts.sort_unstable();
+    texts.dedup();
+    let is_frequent = |words: &CountedTexts, all: &Counts, text: &[u8]| {
+        total(&words.of(text)).saturating_mul(LEAST_SHARE) >= total(all)
+    };
+    texts.retain(|text| is_frequent(words.a, &all.a, text) || is_frequent(words.b, &all.b, text));
+    texts
+}

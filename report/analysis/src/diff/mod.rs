@@ -1,0 +1,125 @@
+//! `diff`: two recordings side by side, what differs beyond noise first.
+//!
+//! A figure is beyond noise if it differs by more than it could by how much it varies within each recording. Rates and shares are compared by
+//! Welch's t over 20 slices of each recording's time, percentiles by the intervals of their order statistics, which must not
+//! overlap. All figures together give a false alarm in at most one of a hundred comparisons of like with like (by Bonferroni's
+//! inequality). That two runs of one program differ for reasons that do not vary within a run, no recording can show: the least change that is
+//! shown (`DiffOptions::min`) is for that.
+//!
+//! Probes are the same if they have the same name, whatever file, site and host they are of; arguments if they have the same name, or
+//! the same place where one recording knows only that.
+//!
+//! Numbers that only rise in both recordings, as identifiers do, are left out. Counts by slice are stored and no
+//! samples, so memory does not grow with the trace.
+
+pub(crate) mod binomial;
+pub mod comparison;
+pub(crate) mod counts;
+pub(crate) mod hypothesis_test;
+pub mod metric;
+pub(crate) mod noise;
+pub(crate) mod quantiles;
+pub mod recording;
+pub(crate) mod recount;
+pub mod sides;
+pub(crate) mod significance;
+pub(crate) mod similarity;
+pub mod slices;
+pub mod span_groups;
+pub(crate) mod texts;
+
+use usdtrec_format::Pattern;
+use usdtrec_trace::error::ReportError;
+use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
+use usdtrec_trace::question_error::QuestionError;
+use usdtrec_trace::session::TraceSession;
+use usdtrec_trace::time_span::TimeSpan;
+
+use crate::diff::comparison::Comparison;
+use crate::diff::recording::{Recording, RecordingQuestion};
+use crate::diff::sides::Sides;
+
+/// In how many of the comparisons of like with like some figure is called beyond noise, at most.
+pub const FALSE_ALARMS: f64 = 0.01;
+
+/// Compares the selected samples of two recordings; spans are grouped by keys, besides all together.
+///
+/// # Errors
+/// [`ReportError::Question`] if neither has an event or argument that is requested, if times are requested (not parts of each
+/// recording), or if one has no key to group by.
+pub fn compare(
+    sessions: Sides<&TraceSession>,
+    selection: &EventSelection,
+    by: &[String],
+) -> Result<Comparison, ReportError> {
+    let Sides { a, b } = sessions;
+    let [of_a, of_b] = filters([a, b], selection)?;
+    let recording = |session: &TraceSession, asked| {
+        Recording::new(session, asked, by).map_err(|error| match error {
+            ReportError::Question(error) => ReportError::QuestionOfOne {
+                path: session.path().to_owned(),
+                error,
+            },
+            error => error,
+        })
+    };
+    let (a, b) = (recording(a, of_a)?, recording(b, of_b)?);
+    Ok(Comparison::new(a, b, FALSE_ALARMS))
+}
+
+/// What each recording is asked, and why it has nothing of it, if so: that is an error only if neither has.
+fn filters(
+    sessions: [&TraceSession; 2],
+    selection: &EventSelection,
+) -> Result<[RecordingQuestion; 2], ReportError> {
+    if matches!(selection.time, Some(TimeSpan::Times(..))) {
+        return Err(QuestionError::TwoClocks.into());
+    }
+    let made = sessions.map(|session| filter(session, selection));
+    if let [Err(ReportError::Question(a)), Err(ReportError::Question(_))] = &made {
+        return Err(a.clone().into());
+    }
+    let [a, b] = made;
+    let [one, other] = sessions;
+    Ok([or_nothing(a, one)?, or_nothing(b, other)?])
+}
+
+fn filter(session: &TraceSession, selection: &EventSelection) -> Result<SampleFilter, ReportError> {
+    let has = |pattern: &&Pattern| {
+        let alone = EventSelection {
+            events: vec![(*pattern).clone()],
+            ..EventSelection::default()
+        };
+        SampleFilter::new(&alone, session).is_ok()
+    };
+    let events: Vec<_> = selection.events.iter().filter(has).cloned().collect();
+    if events.is_empty() {
+        // With the error for the first of them, if there are any.
+        return SampleFilter::new(selection, session);
+    }
+    let known = EventSelection {
+        events,
+        ..selection.clone()
+    };
+    SampleFilter::new(&known, session)
+}
+
+fn or_nothing(
+    made: Result<SampleFilter, ReportError>,
+    session: &TraceSession,
+) -> Result<RecordingQuestion, ReportError> {
+    match made {
+        Ok(filter) => Ok(RecordingQuestion {
+            filter,
+            lacking: None,
+        }),
+        Err(ReportError::Question(reason)) => {
+            let all = SampleFilter::new(&EventSelection::default(), session)?;
+            Ok(RecordingQuestion {
+                filter: all.relaxed(|_| false),
+                lacking: Some(reason),
+            })
+        }
+        Err(error) => Err(error),
+    }
+}

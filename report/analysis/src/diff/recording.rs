@@ -1,0 +1,250 @@
+//! One recording of the two, worked out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use usdtrec_format::perf::Sample;
+use usdtrec_format::schema;
+use usdtrec_trace::error::ReportError;
+use usdtrec_trace::events::notices::Notices;
+use usdtrec_trace::events::selection::SampleFilter;
+use usdtrec_trace::form::Form;
+use usdtrec_trace::question_error::QuestionError;
+use usdtrec_trace::rows::Rows;
+use usdtrec_trace::session::TraceSession;
+use usdtrec_trace::session::resolver::Resolver;
+
+use crate::diff::counts::{ArgumentCounts, ProbeCounts, RecordingCounts};
+use crate::diff::quantiles::Ranked;
+use crate::diff::recount::{ComparedSamples, recount};
+use crate::diff::slices::{Counts, SLICES, total};
+use crate::diff::span_groups::GroupKey;
+use crate::diff::texts::SlicedTexts;
+use crate::losses::Losses;
+use crate::origin::Origin;
+use crate::spans::beside::fold_with_spans;
+use crate::spans::durations::{MAX_SPAN_GROUPS, PairStats};
+use crate::spans::walk::SpanWalk;
+use crate::stats::distribution::Distribution;
+use crate::stats::keys::key::Key;
+use crate::stats::number::Integer;
+use crate::stats::timeline::Timeline;
+
+/// The question about a recording.
+#[derive(Debug)]
+pub(crate) struct RecordingQuestion {
+    pub(crate) filter: SampleFilter,
+    /// Why it has nothing of that, if so.
+    pub(crate) lacking: Option<QuestionError>,
+}
+
+/// A recording.
+#[derive(Debug)]
+pub struct Recording {
+    /// Facts about the trace.
+    pub origin: Origin,
+    /// Why nothing of it is compared, if so: it does not have what is requested.
+    pub lacking: Option<QuestionError>,
+    pub(crate) timeline: Timeline,
+    /// Its probes that are requested, by perf's event name.
+    pub probes: BTreeMap<String, ProbeSide>,
+    /// The spans that are found by the names of probes, by name.
+    pub(crate) spans: BTreeMap<String, SpanSide>,
+    /// Events that it lost.
+    pub losses: Losses,
+    /// What is wrong with it.
+    pub notices: Notices,
+}
+
+/// A probe in a recording.
+#[derive(Debug)]
+pub struct ProbeSide {
+    /// Its hits.
+    pub counts: Counts,
+    /// Events lost; 0 if the trace does not say which probe lost them.
+    pub lost: u64,
+    pub(crate) arguments: Vec<ArgumentSide>,
+}
+
+/// An argument in a recording.
+#[derive(Debug)]
+pub(crate) struct ArgumentSide {
+    pub(crate) known: schema::Argument,
+    pub(crate) form: Form,
+    /// Its numbers: those of the kind that it has more of.
+    pub(crate) numbers: Option<Ranked>,
+    pub(crate) texts: SlicedTexts,
+    pub(crate) missing: Counts,
+}
+
+/// Spans of one name.
+#[derive(Debug)]
+pub(crate) struct SpanSide {
+    /// ns, in the slices in which they began; `None` without spans.
+    pub(crate) durations: Option<Ranked>,
+    /// The same figures for each requested group.
+    pub(crate) groups: BTreeMap<GroupKey, Ranked>,
+}
+
+impl Recording {
+    /// Reads a recording once.
+    ///
+    /// # Errors
+    /// [`ReportError::Question`] if it has no key that spans are to be grouped by, or too many groups.
+    pub(crate) fn new(
+        session: &TraceSession,
+        asked: RecordingQuestion,
+        by: &[String],
+    ) -> Result<Self, ReportError> {
+        let RecordingQuestion { filter, lacking } = asked;
+        let rows = Rows::new(session, |event| filter.event(event));
+        let timeline = Timeline::divided(session, &filter, SLICES);
+        let mut keys = vec![Key::Interval(timeline)];
+        for name in by.iter().filter(|_| lacking.is_none()) {
+            keys.push(Key::parse(name, session, &rows)?);
+        }
+        let mut notices = Notices::new(session);
+        let (sums, spans) = walk(session, &filter, &rows, keys, &mut notices)?;
+        let losses = Losses::new(session, &rows);
+        let probes = rows.rows.into_iter().zip(sums.rows).zip(&losses.rows);
+        let probes = probes
+            .map(|((row, sums), &lost)| (row.name, ProbeSide::new(&row.arguments, sums, lost)));
+        Ok(Self {
+            origin: Origin::new(session),
+            lacking,
+            timeline,
+            probes: probes.collect(),
+            spans,
+            losses,
+            notices,
+        })
+    }
+
+    /// Events that are requested.
+    pub fn events(&self) -> u64 {
+        self.probes.values().map(|probe| total(&probe.counts)).sum()
+    }
+
+    /// Length of the time that is selected, ns.
+    pub fn duration(&self) -> u64 {
+        let slices = self.timeline.intervals as u64;
+        self.timeline.interval.saturating_mul(slices)
+    }
+
+    /// Slices in a second; `None` in a recording of no length.
+    pub(crate) fn slices_per_second(&self) -> Option<f64> {
+        (self.timeline.interval > 1).then(|| 1e9 / self.timeline.interval as f64)
+    }
+}
+
+type Spans = BTreeMap<String, SpanSide>;
+
+/// Sums up all samples, and matches the spans that are found by the names of probes. They are grouped by keys, the first of which is the slice.
+fn walk(
+    session: &TraceSession,
+    filter: &SampleFilter,
+    rows: &Rows,
+    keys: Vec<Key>,
+    notices: &mut Notices,
+) -> Result<(RecordingCounts, Spans), ReportError> {
+    let Some(&Key::Interval(timeline)) = keys.first() else {
+        return Ok((RecordingCounts::new(rows), Spans::new()));
+    };
+    let make = || RecordingCounts::new(rows);
+    let add =
+        |sums: &mut RecordingCounts, resolver: &mut Resolver<'_>, target, sample: &Sample<'_>| {
+            let slice = timeline.place(sample.time);
+            sums.add(rows, slice, resolver, target, sample);
+        };
+    let found = |walk: &SpanWalk<'_>, found: crate::spans::walk::Spans| {
+        notices.add_forgotten(found.forgotten);
+        let named = walk.pairs.iter().zip(found.pair_stats);
+        let named = named.map(|(pair, sums)| Ok((pair.name.clone(), SpanSide::new(walk, sums)?)));
+        named.collect::<Result<Spans, ReportError>>()
+    };
+    let walked = fold_with_spans(session, filter, rows, keys, make, add, found);
+    let spans = walked.spans.transpose()?.unwrap_or_default();
+    notices.add(walked.outcome);
+    let sums = walked.states.into_iter().reduce(RecordingCounts::merge);
+    let mut sums = sums.unwrap_or_else(|| RecordingCounts::new(rows));
+    let samples = ComparedSamples {
+        session,
+        filter,
+        rows,
+        timeline,
+    };
+    recount(samples, &mut sums, notices);
+    Ok((sums, spans))
+}
+
+impl SpanSide {
+    fn new(walk: &SpanWalk<'_>, sums: PairStats) -> Result<Self, ReportError> {
+        if sums.overflow {
+            return Err(QuestionError::TooManySpanGroups {
+                most: MAX_SPAN_GROUPS,
+                slices: SLICES,
+            }
+            .into());
+        }
+        let keys = walk.options.by.iter().skip(1);
+        let keys: Arc<[Key]> = keys.map(|by| by.key.clone()).collect();
+        let make = || vec![Distribution::<Integer>::default(); SLICES];
+        let mut all = make();
+        #[expect(
+            clippy::mutable_key_type,
+            reason = "what changes in a key of scripts is not compared"
+        )]
+        let mut groups = BTreeMap::new();
+        for (words, durations) in sums.groups {
+            let Some((slice, words)) = words.split_first() else {
+                continue;
+            };
+            let slice = (slice.word as usize).min(SLICES - 1);
+            if !words.is_empty() {
+                let both = keys.iter().zip(words);
+                let values = both.map(|(key, &words)| {
+                    key.value(words, walk.session, walk.rows, walk.dictionary)
+                });
+                let name = GroupKey::new(&keys, values.collect());
+                let group = groups.entry(name).or_insert_with(make);
+                group[slice].merge(durations.distribution.clone());
+            }
+            all[slice].merge(durations.distribution);
+        }
+        let groups = groups.into_iter();
+        Ok(Self {
+            durations: Ranked::new(all),
+            groups: groups
+                .filter_map(|(name, slices)| Some((name, Ranked::new(slices)?)))
+                .collect(),
+        })
+    }
+}
+
+impl ProbeSide {
+    fn new(known: &[schema::Argument], sums: ProbeCounts, lost: u64) -> Self {
+        let arguments = known.iter().zip(sums.arguments);
+        Self {
+            counts: sums.counts,
+            lost,
+            arguments: arguments
+                .map(|(known, sums)| ArgumentSide::new(known, sums))
+                .collect(),
+        }
+    }
+}
+
+impl ArgumentSide {
+    fn new(known: &schema::Argument, sums: ArgumentCounts) -> Self {
+        let integers = Ranked::new(sums.integers.0);
+        let floats = Ranked::new(sums.floats.0);
+        let numbers = [integers, floats].into_iter().flatten();
+        Self {
+            known: known.clone(),
+            form: Form::new(known),
+            numbers: numbers.max_by_key(Ranked::count),
+            texts: sums.texts,
+            missing: sums.missing,
+        }
+    }
+}

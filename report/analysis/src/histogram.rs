@@ -1,0 +1,434 @@
+//! `report --hist`: the distribution of numbers.
+
+use usdtrec_trace::error::ReportError;
+use usdtrec_trace::events::fold::Folded;
+use usdtrec_trace::events::notices::Notices;
+use usdtrec_trace::question_error::QuestionError;
+
+use crate::measured::{Division, MeasuredSubject};
+use crate::origin::Origin;
+use crate::question::{Scale, Subject};
+use crate::samples::SelectedSamples;
+use crate::span_report::request::SpanRequest;
+use crate::span_report::{self, SpanDurations};
+use crate::spans::ambiguity::Ambiguity;
+use crate::stats::argument::ArgumentStats;
+use crate::stats::distribution::{Distribution, Extremes};
+use crate::stats::frequency::Frequency;
+use crate::stats::log2::{self, BucketKind, Log2};
+use crate::stats::number::{Float, Integer, Number, Scalar};
+use crate::stats::text_counts::TextCounts;
+use crate::summary::recount::recount;
+use crate::values::ArgumentValues;
+
+/// Different values up to which they are shown one by one unless a scale is requested.
+const MAX_LISTED_VALUES: usize = 16;
+/// Buckets of one width.
+const LINEAR: usize = 20;
+/// Texts that have a bucket.
+const MAX_TEXTS: usize = 50;
+
+/// Histograms of a trace.
+#[derive(Debug)]
+pub struct Histograms {
+    /// Facts about the trace.
+    pub origin: Origin,
+    /// Names that begin and end of a span both have.
+    pub ambiguities: Vec<Ambiguity>,
+    /// The histograms.
+    pub all: Vec<Histogram>,
+}
+
+/// A histogram.
+#[derive(Debug)]
+pub struct Histogram {
+    /// What its values are of.
+    pub of: MeasuredSubject,
+    /// How they are divided.
+    pub division: Division,
+    /// Number of values.
+    pub count: u64,
+    /// Whether each value was counted; else numbers are within 1/256 of themselves.
+    pub exact: bool,
+    /// The buckets, in the order of their values; of texts, the most frequent first.
+    pub buckets: Vec<Bucket>,
+    /// Values that are not known.
+    pub missing: u64,
+}
+
+/// A bucket of a histogram.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bucket {
+    /// Where it begins.
+    pub from: Edge,
+    /// `None`: the bucket is one value.
+    pub to: Option<Edge>,
+    /// Number of values in it.
+    pub count: u64,
+}
+
+/// Where a bucket begins or ends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Edge {
+    /// A number.
+    Number(Scalar),
+    /// A text.
+    Text(Vec<u8>),
+}
+
+/// How numbers are divided.
+#[derive(Clone, Copy, Debug)]
+struct Ruler {
+    scale: Scale,
+    kind: BucketKind,
+}
+
+/// What a histogram has besides whose numbers it is of.
+struct Divided {
+    division: Division,
+    count: u64,
+    exact: bool,
+    buckets: Vec<Bucket>,
+}
+
+impl Histogram {
+    /// The histogram of spans.
+    pub(crate) fn of_spans(spans: SpanDurations, scale: Scale) -> Self {
+        let SpanDurations { spans, durations } = spans;
+        let kind = BucketKind::Time;
+        divided(&durations.distribution, Ruler { scale, kind }).of(MeasuredSubject::Spans(spans), 0)
+    }
+}
+
+impl Divided {
+    fn of(self, of: MeasuredSubject, missing: u64) -> Histogram {
+        Histogram {
+            of,
+            division: self.division,
+            count: self.count,
+            exact: self.exact,
+            buckets: self.buckets,
+            missing,
+        }
+    }
+}
+
+/// Counts.
+pub(crate) fn histograms(
+    samples: SelectedSamples<'_>,
+    of: &Subject,
+    scale: Scale,
+    span_groups: usize,
+    notices: &mut Notices,
+) -> Result<Histograms, ReportError> {
+    match of {
+        Subject::Argument(name) => Ok(Histograms {
+            origin: Origin::new(samples.session),
+            ambiguities: Vec::new(),
+            all: of_argument(samples, name, scale, notices)?,
+        }),
+        Subject::Span(question) => {
+            let request = SpanRequest {
+                samples,
+                question,
+                groups: span_groups,
+            };
+            let found = span_report::named(request, None, notices)?;
+            let one = |spans: SpanDurations| Histogram::of_spans(spans, scale);
+            Ok(Histograms {
+                origin: Origin::new(samples.session),
+                ambiguities: found.ambiguities,
+                all: found.named.into_iter().map(one).collect(),
+            })
+        }
+    }
+}
+
+fn of_argument(
+    samples: SelectedSamples<'_>,
+    name: &str,
+    scale: Scale,
+    notices: &mut Notices,
+) -> Result<Vec<Histogram>, ReportError> {
+    let SelectedSamples { session, filter } = samples;
+    let of_key = |name| QuestionError::HistogramOfKey { name };
+    let values = ArgumentValues::new(session, filter, name, of_key)?;
+    let none = || vec![ArgumentStats::default(); values.rows.rows.len()];
+    let Folded { states, outcome } = values.fold(session, filter, none, |held, row, value, _| {
+        if let Some(held) = held.get_mut(row) {
+            held.add(value);
+        }
+    });
+    notices.add(outcome);
+    let mut all = none();
+    for state in states {
+        for (all, held) in all.iter_mut().zip(state) {
+            all.merge(held);
+        }
+    }
+    let mut texts: Vec<&mut TextCounts> = all.iter_mut().map(|held| &mut held.texts).collect();
+    recount(samples, &mut texts, &values.texts_of_rows(), notices);
+    let held = all.into_iter().enumerate();
+    let held = held.filter(|(row, _)| values.has(*row));
+    let histograms = held.map(|(row, mut held)| {
+        held.settle();
+        let missing = held.missing.count();
+        of_held(&held, scale).of(values.measured(row), missing)
+    });
+    Ok(histograms.collect())
+}
+
+/// Of what an argument held: numbers, else texts.
+fn of_held(held: &ArgumentStats, scale: Scale) -> Divided {
+    if held.floats.count() > held.integers.count() {
+        let kind = BucketKind::Float;
+        divided(&held.floats, Ruler { scale, kind })
+    } else if held.integers.count() > 0 || held.texts.count() == 0 {
+        let kind = BucketKind::Integer;
+        divided(&held.integers, Ruler { scale, kind })
+    } else {
+        of_texts(&held.texts)
+    }
+}
+
+fn divided<N: Log2 + Linear>(numbers: &Distribution<N>, ruler: Ruler) -> Divided {
+    let Ruler { scale, kind } = ruler;
+    let values = numbers.values();
+    let few = values
+        .as_ref()
+        .is_some_and(|values| values.len() <= MAX_LISTED_VALUES);
+    let scale = match scale {
+        Scale::Auto if few && kind != BucketKind::Time => Scale::Value,
+        Scale::Auto => Scale::Log2,
+        Scale::Value if values.is_none() => Scale::Log2,
+        asked => asked,
+    };
+    let (division, buckets) = match (scale, values) {
+        (Scale::Value, Some(values)) => (Division::Values, by_value(&values)),
+        (Scale::Linear, _) => (Division::Linear, linear(numbers)),
+        _ => (Division::Log2, by_power(&numbers.counts(), kind)),
+    };
+    Divided {
+        division,
+        count: numbers.count(),
+        exact: numbers.values().is_some(),
+        buckets,
+    }
+}
+
+fn of_texts(texts: &TextCounts) -> Divided {
+    let bucket = |text: &Frequency<&[u8]>| Bucket {
+        from: Edge::Text(text.value.to_vec()),
+        to: None,
+        count: text.count,
+    };
+    Divided {
+        division: Division::Texts,
+        count: texts.count(),
+        exact: texts.others() == 0,
+        buckets: texts
+            .by_count()
+            .iter()
+            .take(MAX_TEXTS)
+            .map(bucket)
+            .collect(),
+    }
+}
+
+fn by_value<N: Number>(values: &[Frequency<N>]) -> Vec<Bucket> {
+    let bucket = |number: &Frequency<N>| Bucket {
+        from: Edge::Number(number.value.scalar()),
+        to: None,
+        count: number.count,
+    };
+    values.iter().map(bucket).collect()
+}
+
+fn by_power<N: Log2 + Copy>(counts: &[Frequency<N>], kind: BucketKind) -> Vec<Bucket> {
+    let mut buckets: Vec<(i32, u64)> = Vec::new();
+    for &Frequency { value, count } in counts {
+        let index = value.index(kind);
+        match buckets.last_mut() {
+            Some((last, sum)) if *last == index => *sum += count,
+            Some((last, _)) => {
+                // Empty ones between show that there is nothing; of floats there may be very many.
+                let gap = if index - *last <= 64 {
+                    *last + 1..index
+                } else {
+                    0..0
+                };
+                buckets.extend(gap.map(|index| (index, 0)));
+                buckets.push((index, count));
+            }
+            None => buckets.push((index, count)),
+        }
+    }
+    let bucket = |(index, count): (i32, u64)| Bucket {
+        from: Edge::Number(log2::from(index, kind)),
+        to: log2::to(index, kind).map(Edge::Number),
+        count,
+    };
+    buckets.into_iter().map(bucket).collect()
+}
+
+/// Numbers that can be divided into buckets of one width.
+trait Linear: Number {
+    /// The lower edges of at most [`LINEAR`] buckets, and the upper edge of the last one, which is above the greatest number.
+    fn edges(ends: Extremes<Self>) -> Vec<Self>;
+    /// Whether it is at an edge or above it.
+    fn is_from(self, edge: Self) -> bool;
+}
+
+impl Linear for Integer {
+    fn edges(Extremes { least, greatest }: Extremes<Self>) -> Vec<Self> {
+        let (least, numbers) = (least.0, greatest.0 - least.0 + 1);
+        let width = (numbers as u128).div_ceil(LINEAR as u128).max(1) as i128;
+        let buckets = (numbers as u128).div_ceil(width as u128) as i128;
+        (0..=buckets).map(|at| Self(least + width * at)).collect()
+    }
+
+    fn is_from(self, edge: Self) -> bool {
+        self >= edge
+    }
+}
+
+impl Linear for Float {
+    fn edges(Extremes { least, greatest }: Extremes<Self>) -> Vec<Self> {
+        let (from, to) = (least.value(), greatest.value());
+        // Half of it, since the whole may be beyond what a float can hold.
+        let half = to / 2.0 - from / 2.0;
+        let width = half / (LINEAR as f64 / 2.0);
+        // Edges have no more digits than buckets need.
+        let digits = (2.0 - width.log10().floor()).clamp(0.0, 340.0) as usize;
+        let edge = |at: usize| {
+            let edge = format!("{:.digits$}", from + width * at as f64);
+            Self::double(edge.parse().ok()?)
+        };
+        let mut edges = vec![least];
+        // Infinities leave no width.
+        edges.extend(
+            (1..LINEAR)
+                .filter_map(edge)
+                .filter(|edge| edge.value().is_finite() && least < *edge && *edge <= greatest),
+        );
+        edges.dedup();
+        edges.extend(Self::double(to.next_up()).filter(|end| *end > greatest));
+        edges
+    }
+
+    fn is_from(self, edge: Self) -> bool {
+        // Two zeros are one number.
+        self.value() >= edge.value()
+    }
+}
+
+fn linear<N: Linear>(numbers: &Distribution<N>) -> Vec<Bucket> {
+    let Some(ends) = numbers.ends() else {
+        return Vec::new();
+    };
+    let edges = N::edges(ends);
+    let edge = |at: usize| Some(Edge::Number(edges.get(at)?.scalar()));
+    let mut buckets: Vec<Bucket> = (0..edges.len())
+        .filter_map(|at| {
+            Some(Bucket {
+                from: edge(at)?,
+                to: edge(at + 1),
+                count: 0,
+            })
+        })
+        .collect();
+    // The last edge is the end of a bucket, unless that is infinity, which has none.
+    if edges.last().is_some_and(|last| *last > ends.greatest) {
+        buckets.pop();
+    }
+    for Frequency { value, count } in numbers.counts() {
+        let at = edges.partition_point(|edge| value.is_from(*edge));
+        let last = buckets.len().saturating_sub(1);
+        if let Some(bucket) = buckets.get_mut(at.saturating_sub(1).min(last)) {
+            bucket.count += count;
+        }
+    }
+    buckets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn distribution<N: Number>(numbers: impl IntoIterator<Item = N>) -> Distribution<N> {
+        let mut all = Distribution::default();
+        numbers.into_iter().for_each(|number| all.add(number));
+        all.settle();
+        all
+    }
+
+    /// Asserts that each bucket has the numbers that are between its edges.
+    fn holds(buckets: &[Bucket], numbers: &[f64]) {
+        let at = |edge: &Edge| match edge {
+            Edge::Number(number) => number.approximate(),
+            Edge::Text(_) => panic!("{edge:?}"),
+        };
+        for Bucket { from, to, count } in buckets {
+            let is_in = |number: &&f64| {
+                **number >= at(from) && to.as_ref().is_none_or(|to| **number < at(to))
+            };
+            let expected = numbers.iter().filter(is_in).count() as u64;
+            assert_eq!(*count, expected, "{from:?} to {to:?}");
+        }
+        let all: u64 = buckets.iter().map(|bucket| bucket.count).sum();
+        assert_eq!(all, numbers.len() as u64);
+    }
+
+    #[test]
+    fn buckets_have_what_is_between_their_edges() {
+        for (from, to) in [(-8, 9), (-1024, 1025), (-5000, -3), (-1, 1), (3, 700)] {
+            let numbers: Vec<f64> = (from..to).map(f64::from).collect();
+            let integers = distribution((from..to).map(|at: i32| Integer(at.into())));
+            let floats = numbers.iter().filter_map(|&number| Float::double(number));
+            let floats = distribution(floats);
+            let is_exact = integers.values().is_some();
+            holds(&by_power(&integers.counts(), BucketKind::Integer), &numbers);
+            holds(&by_power(&floats.counts(), BucketKind::Float), &numbers);
+            if is_exact {
+                holds(&linear(&integers), &numbers);
+                holds(&linear(&floats), &numbers);
+            }
+        }
+        let numbers = [0.1, 0.2, 1.0 / 3.0, 0.7, 2.0 / 3.0, 1.0];
+        let floats = distribution(numbers.into_iter().filter_map(Float::double));
+        holds(&linear(&floats), &numbers);
+        holds(&by_power(&floats.counts(), BucketKind::Float), &numbers);
+    }
+
+    #[test]
+    fn extremes_have_buckets() {
+        let floats = [
+            f64::NEG_INFINITY,
+            f64::MIN,
+            -0.0,
+            0.0,
+            f64::MAX,
+            f64::INFINITY,
+        ];
+        for few in [
+            &floats[..],
+            &floats[1..5],
+            &floats[..1],
+            &floats[5..],
+            &floats[2..4],
+        ] {
+            let all = distribution(few.iter().filter_map(|&number| Float::double(number)));
+            holds(&by_power(&all.counts(), BucketKind::Float), few);
+            holds(&linear(&all), few);
+        }
+        let ends = [i64::MIN.into(), -1, 0, u64::MAX.into()];
+        for few in [&ends[..], &ends[..1], &ends[3..]] {
+            let all = distribution(few.iter().map(|&number| Integer(number)));
+            for buckets in [linear(&all), by_power(&all.counts(), BucketKind::Integer)] {
+                let all: u64 = buckets.iter().map(|bucket| bucket.count).sum();
+                assert_eq!(all, few.len() as u64);
+                assert_eq!(buckets[0].count, 1);
+            }
+        }
+    }
+}

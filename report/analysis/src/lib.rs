@@ -1,0 +1,26 @@
+//! Answers to questions about a trace, as plain data: numbers are numbers, and nothing is rendered.
+
+#![forbid(unsafe_code)]
+
+pub mod answer;
+pub mod clock_facts;
+pub mod diff;
+pub mod groups;
+pub mod heatmap;
+pub mod histogram;
+pub mod live_counts;
+pub mod losses;
+pub mod measured;
+pub mod origin;
+pub mod overview;
+pub mod question;
+pub mod rate;
+pub mod rows;
+pub(crate) mod samples;
+pub mod span_report;
+pub mod spans;
+pub mod stacks;
+pub mod stats;
+pub mod summary;
+pub(crate) mod text_walk;
+pub(crate) mod values;

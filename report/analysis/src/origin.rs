@@ -1,0 +1,52 @@
+//! Where, when and how a trace was recorded.
+
+use usdtrec_trace::session::TraceSession;
+
+use crate::clock_facts::{self, ClockFacts};
+
+/// Facts about a trace as a whole.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// Path of the trace.
+    pub file: String,
+    /// Name of the recording host.
+    pub host: String,
+    /// The recording host's architecture, as its kernel calls it.
+    pub machine: String,
+    /// Release of its kernel.
+    pub kernel: String,
+    /// `CLOCK_REALTIME` of the first sample, ns since 1970.
+    pub wall_ns: Option<u64>,
+    /// How exact times of day are.
+    pub clock: Option<ClockFacts>,
+    /// What wrote the trace.
+    pub producer: String,
+    /// The engine that recorded; `None` if the trace does not say.
+    pub engine: Option<String>,
+    /// Command line of the recorder.
+    pub command: Vec<String>,
+    /// Events of the whole trace that were lost, at the least.
+    pub lost: u64,
+}
+
+impl Origin {
+    /// The facts of an open trace.
+    pub fn new(session: &TraceSession) -> Self {
+        let info = session.info();
+        Self {
+            file: session.path().display().to_string(),
+            host: info.hostname.clone(),
+            machine: info.machine.clone(),
+            kernel: info.os_release.clone(),
+            wall_ns: clock_facts::start(session),
+            clock: ClockFacts::from_session(session),
+            producer: info.version.clone(),
+            engine: info
+                .definitions
+                .as_ref()
+                .map(|definitions| definitions.engine.clone()),
+            command: info.command.clone(),
+            lost: session.lost(),
+        }
+    }
+}

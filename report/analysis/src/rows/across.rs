@@ -1,0 +1,268 @@
+//! Rows of one window after the other, with the spans that are open between windows.
+
+use std::io;
+
+use usdtrec_format::trace::TimeRange;
+use usdtrec_trace::session::TraceSession;
+
+use crate::rows::hit_row::{HitTable, OwnedHit, RowHit};
+use crate::rows::row_sink::{RowSide, RowSink, SpanClose, SpanFate, SpanRow};
+use crate::rows::row_window::overlaps;
+use crate::rows::window_rows::{BegunHit, RowItem, WindowRows};
+use crate::spans::matcher::{OpenSpans, PendingEnd, Segment};
+use crate::spans::nesting::Nesting;
+use crate::spans::pair::Pair;
+use crate::spans::stack::{Ended, Frame, Totals};
+
+/// What an open span has of its begin; `None` if it is not selected.
+type KeptBegin = Option<Box<OwnedHit>>;
+
+/// Hands rows to a sink.
+pub(crate) struct RowsAcross<'a> {
+    sink: &'a mut dyn RowSink,
+    open: OpenSpans<KeptBegin>,
+    /// The times that are selected: those of a part of each span.
+    time: TimeRange,
+    /// Of each pair, whether its spans are within each other.
+    nesting: Vec<Nesting>,
+    /// Hits of the windows before.
+    hits: u64,
+    /// Samples that belong to no event of the trace.
+    pub(crate) unknown: u64,
+}
+
+/// What is known of a hit whose spans are matched across windows.
+#[derive(Clone, Copy, Default)]
+struct PendingSides {
+    hit: Option<usize>,
+    matched: bool,
+    unmatched: bool,
+}
+
+/// A span without an end at the end of the trace.
+struct Unended<'a> {
+    pair: usize,
+    begin: &'a OwnedHit,
+    /// When it ended at the latest, ns; `None` if it is open.
+    until: Option<u64>,
+}
+
+/// Hands the spans to a sink that an end closes.
+struct Closing<'c> {
+    sink: &'c mut dyn RowSink,
+    nesting: Option<&'c mut Nesting>,
+    pair: usize,
+    /// `None` if spans that this hit ends are not selected.
+    end: Option<RowHit<'c>>,
+    /// The times that are selected.
+    time: TimeRange,
+    written: io::Result<()>,
+}
+
+impl Closing<'_> {
+    fn put(&mut self, span: SpanRow<'_>) {
+        if self.written.is_ok() {
+            self.written = self.sink.span(span);
+        }
+    }
+}
+
+impl Totals<KeptBegin> for Closing<'_> {
+    fn unfinished(&mut self, frame: &Frame<KeptBegin>, until: u64) {
+        let begun = frame.what.as_ref();
+        if let Some(begun) = begun.filter(|_| overlaps(self.time, frame.time, until)) {
+            self.put(SpanRow {
+                pair: self.pair,
+                fate: SpanFate::Unfinished,
+                begin: begun.hit(),
+                end: None,
+                until: Some(until),
+            });
+        }
+    }
+
+    fn finished(&mut self, frame: &mut Frame<KeptBegin>, Ended { duration, own }: Ended) {
+        if let Some(nesting) = &mut self.nesting {
+            nesting.add(frame);
+        }
+        let end = frame.time.saturating_add(duration);
+        if let (Some(begun), Some(hit)) = (&frame.what, self.end)
+            && overlaps(self.time, frame.time, end)
+        {
+            self.put(SpanRow {
+                pair: self.pair,
+                fate: SpanFate::Ended,
+                begin: begun.hit(),
+                end: Some(SpanClose { hit, duration, own }),
+                until: None,
+            });
+        }
+    }
+}
+
+impl<'a> RowsAcross<'a> {
+    /// Spans of so many pairs go to `sink` if a part of them is in a time.
+    pub(crate) fn new(sink: &'a mut dyn RowSink, time: TimeRange, pairs: usize) -> Self {
+        Self {
+            sink,
+            open: OpenSpans::new(false),
+            time,
+            nesting: vec![Nesting::default(); pairs],
+            hits: 0,
+            unknown: 0,
+        }
+    }
+
+    /// Takes the rows of the next window.
+    pub(crate) fn take(&mut self, window: &mut WindowRows) -> io::Result<()> {
+        for (all, of_window) in self.nesting.iter_mut().zip(&window.nesting) {
+            all.merge(*of_window);
+        }
+        let hits = &window.hits;
+        let mut segments = std::mem::take(&mut window.segments).into_iter();
+        let mut sides = PendingSides::default();
+        for item in &window.items {
+            match *item {
+                RowItem::Pending { end } => {
+                    if let Some(segment) = segments.next() {
+                        if sides.hit != Some(end) {
+                            sides = PendingSides {
+                                hit: Some(end),
+                                ..PendingSides::default()
+                            };
+                        }
+                        let unmatched = self.close(segment, hits, end)?;
+                        sides.unmatched |= unmatched;
+                        sides.matched |= !unmatched;
+                    }
+                }
+                RowItem::Event { hit, of_span } => {
+                    let pending = Some(sides).filter(|sides| sides.hit == Some(hit));
+                    let pending = pending.unwrap_or_default();
+                    let side = match of_span || pending.matched {
+                        _ if pending.unmatched => RowSide::NoBegin,
+                        true => RowSide::OfSpan,
+                        false => RowSide::Apart,
+                    };
+                    if let Some(hit) = hits.hit(hit) {
+                        self.sink.event(hit, side)?;
+                    }
+                }
+                item => self.in_window(item, hits)?,
+            }
+        }
+        for segment in segments {
+            self.carry(segment, hits)?;
+        }
+        self.hits += hits.len() as u64;
+        self.unknown += window.unknown;
+        Ok(())
+    }
+
+    /// Hands over a span that began and ended, or is known to have no end, in the window.
+    fn in_window(&mut self, item: RowItem, hits: &HitTable) -> io::Result<()> {
+        let (pair, begin, end, until) = match item {
+            RowItem::Ended {
+                pair,
+                begin,
+                end,
+                own,
+            } => (pair, begin, Some((end, own)), None),
+            RowItem::Unfinished { pair, begin, until } => (pair, begin, None, Some(until)),
+            RowItem::Pending { .. } | RowItem::Event { .. } => return Ok(()),
+        };
+        let Some(begin) = hits.hit(begin) else {
+            return Ok(());
+        };
+        let end = end.and_then(|(end, own)| {
+            let hit = hits.hit(end)?;
+            Some(SpanClose {
+                hit,
+                duration: hit.row.time.saturating_sub(begin.row.time),
+                own,
+            })
+        });
+        self.sink.span(SpanRow {
+            pair: pair as usize,
+            fate: match end {
+                Some(_) => SpanFate::Ended,
+                None => SpanFate::Unfinished,
+            },
+            begin,
+            end,
+            until,
+        })
+    }
+
+    /// Takes what a window left of a key up to an end. Returns whether the end has no begin.
+    fn close(
+        &mut self,
+        mut segment: Segment<BegunHit>,
+        hits: &HitTable,
+        end: usize,
+    ) -> io::Result<bool> {
+        let pending = segment.end.take();
+        let asked = pending.as_ref().is_some_and(|pending| pending.asked);
+        let hit = hits.hit(end).filter(|_| asked);
+        self.add(segment, hits, hit, pending.as_ref())
+    }
+
+    /// Takes what a window left of a key at its end.
+    fn carry(&mut self, segment: Segment<BegunHit>, hits: &HitTable) -> io::Result<bool> {
+        self.add(segment, hits, None, None)
+    }
+
+    fn add(
+        &mut self,
+        segment: Segment<BegunHit>,
+        hits: &HitTable,
+        hit: Option<RowHit<'_>>,
+        end: Option<&PendingEnd>,
+    ) -> io::Result<bool> {
+        let mut closing = Closing {
+            sink: &mut *self.sink,
+            nesting: self.nesting.get_mut(segment.key.pair as usize),
+            pair: segment.key.pair as usize,
+            end: hit,
+            time: self.time,
+            written: Ok(()),
+        };
+        let first = self.hits;
+        let own = |begun: BegunHit| {
+            let begun = begun?;
+            let hit = hits.hit(begun)?;
+            Some(hit.owned(first + begun as u64))
+        };
+        let outcome = self.open.take(segment.map(own), end, &mut closing);
+        closing.written.map(|()| outcome.unmatched)
+    }
+
+    /// Hands over what has no end at the end of the trace. Returns how many begins were not matched because too many were open.
+    pub(crate) fn finish(self, pairs: &[Pair], session: &TraceSession) -> io::Result<u64> {
+        let flat = pairs.iter().zip(&self.nesting);
+        let flat = flat.map(|(pair, nesting)| nesting.is_flat(pair, session));
+        let flat: Vec<bool> = flat.collect();
+        let begun = self.open.frames().filter_map(|(key, frame)| {
+            let pair = key.pair as usize;
+            let until = frame.next.filter(|_| flat.get(pair) == Some(&true));
+            let begin = frame.what.as_ref()?;
+            let overlaps = overlaps(self.time, frame.time, until.unwrap_or(u64::MAX));
+            overlaps.then_some(Unended { pair, begin, until })
+        });
+        let mut begun: Vec<_> = begun.collect();
+        begun.sort_unstable_by_key(|begun| (begun.begin.number, begun.pair));
+        for Unended { pair, begin, until } in begun {
+            self.sink.span(SpanRow {
+                pair,
+                fate: match until {
+                    Some(_) => SpanFate::Unfinished,
+                    None => SpanFate::Open,
+                },
+                begin: begin.hit(),
+                end: None,
+                until,
+            })?;
+        }
+        Ok(self.open.forgotten)
+    }
+}

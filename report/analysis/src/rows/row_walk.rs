@@ -1,0 +1,193 @@
+//! The walk over a trace that makes rows.
+
+use std::io;
+
+use usdtrec_format::{Missing, Value};
+use usdtrec_trace::error::ReportError;
+use usdtrec_trace::events::notices::Notices;
+use usdtrec_trace::events::order::{Window, in_order};
+use usdtrec_trace::events::selection::span_filter::SpanEvents;
+use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
+use usdtrec_trace::pool::Pool;
+use usdtrec_trace::rows::Rows;
+use usdtrec_trace::session::TraceSession;
+
+use crate::rows::across::RowsAcross;
+use crate::rows::hit_row::RowHit;
+use crate::rows::row_sink::{RowSide, RowSink, SpanRow};
+use crate::rows::row_window::{RowSource, RowWorker};
+use crate::rows::window_rows::WindowRows;
+use crate::spans::asked_keys::asked_keys;
+use crate::spans::pair::Pair;
+use crate::spans::role::Role;
+use crate::stats::keys::dictionary::Dictionary;
+
+/// Which rows are wanted.
+#[derive(Clone, Debug, Default)]
+pub struct RowQuestion {
+    /// Spans: `START..DONE`, or names of those that are found by the names of probes, with globs. Empty: all events, and the spans that are found
+    /// by the names of probes. Else these spans alone.
+    pub spans: Vec<String>,
+    /// Keys by which begins and ends are matched; empty: what is known of them.
+    pub key: Vec<String>,
+    /// Whether rows have stacks.
+    pub stacks: bool,
+}
+
+/// A walk over the rows of a trace.
+#[derive(Debug)]
+pub struct RowWalk<'s> {
+    source: RowSource<'s>,
+    /// The pairs of probes that begin and end spans.
+    pub pairs: Vec<Pair>,
+    /// Spans that are shorter, and those without an end, are left out if it is more than 0, ns.
+    least: u64,
+}
+
+impl<'s> RowWalk<'s> {
+    /// # Errors
+    /// [`ReportError::Question`] if the trace does not have what is requested.
+    pub fn new(
+        session: &'s TraceSession,
+        selection: &EventSelection,
+        question: &RowQuestion,
+    ) -> Result<Self, ReportError> {
+        let mut pairs: Vec<Pair> = Vec::new();
+        for text in &question.spans {
+            for pair in Pair::asked(text, session)? {
+                if !pairs.contains(&pair) {
+                    pairs.push(pair);
+                }
+            }
+        }
+        let filter = if question.spans.is_empty() {
+            let filter = SampleFilter::new(selection, session)?;
+            pairs = Pair::find(session, |event| filter.event(event));
+            filter
+        } else {
+            filter_of(&pairs, selection, session)?
+        };
+        let roles = Role::from_pairs(&pairs, session.events().events.len());
+        let of_pair = |event: usize| roles.get(event).is_some_and(|roles| !roles.is_empty());
+        let rows = Rows::new(session, of_pair);
+        Ok(Self {
+            source: RowSource {
+                session,
+                filter,
+                keys: asked_keys(&question.key, &pairs, session, &rows)?,
+                roles,
+                rows,
+                dictionary: Dictionary::hashing(),
+                events: question.spans.is_empty(),
+                stacks: question.stacks,
+                unknown: Value::Missing(Missing::Operand("site not known".to_owned())),
+            },
+            pairs,
+            least: 0,
+        })
+    }
+
+    /// Leaves out spans of less than this duration, and those without an end, ns; with 0, none.
+    #[must_use]
+    pub fn at_least(self, least: u64) -> Self {
+        Self { least, ..self }
+    }
+
+    /// Whether hits are rows; else spans alone.
+    pub const fn has_events(&self) -> bool {
+        self.source.events
+    }
+
+    /// Whether hits of an event are rows.
+    pub fn is_row(&self, event: usize) -> bool {
+        self.source.events && self.source.filter.event(event)
+    }
+
+    /// Whether an event may be in a row.
+    pub fn has_event(&self, event: usize) -> bool {
+        let RowSource { events, filter, .. } = &self.source;
+        let roles = self.source.roles.get(event);
+        *events && filter.event(event) || roles.is_some_and(|roles| !roles.is_empty())
+    }
+
+    /// Hands all rows to a sink. Returns the number of rows.
+    ///
+    /// # Errors
+    /// [`ReportError::Write`] with the first error of the sink.
+    pub fn run(&self, sink: &mut dyn RowSink, notices: &mut Notices) -> Result<u64, ReportError> {
+        let source = &self.source;
+        // Ends of a filtered-out begin are still its ends: only then does each other one find its own.
+        let relaxed = source.filter.relaxed(|event| self.has_event(event));
+        let relaxed = match source.session.is_whole() {
+            true => relaxed.of_all_times(),
+            false => relaxed,
+        };
+        let workers = Pool::default();
+        let spare = Pool::<WindowRows>::default();
+        let show = |window: Window<'_>| {
+            let worker = workers.take();
+            let mut worker = worker.unwrap_or_else(|| RowWorker::new(source.session));
+            let mut rows = spare.take().unwrap_or_default();
+            // Here and not where they were taken: one thread alone takes all rows.
+            rows.clear();
+            source.window(&mut worker, window, &mut rows);
+            workers.put(worker);
+            rows
+        };
+        let mut counted = CountedRows {
+            sink,
+            rows: 0,
+            least: self.least,
+        };
+        let mut across = RowsAcross::new(&mut counted, source.filter.time(), self.pairs.len());
+        let outcome = in_order(source.session, &relaxed, None, show, |mut rows| {
+            across.take(&mut rows)?;
+            spare.put(rows);
+            Ok::<_, ReportError>(())
+        })?;
+        notices.unknown += across.unknown;
+        notices.add(outcome);
+        notices.add_forgotten(across.finish(&self.pairs, source.session)?);
+        Ok(counted.rows)
+    }
+}
+
+/// Counts the rows that a sink takes.
+struct CountedRows<'a> {
+    sink: &'a mut dyn RowSink,
+    rows: u64,
+    /// The duration of the shortest spans that it takes, ns.
+    least: u64,
+}
+
+impl RowSink for CountedRows<'_> {
+    fn event(&mut self, hit: RowHit<'_>, side: RowSide) -> io::Result<()> {
+        self.rows += 1;
+        self.sink.event(hit, side)
+    }
+
+    fn span(&mut self, span: SpanRow<'_>) -> io::Result<()> {
+        let is_long = |span: &SpanRow<'_>| span.end.is_some_and(|end| end.duration >= self.least);
+        if self.least > 0 && !is_long(&span) {
+            return Ok(());
+        }
+        self.rows += 1;
+        self.sink.span(span)
+    }
+}
+
+/// The filter of spans that are requested: an expression may be about what ends them, too.
+fn filter_of(
+    pairs: &[Pair],
+    selection: &EventSelection,
+    session: &TraceSession,
+) -> Result<SampleFilter, ReportError> {
+    let of = |side: fn(&Pair) -> &Vec<usize>| pairs.iter().flat_map(side).copied();
+    let starts: Vec<usize> = of(|pair| &pair.starts).collect();
+    let dones: Vec<usize> = of(|pair| &pair.dones).collect();
+    let ends = SpanEvents {
+        starts: &starts,
+        dones: &dones,
+    };
+    SampleFilter::of_spans(selection, session, ends)
+}

@@ -1,0 +1,119 @@
+//! Matching the spans that are selected, in as many passes over the file as their groups need.
+
+use usdtrec_trace::error::ReportError;
+use usdtrec_trace::events::notices::Notices;
+use usdtrec_trace::events::selection::SampleFilter;
+use usdtrec_trace::rows::Rows;
+use usdtrec_trace::session::TraceSession;
+
+use crate::samples::SelectedSamples;
+use crate::span_report::group_keys;
+use crate::span_report::request::SpanRequest;
+use crate::spans::asked_keys::asked_keys;
+use crate::spans::pair::Pair;
+use crate::spans::walk::{GroupChoice, SpanOptions, SpanWalk, Spans};
+use crate::stats::keys::dictionary::Dictionary;
+use crate::stats::sketch::Sketch;
+use crate::stats::timeline::Timeline;
+
+/// The requested facts about spans besides their durations.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SpanExtras {
+    /// Number of the slowest spans.
+    pub(crate) slowest: usize,
+    /// Intervals to count them in, too.
+    pub(crate) heat: Option<Timeline>,
+}
+
+/// Matches spans, and calls `show` with them.
+pub(crate) fn matched<T>(
+    request: SpanRequest<'_>,
+    extras: SpanExtras,
+    notices: &mut Notices,
+    show: impl FnOnce(&SpanWalk<'_>, Spans) -> T,
+) -> Result<T, ReportError> {
+    let SelectedSamples { session, filter } = request.samples;
+    let question = request.question;
+    let pairs = Pair::asked(&question.span, session)?;
+    let of_pair = |event: usize| {
+        let has = |pair: &Pair| pair.starts.contains(&event) || pair.dones.contains(&event);
+        pairs.iter().any(has)
+    };
+    let rows = Rows::new(session, of_pair);
+    let keys = asked_keys(&question.key, &pairs, session, &rows)?;
+    let by = question.by.iter();
+    let by = by.map(|name| group_keys::by(name, session, &rows, &pairs));
+    let mut options = SpanOptions {
+        keys,
+        by: by.collect::<Result<_, _>>()?,
+        min: question.min,
+        slowest: extras.slowest,
+        heat: extras.heat,
+        kept: GroupChoice::All,
+        covers: true,
+    };
+    let asked = Asked {
+        session,
+        filter,
+        pairs: &pairs,
+        rows: &rows,
+    };
+    let dictionary = Dictionary::default();
+    let found = asked.walk(&options, &dictionary, notices);
+    let overflow = found.pair_stats.iter().any(|stats| stats.overflow);
+    if !overflow && !dictionary.is_overflown() {
+        notices.add_forgotten(found.forgotten);
+        return Ok(show(&asked.of(&options, &dictionary), found));
+    }
+    drop(found);
+    let bound = question.order.bounded_by();
+    let sketches = pairs.iter().map(|_| Sketch::new(bound.combine)).collect();
+    options.kept = GroupChoice::Bounded(sketches, bound.figure);
+    asked.walk(&options, &Dictionary::default(), notices);
+    let sketches = match std::mem::take(&mut options.kept) {
+        GroupChoice::Bounded(sketches, _) => sketches,
+        _ => Vec::new(),
+    };
+    // Hashes are as good as random: a few more groups than expected have room.
+    let mut groups = options.most_groups() * 3 / 4;
+    loop {
+        let chosen = sketches.iter().map(|sketch| sketch.choose(groups));
+        options.kept = GroupChoice::Chosen(chosen.collect());
+        let dictionary = Dictionary::default();
+        let found = asked.walk(&options, &dictionary, notices);
+        let overflow = found.pair_stats.iter().any(|stats| stats.overflow);
+        if groups <= 1 || !(overflow || dictionary.is_overflown()) {
+            notices.add_forgotten(found.forgotten);
+            return Ok(show(&asked.of(&options, &dictionary), found));
+        }
+        groups /= 2;
+    }
+}
+
+/// What all walks for a question have in common.
+struct Asked<'a> {
+    session: &'a TraceSession,
+    filter: &'a SampleFilter,
+    pairs: &'a [Pair],
+    rows: &'a Rows,
+}
+
+impl Asked<'_> {
+    fn of<'w>(&'w self, options: &'w SpanOptions, dictionary: &'w Dictionary) -> SpanWalk<'w> {
+        SpanWalk {
+            session: self.session,
+            filter: self.filter,
+            pairs: self.pairs,
+            options,
+            rows: self.rows,
+            dictionary,
+        }
+    }
+
+    fn walk(&self, options: &SpanOptions, dictionary: &Dictionary, notices: &mut Notices) -> Spans {
+        let walk = self.of(options, dictionary);
+        let walked = walk.run(|| (), |(), _, _, _| (), |_| false);
+        notices.add_once(walked.outcome);
+        walked.spans
+    }
+}

@@ -1,0 +1,219 @@
+//! How long spans lasted, in bounded memory.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use foldhash::HashMap;
+use usdtrec_trace::events::order::place::SamplePlace;
+
+use crate::spans::covers::{CoveredTime, PairCovers, SpanCover};
+use crate::spans::nesting::Nesting;
+use crate::stats::distribution::Distribution;
+use crate::stats::heat::{Cells, HeatCell, merge};
+use crate::stats::keys::key::KeyWords;
+use crate::stats::log2::{BucketKind, Log2};
+use crate::stats::number::Integer;
+
+/// Maximum number of groups of spans with statistics of their own; each takes some kilobytes.
+pub(crate) const MAX_SPAN_GROUPS: usize = 1 << 14;
+/// The same if spans are counted by time interval, too; each group takes some tens of kilobytes.
+pub(crate) const MAX_HEAT_GROUPS: usize = 1 << 10;
+
+/// Statistics of the durations of spans.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Durations {
+    /// ns.
+    pub(crate) distribution: Distribution<Integer>,
+    /// Sum, ns.
+    pub(crate) sum: u128,
+    /// Sum without the time of nested spans, ns.
+    pub(crate) own_sum: u128,
+    /// The time in which spans were open, each moment once; `None` if it is not known, because these are of several groups.
+    pub(crate) covered: Option<CoveredTime>,
+    /// Number of spans by time interval of the begin and bucket of the duration, if this was requested.
+    pub(crate) heat: Cells,
+}
+
+/// A span that ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EndedSpan {
+    /// ns.
+    pub(crate) duration: u64,
+    /// Duration without nested spans, ns.
+    pub(crate) own: u64,
+    /// The time interval in which it began, if spans are counted by interval.
+    pub(crate) interval: Option<u32>,
+}
+
+/// One of the slowest spans. They are ordered by duration; of equal ones the earlier is the slower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SlowSpan {
+    /// ns.
+    pub duration: u64,
+    /// When it began, ns.
+    pub time: Reverse<u64>,
+    /// Position of the event that began it.
+    pub(crate) begin: Reverse<SamplePlace>,
+}
+
+/// Numbers of matched and unmatched begins and ends of a pair of probes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpanCounts {
+    /// Spans that ended, including those shorter than the least duration.
+    pub ended: u64,
+    /// Begins without an end.
+    pub open: u64,
+    /// Begins without an end that ended at the latest when the span around them did, or when the next one began.
+    pub unfinished: u64,
+    /// Of these, those after which the next one began.
+    pub followed: u64,
+    /// Whether spans are within each other.
+    pub(crate) nesting: Nesting,
+    /// Ends without a begin.
+    pub unmatched: u64,
+    /// Maximum number of spans of one thread or process that were open at once; 0 if spans are matched by something else.
+    pub depth: u64,
+    /// Hits without a key: its value is missing, or a text beyond those that are stored.
+    pub unkeyed: u64,
+}
+
+impl SpanCounts {
+    /// Whether there were any hits of the probes.
+    pub const fn is_seen(&self) -> bool {
+        self.ended + self.open + self.unmatched + self.unkeyed > 0
+    }
+
+    /// Begins that were open at the end of the trace.
+    pub const fn going_on(&self) -> u64 {
+        self.open.saturating_sub(self.unfinished)
+    }
+
+    /// Adds the counts of another thread.
+    fn merge(&mut self, other: Self) {
+        self.ended += other.ended;
+        self.open += other.open;
+        self.unfinished += other.unfinished;
+        self.followed += other.followed;
+        self.nesting.merge(other.nesting);
+        self.unmatched += other.unmatched;
+        self.depth = self.depth.max(other.depth);
+        self.unkeyed += other.unkeyed;
+    }
+}
+
+/// The spans of one pair of probes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PairStats {
+    pub(crate) all: Durations,
+    /// Statistics by group: the words of its keys.
+    pub(crate) groups: HashMap<Box<[KeyWords]>, Durations>,
+    /// Maximum number of groups.
+    most_groups: usize,
+    /// Whether there were more groups, some of which are left out.
+    pub(crate) overflow: bool,
+    /// The slowest spans; the top of the heap is the least slow.
+    pub(crate) slowest: BinaryHeap<Reverse<SlowSpan>>,
+    pub(crate) counts: SpanCounts,
+}
+
+impl Durations {
+    /// Counts a span.
+    #[inline]
+    fn add(&mut self, span: EndedSpan) {
+        self.distribution.add(Integer(span.duration.into()));
+        self.sum += u128::from(span.duration);
+        self.own_sum += u128::from(span.own);
+        if let Some(interval) = span.interval {
+            let bucket = Integer(span.duration.into()).index(BucketKind::Time);
+            *self.heat.entry(HeatCell { interval, bucket }).or_default() += 1;
+        }
+    }
+
+    /// Adds the statistics of other spans. What both cover is not known then.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.distribution.merge(other.distribution);
+        self.sum += other.sum;
+        self.own_sum += other.own_sum;
+        self.covered = None;
+        merge(&mut self.heat, other.heat);
+    }
+}
+
+impl PairStats {
+    /// Without spans, for at most this number of groups.
+    pub(crate) fn new(most_groups: usize) -> Self {
+        Self {
+            most_groups,
+            ..Self::default()
+        }
+    }
+
+    /// Counts a span. Returns whether it is counted in its group, too.
+    #[inline]
+    pub(crate) fn add(&mut self, span: EndedSpan, group: &[KeyWords]) -> bool {
+        self.all.add(span);
+        if group.is_empty() {
+            return false;
+        }
+        let durations = self.group(group);
+        let is_kept = durations.is_some();
+        durations
+            .into_iter()
+            .for_each(|durations| durations.add(span));
+        is_kept
+    }
+
+    /// Sets the time in which spans were open.
+    pub(crate) fn cover(&mut self, covers: &PairCovers) {
+        self.all.covered = Some(covers.all.time());
+        for (group, durations) in &mut self.groups {
+            durations.covered = covers.groups.get(group).map(SpanCover::time);
+        }
+    }
+
+    /// The statistics of a group; `None` for a new group beyond the maximum.
+    fn group(&mut self, group: &[KeyWords]) -> Option<&mut Durations> {
+        if !self.groups.contains_key(group) {
+            if self.groups.len() >= self.most_groups {
+                self.overflow = true;
+                return None;
+            }
+            self.groups.insert(group.into(), Durations::default());
+        }
+        self.groups.get_mut(group)
+    }
+
+    /// Keeps a span if it is among the `most` slowest so far.
+    #[inline]
+    pub(crate) fn keep(&mut self, slow: SlowSpan, most: usize) {
+        if self.slowest.len() < most {
+            self.slowest.push(Reverse(slow));
+        } else if self.slowest.peek().is_some_and(|least| slow > least.0) {
+            self.slowest.pop();
+            self.slowest.push(Reverse(slow));
+        }
+    }
+
+    /// Counts the spans that are still buffered. To be called before the statistics are read.
+    pub(crate) fn settle(&mut self) {
+        for durations in self.groups.values_mut().chain([&mut self.all]) {
+            durations.distribution.settle();
+        }
+    }
+
+    /// Adds the counts of another thread.
+    pub(crate) fn merge(&mut self, other: Self, most: usize) {
+        self.settle();
+        self.all.merge(other.all);
+        self.overflow |= other.overflow;
+        for (group, durations) in other.groups {
+            if let Some(known) = self.group(&group) {
+                known.merge(durations);
+            }
+        }
+        for Reverse(slow) in other.slowest {
+            self.keep(slow, most);
+        }
+        self.counts.merge(other.counts);
+    }
+}

@@ -1,0 +1,192 @@
+//! The spans that samples end, one by one.
+//!
+//! A window is matched without knowing what began before it. What it cannot match stays, to be matched when the windows are put one after the
+//! other. Of a stream, a window is what is shown at once.
+
+use usdtrec_trace::events::selection::SampleFilter;
+use usdtrec_trace::rows::Rows;
+use usdtrec_trace::session::TraceSession;
+use usdtrec_trace::session::hit::Hit;
+use usdtrec_trace::session::resolver::Resolver;
+
+use crate::spans::key::{HitKey, SpanKey};
+use crate::spans::matcher::{MatchKey, OpenSpans, PendingEnd, Segment, SpanMatcher};
+use crate::spans::own_keys::own_keys;
+use crate::spans::pair::Pair;
+use crate::spans::role::Role;
+use crate::spans::stack::{Ended, Frame, Totals};
+use crate::stats::keys::dictionary::Dictionary;
+
+/// Which samples begin and end spans.
+pub struct SpanEnds {
+    /// Names of the spans.
+    pub names: Vec<String>,
+    roles: Vec<Vec<Role>>,
+    /// The key of each span.
+    keys: Vec<SpanKey>,
+    rows: Rows,
+    dictionary: Dictionary,
+}
+
+/// State of a worker thread.
+pub struct EndsWorker<'s> {
+    /// Begins and ends since the window began.
+    matcher: SpanMatcher<()>,
+    /// Resolves the samples.
+    pub resolver: Resolver<'s>,
+}
+
+/// What a sample ends.
+pub enum SpanEnd {
+    /// The first span that a sample which is requested ends, and how long it lasted, ns.
+    Matched {
+        /// Index of its name.
+        span: u32,
+        /// Its duration; `None` if its begin is unknown.
+        duration: Option<u64>,
+    },
+    /// A span that is matched across windows.
+    Open {
+        /// Whether it is the first one of a sample that is selected.
+        is_shown: bool,
+    },
+}
+
+/// A span that was matched across windows: index of its name, and its duration, ns; `None` if its begin is unknown.
+pub struct ClosedSpan {
+    /// Index of the name.
+    pub span: u32,
+    /// The duration, ns.
+    pub duration: Option<u64>,
+}
+
+/// The duration of a span that ended.
+#[derive(Default)]
+struct Duration(Option<u64>);
+
+impl Totals<()> for Duration {
+    fn unfinished(&mut self, _: &Frame<()>, _: u64) {}
+
+    fn finished(&mut self, _: &mut Frame<()>, ended: Ended) {
+        self.0 = Some(ended.duration);
+    }
+}
+
+impl<'s> EndsWorker<'s> {
+    /// A worker without open spans.
+    pub fn new(session: &'s TraceSession) -> Self {
+        Self {
+            matcher: SpanMatcher::new(false),
+            resolver: Resolver::new(session),
+        }
+    }
+
+    /// Ends a window. Returns the begins and ends that it could not match.
+    pub fn take(&mut self) -> Vec<Segment<()>> {
+        self.matcher.take()
+    }
+}
+
+impl SpanEnds {
+    /// `None` if no event that is selected ends a span.
+    pub fn new(session: &TraceSession, filter: &SampleFilter) -> Option<Self> {
+        let mut pairs = Pair::find(session, |_| true);
+        pairs.retain(|pair| pair.dones.iter().any(|&done| filter.event(done)));
+        if pairs.is_empty() {
+            return None;
+        }
+        let rows = Rows::new(session, |_| true);
+        Some(Self {
+            keys: own_keys(&pairs, session, &rows),
+            rows,
+            dictionary: Dictionary::default(),
+            roles: Role::from_pairs(&pairs, session.events().events.len()),
+            names: pairs.into_iter().map(|pair| pair.name).collect(),
+        })
+    }
+
+    /// Whether an event begins or ends a span.
+    pub fn has_role(&self, event: usize) -> bool {
+        self.roles.get(event).is_some_and(|roles| !roles.is_empty())
+    }
+
+    /// The filter for what is read: beginnings, too, that are not shown, or are earlier.
+    pub fn relaxed(&self, session: &TraceSession, filter: &SampleFilter) -> SampleFilter {
+        let relaxed = filter.relaxed(|event| filter.event(event) || self.has_role(event));
+        match session.is_whole() {
+            true => relaxed.starting_at_zero(),
+            false => relaxed,
+        }
+    }
+
+    /// Takes a sample, and calls `ended` with each span that it ends; returns whether it ends any. `asked` says whether the sample itself is selected.
+    #[inline]
+    pub fn sample(
+        &self,
+        EndsWorker { matcher, resolver }: &mut EndsWorker<'_>,
+        hit: Hit<'_>,
+        asked: bool,
+        mut ended: impl FnMut(SpanEnd),
+    ) -> bool {
+        let Hit { target, sample } = hit;
+        let mut ends = false;
+        for role in self.roles.get(target.event as usize).into_iter().flatten() {
+            let Some(key) = self.keys.get(role.pair as usize) else {
+                continue;
+            };
+            let of_hit = key.of(&self.rows, resolver, hit, &self.dictionary);
+            let Some(HitKey { words, marks }) = of_hit else {
+                continue;
+            };
+            let key = MatchKey {
+                pair: role.pair,
+                words,
+            };
+            if role.begins {
+                matcher.begin(key, Frame::new(sample.time, marks, ()));
+                continue;
+            }
+            let is_shown = asked && !std::mem::replace(&mut ends, true);
+            let mut span = Duration::default();
+            if matcher.end(key, sample.time, marks, &mut span) {
+                if is_shown {
+                    ended(SpanEnd::Matched {
+                        span: role.pair,
+                        duration: span.0,
+                    });
+                }
+                continue;
+            }
+            let end = PendingEnd {
+                time: sample.time,
+                marks,
+                ..PendingEnd::default()
+            };
+            matcher.leave(key, end);
+            ended(SpanEnd::Open { is_shown });
+        }
+        ends
+    }
+
+    /// Matches what is left of a window, one window after the other: the spans that ended, in the order in which [`sample`](Self::sample) reported them as open.
+    pub fn close(
+        &self,
+        left: Vec<Segment<()>>,
+        open: &mut OpenSpans<()>,
+    ) -> impl Iterator<Item = ClosedSpan> {
+        let begun = left.iter().map(|segment| segment.begun.len()).sum();
+        // In a stream that never ends, so may others never do.
+        if open.is_full(begun) {
+            open.forget_older();
+        }
+        left.into_iter().filter_map(move |mut segment| {
+            let (span, end) = (segment.key.pair, segment.end.take());
+            let mut duration = Duration::default();
+            open.take(segment, end.as_ref(), &mut duration);
+            end.map(|_| ClosedSpan {
+                span,
+                duration: duration.0,
+            })
+        })
+    }
+}

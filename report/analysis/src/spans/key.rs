@@ -1,0 +1,139 @@
+//! What the beginning and the end of a span have in common.
+
+use std::hash::BuildHasher;
+
+use foldhash::quality::RandomState;
+use usdtrec_trace::rows::Rows;
+use usdtrec_trace::session::hit::Hit;
+use usdtrec_trace::session::resolver::Resolver;
+
+use crate::spans::marks::{Agreement, Marks};
+use crate::stats::keys::dictionary::Dictionary;
+use crate::stats::keys::key::{Key, KeyWords};
+
+/// What the beginning and the end of a span have in common.
+#[derive(Clone, Debug)]
+pub(crate) enum SpanKey {
+    /// The thread. An end belongs to its newest begin with the same values of these arguments.
+    Thread(Agreement),
+    /// The thread and these arguments, in any order: what is locked first may be released first.
+    Crossing(Agreement),
+    /// Values, of any thread.
+    Values(Vec<Key>, RandomState),
+    /// A value that means something within its process.
+    InProcess(Key),
+}
+
+/// The key of a hit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HitKey {
+    pub(crate) words: KeyWords,
+    pub(crate) marks: Marks,
+}
+
+impl Default for SpanKey {
+    fn default() -> Self {
+        Self::Thread(Agreement::default())
+    }
+}
+
+impl SpanKey {
+    /// Values, of any thread.
+    pub(crate) fn values(keys: Vec<Key>) -> Self {
+        Self::Values(keys, RandomState::default())
+    }
+
+    /// Its name for `--key`.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Thread(_) | Self::Crossing(_) => "tid".to_owned(),
+            Self::Values(keys, _) => keys.iter().map(Key::name).collect::<Vec<_>>().join(","),
+            Self::InProcess(key) => key.name().to_owned(),
+        }
+    }
+
+    /// The arguments that begin and end have in common beside the key.
+    pub(crate) fn agreed(&self) -> &[String] {
+        match self {
+            Self::Thread(agreement) | Self::Crossing(agreement) => &agreement.names,
+            _ => &[],
+        }
+    }
+
+    /// Whether begin and end have the same value of an argument of this name.
+    pub(crate) fn is_same(&self, name: &str) -> bool {
+        let is = |key: &Key| matches!(key, Key::Argument(known, ..) if known == name);
+        match self {
+            Self::Thread(agreement) | Self::Crossing(agreement) => {
+                agreement.names.iter().any(|known| known == name)
+            }
+            Self::Values(keys, _) => keys.iter().any(is),
+            Self::InProcess(key) => is(key),
+        }
+    }
+
+    /// Whether most samples have the same key as the sample before.
+    pub(crate) fn is_coarse(&self) -> bool {
+        match self {
+            Self::Thread(_) => true,
+            Self::Values(keys, _) => keys.iter().all(|key| matches!(key, Key::Pid | Key::Tid)),
+            _ => false,
+        }
+    }
+
+    /// The key of a hit; `None` if a value is missing.
+    #[inline]
+    pub(crate) fn of(
+        &self,
+        rows: &Rows,
+        resolver: &mut Resolver<'_>,
+        Hit { target, sample }: Hit<'_>,
+        dictionary: &Dictionary,
+    ) -> Option<HitKey> {
+        let tid = u64::from(sample.tid.cast_unsigned());
+        let words = match self {
+            Self::Thread(agreement) => {
+                return Some(HitKey {
+                    words: KeyWords::new(0, tid),
+                    marks: agreement.marks(resolver, target, sample),
+                });
+            }
+            Self::Crossing(agreement) => {
+                let marks = agreement.marks(resolver, target, sample);
+                KeyWords::new(marks.word(), tid)
+            }
+            Self::Values(keys, state) => {
+                let mut words = keys
+                    .iter()
+                    .map(|key| key.words(rows, resolver, target, sample, dictionary));
+                let first = words.next().filter(|words| words.is_distinct())?;
+                let mut all = first;
+                for more in words {
+                    // Without a value, or with a text that was not stored, it could be of any span.
+                    if !more.is_distinct() {
+                        return None;
+                    }
+                    all = KeyWords {
+                        kind: state.hash_one((all, more)),
+                        word: state.hash_one((more, all, 1_u8)),
+                    };
+                }
+                all
+            }
+            Self::InProcess(key) => {
+                let words = key.words(rows, resolver, target, sample, dictionary);
+                if !words.is_distinct() {
+                    return None;
+                }
+                KeyWords {
+                    kind: words.kind | u64::from(sample.pid.cast_unsigned()) << 32,
+                    ..words
+                }
+            }
+        };
+        Some(HitKey {
+            words,
+            marks: Marks::default(),
+        })
+    }
+}

@@ -1,0 +1,96 @@
+//! Hashes of the arguments that the begin and the end of a span must have in common.
+
+use std::hash::BuildHasher;
+
+use foldhash::quality::RandomState;
+use usdtrec_format::Value;
+use usdtrec_format::perf::Sample;
+use usdtrec_trace::session::ids::Target;
+use usdtrec_trace::session::resolver::Resolver;
+
+/// Arguments with a mark each; the marks of further ones are combined.
+const APART: usize = 4;
+
+/// Hashes of arguments that begin and end of a span have in common. 0 means that a value is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Marks([u64; APART]);
+
+impl Marks {
+    /// The marks of this number of arguments without known values.
+    fn unknown(arguments: usize) -> Self {
+        Self(std::array::from_fn(|at| u64::from(at >= arguments)))
+    }
+
+    /// Whether the value of an argument is not known.
+    pub(crate) fn is_partial(self) -> bool {
+        self.0.contains(&0)
+    }
+
+    /// Whether the values that are known on both sides are the same.
+    pub(crate) fn is_compatible(self, other: Self) -> bool {
+        let both = self.0.iter().zip(other.0);
+        both.into_iter()
+            .all(|(&one, other)| one == other || one == 0 || other == 0)
+    }
+
+    /// One word for all of them.
+    pub(crate) const fn word(self) -> u64 {
+        let [a, b, c, d] = self.0;
+        a ^ b.rotate_left(17) ^ c.rotate_left(31) ^ d.rotate_left(47)
+    }
+}
+
+/// The arguments that begin and end of a span have in common and that must agree.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Agreement {
+    /// Their names.
+    pub(crate) names: Vec<String>,
+    /// For each argument, whether numbers are compared, too, not only texts.
+    pub(crate) numbers: Vec<bool>,
+    /// For each event of the trace, the index of each argument; empty for events of other pairs.
+    pub(crate) places: Vec<Vec<usize>>,
+    pub(crate) state: RandomState,
+}
+
+impl Agreement {
+    /// The marks of a hit.
+    #[inline]
+    pub(crate) fn marks(
+        &self,
+        resolver: &mut Resolver<'_>,
+        target: Target,
+        sample: &Sample<'_>,
+    ) -> Marks {
+        let Some(places) = self.places.get(target.event as usize) else {
+            return Marks::default();
+        };
+        if places.is_empty() {
+            return Marks::default();
+        }
+        let mut marks = Marks::unknown(places.len());
+        let Some(site) = resolver.session().site_of(target, sample) else {
+            return marks;
+        };
+        for (at, (&place, &numbers)) in places.iter().zip(&self.numbers).enumerate() {
+            let value = resolver.value(site, place, sample);
+            let mark = value.map_or(0, |value| self.mark(value, numbers));
+            let slot = &mut marks.0[at.min(APART - 1)];
+            *slot = if at < APART {
+                mark
+            } else {
+                slot.rotate_left(7) ^ mark
+            };
+        }
+        marks
+    }
+
+    /// The mark of a value; 0 if it is not known, or does not count.
+    pub(crate) fn mark(&self, value: &Value, numbers: bool) -> u64 {
+        match value {
+            Value::String(text) => self.state.hash_one(&*text.bytes) | 1,
+            Value::Unsigned(number) if numbers => self.state.hash_one(*number) | 1,
+            Value::Signed(number) if numbers => self.state.hash_one(*number as u64) | 1,
+            _ => 0,
+        }
+    }
+}

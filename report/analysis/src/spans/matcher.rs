@@ -1,0 +1,323 @@
+//! Matching begins and ends of one window, and across windows.
+//!
+//! A window matches what it can be sure of: an end whose begin is in the window with nothing doubtful above it. Everything else it
+//! leaves, key by key in the order of time, as [`Segment`]s, to be matched one window after the other. The result is that of matching
+//! hit by hit, however windows are cut.
+
+use foldhash::HashMap;
+
+use crate::spans::marks::Marks;
+use crate::spans::stack::{Base, Frame, Stack, Totals};
+use crate::stats::keys::key::KeyWords;
+
+/// Maximum number of open begins; later ones are not matched.
+const MAX_OPEN: usize = 1 << 20;
+/// Number of frames for which a lane keeps its memory from window to window.
+const KEPT: usize = 128;
+
+/// What a span is matched by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct MatchKey {
+    /// Number of the pair of probes.
+    pub(crate) pair: u32,
+    /// The thread, the process, or values.
+    pub(crate) words: KeyWords,
+}
+
+/// An end whose begin may be in an earlier window.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PendingEnd {
+    /// ns.
+    pub(crate) time: u64,
+    pub(crate) marks: Marks,
+    /// Whether it is selected.
+    pub(crate) asked: bool,
+    /// The part of its group that only the end has.
+    pub(crate) group: SpanGroupWords,
+}
+
+/// The part of the group of a span that one of its two hits has.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SpanGroupWords {
+    pub(crate) words: Box<[KeyWords]>,
+    /// Hash; the same in every run.
+    pub(crate) hash: u64,
+}
+
+/// The unmatched begins and ends of a key: up to an end that the window could not match, or up to the end of the window.
+#[derive(Debug)]
+pub struct Segment<T> {
+    pub(crate) key: MatchKey,
+    /// Maximum number of spans that began in it and were open at once.
+    pub(crate) rise: usize,
+    /// What ended in it, and what began first.
+    pub(crate) base: Base,
+    /// Spans that began in it and are open, the oldest first.
+    pub(crate) begun: Vec<Frame<T>>,
+    /// Comes last.
+    pub(crate) end: Option<PendingEnd>,
+}
+
+impl<T> Segment<T> {
+    /// The same segment with something else that is known of its begins.
+    pub(crate) fn map<U>(self, mut what: impl FnMut(T) -> U) -> Segment<U> {
+        let begun = self.begun.into_iter();
+        Segment {
+            key: self.key,
+            rise: self.rise,
+            base: self.base,
+            begun: begun.map(|frame| frame.map(&mut what)).collect(),
+            end: self.end,
+        }
+    }
+}
+
+/// Spans of one window. Its memory is used again.
+#[derive(Debug)]
+pub(crate) struct SpanMatcher<T> {
+    lanes: Lanes<T>,
+    segments: Vec<Segment<T>>,
+}
+
+/// The open spans of a key in a window.
+#[derive(Debug)]
+struct Lane<T> {
+    key: MatchKey,
+    stack: Stack<T>,
+    rise: usize,
+    base: Base,
+}
+
+/// Number of lanes that are found without a lookup of their key.
+const NEAR: usize = 16;
+
+/// The lanes of all keys of a window.
+#[derive(Debug)]
+struct Lanes<T> {
+    /// Lanes in use, then lanes whose memory is used again.
+    all: Vec<Lane<T>>,
+    used: usize,
+    /// The place of each key's lane.
+    places: HashMap<MatchKey, usize>,
+    /// The place last used of the keys whose pair and thread end in the same bits; few threads are at work at once.
+    near: [usize; NEAR],
+    keeps_parts: bool,
+}
+
+impl<T> Lanes<T> {
+    #[inline]
+    fn of(&mut self, key: MatchKey) -> &mut Lane<T> {
+        let slot = (key.words.word as usize).wrapping_add(key.pair as usize * 5) % NEAR;
+        let near = self.near[slot];
+        let place = if near < self.used && self.all[near].key == key {
+            near
+        } else {
+            self.find(key)
+        };
+        self.near[slot] = place;
+        &mut self.all[place]
+    }
+
+    fn find(&mut self, key: MatchKey) -> usize {
+        let (all, used, keeps_parts) = (&mut self.all, &mut self.used, self.keeps_parts);
+        *self.places.entry(key).or_insert_with(|| {
+            match all.get_mut(*used) {
+                Some(lane) => lane.key = key,
+                None => all.push(Lane {
+                    key,
+                    stack: Stack::new(keeps_parts),
+                    rise: 0,
+                    base: Base::default(),
+                }),
+            }
+            *used += 1;
+            *used - 1
+        })
+    }
+}
+
+impl<T> Lane<T> {
+    /// Ends the segment here.
+    fn cut(&mut self, end: Option<PendingEnd>) -> Option<Segment<T>> {
+        let begun = if self.stack.len() == 0 {
+            Vec::new()
+        } else {
+            self.stack.take()
+        };
+        let base = std::mem::take(&mut self.base);
+        let rise = std::mem::take(&mut self.rise);
+        let any = rise > 0 || end.is_some();
+        any.then_some(Segment {
+            key: self.key,
+            rise,
+            base,
+            begun,
+            end,
+        })
+    }
+}
+
+impl<T> SpanMatcher<T> {
+    /// Without spans. With `keeps_parts`, spans know when the spans within them were.
+    pub(crate) fn new(keeps_parts: bool) -> Self {
+        Self {
+            lanes: Lanes {
+                all: Vec::new(),
+                used: 0,
+                places: HashMap::default(),
+                near: [0; NEAR],
+                keeps_parts,
+            },
+            segments: Vec::new(),
+        }
+    }
+
+    /// A span begins.
+    #[inline]
+    pub(crate) fn begin(&mut self, key: MatchKey, frame: Frame<T>) {
+        let lane = self.lanes.of(key);
+        if lane.stack.len() == 0 {
+            lane.base.next.get_or_insert(frame.time);
+        }
+        lane.stack.push(frame);
+        lane.rise = lane.rise.max(lane.stack.len());
+    }
+
+    /// A span ends; `false` if it did not surely begin in this window.
+    #[inline]
+    pub(crate) fn end(
+        &mut self,
+        key: MatchKey,
+        time: u64,
+        marks: Marks,
+        totals: &mut impl Totals<T>,
+    ) -> bool {
+        let lane = self.lanes.of(key);
+        let Some(at) = lane.stack.find(marks) else {
+            return false;
+        };
+        lane.stack.close(at, time, totals, &mut lane.base);
+        true
+    }
+
+    /// Leaves an end, and the open spans of its key, to be matched across windows.
+    pub(crate) fn leave(&mut self, key: MatchKey, end: PendingEnd) {
+        let segment = self.lanes.of(key).cut(Some(end));
+        self.segments.extend(segment);
+    }
+
+    /// The segments that are left to be matched across windows.
+    pub(crate) fn take(&mut self) -> Vec<Segment<T>> {
+        let lanes = &mut self.lanes;
+        let used = lanes.all.iter_mut().take(lanes.used);
+        self.segments.extend(used.filter_map(|lane| lane.cut(None)));
+        lanes.places.clear();
+        lanes.used = 0;
+        lanes.all.truncate(KEPT);
+        std::mem::take(&mut self.segments)
+    }
+}
+
+/// The result of matching a segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SegmentOutcome {
+    /// Maximum number of spans of its key that were open at once.
+    pub(crate) depth: usize,
+    /// Whether its end found no begin.
+    pub(crate) unmatched: bool,
+}
+
+/// Spans that are open between windows.
+#[derive(Debug)]
+pub struct OpenSpans<T> {
+    open: HashMap<MatchKey, Stack<T>>,
+    keeps_parts: bool,
+    count: usize,
+    /// Number of begins beyond the maximum.
+    pub(crate) forgotten: u64,
+}
+
+impl<T> OpenSpans<T> {
+    /// Without spans. With `keeps_parts`, spans know when the spans within them were.
+    pub fn new(keeps_parts: bool) -> Self {
+        Self {
+            open: HashMap::default(),
+            keeps_parts,
+            count: 0,
+            forgotten: 0,
+        }
+    }
+
+    /// Matches a segment of a window.
+    pub(crate) fn take(
+        &mut self,
+        segment: Segment<T>,
+        end: Option<&PendingEnd>,
+        totals: &mut impl Totals<T>,
+    ) -> SegmentOutcome {
+        let Segment { key, begun, .. } = segment;
+        if begun.is_empty() && !self.open.contains_key(&key) {
+            return SegmentOutcome {
+                depth: segment.rise,
+                unmatched: end.is_some(),
+            };
+        }
+        let keeps_parts = self.keeps_parts;
+        let stack = self.open.entry(key);
+        let stack = stack.or_insert_with(|| Stack::new(keeps_parts));
+        let depth = stack.len() + segment.rise;
+        stack.add_base(segment.base);
+        for frame in begun {
+            if self.count >= MAX_OPEN {
+                self.forgotten += 1;
+            } else {
+                self.count += 1;
+                stack.push(frame);
+            }
+        }
+        let mut unmatched = false;
+        if let Some(end) = end {
+            let found = stack.find(end.marks);
+            match found.or_else(|| stack.find_compatible(end.marks)) {
+                Some(at) => {
+                    self.count -= stack.len() - at;
+                    stack.close(at, end.time, totals, &mut Base::default());
+                }
+                None => unmatched = true,
+            }
+        }
+        if stack.len() == 0 {
+            self.open.remove(&key);
+        }
+        SegmentOutcome { depth, unmatched }
+    }
+
+    /// Whether this number of further begins exceeds the maximum.
+    pub(crate) const fn is_full(&self, more: usize) -> bool {
+        self.count + more > MAX_OPEN
+    }
+
+    /// The open spans.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = (MatchKey, &Frame<T>)> {
+        let all = self.open.iter();
+        all.flat_map(|(key, stack)| stack.frames().iter().map(|frame| (*key, frame)))
+    }
+
+    /// Drops the older half of the open spans, which are less likely to end.
+    pub(crate) fn forget_older(&mut self) {
+        let frames = self.open.values().flat_map(Stack::frames);
+        let mut begins: Vec<u64> = frames.map(|frame| frame.time).collect();
+        let half = begins.len() / 2;
+        if half == 0 {
+            return;
+        }
+        let (_, &mut newest_forgotten, _) = begins.select_nth_unstable(half - 1);
+        self.open.retain(|_, stack| {
+            stack.keep_after(newest_forgotten);
+            stack.len() > 0
+        });
+        let kept = self.open.values().map(Stack::len).sum();
+        self.forgotten += (self.count - kept) as u64;
+        self.count = kept;
+    }
+}

@@ -1,0 +1,32 @@
+//! Spans: from the hit of one probe to that of another, as from `query__start` to `query__done`.
+//!
+//! A hit that begins a span waits, under its key (its thread, its process, or the values of arguments), for the hit that ends it. Under one key
+//! they nest as calls do: an end belongs to the newest begin with which its arguments agree, and what began later is unfinished.
+//! What belongs to one key must be seen in the order of time, other things need not: so each window of samples matches its own spans in
+//! parallel, and only what stays open in it, or may end what began before it, is matched across windows, one after the other.
+//!
+//! What began later than the begin of an end left by `longjmp`, an exception, or an end that the runtime does not
+//! report. The key is the thread, but for well-known probes of which one thread has several spans at once (`known.rs`).
+//! A lost hit lets a begin match a later end; no reader can know which, so losses are shown wherever spans are.
+
+pub(crate) mod agreement;
+pub mod ambiguity;
+pub(crate) mod asked_keys;
+pub(crate) mod beside;
+pub(crate) mod better_key;
+pub(crate) mod children;
+pub mod covers;
+pub(crate) mod durations;
+pub mod ends;
+pub(crate) mod key;
+pub(crate) mod known;
+pub(crate) mod marks;
+pub mod matcher;
+pub(crate) mod names;
+pub(crate) mod nesting;
+pub(crate) mod own_keys;
+pub mod pair;
+pub(crate) mod role;
+pub mod slowest;
+pub(crate) mod stack;
+pub(crate) mod walk;

@@ -1,0 +1,252 @@
+//! The spans that are open at once under one key: the newest ends first.
+
+use foldhash::HashMap;
+
+use crate::spans::children::Children;
+use crate::spans::marks::Marks;
+use crate::stats::coverage::Interval;
+
+/// Number of the newest frames that are compared one by one; older ones are found by an index.
+const NEAR: usize = 64;
+/// The group of frames if spans are not grouped.
+pub(crate) const UNGROUPED: u64 = 0;
+/// No frame.
+const NONE: u32 = u32::MAX;
+
+/// A span that began and has not ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame<T> {
+    /// When it began, ns.
+    pub(crate) time: u64,
+    pub(crate) marks: Marks,
+    /// Hash of its group, as far as the group is known when the span begins.
+    pub(crate) group: u64,
+    /// The spans that ended directly in it.
+    pub(crate) children: Children,
+    /// When the first span of its key began after it while it was open, ns.
+    pub(crate) next: Option<u64>,
+    pub(crate) what: T,
+}
+
+/// What happened outside all open frames.
+#[derive(Debug, Default)]
+pub(crate) struct Base {
+    /// The spans that ended.
+    pub(crate) children: Children,
+    /// When the first span began, ns.
+    pub(crate) next: Option<u64>,
+}
+
+/// Receives the spans that end.
+pub(crate) trait Totals<T> {
+    /// A span is unfinished: the span that contains it ended first, at this time, ns.
+    fn unfinished(&mut self, frame: &Frame<T>, until: u64);
+    /// A span ended.
+    fn finished(&mut self, frame: &mut Frame<T>, ended: Ended);
+}
+
+/// How a span ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    /// ns.
+    pub(crate) duration: u64,
+    /// What of it was in no span within it, ns.
+    pub(crate) own: u64,
+}
+
+/// Open spans of one key.
+#[derive(Debug)]
+pub(crate) struct Stack<T> {
+    frames: Vec<Frame<T>>,
+    marks: Option<Box<MarkIndex>>,
+    keeps_parts: bool,
+}
+
+/// The newest frame of each mark.
+#[derive(Debug)]
+struct MarkIndex {
+    newest: HashMap<Marks, u32>,
+    /// For each frame, the next older frame of the same mark.
+    older: Vec<u32>,
+}
+
+impl MarkIndex {
+    fn from_marks(marks: impl Iterator<Item = Marks>) -> Box<Self> {
+        let mut index = Box::new(Self {
+            newest: HashMap::default(),
+            older: Vec::new(),
+        });
+        marks.for_each(|marks| index.push(marks));
+        index
+    }
+
+    fn push(&mut self, marks: Marks) {
+        let place = self.older.len() as u32;
+        let older = self.newest.insert(marks, place);
+        self.older.push(older.unwrap_or(NONE));
+    }
+
+    fn pop(&mut self, marks: Marks) {
+        match self.older.pop() {
+            Some(NONE) | None => self.newest.remove(&marks),
+            Some(older) => self.newest.insert(marks, older),
+        };
+    }
+
+    fn find(&self, marks: Marks) -> Option<usize> {
+        self.newest.get(&marks).map(|&place| place as usize)
+    }
+}
+
+impl<T> Frame<T> {
+    pub(crate) fn new(time: u64, marks: Marks, what: T) -> Self {
+        Self {
+            time,
+            marks,
+            group: UNGROUPED,
+            children: Children::default(),
+            next: None,
+            what,
+        }
+    }
+
+    /// The same frame with something else that is known of its span.
+    pub(crate) fn map<U>(self, what: impl FnOnce(T) -> U) -> Frame<U> {
+        Frame {
+            time: self.time,
+            marks: self.marks,
+            group: self.group,
+            children: self.children,
+            next: self.next,
+            what: what(self.what),
+        }
+    }
+}
+
+impl<T> Stack<T> {
+    /// Without frames. With `keeps_parts`, frames know when the spans within them were.
+    pub(crate) const fn new(keeps_parts: bool) -> Self {
+        Self {
+            frames: Vec::new(),
+            marks: None,
+            keeps_parts,
+        }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Adds a span that begins.
+    pub(crate) fn push(&mut self, frame: Frame<T>) {
+        if let Some(newest) = self.frames.last_mut() {
+            newest.next.get_or_insert(frame.time);
+        }
+        if let Some(index) = &mut self.marks {
+            index.push(frame.marks);
+        }
+        self.frames.push(frame);
+    }
+
+    fn pop(&mut self) -> Option<Frame<T>> {
+        let frame = self.frames.pop()?;
+        if self.frames.len() <= NEAR / 2 {
+            self.marks = None;
+        }
+        if let Some(index) = &mut self.marks {
+            index.pop(frame.marks);
+        }
+        Some(frame)
+    }
+
+    /// All frames, the oldest first.
+    pub(crate) fn take(&mut self) -> Vec<Frame<T>> {
+        self.marks = None;
+        std::mem::take(&mut self.frames)
+    }
+
+    /// Keeps the frames that began after a time.
+    pub(crate) fn keep_after(&mut self, time: u64) {
+        self.marks = None;
+        self.frames.retain(|frame| frame.time > time);
+    }
+
+    pub(crate) fn frames(&self) -> &[Frame<T>] {
+        &self.frames
+    }
+
+    /// The newest frame of these marks.
+    #[inline]
+    pub(crate) fn find(&mut self, marks: Marks) -> Option<usize> {
+        let last = self.frames.len().checked_sub(1)?;
+        if self.frames[last].marks == marks {
+            return Some(last);
+        }
+        self.find_older(marks)
+    }
+
+    fn find_older(&mut self, marks: Marks) -> Option<usize> {
+        let near = self.frames.iter().rev().take(NEAR);
+        let near = near.into_iter().position(|frame| frame.marks == marks);
+        if near.is_some() || self.frames.len() <= NEAR {
+            return near.map(|near| self.frames.len() - 1 - near);
+        }
+        let frames = &self.frames;
+        let make = || MarkIndex::from_marks(frames.iter().map(|frame| frame.marks));
+        self.marks.get_or_insert_with(make).find(marks)
+    }
+
+    /// The first of the newest frames without a known difference, if a value is not known on one of the two sides.
+    pub(crate) fn find_compatible(&self, marks: Marks) -> Option<usize> {
+        let newest = self.frames.iter().enumerate().rev().take(NEAR);
+        let mut fits = newest.filter(|(_, frame)| {
+            (marks.is_partial() || frame.marks.is_partial()) && frame.marks.is_compatible(marks)
+        });
+        fits.next().map(|(at, _)| at)
+    }
+
+    /// Ends the span of a frame. Those that began in it and are open are unfinished: they have no end, and the spans that ended in them
+    /// are in what they are in.
+    pub(crate) fn close(
+        &mut self,
+        at: usize,
+        time: u64,
+        totals: &mut impl Totals<T>,
+        base: &mut Base,
+    ) {
+        while self.frames.len() > at + 1
+            && let Some(frame) = self.pop()
+        {
+            totals.unfinished(&frame, time);
+            self.outer(base).append(frame.children);
+        }
+        let Some(mut frame) = self.pop() else {
+            return;
+        };
+        let duration = time.saturating_sub(frame.time);
+        let own = duration.saturating_sub(frame.children.time);
+        totals.finished(&mut frame, Ended { duration, own });
+        let span = Interval {
+            begin: frame.time,
+            end: frame.time.saturating_add(duration),
+        };
+        let keeps_parts = self.keeps_parts;
+        self.outer(base).push(span, keeps_parts);
+    }
+
+    /// The spans that ended directly in the newest frame, or outside all.
+    fn outer<'c>(&'c mut self, base: &'c mut Base) -> &'c mut Children {
+        match self.frames.last_mut() {
+            Some(newest) => &mut newest.children,
+            None => &mut base.children,
+        }
+    }
+
+    /// Adds what happened after its newest frame began, and outside all later ones.
+    pub(crate) fn add_base(&mut self, base: Base) {
+        if let Some(newest) = self.frames.last_mut() {
+            newest.children.append(base.children);
+            newest.next = newest.next.or(base.next);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Names of arguments: where they are in each event, and what their columns are called.
+
+use usdtrec_trace::error::ReportError;
+use usdtrec_trace::fields::{process_text_named, process_texts};
+use usdtrec_trace::list::list;
+use usdtrec_trace::question_error::QuestionError;
+use usdtrec_trace::rows::Rows;
+use usdtrec_trace::session::TraceSession;
+
+/// The place of an argument in each event that has it; an error if no event has it.
+pub(super) fn places(
+    name: &str,
+    session: &TraceSession,
+    rows: &Rows,
+) -> Result<Vec<Option<usize>>, ReportError> {
+    let events = session.events().events.iter().zip(&rows.of_event);
+    let places: Vec<Option<usize>> = events
+        .map(|(event, row)| row.and_then(|_| event.argument(name)))
+        .collect();
+    if places.iter().any(Option::is_some) {
+        return Ok(places);
+    }
+    if let Some(text) = process_text_named(name)
+        && !(text.is_in)(session.processes())
+    {
+        return Err(QuestionError::NoCgroups { what: text.name }.into());
+    }
+    let arguments = rows.rows.iter().flat_map(|row| &row.arguments);
+    Err(QuestionError::NoKey {
+        name: name.to_owned(),
+        known: list(arguments.map(|argument| &*argument.name)),
+        texts: process_texts().map(|(_, text)| text.name).collect(),
+    }
+    .into())
+}
+
+/// Names of members and columns besides those of keys.
+const RESERVED: [&str; 35] = [
+    "event",
+    "comm",
+    "pid",
+    "tid",
+    "cpu",
+    "dso",
+    "sym",
+    "symbol",
+    "srcline",
+    "caller",
+    "stack",
+    "stack_cut",
+    "overhead",
+    "samples",
+    "span",
+    "others",
+    "count",
+    "total_ns",
+    "self_ns",
+    "mean_ns",
+    "sum_ns",
+    "min_ns",
+    "p50_ns",
+    "p90_ns",
+    "p99_ns",
+    "p999_ns",
+    "max_ns",
+    "exact",
+    "from_ns",
+    "interval_ns",
+    "counts",
+    "time_ns",
+    "doubtful",
+    "groups",
+    "args",
+];
+
+/// What an argument's column is called: its name, or `args.NAME` where another column is called so.
+pub(super) fn column(name: &str) -> String {
+    match RESERVED.contains(&name) || process_text_named(name).is_some() {
+        true => format!("args.{name}"),
+        false => name.to_owned(),
+    }
+}

@@ -1,0 +1,182 @@
+//! Event classes: hits of an event whose values have the same types.
+//!
+//! The same argument can be signed at one site and a text at another, and any value can be missing, while a field has
+//! one type. So there is a class for each form that was met, and no value that stands for a missing one. Integers that
+//! a reader's floats cannot represent are texts.
+
+use std::io;
+
+use foldhash::HashMap;
+use usdtrec_analysis::rows::hit_row::RowHit;
+use usdtrec_format::Value;
+use usdtrec_trace::form::Form;
+use usdtrec_trace::session::TraceSession;
+
+use crate::argument_parts::{ArgumentPart, each_part, hex};
+use crate::ctf::packets::put_string;
+use crate::typed_value::TypedValue;
+
+/// Classes: what programs do not reach, and what takes some megabytes.
+const MAX_CLASSES: usize = 1 << 14;
+
+/// The type of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum FieldType {
+    Unsigned,
+    Signed,
+    Float,
+    Bool,
+    Address,
+    Text,
+}
+
+/// A field of an event class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ClassField {
+    /// Index of the argument.
+    pub(crate) argument: u32,
+    pub(crate) part: ArgumentPart,
+    pub(crate) kind: FieldType,
+}
+
+/// An event class. Its number is its place.
+#[derive(Clone, Debug)]
+pub(crate) struct EventClass {
+    /// Index of the event.
+    pub(crate) event: usize,
+    pub(crate) fields: Box<[ClassField]>,
+}
+
+/// All event classes.
+#[derive(Debug)]
+pub(crate) struct EventClasses {
+    events: Vec<ClassesOfEvent>,
+    all: Vec<EventClass>,
+    /// Fields of the hit that is being written.
+    fields: Vec<ClassField>,
+}
+
+/// Classes of an event.
+#[derive(Debug)]
+struct ClassesOfEvent {
+    forms: Vec<Form>,
+    has_stack: bool,
+    by_fields: HashMap<Box<[ClassField]>, u32>,
+}
+
+impl EventClasses {
+    pub(crate) fn new(session: &TraceSession) -> Self {
+        let events = session.events().events.iter().map(|event| ClassesOfEvent {
+            forms: event
+                .arguments
+                .iter()
+                .map(|argument| Form::new(argument).human(false))
+                .collect(),
+            has_stack: event.has_chain(),
+            by_fields: HashMap::default(),
+        });
+        Self {
+            events: events.collect(),
+            all: Vec::new(),
+            fields: Vec::new(),
+        }
+    }
+
+    /// All classes by their numbers.
+    pub(crate) fn all(&self) -> &[EventClass] {
+        &self.all
+    }
+
+    /// Whether events of an index have a stack after their fields.
+    pub(crate) fn has_stack(&self, event: usize) -> bool {
+        self.events.get(event).is_some_and(|event| event.has_stack)
+    }
+
+    /// The class of a hit; its fields are appended.
+    ///
+    /// # Errors
+    /// One for too many classes.
+    pub(crate) fn class(&mut self, hit: RowHit<'_>, out: &mut Vec<u8>) -> io::Result<u32> {
+        self.fields.clear();
+        let Some(event) = self.events.get_mut(hit.row.event) else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        for (argument, (form, value)) in (0..).zip(event.forms.iter().zip(hit.values)) {
+            each_part(form, value, &mut |part, value| {
+                let kind = put(&value, out);
+                self.fields.push(ClassField {
+                    argument,
+                    part,
+                    kind,
+                });
+            });
+            if let Some(bytes) = with_nul(value) {
+                put_string(&hex(bytes), out);
+                self.fields.push(ClassField {
+                    argument,
+                    part: ArgumentPart::Bytes,
+                    kind: FieldType::Text,
+                });
+            }
+        }
+        if let Some(known) = event.by_fields.get(&*self.fields) {
+            return Ok(*known);
+        }
+        if self.all.len() >= MAX_CLASSES {
+            let message = format!("expected at most {MAX_CLASSES} event classes, found more");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        }
+        let number = self.all.len() as u32;
+        let fields: Box<[ClassField]> = self.fields.as_slice().into();
+        event.by_fields.insert(fields.clone(), number);
+        self.all.push(EventClass {
+            event: hit.row.event,
+            fields,
+        });
+        Ok(number)
+    }
+}
+
+/// The bytes of a text in UTF-8 that has a NUL, which no text of the format can have.
+fn with_nul(value: &Value) -> Option<&[u8]> {
+    match value {
+        Value::String(text) if text.bytes.contains(&0) => std::str::from_utf8(&text.bytes)
+            .is_ok()
+            .then_some(&*text.bytes),
+        _ => None,
+    }
+}
+
+/// Appends a value.
+fn put(value: &TypedValue<'_>, out: &mut Vec<u8>) -> FieldType {
+    match value {
+        TypedValue::Unsigned(number) => {
+            out.extend(number.to_le_bytes());
+            FieldType::Unsigned
+        }
+        TypedValue::Signed(number) => {
+            out.extend(number.to_le_bytes());
+            FieldType::Signed
+        }
+        TypedValue::Float(number) => {
+            out.extend(number.to_le_bytes());
+            FieldType::Float
+        }
+        TypedValue::Bool(is) => {
+            out.push(u8::from(*is));
+            FieldType::Bool
+        }
+        TypedValue::Address(address) => {
+            out.extend(address.to_le_bytes());
+            FieldType::Address
+        }
+        TypedValue::Text(text) => {
+            put_string(text, out);
+            FieldType::Text
+        }
+        TypedValue::Missing(reason) => {
+            put_string(reason, out);
+            FieldType::Text
+        }
+    }
+}

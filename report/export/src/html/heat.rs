@@ -1,0 +1,192 @@
+//! Counts over time as shades.
+
+use usdtrec_analysis::stats::timeline::Timeline;
+
+use crate::html::markup::{Markup, shortened};
+
+/// Shades.
+const LEVELS: u64 = 7;
+/// Maximum number of rows.
+const MAX_ROWS: usize = 32;
+/// Maximum length of the label of a row, characters.
+const MAX_LABEL_CHARACTERS: usize = 48;
+
+/// A row of a heat map.
+#[derive(Debug)]
+pub(crate) struct ShadeRow<'a> {
+    pub(crate) label: String,
+    /// Where its values end, if the label says where they begin.
+    pub(crate) until: Option<String>,
+    /// In each interval.
+    pub(crate) counts: &'a [u64],
+}
+
+/// Rows, the first one on top, with what a count is of.
+#[derive(Debug)]
+pub(crate) struct ShadeMap<'a> {
+    pub(crate) rows: Vec<ShadeRow<'a>>,
+    pub(crate) timeline: Timeline,
+    pub(crate) unit: &'static str,
+    /// What rows without room are.
+    pub(crate) of_rows: &'static str,
+}
+
+impl ShadeMap<'_> {
+    /// Appends the map, its times and its legend.
+    pub(crate) fn put(&self, out: &mut Markup) {
+        let all = self.rows.iter().flat_map(|row| row.counts).copied();
+        let most = all.max().unwrap_or(0);
+        let least = self.least();
+        out.tag("<figure class=\"heat\"")
+            .attribute("data-from", &self.timeline.from.to_string())
+            .attribute("data-step", &self.timeline.interval.to_string())
+            .attribute("data-unit", self.unit)
+            .tag("><table>\n");
+        let is_shown = |row: &&ShadeRow<'_>| row.sum() >= least;
+        let shown = self.rows.iter().filter(is_shown).take(MAX_ROWS);
+        let mut left_out = self.rows.len();
+        for row in shown {
+            left_out -= 1;
+            out.tag("<tr><th scope=\"row\">")
+                .text(&shortened(&row.label, MAX_LABEL_CHARACTERS))
+                .tag("</th><td>");
+            self.put_cells(row, most, out);
+            out.tag("</td></tr>\n");
+        }
+        self.put_times(out);
+        out.tag("</table>\n");
+        put_legend(most, self.unit, out);
+        if left_out > 0 {
+            let more = format!(
+                "{left_out} {} with fewer {} left out here",
+                self.of_rows, self.unit
+            );
+            out.tag("<p class=\"note\">").text(&more).tag("</p>\n");
+        }
+        out.tag("</figure>\n");
+    }
+
+    /// What a row must have to be among the greatest.
+    fn least(&self) -> u128 {
+        let mut sums: Vec<u128> = self.rows.iter().map(ShadeRow::sum).collect();
+        sums.sort_unstable();
+        let place = sums.len().saturating_sub(MAX_ROWS);
+        sums.get(place).copied().unwrap_or(0)
+    }
+
+    fn put_cells(&self, row: &ShadeRow<'_>, most: u64, out: &mut Markup) {
+        let mut paths = vec![String::new(); LEVELS as usize];
+        let mut counts = String::new();
+        for (at, &count) in row
+            .counts
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count > 0)
+        {
+            if let Some(path) = paths.get_mut(level(count, most) as usize) {
+                path.push_str(&format!("M{at} 0h1v1h-1z"));
+            }
+            counts.push_str(&format!("{at}:{count} "));
+        }
+        let size = format!("0 0 {} 1", self.timeline.intervals);
+        out.tag("<svg preserveAspectRatio=\"none\" aria-hidden=\"true\"")
+            .attribute("viewBox", &size)
+            .attribute("data-counts", counts.trim_end());
+        if let Some(until) = &row.until {
+            out.attribute("data-until", until);
+        }
+        out.tag(">");
+        for (level, path) in paths
+            .iter()
+            .enumerate()
+            .filter(|(_, path)| !path.is_empty())
+        {
+            out.tag("<path")
+                .attribute("class", &format!("h{level}"))
+                .attribute("d", path)
+                .tag("/>");
+        }
+        out.tag("</svg>");
+    }
+
+    /// The times of the first and the last interval.
+    fn put_times(&self, out: &mut Markup) {
+        let seconds = |time: u64| format!("{:.3} s", time as f64 / 1e9);
+        let end = self.timeline.begin(self.timeline.intervals as u64);
+        out.tag("<tr class=\"times\"><th></th><td><span>")
+            .text(&seconds(self.timeline.from))
+            .tag("</span><span>")
+            .text(&seconds(end))
+            .tag("</span></td></tr>");
+    }
+}
+
+impl ShadeRow<'_> {
+    fn sum(&self) -> u128 {
+        self.counts.iter().copied().map(u128::from).sum()
+    }
+}
+
+/// The shade of a count that is not 0, by logarithms.
+fn level(count: u64, most: u64) -> u64 {
+    let share = (count as f64 + 1.0).ln() / (most as f64 + 1.0).ln();
+    ((share * LEVELS as f64) as u64).min(LEVELS - 1)
+}
+
+/// The least count of a shade or a darker one.
+fn least_of(shade: u64, most: u64) -> u64 {
+    let (mut least, mut high) = (1, most);
+    while least < high {
+        let middle = least + (high - least) / 2;
+        match level(middle, most) >= shade {
+            true => high = middle,
+            false => least = middle + 1,
+        }
+    }
+    least
+}
+
+fn put_legend(most: u64, unit: &str, out: &mut Markup) {
+    if most == 0 {
+        return;
+    }
+    out.tag("<p class=\"legend\">").text(unit).tag(": ");
+    for shade in 0..LEVELS {
+        let from = least_of(shade, most);
+        let to = match shade + 1 < LEVELS {
+            true => least_of(shade + 1, most) - 1,
+            false => most,
+        };
+        if level(from, most) != shade {
+            continue;
+        }
+        out.tag(
+            "<span><svg viewBox=\"0 0 1 1\" aria-hidden=\"true\"><rect width=\"1\" height=\"1\"",
+        )
+        .attribute("class", &format!("h{shade}"))
+        .tag("/></svg> ");
+        let counts = match from < to {
+            true => format!("{from} to {to}"),
+            false => from.to_string(),
+        };
+        out.text(&counts).tag("</span> ");
+    }
+    out.tag("</p>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_legend_says_what_shades_mean() {
+        for most in [1, 2, 5, 100, 12_345, u64::MAX] {
+            for shade in 0..LEVELS {
+                let least = least_of(shade, most);
+                assert!(level(least, most) >= shade || least == most);
+                assert!(least == 1 || level(least - 1, most) < shade);
+            }
+            assert_eq!(level(most, most), LEVELS - 1);
+        }
+    }
+}

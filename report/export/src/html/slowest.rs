@@ -1,0 +1,114 @@
+//! The slowest spans on a time line, with their arguments and stacks.
+
+use usdtrec_analysis::span_report::facts::SlowFacts;
+use usdtrec_analysis::spans::slowest::SlowBegin;
+use usdtrec_analysis::stats::keys::stack::CallStack;
+use usdtrec_analysis::stats::timeline::Timeline;
+use usdtrec_view::frames::{cut_text, frame_text};
+use usdtrec_view::numbers::duration;
+use usdtrec_view::text::buffer::Text;
+
+use crate::html::markup::{Markup, percent_length, shortened};
+use crate::html::table::{HtmlCell, HtmlColumn, HtmlTable};
+
+/// Room for the rows, bytes.
+const ROOM: usize = 36 << 10;
+/// Maximum length of an argument's value, and of the name of a frame, characters.
+const MAX_CHARACTERS: usize = 200;
+/// Arguments and frames that are shown.
+const MAX_ARGUMENTS: usize = 12;
+const MAX_FRAMES: usize = 40;
+/// Least width of a bar, percent: what is there can be seen.
+const LEAST_BAR: f64 = 0.5;
+
+/// Appends the table.
+pub(crate) fn put(slowest: &[SlowFacts], timeline: Timeline, out: &mut Markup) {
+    let names = ["Duration", "Begin", "Thread", "When and what"];
+    let mut columns = HtmlColumn::all(&names, names.len());
+    for column in columns.iter_mut().take(2) {
+        column.is_number = true;
+    }
+    let mut table = HtmlTable::new("slow", columns, ROOM);
+    for SlowFacts { slow, begin } in slowest {
+        let began = slow.time.0;
+        let seconds = format!(
+            "{}.{:06}",
+            began / 1_000_000_000,
+            began % 1_000_000_000 / 1000
+        );
+        table.row(&[
+            HtmlCell::number(duration(slow.duration as f64), slow.duration),
+            HtmlCell::number(seconds, began),
+            HtmlCell::Text(format!("{} {}", begin.comm, begin.tid)),
+            HtmlCell::Part(what(began, slow.duration, timeline, begin)),
+        ]);
+    }
+    if !table.is_empty() {
+        table.put(out);
+    }
+}
+
+/// When a span was, with the arguments of its begin, and its stack.
+fn what(began: u64, duration: u64, timeline: Timeline, begin: &SlowBegin) -> Markup {
+    let mut out = Markup::default();
+    let all = timeline.interval as f64 * timeline.intervals as f64;
+    let since = began.saturating_sub(timeline.from) as f64;
+    let width = (100.0 * duration as f64 / all).clamp(LEAST_BAR, 100.0);
+    let from = (100.0 * since / all).clamp(0.0, 100.0 - width);
+    out.tag("<svg class=\"when\" aria-hidden=\"true\"><rect height=\"100%\"")
+        .attribute("x", &percent_length(from))
+        .attribute("width", &percent_length(width))
+        .tag("/></svg>");
+    put_arguments(begin, &mut out);
+    if let Some(stack) = &begin.stack {
+        put_stack(stack, &mut out);
+    }
+    out
+}
+
+fn put_arguments(begin: &SlowBegin, out: &mut Markup) {
+    if begin.arguments.is_empty() {
+        return;
+    }
+    out.tag("<div class=\"args\">");
+    for argument in begin.arguments.iter().take(MAX_ARGUMENTS) {
+        let mut value = Text::default();
+        value.formed(&argument.form.clone().human(false), &argument.value);
+        out.tag("<span><b>")
+            .text(&shortened(&argument.name, MAX_CHARACTERS))
+            .tag("</b>=")
+            .text(&shortened(&value.into_string(), MAX_CHARACTERS))
+            .tag("</span> ");
+    }
+    put_more(begin.arguments.len(), MAX_ARGUMENTS, "arguments", out);
+    out.tag("</div>");
+}
+
+fn put_stack(stack: &CallStack, out: &mut Markup) {
+    let frames = stack.frames.len();
+    let s = if frames == 1 { "" } else { "s" };
+    out.tag("<details><summary>")
+        .text(&format!("stack, {frames} frame{s}"))
+        .tag("</summary><ol>");
+    for frame in stack.frames.iter().take(MAX_FRAMES) {
+        out.tag("<li>")
+            .text(&shortened(&frame_text(frame), MAX_CHARACTERS))
+            .tag("</li>");
+    }
+    out.tag("</ol>");
+    put_more(frames, MAX_FRAMES, "frames", out);
+    if let Some(cut) = &stack.cut {
+        out.tag("<p class=\"note\">")
+            .text(&cut_text(cut))
+            .tag("</p>");
+    }
+    out.tag("</details>");
+}
+
+/// Says how many of something are left out.
+fn put_more(all: usize, most: usize, what: &str, out: &mut Markup) {
+    if let Some(more @ 1..) = all.checked_sub(most) {
+        let more = format!("{more} more {what} left out here");
+        out.tag("<p class=\"note\">").text(&more).tag("</p>");
+    }
+}

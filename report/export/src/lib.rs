@@ -1,0 +1,220 @@
+//! `export`: the events and spans of a trace in the formats of other programs.
+//!
+//! Each format is a folder that implements `RowSink`, or shows the weighed stacks of a trace, and
+//! uses none of the others. What several formats need of a timeline is in the files next to them.
+
+#![forbid(unsafe_code)]
+
+pub(crate) mod argument_parts;
+#[cfg(feature = "arrow")]
+pub mod arrow;
+pub(crate) mod column_spool;
+pub(crate) mod ctf;
+pub(crate) mod dataset_table;
+pub(crate) mod export_format;
+pub(crate) mod export_options;
+pub(crate) mod firefox;
+pub(crate) mod folded;
+pub(crate) mod frame_file;
+pub(crate) mod html;
+pub(crate) mod interned;
+pub(crate) mod lanes;
+pub(crate) mod otlp;
+#[cfg(feature = "parquet")]
+pub mod parquet;
+pub(crate) mod perf;
+pub(crate) mod perfetto;
+pub(crate) mod pprof;
+pub(crate) mod protobuf;
+pub mod rows;
+pub(crate) mod thread_names;
+pub(crate) mod trace_losses;
+pub(crate) mod typed_value;
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use usdtrec_analysis::answer::{Answer, Answered, answer};
+use usdtrec_analysis::question::{Question, SpanQuestion, StackWeight};
+use usdtrec_analysis::rows::row_walk::{RowQuestion, RowWalk};
+use usdtrec_analysis::stacks::weighed::WeighedStacks;
+use usdtrec_trace::error::ReportError;
+use usdtrec_trace::events::notices::{EmptyExport, Notices};
+use usdtrec_trace::events::selection::EventSelection;
+use usdtrec_trace::question_error::QuestionError;
+use usdtrec_trace::session::TraceSession;
+
+use crate::ctf::CtfTrace;
+use crate::firefox::FirefoxProfile;
+use crate::otlp::OtlpSpans;
+use crate::perfetto::PerfettoTrace;
+use crate::perfetto::counters::Counters;
+
+pub use crate::dataset_table::{ColumnType, DatasetTable};
+pub use crate::export_format::ExportFormat;
+pub use crate::export_options::ExportOptions;
+pub use crate::perf::write as write_perf;
+
+/// Writes the selected events and spans.
+///
+/// # Errors
+/// [`ReportError::Question`] if the trace does not have what is requested; [`ReportError::Write`] if `out` fails, and for formats of several files ([`write_folder`]) or that are
+/// written from their end ([`write_perf`]). What was written until then is
+/// not complete.
+pub fn write(
+    session: &TraceSession,
+    selection: &EventSelection,
+    options: &ExportOptions,
+    out: &mut dyn Write,
+) -> Result<Notices, ReportError> {
+    if !options.gzip {
+        return write_plain(session, selection, options, out);
+    }
+    let mut packed = GzEncoder::new(out, Compression::default());
+    let notices = write_plain(session, selection, options, &mut packed)?;
+    packed.finish()?.flush()?;
+    Ok(notices)
+}
+
+/// Writes the selected events into an empty folder, for formats of several files.
+///
+/// # Errors
+/// Those of [`write()`]; [`ReportError::Write`] for a format of one file.
+pub fn write_folder(
+    session: &TraceSession,
+    selection: &EventSelection,
+    options: &ExportOptions,
+    folder: &Path,
+) -> Result<Notices, ReportError> {
+    if !options.format.is_folder() {
+        return Err(io::Error::from(io::ErrorKind::IsADirectory).into());
+    }
+    let walk = RowWalk::new(
+        session,
+        selection,
+        &RowQuestion {
+            stacks: true,
+            ..RowQuestion::default()
+        },
+    )?;
+    let mut notices = Notices::new(session);
+    let mut sink = CtfTrace::new(session, folder);
+    let rows = walk.run(&mut sink, &mut notices)?;
+    sink.finish()?;
+    notices.empty = no_rows(rows);
+    Ok(notices)
+}
+
+fn write_plain(
+    session: &TraceSession,
+    selection: &EventSelection,
+    options: &ExportOptions,
+    out: &mut dyn Write,
+) -> Result<Notices, ReportError> {
+    let write = match options.format {
+        ExportFormat::Ctf => return Err(io::Error::from(io::ErrorKind::NotADirectory).into()),
+        ExportFormat::Perf => return Err(io::Error::from(io::ErrorKind::NotSeekable).into()),
+        ExportFormat::Folded => folded::write,
+        ExportFormat::Pprof => pprof::write,
+        ExportFormat::Html => return html::write(session, selection, options, out),
+        _ => return write_rows(session, selection, options, out),
+    };
+    let weighed = weighed(session, selection, options)?;
+    write(&weighed.stacks, out)?;
+    out.flush()?;
+    Ok(weighed.notices)
+}
+
+/// Stacks with their weights, and the faults of the trace.
+struct WeighedTrace {
+    stacks: WeighedStacks,
+    notices: Notices,
+}
+
+/// Weighs the stacks: by their hits, or by the time of spans.
+fn weighed(
+    session: &TraceSession,
+    selection: &EventSelection,
+    options: &ExportOptions,
+) -> Result<WeighedTrace, ReportError> {
+    let weight = match (&*options.spans, &options.value) {
+        ([], None) => StackWeight::Hits,
+        ([], Some(value)) => StackWeight::Sum(value.clone()),
+        ([span], None) => StackWeight::Spans(SpanQuestion {
+            span: span.clone(),
+            key: options.key.clone(),
+            min: options.min,
+            ..SpanQuestion::default()
+        }),
+        _ => return Err(QuestionError::SeveralWeights.into()),
+    };
+    let question = Question::Stacks {
+        weight,
+        of: options.stacks,
+    };
+    let Answered { answer, notices } = answer(session, selection, &question, usize::MAX)?;
+    match answer {
+        Answer::Stacks(stacks) => Ok(WeighedTrace { stacks, notices }),
+        _ => Err(QuestionError::NoStackWeight.into()),
+    }
+}
+
+/// Writes events and spans one by one.
+fn write_rows(
+    session: &TraceSession,
+    selection: &EventSelection,
+    options: &ExportOptions,
+    out: &mut dyn Write,
+) -> Result<Notices, ReportError> {
+    let question = RowQuestion {
+        spans: options.spans.clone(),
+        key: options.key.clone(),
+        stacks: true,
+    };
+    let walk = RowWalk::new(session, selection, &question)?.at_least(options.min);
+    let mut notices = Notices::new(session);
+    match options.format {
+        ExportFormat::Firefox => {
+            let mut sink = FirefoxProfile::new(session, &walk, out);
+            let walked = walk.run(&mut sink, &mut notices);
+            if sink.is_too_large() {
+                return Err(QuestionError::TooLargeProfile.into());
+            }
+            notices.empty = no_rows(walked?);
+            sink.finish()?;
+        }
+        ExportFormat::Perfetto => {
+            let counters = Counters::new(session, &options.counters)?;
+            let mut sink = PerfettoTrace::new(session, &walk, counters, out);
+            let rows = walk.run(&mut sink, &mut notices)?;
+            notices.empty = no_rows(rows);
+            notices.counter_gaps = sink.counters().gaps()?;
+            sink.finish()?;
+        }
+        ExportFormat::OtlpJson | ExportFormat::OtlpProto => {
+            let encode = match options.format {
+                ExportFormat::OtlpProto => otlp::message::encode,
+                _ => otlp::json::encode,
+            };
+            let trace = options.trace_id.as_deref();
+            let mut sink = OtlpSpans::new(session, &walk, trace, encode, out)?;
+            let rows = walk.run(&mut sink, &mut notices)?;
+            let spans = sink.finish()?;
+            notices.empty = no_rows(rows).or((spans == 0).then_some(EmptyExport::NoSpans));
+        }
+        ExportFormat::Ctf
+        | ExportFormat::Perf
+        | ExportFormat::Folded
+        | ExportFormat::Html
+        | ExportFormat::Pprof => {}
+    }
+    out.flush()?;
+    Ok(notices)
+}
+
+/// Why an export of events is empty, if it is.
+fn no_rows(rows: u64) -> Option<EmptyExport> {
+    (rows == 0).then_some(EmptyExport::NoHits)
+}

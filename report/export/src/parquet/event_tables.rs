@@ -1,0 +1,223 @@
+//! The tables `events`: one for each probe.
+
+use std::io;
+
+use foldhash::HashMap;
+use usdtrec_analysis::rows::hit_row::{HitRow, RowHit};
+use usdtrec_analysis::rows::row_sink::RowSide;
+use usdtrec_format::perf::SampleType;
+use usdtrec_trace::rows::Rows;
+use usdtrec_trace::session::TraceSession;
+use usdtrec_trace::session::event_name::short_name;
+
+use crate::dataset_table::DatasetTable;
+use crate::frame_file::path_text;
+use crate::parquet::argument::TableArgument;
+use crate::parquet::arguments::{ArgumentColumns, DescribedColumn};
+use crate::parquet::column::BatchColumn;
+use crate::parquet::column_spec::ColumnSpec;
+use crate::parquet::facts::DatasetFacts;
+use crate::parquet::folder::folder_name;
+use crate::parquet::names::ColumnNames;
+use crate::parquet::redaction::RedactedArguments;
+use crate::parquet::row_cells::RowCells;
+use crate::parquet::table::{ParquetTable, TablePlace};
+use crate::thread_names::name;
+
+/// Columns of every event.
+pub(crate) const EVENT_COLUMNS: usize = DatasetTable::EVENTS.columns.len();
+
+/// A table of a probe.
+pub(crate) struct ProbeTable {
+    /// Name of the event as `script` prints it.
+    pub(crate) event: String,
+    pub(crate) table: ParquetTable,
+    pub(crate) columns: Vec<DescribedColumn>,
+}
+
+/// What is the same for all hits of an event.
+pub(crate) struct EventFacts {
+    /// Its table among all.
+    table: Option<usize>,
+    pub(crate) arguments: Vec<TableArgument>,
+    has_time: bool,
+    /// The file with the probe.
+    file: Option<String>,
+    pub(crate) build_id: Option<String>,
+}
+
+/// A hit, and the id of its stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EventRow<'a> {
+    pub(crate) hit: RowHit<'a>,
+    pub(crate) side: RowSide,
+    pub(crate) stack: Option<i64>,
+}
+
+/// The tables of all probes.
+pub(crate) struct EventTables {
+    pub(crate) tables: Vec<ProbeTable>,
+    pub(crate) events: Vec<EventFacts>,
+}
+
+/// Provider and name of what is called `PROVIDER:NAME`.
+pub(crate) fn provider_and_name(name: &str) -> (Option<&str>, &str) {
+    match short_name(name).split_once(':') {
+        Some((provider, name)) => (Some(provider), name),
+        None => (None, short_name(name)),
+    }
+}
+
+/// Where a table of a probe or span is. `taken` says how many tables a folder has: different names may have the same folder.
+pub(crate) fn place_of(
+    facts: &DatasetFacts,
+    table: &str,
+    key: &str,
+    full_name: &str,
+    taken: &mut HashMap<std::path::PathBuf, usize>,
+) -> TablePlace {
+    let (provider, bare) = provider_and_name(full_name);
+    let TablePlace { folder, mut stem } = facts.place(table);
+    let folder = folder.join(folder_name("provider", provider));
+    let folder = folder.join(folder_name(key, Some(bare)));
+    let number = taken.entry(folder.clone()).or_insert(0);
+    if *number > 0 {
+        stem.push_str(&format!("-{number}"));
+        stem.push('x');
+    }
+    *number += 1;
+    TablePlace { folder, stem }
+}
+
+impl EventFacts {
+    pub(crate) fn new(session: &TraceSession, at: usize) -> Self {
+        let event = session.events().events.get(at);
+        let definitions = session.info().definitions.as_ref();
+        let file = definitions.and_then(|all| {
+            let probe = all.probes.get(event?.probe?)?;
+            all.files.get(probe.file)
+        });
+        Self {
+            table: None,
+            arguments: Vec::new(),
+            has_time: event.is_some_and(|event| event.attr.sample_type.has(SampleType::TIME)),
+            file: file.map(|file| path_text(&file.path).into_owned()),
+            build_id: file.and_then(|file| file.build_id.map(|id| id.to_string())),
+        }
+    }
+
+    /// Puts a hit into the columns of a table.
+    #[inline]
+    pub(crate) fn put(
+        &self,
+        columns: &mut [BatchColumn],
+        session: &TraceSession,
+        facts: &DatasetFacts,
+        event: EventRow<'_>,
+    ) {
+        let EventRow { hit, side, stack } = event;
+        let RowHit { row, values, .. } = hit;
+        let time = self.time(row);
+        let mut cells = RowCells::new(columns);
+        cells.int64(time.and_then(|time| facts.wall(time)));
+        cells.count(time);
+        cells.int64(row.cpu.map(i64::from));
+        cells.int32(Some(row.pid));
+        cells.int32(Some(row.tid));
+        cells.text(row.comm.map(|id| name(session, id)));
+        cells.process_texts(session.processes(), row.process);
+        cells.text(self.file.as_deref());
+        cells.text(self.build_id.as_deref());
+        cells.bool(Some(side == RowSide::NoBegin));
+        cells.int64(stack);
+        cells.int64(Some(facts.trace_id));
+        for argument in &self.arguments {
+            if let Some(value) = values.get(argument.place) {
+                argument.put(columns, value);
+            }
+        }
+    }
+
+    /// The time of a hit, if its samples have one.
+    pub(crate) fn time(&self, row: &HitRow) -> Option<u64> {
+        self.has_time.then_some(row.time)
+    }
+}
+
+impl EventTables {
+    /// Writes a file without rows: readers of the dataset find the columns.
+    pub(crate) fn write_empty(facts: &DatasetFacts) -> io::Result<()> {
+        let place = place_of(facts, "events", "probe", "", &mut HashMap::default());
+        let metadata = facts.metadata("events");
+        ParquetTable::new(
+            place,
+            &ColumnSpec::of_table(&DatasetTable::EVENTS),
+            &metadata,
+        )?
+        .finish_always()
+    }
+
+    pub(crate) fn new(
+        session: &TraceSession,
+        asked: impl Fn(usize) -> bool,
+        facts: &DatasetFacts,
+        redacted: &RedactedArguments,
+    ) -> io::Result<Self> {
+        let count = session.events().events.len();
+        let mut all = Self {
+            tables: Vec::new(),
+            events: (0..count).map(|at| EventFacts::new(session, at)).collect(),
+        };
+        let mut taken = HashMap::default();
+        for row in Rows::new(session, asked).rows {
+            let fixed = ColumnSpec::of_table(&DatasetTable::EVENTS);
+            let mut names = ColumnNames::new(fixed.iter().map(|spec| &*spec.name));
+            let ArgumentColumns {
+                columns,
+                specs,
+                mut of_event,
+            } = ArgumentColumns::new(
+                session,
+                &row.events,
+                redacted,
+                "",
+                &mut names,
+                EVENT_COLUMNS,
+            );
+            let mut metadata = facts.metadata("events");
+            metadata.push(("usdtrec.event", row.name.clone()));
+            let place = place_of(facts, "events", "probe", &row.name, &mut taken);
+            let specs: Vec<_> = fixed.into_iter().chain(specs).collect();
+            for &event in &row.events {
+                if let Some(facts) = all.events.get_mut(event) {
+                    facts.table = Some(all.tables.len());
+                    facts.arguments = of_event.remove(&event).unwrap_or_default();
+                }
+            }
+            all.tables.push(ProbeTable {
+                table: ParquetTable::new(place, &specs, &metadata)?,
+                event: row.name,
+                columns,
+            });
+        }
+        Ok(all)
+    }
+
+    /// Puts a hit. Gives by how much the memory has changed, bytes.
+    #[inline]
+    pub(crate) fn put(
+        &mut self,
+        session: &TraceSession,
+        facts: &DatasetFacts,
+        row: EventRow<'_>,
+    ) -> io::Result<isize> {
+        let Some(event) = self.events.get(row.hit.row.event) else {
+            return Ok(0);
+        };
+        let Some(probe) = event.table.and_then(|table| self.tables.get_mut(table)) else {
+            return Ok(0);
+        };
+        event.put(probe.table.row(), session, facts, row);
+        probe.table.end_row()
+    }
+}

@@ -1,0 +1,211 @@
+//! Annotations of track events: the arguments of hits.
+
+use usdtrec_analysis::rows::hit_row::RowHit;
+use usdtrec_format::Value;
+use usdtrec_trace::form::Form;
+use usdtrec_trace::session::TraceSession;
+use usdtrec_view::text::buffer::Text;
+
+use crate::perfetto::fields::{annotation, track_event};
+use crate::protobuf::Proto;
+use crate::typed_value::{TypedValue, guessed_address, is_cut, text_bytes};
+
+/// Which side of a span a hit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The begin, or an event of no span.
+    Begin,
+    End,
+}
+
+/// Names of annotations that are not arguments.
+const FIXED: [&str; 14] = [
+    "args",
+    "missing",
+    "cut",
+    "bytes",
+    "numbers",
+    "cpu",
+    "end",
+    "end_missing",
+    "end_cut",
+    "end_bytes",
+    "end_numbers",
+    "end_cpu",
+    "self_ns",
+    "span",
+];
+
+/// Names of all annotations of a trace.
+pub(crate) struct AnnotationNames {
+    /// Of each event, its arguments.
+    events: Vec<Vec<AnnotatedArgument>>,
+    names: Vec<String>,
+}
+
+/// An argument.
+struct AnnotatedArgument {
+    /// Number of its name.
+    name: u64,
+    form: Form,
+}
+
+/// An argument with its value.
+#[derive(Clone, Copy)]
+struct Annotated<'v> {
+    argument: &'v AnnotatedArgument,
+    value: &'v Value,
+}
+
+impl Annotated<'_> {
+    /// Whether the value says all.
+    fn is_complete(&self) -> bool {
+        match self.value {
+            Value::Missing(_) => false,
+            Value::String(text) => {
+                !text.cut && !text.guessed && std::str::from_utf8(&text.bytes).is_ok()
+            }
+            _ => !self.argument.form.is_text(),
+        }
+    }
+}
+
+impl AnnotationNames {
+    pub(crate) const SELF_NS: u64 = 13;
+    pub(crate) const SPAN: u64 = 14;
+    /// Number of `args`, and of `end`; after each of them come what is missing, cut and so on.
+    const OF_BEGIN: u64 = 1;
+    const OF_END: u64 = 7;
+
+    pub(crate) fn new(session: &TraceSession) -> Self {
+        let mut names: Vec<String> = FIXED.map(str::to_owned).into();
+        let events = session.events().events.iter().map(|event| {
+            let arguments = event.arguments.iter().map(|argument| {
+                names.push(argument.name.clone());
+                AnnotatedArgument {
+                    name: names.len() as u64,
+                    form: Form::new(argument).human(false),
+                }
+            });
+            arguments.collect()
+        });
+        Self {
+            events: events.collect(),
+            names,
+        }
+    }
+
+    /// All names, by their numbers from 1.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
+    /// Appends the annotation of a text.
+    pub(crate) fn text(&self, event: &mut Proto, name: u64, text: &str) {
+        put(event, track_event::ANNOTATIONS, name, |one| {
+            one.bytes(annotation::TEXT, text.as_bytes());
+        });
+    }
+
+    /// Appends that of a number.
+    pub(crate) fn number(&self, event: &mut Proto, name: u64, number: u64) {
+        put(event, track_event::ANNOTATIONS, name, |one| {
+            one.unsigned(annotation::UNSIGNED, number);
+        });
+    }
+
+    /// Appends those of a hit.
+    pub(crate) fn put(&self, event: &mut Proto, hit: RowHit<'_>, side: Side) {
+        let first = match side {
+            Side::Begin => Self::OF_BEGIN,
+            Side::End => Self::OF_END,
+        };
+        if let Some(cpu) = hit.row.cpu {
+            self.number(event, first + 5, cpu.into());
+        }
+        let arguments = self.events.get(hit.row.event);
+        let arguments = arguments.map_or(&[][..], Vec::as_slice);
+        let values = arguments.iter().zip(hit.values);
+        let values = values.map(|(argument, value)| Annotated { argument, value });
+        if values.len() == 0 {
+            return;
+        }
+        let complete = values.clone().all(|one| one.is_complete());
+        put(event, track_event::ANNOTATIONS, first, |all| {
+            for Annotated { argument, value } in values.clone() {
+                let value = TypedValue::new(&argument.form, value);
+                if let TypedValue::Missing(_) = value {
+                    continue;
+                }
+                put(all, annotation::ENTRIES, argument.name, |one| match value {
+                    TypedValue::Unsigned(number) => one.unsigned(annotation::UNSIGNED, number),
+                    TypedValue::Signed(number) => one.signed(annotation::SIGNED, number),
+                    TypedValue::Float(number) => one.double(annotation::FLOAT, number),
+                    TypedValue::Bool(is) => one.unsigned(annotation::BOOL, is.into()),
+                    TypedValue::Address(address) => one.unsigned(annotation::ADDRESS, address),
+                    TypedValue::Text(text) => one.bytes(annotation::TEXT, text.as_bytes()),
+                    TypedValue::Missing(_) => {}
+                });
+            }
+        });
+        if !complete {
+            details(event, first + 1, values);
+        }
+    }
+}
+
+/// Appends an annotation.
+#[inline]
+fn put(event: &mut Proto, field: u32, name: u64, value: impl FnOnce(&mut Proto)) {
+    event.message(field, |one| {
+        one.unsigned(annotation::NAME_ID, name);
+        value(one);
+    });
+}
+
+/// Appends what the values do not say.
+fn details<'v>(event: &mut Proto, first: u64, values: impl Iterator<Item = Annotated<'v>> + Clone) {
+    type Detail = fn(&Form, &Value, &mut Proto) -> bool;
+    let missing: Detail = |form, value, one| match TypedValue::new(form, value) {
+        TypedValue::Missing(reason) => {
+            one.bytes(annotation::TEXT, reason.as_bytes());
+            true
+        }
+        _ => false,
+    };
+    let cut: Detail = |_, value, one| {
+        one.unsigned(annotation::BOOL, 1);
+        is_cut(value)
+    };
+    let bytes: Detail = |form, value, one| match text_bytes(form, value) {
+        Some(bytes) => {
+            let mut text = Text::default();
+            text.hex_bytes(bytes);
+            one.bytes(annotation::TEXT, text.as_slice());
+            true
+        }
+        None => false,
+    };
+    let numbers: Detail = |_, value, one| match guessed_address(value) {
+        Some(address) => {
+            one.unsigned(annotation::UNSIGNED, address);
+            true
+        }
+        None => false,
+    };
+    for (name, detail) in (first..).zip([missing, cut, bytes, numbers]) {
+        let mut entries = Proto::default();
+        for Annotated { argument, value } in values.clone() {
+            let mut one = Proto::default();
+            one.unsigned(annotation::NAME_ID, argument.name);
+            if detail(&argument.form, value, &mut one) {
+                entries.bytes(annotation::ENTRIES, one.as_slice());
+            }
+        }
+        if entries.len() > 0 {
+            put(event, track_event::ANNOTATIONS, name, |all| {
+                all.append(&entries)
+            });
+        }
+    }
+}

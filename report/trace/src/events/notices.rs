@@ -1,0 +1,105 @@
+//! Faults of a trace, or of an answer about it: damage, unknown samples, disorder.
+
+use usdtrec_format::schema::Disagreement;
+use usdtrec_format::trace::{Damage, Shortfall};
+
+use crate::events::outcome::Outcome;
+use crate::session::TraceSession;
+
+/// Places of damage that are kept of a stream, which may never end.
+const MAX_KEPT: usize = 4096;
+
+/// The faults that were found in a trace and in an answer about it.
+#[derive(Clone, Debug, Default)]
+pub struct Notices {
+    /// Damage of the file, in the order of the file.
+    pub damage: Vec<Damage>,
+    /// Number of further places with damage in a stream, beyond those in `damage`.
+    pub more_damage: u64,
+    /// Samples that belong to no event of the trace or are shorter than their event says.
+    pub unknown: u64,
+    /// Whether samples may follow later ones: too many blocks overlap to wait for all of them.
+    pub disordered: bool,
+    /// Begins of spans that were not matched, because too many spans were open at once.
+    pub forgotten: u64,
+    /// Pids that several processes of one name had, one after the other, where processes are grouped by pid.
+    pub reused_pids: u64,
+    /// Where schemas that were given do not agree with the trace.
+    pub disagreements: Vec<Disagreement>,
+    /// Arguments that were requested as counters, and have values that are no numbers.
+    pub counter_gaps: Vec<CounterGap>,
+    /// What the recorder found not to work in recorded processes.
+    pub shortfalls: Vec<Shortfall>,
+    /// Why an export is empty.
+    pub empty: Option<EmptyExport>,
+}
+
+/// Why an export has nothing of what its format shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EmptyExport {
+    /// No hit was selected.
+    NoHits,
+    /// The format has spans alone.
+    NoSpans,
+}
+
+/// Values of an argument that a counter of it does not have, because they are no numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CounterGap {
+    /// Event and argument.
+    pub counter: String,
+    /// Number of these values.
+    pub values: u64,
+}
+
+impl Notices {
+    /// The faults of an open trace.
+    pub fn new(session: &TraceSession) -> Self {
+        Self {
+            damage: session.damage().to_vec(),
+            disagreements: session.events().disagreements.clone(),
+            shortfalls: session.shortfalls().cloned().collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds what went wrong in a walk.
+    pub fn add(&mut self, outcome: Outcome) {
+        self.damage.extend(outcome.damage);
+        self.damage.sort_by_key(|damage| damage.offset);
+        self.damage.dedup();
+        self.unknown += outcome.unknown;
+        self.disordered |= outcome.forced;
+    }
+
+    /// Adds what came of one of several walks over the same.
+    pub fn add_once(&mut self, outcome: Outcome) {
+        let unknown = self.unknown.max(outcome.unknown);
+        self.add(outcome);
+        self.unknown = unknown;
+    }
+
+    /// Adds what was found wrong while another question about the same trace was answered.
+    pub fn join(&mut self, other: Self) {
+        self.damage.extend(other.damage);
+        self.damage.sort_by_key(|damage| damage.offset);
+        self.damage.dedup();
+        self.more_damage = self.more_damage.max(other.more_damage);
+        self.unknown = self.unknown.max(other.unknown);
+        self.disordered |= other.disordered;
+        self.forgotten = self.forgotten.max(other.forgotten);
+        self.reused_pids = self.reused_pids.max(other.reused_pids);
+    }
+
+    /// Adds begins of spans that were not matched.
+    pub fn add_forgotten(&mut self, spans: u64) {
+        self.forgotten += spans;
+    }
+
+    /// Adds what was found wrong in a stream.
+    pub(crate) fn add_damage(&mut self, damage: Vec<Damage>) {
+        let room = MAX_KEPT.saturating_sub(self.damage.len());
+        self.more_damage += damage.len().saturating_sub(room) as u64;
+        self.damage.extend(damage.into_iter().take(room));
+    }
+}

@@ -1,0 +1,245 @@
+//! Which samples are requested.
+
+pub mod cpus;
+pub(crate) mod expression;
+pub mod span_filter;
+
+use usdtrec_format::Pattern;
+use usdtrec_format::perf::Sample;
+use usdtrec_format::trace::TimeRange;
+
+use crate::events::selection::cpus::CpuSet;
+use crate::time_span::TimeSpan;
+
+use crate::error::ReportError;
+use crate::events::selection::expression::{Expression, SpanExpressions};
+use crate::events::selection::span_filter::SpanEvents;
+use crate::list::list;
+use crate::question_error::QuestionError;
+use crate::session::TraceSession;
+use crate::session::events::Event;
+use crate::session::ids::Target;
+use crate::session::resolver::Resolver;
+use crate::session::scan::SampleBlock;
+
+/// What samples must fit; what is empty or `None` fits all.
+#[derive(Clone, Debug, Default)]
+pub struct EventSelection {
+    /// Events.
+    pub events: Vec<Pattern>,
+    /// Span of time.
+    pub time: Option<TimeSpan>,
+    /// Names of threads, as [`escape`](usdtrec_format::escape::escape) prints them.
+    pub comms: Vec<String>,
+    /// Processes.
+    pub pids: Vec<i32>,
+    /// Threads.
+    pub tids: Vec<i32>,
+    /// CPUs.
+    pub cpus: Option<CpuSet>,
+    /// An expression over the arguments ([`usdtrec_format::expr`]) that must be true.
+    pub filter: Option<String>,
+}
+
+/// A selection, worked out for a trace.
+#[derive(Clone, Debug)]
+pub struct SampleFilter {
+    /// For each event, whether it is selected.
+    events: Vec<bool>,
+    time: TimeRange,
+    /// For each thread name, whether it is selected.
+    names: Option<Vec<bool>>,
+    pids: Vec<i32>,
+    tids: Vec<i32>,
+    cpus: Option<CpuSet>,
+    expression: Option<Expression>,
+    /// What must be true of the hit that ends a span.
+    of_end: Option<Expression>,
+    /// Arguments of the expression that the hits that begin and end spans both have, where nothing says which of the two is meant.
+    of_both: Vec<String>,
+    /// Whether event and time are all that counts.
+    simple: bool,
+}
+
+impl SampleFilter {
+    /// The filter of the selected samples of a trace.
+    ///
+    /// # Errors
+    /// [`ReportError::Question`] if the trace does not have what is selected.
+    pub fn new(selection: &EventSelection, session: &TraceSession) -> Result<Self, ReportError> {
+        Self::with(selection, session, None)
+    }
+
+    /// The same where spans are requested: an expression may be about what ends them, too.
+    pub fn of_spans(
+        selection: &EventSelection,
+        session: &TraceSession,
+        ends: SpanEvents<'_>,
+    ) -> Result<Self, ReportError> {
+        Self::with(selection, session, Some(ends))
+    }
+
+    fn with(
+        selection: &EventSelection,
+        session: &TraceSession,
+        ends: Option<SpanEvents<'_>>,
+    ) -> Result<Self, ReportError> {
+        let names = (!selection.comms.is_empty()).then(|| {
+            let names = session.processes().names();
+            names
+                .map(|(_, name)| selection.comms.iter().any(|comm| **comm == *name.text))
+                .collect()
+        });
+        let whole = session.time().unwrap_or_default();
+        let events = events(&selection.events, session)?;
+        let mut parts = SpanExpressions::default();
+        if let Some(text) = &selection.filter {
+            match ends {
+                Some(ends) => parts = Expression::of_spans(text, session, ends)?,
+                None => {
+                    let asked = |event| events.get(event) == Some(&true);
+                    parts.begin = Some(Expression::new(text, session, asked)?);
+                }
+            }
+        }
+        let expression = parts.begin;
+        Ok(Self {
+            events,
+            time: selection
+                .time
+                .as_ref()
+                .map_or(TimeRange::ALL, |span| span.within(whole)),
+            simple: names.is_none()
+                && selection.pids.is_empty()
+                && selection.tids.is_empty()
+                && selection.cpus.is_none()
+                && expression.is_none(),
+            expression,
+            of_end: parts.end,
+            of_both: parts.of_both,
+            names,
+            pids: selection.pids.clone(),
+            tids: selection.tids.clone(),
+            cpus: selection.cpus.clone(),
+        })
+    }
+
+    /// The times that are selected.
+    pub const fn time(&self) -> TimeRange {
+        self.time
+    }
+
+    /// Arguments that the hits that begin and end spans both have, where nothing says which of the two is meant: the one that begins it.
+    pub fn of_both(&self) -> &[String] {
+        &self.of_both
+    }
+
+    /// Whether an event is requested.
+    pub fn event(&self, event: usize) -> bool {
+        self.events.get(event) == Some(&true)
+    }
+
+    /// The same for event and time alone, and for those events that `event` says instead of those requested.
+    pub fn relaxed(&self, event: impl Fn(usize) -> bool) -> Self {
+        Self {
+            events: (0..self.events.len()).map(event).collect(),
+            time: self.time,
+            names: None,
+            pids: Vec::new(),
+            tids: Vec::new(),
+            cpus: None,
+            expression: None,
+            of_end: None,
+            of_both: Vec::new(),
+            simple: true,
+        }
+    }
+
+    /// The same for all times.
+    pub const fn of_all_times(mut self) -> Self {
+        self.time = TimeRange::ALL;
+        self
+    }
+
+    /// The same up to the end of the time that is selected.
+    pub const fn starting_at_zero(mut self) -> Self {
+        self.time.first = 0;
+        self
+    }
+
+    /// Whether a block may hold samples that are selected.
+    pub(crate) const fn block(&self, block: &SampleBlock) -> bool {
+        block.time.overlaps(self.time)
+    }
+
+    /// Whether a sample is requested, as far as event and time say.
+    #[inline]
+    pub fn early(&self, target: Target, time: u64) -> bool {
+        self.events.get(target.event as usize) == Some(&true) && self.time.contains(time)
+    }
+
+    /// Whether [`early`](Self::early) says all.
+    pub const fn is_simple(&self) -> bool {
+        self.simple
+    }
+
+    /// Whether a span that a hit ends is requested, as far as that hit says.
+    #[inline]
+    pub fn ends(&self, target: Target, sample: &Sample<'_>, resolver: &mut Resolver<'_>) -> bool {
+        let of_end = self.of_end.as_ref();
+        of_end.is_none_or(|of_end| of_end.is_true(target, sample, resolver))
+    }
+
+    /// Whether a sample is requested, where [`early`](Self::early) does not say all.
+    pub fn late(&self, target: Target, sample: &Sample<'_>, resolver: &mut Resolver<'_>) -> bool {
+        (self.pids.is_empty() || self.pids.contains(&sample.pid))
+            && (self.tids.is_empty() || self.tids.contains(&sample.tid))
+            && self
+                .cpus
+                .as_ref()
+                .is_none_or(|cpus| cpus.contains(sample.cpu))
+            && self.names.as_ref().is_none_or(|names| {
+                let name = resolver.name(sample.tid, sample.time);
+                name.is_some_and(|name| names.get(name.0 as usize) == Some(&true))
+            })
+            && self
+                .expression
+                .as_ref()
+                .is_none_or(|expression| expression.is_true(target, sample, resolver))
+    }
+}
+
+/// For each event, whether one of the patterns selects it.
+fn events(patterns: &[Pattern], session: &TraceSession) -> Result<Vec<bool>, ReportError> {
+    let events = &session.events().events;
+    if let Some(pattern) = patterns
+        .iter()
+        .find(|pattern| !events.iter().any(|event| fits(pattern, event, session)))
+    {
+        let firing = events.iter().filter(|event| !event.is_dummy());
+        return Err(QuestionError::NoEvent {
+            event: pattern.to_string(),
+            known: list(firing.map(|event| &*event.name)),
+        }
+        .into());
+    }
+    let asked = |event| patterns.iter().any(|pattern| fits(pattern, event, session));
+    Ok(events
+        .iter()
+        .map(|event| patterns.is_empty() || asked(event))
+        .collect())
+}
+
+/// Whether a pattern selects an event: by its name, and by the end of its file's path where the pattern has one.
+fn fits(pattern: &Pattern, event: &Event, session: &TraceSession) -> bool {
+    let named = pattern.matches_event(&event.name) || pattern.text() == event.name;
+    let file = || {
+        let definitions = session.info().definitions.as_ref()?;
+        let probe = definitions.probes.get(event.probe?)?;
+        definitions.files.get(probe.file)
+    };
+    named
+        && pattern
+            .path()
+            .is_none_or(|path| file().is_some_and(|file| file.path.ends_with(path)))
+}

@@ -1,0 +1,174 @@
+//! Control groups of processes over time.
+
+use std::collections::BTreeMap;
+
+use usdtrec_format::perf::{RawRecord, SampleType};
+use usdtrec_format::trace::ProcessCgroup;
+
+use crate::process::names::{EscapedName, NameId, Names};
+use crate::process::texts::{TextId, TextPool};
+
+/// A process is in a control group from a time on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CgroupNote {
+    /// ns.
+    time: u64,
+    pid: i32,
+    /// `None` if it is not known from then on.
+    path: Option<TextId>,
+}
+
+/// The control groups of all processes.
+#[derive(Debug, Default)]
+pub(crate) struct Cgroups {
+    paths: Names,
+    /// By process and time, ns.
+    notes: BTreeMap<(i32, u64), Option<NameId>>,
+}
+
+/// The control group of a process for a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CgroupSpan {
+    /// `None` if the trace does not say.
+    pub(crate) path: Option<NameId>,
+    /// First time, ns.
+    pub(crate) from: u64,
+    /// Time after the last, ns; `u64::MAX` for the end.
+    pub(crate) until: u64,
+}
+
+impl CgroupNote {
+    /// A record's; `None` if it is too short. `intern` keeps texts.
+    pub(crate) fn from_record(
+        record: &RawRecord<'_>,
+        sample_type: SampleType,
+        intern: impl FnOnce(&[u8]) -> TextId,
+    ) -> Option<Self> {
+        let cgroup = ProcessCgroup::parse(record, sample_type)?;
+        Some(Self {
+            time: cgroup.id.time,
+            pid: cgroup.pid,
+            path: (!cgroup.path.is_empty()).then(|| intern(cgroup.path)),
+        })
+    }
+
+    /// With the numbers of another pool.
+    pub(crate) fn renumbered(self, number: impl FnOnce(TextId) -> TextId) -> Self {
+        Self {
+            path: self.path.map(number),
+            ..self
+        }
+    }
+}
+
+impl Cgroups {
+    /// Adds notes. Of two of a process with the same time, the last one holds.
+    pub(crate) fn learn(&mut self, notes: Vec<CgroupNote>, texts: &TextPool) {
+        for note in notes {
+            let path = note.path.map(|path| self.paths.intern(texts.get(path)));
+            self.notes.insert((note.pid, note.time), path);
+        }
+    }
+
+    /// Whether nothing is known of any process.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.notes.is_empty()
+    }
+
+    /// Where a process is at a time, and from when to when.
+    pub(crate) fn at(&self, pid: i32, time: u64) -> CgroupSpan {
+        let before = self.notes.range((pid, 0)..=(pid, time)).next_back();
+        let after = time
+            .checked_add(1)
+            .map(|after| (pid, after)..=(pid, u64::MAX));
+        let next = after.and_then(|after| self.notes.range(after).next());
+        CgroupSpan {
+            path: before.and_then(|(_, path)| *path),
+            from: before.map_or(0, |((_, from), _)| *from),
+            until: next.map_or(u64::MAX, |((_, until), _)| *until),
+        }
+    }
+
+    /// The path of a control group.
+    pub(crate) fn path(&self, id: NameId) -> Option<EscapedName<'_>> {
+        self.paths.get(id)
+    }
+
+    /// Forgets where processes of a stream no longer were at a time, and the processes that do not live any more. Paths get new numbers.
+    pub(crate) fn forget_before(&mut self, time: u64, lives: impl Fn(i32) -> bool) {
+        let mut newer = None;
+        let mut kept = BTreeMap::new();
+        // Of each process, the last one up to the time holds.
+        while let Some(((pid, from), path)) = self.notes.pop_last() {
+            let has_newer = newer == Some(pid);
+            if from <= time {
+                newer = Some(pid);
+            }
+            if from > time || (!has_newer && lives(pid)) {
+                kept.insert((pid, from), path);
+            }
+        }
+        self.paths.keep(kept.values_mut().flatten());
+        self.notes = kept;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CgroupNote, Cgroups};
+    use crate::process::texts::TextPool;
+
+    fn known(notes: &[(i32, u64, &str)]) -> Cgroups {
+        let mut texts = TextPool::default();
+        let note = |&(pid, time, path): &(i32, u64, &str)| CgroupNote {
+            time,
+            pid,
+            path: (!path.is_empty()).then(|| texts.intern(path.as_bytes()).0),
+        };
+        let notes = notes.iter().map(note).collect();
+        let mut cgroups = Cgroups::default();
+        cgroups.learn(notes, &texts);
+        cgroups
+    }
+
+    fn path(cgroups: &Cgroups, pid: i32, time: u64) -> Option<&str> {
+        let path = cgroups.path(cgroups.at(pid, time).path?)?;
+        Some(path.unescaped())
+    }
+
+    #[test]
+    fn a_later_process_of_the_same_id_is_not_in_the_group_of_the_first() {
+        let cgroups = known(&[(7, 10, "/a"), (7, 20, ""), (7, 30, "/b"), (8, 15, "/c")]);
+        for (time, expected) in [
+            (9, None),
+            (10, Some("/a")),
+            (19, Some("/a")),
+            (20, None),
+            (30, Some("/b")),
+            (u64::MAX, Some("/b")),
+        ] {
+            assert_eq!(path(&cgroups, 7, time), expected, "at {time}");
+        }
+        let span = cgroups.at(7, 12);
+        assert_eq!((span.from, span.until), (10, 20));
+        assert_eq!(path(&cgroups, 6, 15), None);
+    }
+
+    #[test]
+    fn what_holds_is_kept() {
+        let mut cgroups = known(&[
+            (7, 10, "/a"),
+            (7, 20, "/b"),
+            (7, 30, "/c"),
+            (8, 15, "/d"),
+            (9, 26, "/e"),
+        ]);
+        cgroups.forget_before(25, |pid| pid == 7);
+        assert_eq!(path(&cgroups, 7, 12), None);
+        assert_eq!(path(&cgroups, 7, 25), Some("/b"));
+        assert_eq!(path(&cgroups, 7, 30), Some("/c"));
+        assert_eq!(path(&cgroups, 8, 25), None);
+        assert_eq!(path(&cgroups, 9, 26), Some("/e"));
+        assert_eq!(cgroups.notes.len(), 3);
+    }
+}

@@ -1,0 +1,541 @@
+//! What a trace says about its processes, as read: names, forks, mappings, control groups and what the recorder found not to work in them, not
+//! yet put in order.
+
+use std::sync::Arc;
+
+use usdtrec_format::BuildId;
+use usdtrec_format::perf::{Comm, Mmap, MmapFile, RawRecord, RecordType, SampleType, Task};
+use usdtrec_format::trace::{ProcessCgroup, Shortfall, TextArgument};
+
+use crate::process::cgroups::CgroupNote;
+use crate::process::mappers::{MappedFile, Mappers, RecordedFiles};
+use crate::process::regions::{Region, Regions};
+use crate::process::texts::{TextId, TextPool};
+use crate::process::words::PackedU64;
+
+/// The process that the kernel's own mappings are noted for, as perf has it.
+pub(crate) const KERNEL: i32 = -1;
+
+/// Bytes of memory that a log may take. Compressed records of processes can be thousands of times as long as their file.
+const MAX_MEMORY: usize = 1 << 30;
+
+/// What of a trace is noted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Names and mappings.
+    #[default]
+    All,
+    /// Names: mappings are very many, and seldom requested.
+    Names,
+    /// Mappings.
+    Mappings,
+}
+
+/// Changes of processes in the order of the file.
+#[derive(Debug, Default)]
+pub struct ProcessLog {
+    scope: Scope,
+    pub(crate) namings: Vec<Naming>,
+    pub(crate) placings: Vec<Placing>,
+    pub(crate) cgroups: Vec<CgroupNote>,
+    /// What the recorder found not to work.
+    shortfalls: Vec<Shortfall>,
+    /// Which arguments are texts.
+    text_arguments: Vec<TextArgument>,
+    /// Only of streams.
+    pub(crate) lives: Vec<Life>,
+    pub(crate) texts: TextPool,
+    pub(crate) regions: Regions,
+    files: Arc<RecordedFiles>,
+    pub(crate) mappers: Mappers,
+    /// Bytes of memory that all take.
+    memory: usize,
+    /// Bytes that mappings would take that were not noted.
+    passed_over: usize,
+    left_out: u64,
+}
+
+/// A thread begins or gets a name. They are as many as processes, so they are kept small.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Naming {
+    /// 0 for what ran before the recording began.
+    pub(crate) time: PackedU64,
+    pub(crate) tid: i32,
+    pub(crate) change: Renamed,
+}
+
+/// What a thread is called from then on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Renamed {
+    /// A name of its own.
+    Name(TextId),
+    /// As another thread, of the same process.
+    AsThread(i32),
+    /// As another thread, of the process that began this one.
+    AsParent(i32),
+}
+
+/// Something happens to an address space.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placing {
+    /// 0 for what ran before the recording began.
+    pub(crate) time: PackedU64,
+    pub(crate) pid: i32,
+    pub(crate) change: Placed,
+}
+
+/// What happens to it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Placed {
+    /// It begins with nothing (`execve(2)`, and what ran already).
+    Empty,
+    /// It begins with the mappings of another process.
+    Inherited(i32),
+    /// Part of a file is mapped.
+    Mapped {
+        /// First address.
+        start: PackedU64,
+        /// Which part: its place among the [`Regions`].
+        region: u32,
+    },
+}
+
+/// A thread begins or ends; of use where something is to be forgotten.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Life {
+    pub(crate) time: PackedU64,
+    pub(crate) change: LivingChange,
+}
+
+/// What begins or ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LivingChange {
+    Thread {
+        pid: i32,
+        tid: i32,
+    },
+    /// A process that mapped something; its threads may not be known.
+    Process(i32),
+    Ended(i32),
+}
+
+/// A change and its time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogEntry<'a> {
+    /// ns; 0 for what ran before the recording began.
+    pub(crate) time: u64,
+    pub(crate) change: Change<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Change<'a> {
+    /// A thread got a name.
+    Named {
+        pid: i32,
+        tid: i32,
+        exec: bool,
+        name: &'a [u8],
+    },
+    /// A thread began.
+    Forked {
+        pid: i32,
+        tid: i32,
+        parent_pid: i32,
+        parent_tid: i32,
+        /// Whether a new process has its parent's mappings.
+        inherits: bool,
+    },
+    /// A thread ended.
+    Ended { tid: i32 },
+    /// A process mapped a file.
+    Mapped {
+        pid: i32,
+        range: FileRange,
+        path: &'a [u8],
+        build_id: Option<BuildId>,
+        /// Whether it is memory of no file that is not executable.
+        is_data: bool,
+    },
+}
+
+/// A run of addresses that shows a run of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileRange {
+    /// First address.
+    pub(crate) start: u64,
+    /// Address after the last.
+    pub(crate) end: u64,
+    /// File offset of the first address.
+    pub(crate) offset: u64,
+}
+
+impl ProcessLog {
+    /// An empty log, which notes who maps `files`.
+    pub(crate) fn new(scope: Scope, files: Arc<RecordedFiles>) -> Self {
+        Self {
+            scope,
+            files,
+            ..Self::default()
+        }
+    }
+
+    /// Takes a record, if it is about processes; others are skipped.
+    ///
+    /// `sample_type` is [`Attr::id_type`](usdtrec_format::perf::Attr::id_type). `None` if the record should
+    /// be one of these and is too short.
+    pub fn record(&mut self, record: &RawRecord<'_>, sample_type: SampleType) -> Option<()> {
+        if record.kind == RecordType::HEADER_EVENT_TYPE {
+            return self.push_ignored(record, sample_type);
+        }
+        if let Some(entry) = entry(record, sample_type)? {
+            self.push(entry);
+        }
+        Some(())
+    }
+
+    /// As [`record`](Self::record), with what begins and ends, which matters only where something is to be forgotten.
+    pub(crate) fn record_of_stream(
+        &mut self,
+        record: &RawRecord<'_>,
+        sample_type: SampleType,
+    ) -> Option<()> {
+        if record.kind == RecordType::HEADER_EVENT_TYPE {
+            return self.push_ignored(record, sample_type);
+        }
+        let entry = if record.kind == RecordType::EXIT {
+            let task = Task::parse_exit(record, sample_type)?;
+            Some(LogEntry {
+                time: task.id.time.max(task.time),
+                change: Change::Ended { tid: task.tid },
+            })
+        } else {
+            entry(record, sample_type)?
+        };
+        if let Some(entry) = entry {
+            self.push(entry);
+            self.push_life(entry);
+        }
+        Some(())
+    }
+
+    pub(crate) fn push(&mut self, entry: LogEntry<'_>) {
+        if !self.has_room(LARGEST, 1) {
+            return;
+        }
+        if self.scope != Scope::Mappings {
+            self.push_naming(entry);
+            self.note_mapper(entry);
+        }
+        match self.scope {
+            Scope::All | Scope::Mappings => self.push_placing(entry),
+            // They may not fit once they are requested.
+            Scope::Names if matches!(entry.change, Change::Mapped { .. }) => {
+                self.passed_over += size_of::<Placing>() + size_of::<Region>();
+                self.left_out += u64::from(self.passed_over > MAX_MEMORY);
+            }
+            Scope::Names => {}
+        }
+    }
+
+    /// Takes a record that perf ignores.
+    fn push_ignored(&mut self, record: &RawRecord<'_>, sample_type: SampleType) -> Option<()> {
+        if ProcessCgroup::is(record) {
+            return self.push_cgroup(record, sample_type);
+        }
+        let memory = size_of::<Shortfall>() + record.body.len();
+        let is_known = self.scope != Scope::Mappings;
+        if Shortfall::is(record) && is_known && self.has_room(memory, 1) {
+            self.shortfalls.push(Shortfall::parse(record, sample_type)?);
+            self.memory += memory;
+        }
+        let memory = size_of::<TextArgument>();
+        if TextArgument::is(record) && is_known && self.has_room(memory, 1) {
+            let text = TextArgument::parse(record, sample_type)?;
+            self.text_arguments.push(text);
+            self.memory += memory;
+        }
+        Some(())
+    }
+
+    fn push_cgroup(&mut self, record: &RawRecord<'_>, sample_type: SampleType) -> Option<()> {
+        let mut memory = size_of::<CgroupNote>();
+        if self.scope != Scope::Mappings && self.has_room(memory, 1) {
+            let texts = &mut self.texts;
+            let note = CgroupNote::from_record(record, sample_type, |path| {
+                let (text, more) = texts.intern(path);
+                memory += more;
+                text
+            })?;
+            self.memory += memory;
+            self.cgroups.push(note);
+        }
+        Some(())
+    }
+
+    /// Notes who mapped the recorded files.
+    fn note_mapper(&mut self, entry: LogEntry<'_>) {
+        if let Change::Mapped {
+            pid,
+            path,
+            build_id,
+            ..
+        } = entry.change
+        {
+            let file = MappedFile { path, build_id };
+            self.memory += self.mappers.note(&self.files, file, pid);
+        }
+    }
+
+    fn push_naming(&mut self, entry: LogEntry<'_>) {
+        let (tid, change) = match entry.change {
+            Change::Named { tid, name, .. } => (tid, Renamed::Name(self.intern(name))),
+            Change::Forked {
+                pid,
+                tid,
+                parent_pid,
+                parent_tid,
+                ..
+            } if pid == parent_pid => (tid, Renamed::AsThread(parent_tid)),
+            Change::Forked {
+                tid, parent_tid, ..
+            } => (tid, Renamed::AsParent(parent_tid)),
+            Change::Ended { .. } | Change::Mapped { .. } => return,
+        };
+        self.memory += size_of::<Naming>();
+        self.namings.push(Naming {
+            time: entry.time.into(),
+            tid,
+            change,
+        });
+    }
+
+    fn push_placing(&mut self, entry: LogEntry<'_>) {
+        let (pid, change) = match entry.change {
+            Change::Named {
+                pid, exec: true, ..
+            } => (pid, Placed::Empty),
+            Change::Forked {
+                pid,
+                parent_pid,
+                inherits,
+                ..
+            } if pid != parent_pid => match inherits {
+                true => (pid, Placed::Inherited(parent_pid)),
+                false => (pid, Placed::Empty),
+            },
+            Change::Mapped {
+                pid,
+                range,
+                path,
+                build_id,
+                is_data,
+            } => {
+                let region = Region {
+                    len: range.end.saturating_sub(range.start),
+                    offset: range.offset,
+                    path: self.intern(path),
+                    build_id: build_id.map(|id| self.intern(id.as_bytes())),
+                    is_data,
+                };
+                let (region, memory) = self.regions.number(region);
+                self.memory += memory;
+                let start = range.start.into();
+                (pid, Placed::Mapped { start, region })
+            }
+            _ => return,
+        };
+        self.memory += size_of::<Placing>();
+        self.placings.push(Placing {
+            time: entry.time.into(),
+            pid,
+            change,
+        });
+    }
+
+    pub(crate) fn push_life(&mut self, entry: LogEntry<'_>) {
+        let change = match entry.change {
+            Change::Named { pid, tid, .. } | Change::Forked { pid, tid, .. } => {
+                LivingChange::Thread { pid, tid }
+            }
+            Change::Mapped { pid, .. } => LivingChange::Process(pid),
+            Change::Ended { tid } => LivingChange::Ended(tid),
+        };
+        if self.has_room(size_of::<Life>(), 1) {
+            self.memory += size_of::<Life>();
+            self.lives.push(Life {
+                time: entry.time.into(),
+                change,
+            });
+        }
+    }
+
+    fn intern(&mut self, bytes: &[u8]) -> TextId {
+        let (text, memory) = self.texts.intern(bytes);
+        self.memory += memory;
+        text
+    }
+
+    /// Appends the changes of another log.
+    pub fn append(&mut self, other: Self) {
+        self.left_out += other.left_out;
+        self.passed_over += other.passed_over;
+        self.left_out += u64::from(self.passed_over > MAX_MEMORY);
+        let changes =
+            other.namings.len() + other.placings.len() + other.cgroups.len() + other.lives.len();
+        if !self.has_room(other.memory, changes as u64) {
+            return;
+        }
+        let (texts, memory) = self.texts.intern_all(&other.texts);
+        self.memory += memory + size_of_val(&*other.namings) + size_of_val(&*other.placings);
+        self.memory += size_of_val(&*other.lives) + size_of_val(&*other.cgroups);
+        self.memory += self.mappers.append(other.mappers);
+        self.namings.extend(other.namings.into_iter().map(|naming| {
+            let change = match naming.change {
+                Renamed::Name(text) => Renamed::Name(texts.get(text)),
+                change => change,
+            };
+            Naming { change, ..naming }
+        }));
+        let cgroups = other.cgroups.into_iter();
+        self.cgroups
+            .extend(cgroups.map(|note| note.renumbered(|text| texts.get(text))));
+        let numbers: Vec<u32> = other
+            .regions
+            .iter()
+            .map(|region| {
+                let (number, memory) = self.regions.number(Region {
+                    path: texts.get(region.path),
+                    build_id: region.build_id.map(|id| texts.get(id)),
+                    ..*region
+                });
+                self.memory += memory;
+                number
+            })
+            .collect();
+        self.placings
+            .extend(other.placings.into_iter().map(|placing| {
+                let change = match placing.change {
+                    Placed::Mapped { start, region } => Placed::Mapped {
+                        start,
+                        region: numbers.get(region as usize).copied().unwrap_or(region),
+                    },
+                    change => change,
+                };
+                Placing { change, ..placing }
+            }));
+        self.lives.extend(other.lives);
+        self.shortfalls.extend(other.shortfalls);
+        self.text_arguments.extend(other.text_arguments);
+    }
+
+    /// Takes out which arguments are texts, in the order of the file.
+    pub(crate) fn take_text_arguments(&mut self) -> Vec<TextArgument> {
+        std::mem::take(&mut self.text_arguments)
+    }
+
+    /// Takes out what the recorder found not to work, in the order of the file.
+    pub(crate) fn take_shortfalls(&mut self) -> Vec<Shortfall> {
+        std::mem::take(&mut self.shortfalls)
+    }
+
+    /// Takes out who mapped the recorded files.
+    pub(crate) fn take_mappers(&mut self) -> Mappers {
+        std::mem::take(&mut self.mappers)
+    }
+
+    /// Whether so much more fits, which is `changes` changes.
+    const fn has_room(&mut self, memory: usize, changes: u64) -> bool {
+        let fits = self.memory + memory <= MAX_MEMORY;
+        if !fits {
+            self.left_out += changes;
+        }
+        fits
+    }
+
+    /// Changes that were left out because they would take too much memory.
+    pub(crate) const fn left_out(&self) -> u64 {
+        self.left_out
+    }
+}
+
+/// What a change takes at most, without its texts.
+const LARGEST: usize = size_of::<Naming>() + size_of::<Placing>();
+
+/// What a record says about processes: nothing if it is of another kind; `None` if it is too short.
+#[allow(clippy::option_option)]
+fn entry<'a>(record: &RawRecord<'a>, sample_type: SampleType) -> Option<Option<LogEntry<'a>>> {
+    Some(match record.kind {
+        RecordType::COMM => Some(named(&Comm::parse(record, sample_type)?)),
+        RecordType::FORK => Some(forked(&Task::parse_fork(record, sample_type)?)),
+        RecordType::MMAP | RecordType::MMAP2 => {
+            let map = Mmap::parse(record, sample_type)?;
+            match map.cpu_mode {
+                Mmap::USER => Some(mapped(&map, map.pid, map.path)),
+                Mmap::KERNEL => Some(mapped(&map, KERNEL, kernel_name(map.path))),
+                _ => None,
+            }
+        }
+        _ => None,
+    })
+}
+
+fn named<'a>(comm: &Comm<'a>) -> LogEntry<'a> {
+    LogEntry {
+        time: comm.id.time,
+        change: Change::Named {
+            pid: comm.pid,
+            tid: comm.tid,
+            exec: comm.exec,
+            name: comm.name,
+        },
+    }
+}
+
+fn forked(task: &Task) -> LogEntry<'static> {
+    LogEntry {
+        // The record's own time is that of the recorder for those made up; the trailer's is 0 there.
+        time: if task.already_ran {
+            0
+        } else {
+            task.id.time.max(task.time)
+        },
+        change: Change::Forked {
+            pid: task.pid,
+            tid: task.tid,
+            parent_pid: task.parent_pid,
+            parent_tid: task.parent_tid,
+            inherits: !task.already_ran,
+        },
+    }
+}
+
+fn mapped<'a>(map: &Mmap<'_>, pid: i32, path: &'a [u8]) -> LogEntry<'a> {
+    LogEntry {
+        time: map.id.time,
+        change: Change::Mapped {
+            pid,
+            range: FileRange {
+                start: map.start,
+                end: map.start.saturating_add(map.len),
+                offset: map.offset,
+            },
+            path,
+            build_id: match &map.file {
+                MmapFile::BuildId(id) => Some(*id),
+                _ => None,
+            },
+            is_data: Mmap::is_memory(map.path) && !map.is_executable(),
+        },
+    }
+}
+
+/// `[kernel.kallsyms]` of `[kernel.kallsyms]_text`, which names the symbol that the mapping begins at.
+fn kernel_name(path: &[u8]) -> &[u8] {
+    let end = path.iter().position(|&byte| byte == b']');
+    match path {
+        [b'[', ..] => path
+            .get(..end.map_or(path.len(), |end| end + 1))
+            .unwrap_or(path),
+        _ => path,
+    }
+}

@@ -1,0 +1,358 @@
+//! The events of a trace, with what is needed to decode their samples.
+
+use std::cell::LazyCell;
+
+use foldhash::HashMap;
+use usdtrec_decode::{Decoder, TracepointDecoder};
+use usdtrec_format::perf::{Attr, EventAttr, Sample, SampleLayout, SampleType, TracepointFormat};
+use usdtrec_format::schema::telemetry::Telemetry;
+use usdtrec_format::schema::{Argument, Disagreement, ProbeSchema, Schemas, ScriptCall};
+use usdtrec_format::trace::TraceInfo;
+use usdtrec_format::{Arch, Definitions, Probe, ProbeDefinition, ShownArgument};
+
+use crate::session::event_name::{event_name, short_name};
+
+/// One event of a trace: one attr.
+#[derive(Debug)]
+pub struct Event {
+    /// Name (`sdt_tick:loop1`).
+    pub name: String,
+    /// Whether it is a probe, whose arguments follow the address of the hit: not so for the kernel's tracepoints.
+    pub is_probe: bool,
+    /// The attr.
+    pub attr: Attr,
+    /// Index of its definition in [`Definitions::probes`]; `None` if the trace has none for it.
+    pub probe: Option<usize>,
+    /// Its arguments, as an argument list names and chooses them.
+    pub arguments: Vec<Argument>,
+    /// The names that schemas have for them, if a list names, chooses or orders them.
+    own_names: Option<Vec<String>>,
+    /// Types of its arguments (`s32`, `str`), where a tracepoint's format has them.
+    pub types: Vec<String>,
+    /// Indices of its sites in [`Events::sites`].
+    pub sites: std::ops::Range<usize>,
+    /// Which function of a script is called or returns there, if one does.
+    pub(crate) call: Option<ScriptCall>,
+    /// What a span that begins or ends there is in OpenTelemetry.
+    pub telemetry: Telemetry,
+    pub(crate) layout: SampleLayout,
+}
+
+/// A site of a probe, ready to decode.
+#[derive(Debug)]
+pub struct EventSite {
+    /// Address of the nop as linked.
+    pub pc: u64,
+    /// File offset of the nop, if known.
+    pub offset: Option<u64>,
+    /// Its decoder.
+    pub decoder: Decoder,
+    pub(crate) ids: Vec<u64>,
+}
+
+/// All events of a trace, and the sites of all of them.
+#[derive(Debug, Default)]
+pub struct Events {
+    /// Events in the order of the file's attrs.
+    pub events: Vec<Event>,
+    /// Sites, those of one event together.
+    pub sites: Vec<EventSite>,
+    /// Where schemas that were given do not agree with the trace.
+    pub disagreements: Vec<Disagreement>,
+}
+
+/// `PERF_TYPE_SOFTWARE` and `PERF_COUNT_SW_DUMMY`: an event that never fires and only brings metadata.
+const DUMMY: (u32, u64) = (1, 9);
+/// `PERF_TYPE_TRACEPOINT`.
+const TRACEPOINT: u32 = 2;
+
+impl Event {
+    /// Whether it is called so: with its provider or without.
+    pub fn is_called(&self, name: &str) -> bool {
+        let short = short_name(&self.name);
+        let bare = short.split_once(':').map_or(short, |(_, bare)| bare);
+        [bare, short, &self.name].contains(&name)
+    }
+
+    /// The index of an argument: by its name, as `args.NAME`, or as `arg1`, `arg2`, ….
+    pub fn argument(&self, name: &str) -> Option<usize> {
+        let named = |name: &str| self.arguments.iter().position(|known| known.name == name);
+        let bare = name.strip_prefix("args.");
+        named(name).or_else(|| bare.and_then(named)).or_else(|| {
+            let number = bare.unwrap_or(name).strip_prefix("arg")?;
+            let place = number.parse::<usize>().ok()?.checked_sub(1)?;
+            (place < self.arguments.len() && !number.starts_with(['0', '+'])).then_some(place)
+        })
+    }
+
+    /// The index of the argument that schemas call so; `None` if a list leaves it out.
+    pub fn own_argument(&self, name: &str) -> Option<usize> {
+        match &self.own_names {
+            Some(names) => names.iter().position(|known| known == name),
+            None => self.arguments.iter().position(|known| known.name == name),
+        }
+    }
+
+    fn new(attr: &EventAttr) -> Self {
+        Self {
+            name: attr.name.clone(),
+            is_probe: false,
+            layout: SampleLayout::new(&attr.attr),
+            attr: attr.attr.clone(),
+            probe: None,
+            arguments: Vec::new(),
+            own_names: None,
+            types: Vec::new(),
+            sites: 0..0,
+            call: None,
+            telemetry: Telemetry::default(),
+        }
+    }
+
+    /// Sets its arguments: its own ones, or those that a list shows.
+    fn show(&mut self, own: Vec<Argument>, shown: Option<&[ShownArgument]>) {
+        let Some(shown) = shown else {
+            self.arguments = own;
+            return;
+        };
+        let name = |shown: &ShownArgument| own.get(shown.argument).map(|own| own.name.clone());
+        let names = shown.iter().map(|shown| name(shown).unwrap_or_default());
+        self.own_names = Some(names.collect());
+        self.arguments = shown.iter().map(|shown| shown.of(&own)).collect();
+    }
+
+    /// Whether it never fires.
+    #[must_use]
+    pub const fn is_dummy(&self) -> bool {
+        self.attr.kind == DUMMY.0 && self.attr.config == DUMMY.1
+    }
+
+    /// What a sample counts for, as perf weighs it: its period, or by how much its count has risen, or the event's period where samples have
+    /// neither.
+    #[must_use]
+    pub const fn weight(&self, sample: &Sample<'_>) -> u64 {
+        /// `PERF_FORMAT_ID`.
+        const ID: u64 = 1 << 2;
+        let kind = self.attr.sample_type;
+        let counts = kind.has(SampleType::READ) && self.attr.read_format & ID != 0;
+        if kind.has(SampleType::PERIOD) || counts {
+            sample.period
+        } else {
+            self.attr.sample_period
+        }
+    }
+
+    /// Whether its samples have the callers, or with `--call-graph dwarf` a copy of the stack, from which they are found.
+    #[must_use]
+    pub const fn has_chain(&self) -> bool {
+        self.attr.sample_type.has(SampleType::CALLCHAIN)
+            && (self.attr.flags & Attr::EXCLUDE_CALLCHAIN_USER == 0
+                || self.attr.sample_type.has(SampleType::STACK_USER))
+    }
+
+    /// Whether its samples have the CPU.
+    pub const fn has_cpu(&self) -> bool {
+        self.attr.sample_type.has(SampleType::CPU)
+    }
+
+    /// Whether perf calls it a tracepoint.
+    #[must_use]
+    pub const fn is_tracepoint(&self) -> bool {
+        self.attr.kind == TRACEPOINT
+    }
+}
+
+impl Events {
+    pub(crate) fn new(info: &TraceInfo, schemas: &Schemas) -> Self {
+        let mut all = Self::default();
+        let definitions = info.definitions.as_ref();
+        let probes = definitions.map_or(&[][..], |definitions| &definitions.probes);
+        // The first of those of one id.
+        let formats = info.tracepoints.iter().rev();
+        let formats: HashMap<u64, &TracepointFormat> =
+            formats.map(|format| (format.id.into(), format)).collect();
+        let by_id = definitions.map(Definitions::by_id).unwrap_or_default();
+        // A probe is one event's: files may claim anything.
+        let mut is_taken = vec![false; probes.len()];
+        let mut next = 0;
+        for attr in &info.events {
+            // A name may be damaged. Where definitions have no ids, they are in the order of the attrs, which also has events
+            // without one.
+            let mut by_id = attr.ids.iter().filter_map(|id| by_id.get(id).copied());
+            let by_id = by_id.find(|&probe| !is_taken[probe]);
+            let probe = by_id.or_else(|| {
+                let in_order = probes.get(next);
+                in_order
+                    .filter(|probe| probe.event == attr.name)
+                    .map(|_| next)
+            });
+            if let Some(probe) = probe {
+                is_taken[probe] = true;
+                next = probe + 1;
+            }
+            let mut event = Event::new(attr);
+            if let Some(defined) = by_id.and_then(|probe| probes.get(probe)) {
+                event.name.clone_from(&defined.event);
+            }
+            match (probe, definitions) {
+                (Some(probe), Some(definitions)) => {
+                    all.define(&mut event, probe, definitions, schemas)
+                }
+                _ if event.is_tracepoint() => {
+                    if let Some(format) = formats.get(&attr.attr.config) {
+                        all.describe(&mut event, format, schemas);
+                    }
+                }
+                _ => {}
+            }
+            if event.name.is_empty() {
+                event.name = event_name(&event.attr);
+            }
+            all.events.push(event);
+        }
+        all
+    }
+
+    /// Sites and arguments as our recorder defines them.
+    fn define(&mut self, event: &mut Event, probe: usize, all: &Definitions, schemas: &Schemas) {
+        let Some(defined) = all.probes.get(probe) else {
+            return;
+        };
+        let first = self.sites.len();
+        let arch = all.files.get(defined.file).and_then(|file| file.arch);
+        let own = self.arguments(defined, arch, schemas);
+        let named = ProbeName {
+            provider: &defined.provider,
+            name: &defined.name,
+        };
+        let count = own.len();
+        let given = named.schema(schemas, count);
+        let built_in = LazyCell::new(|| named.schema(&Schemas::built_in(), count));
+        event.call = given
+            .as_ref()
+            .and_then(|schema| schema.call.clone())
+            .or_else(|| defined.call.clone())
+            .or_else(|| built_in.as_ref()?.call.clone());
+        let stored = Some(&defined.telemetry).filter(|telemetry| !telemetry.is_empty());
+        event.telemetry = given
+            .map(|schema| schema.telemetry)
+            .or_else(|| stored.cloned())
+            .or_else(|| Some(built_in.as_ref()?.telemetry.clone()))
+            .unwrap_or_default();
+        self.sites.extend(sites(defined, &own, &event.attr, all));
+        event.sites = first..self.sites.len();
+        event.probe = Some(probe);
+        event.is_probe = true;
+        event.show(own, defined.shown.as_deref());
+    }
+
+    /// What a schema says of a probe's own arguments, or else what the trace does. Those that a list computes are no schema's.
+    fn arguments(
+        &mut self,
+        defined: &ProbeDefinition,
+        arch: Option<Arch>,
+        schemas: &Schemas,
+    ) -> Vec<Argument> {
+        let listed = defined
+            .plan
+            .raw
+            .as_ref()
+            .is_some_and(|layout| layout.listed);
+        if listed || schemas.is_empty() {
+            return defined.arguments.clone();
+        }
+        let sites = defined.sites.iter();
+        let probe = Probe {
+            provider: defined.provider.clone(),
+            name: defined.name.clone(),
+            sites: sites.map(|definition| definition.site.clone()).collect(),
+        };
+        let mut described = schemas.describe(&probe, arch);
+        // A probe may have several events.
+        let seen = &self.disagreements;
+        described
+            .disagreements
+            .retain(|known| !seen.contains(known));
+        self.disagreements.extend(described.disagreements);
+        match described.choice.schema {
+            Some(_) => described.arguments,
+            None => defined.arguments.clone(),
+        }
+    }
+
+    /// Arguments as a tracepoint's format describes them, all at one site that has no address of its own.
+    fn describe(&mut self, event: &mut Event, format: &TracepointFormat, schemas: &Schemas) {
+        let TracepointDecoder { arguments, decoder } = Decoder::of_tracepoint(format);
+        if event.name.is_empty() {
+            event.name = format!("{}:{}", format.system, format.name);
+        }
+        event.is_probe = format.is_probe();
+        event.sites = self.sites.len()..self.sites.len() + 1;
+        for argument in arguments {
+            event.arguments.push(Argument::named(argument.name));
+            event.types.push(argument.kind);
+        }
+        let name = event.name.strip_prefix("sdt_");
+        if let Some((provider, name)) = name.and_then(|name| name.split_once(':')) {
+            let count = event.arguments.len();
+            let choice = schemas.choose(provider, name, count);
+            if let Some(schema) = &choice.schema {
+                event.arguments = choice.arguments(count);
+                event.call.clone_from(&schema.call);
+                event.telemetry.clone_from(&schema.telemetry);
+            }
+            let misfits = choice.misfits.iter().map(|misfit| Disagreement {
+                event: event.name.clone(),
+                place: misfit.place.clone(),
+                words: misfit.to_string(),
+            });
+            self.disagreements.extend(misfits);
+        }
+        self.sites.push(EventSite {
+            pc: 0,
+            offset: None,
+            decoder,
+            ids: Vec::new(),
+        });
+    }
+}
+
+/// A probe by its name.
+#[derive(Clone, Copy)]
+struct ProbeName<'n> {
+    provider: &'n str,
+    name: &'n str,
+}
+
+impl ProbeName<'_> {
+    /// Its schema, if there is one.
+    fn schema(self, schemas: &Schemas, arguments: usize) -> Option<ProbeSchema> {
+        let Self { provider, name } = self;
+        schemas.choose(provider, name, arguments).schema
+    }
+}
+
+fn sites(
+    probe: &ProbeDefinition,
+    arguments: &[Argument],
+    attr: &Attr,
+    all: &Definitions,
+) -> impl Iterator<Item = EventSite> {
+    let arch = all.files.get(probe.file).and_then(|file| file.arch);
+    probe.sites.iter().map(move |definition| {
+        let decoder = match &probe.plan.raw {
+            Some(layout) => Decoder::of_raw(&definition.site.args, arch, layout),
+            None => Decoder::new(&definition.site.args, arch, attr),
+        };
+        let decoder = decoder.typed(arguments);
+        EventSite {
+            pc: definition.site.pc,
+            offset: definition.site.offset,
+            decoder: match &probe.shown {
+                Some(shown) => decoder.showing(shown),
+                None => decoder,
+            },
+            ids: definition.ids.clone(),
+        }
+    })
+}

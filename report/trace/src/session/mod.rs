@@ -1,0 +1,485 @@
+//! An open trace with everything that is needed to show its samples.
+
+pub(crate) mod deferred_chains;
+pub(crate) mod digests;
+pub mod event_name;
+pub mod events;
+pub(crate) mod head;
+pub mod hit;
+pub mod ids;
+pub mod resolver;
+pub(crate) mod scan;
+pub(crate) mod site_index;
+pub(crate) mod text_arguments;
+pub(crate) mod text_place;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+use usdtrec_format::perf::{DeferredChain, Sample};
+use usdtrec_format::schema::Schemas;
+use usdtrec_format::trace::{Damage, Shortfall, Trace, TraceInfo};
+
+use crate::session::deferred_chains::DeferredChains;
+use crate::session::events::Events;
+use crate::session::ids::Target;
+use crate::session::scan::{LostByEvent, SampleBlock};
+
+use usdtrec_format::trace::TimeRange;
+
+use crate::error::ReportError;
+use crate::process::log::ProcessLog;
+use crate::process::mappers::{FileBuildId, Mappers, RecordedFiles};
+use crate::process::mappings::Mappings;
+use crate::process::{Dso, DsoId, Processes};
+use crate::session::head::{TimedTarget, target_of, time_of};
+use crate::session::hit::ParsedHit;
+use crate::session::ids::SampleIds;
+use crate::session::scan::Scan;
+use crate::session::site_index::SitePlaces;
+use crate::symbols::Symbols;
+use crate::symbols::fetch::FetchDebug;
+use crate::symbols::search::FileView;
+use crate::time_span::TimeSpan;
+use crate::unwind::outermost::is_signal_return;
+use crate::unwind::tables::TraceTables;
+use crate::wall_times::WallTimes;
+
+/// What a session takes besides the trace.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// The build-id cache to take symbols from.
+    pub buildid_dir: Option<PathBuf>,
+    /// Schemas that take precedence over what the trace says of its arguments.
+    pub schemas: Schemas,
+    /// Where files are that are not those at their paths.
+    pub views: Vec<FileView>,
+    /// Fetches files with debugging information that this host lacks.
+    pub fetch: Option<Arc<dyn FetchDebug>>,
+    /// Whether stacks have no frames of functions whose code was inlined.
+    pub no_inline: bool,
+    /// The span of time in which samples will be requested: samples beside it, and what processes did later, need not be there.
+    pub time: Option<TimeSpan>,
+    /// The expression that must be true of samples that will be requested: arguments that it compares with a text are texts, if nothing else says
+    /// what they are.
+    pub filter: Option<String>,
+}
+
+/// An open trace: its events with their decoders, its processes, its symbols, and where its samples are.
+/// Nothing in it changes: samples are decoded from it in parallel.
+#[derive(Debug)]
+pub struct TraceSession {
+    path: PathBuf,
+    trace: Trace,
+    wall_times: Option<WallTimes>,
+    events: Events,
+    ids: SampleIds,
+    places: OnceLock<SitePlaces>,
+    processes: Processes,
+    mappers: Mappers,
+    recorded: Arc<RecordedFiles>,
+    /// Read when first requested: mappings may be many times as many as processes.
+    mapped: OnceLock<Mapped>,
+    sources: Sources,
+    blocks: Vec<SampleBlock>,
+    time: Option<TimeRange>,
+    lost: LostByEvent,
+    /// By their numbers.
+    shortfalls: BTreeMap<u32, Shortfall>,
+    deferred: DeferredChains,
+    damage: Vec<Damage>,
+    /// Bytes of records of sample blocks that were read.
+    read: AtomicU64,
+}
+
+/// Maximum number of shortfalls of a trace. A recorder writes at most 64.
+const MAX_SHORTFALLS: usize = 1024;
+
+/// What processes mapped, and the symbols and the unwind tables there.
+#[derive(Debug)]
+struct Mapped {
+    mappings: Mappings,
+    symbols: Symbols,
+    unwind_tables: TraceTables,
+}
+
+impl Mapped {
+    fn new(mappings: Mappings, trace: &Trace, sources: &Sources) -> Self {
+        let buildid_dir = sources.buildid_dir.as_deref();
+        let symbols = Symbols::new(buildid_dir, mappings.files());
+        let symbols = symbols.with_recorded(trace).with_views(&sources.views);
+        Self {
+            symbols: symbols.with_fetch(sources.fetch.clone()),
+            unwind_tables: TraceTables::new(buildid_dir, mappings.files()),
+            mappings,
+        }
+    }
+}
+
+impl TraceSession {
+    /// Opens a trace and reads its metadata.
+    ///
+    /// # Errors
+    /// [`ReportError::Read`] if the file cannot be read at all.
+    pub fn open(path: &Path, sources: &Sources) -> Result<Self, ReportError> {
+        Ok(Self::of_trace(path, Trace::open(path)?, sources))
+    }
+
+    /// As [`open`](Self::open), for a regular file that is open; `path` is what it is called.
+    ///
+    /// # Errors
+    /// [`ReportError::Read`] if the file cannot be read at all.
+    pub fn from_file(file: File, path: &Path, sources: &Sources) -> Result<Self, ReportError> {
+        Ok(Self::of_trace(path, Trace::from_file(file)?, sources))
+    }
+
+    /// A session of a trace, which may be a head without blocks.
+    pub(crate) fn of_trace(path: &Path, trace: Trace, sources: &Sources) -> Self {
+        let info = trace.info();
+        let mut events = Events::new(info, &sources.schemas);
+        let ids = SampleIds::new(&info.events, &events);
+        let defined = info.definitions.iter().flat_map(|all| &all.files);
+        let named = info.build_ids.iter();
+        let build_ids: Vec<_> = defined
+            .filter_map(|file| {
+                Some(FileBuildId {
+                    path: &file.path,
+                    build_id: file.build_id?,
+                })
+            })
+            .chain(named.map(|entry| FileBuildId {
+                path: &entry.path,
+                build_id: entry.build_id,
+            }))
+            .collect();
+        let defined = info.definitions.as_ref().map(|all| all.files.as_slice());
+        let recorded = RecordedFiles::new(defined.unwrap_or_default(), &build_ids);
+        let recorded = Arc::new(recorded);
+        let mut scan = Scan::new(&trace, &events, &ids, sources.time.as_ref(), &recorded);
+        let lost = scan.losses();
+        let mut shortfalls = BTreeMap::new();
+        learn_shortfalls(&mut shortfalls, scan.log.take_shortfalls());
+        text_arguments::learn(&mut events, &ids, &scan.log.take_text_arguments());
+        if let Some(filter) = &sources.filter {
+            text_arguments::declare(&mut events, filter);
+        }
+        let processes = Processes::new(&mut scan.log);
+        let mappers = scan.log.take_mappers();
+        let mapped = OnceLock::new();
+        if !scan.is_repeatable {
+            let mappings = Mappings::with_recorded(Arc::clone(&recorded)).settle(scan.log);
+            // It is empty.
+            let _ = mapped.set(Mapped::new(mappings, &trace, sources));
+        }
+        let damage = [trace.damage(), &scan.damage].concat();
+        Self {
+            path: path.to_owned(),
+            events,
+            ids,
+            places: OnceLock::new(),
+            mapped,
+            mappers,
+            recorded,
+            sources: sources.clone(),
+            processes,
+            blocks: scan.blocks,
+            time: scan.time,
+            lost,
+            shortfalls,
+            deferred: scan.deferred,
+            damage,
+            wall_times: WallTimes::from_trace(&trace),
+            trace,
+            read: AtomicU64::new(0),
+        }
+    }
+
+    fn mapped(&self) -> &Mapped {
+        self.mapped.get_or_init(|| {
+            let log = scan::mappings(
+                &self.trace,
+                &self.events,
+                &self.ids,
+                self.sources.time.as_ref(),
+                &self.recorded,
+            );
+            let mappings = Mappings::with_recorded(Arc::clone(&self.recorded)).settle(log);
+            Mapped::new(mappings, &self.trace, &self.sources)
+        })
+    }
+
+    /// Adds to a session of a stream what happened to processes after all that is known.
+    pub(crate) fn learn(&mut self, mut log: ProcessLog) {
+        learn_shortfalls(&mut self.shortfalls, log.take_shortfalls());
+        let texts = log.take_text_arguments();
+        text_arguments::learn(&mut self.events, &self.ids, &texts);
+        self.processes.learn(&mut log);
+        self.mappers.append(log.take_mappers());
+        self.mapped();
+        if let Some(mapped) = self.mapped.get_mut() {
+            mapped.mappings.learn(log);
+            mapped.symbols.extend(mapped.mappings.files());
+            mapped.unwind_tables.extend(mapped.mappings.files());
+        }
+    }
+
+    /// Forgets from time to time what is of no use for samples after a time. Numbers of names, files and functions that were given
+    /// out before mean nothing after that.
+    pub(crate) fn forget_before(&mut self, time: u64) {
+        self.deferred.forget_before(time);
+        let Some(mapped) = self.mapped.get_mut() else {
+            return;
+        };
+        let files = self.processes.forget_before(&mut mapped.mappings, time);
+        if let Some(files) = files {
+            mapped.symbols.keep(&files);
+            mapped.unwind_tables.keep(&files);
+        }
+    }
+
+    /// Adds to a session of a stream a part of call chains that was written after the samples.
+    pub(crate) fn learn_chain(&mut self, chain: &DeferredChain<'_>) {
+        self.deferred.add(chain);
+    }
+
+    /// Parts of call chains that were written after the samples.
+    pub(crate) const fn deferred_chains(&self) -> &DeferredChains {
+        &self.deferred
+    }
+
+    /// Notes what [`forget_before`](Self::forget_before) needs.
+    pub(crate) fn note_living(&mut self) {
+        self.processes.note_living();
+    }
+
+    /// Bytes of records in which samples are that may be requested, before compression.
+    #[must_use]
+    pub fn record_bytes(&self) -> u64 {
+        self.blocks.iter().map(|block| block.bytes).sum()
+    }
+
+    /// Bytes of them that were read so far, by all questions together: how far one is.
+    #[must_use]
+    pub fn record_bytes_read(&self) -> u64 {
+        self.read.load(Relaxed)
+    }
+
+    /// Counts a block that was read.
+    pub(crate) fn note_read(&self, block: &SampleBlock) {
+        self.read.fetch_add(block.bytes, Relaxed);
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The trace.
+    #[must_use]
+    pub fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    /// The trace's head.
+    #[must_use]
+    pub fn info(&self) -> &TraceInfo {
+        self.trace.info()
+    }
+
+    /// The time of day of its times; `None` if the trace does not say.
+    pub const fn wall_times(&self) -> Option<&WallTimes> {
+        self.wall_times.as_ref()
+    }
+
+    /// Its events and sites.
+    #[must_use]
+    pub fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// Its processes.
+    #[must_use]
+    pub fn processes(&self) -> &Processes {
+        &self.processes
+    }
+
+    /// Whether stacks have frames of functions whose code was inlined.
+    pub const fn shows_inlined(&self) -> bool {
+        !self.sources.no_inline
+    }
+
+    /// Its symbols.
+    #[must_use]
+    pub fn symbols(&self) -> &Symbols {
+        &self.mapped().symbols
+    }
+
+    /// The unwind tables of its files.
+    pub(crate) fn unwind_tables(&self) -> &TraceTables {
+        &self.mapped().unwind_tables
+    }
+
+    /// Whether handlers of signals return to a file offset.
+    pub(crate) fn is_signal_return(&self, file: DsoId, offset: u64) -> bool {
+        match self.symbols().find(file, offset) {
+            Some(symbol) if symbol.offset > 0 => return false,
+            Some(symbol) if is_signal_return(&symbol.name) => return true,
+            _ => {}
+        }
+        let code = self.unwind_tables().code(file, offset);
+        code.is_some_and(|code| code.is_signal_return())
+            || self.mappings().file(file).is_some_and(Dso::is_vdso)
+    }
+
+    /// Whether the call chains of an event are found by frame pointers, and end where one is 0 if nothing else is said.
+    pub(crate) fn follows_frame_pointers(&self, target: Target) -> bool {
+        let event = self.events.events.get(target.event as usize);
+        let event = event.filter(|event| event.attr.sample_max_stack > 0);
+        let probes = self.info().definitions.as_ref().map(|all| &all.probes);
+        let probe = event
+            .zip(probes)
+            .and_then(|(event, probes)| probes.get(event.probe?));
+        // The kernel does not say why its chains end.
+        probe.is_some_and(|probe| probe.plan.raw.is_some())
+    }
+
+    /// The mappings of its processes.
+    #[must_use]
+    pub fn mappings(&self) -> &Mappings {
+        &self.mapped().mappings
+    }
+
+    /// Who mapped the files that were recorded.
+    pub(crate) const fn mappers(&self) -> &Mappers {
+        &self.mappers
+    }
+
+    /// The files that were recorded.
+    pub(crate) const fn recorded_files(&self) -> &Arc<RecordedFiles> {
+        &self.recorded
+    }
+
+    /// The errors found while opening.
+    #[must_use]
+    pub fn damage(&self) -> &[Damage] {
+        &self.damage
+    }
+
+    /// What the recorder found not to work in recorded processes.
+    pub fn shortfalls(&self) -> impl Iterator<Item = &Shortfall> {
+        self.shortfalls.values()
+    }
+
+    /// From the earliest to the latest time of all samples; `None` without samples.
+    #[must_use]
+    pub const fn time(&self) -> Option<TimeRange> {
+        self.time
+    }
+
+    /// Whether all of the trace can be read; else only what is needed for a part of its time.
+    pub const fn is_whole(&self) -> bool {
+        self.sources.time.is_none()
+    }
+
+    /// The blocks that hold samples of the time that is selected, in the order of the file.
+    pub fn blocks(&self) -> &[SampleBlock] {
+        &self.blocks
+    }
+
+    /// Events lost: exactly, or at least so many if the recorder did not live to count them.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        let sum = |all: u64, lost: u64| all.saturating_add(lost);
+        let counted = self.trace.losses();
+        match counted.or_else(|| self.trace.losses_so_far()) {
+            Some(losses) => losses.iter().map(|loss| loss.lost).fold(0, sum),
+            None => self.lost.values().copied().fold(0, sum),
+        }
+    }
+
+    /// Whether it is not known how many events were lost: the recorder counts, but did not live to write it.
+    #[must_use]
+    pub fn is_loss_unknown(&self) -> bool {
+        self.lacks_counts() && self.lost() == 0
+    }
+
+    /// Whether the recorder did not end and left no counts. A stream has them among its records.
+    pub fn lacks_counts(&self) -> bool {
+        let counted = self.trace.losses().or_else(|| self.trace.losses_so_far());
+        counted.is_none() && !self.trace.is_finished()
+    }
+
+    /// Events lost as the kernel said while recording.
+    pub fn lost_by_event(&self) -> &LostByEvent {
+        &self.lost
+    }
+
+    /// A sample's event and time, from the body of its record.
+    #[inline]
+    pub(crate) fn time_of(&self, body: &[u8]) -> Option<TimedTarget> {
+        time_of(body, &self.events, &self.ids)
+    }
+
+    /// A sample with its event, from the body of its record. `None` if it belongs to no event of
+    /// the trace or is shorter than its event needs.
+    #[inline(always)]
+    pub fn sample<'a>(&self, body: &'a [u8]) -> Option<ParsedHit<'a>> {
+        let target = target_of(body, &self.events, &self.ids)?;
+        let event = self.events.events.get(target.event as usize)?;
+        let sample = event.layout.parse(body)?;
+        Some(ParsedHit { target, sample })
+    }
+
+    /// The event of a sample id.
+    pub(crate) fn event_of(&self, id: u64) -> Option<usize> {
+        self.ids.get(id).map(|target| target.event as usize)
+    }
+
+    /// What a sample counts for, as perf weighs it.
+    pub fn weight(&self, target: Target, sample: &Sample<'_>) -> u64 {
+        let event = self.events.events.get(target.event as usize);
+        event.map_or(1, |event| event.weight(sample))
+    }
+
+    /// Whether samples may have addresses of texts without the texts.
+    pub fn may_lack_texts(&self) -> bool {
+        let mut sites = self.events.sites.iter();
+        sites.any(|site| site.decoder.may_lack_texts())
+    }
+
+    /// The site that a sample hit: the one of its id; else of those of its event the one at its address.
+    #[inline]
+    pub fn site_of(&self, target: Target, sample: &Sample<'_>) -> Option<usize> {
+        match target.site {
+            Some(site) => Some(site as usize),
+            None => self.site_at(target, sample),
+        }
+    }
+
+    #[cold]
+    fn site_at(&self, target: Target, sample: &Sample<'_>) -> Option<usize> {
+        let sites = self.events.events.get(target.event as usize)?.sites.clone();
+        if sites.len() == 1 {
+            return Some(sites.start);
+        }
+        let places = self.places.get_or_init(|| SitePlaces::new(&self.events));
+        places.at_address(target.event, sample.ip)?.or_else(|| {
+            let mappings = self.mappings();
+            let mapping = mappings.mapping(sample.pid, sample.ip, sample.time)?;
+            places.at_offset(target.event, mapping.file_offset(sample.ip))
+        })
+    }
+}
+
+/// Adds shortfalls. Of two with the same number, the last one holds.
+fn learn_shortfalls(known: &mut BTreeMap<u32, Shortfall>, new: Vec<Shortfall>) {
+    for shortfall in new {
+        if known.len() < MAX_SHORTFALLS || known.contains_key(&shortfall.number) {
+            known.insert(shortfall.number, shortfall);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The symbols of an ELF file that name code.
+
+use std::fs::File;
+
+use object::elf;
+use object::read::ReadRef;
+use object::read::elf::{FileHeader, SectionHeader, Sym, SymbolTable as ElfSymbols};
+use object::read::{SectionIndex, elf::ElfFile};
+
+use crate::symbols::name_table::NameTable;
+
+/// Symbols of which the best of each address are to be chosen, and their names.
+#[derive(Debug, Default)]
+pub(crate) struct Candidates {
+    pub(crate) symbols: Vec<Candidate>,
+    pub(crate) names: NameTable,
+}
+
+/// A symbol.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate {
+    /// Address of the first byte, as linked.
+    pub(crate) start: u64,
+    /// Bytes; 0 if the file does not say.
+    pub(crate) size: u64,
+    /// Offset of its name in the table of names.
+    pub(crate) name: u32,
+    pub(crate) rank: Rank,
+}
+
+/// Of several symbols at an address the least is shown, as perf chooses: one with a size, not weak, global. Of equal ones, the names decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank {
+    pub(crate) no_size: bool,
+    pub(crate) weak: bool,
+    pub(crate) local: bool,
+}
+
+/// An ELF file of one class.
+pub(crate) trait CodeSymbols {
+    /// The symbols of `.symtab`.
+    fn linked(&self, content: Content<'_>) -> Candidates;
+    /// The symbols of `.dynsym`, which other files can use.
+    fn dynamic(&self, content: Content<'_>) -> Candidates;
+}
+
+/// Where the bytes of an ELF file are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Content<'a> {
+    File(&'a File),
+    Bytes(&'a [u8]),
+}
+
+impl Content<'_> {
+    /// The string table at an offset.
+    fn names(self, at: u64, len: u64) -> Option<NameTable> {
+        match self {
+            Content::File(file) => NameTable::read(file, at, len),
+            Content::Bytes(bytes) => {
+                let end = usize::try_from(at.checked_add(len)?).ok()?;
+                let names = bytes.get(usize::try_from(at).ok()?..end)?;
+                Some(NameTable::from_bytes(names.to_vec()))
+            }
+        }
+    }
+}
+
+impl Candidates {
+    /// These and others; these alone if the names of both are too many.
+    pub(crate) fn joined(self, others: Self) -> Self {
+        let Some((names, from)) = self.names.joined(&others.names) else {
+            return self;
+        };
+        let others = others.symbols.into_iter().filter_map(|symbol| {
+            let name = symbol.name.checked_add(from)?;
+            Some(Candidate { name, ..symbol })
+        });
+        Self {
+            symbols: self.symbols.into_iter().chain(others).collect(),
+            names,
+        }
+    }
+}
+
+impl<'data, Elf: FileHeader, R: ReadRef<'data>> CodeSymbols for ElfFile<'data, Elf, R> {
+    fn linked(&self, content: Content<'_>) -> Candidates {
+        candidates(self, self.elf_symbol_table(), content)
+    }
+
+    fn dynamic(&self, content: Content<'_>) -> Candidates {
+        candidates(self, self.elf_dynamic_symbol_table(), content)
+    }
+}
+
+/// The symbols of a symbol table; empty if its names cannot be read.
+fn candidates<'data, Elf: FileHeader, R: ReadRef<'data>>(
+    elf: &ElfFile<'data, Elf, R>,
+    table: &ElfSymbols<'data, Elf, R>,
+    content: Content<'_>,
+) -> Candidates {
+    let endian = elf.endian();
+    let sections = elf.elf_section_table();
+    let names = sections.section(table.string_section()).ok();
+    let names = names.and_then(|section| {
+        let (at, len) = (section.sh_offset(endian), section.sh_size(endian));
+        content.names(at.into(), len.into())
+    });
+    let Some(names) = names else {
+        return Candidates::default();
+    };
+    let is_code = |section: SectionIndex| {
+        let section = sections.section(section);
+        section.is_ok_and(|section| section.sh_flags(endian).contains(elf::SHF_EXECINSTR))
+    };
+    let symbols = table.enumerate().filter_map(|(index, symbol)| {
+        let section = table.symbol_section(endian, symbol, index).ok()??;
+        (is_code(section) && names_code(symbol)).then(|| {
+            let size = symbol.st_size(endian).into();
+            Candidate {
+                start: symbol.st_value(endian).into(),
+                size,
+                name: symbol.st_name(endian),
+                rank: Rank {
+                    no_size: size == 0,
+                    weak: symbol.st_bind() == elf::STB_WEAK,
+                    local: symbol.st_bind() == elf::STB_LOCAL,
+                },
+            }
+        })
+    });
+    Candidates {
+        symbols: symbols.filter(|symbol| symbol.name != 0).collect(),
+        names,
+    }
+}
+
+fn names_code(symbol: &impl Sym) -> bool {
+    match symbol.st_type() {
+        elf::STT_FUNC | elf::STT_GNU_IFUNC => true,
+        // Of labels perf takes those that assembler programmers let others see.
+        elf::STT_NOTYPE => ![elf::STV_HIDDEN, elf::STV_INTERNAL].contains(&symbol.st_visibility()),
+        _ => false,
+    }
+}

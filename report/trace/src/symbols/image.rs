@@ -1,0 +1,182 @@
+//! Reading what symbols need out of an ELF file.
+
+use std::fs::{self, Metadata};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+
+use object::read::{Object, ObjectSection, ReadCache};
+use usdtrec_format::BuildId;
+use usdtrec_unwind::Segments;
+
+use crate::symbols::candidates::{CodeSymbols, Content};
+use crate::symbols::mini_debug;
+use crate::symbols::table::SymbolTable;
+
+/// An ELF file that is open.
+pub(crate) struct Binary {
+    /// Read piece by piece and not mapped: a mapped file that another program cuts would kill us.
+    data: ReadCache<fs::File>,
+    /// The same open file.
+    file: fs::File,
+}
+
+/// Maximum ratio of the length of a file to the size that is allocated for it on disk: bounds the memory for a sparse file.
+const MAX_RATIO: u64 = 64;
+/// Length that is allowed for any file, bytes. Some file systems do not report the allocated size of a small file.
+const MIN_CHECKED_BYTES: u64 = 16 << 20;
+
+impl Binary {
+    /// Opens a file.
+    pub(crate) fn open(path: &Path) -> Option<Self> {
+        // The path comes from a trace. Opening a FIFO would wait for ever, and opening a device may do things.
+        let is_file = |found: &Metadata| found.is_file();
+        fs::metadata(path).ok().filter(is_file)?;
+        let file = fs::File::open(path).ok()?;
+        let found = file.metadata().ok().filter(is_file)?;
+        let allocated = found.blocks().saturating_mul(512);
+        if found.len() > allocated.saturating_mul(MAX_RATIO).max(MIN_CHECKED_BYTES) {
+            return None;
+        }
+        Some(Self {
+            data: ReadCache::new(file.try_clone().ok()?),
+            file,
+        })
+    }
+
+    /// Its headers; `None` if it is no ELF file or does not have this build-id (any, if `None`).
+    pub(crate) fn parse(&self, build_id: Option<BuildId>) -> Option<ParsedBinary<'_>> {
+        let file = object::File::parse(&self.data).ok()?;
+        let is_it = build_id.is_none() || build_id_of(&file) == build_id;
+        is_it.then_some(file)
+    }
+
+    /// `len` bytes at a file offset; `None` if the file does not have them.
+    pub(crate) fn bytes(&self, at: u64, len: usize) -> Option<Vec<u8>> {
+        let end = at.checked_add(len as u64)?;
+        if end > self.file.metadata().ok()?.len() {
+            return None;
+        }
+        let mut bytes = vec![0; len];
+        self.file.read_exact_at(&mut bytes, at).ok()?;
+        Some(bytes)
+    }
+
+    /// The open file.
+    pub(crate) fn into_file(self) -> fs::File {
+        self.file
+    }
+
+    /// CRC-32 (IEEE) of the whole file; `None` if it cannot be read.
+    pub(crate) fn checksum(&self) -> Option<u32> {
+        let mut sum = crc32fast::Hasher::new();
+        let mut piece = vec![0; 1 << 20];
+        let mut at = 0;
+        loop {
+            let len = self.file.read_at(&mut piece, at).ok()?;
+            if len == 0 {
+                return Some(sum.finalize());
+            }
+            sum.update(piece.get(..len)?);
+            at += len as u64;
+        }
+    }
+}
+
+/// An ELF file whose headers were read.
+pub(crate) type ParsedBinary<'f> = object::File<'f, &'f ReadCache<fs::File>>;
+
+/// The GNU build-id of a file.
+pub(crate) fn build_id_of(file: &ParsedBinary<'_>) -> Option<BuildId> {
+    file.build_id().ok()?.and_then(|id| BuildId::new(id).ok())
+}
+
+/// What an ELF file says of its code.
+#[derive(Debug)]
+pub(crate) struct Image {
+    pub(crate) symbols: SymbolTable,
+    /// Whether the symbols are of `.symtab` or `.gnu_debugdata`, not only those of `.dynsym` that other files can use.
+    pub(crate) complete: bool,
+    pub(crate) segments: Segments,
+    pub(crate) build_id: Option<BuildId>,
+    pub(crate) debug_link: Option<DebugLink>,
+}
+
+/// What a program says of its separate file (`.gnu_debuglink`).
+#[derive(Debug)]
+pub(crate) struct DebugLink {
+    /// Name of the file, without a directory.
+    pub(crate) name: Vec<u8>,
+    /// CRC-32 (IEEE) of the whole file.
+    pub(crate) checksum: u32,
+}
+
+impl Image {
+    /// Reads an ELF file that has this build-id (any, if `None`). `None` if the file is another or cannot be read.
+    pub(crate) fn read(path: &Path, build_id: Option<BuildId>) -> Option<Self> {
+        Self::from_binary(&Binary::open(path)?, build_id)
+    }
+
+    /// Reads what an open file says, as [`read`](Self::read) does.
+    pub(crate) fn from_binary(binary: &Binary, build_id: Option<BuildId>) -> Option<Self> {
+        let file = binary.parse(build_id)?;
+        let found = build_id_of(&file);
+        let debug_link = DebugLink::from_file(&file);
+        let elf: &dyn CodeSymbols = match &file {
+            object::File::Elf32(elf) => elf,
+            object::File::Elf64(elf) => elf,
+            _ => return None,
+        };
+        let content = Content::File(&binary.file);
+        let mut symbols = elf.linked(content);
+        let mut complete = !symbols.symbols.is_empty();
+        if !complete {
+            symbols = elf.dynamic(content);
+            if let Some(others) = mini_debug::symbols(&file) {
+                symbols = symbols.joined(others);
+                complete = true;
+            }
+        }
+        Some(Self {
+            symbols: SymbolTable::new(symbols),
+            complete,
+            segments: Segments::from_file(&file),
+            build_id: found,
+            debug_link,
+        })
+    }
+}
+
+impl DebugLink {
+    /// Maximum length of the section, bytes: a name and a checksum.
+    const MAX_DEBUGLINK_BYTES: u64 = 4096 + 8;
+
+    /// What a file's section says.
+    pub(crate) fn from_file(file: &ParsedBinary<'_>) -> Option<Self> {
+        let section = file.section_by_name(".gnu_debuglink")?;
+        if section.size() > Self::MAX_DEBUGLINK_BYTES {
+            return None;
+        }
+        let (name, checksum) = file.gnu_debuglink().ok()??;
+        Some(Self {
+            name: name.to_vec(),
+            checksum,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_very_program_has_symbols() {
+        let own = std::env::current_exe().unwrap();
+        let image = Image::read(&own, None).unwrap();
+        assert!(image.complete);
+        assert_eq!(image.segments.address(0x40), Some(0x40));
+        assert_eq!(image.segments.address(u64::MAX), None);
+        let other: BuildId = "00ff".parse().unwrap();
+        assert!(Image::read(&own, Some(other)).is_none());
+        assert!(Image::read(Path::new("/dev/null"), None).is_none());
+    }
+}

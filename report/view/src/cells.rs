@@ -1,0 +1,241 @@
+//! The values of keys in tables, JSON and CSV.
+
+use std::os::unix::ffi::OsStrExt;
+
+use serde_json::{Map, Value as Json, json};
+use usdtrec_analysis::stats::keys::key::Key;
+use usdtrec_analysis::stats::keys::value::KeyValue;
+use usdtrec_format::Value;
+use usdtrec_format::escape::{escape, escape_bytes};
+use usdtrec_trace::form::Form;
+
+use crate::frames::{cut_text, frame_text, stack_json, stack_line};
+use crate::script::location::whole_source_text;
+use crate::stack_cut::reason;
+use crate::text::buffer::Text;
+use crate::text::scalar::json_decimal;
+
+/// A key's value in a group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// The value in text.
+    pub(crate) text: String,
+    /// The value in JSON and CSV.
+    datum: Datum,
+    /// Whether the text is the readable form of a mangled name, which the datum is.
+    is_demangled: bool,
+    /// Why the stack is cut that the value is of.
+    cut: Option<String>,
+}
+
+/// The value in JSON and CSV.
+#[derive(Clone, Debug, PartialEq)]
+enum Datum {
+    /// Shown as in text.
+    Same,
+    /// Another text.
+    Text(String),
+    /// Shown as in text in CSV, and as this in JSON.
+    Json(Json),
+    /// A number, in decimal.
+    Number(String),
+    /// No value: the event does not have the argument, or it is missing.
+    None,
+}
+
+/// The cells of the values of keys.
+pub fn cells<'k>(
+    keys: impl IntoIterator<Item = &'k Key>,
+    values: &[KeyValue],
+    human: bool,
+) -> Vec<Cell> {
+    let both = keys.into_iter().zip(values);
+    both.map(|(key, value)| Cell::new(key, value, human))
+        .collect()
+}
+
+/// Adds the values of keys to an object, in `demangled` the readable names of those that are mangled, and in `stack_cut` why a stack is cut.
+pub(crate) fn put_cells<'c>(
+    names: impl Iterator<Item = &'c str>,
+    cells: &[Cell],
+    object: &mut Map<String, Json>,
+) {
+    let mut demangled = Map::new();
+    for (name, cell) in names.zip(cells) {
+        object.insert(name.to_owned(), cell.json());
+        if cell.is_demangled {
+            demangled.insert(name.to_owned(), json!(cell.text));
+        }
+        if let Some(cut) = &cell.cut {
+            object.insert("stack_cut".to_owned(), json!(cut));
+        }
+    }
+    if !demangled.is_empty() {
+        object.insert("demangled".to_owned(), Json::Object(demangled));
+    }
+}
+
+/// The values of a group in a line.
+pub fn group_name(cells: &[Cell]) -> String {
+    let cells: Vec<&str> = cells.iter().map(|cell| cell.text.trim_start()).collect();
+    cells.join("  ")
+}
+
+impl Cell {
+    /// The cell of a key's value. With `human`, text has numbers with a unit as times and sizes.
+    pub(crate) fn new(key: &Key, value: &KeyValue, human: bool) -> Self {
+        match value {
+            KeyValue::Name(name) => Self::text(name),
+            KeyValue::Process { pid, comm } => {
+                let text = format!("{pid:7}:{comm}");
+                Self::text(&text).with(Datum::Number(pid.to_string()))
+            }
+            KeyValue::Integer(number) => Self::number(number.to_string()),
+            KeyValue::Cpu(cpu) => {
+                Self::text(&format!("{cpu:03}")).with(Datum::Number(cpu.to_string()))
+            }
+            KeyValue::File(None) => Self::text("[unknown]").with(Datum::None),
+            KeyValue::File(Some(path)) => {
+                let base = path.file_name().unwrap_or(path.as_os_str());
+                let whole = escape_bytes(path.as_os_str().as_bytes()).into_owned();
+                Self::text(&base.to_string_lossy()).with(Datum::Text(whole))
+            }
+            KeyValue::Function(name) => {
+                Self::text(&format!("[.] {name}")).with(Datum::Text(name.to_string()))
+            }
+            KeyValue::Address(address) => Self::text(&format!("[.] {address:#018x}"))
+                .with(Datum::Text(format!("{address:#x}"))),
+            KeyValue::Source(None) => Self::text("[unknown]").with(Datum::None),
+            KeyValue::Source(Some(source)) => {
+                let base = source.file.rsplit('/').next().unwrap_or(&source.file);
+                let whole = escape(&whole_source_text(source)).into_owned();
+                Self::text(&format!("{base}:{}", source.line)).with(Datum::Text(whole))
+            }
+            KeyValue::Stack(stack) => Self {
+                cut: stack.cut.as_ref().map(|cut| reason(cut).into_owned()),
+                ..Self::text(&stack_line(stack)).with(Datum::Json(stack_json(stack)))
+            },
+            KeyValue::Frame(frame) => Self::text(&format!("[.] {}", frame_text(frame)))
+                .with(Datum::Text(frame_text(frame))),
+            KeyValue::Cut(cut) => Self {
+                cut: Some(reason(cut).into_owned()),
+                ..Self::text(&cut_text(cut)).with(Datum::None)
+            },
+            KeyValue::OtherStacks => Self::text("<other stacks>").with(Datum::None),
+            KeyValue::Argument(value) => argument(value, &key.form().clone().human(human)),
+            KeyValue::Missing(reason) => Self::text(&format!("<{reason}>")).with(Datum::None),
+            KeyValue::Null => Self::text("NULL").with(Datum::None),
+            KeyValue::OtherTexts => Self::text("<other texts>").with(Datum::None),
+            KeyValue::Absent => Self::text("-").with(Datum::None),
+        }
+    }
+
+    /// Whether the text is a plain number.
+    pub(crate) fn is_number(&self) -> bool {
+        matches!(&self.datum, Datum::Number(number) if *number == self.text)
+    }
+
+    /// The value in JSON.
+    fn json(&self) -> Json {
+        match &self.datum {
+            Datum::Same => json!(self.text),
+            Datum::Text(text) => json!(text),
+            Datum::Json(value) => value.clone(),
+            Datum::Number(number) => json_decimal(number),
+            Datum::None => Json::Null,
+        }
+    }
+
+    /// The value in CSV.
+    pub(crate) fn csv(&self) -> &str {
+        match &self.datum {
+            Datum::Same | Datum::Json(_) => &self.text,
+            Datum::Text(text) | Datum::Number(text) => text,
+            Datum::None => "",
+        }
+    }
+
+    fn text(text: &str) -> Self {
+        let shown = escape(text);
+        let datum = if shown == text {
+            Datum::Same
+        } else {
+            Datum::Json(text.into())
+        };
+        Self {
+            text: shown.into_owned(),
+            datum,
+            is_demangled: false,
+            cut: None,
+        }
+    }
+
+    fn number(text: String) -> Self {
+        Self {
+            datum: Datum::Number(text.clone()),
+            text,
+            is_demangled: false,
+            cut: None,
+        }
+    }
+
+    fn with(self, datum: Datum) -> Self {
+        Self { datum, ..self }
+    }
+}
+
+fn argument(value: &Value, form: &Form) -> Cell {
+    if let Value::String(text) = value {
+        return captured(&text.bytes, value, form);
+    }
+    let mut number = Text::default();
+    number.value(value);
+    let number = number.into_string();
+    if *form == Form::Plain {
+        return Cell::number(number);
+    }
+    let mut shown = Text::default();
+    shown.formed(form, value);
+    let shown = shown.into_string();
+    match (form, value) {
+        (Form::Time(_) | Form::Memory(_), _) => Cell::text(&shown).with(Datum::Number(number)),
+        (form, Value::Unsigned(address)) if form.is_text() => address_cell(&shown, *address),
+        (form, Value::Signed(address)) if form.is_text() => {
+            address_cell(&shown, address.cast_unsigned())
+        }
+        _ if shown == number => Cell::number(number),
+        _ => Cell::text(&shown).with(json_of(form, value)),
+    }
+}
+
+fn address_cell(shown: &str, address: u64) -> Cell {
+    Cell::text(shown).with(Datum::Text(format!("{address:#x}")))
+}
+
+/// A captured text, or bytes.
+fn captured(bytes: &[u8], value: &Value, form: &Form) -> Cell {
+    let readable = form.readable(value);
+    let is_demangled = readable.is_some();
+    let text = match form {
+        Form::Bytes => {
+            let mut shown = Text::default();
+            shown.formed(form, value);
+            shown.into_string()
+        }
+        _ if let Some(name) = readable => escape(&name).into_owned(),
+        _ => escape_bytes(bytes).into_owned(),
+    };
+    Cell {
+        text,
+        datum: json_of(form, value),
+        is_demangled,
+        cut: None,
+    }
+}
+
+/// A value as `script` has it in JSON.
+fn json_of(form: &Form, value: &Value) -> Datum {
+    let mut json = Text::default();
+    json.formed_json(form, value);
+    serde_json::from_str(&json.into_string()).map_or(Datum::Same, Datum::Json)
+}

@@ -1,0 +1,69 @@
+//! The head of a comparison: both recordings, and their losses.
+
+use usdtrec_analysis::diff::comparison::Comparison;
+use usdtrec_analysis::diff::recording::Recording;
+use usdtrec_analysis::diff::slices::total;
+use usdtrec_format::escape::escape;
+use usdtrec_trace::session::event_name::short_name as short;
+
+use crate::columns::folded;
+use crate::head;
+use crate::losses::{doubt, words};
+use crate::numbers::duration;
+use crate::theme::Theme;
+
+/// Appends the lines about a recording.
+pub(crate) fn put_head(name: &str, side: &Recording, theme: Theme, out: &mut String) {
+    let events = side.events();
+    let lost = words(&side.losses);
+    let line = format!(
+        "# {name} {}: {events} event{} in {}, {lost}",
+        escape(&side.origin.file),
+        if events == 1 { "" } else { "s" },
+        duration(side.duration() as f64),
+    );
+    if side.losses.total() > 0 {
+        theme.put_alarm(&line, out);
+    } else {
+        theme.put_remark(&line, out);
+    }
+    for line in head::lines(&side.origin) {
+        let mut lines = String::new();
+        folded(&line, "#   ", &mut lines);
+        theme.put_remark(lines.trim_end(), out);
+    }
+    if let Some(reason) = &side.lacking {
+        theme.put_alarm(
+            &format!("#   nothing compared: {}", escape(&reason.to_string())),
+            out,
+        );
+    }
+}
+
+/// Appends the losses of both recordings, which make figures uncertain.
+pub(crate) fn losses(comparison: &Comparison, out: &mut String) {
+    let mut any = false;
+    for (name, side) in [("A", &comparison.a), ("B", &comparison.b)] {
+        let of_probes = side.probes.iter().filter(|(_, probe)| probe.lost > 0);
+        let mut parts: Vec<String> = of_probes
+            .map(|(event, probe)| {
+                let all = probe.lost.saturating_add(total(&probe.counts));
+                format!("{} of {all} {}", probe.lost, escape(short(event)))
+            })
+            .collect();
+        if side.losses.others > 0 {
+            parts.push(format!("{} of events not compared", side.losses.others));
+        }
+        if let Some(why) = doubt(&side.losses) {
+            parts.push(format!("not exact, as {}", escape(why)));
+        }
+        if !parts.is_empty() {
+            any = true;
+            folded(&format!("{name} lost {}", parts.join(", ")), "# ", out);
+        }
+    }
+    if any {
+        let line = "rates differ only if what was lost cannot explain it; shares, percentiles and spans are of what was kept";
+        folded(line, "# ", out);
+    }
+}

@@ -1,0 +1,42 @@
+//! How two recordings are compared.
+
+use crate::format::Format;
+use crate::hints::HintWords;
+
+/// Options of a comparison of two recordings.
+#[derive(Clone, Debug)]
+pub struct DiffOptions {
+    /// Keys by which spans are also grouped, as of [`SpanQuestion::by`](usdtrec_analysis::question::SpanQuestion::by).
+    pub by: Vec<String>,
+    /// Smaller changes are not shown, in percent of A's figure.
+    pub min: f64,
+    /// Whether text also shows what is within noise.
+    pub all: bool,
+    /// Whether numbers with a unit are shown as times and amounts of memory.
+    pub human: bool,
+    /// The format.
+    pub format: Format,
+    /// Whether text has colours, by the escape sequences of terminals.
+    pub colours: bool,
+    /// The words for hints; text only.
+    pub hints: HintWords,
+}
+
+impl DiffOptions {
+    /// The least change that is shown if nothing is said, in percent.
+    pub const MIN: f64 = 5.0;
+}
+
+impl Default for DiffOptions {
+    fn default() -> Self {
+        Self {
+            by: Vec::new(),
+            min: Self::MIN,
+            all: false,
+            human: false,
+            format: Format::Text,
+            colours: false,
+            hints: HintWords::default(),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Figures of both recordings in a table.
+
+use usdtrec_analysis::diff::comparison::Comparison;
+use usdtrec_analysis::diff::metric::{Metric, MetricKind, MetricSubject};
+use usdtrec_analysis::diff::recording::Recording;
+use usdtrec_analysis::diff::slices::total;
+use usdtrec_format::escape::escape;
+use usdtrec_trace::form::Form;
+use usdtrec_trace::session::event_name::short_name as short;
+
+use crate::columns::{ColumnSide, WIDTH, put_columns};
+use crate::diff::names::{self, label};
+use crate::numbers::{percent_of, rate};
+use crate::text::scalar;
+use crate::theme::Theme;
+
+/// Minimum number of characters that are shown of a long value.
+const MIN_NAME_WIDTH: usize = 16;
+
+/// Settings of all tables of a comparison.
+pub(crate) struct Tables<'c> {
+    pub(crate) comparison: &'c Comparison,
+    /// Whether numbers with a unit are shown as times and amounts of memory.
+    pub(crate) human: bool,
+}
+
+impl Tables<'_> {
+    /// The figure of A (0) or B (1), in text.
+    fn shown(&self, figure: &Metric, which: usize) -> String {
+        let (amount, recording) = match which {
+            0 => (&figure.a, &self.comparison.a),
+            _ => (&figure.b, &self.comparison.b),
+        };
+        let form = match &figure.kind {
+            MetricKind::Share(_) => return percent_of(amount.value),
+            MetricKind::Rate => return rate_of(&figure.subject, recording),
+            MetricKind::Count => Form::Plain,
+            MetricKind::Max => Form::Time(1),
+            MetricKind::Quantile(at) => match &at.forms {
+                Some(forms) => forms[which].clone().human(self.human),
+                None => Form::Time(1),
+            },
+        };
+        amount
+            .number
+            .map_or_else(String::new, |number| scalar::shown(number, &form))
+    }
+}
+
+/// The rate of a probe.
+fn rate_of(subject: &MetricSubject, recording: &Recording) -> String {
+    let probe = match subject {
+        MetricSubject::Probe(event) => recording.probes.get(event),
+        _ => None,
+    };
+    let events = probe.map_or(0, |probe| total(&probe.counts));
+    rate(events, recording.duration())
+}
+
+/// Appends a table with a line for each figure.
+pub(crate) fn table(
+    heading: &str,
+    figures: &[&Metric],
+    tables: &Tables<'_>,
+    theme: Theme,
+    out: &mut String,
+) {
+    let heading = [heading, "", "A", "B", "Change", "Noise"];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    rows.extend(figures.iter().map(|figure| row(figure, tables)));
+    let mut sides = [ColumnSide::Right; 6];
+    (sides[0], sides[1]) = (ColumnSide::Left, ColumnSide::Left);
+    put_columns(&rows, &sides, theme, out);
+}
+
+fn row(figure: &Metric, tables: &Tables<'_>) -> Vec<String> {
+    let kind = match &figure.kind {
+        MetricKind::Rate => "/s".to_owned(),
+        MetricKind::Count => "count".to_owned(),
+        MetricKind::Max => "max".to_owned(),
+        MetricKind::Quantile(at) => format!("p{}", at.thousandths / 10),
+        MetricKind::Share(_) => "share".to_owned(),
+    };
+    let cell = |text: &str| escape(text).into_owned();
+    vec![
+        name(figure, tables.human),
+        kind,
+        cell(&tables.shown(figure, 0)),
+        cell(&tables.shown(figure, 1)),
+        change(figure),
+        noise(figure),
+    ]
+}
+
+/// Noise that is shown as a number, in percent.
+const MAX_NOISE: f64 = 1000.0;
+
+/// `postgresql:query`, `postgresql:query__start.query="SELECT 1"`.
+fn name(figure: &Metric, human: bool) -> String {
+    let mut name = subject(&figure.subject, human);
+    if let MetricKind::Share(of) = &figure.kind {
+        let label = label(of, human);
+        name.push('=');
+        // Names that are too long for a column have a line of their own.
+        let room = WIDTH
+            .saturating_sub(name.chars().count())
+            .max(MIN_NAME_WIDTH);
+        if label.chars().count() > room {
+            name.extend(label.chars().take(room - 1));
+            name.push('…');
+        } else {
+            name.push_str(&label);
+        }
+    }
+    name
+}
+
+/// `postgresql:query__start.query`.
+pub(crate) fn subject(subject: &MetricSubject, human: bool) -> String {
+    let name = match subject {
+        MetricSubject::Probe(event) => short(event).to_owned(),
+        MetricSubject::Span(name) => name.clone(),
+        MetricSubject::Group { span, group } => {
+            return format!("{}  {}", escape(span), cut(&names::group(group, human)));
+        }
+        MetricSubject::Argument { event, name } => format!("{}.{name}", short(event)),
+    };
+    escape(&name).into_owned()
+}
+
+/// A group's values, in a line with the name.
+fn cut(group: &str) -> String {
+    const MAX_CHARACTERS: usize = 56;
+    match group.char_indices().nth(MAX_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &group[..end]),
+        None => group.to_owned(),
+    }
+}
+
+fn change(figure: &Metric) -> String {
+    let (a, b) = (figure.a.value, figure.b.value);
+    match (&figure.kind, figure.change()) {
+        (MetricKind::Rate, _) if a == 0.0 => "new".to_owned(),
+        (MetricKind::Rate, _) if b == 0.0 => "gone".to_owned(),
+        (MetricKind::Share(_), _) => format!("{} pts", signed(100.0 * (b - a))),
+        (_, Some(change)) if change >= 9.0 => format!("x{:.0}", change + 1.0),
+        (_, Some(change)) if change <= -0.9 && b != 0.0 => format!("÷{:.0}", a / b),
+        (_, Some(change)) if change.abs() < 0.0995 => format!("{}%", signed(100.0 * change)),
+        (_, Some(change)) => format!("{:+.0}%", 100.0 * change),
+        (_, None) if a == b => "0.0%".to_owned(),
+        (_, None) => format!("{:+}", b - a),
+    }
+}
+
+/// With its sign and one digit after the point; 0 has no sign.
+fn signed(number: f64) -> String {
+    let text = format!("{number:+.1}");
+    if text == "-0.0" || text == "+0.0" {
+        "0.0".to_owned()
+    } else {
+        text
+    }
+}
+
+/// The noise: the least difference that counts, in the unit of the change.
+fn noise(figure: &Metric) -> String {
+    let Some(test) = figure.test else {
+        return String::new();
+    };
+    let of = match figure.kind {
+        MetricKind::Share(_) => 1.0,
+        _ => figure.a.value.abs(),
+    };
+    let unit = match figure.kind {
+        MetricKind::Share(_) => " pts",
+        _ => "%",
+    };
+    match test.noise {
+        Some(noise) if of > 0.0 && noise.is_finite() => {
+            let percent = 100.0 * noise / of;
+            let digits = usize::from(percent < 9.95);
+            if percent < MAX_NOISE {
+                format!("±{percent:.digits$}{unit}")
+            } else {
+                format!(">{MAX_NOISE:.0}{unit}")
+            }
+        }
+        None => "not known".to_owned(),
+        Some(_) => "-".to_owned(),
+    }
+}

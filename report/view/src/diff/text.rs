@@ -1,0 +1,237 @@
+//! A comparison as text, at most 80 columns wide where names allow.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use usdtrec_analysis::diff::FALSE_ALARMS;
+use usdtrec_analysis::diff::comparison::{Comparison, LeftOut, LeftOutReason};
+use usdtrec_analysis::diff::metric::{Metric, MetricKind, MetricSubject, Verdict};
+use usdtrec_analysis::diff::slices::{SLICES, total};
+use usdtrec_format::escape::escape;
+
+use crate::columns::folded;
+use crate::diff::head::{losses, put_head};
+use crate::diff::names::{left_out, ordered, reason};
+use crate::diff::options::DiffOptions;
+use crate::diff::table::{Tables, subject, table};
+use crate::hints::Hint;
+use crate::theme::Theme;
+
+/// Maximum number of names of what is not compared.
+const MAX_NAMED: usize = 32;
+
+/// The comparison as text.
+pub(crate) fn render(comparison: &Comparison, options: &DiffOptions) -> String {
+    let mut out = String::new();
+    let theme = Theme::new(options.colours);
+    put_head("A", &comparison.a, theme, &mut out);
+    put_head("B", &comparison.b, theme, &mut out);
+    losses(comparison, &mut out);
+    out.push('\n');
+    let shares = Shares::new(comparison, options);
+    let human = options.human;
+    let tables = Tables { comparison, human };
+    if shares.beyond.is_empty() {
+        out.push_str("Nothing differs beyond noise.\n");
+    } else {
+        table("Beyond noise", &shares.beyond, &tables, theme, &mut out);
+    }
+    news(comparison, &mut out);
+    out.push('\n');
+    if options.all {
+        everything(&shares, &tables, theme, &mut out);
+    } else {
+        counted(&shares, options, &mut out);
+    }
+    put_left_out(comparison, options, &mut out);
+    method(comparison, &mut out);
+    out
+}
+
+/// Figures by their verdicts.
+struct Shares<'c> {
+    /// The farthest beyond noise first.
+    beyond: Vec<&'c Metric>,
+    /// Beyond noise, by less than is requested.
+    small: Vec<&'c Metric>,
+    within: Vec<&'c Metric>,
+    unknown: Vec<&'c Metric>,
+    /// Not tested.
+    facts: Vec<&'c Metric>,
+}
+
+impl<'c> Shares<'c> {
+    fn new(comparison: &'c Comparison, options: &DiffOptions) -> Self {
+        let DiffOptions { min, human, .. } = *options;
+        let mut shares = Self {
+            beyond: Vec::new(),
+            small: Vec::new(),
+            within: Vec::new(),
+            unknown: Vec::new(),
+            facts: Vec::new(),
+        };
+        for figure in ordered(comparison, human) {
+            match figure.verdict() {
+                Some(Verdict::Beyond) if figure.changed_by(min) => shares.beyond.push(figure),
+                Some(Verdict::Beyond) => shares.small.push(figure),
+                Some(Verdict::Within) => shares.within.push(figure),
+                Some(Verdict::Unknown) => shares.unknown.push(figure),
+                None => shares.facts.push(figure),
+            }
+        }
+        let size = |figure: &Metric| {
+            figure
+                .change()
+                .map_or(f64::INFINITY, |ratio| (1.0 + ratio).ln().abs())
+        };
+        shares.beyond.sort_by(|one, other| {
+            let by_score = other.score().total_cmp(&one.score());
+            by_score.then_with(|| size(other).total_cmp(&size(one)))
+        });
+        shares
+    }
+}
+
+/// Appends the probes that were hit in one recording only, and so seldom, or in so few moments, that it may be chance.
+fn news(comparison: &Comparison, out: &mut String) {
+    for (title, is_new) in [("New", true), ("Gone", false)] {
+        let is_one = |figure: &&Metric| {
+            let none = if is_new { &figure.a } else { &figure.b };
+            figure.kind == MetricKind::Rate
+                && none.value == 0.0
+                && figure.verdict() != Some(Verdict::Beyond)
+        };
+        let side = if is_new { &comparison.b } else { &comparison.a };
+        let names = comparison.figures.iter().filter(is_one).map(|figure| {
+            let counts = match &figure.subject {
+                MetricSubject::Probe(event) => {
+                    side.probes.get(event).map(|probe| total(&probe.counts))
+                }
+                _ => None,
+            };
+            format!(
+                "{} ({})",
+                subject(&figure.subject, false),
+                counts.unwrap_or(0)
+            )
+        });
+        let names: Vec<String> = names.collect();
+        if !names.is_empty() {
+            let line = format!("{title}, but seldom or all at once: {}", names.join(", "));
+            folded(&line, "", out);
+        }
+    }
+}
+
+/// Appends a line with the number of figures within noise.
+fn counted(shares: &Shares<'_>, options: &DiffOptions, out: &mut String) {
+    let DiffOptions { min, hints, .. } = *options;
+    if !shares.small.is_empty() {
+        let _ = writeln!(
+            out,
+            "Beyond noise by less than {min}%: {}{}",
+            subjects(&shares.small, &[]),
+            hints.in_brackets(&Hint::SmallChanges)
+        );
+    }
+    let listed = [&*shares.beyond, &*shares.small].concat();
+    for (title, figures) in [
+        ("Within noise", &shares.within),
+        ("Too few, or too uneven, to tell", &shares.unknown),
+    ] {
+        let rest = subjects(figures, &listed);
+        if !rest.is_empty() {
+            let how = hints.in_brackets(&Hint::AllFigures);
+            let _ = writeln!(out, "{title}: {rest}{how}");
+        }
+    }
+}
+
+/// `11 probes, 2 spans`: what metrics are of, except those listed before.
+fn subjects(figures: &[&Metric], listed: &[&Metric]) -> String {
+    #[expect(
+        clippy::mutable_key_type,
+        reason = "what changes in a key of scripts is not compared"
+    )]
+    let listed: BTreeSet<&MetricSubject> = listed.iter().map(|figure| &figure.subject).collect();
+    #[expect(
+        clippy::mutable_key_type,
+        reason = "what changes in a key of scripts is not compared"
+    )]
+    let subjects: BTreeSet<&MetricSubject> = figures.iter().map(|figure| &figure.subject).collect();
+    let mut counts = [("probe", 0), ("span", 0), ("argument", 0)];
+    for subject in subjects.difference(&listed) {
+        let place = match subject {
+            MetricSubject::Probe(_) => 0,
+            MetricSubject::Span(_) | MetricSubject::Group { .. } => 1,
+            MetricSubject::Argument { .. } => 2,
+        };
+        counts[place].1 += 1;
+    }
+    let parts = counts.iter().filter(|(_, count)| *count > 0);
+    let parts = parts.map(|(name, count)| format!("{count} {name}{}", plural(*count)));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+const fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+/// Appends the figures that are not beyond noise.
+fn everything(shares: &Shares<'_>, tables: &Tables<'_>, theme: Theme, out: &mut String) {
+    for (heading, figures) in [
+        ("Beyond noise, small", &shares.small),
+        ("Within noise", &shares.within),
+        ("Too little to tell", &shares.unknown),
+        ("Not tested", &shares.facts),
+    ] {
+        if !figures.is_empty() {
+            table(heading, figures, tables, theme, out);
+            out.push('\n');
+        }
+    }
+}
+
+/// The parts that are not compared. Probes, arguments and groups of one recording only are named.
+fn put_left_out(comparison: &Comparison, options: &DiffOptions, out: &mut String) {
+    let DiffOptions {
+        all, human, hints, ..
+    } = *options;
+    let is_named = |left: &&LeftOut| {
+        let of_one = matches!(
+            left.reason,
+            LeftOutReason::ProbeOnlyIn(..)
+                | LeftOutReason::SpansOnlyIn(..)
+                | LeftOutReason::ArgumentOnlyIn(_)
+        );
+        all || of_one
+    };
+    let (named, mut counted): (Vec<_>, Vec<_>) =
+        left_out(comparison, human).into_iter().partition(is_named);
+    for left in named.iter().take(MAX_NAMED) {
+        let what = subject(&left.subject, human);
+        let line = format!("Not compared: {what}: {}", escape(&reason(&left.reason)));
+        folded(&line, "", out);
+    }
+    counted.extend(named.into_iter().skip(MAX_NAMED));
+    if !counted.is_empty() {
+        let plural = plural(counted.len());
+        let how = hints.in_brackets(&Hint::NotCompared { all });
+        let _ = writeln!(
+            out,
+            "Not compared: {} probe{plural}, span{plural} or argument{plural}{how}",
+            counted.len()
+        );
+    }
+}
+
+fn method(comparison: &Comparison, out: &mut String) {
+    if comparison.tested > 0 {
+        let line = format!(
+            "Noise is what varies between {SLICES} slices of each recording: of {} figures, any is falsely called beyond it in {} of 100 comparisons at most.",
+            comparison.tested,
+            FALSE_ALARMS * 100.0
+        );
+        folded(&line, "", out);
+    }
+}

@@ -1,0 +1,301 @@
+//! Arguments of an event in JSON: `"args":{…}`, and the members next to it that say what the values do not; or a member for each of these.
+
+use usdtrec_format::Value;
+use usdtrec_trace::form::Form;
+
+use crate::text::buffer::{Piece, Text};
+
+/// Integers up to this one are exact where numbers are floats of 8 bytes, as in JavaScript.
+const MAX_EXACT: u64 = 1 << 53;
+
+/// Numbers with fewer digits are less than that.
+const EXACT_DIGITS: usize = 16;
+
+/// An argument that is shown.
+#[derive(Debug)]
+pub struct JsonArgument {
+    /// Its place among the event's.
+    pub place: usize,
+    /// The name as a JSON string, and a colon; for flat members without the first quote.
+    pub name: Piece,
+    /// How its values are shown.
+    pub form: Form,
+}
+
+/// A value of an argument.
+#[derive(Clone, Copy)]
+struct NamedValue<'v> {
+    name: &'v Piece,
+    form: &'v Form,
+    value: &'v Value,
+}
+
+impl NamedValue<'_> {
+    /// Whether the member of `args` says all about the value.
+    fn is_complete(&self) -> bool {
+        match self.value {
+            Value::Missing(_) => false,
+            Value::String(text) => {
+                !text.cut
+                    && !text.guessed
+                    && !text.from_file
+                    && *self.form != Form::Mangled
+                    && (*self.form == Form::Bytes || std::str::from_utf8(&text.bytes).is_ok())
+            }
+            _ => !self.form.is_text(),
+        }
+    }
+}
+
+/// Appends the member `args`, and `missing`, `numbers`, `from_file`, `demangled`, `cut` and `bytes` where arguments need them.
+#[inline]
+pub(crate) fn put_arguments<'v>(
+    arguments: &'v [JsonArgument],
+    value: impl Fn(usize) -> Option<&'v Value> + Clone,
+    out: &mut Text,
+) {
+    out.fixed(b"\"args\":{");
+    let named = arguments.iter().filter_map(|argument| {
+        Some(NamedValue {
+            name: &argument.name,
+            form: &argument.form,
+            value: value(argument.place)?,
+        })
+    });
+    let mut complete = true;
+    let mut comma = false;
+    for argument in named.clone() {
+        if std::mem::replace(&mut comma, true) {
+            out.byte(b',');
+        }
+        complete &= argument.is_complete();
+        out.piece(argument.name);
+        out.formed_json(argument.form, argument.value);
+    }
+    out.byte(b'}');
+    if !complete {
+        details(&named, out);
+    }
+}
+
+/// Names of members that are not in objects.
+#[derive(Clone, Copy, Debug)]
+pub struct FlatPrefixes<'p> {
+    /// Before the names of arguments.
+    pub values: &'p str,
+    /// Before the names of what the values do not say, as in `missing:NAME`.
+    pub details: &'p str,
+}
+
+/// Appends a member `,"PREFIX:NAME":…` for each value, and for what it does not say. A value that is `null` has none.
+pub fn put_flat_arguments(
+    arguments: &[JsonArgument],
+    values: &[Value],
+    prefixes: FlatPrefixes<'_>,
+    out: &mut Text,
+) {
+    for argument in arguments {
+        let Some(value) = values.get(argument.place) else {
+            continue;
+        };
+        let named = NamedValue {
+            name: &argument.name,
+            form: &argument.form,
+            value,
+        };
+        let length = out.len();
+        flat_name([prefixes.values, ""], named.name, out);
+        let start = out.len();
+        put_exact(named, out);
+        if out.as_slice().get(start..) == Some(b"null") {
+            out.drop_last(out.len() - length);
+        }
+        if named.is_complete() {
+            continue;
+        }
+        for JsonDetail { word, write, .. } in &DETAILS {
+            let length = out.len();
+            flat_name([prefixes.details, word], named.name, out);
+            let start = out.len();
+            if !write(named.form, value, out) {
+                out.drop_last(out.len() - length);
+            } else if out.len() - start >= EXACT_DIGITS && out.byte_at(start) != Some(&mut b'"') {
+                out.pad(start, 1, 1, b'"');
+            }
+        }
+    }
+}
+
+/// Appends a comma and the name of a member up to its colon.
+fn flat_name(prefix: [&str; 2], name: &Piece, out: &mut Text) {
+    out.fixed(b",\"");
+    for part in prefix {
+        out.string(part);
+    }
+    out.byte(b':');
+    out.piece(name);
+}
+
+/// Appends a value; integers beyond ±2^53 as strings, for readers whose numbers are floats.
+fn put_exact(argument: NamedValue<'_>, out: &mut Text) {
+    let start = out.len();
+    out.formed_json(argument.form, argument.value);
+    if is_inexact(argument.value) && out.byte_at(start).is_some_and(|first| *first != b'"') {
+        out.pad(start, 1, 1, b'"');
+    }
+}
+
+/// Whether a float of 8 bytes cannot be trusted to have the value of an integer.
+const fn is_inexact(value: &Value) -> bool {
+    match value {
+        Value::Unsigned(number) => *number > MAX_EXACT,
+        Value::Signed(number) => number.unsigned_abs() > MAX_EXACT,
+        _ => false,
+    }
+}
+
+/// What a value does not say.
+pub struct JsonDetail {
+    /// What it is called.
+    pub word: &'static str,
+    /// The start of the object with those arguments that it applies to.
+    start: &'static [u8],
+    /// Appends it; returns whether there is something to say.
+    write: fn(&Form, &Value, &mut Text) -> bool,
+}
+
+/// All that values may not say.
+pub const DETAILS: [JsonDetail; 6] = [
+    JsonDetail {
+        word: "missing",
+        start: b",\"missing\":{",
+        write: |form, value, out| put_if_known(form.missing(value), out),
+    },
+    JsonDetail {
+        word: "numbers",
+        start: b",\"numbers\":{",
+        write: |_, value, out| match value {
+            Value::String(text) if text.guessed => {
+                out.unsigned(text.address);
+                true
+            }
+            _ => false,
+        },
+    },
+    JsonDetail {
+        word: "from_file",
+        start: b",\"from_file\":{",
+        write: |_, value, out| {
+            let from_file = matches!(value, Value::String(text) if text.from_file);
+            if from_file {
+                out.fixed(b"true");
+            }
+            from_file
+        },
+    },
+    JsonDetail {
+        word: "demangled",
+        start: b",\"demangled\":{",
+        write: |form, value, out| put_if_known(form.readable(value), out),
+    },
+    JsonDetail {
+        word: "cut",
+        start: b",\"cut\":{",
+        write: |_, value, out| {
+            let cut = matches!(value, Value::String(text) if text.cut);
+            if cut {
+                out.fixed(b"true");
+            }
+            cut
+        },
+    },
+    JsonDetail {
+        word: "bytes",
+        start: b",\"bytes\":{",
+        write: |form, value, out| match value {
+            Value::String(text)
+                if *form != Form::Bytes && std::str::from_utf8(&text.bytes).is_err() =>
+            {
+                out.byte(b'"');
+                out.hex_bytes(&text.bytes);
+                out.byte(b'"');
+                true
+            }
+            _ => false,
+        },
+    },
+];
+
+/// Appends a text, if there is one; returns whether there is.
+fn put_if_known(text: Option<String>, out: &mut Text) -> bool {
+    text.is_some_and(|text| {
+        out.json_string(&text);
+        true
+    })
+}
+
+/// Appends what the values of `args` do not say, as objects with the arguments that it applies to.
+fn details<'v>(named: &(impl Iterator<Item = NamedValue<'v>> + Clone), out: &mut Text) {
+    for JsonDetail { start, write, .. } in &DETAILS {
+        object(start, named.clone(), out, write);
+    }
+}
+
+/// Appends an object with those arguments of which `write` writes something; nothing without such an argument.
+fn object<'v>(
+    start: &[u8],
+    arguments: impl Iterator<Item = NamedValue<'v>>,
+    out: &mut Text,
+    write: impl Fn(&Form, &Value, &mut Text) -> bool,
+) {
+    let mut before = start;
+    for NamedValue { name, form, value } in arguments {
+        let length = out.len();
+        out.bytes(before);
+        out.piece(name);
+        if write(form, value, out) {
+            before = b",";
+        } else {
+            out.drop_last(out.len() - length);
+        }
+    }
+    if before == b"," {
+        out.byte(b'}');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use usdtrec_format::StringAt;
+
+    use super::*;
+
+    #[test]
+    fn an_object_has_the_members_that_something_is_written_of() {
+        let text = |bytes: &[u8], cut| {
+            Value::String(StringAt {
+                address: 1,
+                bytes: bytes.to_vec(),
+                cut,
+                guessed: false,
+                from_file: false,
+            })
+        };
+        let values = [text(b"a", false), text(b"b\xff", true), text(b"c", true)];
+        let names = ["\"a\":", "\"b\":", "\"c\":"].map(|name| Piece::new(name.as_bytes()));
+        let written = |write: &dyn Fn(&Value) -> bool| {
+            let mut out = Text::default();
+            let arguments = names.iter().zip(&values);
+            let form = &Form::Plain;
+            let arguments = arguments.map(|(name, value)| NamedValue { name, form, value });
+            object(b",\"cut\":{", arguments, &mut out, |_, value, out| {
+                out.fixed(b"true");
+                write(value)
+            });
+            out.into_string()
+        };
+        let cut = |value: &Value| matches!(value, Value::String(text) if text.cut);
+        assert_eq!(written(&cut), r#","cut":{"b":true,"c":true}"#);
+        assert_eq!(written(&|_| false), "");
+    }
+}

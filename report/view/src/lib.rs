@@ -1,0 +1,36 @@
+//! Answers and events as text, tables, JSON, CSV and lines. A view computes nothing.
+//!
+//! JSON and CSV are views like text, written by hand: their members are an interface (`report/FIELDS.md`) with rules of
+//! its own (integers beyond 64 bits, infinities as texts, `null` against absent, keys of groups as members), and fields
+//! of `usdtrec-analysis` can be renamed without changing it. So the answers do not implement `Serialize`. What is wrong with a trace (`Notices`, `NoEventsReason`) becomes sentences here.
+
+#![forbid(unsafe_code)]
+
+pub(crate) mod answer_style;
+pub(crate) mod bars;
+pub mod call_words;
+pub mod cells;
+pub(crate) mod columns;
+pub mod diff;
+#[cfg(feature = "flame")]
+pub mod flame;
+pub mod folded;
+pub mod format;
+pub mod frames;
+pub mod head;
+pub mod hints;
+pub mod json_arguments;
+pub mod losses;
+pub mod measured;
+pub(crate) mod no_events;
+pub(crate) mod notices;
+pub mod numbers;
+pub mod report;
+pub mod script;
+pub mod sentences;
+pub mod stack_cut;
+pub mod text;
+pub(crate) mod theme;
+pub mod top;
+pub mod weights;
+pub mod without_stack;

@@ -1,0 +1,43 @@
+//! Losses in words.
+
+use usdtrec_analysis::losses::{LossSource, Losses, Uncounted};
+
+/// The number of lost events, and how exact it is: `3 lost`, `at least 3 lost`, `losses not known`.
+pub fn words(losses: &Losses) -> String {
+    match (losses.total(), losses.counted) {
+        (0, LossSource::Unknown) => "losses not known".to_owned(),
+        (total, LossSource::AtTheLastFlush) => format!("{total} lost up to the last flush"),
+        (total, _) if losses.exact => format!("{total} lost"),
+        (0, LossSource::AsSaid) => "0 lost".to_owned(),
+        (0, _) => "losses not known".to_owned(),
+        (total, _) => format!("at least {total} lost"),
+    }
+}
+
+/// Why more events may be lost than were counted; `None` if the count is exact.
+pub fn doubt(losses: &Losses) -> Option<&str> {
+    match (&losses.uncounted, losses.counted) {
+        (Some(Uncounted::Recorder(why)), _) => Some(why),
+        (Some(Uncounted::CpusChanged), _) => Some(
+            "CPUs went off line or came on line while perf events recorded: hits there are missing, uncounted",
+        ),
+        (Some(Uncounted::Shortfalls), _) => Some(
+            "probes did not work in some processes, or these could not be checked: hits there are missing, uncounted",
+        ),
+        (None, LossSource::AtTheEnd | LossSource::AsSaid) => None,
+        (None, LossSource::AtTheLastFlush) => {
+            Some("the recorder did not live to count what was lost after its last flush")
+        }
+        (None, LossSource::Unknown) => Some("the recorder did not live to count what was lost"),
+    }
+}
+
+/// How losses are known, as tables of exports have it.
+pub const fn source_word(counted: LossSource) -> &'static str {
+    match counted {
+        LossSource::AtTheEnd => "at the end",
+        LossSource::AtTheLastFlush => "at the last flush",
+        LossSource::AsSaid => "as the kernel said",
+        LossSource::Unknown => "not counted",
+    }
+}

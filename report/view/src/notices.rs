@@ -1,0 +1,72 @@
+//! Faults of a trace, in sentences.
+
+use usdtrec_format::escape::escape;
+use usdtrec_trace::events::notices::{EmptyExport, Notices};
+
+use crate::hints::{Hint, HintWords};
+use crate::sentences::Sentences;
+
+/// Places of damage that have a sentence each.
+const MAX_DAMAGE: usize = 20;
+
+impl Sentences for Notices {
+    /// A sentence for each notice; of very much damage, for the first places.
+    fn sentences(&self, hints: HintWords) -> Vec<String> {
+        let disagreements = self.disagreements.iter();
+        let mut sentences: Vec<String> = disagreements.map(ToString::to_string).collect();
+        sentences.extend(self.shortfalls.iter().map(ToString::to_string));
+        let first = self.damage.iter().take(MAX_DAMAGE);
+        sentences.extend(first.map(ToString::to_string));
+        let more = self.damage.len().saturating_sub(MAX_DAMAGE) as u64 + self.more_damage;
+        if let (true, Some(last)) = (more > 0, self.damage.last()) {
+            sentences.push(format!(
+                "{more} more places are damaged, one of the last at offset {}",
+                last.offset
+            ));
+        }
+        if self.unknown > 0 {
+            sentences.push(format!(
+                "{} samples belong to no event of the trace or are cut short, and are left out",
+                self.unknown
+            ));
+        }
+        if self.disordered {
+            sentences.push(
+                "too many parts of the file overlap in time: events may follow later ones"
+                    .to_owned(),
+            );
+        }
+        if self.forgotten > 0 {
+            sentences.push(format!(
+                "{} spans are not counted: too many were open at once{}",
+                self.forgotten,
+                hints.between(", ", &Hint::FewerSpans, "")
+            ));
+        }
+        let (pids, s) = match self.reused_pids {
+            1 => ("1 pid was".to_owned(), "its"),
+            pids => (format!("{pids} pids were"), "their"),
+        };
+        if self.reused_pids > 0 {
+            sentences.push(format!(
+                "{pids} used by several processes of one name, one after the other: {s} events are added up"
+            ));
+        }
+        sentences.extend(self.counter_gaps.iter().map(|gap| {
+            let (values, are) = match gap.values {
+                1 => ("value", "is no number and is"),
+                _ => ("values", "are no numbers and are"),
+            };
+            let name = escape(&gap.counter);
+            format!("{} {values} of {name} {are} not in its counter", gap.values)
+        }));
+        let empty = self.empty.map(|empty| match empty {
+            EmptyExport::NoHits => "the export is empty: no event was selected",
+            EmptyExport::NoSpans => {
+                "the export is empty: the format has spans alone, and no selected events are the begin and the end of one"
+            }
+        });
+        sentences.extend(empty.map(str::to_owned));
+        sentences
+    }
+}

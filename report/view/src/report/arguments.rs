@@ -1,0 +1,186 @@
+//! The table of arguments: the distribution of their values.
+
+use std::fmt::Write as _;
+
+use usdtrec_analysis::stats::frequency::Frequency;
+use usdtrec_analysis::stats::number::Scalar;
+use usdtrec_analysis::summary::facts::SummaryFacts;
+use usdtrec_analysis::summary::probe::{ArgumentFacts, Spread, TextFacts};
+use usdtrec_format::escape::{escape, quote};
+use usdtrec_trace::form::Form;
+
+use crate::columns::folded_from;
+use crate::numbers::percent;
+use crate::report::short_names::ShortNames;
+use crate::text::scalar;
+use crate::theme::Theme;
+
+/// Maximum number of different values that are listed one by one.
+const LISTED: usize = 16;
+
+/// Appends the table of arguments of probes with events.
+pub(crate) fn put(facts: &SummaryFacts, human: bool, theme: Theme, out: &mut String) {
+    let with_events = || facts.probes.iter().filter(|probe| probe.count > 0);
+    let names = ShortNames::new(facts);
+    let heading = ["Argument", "Type", "What it holds"];
+    let mut rows = Vec::new();
+    let mut near = false;
+    for probe in with_events() {
+        for argument in &probe.arguments {
+            near |= [&argument.integers, &argument.floats]
+                .into_iter()
+                .flatten()
+                .any(|spread| !spread.exact);
+            let name = format!("{}.{}", names.of(&probe.event), argument.name);
+            rows.push([
+                escape(&name).into_owned(),
+                match &argument.unit {
+                    Some(unit) => format!("{} {unit}", argument.kind),
+                    None => argument.kind.clone(),
+                },
+                holds(argument, human),
+            ]);
+        }
+    }
+    if rows.is_empty() {
+        return;
+    }
+    let width = |column: usize, most: usize| {
+        let lengths = rows
+            .iter()
+            .map(|row: &[String; 3]| row[column].chars().count());
+        let lengths = lengths.chain([heading[column].len()]);
+        lengths.filter(|&length| length <= most).max().unwrap_or(0)
+    };
+    let (first, second) = (width(0, 34), width(1, 9));
+    let indent = " ".repeat(first + second + 4);
+    out.push('\n');
+    let [name, kind, holds] = heading;
+    theme.put_heading(&format!("{name:first$}  {kind:second$}  {holds}"), out);
+    for [name, kind, holds] in rows {
+        let mut line = format!("{name:first$}  {kind:second$}  ");
+        if line.chars().count() > indent.len() {
+            let _ = writeln!(out, "{}", line.trim_end());
+            line = indent.clone();
+        }
+        folded_from(&line, &holds, &indent, out);
+    }
+    if near {
+        out.push_str("~ means: within 1 %\n");
+    }
+}
+
+/// The values of an argument, in words.
+pub fn holds(argument: &ArgumentFacts, human: bool) -> String {
+    let form = argument.form.clone().human(human);
+    let spreads = [&argument.integers, &argument.floats];
+    let spreads = spreads.into_iter().flatten();
+    let counts = spreads.clone().map(|numbers| numbers.count);
+    // What is not declared to be a text may be a text in some hits and a number in others.
+    let count = counts.sum::<u64>() + argument.texts.as_ref().map_or(0, |texts| texts.count);
+    let mut parts: Vec<String> = spreads
+        .map(|numbers| spread(numbers, count, &form))
+        .collect();
+    parts.extend(argument.texts.as_ref().map(|all| texts(all, count, &form)));
+    if argument.nan > 0 {
+        parts.push(format!("NaN {} times", argument.nan));
+    }
+    match argument.nulls {
+        0 => {}
+        1 => parts.push("NULL once".to_owned()),
+        _ if parts.is_empty() && argument.missing.is_empty() => {
+            parts.push("always NULL".to_owned())
+        }
+        nulls => parts.push(format!("NULL {nulls} times")),
+    }
+    for reason in &argument.missing {
+        let words = escape(&reason.value);
+        parts.push(format!("{} missing: {words}", reason.count));
+    }
+    if parts.is_empty() {
+        parts.push("nothing".to_owned());
+    }
+    parts.join("; ")
+}
+
+/// The numbers among so many values.
+fn spread(spread: &Spread, count: u64, form: &Form) -> String {
+    let shown = |number: Scalar| scalar::shown(number, form);
+    match &spread.values {
+        Some(values) if values.len() == 1 => only(&shown(spread.min), spread.count, count),
+        Some(values) if values.len() <= LISTED => {
+            let listed: Vec<String> = values
+                .iter()
+                .map(|number| {
+                    let share = percent(number.count, count);
+                    format!("{share} {}", shown(number.value))
+                })
+                .collect();
+            format!("{} values: {}", values.len(), listed.join(", "))
+        }
+        values if form.is_address() => match values {
+            Some(values) => format!("{} addresses", values.len()),
+            None => "many addresses".to_owned(),
+        },
+        _ => {
+            let quantile = |number| match spread.exact {
+                true => shown(number),
+                false => scalar::near(number, spread.min..=spread.max, form),
+            };
+            format!(
+                "min {}, median {}, p99 {}, max {}",
+                shown(spread.min),
+                quantile(spread.median),
+                quantile(spread.p99),
+                shown(spread.max)
+            )
+        }
+    }
+}
+
+/// The only number or text among so many values, of which so many are that kind of value.
+fn only(value: &str, of_kind: u64, count: u64) -> String {
+    if of_kind == count {
+        return format!("always {value}");
+    }
+    format!("{} {value}", percent(of_kind, count))
+}
+
+/// The most frequent texts among so many values, each cut to 32 characters.
+fn texts(texts: &TextFacts, count: u64, form: &Form) -> String {
+    const SHOWN: usize = 4;
+    const MAX_CHARACTERS: usize = 32;
+    let shown = |text: &Frequency<Vec<u8>>| {
+        let mut quoted = String::new();
+        match form.readable_text(&text.value) {
+            Some(name) => quote(&mut quoted, name.as_bytes()),
+            None => quote(&mut quoted, &text.value),
+        }
+        if quoted.chars().count() > MAX_CHARACTERS {
+            let start: String = quoted.chars().take(MAX_CHARACTERS - 2).collect();
+            quoted = start + "…\"";
+        }
+        Frequency::new(quoted, text.count)
+    };
+    let values = texts.values.iter().map(shown);
+    match values.take(SHOWN).collect::<Vec<_>>().as_slice() {
+        [text] if texts.exact => only(&text.value, texts.count, count),
+        values => {
+            let listed: Vec<String> = values
+                .iter()
+                .map(|text| format!("{} {}", percent(text.count, count), text.value))
+                .collect();
+            let at_least = if texts.exact { "" } else { "more than " };
+            let rest = if texts.different > values.len() {
+                ", …"
+            } else {
+                ""
+            };
+            format!(
+                "{at_least}{} values: {}{rest}",
+                texts.different,
+                listed.join(", ")
+            )
+        }
+    }
+}

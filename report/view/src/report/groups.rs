@@ -1,0 +1,364 @@
+//! Tables of groups: as perf report --stdio prints them, as JSON, as CSV; `report/FIELDS.md` describes members and columns.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+use usdtrec_analysis::groups::stats::{Sum, ValueFacts};
+use usdtrec_analysis::groups::table::SampleCount;
+use usdtrec_analysis::groups::{GroupTable, Grouped, OtherGroups, SampleGroup};
+use usdtrec_analysis::question::ValueOrder;
+use usdtrec_analysis::stats::keys::key::Key;
+use usdtrec_analysis::stats::ratio::share;
+use usdtrec_format::escape::{escape, escape_json};
+use usdtrec_trace::form::Form;
+
+use crate::answer_style::AnswerStyle;
+use crate::cells::{Cell, cells, put_cells};
+use crate::head;
+use crate::hints::{HintWords, more_groups};
+use crate::text::buffer::Text;
+use crate::text::quoted::Csv;
+use crate::text::scalar::{decimal, json_decimal, near};
+
+/// Names of the statistics of an argument.
+const NAMES: [&str; 7] = ["sum", "mean", "min", "p50", "p90", "p99", "max"];
+
+/// The statistics in decimal, in the order of [`NAMES`]; empty texts if the argument has no numbers.
+fn figures(stats: &ValueFacts) -> [String; 7] {
+    let Some(figures) = &stats.figures else {
+        return Default::default();
+    };
+    let sum = match figures.sum {
+        Sum::Integers(sum) => sum.to_string(),
+        Sum::Floats(sum) => float(sum),
+    };
+    let [min, p50] = [figures.min, figures.p50].map(decimal);
+    let [p90, p99, max] = [figures.p90, figures.p99, figures.max].map(decimal);
+    [sum, float(figures.mean), min, p50, p90, p99, max]
+}
+
+/// The statistics with as many digits as people need, and as they have.
+fn shown_figures(stats: &ValueFacts) -> [String; 7] {
+    let mut shown = figures(stats);
+    let Some(figures) = &stats.figures else {
+        return shown;
+    };
+    let [_, mean, _, p50, p90, p99, _] = &mut shown;
+    if let Sum::Integers(_) = figures.sum {
+        *mean = decimals(figures.mean);
+    }
+    if !stats.exact {
+        for (shown, number) in [(p50, figures.p50), (p90, figures.p90), (p99, figures.p99)] {
+            *shown = near(number, figures.min..=figures.max, &Form::Plain);
+        }
+    }
+    shown
+}
+
+fn float(number: f64) -> String {
+    let mut text = Text::default();
+    text.float64(number);
+    text.into_string()
+}
+
+/// A number with a decimal, or with three digits if it is less than 1.
+fn decimals(number: f64) -> String {
+    let digits = match number.abs() {
+        magnitude if magnitude > 0.0 && magnitude < 1.0 => 2 - magnitude.log10().floor() as i32,
+        _ => 1,
+    };
+    format!("{number:.*}", usize::try_from(digits).unwrap_or(1))
+}
+
+/// A bound in decimal.
+fn bound(bound: Sum) -> String {
+    match bound {
+        Sum::Integers(bound) => bound.to_string(),
+        Sum::Floats(bound) => float(bound),
+    }
+}
+
+/// Tables as `perf report --stdio` prints them, one for each event.
+pub(crate) fn text(grouped: &Grouped, style: AnswerStyle) -> String {
+    let theme = style.theme;
+    let mut out = String::new();
+    for line in head::lines(&grouped.origin) {
+        theme.put_remark(&format!("# {line}"), &mut out);
+    }
+    let total = grouped.losses.total();
+    let lost = match grouped.losses.known(total) {
+        None => "?".to_owned(),
+        Some(_) if grouped.losses.exact => total.to_string(),
+        Some(_) => format!("at least {total}"),
+    };
+    let _ = writeln!(out, "#\n# Total Lost Samples: {lost}\n#");
+    for table in grouped
+        .tables
+        .iter()
+        .filter(|table| table.total.samples > 0)
+    {
+        one_table(table, grouped, style, &mut out);
+        out.push_str("\n\n");
+    }
+    out
+}
+
+/// Maximum width of a column. A longer cell moves what follows it in its line.
+const WIDEST: usize = 200;
+
+fn one_table(table: &GroupTable, grouped: &Grouped, style: AnswerStyle, out: &mut String) {
+    let AnswerStyle { human, hints, .. } = style;
+    let keys = &grouped.keys;
+    let cells_of = |group: &SampleGroup| cells(keys, &group.values, human);
+    let rows: Vec<(Vec<Cell>, &SampleGroup)> = table
+        .rows
+        .iter()
+        .map(|group| (cells_of(group), group))
+        .collect();
+    let of_event = match &table.event {
+        Some(event) => format!("  of event '{}'", escape(event)),
+        None => String::new(),
+    };
+    let _ = writeln!(
+        out,
+        "# Samples: {}{of_event}\n# Event count (approx.): {}\n#",
+        table.total.samples, table.total.weight
+    );
+    let widths: Vec<usize> = keys
+        .iter()
+        .enumerate()
+        .map(|(at, key)| {
+            let cells = rows.iter().filter_map(|(cells, _)| cells.get(at));
+            let lengths = cells.map(|cell| cell.text.chars().count());
+            let widest = lengths.chain([key.heading().chars().count()]).max();
+            widest.unwrap_or(0).min(WIDEST)
+        })
+        .collect();
+    let samples = "       Samples";
+    let dots = "  ............";
+    let columns = |cell: &dyn Fn(usize) -> String| {
+        let cells: Vec<String> = (0..keys.len()).map(cell).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    let heading = columns(&|at| format!("{:1$}", escape(keys[at].heading()), widths[at]));
+    let figures = Columns::new(table, grouped);
+    let _ = writeln!(out, "# Overhead{samples}{}  {heading}", figures.heading());
+    let _ = writeln!(
+        out,
+        "# ........{dots}{}  {}",
+        figures.dots(),
+        columns(&|at| ".".repeat(widths[at]))
+    );
+    out.push_str("#\n");
+    for (cells, group) in &rows {
+        let count = group.count;
+        let overhead = 100.0 * share(count.weight, table.total.weight);
+        let cells = columns(&|at| {
+            let cell = cells.get(at);
+            let text = cell.map_or("", |cell| &cell.text);
+            let right = cell.is_some_and(Cell::is_number);
+            let width = widths[at];
+            if right {
+                format!("{text:>width$}")
+            } else {
+                format!("{text:width$}")
+            }
+        });
+        let samples = format!("  {:>12}", count.samples);
+        let figures = figures.of(group.stats.as_ref());
+        let _ = writeln!(out, "{overhead:>9.2}%{samples}{figures}  {cells}");
+    }
+    if let Some(others) = &table.others {
+        put_others(others, table, grouped, &figures, hints, out);
+    }
+}
+
+/// The line of groups that are not shown.
+fn put_others(
+    others: &OtherGroups,
+    table: &GroupTable,
+    grouped: &Grouped,
+    figures: &Columns,
+    hints: HintWords,
+    out: &mut String,
+) {
+    let overhead = 100.0 * share(others.count.weight, table.total.weight);
+    let samples = format!("  {:>12}", others.count.samples);
+    let figures = figures.of(others.stats.as_ref());
+    let name = more_groups(others.groups, hints);
+    let _ = writeln!(out, "{overhead:>9.2}%{samples}{figures}  {name}");
+    if let Some(most) = others.doubtful {
+        let most = bound(most);
+        let of = match &grouped.value {
+            Some(value) if grouped.order != ValueOrder::Count => {
+                format!("{} of {}", grouped.order.name(), escape(value))
+            }
+            _ => "event count".to_owned(),
+        };
+        let _ = writeln!(
+            out,
+            "#\n# WARNING: there were too many groups to keep all: one that is not shown may have {of} up to {most}"
+        );
+    }
+}
+
+/// The columns with the statistics of an argument.
+struct Columns {
+    of: Option<String>,
+    widths: [usize; 7],
+}
+
+impl Columns {
+    fn new(table: &GroupTable, grouped: &Grouped) -> Self {
+        let of = grouped.value.clone();
+        let width = |at: usize| {
+            let stats = table.rows.iter();
+            let stats = stats.filter_map(|group| group.stats.as_ref());
+            let others = table.others.as_ref();
+            let stats = stats.chain(others.and_then(|others| others.stats.as_ref()));
+            let lengths = stats.map(|stats| shown_figures(stats)[at].len());
+            lengths.chain([NAMES[at].len()]).max().unwrap_or(0)
+        };
+        Self {
+            of,
+            widths: std::array::from_fn(width),
+        }
+    }
+
+    fn columns(&self, cell: impl Fn(usize) -> String) -> String {
+        if self.of.is_none() {
+            return String::new();
+        }
+        let cells = self.widths.iter().enumerate();
+        cells
+            .map(|(at, &width)| format!("  {:>width$}", cell(at)))
+            .collect()
+    }
+
+    fn heading(&self) -> String {
+        self.columns(|at| NAMES[at].to_owned())
+    }
+
+    fn dots(&self) -> String {
+        self.columns(|at| ".".repeat(self.widths[at]))
+    }
+
+    fn of(&self, stats: Option<&ValueFacts>) -> String {
+        let figures = stats.map(shown_figures).unwrap_or_default();
+        self.columns(|at| figures[at].clone())
+    }
+}
+
+/// One JSON object a line for each group.
+pub(crate) fn json(grouped: &Grouped) -> String {
+    let mut out = String::new();
+    for table in &grouped.tables {
+        for group in &table.rows {
+            let mut object = Map::new();
+            let cells = cells(&grouped.keys, &group.values, false);
+            put_cells(grouped.keys.iter().map(Key::name), &cells, &mut object);
+            put_json(
+                grouped,
+                table,
+                group.count,
+                group.stats.as_ref(),
+                object,
+                &mut out,
+            );
+        }
+        if let Some(others) = &table.others {
+            let mut object = Map::new();
+            for key in &grouped.keys {
+                object.insert(key.name().to_owned(), Value::Null);
+            }
+            object.insert("others".to_owned(), json!(true));
+            object.insert("groups".to_owned(), json!(others.groups));
+            let doubtful = others.doubtful.map(|most| json_decimal(&bound(most)));
+            object.insert("doubtful".to_owned(), json!(doubtful));
+            put_json(
+                grouped,
+                table,
+                others.count,
+                others.stats.as_ref(),
+                object,
+                &mut out,
+            );
+        }
+    }
+    out
+}
+
+/// Appends the line of a group, or of the groups that are not shown.
+fn put_json(
+    grouped: &Grouped,
+    table: &GroupTable,
+    count: SampleCount,
+    stats: Option<&ValueFacts>,
+    mut object: Map<String, Value>,
+    out: &mut String,
+) {
+    let overhead = share(count.weight, table.total.weight);
+    object.insert("overhead".to_owned(), json!(overhead));
+    object.insert("samples".to_owned(), json!(count.samples));
+    if let Some(event) = &table.event {
+        object.insert("event".to_owned(), json!(event));
+    }
+    if let (Some(name), Some(stats)) = (&grouped.value, stats) {
+        object.insert(format!("{name}.count"), json!(stats.count));
+        for (figure, text) in NAMES.iter().zip(&figures(stats)) {
+            let number = (!text.is_empty()).then(|| json_decimal(text));
+            object.insert(format!("{name}.{figure}"), json!(number));
+        }
+        object.insert(format!("{name}.exact"), json!(stats.exact));
+    }
+    let line = Value::Object(object).to_string();
+    let _ = writeln!(out, "{}", escape_json(&line));
+}
+
+/// A header line, and a line for each group.
+pub(crate) fn csv(csv: Csv, grouped: &Grouped) -> String {
+    let by_event = grouped.tables.iter().any(|table| table.event.is_some());
+    let mut columns: Vec<&str> = if by_event { vec!["event"] } else { Vec::new() };
+    columns.extend(["overhead", "samples"]);
+    columns.extend(grouped.keys.iter().map(Key::name));
+    let mut columns: Vec<_> = columns.into_iter().map(|name| csv.field(name)).collect();
+    if let Some(name) = &grouped.value {
+        let figures = std::iter::once("count").chain(NAMES);
+        let figures = figures.chain(["exact"]);
+        columns.extend(
+            figures.map(|figure| csv.field(&format!("{name}.{figure}")).into_owned().into()),
+        );
+    }
+    columns.extend(["others", "doubtful"].map(Into::into));
+    let mut out = columns.join(",") + "\n";
+    for table in &grouped.tables {
+        let put = |count: SampleCount, stats: Option<&ValueFacts>, cells: &[&str], end: &str| {
+            let mut line = String::new();
+            if let Some(event) = &table.event {
+                let _ = write!(line, "{},", csv.field(event));
+            }
+            let overhead = share(count.weight, table.total.weight);
+            let _ = write!(line, "{overhead},{}", count.samples);
+            for cell in cells {
+                let _ = write!(line, ",{}", csv.field(cell));
+            }
+            if let Some(stats) = stats {
+                let figures = figures(stats).join(",");
+                let _ = write!(line, ",{},{figures},{}", stats.count, stats.exact);
+            }
+            line + end
+        };
+        for group in &table.rows {
+            let cells = cells(&grouped.keys, &group.values, false);
+            let cells: Vec<&str> = cells.iter().map(Cell::csv).collect();
+            let stats = group.stats.as_ref();
+            out.push_str(&put(group.count, stats, &cells, ",false,\n"));
+        }
+        if let Some(others) = &table.others {
+            let end = format!(",true,{}\n", others.doubtful.map(bound).unwrap_or_default());
+            let cells = vec![""; grouped.keys.len()];
+            out.push_str(&put(others.count, others.stats.as_ref(), &cells, &end));
+        }
+    }
+    out
+}

@@ -1,0 +1,106 @@
+//! Heat maps as text, JSON and CSV; `report/FIELDS.md` describes members and columns.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+use usdtrec_analysis::heatmap::{HeatMaps, HeatRow, INTERVALS};
+use usdtrec_format::escape::{escape, escape_json};
+
+use crate::answer_style::AnswerStyle;
+use crate::bars::shade;
+use crate::head;
+use crate::measured::{ambiguities, form, measured};
+use crate::numbers::duration;
+use crate::text::quoted::Csv;
+use crate::text::scalar;
+
+/// Heat maps as text: a column for each interval, a line for each bucket.
+pub(crate) fn text(maps: &HeatMaps, style: AnswerStyle) -> String {
+    let AnswerStyle {
+        human,
+        theme,
+        hints,
+    } = style;
+    let timeline = maps.timeline;
+    let mut out = String::new();
+    let remarks = ambiguities(&maps.ambiguities, hints);
+    head::put(&maps.origin, &remarks, theme, &mut out);
+    if maps.all.is_empty() {
+        out.push_str("\nNo numbers.\n");
+    }
+    for map in &maps.all {
+        let _ = writeln!(
+            out,
+            "\n{}: {} a column, darkest {} ({} values)",
+            escape(&measured(&map.of, human)),
+            duration(timeline.interval as f64),
+            map.most,
+            map.count
+        );
+        let form = form(&map.of, human);
+        let labels = map.buckets.iter().rev();
+        let labels = labels.map(|bucket| scalar::shown(bucket.from, &form));
+        let labels: Vec<String> = labels.collect();
+        let lengths = labels.iter().map(|label| label.chars().count());
+        let width = lengths.max().unwrap_or(0);
+        for (bucket, label) in map.buckets.iter().rev().zip(labels) {
+            let cells = bucket.counts.iter().map(|&count| shade(count, map.most));
+            let cells: String = cells.collect();
+            let _ = writeln!(out, "{label:>width$} │{}", cells.trim_end());
+        }
+        let end = timeline.begin(timeline.intervals as u64);
+        let seconds = |time: u64| format!("{:.3}", time as f64 / 1e9);
+        let (from, to) = (seconds(timeline.from), seconds(end));
+        let room = INTERVALS.saturating_sub(from.len() + to.len());
+        let _ = writeln!(out, "{:width$} └{}", "", "─".repeat(INTERVALS));
+        let _ = writeln!(out, "{:width$}  {from}{:room$}{to}", "", "");
+    }
+    out
+}
+
+/// One JSON object a line for each heat map.
+pub(crate) fn json(maps: &HeatMaps) -> String {
+    let mut out = String::new();
+    for map in &maps.all {
+        let one = |bucket: &HeatRow| {
+            json!({
+                "from": scalar::json(bucket.from),
+                "to": bucket.to.map(scalar::json),
+                "counts": bucket.counts,
+            })
+        };
+        let line = json!({
+            "of": measured(&map.of, false),
+            "from_ns": maps.timeline.from,
+            "interval_ns": maps.timeline.interval,
+            "buckets": map.buckets.iter().map(one).collect::<Vec<_>>(),
+        });
+        out.push_str(&escape_json(&line.to_string()));
+        out.push('\n');
+    }
+    out
+}
+
+/// A header line, and a line for each cell that is not empty.
+pub(crate) fn csv(csv: Csv, maps: &HeatMaps) -> String {
+    let mut out = "of,time_ns,from,to,count\n".to_owned();
+    for map in &maps.all {
+        let of = measured(&map.of, false);
+        for column in 0..maps.timeline.intervals {
+            for bucket in &map.buckets {
+                let count = bucket.counts.get(column).copied().unwrap_or(0);
+                if count > 0 {
+                    let _ = writeln!(
+                        out,
+                        "{},{},{},{},{count}",
+                        csv.field(&of),
+                        maps.timeline.begin(column as u64),
+                        scalar::decimal(bucket.from),
+                        bucket.to.map(scalar::decimal).unwrap_or_default()
+                    );
+                }
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,159 @@
+//! Histograms as text, JSON and CSV; `report/FIELDS.md` describes members and columns.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+use usdtrec_analysis::histogram::{Bucket, Edge, Histograms};
+use usdtrec_analysis::measured::Division;
+use usdtrec_format::escape::{escape, escape_json};
+use usdtrec_trace::form::Form;
+
+use crate::answer_style::AnswerStyle;
+use crate::bars::bar;
+use crate::head;
+use crate::measured::{ambiguities, form, measured};
+use crate::text::quoted::Csv;
+use crate::text::scalar::{decimal, json_decimal, shown_decimal};
+
+/// Columns of the longest bar.
+const BAR: usize = 42;
+
+/// How a histogram is divided, in words.
+pub const fn words(division: Division) -> &'static str {
+    match division {
+        Division::Values => "by value",
+        Division::Linear => "buckets of one width",
+        Division::Log2 => "log2 buckets",
+        Division::Texts => "most frequent texts",
+    }
+}
+
+/// An edge in decimal, or the text itself.
+pub fn edge(edge: &Edge) -> String {
+    match edge {
+        Edge::Number(number) => decimal(*number),
+        Edge::Text(text) => String::from_utf8_lossy(text).into_owned(),
+    }
+}
+
+/// The readable form of a text that is a mangled name.
+fn readable(edge: &Edge, form: &Form) -> Option<String> {
+    match edge {
+        Edge::Text(text) => form.readable_text(text),
+        _ => None,
+    }
+}
+
+fn json_edge(of: &Edge) -> Value {
+    json_decimal(&edge(of))
+}
+
+/// The label of a bucket's bar.
+pub fn label(from: &Edge, form: &Form) -> String {
+    const MAX_CHARACTERS: usize = 30;
+    if let Edge::Text(text) = from {
+        let whole = readable(from, form);
+        let whole = whole.map_or_else(|| String::from_utf8_lossy(text), Cow::Owned);
+        let mut label: String = escape(&whole).chars().take(MAX_CHARACTERS).collect();
+        if label.chars().count() == MAX_CHARACTERS {
+            label.push('…');
+        }
+        return label;
+    }
+    shown_decimal(&edge(from), form)
+}
+
+/// Histograms as text, a bar for each bucket.
+pub(crate) fn text(histograms: &Histograms, style: AnswerStyle) -> String {
+    let AnswerStyle {
+        human,
+        theme,
+        hints,
+    } = style;
+    let mut out = String::new();
+    let remarks = ambiguities(&histograms.ambiguities, hints);
+    head::put(&histograms.origin, &remarks, theme, &mut out);
+    for histogram in &histograms.all {
+        let _ = writeln!(
+            out,
+            "\n{}, {} values, {}",
+            escape(&measured(&histogram.of, human)),
+            histogram.count,
+            words(histogram.division)
+        );
+        let form = form(&histogram.of, human);
+        let labels = histogram
+            .buckets
+            .iter()
+            .map(|bucket| label(&bucket.from, &form));
+        let labels: Vec<String> = labels.collect();
+        let buckets = || histogram.buckets.iter();
+        let widest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
+        let width = widest(&mut labels.iter().map(|label| label.chars().count()));
+        let digits = widest(&mut buckets().map(|bucket| bucket.count.to_string().len()));
+        let most = buckets().map(|bucket| bucket.count).max().unwrap_or(0);
+        for (bucket, label) in buckets().zip(&labels) {
+            let line = format!(
+                "{label:>width$}  {:>digits$}  {}",
+                bucket.count,
+                theme.bar(&bar(bucket.count, most, BAR))
+            );
+            let _ = writeln!(out, "{}", line.trim_end());
+        }
+        if histogram.missing > 0 {
+            let _ = writeln!(out, "{} more are not known", histogram.missing);
+        }
+    }
+    out
+}
+
+/// One JSON object a line for each histogram.
+pub(crate) fn json(histograms: &Histograms) -> String {
+    let mut out = String::new();
+    for histogram in &histograms.all {
+        let form = form(&histogram.of, false);
+        let one = |bucket: &Bucket| {
+            let mut object = json!({
+                "from": json_edge(&bucket.from),
+                "to": bucket.to.as_ref().map(json_edge),
+                "count": bucket.count,
+            });
+            if let Some(name) = readable(&bucket.from, &form) {
+                object["demangled"] = json!(name);
+            }
+            object
+        };
+        let line = json!({
+            "of": measured(&histogram.of, false),
+            "count": histogram.count,
+            "exact": histogram.exact,
+            "buckets": histogram.buckets.iter().map(one).collect::<Vec<_>>(),
+            "missing": histogram.missing,
+        });
+        out.push_str(&escape_json(&line.to_string()));
+        out.push('\n');
+    }
+    out
+}
+
+/// A header line, and a line for each bucket.
+pub(crate) fn csv(csv: Csv, histograms: &Histograms) -> String {
+    let mut out = "of,from,to,count\n".to_owned();
+    for histogram in &histograms.all {
+        let of = measured(&histogram.of, false);
+        let form = form(&histogram.of, false);
+        for bucket in &histogram.buckets {
+            let from = readable(&bucket.from, &form).unwrap_or_else(|| edge(&bucket.from));
+            let _ = writeln!(
+                out,
+                "{},{},{},{}",
+                csv.field(&of),
+                csv.field(&from),
+                bucket.to.as_ref().map(edge).unwrap_or_default(),
+                bucket.count
+            );
+        }
+    }
+    out
+}

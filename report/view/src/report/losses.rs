@@ -1,0 +1,42 @@
+//! Losses, in words.
+
+use usdtrec_analysis::summary::facts::SummaryFacts;
+use usdtrec_format::escape::escape;
+use usdtrec_trace::session::event_name::short_name as short;
+
+use crate::columns::folded;
+use crate::losses::doubt;
+use crate::numbers::percent;
+use crate::theme::Theme;
+
+/// Appends the section of losses, if events were lost or the count is not exact.
+pub(crate) fn put(facts: &SummaryFacts, theme: Theme, out: &mut String) {
+    let lines = lines(facts);
+    if !lines.is_empty() {
+        out.push('\n');
+        theme.put_alarm("Lost", out);
+        lines.iter().for_each(|line| folded(line, "  ", out));
+    }
+}
+
+/// What was lost of which probe, and why the count is not exact.
+pub fn lines(facts: &SummaryFacts) -> Vec<String> {
+    let losses = &facts.losses;
+    let mut lines = Vec::new();
+    for probe in facts.probes.iter().filter(|probe| probe.lost > 0) {
+        let all = probe.lost.saturating_add(probe.count);
+        lines.push(format!(
+            "{}: {} of {all} ({})",
+            escape(short(&probe.event)),
+            probe.lost,
+            percent(probe.lost, all)
+        ));
+    }
+    if losses.others > 0 {
+        lines.push(format!("of events not shown here: {}", losses.others));
+    }
+    if let Some(why) = doubt(losses) {
+        lines.push(format!("not exact: {}", escape(why)));
+    }
+    lines
+}

@@ -1,0 +1,70 @@
+//! Suggestions of further questions.
+
+use std::fmt::Write as _;
+
+use usdtrec_analysis::summary::facts::SummaryFacts;
+use usdtrec_analysis::summary::next::{NextQuestion, next};
+
+use crate::answer_style::AnswerStyle;
+use crate::columns::WIDTH;
+use crate::hints::Hint;
+
+/// A line of the list.
+struct Line {
+    command: String,
+    /// What it shows.
+    shows: &'static str,
+}
+
+/// Appends the suggested questions, in the words of the program that shows them.
+pub(crate) fn put(facts: &SummaryFacts, style: AnswerStyle, out: &mut String) {
+    let AnswerStyle { theme, hints, .. } = style;
+    let file = &facts.origin.file;
+    let lines = next(facts).into_iter().filter_map(|question| {
+        let command = hints.of(&Hint::Next {
+            question: &question,
+            file,
+        });
+        let shows = shows(&question);
+        (!command.is_empty()).then_some(Line { command, shows })
+    });
+    let lines: Vec<Line> = lines.collect();
+    if lines.is_empty() {
+        return;
+    }
+    out.push('\n');
+    theme.put_heading("Next", out);
+    put_lines(&lines, out);
+}
+
+/// What the answer shows.
+const fn shows(question: &NextQuestion) -> &'static str {
+    match question {
+        NextQuestion::SlowGroups { .. } => "which one is slow",
+        NextQuestion::Durations { .. } => "how the times are spread",
+        NextQuestion::DurationsOverTime { .. } => "and over time",
+        NextQuestion::Values { .. } => "its most frequent values",
+        NextQuestion::Processes => "who hits what",
+        NextQuestion::Rate { .. } => "how often, over time",
+        NextQuestion::Events { .. } => "its events, one by one",
+    }
+}
+
+fn put_lines(lines: &[Line], out: &mut String) {
+    let length = |line: &str| line.chars().count();
+    let width = lines
+        .iter()
+        .map(|line| length(&line.command))
+        .max()
+        .unwrap_or(0);
+    let fits = lines
+        .iter()
+        .all(|line| 2 + width + 2 + length(line.shows) <= WIDTH);
+    for Line { command, shows } in lines {
+        let _ = if fits {
+            writeln!(out, "  {command:width$}  {shows}")
+        } else {
+            writeln!(out, "  {command}\n      {shows}")
+        };
+    }
+}

@@ -1,0 +1,99 @@
+//! The table of probes.
+
+use std::fmt::Write as _;
+
+use usdtrec_analysis::summary::counts::NamedProcesses;
+use usdtrec_analysis::summary::facts::SummaryFacts;
+use usdtrec_format::escape::escape;
+use usdtrec_trace::session::event_name::short_name as short;
+
+use crate::answer_style::AnswerStyle;
+use crate::columns::{ColumnSide, folded, folded_from, put_columns};
+use crate::hints::HintWords;
+use crate::numbers::{percent, rate};
+use crate::sentences::Sentences;
+
+/// Appends the table of probes, the names of probes without events, and the known reasons.
+pub(crate) fn put(facts: &SummaryFacts, style: AnswerStyle, out: &mut String) {
+    let theme = style.theme;
+    let heading = ["Probe", "Events", "/s", "Share", "Processes", "Lost"];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    for probe in facts
+        .probes
+        .iter()
+        .filter(|probe| probe.count > 0 || probe.lost > 0)
+    {
+        rows.push(vec![
+            escape(short(&probe.event)).into_owned(),
+            probe.count.to_string(),
+            rate(probe.count, facts.duration_for(probe.count)),
+            percent(probe.count, facts.events),
+            processes(&probe.processes, probe.other_processes > 0),
+            (facts.losses.known(probe.lost))
+                .map_or_else(|| "?".to_owned(), |lost| lost.to_string()),
+        ]);
+    }
+    let sides = [
+        ColumnSide::Left,
+        ColumnSide::Right,
+        ColumnSide::Right,
+        ColumnSide::Right,
+        ColumnSide::Left,
+        ColumnSide::Right,
+    ];
+    out.push('\n');
+    put_columns(&rows, &sides, theme, out);
+    without_events(facts, out);
+    reasons(facts, style.hints, out);
+}
+
+fn without_events(facts: &SummaryFacts, out: &mut String) {
+    if let Some(text) = silent(facts) {
+        folded(&text, "  ", out);
+    }
+}
+
+/// Names the probes without events; `None` if all have some.
+pub fn silent(facts: &SummaryFacts) -> Option<String> {
+    const NAMED: usize = 24;
+    let silent = facts.probes.iter();
+    let silent = silent.filter(|probe| probe.count == 0 && probe.lost == 0);
+    let silent: Vec<&str> = silent.map(|probe| short(&probe.event)).collect();
+    let named = silent.iter().take(NAMED).copied();
+    let names = named.collect::<Vec<_>>().join(", ");
+    let more = match silent.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!silent.is_empty()).then(|| format!("0 events: {}{more}", escape(&names)))
+}
+
+/// Appends the known reasons why probes have no events.
+pub(crate) fn reasons(facts: &SummaryFacts, hints: HintWords, out: &mut String) {
+    for reason in facts.reasons.sentences(hints) {
+        folded_from("  ", &reason, "      ", out);
+    }
+}
+
+/// `postgres (8) and 2 more`: the name with the most samples, the number of its processes, and the number of other names. `beyond` says
+/// whether there are more processes than `names` has.
+pub fn processes(names: &[NamedProcesses], beyond: bool) -> String {
+    const MAX_CHARACTERS: usize = 24;
+    let Some(NamedProcesses {
+        name,
+        processes: count,
+        ..
+    }) = names.first()
+    else {
+        return "-".to_owned();
+    };
+    let others = names.len() - 1;
+    let mut text = format!("{name} ({count}{})", if beyond { "+" } else { "" });
+    if others > 0 {
+        let _ = write!(text, " and {others} more");
+    }
+    if text.chars().count() > MAX_CHARACTERS {
+        text = text.chars().take(MAX_CHARACTERS - 1).chain(['…']).collect();
+    }
+    text
+}

@@ -1,0 +1,165 @@
+//! Rates as text, JSON and CSV; `report/FIELDS.md` describes members and columns.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+use usdtrec_analysis::rate::Rates;
+use usdtrec_analysis::stats::keys::key::Key;
+use usdtrec_format::escape::{escape, escape_json};
+use usdtrec_trace::session::event_name::short_name;
+
+use crate::bars::sparkline;
+use crate::cells::{cells, put_cells};
+use crate::columns::{ColumnSide, folded_from, put_columns};
+use crate::head;
+use crate::numbers::{duration, rate};
+use crate::text::quoted::Csv;
+use crate::theme::Theme;
+
+/// Columns of a sparkline.
+const COLUMNS: usize = 40;
+
+/// Rates as a table with a line for each series.
+pub(crate) fn text(rates: &Rates, human: bool, theme: Theme) -> String {
+    View(rates).text(human, theme)
+}
+
+/// One JSON object a line for each series.
+pub(crate) fn json(rates: &Rates) -> String {
+    View(rates).json()
+}
+
+/// A header line, and a line for each interval of each series.
+pub(crate) fn csv(csv: Csv, rates: &Rates) -> String {
+    View(rates).csv(csv)
+}
+
+struct View<'r>(&'r Rates);
+
+impl View<'_> {
+    fn text(&self, human: bool, theme: Theme) -> String {
+        let mut out = String::new();
+        head::put(&self.0.origin, &[], theme, &mut out);
+        let interval = self.0.timeline.interval;
+        let _ = writeln!(
+            out,
+            "# {} intervals of {}, least, mean and most a second\n",
+            self.0.timeline.intervals,
+            duration(interval as f64)
+        );
+        let heading = ["Series", "Events", "least", "mean", "most", "over time"];
+        let mut rows = vec![heading.map(str::to_owned).to_vec()];
+        for series in &self.0.series {
+            let event = series.event.iter();
+            let event = event.map(|event| escape(short_name(event)).into_owned());
+            let mut name: Vec<String> = event.collect();
+            let cells = cells(&self.0.keys, &series.values, human);
+            name.extend(cells.iter().map(|cell| cell.text.trim().to_owned()));
+            rows.push(row(name.join(" "), interval, &series.counts));
+        }
+        if let Some(others) = &self.0.others {
+            rows.push(row("all other series".to_owned(), interval, &others.counts));
+        }
+        let mut sides = [ColumnSide::Right; 6];
+        (sides[0], sides[5]) = (ColumnSide::Left, ColumnSide::Left);
+        put_columns(&rows, &sides, theme, &mut out);
+        if let Some(bound) = self.0.others.as_ref().and_then(|others| others.doubtful) {
+            let warning = format!(
+                "there were too many series to keep all apart: one that is not shown may have up to {bound} events"
+            );
+            folded_from("WARNING: ", &warning, "  ", &mut out);
+        }
+        out
+    }
+
+    fn json(&self) -> String {
+        let mut out = String::new();
+        for series in &self.0.series {
+            let mut object = Map::new();
+            if let Some(event) = &series.event {
+                object.insert("event".to_owned(), json!(event));
+            }
+            let cells = cells(&self.0.keys, &series.values, false);
+            let names = self.0.keys.iter().map(Key::name);
+            put_cells(names, &cells, &mut object);
+            self.put_json(object, &series.counts, &mut out);
+        }
+        if let Some(others) = &self.0.others {
+            let by_event = self.0.series.iter().any(|series| series.event.is_some());
+            let names = by_event.then_some("event");
+            let names = names.into_iter().chain(self.0.keys.iter().map(Key::name));
+            let mut object: Map<String, Value> =
+                names.map(|name| (name.to_owned(), Value::Null)).collect();
+            object.insert("others".to_owned(), json!(true));
+            object.insert("doubtful".to_owned(), json!(others.doubtful));
+            self.put_json(object, &others.counts, &mut out);
+        }
+        out
+    }
+
+    fn put_json(&self, mut object: Map<String, Value>, counts: &[u64], out: &mut String) {
+        object.insert("from_ns".to_owned(), json!(self.0.timeline.from));
+        object.insert("interval_ns".to_owned(), json!(self.0.timeline.interval));
+        object.insert("counts".to_owned(), json!(counts));
+        out.push_str(&escape_json(&Value::Object(object).to_string()));
+        out.push('\n');
+    }
+
+    fn csv(&self, csv: Csv) -> String {
+        let by_event = self.0.series.iter().any(|series| series.event.is_some());
+        let mut columns: Vec<&str> = if by_event { vec!["event"] } else { Vec::new() };
+        columns.extend(self.0.keys.iter().map(Key::name));
+        columns.extend(["time_ns", "count", "others", "doubtful"]);
+        let columns: Vec<_> = columns.into_iter().map(|name| csv.field(name)).collect();
+        let mut out = columns.join(",") + "\n";
+        for series in &self.0.series {
+            let cells = cells(&self.0.keys, &series.values, false);
+            let mut start: Vec<String> = series
+                .event
+                .iter()
+                .map(|event| csv.field(event).into_owned())
+                .collect();
+            start.extend(cells.iter().map(|cell| csv.field(cell.csv()).into_owned()));
+            let start: String = start.into_iter().map(|field| field + ",").collect();
+            self.put_csv(&start, &series.counts, ",false,", &mut out);
+        }
+        if let Some(others) = &self.0.others {
+            let start = ",".repeat(self.0.keys.len() + usize::from(by_event));
+            let doubtful = others.doubtful.map(|bound| bound.to_string());
+            let end = format!(",true,{}", doubtful.unwrap_or_default());
+            self.put_csv(&start, &others.counts, &end, &mut out);
+        }
+        out
+    }
+
+    fn put_csv(&self, start: &str, counts: &[u64], end: &str, out: &mut String) {
+        for (at, count) in counts.iter().enumerate() {
+            let time = self.0.timeline.begin(at as u64);
+            let _ = writeln!(out, "{start}{time},{count}{end}");
+        }
+    }
+}
+
+/// A line of the table.
+fn row(name: String, interval: u64, counts: &[u64]) -> Vec<String> {
+    let sum: u64 = counts.iter().sum();
+    let least = counts.iter().copied().min().unwrap_or(0);
+    let most = counts.iter().copied().max().unwrap_or(0);
+    vec![
+        name,
+        sum.to_string(),
+        rate(least, interval),
+        rate(sum, interval.saturating_mul(counts.len() as u64)),
+        rate(most, interval),
+        sparkline(&shrunk(counts)),
+    ]
+}
+
+/// The counts in at most [`COLUMNS`] columns, each the sum of as many neighbours.
+fn shrunk(counts: &[u64]) -> Vec<u64> {
+    let together = counts.len().div_ceil(COLUMNS).max(1);
+    counts
+        .chunks(together)
+        .map(|part| part.iter().sum())
+        .collect()
+}

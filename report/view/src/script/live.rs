@@ -1,0 +1,133 @@
+//! `script` of a stream while it is written.
+
+use std::io::{Read, Write};
+use std::path::Path;
+
+use usdtrec_analysis::spans::ends::EndsWorker;
+use usdtrec_analysis::spans::matcher::OpenSpans;
+use usdtrec_trace::error::ReportError;
+use usdtrec_trace::events::order::before::PreviousTimes;
+use usdtrec_trace::events::selection::EventSelection;
+use usdtrec_trace::events::stream::{StreamSamples, StreamSummary, StreamView, watch};
+use usdtrec_trace::question_error::QuestionError;
+use usdtrec_trace::session::events::Event;
+use usdtrec_trace::session::hit::Hit;
+use usdtrec_trace::session::{Sources, TraceSession};
+
+use crate::script::lines::{LineStyle, LineWriter};
+use crate::script::options::ScriptOptions;
+use crate::script::spans::{SpanColumn, WindowText};
+use crate::text::buffer::Text;
+
+/// Bytes of text that are written at once.
+const WRITE: usize = 256 << 10;
+
+/// Where a stream is printed to.
+pub struct StreamOutput<'a> {
+    /// Takes the lines, and is flushed after those that came together.
+    pub out: &'a mut dyn Write,
+    /// Takes the name of an event, empty where it is not known, and the number of its losses, whenever the stream has a record of losses.
+    pub lost: &'a mut dyn FnMut(&str, u64),
+}
+
+/// Prints the selected samples of a stream, until it ends. `path` is what the stream is called.
+///
+/// # Errors
+/// [`ReportError::Read`] if it is no stream of ours or of `perf record -o -`; [`ReportError::Question`] if it has no event that is
+/// requested or does not have the time of day that is, for a part of its length, which is not known, or for stacks without inlined functions if it
+/// has no stacks; [`ReportError::Write`] if it cannot be printed.
+pub fn print_stream(
+    input: impl Read,
+    path: &Path,
+    sources: &Sources,
+    selection: &EventSelection,
+    options: &ScriptOptions,
+    to: StreamOutput<'_>,
+) -> Result<StreamSummary, ReportError> {
+    watch(input, path, sources, selection, |session, filter| {
+        if sources.no_inline && !session.events().events.iter().any(Event::has_chain) {
+            let what = "leaving out inlined functions".to_owned();
+            return Err(QuestionError::NoStacks { what }.into());
+        }
+        let spans = SpanColumn::new(session, filter, options)?;
+        let style = LineStyle::new(session, filter, options)?;
+        if let LineStyle::Csv(style) = &style {
+            to.out.write_all(style.header().as_bytes())?;
+        }
+        Ok(Printer {
+            style,
+            spans,
+            open: OpenSpans::new(false),
+            before: PreviousTimes::default(),
+            text: Text::default(),
+            to,
+        })
+    })
+}
+
+/// Prints samples.
+struct Printer<'a> {
+    style: LineStyle,
+    spans: Option<SpanColumn>,
+    /// Beginnings that wait for their end.
+    open: OpenSpans<()>,
+    /// The lines that were shown before.
+    before: PreviousTimes,
+    text: Text,
+    to: StreamOutput<'a>,
+}
+
+impl StreamView for Printer<'_> {
+    fn show(&mut self, samples: StreamSamples<'_>) -> Result<(), ReportError> {
+        let mut lines = LineWriter::new(samples.session, &self.style);
+        let mut worker = EndsWorker::new(samples.session);
+        let mut shown = WindowText::new(std::mem::take(&mut self.text), 0);
+        let (spans, open) = (self.spans.as_ref(), &mut self.open);
+        let (before, out) = (&mut self.before, &mut *self.to.out);
+        let mut wrote = false;
+        let mut write = |shown: &mut WindowText, worker: &mut EndsWorker<'_>| {
+            let mut shown = std::mem::take(shown);
+            shown.end(worker);
+            let mut text = match spans {
+                Some(spans) => spans.fill(shown, open),
+                None => shown.text,
+            };
+            wrote |= text.len() > 0;
+            out.write_all(text.as_slice())?;
+            text.clear();
+            Ok::<_, ReportError>(text)
+        };
+        samples.each_with(
+            |event| spans.is_some_and(|spans| spans.ends.has_role(event)),
+            |target, sample, asked| {
+                if asked {
+                    lines.line(target, sample, *before, &mut shown.text);
+                    before.pass(sample.time);
+                }
+                if let Some(spans) = spans {
+                    spans.sample(&mut worker, Hit { target, sample }, asked, &mut shown);
+                }
+                if shown.text.len() >= WRITE {
+                    shown = WindowText::new(write(&mut shown, &mut worker)?, 0);
+                }
+                Ok(())
+            },
+        )?;
+        self.text = write(&mut shown, &mut worker)?;
+        if wrote {
+            out.flush()?;
+        }
+        Ok(())
+    }
+
+    fn lose(&mut self, session: &TraceSession, event: Option<usize>, lost: u64) {
+        let event = event.and_then(|event| session.events().events.get(event));
+        (self.to.lost)(event.map_or("", |event| &event.name), lost);
+    }
+}
+
+impl std::fmt::Debug for StreamOutput<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StreamOutput")
+    }
+}

@@ -1,0 +1,103 @@
+//! `script`: a trace's samples, one line each, in the order of time.
+
+pub(crate) mod arguments;
+pub(crate) mod choice;
+pub(crate) mod csv;
+pub(crate) mod json;
+pub(crate) mod lines;
+pub(crate) mod lines_calls;
+pub(crate) mod live;
+pub(crate) mod location;
+pub(crate) mod options;
+pub(crate) mod spans;
+pub(crate) mod template;
+pub(crate) mod text;
+pub(crate) mod times;
+pub(crate) mod writer;
+
+use std::io::Write;
+
+use usdtrec_analysis::spans::ends::EndsWorker;
+use usdtrec_analysis::spans::matcher::OpenSpans;
+use usdtrec_trace::error::ReportError;
+use usdtrec_trace::events::notices::Notices;
+use usdtrec_trace::events::order::{Window, in_order};
+use usdtrec_trace::events::outcome::Outcome;
+use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
+use usdtrec_trace::pool::Pool;
+use usdtrec_trace::session::TraceSession;
+
+use crate::script::lines::{LineStyle, LineWriter};
+use crate::script::spans::{SpanColumn, WindowText};
+use crate::script::writer::Writer;
+use crate::text::buffer::Text;
+
+pub use crate::script::choice::FieldChoice;
+pub use crate::script::live::{StreamOutput, print_stream};
+pub use crate::script::options::ScriptOptions;
+pub use crate::script::template::Template;
+pub use crate::script::template::error::{SpecPart, TemplateError, TemplateErrorKind};
+pub use crate::script::times::TimeOrigin;
+pub use usdtrec_trace::fields::{Field, Fields};
+
+/// Prints the selected samples.
+///
+/// # Errors
+/// [`ReportError::Question`] if the trace has no event or argument that is requested or does not have the time of day that is, [`ReportError::Write`] if `out` fails.
+pub fn print(
+    session: &TraceSession,
+    selection: &EventSelection,
+    options: &ScriptOptions,
+    out: &mut (dyn Write + Send),
+) -> Result<Notices, ReportError> {
+    let filter = SampleFilter::new(selection, session)?;
+    let style = LineStyle::new(session, &filter, options)?;
+    if let LineStyle::Csv(style) = &style {
+        out.write_all(style.header().as_bytes())?;
+    }
+    let spans = SpanColumn::new(session, &filter, options)?;
+    let calls = style.calls();
+    let workers = Pool::default();
+    let renderers = Pool::default();
+    let buffers = Pool::<Text>::default();
+    let show = |window: Window<'_>| {
+        let mut lines = renderers
+            .take()
+            .unwrap_or_else(|| LineWriter::new(session, &style));
+        let mut text = buffers.take().unwrap_or_default();
+        let shown = match &spans {
+            Some(spans) => {
+                let mut worker = workers.take().unwrap_or_else(|| EndsWorker::new(session));
+                let shown = spans.window(session, &filter, window, &mut lines, &mut worker, text);
+                workers.put(worker);
+                shown
+            }
+            None => {
+                let short = lines.window(session, window, &mut text);
+                WindowText::new(text, short)
+            }
+        };
+        renderers.put(lines);
+        shown
+    };
+    let read = spans
+        .as_ref()
+        .map(|spans| spans.ends.relaxed(session, &filter));
+    let mut open = OpenSpans::new(false);
+    let mut notices = Notices::new(session);
+    let outcome = std::thread::scope(|scope| {
+        let mut writer = Writer::start(scope, out, &buffers);
+        let read = read.as_ref().unwrap_or(&filter);
+        let outcome = in_order(session, read, calls, show, |shown| {
+            notices.unknown += shown.short;
+            writer.write(match &spans {
+                Some(spans) => spans.fill(shown, &mut open),
+                None => shown.text,
+            })
+        });
+        writer.finish()?;
+        outcome.or(Ok::<_, ReportError>(Outcome::default()))
+    })?;
+    notices.add(outcome);
+    Ok(notices)
+}

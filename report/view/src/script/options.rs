@@ -1,0 +1,29 @@
+//! How samples are printed.
+
+use crate::format::Format;
+use crate::script::choice::FieldChoice;
+use crate::script::template::Template;
+use crate::script::times::TimeOrigin;
+
+/// How samples are printed.
+#[derive(Clone, Debug, Default)]
+pub struct ScriptOptions {
+    /// Which fields.
+    pub fields: FieldChoice,
+    /// What times are counted from.
+    pub times: TimeOrigin,
+    /// Whether text has times with nine digits after the point, not six.
+    pub nanoseconds: bool,
+    /// Whether text has numbers with a unit as times and amounts of memory.
+    pub human: bool,
+    /// Maximum number of frames shown of a call chain, from 1. `None`: all that were recorded, and up to 127 of a copy of the stack.
+    pub max_stack: Option<usize>,
+    /// Whether the functions of the script that the thread is in are shown in place of call chains.
+    pub script_stacks: bool,
+    /// Whether call chains are left out.
+    pub hide_call_graph: bool,
+    /// Output format.
+    pub format: Format,
+    /// Template of each line, in place of fields and format.
+    pub template: Option<Template>,
+}

@@ -1,0 +1,256 @@
+//! The field `span`: which span an event ends, and how long that lasted.
+//!
+//! It is the last one of a line. A window's lines are made without knowing what began before it, so it leaves holes in its text,
+//! which are filled when the windows are joined. Of a stream, a window is what is shown at once.
+
+use usdtrec_analysis::spans::ends::{EndsWorker, SpanEnd, SpanEnds};
+use usdtrec_analysis::spans::matcher::{OpenSpans, Segment};
+use usdtrec_format::escape::escape;
+use usdtrec_format::trace::TimeRange;
+use usdtrec_trace::error::ReportError;
+use usdtrec_trace::events::order::Window;
+use usdtrec_trace::events::selection::SampleFilter;
+use usdtrec_trace::fields::{Field, Fields};
+use usdtrec_trace::question_error::QuestionError;
+use usdtrec_trace::session::TraceSession;
+use usdtrec_trace::session::hit::{Hit, ParsedHit};
+
+use crate::format::Format;
+use crate::script::lines::LineWriter;
+use crate::script::options::ScriptOptions;
+use crate::script::times::TimeOrigin;
+use crate::text::buffer::Text;
+use crate::text::quoted::json_string;
+
+/// Settings for all lines of a trace.
+pub(crate) struct SpanColumn {
+    pub(crate) ends: SpanEnds,
+    /// Names of the spans as the format has them.
+    names: Vec<String>,
+    format: Format,
+}
+
+/// What a window shows.
+#[derive(Default)]
+pub(crate) struct WindowText {
+    pub(crate) text: Text,
+    /// Samples that were too short for what their event says.
+    pub(crate) short: u64,
+    /// Of each end that is left of the window, where in the text its span belongs; `None` if its line is not requested.
+    holes: Vec<Option<usize>>,
+    left: Vec<Segment<()>>,
+}
+
+impl WindowText {
+    pub(crate) fn new(text: Text, short: u64) -> Self {
+        Self {
+            text,
+            short,
+            ..Self::default()
+        }
+    }
+
+    /// Ends the window.
+    pub(crate) fn end(&mut self, worker: &mut EndsWorker<'_>) {
+        self.left = worker.take();
+    }
+}
+
+impl SpanColumn {
+    /// `None` if the field is not requested.
+    ///
+    /// # Errors
+    /// [`ReportError::Question`] with options that it cannot be combined with.
+    pub(crate) fn new(
+        session: &TraceSession,
+        filter: &SampleFilter,
+        options: &ScriptOptions,
+    ) -> Result<Option<Self>, ReportError> {
+        let fields = options.fields.apply(Fields::default());
+        if options.template.is_some() || !fields.has(Field::Span) {
+            return Ok(None);
+        }
+        let Some(ends) = SpanEnds::new(session, filter) else {
+            return Err(QuestionError::NoSpanEnds.into());
+        };
+        let mut events = 0..session.events().events.len();
+        let all = filter.is_simple()
+            && events.all(|event| filter.event(event))
+            && filter.time() == TimeRange::ALL;
+        if options.times != TimeOrigin::Clock && !all {
+            return Err(QuestionError::TimesBesideSpans.into());
+        }
+        let name = |name: &String| match options.format {
+            Format::Text => escape(name).into_owned(),
+            Format::Json => json_string(name),
+            format => format.csv().field(name).into_owned(),
+        };
+        Ok(Some(Self {
+            names: ends.names.iter().map(name).collect(),
+            ends,
+            format: options.format,
+        }))
+    }
+
+    /// Appends the lines of a window.
+    pub(crate) fn window<'s>(
+        &self,
+        session: &'s TraceSession,
+        filter: &SampleFilter,
+        window: Window<'_>,
+        lines: &mut LineWriter<'s>,
+        worker: &mut EndsWorker<'s>,
+        text: Text,
+    ) -> WindowText {
+        let mut shown = WindowText::new(text, 0);
+        let mut before = window.before;
+        for (number, body) in window.bodies().enumerate() {
+            let Some(ParsedHit { target, sample }) = session.sample(body) else {
+                shown.short += 1;
+                continue;
+            };
+            let asked = filter.early(target, sample.time)
+                && (filter.is_simple() || filter.late(target, &sample, &mut worker.resolver));
+            if asked {
+                lines.set_path(window.path(number));
+                lines.line(target, &sample, before, &mut shown.text);
+                before.pass(sample.time);
+            }
+            let hit = Hit {
+                target,
+                sample: &sample,
+            };
+            self.sample(worker, hit, asked, &mut shown);
+        }
+        shown.end(worker);
+        shown
+    }
+
+    /// Takes a sample, after whose line, if it is requested, nothing is yet.
+    pub(crate) fn sample(
+        &self,
+        worker: &mut EndsWorker<'_>,
+        hit: Hit<'_>,
+        asked: bool,
+        shown: &mut WindowText,
+    ) {
+        let WindowText { text, holes, .. } = shown;
+        let ends = self.ends.sample(worker, hit, asked, |end| match end {
+            SpanEnd::Matched { span, duration } => self.put(span, duration, text),
+            SpanEnd::Open { is_shown } => {
+                holes.push(is_shown.then(|| text.len() - self.tail().len()));
+            }
+        });
+        if asked && !ends && matches!(self.format, Format::Csv | Format::CsvRaw) {
+            text.drop_last(1);
+            text.fixed(b",,\n");
+        }
+    }
+
+    /// What follows the field.
+    const fn tail(&self) -> &'static [u8] {
+        match self.format {
+            Format::Text | Format::Csv | Format::CsvRaw => b"\n",
+            Format::Json => b"}\n",
+        }
+    }
+
+    /// Puts the field into the line that was just written.
+    fn put(&self, pair: u32, duration: Option<u64>, out: &mut Text) {
+        out.drop_last(self.tail().len());
+        self.field(pair, duration, out);
+        out.bytes(self.tail());
+    }
+
+    /// Appends the field; there is no duration if the beginning is not known.
+    fn field(&self, pair: u32, duration: Option<u64>, out: &mut Text) {
+        let name = self.names.get(pair as usize).map_or("", String::as_str);
+        match self.format {
+            Format::Text => {
+                out.fixed(b" span=");
+                out.string(name);
+                out.byte(b'(');
+                match duration {
+                    Some(duration) => put_time(duration, out),
+                    None => out.fixed(b"<beginning not known>"),
+                }
+                out.byte(b')');
+            }
+            Format::Json => {
+                if out.as_slice().last() != Some(&b'{') {
+                    out.byte(b',');
+                }
+                out.fixed(b"\"span\":");
+                out.string(name);
+                out.fixed(b",\"span_ns\":");
+                match duration {
+                    Some(duration) => out.unsigned(duration),
+                    None => out.fixed(b"null"),
+                }
+            }
+            Format::Csv | Format::CsvRaw => {
+                out.byte(b',');
+                out.string(name);
+                out.byte(b',');
+                if let Some(duration) = duration {
+                    out.unsigned(duration);
+                }
+            }
+        }
+    }
+
+    /// Fills the holes of a window, one window after the other.
+    pub(crate) fn fill(&self, shown: WindowText, open: &mut OpenSpans<()>) -> Text {
+        let bytes = shown.text.as_slice();
+        let mut text = Text::default();
+        let mut done = 0;
+        for (closed, hole) in self.ends.close(shown.left, open).zip(shown.holes) {
+            if let Some(at) = hole {
+                text.bytes(bytes.get(done..at).unwrap_or_default());
+                done = at;
+                self.field(closed.span, closed.duration, &mut text);
+            }
+        }
+        if done == 0 {
+            return shown.text;
+        }
+        text.bytes(bytes.get(done..).unwrap_or_default());
+        text
+    }
+}
+
+/// Appends a time: `610ns`, `1.234us`, `12.345s`; cut off, not rounded.
+fn put_time(ns: u64, out: &mut Text) {
+    let (unit, name): (u64, &[u8]) = match ns {
+        0..1_000 => {
+            out.unsigned(ns);
+            return out.bytes(b"ns");
+        }
+        1_000..1_000_000 => (1_000, b"us"),
+        1_000_000..1_000_000_000 => (1_000_000, b"ms"),
+        _ => (1_000_000_000, b"s"),
+    };
+    out.unsigned(ns / unit);
+    out.byte(b'.');
+    let billionths = ns % unit * (1_000_000_000 / unit);
+    out.fraction(billionths as u32, 3);
+    out.bytes(name);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_cut_off() {
+        let shown = |ns| {
+            let mut out = Text::default();
+            put_time(ns, &mut out);
+            out.into_string()
+        };
+        assert_eq!([0, 999].map(shown), ["0ns", "999ns"]);
+        assert_eq!([1000, 999_999].map(shown), ["1.000us", "999.999us"]);
+        assert_eq!(shown(1_999_999_999), "1.999s");
+        assert_eq!(shown(u64::MAX), "18446744073.709s");
+    }
+}

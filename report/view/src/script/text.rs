@@ -1,0 +1,541 @@
+//! Lines as perf script prints them.
+//!
+//! ```text
+//!         sdt-tick 12459 [001]  3302.307456: sdt_tick:loop1: (55ded7a87110) arg1=0 arg2=140723648136928
+//! %16s             %5d [%03d] %5lu.%06lu:    %*s:            (%lx)          name=value
+//! ```
+//!
+//! Of an event that the trace defines no arguments for, the line is what perf prints of its kind.
+
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+use usdtrec_format::SourceLine;
+use usdtrec_format::escape::{escape, escape_bytes};
+use usdtrec_format::perf::Sample;
+use usdtrec_trace::calls::ScriptCalls;
+use usdtrec_trace::calls::function::ScriptFunction;
+use usdtrec_trace::calls::paths::CallPath;
+use usdtrec_trace::error::ReportError;
+use usdtrec_trace::events::order::before::PreviousTimes;
+use usdtrec_trace::fields::{Field, Fields};
+use usdtrec_trace::form::Form;
+use usdtrec_trace::session::TraceSession;
+use usdtrec_trace::session::ids::Target;
+use usdtrec_trace::session::resolver::{Place, Resolver};
+use usdtrec_trace::symbols::known_inlining::FoundInlining;
+use usdtrec_trace::unwind::CallChains;
+use usdtrec_trace::unwind::chain_address::ChainAddress;
+use usdtrec_trace::unwind::known_cut::KnownCut;
+
+use crate::script::lines_calls::calls_of;
+use crate::script::location::{file_name, source_text, symbol_name};
+use crate::script::options::ScriptOptions;
+use crate::script::times::{TimeOrigin, TimesOfDay, WallClock};
+use crate::stack_cut::reason;
+use crate::text::buffer::{Piece, Text};
+
+/// Most columns that the longest name of an event makes all others wide.
+const WIDEST: usize = 256;
+/// Threads, each on a CPU, whose part of the line is remembered.
+const HEADS: usize = 256;
+
+/// Settings for all lines of an event.
+#[derive(Debug)]
+pub(crate) struct TextEvent {
+    fields: Fields,
+    /// Those that are remembered for each thread.
+    head: Fields,
+    /// Name, aligned, and `: `.
+    name: Piece,
+    /// Whether the address is before the arguments, in parentheses; `-F -ip` leaves it out.
+    address: bool,
+    /// Whether the callers follow, one a line.
+    chain: bool,
+    arguments: Vec<TextArgument>,
+}
+
+/// An argument that is shown.
+#[derive(Debug)]
+struct TextArgument {
+    /// Its place among the event's.
+    place: usize,
+    /// ` NAME=`, without the blank where it is the first.
+    name: Piece,
+    /// How its values are shown.
+    form: Form,
+}
+
+/// Settings for all lines of a trace.
+#[derive(Debug)]
+pub(crate) struct TextStyle {
+    events: Vec<TextEvent>,
+    times: TimeOrigin,
+    clock: Option<WallClock>,
+    nanoseconds: bool,
+    max_stack: Option<usize>,
+    /// If the functions of scripts are shown in place of call chains.
+    pub(crate) calls: Option<Arc<ScriptCalls>>,
+}
+
+impl TextStyle {
+    pub(crate) fn new(
+        session: &TraceSession,
+        options: &ScriptOptions,
+    ) -> Result<Self, ReportError> {
+        let ScriptOptions {
+            fields: ref choice,
+            times,
+            nanoseconds,
+            human,
+            max_stack,
+            hide_call_graph,
+            ..
+        } = *options;
+        let calls = calls_of(session, options)?;
+        let tod = choice.apply(Fields::TRACEPOINT).has(Field::Tod);
+        let events = &session.events().events;
+        let width = events.iter().map(|event| event.name.len()).max();
+        let width = width.unwrap_or(0).min(WIDEST);
+        let events = events.iter().map(|event| {
+            let mut name = Text::default();
+            name.right(&escape(&event.name), width);
+            name.fixed(b": ");
+            // perf shows the address of probes only; where nothing is known of an event, there is nothing else to show.
+            let address = (event.is_probe || event.arguments.is_empty())
+                && !choice.arguments.is_list()
+                && !choice.removes(Field::Ip);
+            let chain = (event.has_chain() || calls.is_some()) && !hide_call_graph;
+            let fields = choice.of_event(event, chain);
+            let mut blank = if address { " " } else { "" };
+            let arguments = choice.arguments.of(&event.arguments).into_iter();
+            let arguments = arguments.filter_map(|(place, name)| {
+                let name = format!("{blank}{}=", escape(name));
+                blank = " ";
+                Some(TextArgument {
+                    place,
+                    name: Piece::new(name.as_bytes()),
+                    form: Form::new(event.arguments.get(place)?).human(human),
+                })
+            });
+            let head = if fields.has(Field::Tod) || times != TimeOrigin::Clock {
+                fields.without(Fields::from_slice(&[Field::Time, Field::Tod]))
+            } else {
+                fields
+            };
+            TextEvent {
+                fields,
+                head,
+                name: Piece::new(name.as_slice()),
+                address,
+                chain: chain && fields.has(Field::Ip),
+                arguments: arguments.collect(),
+            }
+        });
+        Ok(Self {
+            events: events.collect(),
+            times,
+            clock: tod.then(|| WallClock::local(session)).transpose()?,
+            nanoseconds,
+            max_stack,
+            calls,
+        })
+    }
+}
+
+/// Writes lines. One a thread.
+#[derive(Debug)]
+pub(crate) struct TextLines<'s> {
+    style: &'s TextStyle,
+    resolver: Resolver<'s>,
+    chains: CallChains<'s>,
+    /// The addresses of a call chain.
+    addresses: Vec<ChainAddress>,
+    times_of_day: Option<TimesOfDay<'s>>,
+    heads: Vec<Head>,
+    /// Of each site, the last one.
+    middles: Vec<Middle>,
+}
+
+/// The first part of the line, while it stays the same: thread, CPU, and the second.
+#[derive(Clone, Debug, Default)]
+struct Head {
+    pid: i32,
+    tid: i32,
+    cpu: u32,
+    fields: Fields,
+    /// Whether callers follow; then perf does not align the name.
+    chain: bool,
+    /// Times for which it is right, ns.
+    from: u64,
+    until: u64,
+    second: u64,
+    text: Piece,
+}
+
+/// The part of the line from the event to the name of the first argument, while the address stays the same.
+#[derive(Clone, Debug, Default)]
+struct Middle {
+    ip: Option<u64>,
+    text: Piece,
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+impl<'s> TextLines<'s> {
+    pub(crate) fn new(session: &'s TraceSession, style: &'s TextStyle) -> Self {
+        Self {
+            style,
+            resolver: Resolver::new(session),
+            chains: CallChains::new(session, style.max_stack),
+            addresses: Vec::new(),
+            times_of_day: style.clock.as_ref().map(TimesOfDay::new),
+            heads: vec![Head::default(); HEADS],
+            middles: vec![Middle::default(); session.events().sites.len()],
+        }
+    }
+
+    /// Says which functions of the script the thread of the next sample is in.
+    pub(crate) const fn set_path(&mut self, path: Option<CallPath>) {
+        self.resolver.set_path(path);
+    }
+
+    /// Appends a sample's line.
+    #[inline]
+    pub(crate) fn line(
+        &mut self,
+        target: Target,
+        sample: &Sample<'_>,
+        before: PreviousTimes,
+        out: &mut Text,
+    ) {
+        let Some(event) = self.style.events.get(target.event as usize) else {
+            return;
+        };
+        let fields = event.fields;
+        self.head(event.head, event.chain, sample, out);
+        if event.head != fields {
+            self.times(fields, sample, before, out);
+        }
+        if fields.has(Field::Period) {
+            self.period(target, sample, out);
+        }
+        match self.resolver.session().site_of(target, sample) {
+            Some(site) => self.middle_and_arguments(event, site, sample, out),
+            None => event.without_site(sample, out),
+        }
+        if event.chain {
+            self.process_texts(fields, sample, out);
+            return self.chain(fields, target, sample, out);
+        }
+        if fields.has(Field::Ip) {
+            out.byte(b' ');
+            out.right_hex(sample.ip);
+        }
+        if fields.has(Field::Sym) || fields.has(Field::Dso) {
+            let session = self.resolver.session();
+            put_place(fields, session, self.resolver.place(sample), out);
+        }
+        if fields.has(Field::Srcline) {
+            let (_, found) = self.resolver.inlining_of_hit(sample);
+            put_source(fields, found.and_then(FoundInlining::innermost), out);
+        }
+        self.process_texts(fields, sample, out);
+        out.byte(b'\n');
+    }
+
+    /// The texts about the process that are requested.
+    fn process_texts(&mut self, fields: Fields, sample: &Sample<'_>, out: &mut Text) {
+        for text in fields.process_texts() {
+            let process = self.resolver.process(sample);
+            let found = text.of(self.resolver.session().processes(), process);
+            out.byte(b' ');
+            out.string(found.map_or_else(|| text.missing(process), |found| found.text));
+        }
+    }
+
+    /// The address of the hit and those of its callers, one a line, why there are no more of them, and an empty line.
+    fn chain(&mut self, fields: Fields, target: Target, sample: &Sample<'_>, out: &mut Text) {
+        out.byte(b'\n');
+        if let Some(calls) = &self.style.calls {
+            let path = self.resolver.path().unwrap_or_default();
+            return script_frames(&calls.functions(path), self.style.max_stack, out);
+        }
+        let mut addresses = std::mem::take(&mut self.addresses);
+        addresses.clear();
+        let cut = self.chains.find(target, sample, &mut addresses);
+        let cut = self
+            .resolver
+            .settle_chain(target, sample, &mut addresses, cut);
+        for &frame in &addresses {
+            self.frames(fields, sample, frame, out);
+        }
+        self.addresses = addresses;
+        if let Some(cut) = cut {
+            out.fixed(b"\t[cut: ");
+            out.string(&reason(&KnownCut::new(self.resolver.session(), cut)));
+            out.fixed(b"]\n");
+        }
+        out.byte(b'\n');
+    }
+
+    /// The lines of an address of a call chain: those of inlined functions, and that of the function that they are in.
+    fn frames(&mut self, fields: Fields, sample: &Sample<'_>, frame: ChainAddress, out: &mut Text) {
+        let address = frame.address;
+        let session = self.resolver.session();
+        let shows_inlined = session.shows_inlined();
+        if !shows_inlined && !fields.has(Field::Srcline) {
+            out.byte(b'\t');
+            out.right_hex(address);
+            if fields.has(Field::Sym) || fields.has(Field::Dso) {
+                let place = self.resolver.place_of(sample, frame);
+                put_place(fields, session, place, out);
+            }
+            out.byte(b'\n');
+            return;
+        }
+        let (place, found) = self.resolver.inlining(sample, frame);
+        let calls = found.filter(|_| shows_inlined);
+        for call in calls.map_or(&[][..], |found| &found.calls) {
+            out.byte(b'\t');
+            out.right_hex(address);
+            if fields.has(Field::Sym) {
+                out.byte(b' ');
+                out.string(&escape(&call.name));
+                put_offset(fields, place, out);
+            }
+            put_source(fields, call.source.as_ref(), out);
+            out.fixed(b" (inlined)\n");
+        }
+        let source = found.and_then(|found| match shows_inlined {
+            true => found.source.as_ref(),
+            false => found.innermost(),
+        });
+        out.byte(b'\t');
+        out.right_hex(address);
+        put_place(fields, session, place, out);
+        put_source(fields, source, out);
+        out.byte(b'\n');
+    }
+
+    /// Thread, CPU and time.
+    #[inline]
+    fn head(&mut self, fields: Fields, chain: bool, sample: &Sample<'_>, out: &mut Text) {
+        // Threads move from CPU to CPU.
+        let slot = (sample.tid as usize).wrapping_add(sample.cpu as usize * 37) % HEADS;
+        let Some(head) = self.heads.get_mut(slot) else {
+            return;
+        };
+        let known = head.tid == sample.tid
+            && head.pid == sample.pid
+            && head.cpu == sample.cpu
+            && head.fields == fields
+            && head.chain == chain
+            && (head.from..head.until).contains(&sample.time);
+        if !known {
+            *head = Head::new(fields, chain, sample, self.resolver.session());
+        }
+        out.piece(&head.text);
+        if fields.has(Field::Time) {
+            let fraction = sample.time.wrapping_sub(head.second) as u32;
+            if self.style.nanoseconds {
+                out.nanoseconds(fraction);
+            } else {
+                out.microseconds(fraction / 1000);
+            }
+        }
+    }
+
+    /// The time of day, and the time where it is not part of the head.
+    fn times(
+        &mut self,
+        fields: Fields,
+        sample: &Sample<'_>,
+        before: PreviousTimes,
+        out: &mut Text,
+    ) {
+        let digits = if self.style.nanoseconds { 9 } else { 6 };
+        if let Some(times_of_day) = &mut self.times_of_day
+            && fields.has(Field::Tod)
+        {
+            times_of_day.put(sample.time, digits, out);
+            out.byte(b' ');
+        }
+        if fields.has(Field::Time) {
+            out.since(self.style.times.of(sample.time, before), 5, digits);
+            out.fixed(b": ");
+        }
+    }
+
+    /// Event, address and arguments.
+    #[inline]
+    fn middle_and_arguments(
+        &mut self,
+        event: &TextEvent,
+        site: usize,
+        sample: &Sample<'_>,
+        out: &mut Text,
+    ) {
+        let Some(middle) = self.middles.get_mut(site) else {
+            return;
+        };
+        if middle.ip != Some(sample.ip) {
+            let arguments = self.resolver.argument_count(site);
+            *middle = event.middle(sample.ip, arguments);
+        }
+        out.piece(&middle.text);
+        if !event.fields.has(Field::Args) {
+            return;
+        }
+        let values = self.resolver.values(site, sample);
+        let mut named = true;
+        for argument in &event.arguments {
+            let Some(value) = values.get(argument.place) else {
+                continue;
+            };
+            // The first one's name is in the middle.
+            if !std::mem::take(&mut named) {
+                out.piece(&argument.name);
+            }
+            out.formed(&argument.form, value);
+        }
+    }
+
+    fn period(&self, target: Target, sample: &Sample<'_>, out: &mut Text) {
+        let weight = self.resolver.session().weight(target, sample);
+        out.right(&weight.to_string(), 10);
+        out.byte(b' ');
+    }
+}
+
+/// The function and the file of an address.
+fn put_place(fields: Fields, session: &TraceSession, place: &Place, out: &mut Text) {
+    if fields.has(Field::Sym) {
+        out.byte(b' ');
+        out.string(&symbol_name(place));
+        put_offset(fields, place, out);
+    }
+    if fields.has(Field::Dso) {
+        out.fixed(b" (");
+        out.string(&file_name(session, place));
+        out.byte(b')');
+    }
+}
+
+/// The distance from the start of the function that is not inlined.
+fn put_offset(fields: Fields, place: &Place, out: &mut Text) {
+    if let (true, Some(symbol)) = (fields.has(Field::Symoff), &place.symbol) {
+        out.fixed(b"+0x");
+        out.hex(symbol.offset);
+    }
+}
+
+/// The line of source, as perf on a line of its own.
+fn put_source(fields: Fields, source: Option<&SourceLine>, out: &mut Text) {
+    if let (true, Some(source)) = (fields.has(Field::Srcline), source) {
+        out.fixed(b"\n  ");
+        out.string(&source_text(source));
+    }
+}
+
+/// The functions of a script, one a line where the name in a call chain is, and an empty line.
+fn script_frames(functions: &[Arc<ScriptFunction>], most: Option<usize>, out: &mut Text) {
+    for function in functions.iter().take(most.unwrap_or(usize::MAX)) {
+        out.fixed(b"\t                 ");
+        out.string(&escape(&function.name));
+        if let Some(file) = &function.file {
+            out.fixed(b" (");
+            out.string(&escape_bytes(file.as_os_str().as_bytes()));
+            out.byte(b')');
+        }
+        out.byte(b'\n');
+    }
+    out.byte(b'\n');
+}
+
+impl TextEvent {
+    /// Event and address.
+    fn start(&self, ip: u64, out: &mut Text) {
+        if self.fields.has(Field::Event) {
+            out.piece(&self.name);
+        }
+        if self.fields.has(Field::Args) && self.address {
+            out.byte(b'(');
+            out.hex(ip);
+            out.byte(b')');
+        }
+    }
+
+    /// Event and address, and the name of the first argument of a site that has so many.
+    #[cold]
+    fn middle(&self, ip: u64, arguments: usize) -> Middle {
+        let mut text = Text::default();
+        self.start(ip, &mut text);
+        let mut there = self
+            .arguments
+            .iter()
+            .filter(|shown| shown.place < arguments);
+        if let Some(first) = there.next()
+            && self.fields.has(Field::Args)
+        {
+            text.piece(&first.name);
+        }
+        Middle {
+            ip: Some(ip),
+            text: Piece::new(text.as_slice()),
+        }
+    }
+
+    /// Event, address and arguments of a sample whose site, and with it the arguments, is not known.
+    fn without_site(&self, sample: &Sample<'_>, out: &mut Text) {
+        self.start(sample.ip, out);
+        if self.fields.has(Field::Args) {
+            for argument in &self.arguments {
+                out.piece(&argument.name);
+                out.string("<site not known>");
+            }
+        }
+    }
+}
+
+impl Head {
+    #[cold]
+    fn new(fields: Fields, chain: bool, sample: &Sample<'_>, session: &TraceSession) -> Self {
+        let processes = session.processes();
+        let span = processes.comm(sample.tid, sample.time);
+        let mut text = Text::default();
+        if fields.has(Field::Comm) {
+            let width = if chain { 0 } else { 16 };
+            text.right(&processes.name_or_number(span.name, sample.tid), width);
+            text.byte(b' ');
+        }
+        text.string(&match (fields.has(Field::Pid), fields.has(Field::Tid)) {
+            (true, true) => format!("{:5}/{:<5} ", sample.pid, sample.tid),
+            (true, false) => format!("{:5} ", sample.pid),
+            (false, true) => format!("{:5} ", sample.tid),
+            (false, false) => String::new(),
+        });
+        if fields.has(Field::Cpu) {
+            text.string(&format!("[{:03}] ", sample.cpu));
+        }
+        let seconds = sample.time / SECOND;
+        let second = seconds * SECOND;
+        let (mut from, mut until) = (span.from, span.until);
+        if fields.has(Field::Time) {
+            text.string(&format!("{seconds:5}."));
+            from = from.max(second);
+            until = until.min(second.saturating_add(SECOND));
+        }
+        Self {
+            pid: sample.pid,
+            tid: sample.tid,
+            cpu: sample.cpu,
+            fields,
+            chain,
+            from,
+            until,
+            second,
+            text: Piece::new(text.as_slice()),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Numbers of any kind in decimal.
+
+use std::ops::RangeInclusive;
+
+use serde_json::{Value as Json, json};
+use usdtrec_analysis::stats::number::{Float, Integer, Scalar};
+use usdtrec_format::Value;
+use usdtrec_trace::form::Form;
+
+use crate::text::buffer::Text;
+
+/// A number in decimal: a float with as few digits as read back as the same one of its size.
+pub(crate) fn decimal(number: Scalar) -> String {
+    let mut text = Text::default();
+    match number {
+        Scalar::Integer(Integer(number)) => text.string(itoa::Buffer::new().format(number)),
+        Scalar::Float(number) if number.is_single() => text.float32(number.value() as f32),
+        Scalar::Float(number) => text.float64(number.value()),
+    }
+    text.into_string()
+}
+
+/// A number as it is shown for people.
+pub fn shown(number: Scalar, form: &Form) -> String {
+    shown_decimal(&decimal(number), form)
+}
+
+/// A number in decimal as it is shown for people.
+pub(crate) fn shown_decimal(decimal: &str, form: &Form) -> String {
+    let value = if let Ok(number) = decimal.parse() {
+        Value::Unsigned(number)
+    } else if let Ok(number) = decimal.parse() {
+        Value::Signed(number)
+    } else if let Ok(number) = decimal.parse() {
+        Value::Float64(number)
+    } else {
+        return decimal.to_owned();
+    };
+    if *form == Form::Plain {
+        return decimal.to_owned();
+    }
+    let mut text = Text::default();
+    text.formed(form, &value);
+    text.into_string()
+}
+
+/// A number between two others that is known within 1/256 of itself, as it is shown for people: with the three digits that it has.
+pub(crate) fn near(number: Scalar, ends: RangeInclusive<Scalar>, form: &Form) -> String {
+    let number = match form {
+        Form::Plain => rounded(number).clamp(*ends.start(), *ends.end()),
+        _ => number,
+    };
+    format!("~{}", shown(number, form))
+}
+
+/// A number with three digits.
+fn rounded(number: Scalar) -> Scalar {
+    let three = format!("{:.2e}", number.approximate());
+    let three = three.parse::<f64>().unwrap_or_default();
+    match number {
+        Scalar::Integer(_) => Scalar::integer(three as i128),
+        Scalar::Float(_) => Float::double(three).map_or(number, Scalar::Float),
+    }
+}
+
+/// A number for JSON.
+pub(crate) fn json(number: Scalar) -> Json {
+    json_decimal(&decimal(number))
+}
+
+/// A number in decimal for JSON; infinities as text.
+pub(crate) fn json_decimal(text: &str) -> Json {
+    if let Ok(number) = text.parse::<u64>() {
+        json!(number)
+    } else if let Ok(number) = text.parse::<i64>() {
+        json!(number)
+    } else {
+        match text.parse::<f64>() {
+            Ok(number) if number.is_finite() => json!(number),
+            _ => json!(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn approximate_numbers_have_the_digits_that_they_have() {
+        let integer = |number: i64| Scalar::integer(number);
+        let float = |number: f64| Float::double(number).map(Scalar::Float).unwrap();
+        let ends = integer(i64::MIN)..=integer(i64::MAX);
+        let of = |number: i64| near(integer(number), ends.clone(), &Form::Plain);
+        assert_eq!(of(49_535), "~49500");
+        assert_eq!(of(-49_535), "~-49500");
+        assert_eq!(of(7), "~7");
+        assert_eq!(
+            near(integer(99_900), integer(0)..=integer(99_850), &Form::Plain),
+            "~99850"
+        );
+        let ends = float(f64::MIN)..=float(f64::MAX);
+        let of = |number: f64| near(float(number), ends.clone(), &Form::Plain);
+        assert_eq!(of(0.787_109_4), "~0.787");
+        assert_eq!(of(1234.5), "~1230.0");
+        assert_eq!(of(-1e-300), "~-1e-300");
+        let ends = integer(0)..=integer(1 << 40);
+        assert_eq!(near(integer(2_345_678), ends, &Form::Time(1)), "~2.35ms");
+    }
+}
