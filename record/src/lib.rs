@@ -6,6 +6,7 @@
 
 mod appeared;
 mod argument_list;
+mod batch;
 mod build_ids;
 mod cgroups;
 mod clocks;
@@ -44,7 +45,6 @@ mod recording;
 mod refusal;
 mod run_directory;
 mod runnable;
-mod sample_head;
 mod select;
 mod semaphores;
 mod session;
@@ -52,6 +52,7 @@ mod shortfalls;
 mod signals;
 mod snapshot;
 mod stacks;
+mod stage;
 mod start;
 mod sync;
 mod target;

@@ -7,12 +7,14 @@ use std::collections::HashMap;
 
 use usdtrec_decode::{Decoder, Filter, SampleTexts};
 use usdtrec_format::Value;
-use usdtrec_format::perf::{RecordType, Records, SampleLayout};
+use usdtrec_format::perf::SampleLayout;
 
+use crate::batch::{Batch, Record};
 use crate::engine::Attached;
 use crate::error::RecordError;
 use crate::filter;
 use crate::probe::PlannedProbe;
+use crate::stage::Stage;
 
 /// Drops samples for which their filter is not true.
 #[derive(Debug)]
@@ -65,40 +67,29 @@ impl UserFilter {
         let left_out = 0;
         Ok((!sites.is_empty()).then_some(Self { sites, left_out }))
     }
+}
 
-    /// Number of samples dropped so far.
-    pub(crate) fn left_out(&self) -> u64 {
+impl Stage for UserFilter {
+    fn take<'a>(&'a mut self, mut batch: Batch<'a>) -> Batch<'a> {
+        let Self { sites, left_out } = self;
+        *left_out += batch.retain(|record| lets_through(sites, record));
+        batch
+    }
+
+    fn left_out(&self) -> u64 {
         self.left_out
     }
+}
 
-    /// Passes whole records to `sink`, except for samples for which their filter is not true.
-    pub(crate) fn pass(&mut self, records: &[u8], mut sink: impl FnMut(&[u8])) {
-        let (mut walk, mut begin, mut at) = (Records::new(records), 0, 0);
-        while let Some(record) = walk.next() {
-            let end = walk.offset();
-            let is_sample = record.kind == RecordType::SAMPLE;
-            if is_sample && !self.lets_through(record.body) {
-                self.left_out += 1;
-                sink(&records[begin..at]);
-                begin = end;
-            }
-            at = end;
-        }
-        // The writer reports bytes that are not a whole record.
-        sink(&records[begin..]);
-    }
-
-    fn lets_through(&mut self, body: &[u8]) -> bool {
-        // `PERF_SAMPLE_IDENTIFIER` puts the id first.
-        let id = body.first_chunk().map(|id| u64::from_ne_bytes(*id));
-        let Some(site) = id.and_then(|id| self.sites.get_mut(&id)) else {
-            return true;
-        };
-        let Some(sample) = site.layout.parse(body) else {
-            return true;
-        };
-        site.decoder.decode(&sample, &mut site.values);
-        site.filter
-            .is_true(&sample, &site.values, &SampleTexts::UNKNOWN)
-    }
+fn lets_through(sites: &mut HashMap<u64, Site>, record: Record<'_>) -> bool {
+    let head = record.sample();
+    let Some(site) = head.and_then(|head| sites.get_mut(&head.id)) else {
+        return true;
+    };
+    let Some(sample) = site.layout.parse(record.body()) else {
+        return true;
+    };
+    site.decoder.decode(&sample, &mut site.values);
+    site.filter
+        .is_true(&sample, &site.values, &SampleTexts::UNKNOWN)
 }

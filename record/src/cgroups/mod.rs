@@ -15,10 +15,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use usdtrec_format::perf::{Comm, RecordType, Records, SampleId, SampleType, Task};
+use usdtrec_format::perf::{Comm, RecordType, SampleId, SampleType, Task};
 use usdtrec_format::trace::ProcessCgroup;
 
-use crate::sample_head::SampleHead;
+use crate::batch::{Batch, Record, RecordBuffer, SampleHead};
+use crate::stage::Stage;
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
 const NAME: &str = "cgroups";
@@ -43,6 +44,7 @@ pub(crate) struct Cgroups {
     /// The first hits in this pass of processes that were not asked for.
     new: HashMap<i32, u64>,
     last_sampled: i32,
+    out: RecordBuffer,
 }
 
 /// The thread that reads.
@@ -78,38 +80,12 @@ impl Cgroups {
             written: HashSet::new(),
             new: HashMap::new(),
             last_sampled: 0,
-        }
-    }
-
-    /// Takes whole records, samples among them, of a pass over the rings.
-    pub(crate) fn take(&mut self, records: &[u8]) {
-        for record in Records::new(records) {
-            if record.kind == RecordType::SAMPLE {
-                self.take_sample(SampleHead::from_body(record.body));
-                continue;
-            }
-            // Processes begin without a control group that is known, and get another one before they execute a program.
-            let begins = match record.kind {
-                RecordType::COMM => {
-                    let comm = Comm::parse(&record, self.id_type);
-                    comm.filter(|comm| comm.exec).map(|comm| comm.pid)
-                }
-                RecordType::FORK => {
-                    let task = Task::parse_fork(&record, self.id_type);
-                    let begun = task.filter(|task| task.pid != task.parent_pid);
-                    begun.map(|task| task.pid)
-                }
-                _ => None,
-            };
-            if let Some(pid) = begins {
-                self.asked.remove(&pid);
-                self.last_sampled = 0;
-            }
+            out: RecordBuffer::default(),
         }
     }
 
     fn take_sample(&mut self, sample: SampleHead) {
-        let SampleHead { pid, time } = sample;
+        let SampleHead { pid, time, .. } = sample;
         if pid == self.last_sampled && !self.new.contains_key(&pid) {
             return;
         }
@@ -129,39 +105,26 @@ impl Cgroups {
         self.new.keys().copied()
     }
 
-    /// Ends a pass: passes the records of what was read to `sink`.
-    pub(crate) fn settle(&mut self, sink: impl FnMut(&[u8])) {
-        if self.asked.len() > MAX_PROCESSES {
-            self.asked.clear();
-        }
-        for (pid, time) in self.new.drain() {
-            self.asked.insert(pid);
-            if let Some(reader) = &mut self.reader {
-                reader.ask(FirstHit { pid, time });
+    /// The process that a record begins: it has no control group that is known, and gets another one before it executes a program.
+    fn begun(&self, record: Record<'_>) -> Option<i32> {
+        match record.kind() {
+            RecordType::COMM => {
+                let comm = Comm::parse(&record.raw(), self.id_type)?;
+                comm.exec.then_some(comm.pid)
             }
+            RecordType::FORK => {
+                let task = Task::parse_fork(&record.raw(), self.id_type)?;
+                (task.pid != task.parent_pid).then_some(task.pid)
+            }
+            _ => None,
         }
-        self.last_sampled = 0;
-        self.write(PASS_LIMIT, sink);
     }
 
-    /// When no more records come.
-    pub(crate) fn finish(&mut self, sink: impl FnMut(&[u8])) {
-        self.write(LAST_PATIENCE, sink);
-    }
-
-    /// A file begins, which must have the records of all processes.
-    pub(crate) fn begin_file(&mut self) {
-        self.asked.clear();
-        self.written.clear();
-        self.last_sampled = 0;
-    }
-
-    fn write(&mut self, patience: Duration, mut sink: impl FnMut(&[u8])) {
-        let Some(reader) = &mut self.reader else {
-            return;
-        };
+    /// The records of what was read, until none is missing or `patience` is over.
+    fn read(&mut self, patience: Duration) -> Option<Batch<'_>> {
+        let reader = self.reader.as_mut()?;
         let deadline = Instant::now() + patience;
-        let mut record = Vec::new();
+        self.out.clear();
         while let Some(Answer { hit, path }) = reader.answer(deadline) {
             let is_known = path.is_some();
             if !is_known && !self.written.contains(&hit.pid) && self.written.len() < MAX_PROCESSES {
@@ -178,13 +141,51 @@ impl Cgroups {
                 path: path.as_deref().unwrap_or_default(),
                 id,
             };
-            record.clear();
-            cgroup.encode(self.id_type, &mut record);
-            sink(&record);
+            self.out.write(|bytes| cgroup.encode(self.id_type, bytes));
             if self.written.len() < MAX_PROCESSES {
                 self.written.insert(hit.pid);
             }
         }
+        Some(self.out.batch())
+    }
+}
+
+impl Stage for Cgroups {
+    fn take<'a>(&'a mut self, batch: Batch<'a>) -> Batch<'a> {
+        for record in batch.records() {
+            if let Some(sample) = record.sample() {
+                self.take_sample(sample);
+            } else if let Some(pid) = self.begun(record) {
+                self.asked.remove(&pid);
+                self.last_sampled = 0;
+            }
+        }
+        batch
+    }
+
+    fn end_pass(&mut self) -> Option<Batch<'_>> {
+        if self.asked.len() > MAX_PROCESSES {
+            self.asked.clear();
+        }
+        for (pid, time) in self.new.drain() {
+            self.asked.insert(pid);
+            if let Some(reader) = &mut self.reader {
+                reader.ask(FirstHit { pid, time });
+            }
+        }
+        self.last_sampled = 0;
+        self.read(PASS_LIMIT)
+    }
+
+    fn end_recording(&mut self) -> Option<Batch<'_>> {
+        self.read(LAST_PATIENCE)
+    }
+
+    /// A file must have the records of all processes.
+    fn begin_file(&mut self) {
+        self.asked.clear();
+        self.written.clear();
+        self.last_sampled = 0;
     }
 }
 

@@ -29,7 +29,7 @@ mod view;
 
 use std::collections::{HashMap, HashSet};
 
-use usdtrec_format::perf::{RecordType, Records, SampleType, Task};
+use usdtrec_format::perf::{SampleType, Task};
 
 pub use self::files::MakerFiles;
 
@@ -38,7 +38,8 @@ use self::clocks::{ClockReadings, Clocks};
 use self::jit_dump::DumpMapping;
 use self::program::Program;
 use self::view::{TmpDirs, View};
-use crate::sample_head::SampleHead;
+use crate::batch::Batch;
+use crate::stage::Stage;
 
 /// Maximum number of programs that run.
 const MAX_PROGRAMS: usize = 1 << 16;
@@ -94,23 +95,8 @@ impl CodeMakers {
         }
     }
 
-    /// Takes whole records, samples among them, of a pass over the rings.
-    pub(crate) fn take(&mut self, records: &[u8]) {
-        for record in Records::new(records) {
-            if record.kind == RecordType::SAMPLE {
-                let SampleHead { pid, .. } = SampleHead::from_body(record.body);
-                if pid != self.last_sampled && self.sampled.len() < MAX_SAMPLED_PIDS {
-                    self.last_sampled = pid;
-                    self.sampled.insert(pid);
-                }
-            } else if let Some(event) = Event::from_record(&record, self.id_type) {
-                self.events.push(event);
-            }
-        }
-    }
-
-    /// Ends a pass.
-    pub(crate) fn settle(&mut self) {
+    /// Brings the records of a pass into the order of time, and looks at the processes with samples.
+    fn settle(&mut self) {
         self.clocks.add(Clocks::now());
         self.keep_ended();
         // Records of several CPUs are not in the order of time.
@@ -253,11 +239,34 @@ impl CodeMakers {
     }
 }
 
+impl Stage for CodeMakers {
+    fn take<'a>(&'a mut self, batch: Batch<'a>) -> Batch<'a> {
+        for record in batch.records() {
+            if let Some(sample) = record.sample() {
+                let pid = sample.pid;
+                if pid != self.last_sampled && self.sampled.len() < MAX_SAMPLED_PIDS {
+                    self.last_sampled = pid;
+                    self.sampled.insert(pid);
+                }
+            } else if let Some(event) = Event::from_record(&record.raw(), self.id_type) {
+                self.events.push(event);
+            }
+        }
+        batch
+    }
+
+    fn end_pass(&mut self) -> Option<Batch<'_>> {
+        self.settle();
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use usdtrec_format::perf::{RawRecord, SampleId};
+    use usdtrec_format::perf::{RawRecord, RecordType, SampleId};
 
     use super::*;
+    use crate::batch::Heads;
 
     /// Rings are read one after the other: a pass can have the sample of a process and the next one its beginning.
     #[test]
@@ -265,9 +274,8 @@ mod tests {
         let pid = std::process::id().cast_signed();
         let id_type = SampleType::TID | SampleType::TIME;
         let mut makers = CodeMakers::new(id_type);
-        let mut body = vec![0; 16];
-        body.extend(pid.to_le_bytes());
-        body.extend(pid.to_le_bytes());
+        let mut body = vec![0; 32];
+        body[16..20].copy_from_slice(&pid.to_le_bytes());
         let sample = RawRecord {
             kind: RecordType::SAMPLE,
             misc: 0,
@@ -276,7 +284,8 @@ mod tests {
         };
         let mut records = Vec::new();
         sample.put(&mut records);
-        makers.take(&records);
+        let mut heads = Heads::default();
+        makers.take(Batch::read(&records, &mut heads));
         makers.settle();
         records.clear();
         let fork = Task {
@@ -292,7 +301,7 @@ mod tests {
             },
         };
         fork.encode_fork(id_type, &mut records);
-        makers.take(&records);
+        makers.take(Batch::read(&records, &mut heads));
         makers.settle();
         let program = makers.running.get(&pid).expect("the process");
         assert!(program.is_sampled && program.view.is_some(), "{program:?}");

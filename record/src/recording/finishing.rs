@@ -11,7 +11,6 @@ use crate::left_breakpoints::{KernelLog, OwnSites};
 use crate::makers::CodeMakers;
 use crate::signals::Signals;
 use crate::stacks::StackUnwinder;
-use crate::user_filter::UserFilter;
 
 impl Recording {
     /// Records until a signal, the end of the duration, of the command, or of all recorded processes, and completes the trace. Calls
@@ -45,7 +44,7 @@ impl Recording {
         let Self {
             mut session,
             files,
-            pipeline,
+            mut pipeline,
             tally: earlier,
             command,
             cpus,
@@ -54,10 +53,7 @@ impl Recording {
         } = self;
         let mut syncs = Vec::new();
         let written = files.totals().samples;
-        let left_out = pipeline
-            .user_filter
-            .as_ref()
-            .map_or(0, UserFilter::left_out);
+        let left_out = pipeline.left_out();
         let hits = tally.as_ref().ok().map(|tally| tally.hits);
         let outcome = looped.and_then(|end| {
             let tally = tally?;
@@ -101,8 +97,8 @@ impl Recording {
         });
         let release = release.unwrap_or_else(|| session.attached.release());
         let own = OwnSites {
-            files: Arc::clone(pipeline.observers.verifier.files()),
-            pids: pipeline.observers.verifier.processes(),
+            files: Arc::clone(pipeline.verifier.files()),
+            pids: pipeline.processes(),
             notes: session.notes.take(),
             log,
         };
@@ -118,11 +114,7 @@ impl Recording {
                 .as_ref()
                 .map(StackUnwinder::files_elsewhere)
                 .unwrap_or_default(),
-            maker_files: pipeline
-                .observers
-                .makers
-                .map(CodeMakers::finish)
-                .unwrap_or_default(),
+            maker_files: pipeline.makers.map(CodeMakers::finish).unwrap_or_default(),
             ending,
         }
     }

@@ -8,9 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use usdtrec_buildid_cache::elf::ObjectFile;
-use usdtrec_format::perf::{
-    Comm, Mmap, MmapFile, RawRecord, RecordType, Records, SampleType, Task,
-};
+use usdtrec_format::perf::{Comm, Mmap, MmapFile, RawRecord, RecordType, SampleType, Task};
 
 use super::tables::{DescriptorRoom, FileElsewhere, MappedFile, Place};
 
@@ -123,8 +121,8 @@ impl ProcessMaps {
     }
 
     /// Takes process records, in the order of time.
-    pub(super) fn learn(&mut self, records: &[u8]) {
-        let all = Records::new(records).filter_map(|record| {
+    pub(super) fn learn<'r>(&mut self, records: impl Iterator<Item = RawRecord<'r>>) {
+        let all = records.filter_map(|record| {
             let event = MapEvent::from_record(&record, self.id_type)?;
             Some((event.time(), event))
         });
@@ -433,7 +431,7 @@ impl<'r> MapEvent<'r> {
 
 #[cfg(test)]
 mod tests {
-    use usdtrec_format::perf::SampleId;
+    use usdtrec_format::perf::{Records, SampleId};
 
     use super::*;
 
@@ -517,7 +515,9 @@ mod tests {
     fn a_mapping_is_there_until_another_covers_it() {
         let mut maps = ProcessMaps::new(TYPE, Vec::new());
         // In the order of two CPUs, not of time.
-        maps.learn(&[mapped(7, 20, 0x2000, "b"), mapped(7, 10, 0x1000, "aaa")].concat());
+        maps.learn(Records::new(
+            &[mapped(7, 20, 0x2000, "b"), mapped(7, 10, 0x1000, "aaa")].concat(),
+        ));
         let (a, b) = (0, 1);
         for (address, time, expected) in [
             (0x1000, 9, None),
@@ -542,15 +542,17 @@ mod tests {
     #[test]
     fn children_have_their_parents_mappings_until_they_execute_a_program() {
         let mut maps = ProcessMaps::new(TYPE, Vec::new());
-        maps.learn(&[mapped(7, 10, 0x1000, "a"), forked(8, 7, 20)].concat());
-        maps.learn(
+        maps.learn(Records::new(
+            &[mapped(7, 10, 0x1000, "a"), forked(8, 7, 20)].concat(),
+        ));
+        maps.learn(Records::new(
             &[
                 mapped(7, 30, 0x1000, "b"),
                 executed(8, 40),
                 mapped(8, 41, 0x1000, "c"),
             ]
             .concat(),
-        );
+        ));
         for (pid, time, expected) in [
             (7, 25, Some(0)),
             (7, 35, Some(1)),
@@ -562,29 +564,29 @@ mod tests {
             let is = found(&maps, pid, 0x1234, time).map(|(file, _)| file);
             assert_eq!(is, expected, "{pid} at {time}");
         }
-        maps.learn(&exited(8, 50));
+        maps.learn(Records::new(&exited(8, 50)));
         maps.forget_before(50);
         assert!(found(&maps, 8, 0x1234, 49).is_some());
         maps.forget_before(51);
         assert!(found(&maps, 8, 0x1234, 49).is_none());
         assert_eq!(maps.count, 1);
         // The next process of that number.
-        maps.learn(&forked(8, 7, 60));
+        maps.learn(Records::new(&forked(8, 7, 60)));
         assert_eq!(found(&maps, 8, 0x1234, 60), Some((1, 0x234)));
     }
 
     #[test]
     fn what_is_too_much_is_unknown_and_not_what_was_there_before() {
         let mut maps = ProcessMaps::new(TYPE, Vec::new());
-        maps.learn(&mapped(7, 10, 0x1000, "a"));
+        maps.learn(Records::new(&mapped(7, 10, 0x1000, "a")));
         for number in 1..MAX_MAPPINGS_OF_PROCESS as u64 {
-            maps.learn(&mapped(7, 10, 0x1000 * (2 * number + 1), "a"));
+            maps.learn(Records::new(&mapped(7, 10, 0x1000 * (2 * number + 1), "a")));
         }
         assert_eq!(maps.count, MAX_MAPPINGS_OF_PROCESS);
-        maps.learn(&mapped(7, 20, 0x8000_0000, "b"));
+        maps.learn(Records::new(&mapped(7, 20, 0x8000_0000, "b")));
         assert_eq!(found(&maps, 7, 0x8000_0000, 20), None);
         maps.count = MAX_MAPPINGS;
-        maps.learn(&mapped(7, 30, 0x1000, "b"));
+        maps.learn(Records::new(&mapped(7, 30, 0x1000, "b")));
         assert_eq!(found(&maps, 7, 0x1000, 25), Some((0, 0)));
         assert_eq!(found(&maps, 7, 0x1000, 30), None);
     }

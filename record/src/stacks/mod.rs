@@ -26,7 +26,7 @@ use std::collections::HashMap;
 use std::sync::Arc as Shared;
 
 use usdtrec_buildid_cache::elf::ObjectFile;
-use usdtrec_format::perf::{Attr, ChainCut, RecordType, Records, Sample, SampleLayout, SampleType};
+use usdtrec_format::perf::{Attr, ChainCut, RecordType, Sample, SampleLayout, SampleType};
 use usdtrec_format::{Arch, CapturePlan};
 use usdtrec_unwind::{
     MappedCode, ProcessCode, RegisterPlaces, Registers, StackCopy, StackEnd, StackFrame, Unwinder,
@@ -40,9 +40,11 @@ use self::copied::CopiedFunctions;
 use self::known::{KnownStack, KnownStacks, StackKey};
 use self::maps::{Found, ProcessMaps};
 use self::rewrite::{Callers, rewrite};
+use crate::batch::{Batch, Record, RecordBuffer};
 use crate::engine::{Attached, StackUse};
 use crate::plan::call_graph::{CallGraph, CallGraphMethod};
 use crate::probe::PlannedProbe;
+use crate::stage::Stage;
 use crate::trace_clock;
 
 /// Replaces copies of stacks by the callers.
@@ -62,8 +64,8 @@ pub(crate) struct StackUnwinder {
     /// Process records up to this time are known, ns.
     known: u64,
     /// Samples that are later.
-    held: Vec<u8>,
-    out: Vec<u8>,
+    held: RecordBuffer,
+    out: RecordBuffer,
     frames: Vec<StackFrame>,
     addresses: Vec<u64>,
 }
@@ -193,8 +195,8 @@ impl StackUnwinder {
             copied: CopiedFunctions::new(arch),
             known_stacks: KnownStacks::default(),
             known: 0,
-            held: Vec::new(),
-            out: Vec::new(),
+            held: RecordBuffer::default(),
+            out: RecordBuffer::default(),
             frames: Vec::new(),
             addresses: Vec::new(),
         })
@@ -223,11 +225,6 @@ impl StackUnwinder {
         CutStacks::by_event(self.events.iter().map(|event| event.stacks.clone()))
     }
 
-    /// Takes process records.
-    pub(crate) fn learn(&mut self, records: &[u8]) {
-        self.maps.learn(records);
-    }
-
     /// Before process records are drained that are in a ring already: the time up to which they are known then.
     #[must_use]
     pub(crate) fn now() -> u64 {
@@ -239,58 +236,17 @@ impl StackUnwinder {
         self.known = until;
     }
 
-    /// Passes whole records to `sink`: process records as they are, samples with their callers. Samples that are later than the known process
-    /// records are held.
-    pub(crate) fn pass(&mut self, records: &[u8], mut sink: impl FnMut(&[u8])) {
-        let mut out = std::mem::take(&mut self.out);
-        out.clear();
-        let (mut walk, mut begin) = (Records::new(records), 0);
-        let mut others = 0;
-        while let Some(record) = walk.next() {
-            let whole = records.get(begin..walk.offset()).unwrap_or_default();
-            if record.kind == RecordType::SAMPLE {
-                self.learn(records.get(others..begin).unwrap_or_default());
-                others = walk.offset();
-                self.sample(whole, &mut out);
-            } else {
-                out.extend_from_slice(whole);
-            }
-            begin = walk.offset();
-        }
-        self.learn(records.get(others..begin).unwrap_or_default());
-        // The writer reports bytes that are not a whole record.
-        out.extend_from_slice(records.get(begin..).unwrap_or_default());
-        sink(&out);
-        self.out = out;
-    }
-
-    /// At the end of a pass, when its process records are known: passes the samples that were held.
-    pub(crate) fn release(&mut self, sink: impl FnMut(&[u8])) {
-        let mut held = std::mem::take(&mut self.held);
-        let known = std::mem::replace(&mut self.known, u64::MAX);
-        if !held.is_empty() {
-            self.pass(&held, sink);
-        }
-        // The next pass will hold about as many.
-        held.clear();
-        self.held = held;
-        self.maps.forget_before(known);
-    }
-
     /// Appends a sample with its callers, or holds it.
-    fn sample(&mut self, whole: &[u8], out: &mut Vec<u8>) {
-        let body = whole.get(8..).unwrap_or_default();
-        // `PERF_SAMPLE_IDENTIFIER` puts the id first.
-        let id = body.first_chunk().map(|id| u64::from_ne_bytes(*id));
-        let parts = id.and_then(|id| {
-            let event = self.events.get(self.ids.get(&id)?.event)?;
-            Some((id, event, event.layout.parse(body)?))
+    fn sample(&mut self, record: Record<'_>, out: &mut RecordBuffer) {
+        let parts = record.sample().and_then(|head| {
+            let event = self.events.get(self.ids.get(&head.id)?.event)?;
+            Some((head.id, event, event.layout.parse(record.body())?))
         });
         let Some((id, event, sample)) = parts else {
-            return out.extend_from_slice(whole);
+            return out.push(record);
         };
         if sample.time > self.known {
-            return self.held.extend_from_slice(whole);
+            return self.held.push(record);
         }
         let hit = event.places.read(&sample);
         self.addresses.clear();
@@ -308,7 +264,9 @@ impl StackUnwinder {
             cut,
             keeps_registers,
         };
-        rewrite(whole, &sample, callers, out);
+        out.replace(record, |bytes| {
+            rewrite(record.bytes, &sample, callers, bytes);
+        });
     }
 
     /// What the stacks of each sample id have needed since the last call, bytes.
@@ -434,5 +392,40 @@ impl StackUnwinder {
                 Some(found) => found.file.wrong().unwrap_or(ChainCut::NoEntry),
             },
         })
+    }
+}
+
+impl Stage for StackUnwinder {
+    /// Passes on process records as they are, samples with their callers. Samples that are later than the known process records are held.
+    fn take<'a>(&'a mut self, batch: Batch<'a>) -> Batch<'a> {
+        let is_sample = |record: &Record<'_>| record.kind() == RecordType::SAMPLE;
+        let others = batch.records().filter(|record| !is_sample(record));
+        self.maps.learn(others.map(|record| record.raw()));
+        let mut out = std::mem::take(&mut self.out);
+        out.clear();
+        for record in batch.records() {
+            match is_sample(&record) {
+                true => self.sample(record, &mut out),
+                false => out.push(record),
+            }
+        }
+        self.out = out;
+        self.out.batch()
+    }
+
+    /// All process records of the pass are known: passes on the samples that were held.
+    fn end_pass(&mut self) -> Option<Batch<'_>> {
+        let known = std::mem::replace(&mut self.known, u64::MAX);
+        let mut held = std::mem::take(&mut self.held);
+        let mut out = std::mem::take(&mut self.out);
+        out.clear();
+        for record in held.batch().records() {
+            self.sample(record, &mut out);
+        }
+        // The next pass will hold about as many.
+        held.clear();
+        (self.held, self.out) = (held, out);
+        self.maps.forget_before(known);
+        Some(self.out.batch())
     }
 }

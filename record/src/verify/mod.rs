@@ -27,7 +27,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use usdtrec_format::perf::{Comm, Mmap, RecordType, Records, SampleType, Task};
+use usdtrec_format::perf::{Comm, Mmap, RecordType, SampleType, Task};
 
 use self::checker::{Change, Checker, LAST_TIME};
 pub(crate) use self::expected::ExpectedFiles;
@@ -35,7 +35,9 @@ pub(crate) use self::identity::MapIdentity;
 pub(crate) use self::look::address_of;
 pub(crate) use self::process::ProcessMemory;
 pub use self::running::{SiteNote, notes_of_sites};
+use crate::batch::{Batch, Record};
 use crate::session::Session;
+use crate::stage::Stage;
 use crate::target::Target;
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
@@ -88,21 +90,6 @@ impl Verifier {
         }
     }
 
-    /// Takes whole records of a ring. Those of one call are brought into the order of time.
-    pub(crate) fn take(&mut self, records: &[u8]) {
-        let mut records = Records::new(records).peekable();
-        // Samples have rings of their own.
-        let is_sample = |kind| matches!(kind, RecordType::SAMPLE | RecordType::LOST);
-        if records.peek().is_none_or(|first| is_sample(first.kind)) {
-            return;
-        }
-        let mut seen: Vec<Seen> = records.filter_map(|record| self.see(&record)).collect();
-        seen.sort_by_key(|seen| seen.time);
-        for Seen { change, .. } in seen {
-            self.note(change);
-        }
-    }
-
     /// Takes processes with first hits.
     pub(crate) fn take_hits(&mut self, pids: impl Iterator<Item = i32>) {
         for pid in pids {
@@ -115,11 +102,6 @@ impl Verifier {
         self.ask(Change::LastLook);
     }
 
-    /// Reports the rest, when no hits come any more.
-    pub(crate) fn finish(&mut self) {
-        self.ask(Change::Finish);
-    }
-
     /// The files with attached probes.
     pub(crate) const fn files(&self) -> &Arc<ExpectedFiles> {
         &self.files
@@ -130,8 +112,8 @@ impl Verifier {
         self.mapping.iter().copied().collect()
     }
 
-    fn see(&self, record: &usdtrec_format::perf::RawRecord<'_>) -> Option<Seen> {
-        let id_type = self.id_type;
+    fn see(&self, record: Record<'_>) -> Option<Seen> {
+        let (id_type, record) = (self.id_type, &record.raw());
         let (time, change) = match record.kind {
             RecordType::MMAP2 => {
                 let map = Mmap::parse(record, id_type)?;
@@ -199,5 +181,30 @@ impl Verifier {
         let (done, answer) = channel();
         self.send(question(done));
         let _ = answer.recv_timeout(LAST_TIME + MAX_ANSWER_DELAY);
+    }
+}
+
+impl Stage for Verifier {
+    /// The records of one batch are brought into the order of time.
+    fn take<'a>(&'a mut self, batch: Batch<'a>) -> Batch<'a> {
+        // Samples have rings of their own.
+        let is_sample = |kind| matches!(kind, RecordType::SAMPLE | RecordType::LOST);
+        let first = batch.records().next();
+        if first.is_none_or(|first| is_sample(first.kind())) {
+            return batch;
+        }
+        let seen = batch.records().filter_map(|record| self.see(record));
+        let mut seen: Vec<Seen> = seen.collect();
+        seen.sort_by_key(|seen| seen.time);
+        for Seen { change, .. } in seen {
+            self.note(change);
+        }
+        batch
+    }
+
+    /// Has the rest reported.
+    fn end_recording(&mut self) -> Option<Batch<'_>> {
+        self.ask(Change::Finish);
+        None
     }
 }
