@@ -215,7 +215,7 @@ impl Program<'_> {
         let read = Reading::word(bytes);
         self.read_stack(read.helper, read.bytes, read.slot);
         self.asm.jump_if(read.success, Reg::R0, 0, done);
-        if self.is_reserved() {
+        if self.writes_values {
             self.absent(Bytes::Number(bytes.into()), no);
         } else {
             self.read_again(read, no);

@@ -108,6 +108,9 @@ pub(super) enum Map {
     StackRates,
     /// The ring that wakes the thread that attaches them.
     Calls,
+    /// The number of hits with each key.
+    #[cfg(test)]
+    Counts,
 }
 
 /// A position in the program, as a target of jumps.

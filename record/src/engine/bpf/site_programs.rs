@@ -348,7 +348,7 @@ fn load(code: &Code, maps: &Maps<'_>, attach_method: AttachMethod) -> Result<Own
             Map::Spared => maps.spared.unwrap_or(maps.tracked),
             Map::StackRates => maps.stack_rates.unwrap_or(maps.tracked),
             // Not in programs of sites.
-            Map::Held | Map::Calls => maps.tracked,
+            _ => maps.tracked,
         };
         map.as_raw_fd()
     });

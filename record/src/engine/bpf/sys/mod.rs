@@ -18,6 +18,8 @@ pub(in crate::engine::bpf) use info::recursion_misses;
 pub(super) use kernel_btf::kernel_btf;
 pub(super) use link::{UPROBE_MULTI, Uprobes, link_perf_event, link_tracepoint, link_uprobes};
 pub(crate) use link_info::uprobes_of_links;
+#[cfg(test)]
+pub(super) use map::counts;
 pub(super) use map::{
     MAPPABLE, MapKind, MapShape, change, create_array_of_maps, create_map, create_ring,
     create_works, insert, insert_time, keys, next_key, put_maps, remove, time_of, token_of,
