@@ -89,8 +89,7 @@ impl Program<'_> {
         let fits = asm.label();
         if signed {
             let unused = 64 - 8 * i32::from(size);
-            asm.op_value(Op::ShiftLeft, Reg::R2, unused);
-            asm.op_value(Op::ShiftRightSigned, Reg::R2, unused);
+            asm.extend(Reg::R2, unused, true);
             asm.jump_if(If::BelowSigned, Reg::R2, 0, negative);
         }
         asm.jump_if(If::AtMost, Reg::R2, most, fits);

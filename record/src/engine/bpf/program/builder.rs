@@ -185,8 +185,7 @@ impl Program<'_> {
     /// `R0` = the index of the sample id, which was the cookie.
     fn index_of_cookie(&mut self) {
         let others = 64 - Cookie::INDEX_BITS as i32;
-        self.asm.op_value(Op::ShiftLeft, Reg::R0, others);
-        self.asm.op_value(Op::ShiftRight, Reg::R0, others);
+        self.asm.extend(Reg::R0, others, false);
     }
 
     /// Goes to the code of the variant that the cookie names.
@@ -253,8 +252,7 @@ impl Program<'_> {
     pub(in crate::engine::bpf) fn count_at_site(&mut self, out: Label) {
         self.word_of_id(control::LOSSES, out);
         let asm = &mut self.asm;
-        asm.set(Reg::R2, 1);
-        asm.atomic_add(Reg::R1, 0, Reg::R2);
+        asm.increment(Reg::R1);
     }
 }
 

@@ -92,8 +92,7 @@ impl<'a> Program<'a> {
     pub(super) fn finish(mut self, Exits { out, dropped }: Exits) -> Option<Code> {
         self.asm.place(out);
         preemption::enable(&mut self.asm, self.common.preemption);
-        self.asm.set(Reg::R0, 0);
-        self.asm.exit();
+        self.asm.exit_with(0);
         self.asm.place(dropped);
         self.count_loss(out);
         self.write_frame_functions();

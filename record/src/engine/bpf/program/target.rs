@@ -4,7 +4,7 @@
 //! tests write the key of a map on the stack. Each target is laid out as a [`RawLayout`](usdtrec_format::RawLayout), with the room for the
 //! strings after it.
 
-use super::super::insn::{Op, Reg, Width};
+use super::super::insn::{Reg, Width};
 use super::builder::Program;
 use super::sample_record::RAW;
 
@@ -56,8 +56,7 @@ impl Program<'_> {
             base,
             offset: start,
         } = self.target;
-        self.asm.copy(to, base);
-        self.asm.op_value(Op::Add, to, i32::from(start) + offset);
+        self.asm.address(to, base, i32::from(start) + offset);
     }
 
     /// Offset of the room for a string, by the string's index.

@@ -20,7 +20,8 @@ impl Program<'_> {
         asm.jump_if(If::Below, Reg::R0, self.common.ids.cast_signed(), known);
         asm.set(Reg::R0, 0);
         asm.place(known);
-        asm.multiply(
+        asm.op_value(
+            Op::Multiply,
             Reg::R0,
             (self.common.strings * control::STRING).cast_signed(),
         );
@@ -119,7 +120,7 @@ impl Program<'_> {
         const FAULT: i64 = StringStatus::Fault.word(0, 0) as i64;
         let asm = &mut self.asm;
         asm.copy(Reg::R2, Reg::R1);
-        asm.multiply(Reg::R2, (FAULT - NOT_RESIDENT) as i32);
+        asm.op_value(Op::Multiply, Reg::R2, (FAULT - NOT_RESIDENT) as i32);
         asm.op_value(Op::Add, Reg::R2, NOT_RESIDENT as i32);
         self.put(Width::Half, status, Reg::R2);
     }

@@ -57,9 +57,7 @@ impl Program<'_> {
             self.get(Width::from_bytes(read.size), Reg::R9, field.offset);
         }
         if read.signed && read.size < field.size {
-            let unused = 64 - 8 * i32::from(read.size);
-            self.asm.op_value(Op::ShiftLeft, Reg::R9, unused);
-            self.asm.op_value(Op::ShiftRightSigned, Reg::R9, unused);
+            self.extend(read.size, true);
         }
         self.put(width, field.offset, Reg::R9);
         if field.string.is_some_and(|string| string.length.is_none()) {

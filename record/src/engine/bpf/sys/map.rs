@@ -101,6 +101,16 @@ pub(in crate::engine::bpf) fn create_map(
     })
 }
 
+/// Creates a hash map with 4-byte keys and values.
+pub(in crate::engine::bpf) fn create_ids(entries: u32) -> io::Result<OwnedFd> {
+    let shape = MapShape {
+        key_size: 4,
+        value_size: 4,
+        entries,
+    };
+    create_map(MapKind::Hash, shape, 0)
+}
+
 /// Creates a ring of so many bytes, in the memory of a NUMA node if one is given.
 pub(in crate::engine::bpf) fn create_ring(bytes: u32, node: Option<u32>) -> io::Result<OwnedFd> {
     create(MapCreate {

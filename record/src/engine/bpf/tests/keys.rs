@@ -3,7 +3,7 @@
 mod probe;
 
 use std::collections::HashMap;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::{Arch, RawArgument, RawField, RawLayout};
@@ -11,7 +11,7 @@ use usdtrec_format::{Arch, RawArgument, RawField, RawLayout};
 use super::machine::Hit;
 use super::{Planned, Strings, common, memory, value_of};
 use crate::engine::bpf::control::Control;
-use crate::engine::bpf::insn::{Code, Helper, If, Label, Map, Op, Reg, Width};
+use crate::engine::bpf::insn::{Code, Helper, If, Label, Map, Reg, Width};
 use crate::engine::bpf::kernel::tells_processes;
 use crate::engine::bpf::nonresident::Touch;
 use crate::engine::bpf::preemption::Preemption;
@@ -71,16 +71,14 @@ fn count(program: &mut Program<'_>, full: Label) {
     asm.call_map(Helper::MapLookup, Map::Counts, KEY_AT);
     asm.jump_if(If::NotEqual, Reg::R0, 0, counted);
     asm.store_value(Width::Double, Reg::R10, ZERO, 0);
-    asm.copy(Reg::R3, Reg::R10);
-    asm.op_value(Op::Add, Reg::R3, ZERO.into());
+    asm.address(Reg::R3, Reg::R10, ZERO.into());
     asm.set(Reg::R4, NO_EXIST);
     // Another CPU may have added it.
     asm.call_map(Helper::MapUpdate, Map::Counts, KEY_AT);
     asm.call_map(Helper::MapLookup, Map::Counts, KEY_AT);
     asm.jump_if(If::Equal, Reg::R0, 0, full);
     asm.place(counted);
-    asm.set(Reg::R2, 1);
-    asm.atomic_add(Reg::R0, 0, Reg::R2);
+    asm.increment(Reg::R0);
 }
 
 /// What a key says.
@@ -233,18 +231,11 @@ fn count_live(
         ..Common::default()
     };
     let code = counting(&planned.spec(), &common).unwrap();
-    let words = code.with_maps(|map| match map {
-        Map::Counts => counts.as_raw_fd(),
-        _ => control.as_fd().as_raw_fd(),
+    let code = code.with_maps(|map| match map {
+        Map::Counts => counts.as_fd(),
+        _ => control.as_fd(),
     });
-    let program = sys::load(&sys::Program {
-        kind: ProgramKind::Kprobe,
-        words: &words,
-        functions: &code.functions,
-        flags: if code.sleeps { sys::SLEEPABLE } else { 0 },
-        expected_attach: sys::UPROBE_MULTI,
-        attach_kind: 0,
-    });
+    let program = sys::load(ProgramKind::UprobeMulti, &code);
     let program = program.unwrap();
     let sites = Uprobes {
         offsets: vec![site.offset.unwrap()],
