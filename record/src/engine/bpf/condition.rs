@@ -4,7 +4,7 @@
 //! counts as lost: nobody knows whether the filter is true of it. `R9` has the value to compare.
 
 use super::control;
-use super::insn::{Helper, If, Label, Map, Op, Reg, Width};
+use super::insn::{Helper, If, Label, Op, Reg, Width};
 use super::nonresident::Touch;
 use super::program::{Bytes, Program};
 use crate::plan::capture::LEAST_POINTER;
@@ -57,10 +57,7 @@ impl Program<'_> {
         self.asm.place(rejected);
         self.asm.load(Width::Double, Reg::R1, Reg::R10, UNREAD);
         self.asm.jump_if(If::Equal, Reg::R1, 0, out);
-        self.asm
-            .set_map_value(Reg::R1, Map::Control, control::UNJUDGED);
-        self.asm.set(Reg::R2, 1);
-        self.asm.atomic_add(Reg::R1, 0, Reg::R2);
+        self.asm.count(control::UNJUDGED);
         self.count_at_site(out);
         self.asm.jump(out);
         self.asm.place(passed);
@@ -77,7 +74,7 @@ impl Program<'_> {
             self.asm.load(Width::Double, Reg::R7, Reg::R10, UNREAD);
             self.bring_in(read.bytes);
             self.asm.store(Width::Double, Reg::R10, UNREAD, Reg::R7);
-            self.read_stack(read.helper, read.bytes, read.slot);
+            self.read_stack(read);
             self.asm.jump_if(read.success, Reg::R0, 0, done);
             self.asm.jump_if(If::NotEqual, Reg::R8, 0, no);
         }
@@ -174,18 +171,11 @@ impl Program<'_> {
     }
 
     /// `R9` = the value of its lowest bytes, extended.
-    fn extend(&mut self, bytes: u8, signed: bool) {
+    pub(super) fn extend(&mut self, bytes: u8, signed: bool) {
         if bytes >= 8 {
             return;
         }
-        let unused = 64 - 8 * i32::from(bytes);
-        let back = if signed {
-            Op::ShiftRightSigned
-        } else {
-            Op::ShiftRight
-        };
-        self.asm.op_value(Op::ShiftLeft, Reg::R9, unused);
-        self.asm.op_value(back, Reg::R9, unused);
+        self.asm.extend(Reg::R9, 64 - 8 * i32::from(bytes), signed);
     }
 
     /// `R9` = the rank of the floating-point number with the bits in `R9`.
@@ -213,9 +203,9 @@ impl Program<'_> {
             self.asm.cut_to_32(Reg::R9);
         }
         let read = Reading::word(bytes);
-        self.read_stack(read.helper, read.bytes, read.slot);
+        self.read_stack(read);
         self.asm.jump_if(read.success, Reg::R0, 0, done);
-        if self.is_reserved() {
+        if self.writes_values {
             self.absent(Bytes::Number(bytes.into()), no);
         } else {
             self.read_again(read, no);
@@ -233,7 +223,7 @@ impl Program<'_> {
             self.asm.cut_to_32(Reg::R9);
         }
         let read = Reading::text(size);
-        self.read_stack(read.helper, read.bytes, read.slot);
+        self.read_stack(read);
         self.asm.jump_if(read.success, Reg::R0, 0, is_read);
         self.read_again(read, no);
         self.asm.place(is_read);
@@ -265,8 +255,7 @@ impl Program<'_> {
             self.asm.load(Width::Double, Reg::R1, Reg::R10, at);
             let beyond = 64 - 8 * part.len() as i32;
             if beyond > 0 {
-                self.asm.op_value(Op::ShiftLeft, Reg::R1, beyond);
-                self.asm.op_value(Op::ShiftRight, Reg::R1, beyond);
+                self.asm.extend(Reg::R1, beyond, false);
             }
             self.asm.set(Reg::R2, i64::from_le_bytes(word));
             self.asm.jump_if_reg(If::NotEqual, Reg::R1, Reg::R2, other);
@@ -279,8 +268,7 @@ impl Program<'_> {
         if !text.is_prefix {
             bytes.push(0);
         }
-        self.asm.copy(Reg::R1, Reg::R10);
-        self.asm.op_value(Op::Add, Reg::R1, TEXT.into());
+        self.asm.address(Reg::R1, Reg::R10, TEXT.into());
         self.asm.set(Reg::R2, MAX_COMM_BYTES as i64 + 1);
         self.asm.call(Helper::Comm);
         self.compare_bytes(&bytes, other);
@@ -288,18 +276,17 @@ impl Program<'_> {
     }
 
     /// Reads memory at `R9` to the stack. If fewer than 8 bytes are read, the rest of the word is 0.
-    fn read_stack(&mut self, helper: Helper, size: i32, slot: i16) {
-        if slot == TEXT {
-            for at in (TEXT..).step_by(8).take(size as usize / 8 + 1) {
+    fn read_stack(&mut self, read: Reading) {
+        if read.slot == TEXT {
+            for at in (TEXT..).step_by(8).take(read.bytes as usize / 8 + 1) {
                 self.asm.store_value(Width::Double, Reg::R10, at, 0);
             }
         }
         let asm = &mut self.asm;
-        asm.copy(Reg::R1, Reg::R10);
-        asm.op_value(Op::Add, Reg::R1, slot.into());
-        asm.set(Reg::R2, size.into());
+        asm.address(Reg::R1, Reg::R10, read.slot.into());
+        asm.set(Reg::R2, read.bytes.into());
         asm.copy(Reg::R3, Reg::R9);
-        asm.call(helper);
+        asm.call(read.helper);
     }
 }
 

@@ -106,110 +106,103 @@ impl Control {
 
     /// Sets whether hits are recorded from now on. Programs that are running have read the word already.
     pub(super) fn set_enabled(&self, enabled: bool) {
-        if let Some(word) = self.word(ENABLED as usize / 8) {
-            word.store(enabled.into(), Ordering::SeqCst);
-        }
+        self.store(ENABLED, enabled.into());
     }
 
     /// Sets whether processes may be stopped from now on.
     pub(super) fn set_stopping(&self, stopping: bool) {
-        if let Some(word) = self.word(STOPPING as usize / 8) {
-            word.store(stopping.into(), Ordering::SeqCst);
-        }
+        self.store(STOPPING, stopping.into());
     }
 
     /// Stores the current time as that of the recorder's last pass.
     pub(super) fn set_looked(&self) {
-        if let Some(word) = self.word(LOOKED as usize / 8) {
-            word.store(now_ms(), Ordering::Relaxed);
-        }
+        self.store(LOOKED, now_ms());
     }
 
     /// Time since the recorder's last pass over the ring; `None` before the first one.
     pub(super) fn not_looked(&self) -> Option<Duration> {
-        let looked = self.word(LOOKED as usize / 8)?.load(Ordering::Relaxed);
+        let looked = self.load(LOOKED);
         (looked > 0).then(|| Duration::from_millis(now_ms().saturating_sub(looked)))
     }
 
     /// Counts that stopping was suspended.
     pub(super) fn count_suspension(&self) {
-        if let Some(word) = self.word(SUSPENDED as usize / 8) {
+        if let Some(word) = self.word(SUSPENDED) {
             word.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// How often stopping was suspended.
     pub(super) fn suspensions(&self) -> u64 {
-        self.word(SUSPENDED as usize / 8)
-            .map_or(0, |word| word.load(Ordering::Relaxed))
+        self.load(SUSPENDED)
     }
 
     /// Sets that no process is held: new processes run at once, and held ones continue.
     pub(super) fn set_released(&self, released: bool) {
-        if let Some(word) = self.word(RELEASED as usize / 8) {
-            word.store(released.into(), Ordering::SeqCst);
-        }
+        self.store(RELEASED, released.into());
     }
 
     /// Whether no process is held.
     pub(super) fn is_released(&self) -> bool {
-        self.word(RELEASED as usize / 8)
+        self.word(RELEASED)
             .is_none_or(|word| word.load(Ordering::SeqCst) != 0)
     }
 
     /// Number of processes that were started without links of their own.
     pub(super) fn calls(&self) -> u64 {
-        self.word(CALLS as usize / 8)
-            .map_or(0, |word| word.load(Ordering::SeqCst))
+        self.load(CALLS)
     }
 
     /// Number of processes that were started without links of their own since the last call; resets it.
     pub(super) fn take_calls(&self) -> u64 {
-        self.word(CALLS as usize / 8)
+        self.word(CALLS)
             .map_or(0, |word| word.swap(0, Ordering::SeqCst))
     }
 
     /// Number of those that may have run before they had probes.
     pub(super) fn missed(&self) -> u64 {
-        self.word(MISSED as usize / 8)
-            .map_or(0, |word| word.load(Ordering::SeqCst))
+        self.load(MISSED)
     }
 
     /// Number of lost hits that a filter could not judge.
     pub(super) fn unjudged(&self) -> u64 {
-        self.word(UNJUDGED as usize / 8)
-            .map_or(0, |word| word.load(Ordering::Relaxed))
+        self.load(UNJUDGED)
     }
 
     /// Number of lost hits of the sample id with this index.
     pub(super) fn lost(&self, index: usize) -> u64 {
-        self.word(LOSSES as usize / 8 + index)
-            .map_or(0, |word| word.load(Ordering::Relaxed))
+        self.load(LOSSES + 8 * index as u32)
     }
 
     /// Sets whether many texts of the sample id whose word is at `offset` are too long for a short record.
     pub(super) fn set_long_texts(&self, offset: u32, are_long: bool) {
-        if let Some(word) = self.word(offset as usize / 8) {
-            word.store(are_long.into(), Ordering::Relaxed);
-        }
+        self.store(offset, are_long.into());
     }
 
     /// Sets the sizes of the stacks of the sample id whose word is at `offset`.
     pub(super) fn set_stack_size(&self, offset: u32, sizes: u64) {
-        if let Some(word) = self.word(offset as usize / 8) {
-            word.store(sizes, Ordering::Relaxed);
+        self.store(offset, sizes);
+    }
+
+    fn store(&self, offset: u32, value: u64) {
+        if let Some(word) = self.word(offset) {
+            word.store(value, Ordering::SeqCst);
         }
     }
 
-    fn word(&self, index: usize) -> Option<&AtomicU64> {
+    /// The word at an offset; 0 if the map is shorter.
+    fn load(&self, offset: u32) -> u64 {
+        self.word(offset)
+            .map_or(0, |word| word.load(Ordering::SeqCst))
+    }
+
+    fn word(&self, offset: u32) -> Option<&AtomicU64> {
+        let index = offset as usize / 8;
         if index >= self.words {
             return None;
         }
-        let at = self
-            .map
-            .as_mut_ptr()
-            .cast::<AtomicU64>()
-            .wrapping_add(index);
+        let words = self.map.as_mut_ptr().cast::<AtomicU64>();
+        let at = words.wrapping_add(index);
         // SAFETY: by the invariant this is an aligned u64, which others change only atomically.
         Some(unsafe { &*at })
     }

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use super::super::planter::planting;
 use super::super::pmu::UprobePmu;
 use super::super::release::{Descriptors, Release};
-use super::insn::{Assembler, Reg};
+use super::insn::Assembler;
 use super::kernel::tells_processes;
 use super::sys::{self, ProgramKind, UprobeEvent, Uprobes};
 use crate::probe::SiteOffsets;
@@ -99,16 +99,6 @@ impl Counting {
 /// A program that returns at once.
 fn load() -> Option<OwnedFd> {
     let mut asm = Assembler::default();
-    asm.set(Reg::R0, 0);
-    asm.exit();
-    let code = asm.finish()?;
-    let program = sys::Program {
-        kind: ProgramKind::Kprobe,
-        words: &code.words,
-        functions: &[],
-        flags: 0,
-        expected_attach: sys::UPROBE_MULTI,
-        attach_kind: 0,
-    };
-    sys::load(&program).ok()
+    asm.exit_with(0);
+    sys::load(ProgramKind::UprobeMulti, &asm.finish()?).ok()
 }

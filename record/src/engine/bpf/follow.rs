@@ -5,7 +5,7 @@
 //! of other processes are never recorded, and no perf event for each thread and CPU is needed.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::btf::Btf;
 use super::control::Control;
@@ -14,7 +14,7 @@ use super::insn::{Assembler, Code, Helper, If, Map, Op, Reg, Width};
 use super::members::Members;
 use super::preemption::{self, Preemption};
 use super::program::Who;
-use super::sys::{self, MapKind, MapShape, ProgramKind};
+use super::sys::{self, ProgramKind};
 use crate::engine::task_filter::TaskFilter;
 
 /// Maximum number of processes or threads at a time.
@@ -54,15 +54,7 @@ impl Tracked {
             _ => MAX_TASKS,
         };
         let mut tracked = Self {
-            map: sys::create_map(
-                MapKind::Hash,
-                MapShape {
-                    key_size: 4,
-                    value_size: 4,
-                    entries,
-                },
-                0,
-            )?,
+            map: sys::create_ids(entries)?,
             hold: None,
             not_held: None,
             fork: None,
@@ -119,16 +111,8 @@ impl Tracked {
         let ends = ("sched_process_exit", ended(members));
         for (tracepoint, code) in forks.into_iter().chain([ends]) {
             let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
-            let words = code.with_maps(|_| self.map.as_raw_fd());
-            let program = sys::load(&sys::Program {
-                kind: ProgramKind::Tracing,
-                words: &words,
-                functions: &code.functions,
-                flags: 0,
-                expected_attach: sys::TRACE_RAW_TP,
-                attach_kind: btf.tracepoint(tracepoint).ok_or_else(missing)?,
-            })
-            .map_err(|refusal| io::Error::new(refusal.error.kind(), refusal.to_string()))?;
+            let kind = ProgramKind::Tracepoint(btf.tracepoint(tracepoint).ok_or_else(missing)?);
+            let program = sys::load(kind, &code.with_maps(|_| self.map.as_fd()))?;
             let link = sys::link_tracepoint(program.as_fd())?;
             self._links.push(link);
             if tracepoint == FORK {
@@ -170,14 +154,13 @@ fn forked(members: Members) -> Option<Code> {
     let out = asm.label();
     asm.copy(Reg::R6, Reg::R1);
     preemption::disable(&mut asm, members.preemption);
-    process(&mut asm);
+    asm.store_process(KEY);
     asm.call_map(Helper::MapLookup, Map::Tracked, KEY);
     asm.jump_if(If::Equal, Reg::R0, 0, out);
     asm.load(Width::Double, Reg::R3, Reg::R6, 8);
     load(&mut asm, Width::Word, members.tgid);
     asm.store(Width::Word, Reg::R10, VALUE, Reg::R3);
-    asm.copy(Reg::R3, Reg::R10);
-    asm.op_value(Op::Add, Reg::R3, VALUE.into());
+    asm.address(Reg::R3, Reg::R10, VALUE.into());
     // A new thread is of a process that the map has. Replacing its element would let a lookup at the same time miss it, and its hit.
     asm.set(Reg::R4, NOEXIST);
     asm.call_map(Helper::MapUpdate, Map::Tracked, VALUE);
@@ -194,7 +177,7 @@ fn ended(members: Members) -> Option<Code> {
     load(&mut asm, Width::Double, members.signal);
     load(&mut asm, Width::Word, members.live);
     asm.jump_if(If::NotEqual, Reg::R3, 0, out);
-    process(&mut asm);
+    asm.store_process(KEY);
     asm.call_map(Helper::MapDelete, Map::Tracked, KEY);
     asm.place(out);
     leave(asm)
@@ -207,15 +190,7 @@ fn load(asm: &mut Assembler, width: Width, offset: u32) {
     asm.load(width, Reg::R3, Reg::R3, 0);
 }
 
-/// Stores the id of the current process in its slot.
-fn process(asm: &mut Assembler) {
-    asm.call(Helper::PidTgid);
-    asm.op_value(Op::ShiftRight, Reg::R0, 32);
-    asm.store(Width::Word, Reg::R10, KEY, Reg::R0);
-}
-
 fn leave(mut asm: Assembler) -> Option<Code> {
-    asm.set(Reg::R0, 0);
-    asm.exit();
+    asm.exit_with(0);
     asm.finish()
 }

@@ -3,6 +3,8 @@
 //! An instruction is 8 bytes: opcode 1, destination register 4 bits and source register 4 bits, offset 2, immediate 4.
 //! Loading a 64-bit immediate takes two.
 
+use std::os::fd::{AsRawFd, BorrowedFd};
+
 /// A register. `R0` has the result of a call, `R1` to `R5` have its arguments and are not preserved, and `R10` is the end of the 512 bytes
 /// of stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +38,7 @@ pub(super) enum Width {
 pub(super) enum Op {
     Add = 0x00,
     Sub = 0x10,
+    Multiply = 0x20,
     Or = 0x40,
     And = 0x50,
     Xor = 0xa0,
@@ -108,6 +111,9 @@ pub(super) enum Map {
     StackRates,
     /// The ring that wakes the thread that attaches them.
     Calls,
+    /// The number of hits with each key.
+    #[cfg(test)]
+    Counts,
 }
 
 /// A position in the program, as a target of jumps.
@@ -168,7 +174,6 @@ const ATOMIC: u8 = 0xc3 | 0x18;
 const ALU64: u8 = 0x07;
 const ALU32: u8 = 0x04;
 const MOV: u8 = 0xb0;
-const MULTIPLY: u8 = 0x20;
 const JUMP: u8 = 0x05;
 const CALL: u8 = 0x85;
 const EXIT: u8 = 0x95;
@@ -226,7 +231,25 @@ impl Assembler {
         self.push(ATOMIC, to as u8, from as u8, offset, 0);
     }
 
-    /// The same, and `from` = what was there before.
+    /// Adds 1 to the word at an address, atomically. `R2` is lost.
+    pub(super) fn increment(&mut self, at: Reg) {
+        self.set(Reg::R2, 1);
+        self.atomic_add(at, 0, Reg::R2);
+    }
+
+    /// Adds 1 to the word at an offset of the control map. `R1` and `R2` are lost.
+    pub(super) fn count(&mut self, offset: u32) {
+        self.set_map_value(Reg::R1, Map::Control, offset);
+        self.increment(Reg::R1);
+    }
+
+    /// `R1` = the word at an offset of the control map.
+    pub(super) fn load_control(&mut self, offset: u32) {
+        self.set_map_value(Reg::R1, Map::Control, offset);
+        self.load(Width::Double, Reg::R1, Reg::R1, 0);
+    }
+
+    /// The same as [`atomic_add`](Self::atomic_add), and `from` = what was there before.
     pub(super) fn atomic_fetch_add(&mut self, to: Reg, offset: i16, from: Reg) {
         const FETCH: i32 = 1;
         self.push(ATOMIC, to as u8, from as u8, offset, FETCH);
@@ -248,6 +271,23 @@ impl Assembler {
             Ok(value) => self.push(ALU64 | MOV, to as u8, 0, 0, value),
             Err(_) => self.wide(to, 0, value as u32, (value >> 32) as u32),
         }
+    }
+
+    /// `to = from + offset`.
+    pub(super) fn address(&mut self, to: Reg, from: Reg, offset: i32) {
+        self.copy(to, from);
+        self.op_value(Op::Add, to, offset);
+    }
+
+    /// `reg` = its value without the `unused` highest bits, sign-extended or zero-extended.
+    pub(super) fn extend(&mut self, reg: Reg, unused: i32, signed: bool) {
+        self.op_value(Op::ShiftLeft, reg, unused);
+        let back = if signed {
+            Op::ShiftRightSigned
+        } else {
+            Op::ShiftRight
+        };
+        self.op_value(back, reg, unused);
     }
 
     /// `to = map`, as calls take it.
@@ -284,11 +324,6 @@ impl Assembler {
         }
     }
 
-    /// `to *= value`.
-    pub(super) fn multiply(&mut self, to: Reg, value: i32) {
-        self.push(ALU64 | MULTIPLY, to as u8, 0, 0, value);
-    }
-
     /// Calls a function of the kernel.
     pub(super) fn call(&mut self, helper: Helper) {
         self.code.sleeps |= helper == Helper::CopyFromUser;
@@ -298,9 +333,24 @@ impl Assembler {
     /// Calls a function of the kernel on a map and the key in a stack slot.
     pub(super) fn call_map(&mut self, helper: Helper, map: Map, key: i16) {
         self.set_map(Reg::R1, map);
-        self.copy(Reg::R2, Reg::R10);
-        self.op_value(Op::Add, Reg::R2, key.into());
+        self.address(Reg::R2, Reg::R10, key.into());
         self.call(helper);
+    }
+
+    /// Stores the value in a stack slot in a map, with the key in another one.
+    pub(super) fn update_map(&mut self, map: Map, key: i16, value: i16) {
+        self.set_map(Reg::R1, map);
+        self.address(Reg::R2, Reg::R10, key.into());
+        self.address(Reg::R3, Reg::R10, value.into());
+        self.set(Reg::R4, 0);
+        self.call(Helper::MapUpdate);
+    }
+
+    /// Stores the id of the current process in a stack slot of 4 bytes.
+    pub(super) fn store_process(&mut self, slot: i16) {
+        self.call(Helper::PidTgid);
+        self.op_value(Op::ShiftRight, Reg::R0, 32);
+        self.store(Width::Word, Reg::R10, slot, Reg::R0);
     }
 
     /// Calls a function of the kernel that is not among the helpers, by its type in the kernel's BTF.
@@ -365,7 +415,13 @@ impl Assembler {
         self.push(opcode, reg as u8, with as u8, 0, 0);
     }
 
-    /// Ends the program; `R0` is its result.
+    /// Ends the program or function with a result.
+    pub(super) fn exit_with(&mut self, result: i32) {
+        self.set(Reg::R0, result.into());
+        self.exit();
+    }
+
+    /// Ends the program or function; `R0` is its result.
     pub(super) fn exit(&mut self) {
         self.push(EXIT, 0, 0, 0, 0);
     }
@@ -408,12 +464,13 @@ impl Code {
         other.map_or(self.words.len(), |function| function.start)
     }
 
-    /// The words, with the descriptors of the maps.
-    pub(super) fn with_maps(&self, descriptor: impl Fn(Map) -> i32) -> Vec<u64> {
-        let mut words = self.words.clone();
+    /// The code with the descriptors of its maps.
+    pub(super) fn with_maps<'a>(&self, descriptor: impl Fn(Map) -> BorrowedFd<'a>) -> Self {
+        let mut code = self.clone();
         for &(at, map) in &self.maps {
-            words[at] |= u64::from(descriptor(map).cast_unsigned()) << 32;
+            let descriptor = descriptor(map).as_raw_fd().cast_unsigned();
+            code.words[at] |= u64::from(descriptor) << 32;
         }
-        words
+        code
     }
 }

@@ -287,22 +287,18 @@ impl Functions<'_> {
             preemption::enable(self.asm, self.preemption);
         }
         let asm = &mut *self.asm;
-        asm.copy(Reg::R1, Reg::R10);
-        asm.op_value(Op::Add, Reg::R1, BYTE.into());
+        asm.address(Reg::R1, Reg::R10, BYTE.into());
         asm.set(Reg::R2, 1);
         asm.copy(Reg::R3, Reg::R6);
         asm.call(Helper::CopyFromUser);
         asm.jump_if(If::NotEqual, Reg::R0, 0, not_mapped);
-        asm.set(Reg::R0, TOUCHED.into());
-        asm.exit();
+        asm.exit_with(TOUCHED);
         asm.place(not_mapped);
-        asm.set(Reg::R0, NOT_MAPPED.into());
-        asm.exit();
+        asm.exit_with(NOT_MAPPED);
         if let Touch::Look(look) = look {
             asm.place(left_alone);
             preemption::enable(asm, self.preemption);
-            asm.set(Reg::R0, LEFT_ALONE.into());
-            asm.exit();
+            asm.exit_with(LEFT_ALONE);
             asm.function(search, FunctionKind::Static);
             let mapping = asm.label();
             write_search(asm, mapping);
@@ -351,11 +347,9 @@ impl Functions<'_> {
     fn read(&mut self, from: Reg, offset: u32, size: u8) {
         let asm = &mut *self.asm;
         asm.store_value(Width::Double, Reg::R10, WORD, 0);
-        asm.copy(Reg::R1, Reg::R10);
-        asm.op_value(Op::Add, Reg::R1, WORD.into());
+        asm.address(Reg::R1, Reg::R10, WORD.into());
         asm.set(Reg::R2, size.into());
-        asm.copy(Reg::R3, from);
-        asm.op_value(Op::Add, Reg::R3, offset.cast_signed());
+        asm.address(Reg::R3, from, offset.cast_signed());
         asm.call(Helper::ReadKernel);
         asm.load(Width::Double, Reg::R1, Reg::R10, WORD);
     }
@@ -367,8 +361,7 @@ impl Functions<'_> {
         asm.store_value(Width::Double, Reg::R10, RESULT, -libc::EBUSY);
         asm.set(Reg::R1, TRIES);
         asm.set_function(Reg::R2, search);
-        asm.copy(Reg::R3, Reg::R10);
-        asm.op_value(Op::Add, Reg::R3, FLAGS.into());
+        asm.address(Reg::R3, Reg::R10, FLAGS.into());
         asm.set(Reg::R4, 0);
         asm.call(Helper::Loop);
         asm.load(Width::Double, Reg::R0, Reg::R10, RESULT);
@@ -418,8 +411,7 @@ impl Functions<'_> {
             word[..name.len()].copy_from_slice(name.as_bytes());
             let beyond = 64 - 8 * name.len() as i32;
             asm.load(Width::Double, Reg::R1, Reg::R10, DISK);
-            asm.op_value(Op::ShiftLeft, Reg::R1, beyond);
-            asm.op_value(Op::ShiftRight, Reg::R1, beyond);
+            asm.extend(Reg::R1, beyond, false);
             asm.set(Reg::R2, i64::from_le_bytes(word));
             asm.jump_if_reg(If::Equal, Reg::R1, Reg::R2, sure);
         }
@@ -481,17 +473,14 @@ impl MappingCallback<'_> {
         self.follow(DISK, end);
         self.copy(members.disk_name, 8, DISK);
         self.asm.place(end);
-        self.asm.set(Reg::R0, 0);
-        self.asm.exit();
+        self.asm.exit_with(0);
     }
 
     /// Copies `size` bytes at `R6 + member`; zeros if they cannot be read.
     fn copy(&mut self, member: u32, size: u8, slot: i16) {
-        self.asm.copy(Reg::R1, Reg::R7);
-        self.asm.op_value(Op::Add, Reg::R1, found(slot).into());
+        self.asm.address(Reg::R1, Reg::R7, found(slot).into());
         self.asm.set(Reg::R2, size.into());
-        self.asm.copy(Reg::R3, Reg::R6);
-        self.asm.op_value(Op::Add, Reg::R3, member.cast_signed());
+        self.asm.address(Reg::R3, Reg::R6, member.cast_signed());
         self.asm.call(Helper::ReadKernel);
     }
 

@@ -9,7 +9,7 @@ use super::nonresident::Touch;
 use super::objects::{Objects, setup};
 use super::plan::{self, Group};
 use super::preemption::Preemption;
-use super::program::{Common, CpuRange, Stop, ThreadBase};
+use super::program::{Common, CpuRange, Spec, Stop, ThreadBase};
 use super::samples::Samples;
 use super::site_programs::Site;
 use super::trials::functions_take_memory;
@@ -132,12 +132,15 @@ fn sites(groups: &[Group]) -> Vec<Site<'_>> {
         .map(|(group, site, plan)| Site {
             probe: &group.probe,
             site: &site.site,
-            captures: &plan.captures,
-            layout: &group.layout,
-            arch: group.arch(),
-            graph: group.graph,
-            return_address: plan.return_address,
-            condition: plan.condition.as_ref(),
+            spec: Spec {
+                arch: group.arch(),
+                captures: &plan.captures,
+                layout: &group.layout,
+                graph: group.graph,
+                return_address: plan.return_address,
+                condition: plan.condition.as_ref(),
+                cookie: None,
+            },
         })
         .collect()
 }

@@ -5,11 +5,10 @@
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use usdtrec_buildid_cache::elf::FileId;
-use usdtrec_format::{Arch, RawLayout};
 
 use super::super::release::{Descriptors, Release};
 use super::attach_method::AttachMethod;
@@ -19,10 +18,6 @@ use super::sys::{self, LoadError, ProgramKind};
 use super::trials::has_cookies;
 use crate::error::RecordError;
 use crate::kernel_error::{BpfRefusal, KernelOperation};
-use crate::plan::ReturnAddress;
-use crate::plan::call_graph::CallGraph;
-use crate::plan::capture::Capture;
-use crate::plan::condition::Condition;
 use crate::probe::PlannedProbe;
 use crate::signals::Signals;
 
@@ -31,29 +26,8 @@ use crate::signals::Signals;
 pub(super) struct Site<'a> {
     pub(super) probe: &'a PlannedProbe,
     pub(super) site: &'a usdtrec_format::Site,
-    pub(super) captures: &'a [Capture],
-    pub(super) layout: &'a RawLayout,
-    pub(super) arch: Arch,
-    /// How the callers are found; `None` if they are not.
-    pub(super) graph: Option<CallGraph>,
-    /// Where the return address is, if the callers are found by frame pointers and the function has no frame.
-    pub(super) return_address: Option<ReturnAddress>,
-    /// Filter of the hits; `None` for all hits.
-    pub(super) condition: Option<&'a Condition>,
-}
-
-impl<'a> Site<'a> {
-    fn spec(&self, cookie: Option<u64>) -> Spec<'a> {
-        Spec {
-            cookie,
-            arch: self.arch,
-            graph: self.graph,
-            return_address: self.return_address,
-            captures: self.captures,
-            layout: self.layout,
-            condition: self.condition,
-        }
-    }
+    /// What its program captures, without a cookie.
+    pub(super) spec: Spec<'a>,
 }
 
 /// The maps that programs use.
@@ -150,7 +124,7 @@ impl SitePrograms {
     /// The cookie of a site, by the site's index; `is_everywhere` as in [`Cookie`].
     pub(super) fn cookie(&self, index: usize, site: &Site<'_>, is_everywhere: bool) -> u64 {
         let cookie = Cookie {
-            event: site.layout.id,
+            event: site.spec.layout.id,
             variant: self.variants.get(index).map_or(0, |variant| variant.number),
             is_everywhere,
             index: index as u32,
@@ -198,7 +172,7 @@ impl Loading<'_> {
                 codes.different.push(CodeOfSite {
                     site: index,
                     words,
-                    has_filter: self.sites[index].condition.is_some(),
+                    has_filter: self.sites[index].spec.condition.is_some(),
                 });
             }
             codes.of_site.push(of_site);
@@ -216,12 +190,15 @@ impl Loading<'_> {
         let sites = sites.iter().filter_map(|index| {
             let site = self.sites.get(*index)?;
             let cookie = Cookie {
-                event: site.layout.id,
+                event: site.spec.layout.id,
                 variant: 0,
                 is_everywhere: false,
                 index: *index as u32,
             };
-            Some(site.spec(self.is_of_one_site().then_some(cookie.word())))
+            Some(Spec {
+                cookie: self.is_of_one_site().then_some(cookie.word()),
+                ..site.spec.clone()
+            })
         });
         let specs: Vec<Spec<'_>> = sites.collect();
         generate(&specs.iter().collect::<Vec<_>>(), self.common)
@@ -253,7 +230,7 @@ impl Loading<'_> {
                         halves.extend([pack.start..middle, middle..pack.end]);
                     }
                     None => return Err(RecordError::NoBpf(BpfRefusal::TooManyArguments)),
-                    Some(Err(refusal)) => return Err(self.refused(&codes.sites(&pack), &refusal)),
+                    Some(Err(refusal)) => return Err(self.refused(&codes.sites(&pack), refusal)),
                 }
             }
             packs = halves;
@@ -263,14 +240,14 @@ impl Loading<'_> {
     }
 
     /// The error for the program of sites that the verifier refused.
-    fn refused(&self, sites: &[usize], refusal: &LoadError) -> RecordError {
+    fn refused(&self, sites: &[usize], refusal: LoadError) -> RecordError {
         let site = sites.first().and_then(|index| self.sites.get(*index));
         let Some(site) = site else {
             return RecordError::NoBpf(BpfRefusal::NoSite);
         };
         RecordError::Kernel {
             operation: KernelOperation::Program(site.probe.event()),
-            source: io::Error::new(refusal.error.kind(), refusal.to_string()),
+            source: refusal.into(),
         }
     }
 }
@@ -339,32 +316,20 @@ fn side_by_side<T: Sync, R: Send>(items: &[T], job: impl Fn(&T) -> R + Sync) -> 
 }
 
 fn load(code: &Code, maps: &Maps<'_>, attach_method: AttachMethod) -> Result<OwnedFd, LoadError> {
-    let words = code.with_maps(|map| {
-        let map = match map {
-            Map::Rings => maps.rings,
-            Map::Control => maps.control,
-            Map::Tracked => maps.tracked,
-            Map::Stopped => maps.stopped.unwrap_or(maps.tracked),
-            Map::Spared => maps.spared.unwrap_or(maps.tracked),
-            Map::StackRates => maps.stack_rates.unwrap_or(maps.tracked),
-            // Not in programs of sites.
-            Map::Held | Map::Calls => maps.tracked,
-        };
-        map.as_raw_fd()
+    let code = code.with_maps(|map| match map {
+        Map::Rings => maps.rings,
+        Map::Control => maps.control,
+        Map::Stopped => maps.stopped.unwrap_or(maps.tracked),
+        Map::Spared => maps.spared.unwrap_or(maps.tracked),
+        Map::StackRates => maps.stack_rates.unwrap_or(maps.tracked),
+        // Others are not in programs of sites.
+        _ => maps.tracked,
     });
-    let flags = if code.sleeps { sys::SLEEPABLE } else { 0 };
-    let attach = match attach_method {
-        AttachMethod::Multi => sys::UPROBE_MULTI,
-        AttachMethod::Event => 0,
+    let kind = match attach_method {
+        AttachMethod::Multi => ProgramKind::UprobeMulti,
+        AttachMethod::Event => ProgramKind::Uprobe,
     };
-    sys::load(&sys::Program {
-        kind: ProgramKind::Kprobe,
-        words: &words,
-        functions: &code.functions,
-        flags,
-        expected_attach: attach,
-        attach_kind: 0,
-    })
+    sys::load(kind, &code)
 }
 
 #[cfg(test)]

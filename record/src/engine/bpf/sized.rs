@@ -3,7 +3,7 @@
 use usdtrec_format::{RawArgument, RawField, RawLength, RawString};
 
 use super::insn::{Helper, If, Label, Op, Reg, Width};
-use super::program::{Bytes, Program, at, string_at};
+use super::program::{Bytes, Program};
 
 impl Program<'_> {
     /// Reads all of them. To be called after all fields are written, because lengths are among them.
@@ -23,7 +23,7 @@ impl Program<'_> {
     fn read_sized(&mut self, field: RawField, string: RawString, length: RawLength) {
         let (nowhere, negative) = (self.asm.label(), self.asm.label());
         let done = self.asm.label();
-        let status = at(string.status);
+        let status = string.status;
         let limit = i32::from(self.spec.layout.string_limit);
         if let Some(bit) = field.fault {
             // The status is written already.
@@ -39,25 +39,19 @@ impl Program<'_> {
         let asm = &mut self.asm;
         asm.copy(Reg::R1, Reg::R2);
         asm.op_value(Op::Add, Reg::R1, 1);
-        asm.store(Width::Half, Reg::R7, status, Reg::R1);
+        self.put(Width::Half, status, Reg::R1);
         // Zero bytes can be at any address.
-        asm.jump_if(If::Equal, Reg::R2, 0, done);
-        asm.load(
-            Width::from_bytes(field.size),
-            Reg::R9,
-            Reg::R7,
-            at(field.offset),
-        );
+        self.asm.jump_if(If::Equal, Reg::R2, 0, done);
+        self.get(Width::from_bytes(field.size), Reg::R9, field.offset);
         self.check_address(nowhere);
-        let to = string_at(self.spec.layout, self.index(string), self.room.each);
+        let to = self.room_at(self.index(string));
         let room = limit.min(self.room.each as i32);
         self.length(length, limit, negative);
         if let Some(longer) = self.longer {
             self.asm.jump_if(If::Above, Reg::R2, room, longer);
         }
+        self.address_in_target(Reg::R1, to);
         let asm = &mut self.asm;
-        asm.copy(Reg::R1, Reg::R7);
-        asm.op_value(Op::Add, Reg::R1, to);
         asm.copy(Reg::R3, Reg::R9);
         asm.call(Helper::ReadUser);
         asm.jump_if(If::Equal, Reg::R0, 0, done);
@@ -79,10 +73,9 @@ impl Program<'_> {
 
     /// `R2` = the length, at most `most`.
     fn length(&mut self, length: RawLength, most: i32, negative: Label) {
-        let asm = &mut self.asm;
         let (offset, size, signed) = match length {
             RawLength::Fixed(bytes) => {
-                return asm.set(Reg::R2, i64::from(bytes).min(most.into()));
+                return self.asm.set(Reg::R2, i64::from(bytes).min(most.into()));
             }
             RawLength::Field {
                 offset,
@@ -91,12 +84,12 @@ impl Program<'_> {
                 ..
             } => (offset, size, signed),
         };
+        self.get(Width::from_bytes(size), Reg::R2, offset);
+        let asm = &mut self.asm;
         let fits = asm.label();
-        asm.load(Width::from_bytes(size), Reg::R2, Reg::R7, at(offset));
         if signed {
             let unused = 64 - 8 * i32::from(size);
-            asm.op_value(Op::ShiftLeft, Reg::R2, unused);
-            asm.op_value(Op::ShiftRightSigned, Reg::R2, unused);
+            asm.extend(Reg::R2, unused, true);
             asm.jump_if(If::BelowSigned, Reg::R2, 0, negative);
         }
         asm.jump_if(If::AtMost, Reg::R2, most, fits);

@@ -19,7 +19,7 @@ use super::control::{self, Control};
 use super::kept::{self, GUARD_TIME, Kept, Repair};
 use super::spared::Spared;
 use super::stopped_map;
-use super::sys::{self, MapKind, MapShape};
+use super::sys;
 use crate::engine::guard_process::{GuardDeath, GuardProcess, GuardTask};
 use crate::error::RecordError;
 use crate::planting::{Caution, Planting};
@@ -66,15 +66,7 @@ impl Stopped {
                 None
             }
         };
-        let spared = sys::create_map(
-            MapKind::Hash,
-            MapShape {
-                key_size: 4,
-                value_size: 4,
-                entries: MAX_EXEMPT_PROCESSES,
-            },
-            0,
-        )?;
+        let spared = sys::create_ids(MAX_EXEMPT_PROCESSES)?;
         let never = Spared::find();
         let all = never.ancestors.iter().chain(&never.readers);
         for pid in all.take(MAX_EXEMPT_PROCESSES as usize) {

@@ -1,11 +1,10 @@
 //! What this kernel's programs can do, by loading one that does it.
 
-use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
-use super::insn::{Assembler, Code, FunctionKind, Helper, If, Op, Reg, Width};
+use super::insn::{Assembler, FunctionKind, Helper, If, Reg, Width};
 use super::preemption::{self, Preemption};
-use super::sys::{self, LoadError, ProgramKind};
+use super::sys::{self, ProgramKind};
 
 /// Whether programs can ask which site was hit (`bpf_get_attach_cookie`, Linux 5.15).
 pub(super) fn has_cookies() -> bool {
@@ -13,13 +12,12 @@ pub(super) fn has_cookies() -> bool {
     *HAS.get_or_init(|| {
         let mut asm = Assembler::default();
         asm.call(Helper::AttachCookie);
-        asm.set(Reg::R0, 0);
-        asm.exit();
+        asm.exit_with(0);
         let Some(code) = asm.finish() else {
             return true;
         };
         // 5.10 says `invalid func unknown#174`. Another reason comes again with the programs themselves.
-        match load(&code) {
+        match sys::load(ProgramKind::Uprobe, &code) {
             Ok(_) => true,
             Err(refusal) => !refusal
                 .reason
@@ -38,31 +36,18 @@ pub(super) fn functions_take_memory(preemption: Option<Preemption>) -> bool {
         let (function, end) = (asm.label(), asm.label());
         preemption::disable(&mut asm, preemption);
         asm.store_value(Width::Double, Reg::R10, MEMORY, 0);
-        asm.copy(Reg::R1, Reg::R10);
-        asm.op_value(Op::Add, Reg::R1, MEMORY.into());
+        asm.address(Reg::R1, Reg::R10, MEMORY.into());
         asm.set(Reg::R2, 0);
         asm.set(Reg::R3, 0);
         asm.call_function(function);
         preemption::enable(&mut asm, preemption);
-        asm.set(Reg::R0, 0);
-        asm.exit();
+        asm.exit_with(0);
         asm.function(function, FunctionKind::WithMemory { bytes: 8 });
         asm.jump_if(If::Equal, Reg::R1, 0, end);
         asm.store(Width::Double, Reg::R1, 0, Reg::R2);
         asm.place(end);
-        asm.set(Reg::R0, 0);
-        asm.exit();
-        asm.finish().is_some_and(|code| load(&code).is_ok())
-    })
-}
-
-fn load(code: &Code) -> Result<OwnedFd, LoadError> {
-    sys::load(&sys::Program {
-        kind: ProgramKind::Kprobe,
-        words: &code.words,
-        functions: &code.functions,
-        flags: 0,
-        expected_attach: 0,
-        attach_kind: 0,
+        asm.exit_with(0);
+        asm.finish()
+            .is_some_and(|code| sys::load(ProgramKind::Uprobe, &code).is_ok())
     })
 }

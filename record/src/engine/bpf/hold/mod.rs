@@ -29,7 +29,7 @@ mod kernel;
 mod program;
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::btf::Btf;
 use super::control::Control;
@@ -67,17 +67,26 @@ impl Hold {
         let works = sys::create_works(MAX_MAP_ENTRIES)?;
         let calls = Calls::new(HeldProcesses::new(works, tracked.try_clone_to_owned()?))?;
         control.set_released(true);
-        let load = |kind, attach, code| load(kind, attach, code, &calls, control);
-        let trial = load(ProgramKind::RawTracepoint, 0, program::trial(kernel))?;
+        let load = |kind, code: Option<Code>| {
+            let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
+            let code = code.with_maps(|map| match map {
+                Map::Held => calls.works(),
+                Map::Calls => calls.as_fd(),
+                Map::Control => control.as_fd(),
+                _ => calls.tracked(),
+            });
+            io::Result::Ok(sys::load(kind, &code)?)
+        };
+        let trial = load(ProgramKind::Run, program::trial(kernel))?;
         try_out(&trial, control)?;
         let mut links = Vec::new();
         let mut fork = None;
-        for (attach, code) in [
+        for (tracepoint, code) in [
             (kernel.fork, program::forked(kernel)),
             (kernel.exec, program::executed(kernel)),
             (kernel.exit, program::left(kernel)),
         ] {
-            let program = load(ProgramKind::Tracing, attach, code)?;
+            let program = load(ProgramKind::Tracepoint(tracepoint), code)?;
             links.push(sys::link_tracepoint(program.as_fd())?);
             fork.get_or_insert(program);
         }
@@ -97,39 +106,6 @@ impl Hold {
     pub(super) const fn take_calls(&mut self) -> Option<Calls> {
         self.calls.take()
     }
-}
-
-/// Loads a program. `attach_kind` is the id of the tracepoint's type in the kernel's BTF, for [`ProgramKind::Tracing`].
-fn load(
-    kind: ProgramKind,
-    attach_kind: u32,
-    code: Option<Code>,
-    calls: &Calls,
-    control: &Control,
-) -> io::Result<OwnedFd> {
-    let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
-    let words = code.with_maps(|map| {
-        let map = match map {
-            Map::Held => calls.works(),
-            Map::Calls => calls.as_fd(),
-            Map::Control => control.as_fd(),
-            _ => calls.tracked(),
-        };
-        map.as_raw_fd()
-    });
-    let expected_attach = match kind {
-        ProgramKind::Tracing => sys::TRACE_RAW_TP,
-        _ => 0,
-    };
-    let program = sys::Program {
-        kind,
-        words: &words,
-        functions: &code.functions,
-        flags: 0,
-        expected_attach,
-        attach_kind,
-    };
-    sys::load(&program).map_err(|refusal| io::Error::new(refusal.error.kind(), refusal.to_string()))
 }
 
 /// Queues work for this process, which must run before the system call returns. Linux 7.3 cannot allocate it on processors without

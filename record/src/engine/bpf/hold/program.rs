@@ -41,17 +41,7 @@ pub(super) fn forked(kernel: Kernel) -> Option<Code> {
     asm.load(Width::Double, Reg::R7, Reg::R1, 8);
     preemption::disable(&mut asm, kernel.members.preemption);
     is_tracked(&mut asm, out);
-    read(
-        &mut asm,
-        Reg::R7,
-        kernel.members.tgid,
-        Slot {
-            bytes: 4,
-            at: VALUE,
-        },
-        out,
-    );
-    asm.load(Width::Word, Reg::R1, Reg::R10, VALUE);
+    read_word(&mut asm, Reg::R7, kernel.members.tgid, out);
     asm.load(Width::Word, Reg::R2, Reg::R10, KEY);
     // A new thread.
     asm.jump_if_reg(If::Equal, Reg::R1, Reg::R2, out);
@@ -103,19 +93,8 @@ pub(super) fn left(kernel: Kernel) -> Option<Code> {
     asm.load(Width::Double, Reg::R7, Reg::R1, 0);
     is_tracked(&mut asm, out);
     asm.load(Width::Word, Reg::R9, Reg::R0, 0);
-    read(&mut asm, Reg::R7, signal, Slot { bytes: 8, at: WORK }, out);
-    asm.load(Width::Double, Reg::R8, Reg::R10, WORK);
-    read(
-        &mut asm,
-        Reg::R8,
-        live,
-        Slot {
-            bytes: 4,
-            at: VALUE,
-        },
-        out,
-    );
-    asm.load(Width::Word, Reg::R1, Reg::R10, VALUE);
+    read_pointer(&mut asm, Reg::R8, Reg::R7, signal, out);
+    read_word(&mut asm, Reg::R8, live, out);
     asm.jump_if(If::NotEqual, Reg::R1, 0, goes_on);
     asm.load(Width::Word, Reg::R1, Reg::R10, KEY);
     asm.store(Width::Double, Reg::R10, RUNNING, Reg::R1);
@@ -129,62 +108,24 @@ pub(super) fn left(kernel: Kernel) -> Option<Code> {
     asm.cut_to_32(Reg::R1);
     asm.op_value(Op::ShiftRight, Reg::R0, 32);
     asm.jump_if_reg(If::NotEqual, Reg::R0, Reg::R1, out);
-    read(
-        &mut asm,
-        Reg::R8,
-        flags,
-        Slot {
-            bytes: 4,
-            at: VALUE,
-        },
-        out,
-    );
-    asm.load(Width::Word, Reg::R1, Reg::R10, VALUE);
+    read_word(&mut asm, Reg::R8, flags, out);
     asm.op_value(Op::And, Reg::R1, GROUP_EXIT);
     asm.jump_if(If::NotEqual, Reg::R1, 0, out);
     // A process that executes a program is held afterwards.
-    read(
-        &mut asm,
-        Reg::R8,
-        kernel.exec_task,
-        Slot { bytes: 8, at: WORK },
-        out,
-    );
-    asm.load(Width::Double, Reg::R1, Reg::R10, WORK);
+    read_pointer(&mut asm, Reg::R1, Reg::R8, kernel.exec_task, out);
     asm.jump_if(If::NotEqual, Reg::R1, 0, out);
-    count(&mut asm, control::CALLS);
+    asm.count(control::CALLS);
     asm.store_value(Width::Double, Reg::R10, TOKEN, 0);
     call(&mut asm, out);
     asm.place(out);
-    asm.set(Reg::R0, 0);
-    asm.exit();
+    asm.exit_with(0);
     asm.finish()
 }
 
 /// `R1`: the priority of the task in `R7`.
 fn priority(asm: &mut Assembler, kernel: Kernel, out: Label) {
-    let priority = kernel.members.priority;
-    read(
-        asm,
-        Reg::R7,
-        priority,
-        Slot {
-            bytes: 4,
-            at: VALUE,
-        },
-        out,
-    );
-    asm.load(Width::Word, Reg::R1, Reg::R10, VALUE);
-    asm.op_value(Op::ShiftLeft, Reg::R1, 32);
-    asm.op_value(Op::ShiftRightSigned, Reg::R1, 32);
-}
-
-/// Bytes of the stack of a program.
-#[derive(Clone, Copy)]
-struct Slot {
-    bytes: i64,
-    /// Offset from `R10`.
-    at: i16,
+    read_word(asm, Reg::R7, kernel.members.priority, out);
+    asm.extend(Reg::R1, 32, true);
 }
 
 /// Labels of a program that holds tasks.
@@ -196,13 +137,24 @@ struct Labels {
     work: Label,
 }
 
-/// Reads kernel memory at `from + offset` to a slot.
-fn read(asm: &mut Assembler, from: Reg, offset: u32, slot: Slot, out: Label) {
-    asm.copy(Reg::R3, from);
-    asm.op_value(Op::Add, Reg::R3, offset.cast_signed());
-    asm.copy(Reg::R1, Reg::R10);
-    asm.op_value(Op::Add, Reg::R1, slot.at.into());
-    asm.set(Reg::R2, slot.bytes);
+/// `R1` = 4 bytes of kernel memory at `from + offset`.
+fn read_word(asm: &mut Assembler, from: Reg, offset: u32, out: Label) {
+    asm.address(Reg::R3, from, offset.cast_signed());
+    read(asm, VALUE, 4, out);
+    asm.load(Width::Word, Reg::R1, Reg::R10, VALUE);
+}
+
+/// `to` = the pointer in kernel memory at `from + offset`.
+fn read_pointer(asm: &mut Assembler, to: Reg, from: Reg, offset: u32, out: Label) {
+    asm.address(Reg::R3, from, offset.cast_signed());
+    read(asm, WORK, 8, out);
+    asm.load(Width::Double, to, Reg::R10, WORK);
+}
+
+/// Reads kernel memory at `R3` to a slot.
+fn read(asm: &mut Assembler, slot: i16, bytes: i64, out: Label) {
+    asm.address(Reg::R1, Reg::R10, slot.into());
+    asm.set(Reg::R2, bytes);
     asm.call(Helper::ReadKernel);
     asm.jump_if(If::NotEqual, Reg::R0, 0, out);
 }
@@ -244,17 +196,14 @@ pub(super) fn trial(kernel: Kernel) -> Option<Code> {
     asm.place(out);
     asm.exit();
     asm.function(work, FunctionKind::Static);
-    count(&mut asm, control::CALLS);
-    asm.set(Reg::R0, 0);
-    asm.exit();
+    asm.count(control::CALLS);
+    asm.exit_with(0);
     asm.finish()
 }
 
 /// Stores the id of the current process in its slot; returns if it is not recorded.
 fn is_tracked(asm: &mut Assembler, out: Label) {
-    asm.call(Helper::PidTgid);
-    asm.op_value(Op::ShiftRight, Reg::R0, 32);
-    asm.store(Width::Word, Reg::R10, KEY, Reg::R0);
+    asm.store_process(KEY);
     asm.call_map(Helper::MapLookup, Map::Tracked, KEY);
     asm.jump_if(If::Equal, Reg::R0, 0, out);
 }
@@ -262,8 +211,7 @@ fn is_tracked(asm: &mut Assembler, out: Label) {
 /// Stores in the map that the process in its slot has no links of its own.
 fn track(asm: &mut Assembler) {
     asm.store_value(Width::Word, Reg::R10, VALUE, FOLLOWED.cast_signed());
-    asm.copy(Reg::R3, Reg::R10);
-    asm.op_value(Op::Add, Reg::R3, VALUE.into());
+    asm.address(Reg::R3, Reg::R10, VALUE.into());
     asm.set(Reg::R4, 0);
     asm.call_map(Helper::MapUpdate, Map::Tracked, KEY);
 }
@@ -300,7 +248,7 @@ fn hold(asm: &mut Assembler, kernel: Kernel, Labels { out, work }: Labels) {
     schedule(asm, kernel, work, missed);
     asm.jump(wake);
     asm.place(missed);
-    count(asm, control::MISSED);
+    asm.count(control::MISSED);
     asm.store_value(Width::Double, Reg::R10, TOKEN, 0);
     asm.place(wake);
     call(asm, out);
@@ -310,8 +258,7 @@ fn hold(asm: &mut Assembler, kernel: Kernel, Labels { out, work }: Labels) {
 fn finish(mut asm: Assembler, kernel: Kernel, Labels { out, work }: Labels) -> Option<Code> {
     asm.place(out);
     preemption::enable(&mut asm, kernel.members.preemption);
-    asm.set(Reg::R0, 0);
-    asm.exit();
+    asm.exit_with(0);
     asm.function(work, FunctionKind::Static);
     wait(&mut asm, kernel, work);
     asm.finish()
@@ -337,7 +284,7 @@ fn wait(asm: &mut Assembler, kernel: Kernel, work: Label) {
     asm.call(Helper::TaskPtRegs);
     asm.load(Width::Double, Reg::R1, Reg::R0, own_instruction_pointer());
     asm.jump_if_reg(If::Equal, Reg::R1, Reg::R6, began);
-    count(asm, control::MISSED);
+    asm.count(control::MISSED);
     asm.place(began);
     // A process that is exiting is not in the map any more.
     is_tracked(asm, gone);
@@ -366,10 +313,9 @@ fn wait(asm: &mut Assembler, kernel: Kernel, work: Label) {
     }
     asm.copy(Reg::R1, Reg::R9);
     schedule(asm, kernel, work, missed);
-    asm.set(Reg::R0, 0);
-    asm.exit();
+    asm.exit_with(0);
     asm.place(missed);
-    count(asm, control::MISSED);
+    asm.count(control::MISSED);
     asm.store_value(Width::Double, Reg::R10, TOKEN, 0);
     call(asm, followed);
     asm.place(followed);
@@ -379,8 +325,7 @@ fn wait(asm: &mut Assembler, kernel: Kernel, work: Label) {
     asm.store_value(Width::Word, Reg::R6, 0, FOLLOWED.cast_signed());
     asm.place(gone);
     forget_work(asm);
-    asm.set(Reg::R0, 0);
-    asm.exit();
+    asm.exit_with(0);
 }
 
 /// Stores the key of the other piece of work of the process in its slot; `R1` has the key of the one in `RUNNING`.
@@ -399,15 +344,8 @@ fn forget_work(asm: &mut Assembler) {
 
 /// Returns if no process is held.
 fn released(asm: &mut Assembler, out: Label) {
-    asm.set_map_value(Reg::R1, Map::Control, control::RELEASED);
-    asm.load(Width::Double, Reg::R1, Reg::R1, 0);
+    asm.load_control(control::RELEASED);
     asm.jump_if(If::NotEqual, Reg::R1, 0, out);
-}
-
-fn count(asm: &mut Assembler, word: u32) {
-    asm.set_map_value(Reg::R1, Map::Control, word);
-    asm.set(Reg::R2, 1);
-    asm.atomic_add(Reg::R1, 0, Reg::R2);
 }
 
 /// `R8`: the value of the key in its slot, existing or new.
@@ -421,8 +359,7 @@ fn find_work(asm: &mut Assembler, may_be_there: bool, missed: Label) {
     for word in 0..WORDS {
         asm.store_value(Width::Double, Reg::R10, EMPTY + 8 * word, 0);
     }
-    asm.copy(Reg::R3, Reg::R10);
-    asm.op_value(Op::Add, Reg::R3, EMPTY.into());
+    asm.address(Reg::R3, Reg::R10, EMPTY.into());
     asm.set(Reg::R4, 0);
     asm.call_map(Helper::MapUpdate, Map::Held, WORK);
     asm.call_map(Helper::MapLookup, Map::Held, WORK);

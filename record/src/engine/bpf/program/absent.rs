@@ -12,6 +12,7 @@ use super::super::nonresident::Touch;
 use super::super::preemption;
 use super::builder::{Exits, Program};
 use super::slots::{ABSENT, ABSENT_BYTES, NOT_MAPPED, READS, STACK_SIZE};
+use super::target::Target;
 
 /// Maximum number of reads of a program for which memory is brought in.
 const MAX_READS: u8 = 63;
@@ -26,6 +27,12 @@ pub(in crate::engine::bpf) enum Bytes {
 }
 
 impl Program<'_> {
+    /// Stores that no read has been tried again yet.
+    pub(in crate::engine::bpf) fn begin_reads(&mut self) {
+        self.asm.store_value(Width::Double, Reg::R10, READS, 0);
+        self.asm.store_value(Width::Double, Reg::R10, NOT_MAPPED, 0);
+    }
+
     /// After a read at `R9` that failed: brings in `bytes` bytes and starts again. If this has been done already, or is not allowed,
     /// jumps to `gone`, with 1 in `R1` if nothing is mapped there, or 0 if the memory is not resident.
     ///
@@ -63,15 +70,20 @@ impl Program<'_> {
         asm.jump(gone);
     }
 
-    /// Of each read: discards the record, brings in the memory that could not be read, and continues at `again`.
+    /// Of each read: discards the record, if values are written to one, brings in the memory that could not be read, and continues at
+    /// `again`.
     ///
     /// The number of the read is a constant here. If it came from before the call, kernels before 6.5 could not follow it over the call, would
     /// take each number of each register for one that matters, and exceed the limit of verified instructions.
-    pub(super) fn bring_in_and_do_again(&mut self, again: Label, exits: Exits) {
+    pub(in crate::engine::bpf) fn bring_in_and_do_again(&mut self, again: Label, exits: Exits) {
         self.brings_in = true;
+        let has_record = self.target == Target::RECORD;
         let is_in = self.asm.label();
         for (read, absent) in (0..).zip(std::mem::take(&mut self.absent)) {
             self.asm.place(absent);
+            if has_record {
+                self.discard();
+            }
             self.bring_in_for(read);
             self.asm.jump(is_in);
         }
@@ -79,7 +91,9 @@ impl Program<'_> {
         self.keep_cookie_again();
         // This may have taken long.
         self.is_enabled(exits.out);
-        self.find_ring(exits.dropped);
+        if has_record {
+            self.find_ring(exits.dropped);
+        }
         self.asm.jump(again);
     }
 
@@ -89,7 +103,6 @@ impl Program<'_> {
     fn bring_in_for(&mut self, read: i32) {
         const BYTES_AT: i32 = 8;
         const BYTE: i32 = 0xff;
-        self.discard();
         let has_sizes = self.ends.len() > 1;
         let asm = &mut self.asm;
         asm.load(Width::Double, Reg::R9, Reg::R10, ABSENT);

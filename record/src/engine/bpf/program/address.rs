@@ -55,8 +55,7 @@ impl Program<'_> {
     /// The same, in code for any program of an architecture.
     pub(in crate::engine::bpf) fn remove_tag_of(&mut self, arch: Arch) {
         if arch.ignores_top_byte() {
-            self.asm.op_value(Op::ShiftLeft, Reg::R9, 8);
-            self.asm.op_value(Op::ShiftRight, Reg::R9, 8);
+            self.asm.extend(Reg::R9, 8, false);
         }
     }
 
@@ -93,10 +92,8 @@ impl Program<'_> {
     fn read_task(&mut self, from: u32, to: i16, size: i64, unreadable: Label) {
         let asm = &mut self.asm;
         asm.call(Helper::CurrentTask);
-        asm.copy(Reg::R3, Reg::R0);
-        asm.op_value(Op::Add, Reg::R3, from.cast_signed());
-        asm.copy(Reg::R1, Reg::R10);
-        asm.op_value(Op::Add, Reg::R1, to.into());
+        asm.address(Reg::R3, Reg::R0, from.cast_signed());
+        asm.address(Reg::R1, Reg::R10, to.into());
         asm.set(Reg::R2, size);
         asm.call(Helper::ReadKernel);
         asm.set(Reg::R1, 1);

@@ -10,14 +10,15 @@ use super::frame_function::FrameFunction;
 use super::sample_record::{END_SIZE, RAW, Room};
 use super::slots::{COOKIE, CPU, NOW, RING, STACK_END, STACK_SIZE};
 use super::spec::{Common, Spec};
+use super::target::Target;
 
 /// Where a program goes instead of writing a record.
 #[derive(Clone, Copy)]
-pub(super) struct Exits {
+pub(in crate::engine::bpf) struct Exits {
     /// Its end.
-    pub(super) out: Label,
-    /// Where a hit is counted for which the ring has no room.
-    pub(super) dropped: Label,
+    pub(in crate::engine::bpf) out: Label,
+    /// Where a hit is counted for which there is no room.
+    pub(in crate::engine::bpf) dropped: Label,
 }
 
 /// A program that is being generated.
@@ -32,7 +33,7 @@ pub(in crate::engine::bpf) struct Program<'a> {
     pub(in crate::engine::bpf) bring_in: Label,
     /// Whether that function is called.
     pub(in crate::engine::bpf) brings_in: bool,
-    /// Number of such reads in this record so far.
+    /// Number of such reads so far, since the first value.
     pub(in crate::engine::bpf) reads: u8,
     /// Room for the strings of the record that is reserved next.
     pub(in crate::engine::bpf) room: Room,
@@ -40,8 +41,10 @@ pub(in crate::engine::bpf) struct Program<'a> {
     pub(in crate::engine::bpf) ends: Vec<usize>,
     /// Where to go if a string needs more; `None` if that is all that there is.
     pub(in crate::engine::bpf) longer: Option<Label>,
-    /// Whether the code that is generated next runs while a record is reserved.
-    pub(in crate::engine::bpf) is_reserved: bool,
+    /// Where values are written.
+    pub(in crate::engine::bpf) target: Target,
+    /// Whether the code that is generated next writes values, which start again after a read that failed, or belongs to the filter.
+    pub(in crate::engine::bpf) writes_values: bool,
     /// Whether the cookie is in its slot.
     pub(in crate::engine::bpf) keeps_cookie: bool,
     /// The functions that follow frame pointers and are called.
@@ -66,7 +69,6 @@ impl Program<'_> {
         let asm = &mut self.asm;
         asm.jump_if(If::Equal, Reg::R0, 0, dropped);
         asm.copy(Reg::R7, Reg::R0);
-        self.is_reserved = true;
     }
 
     /// Reserves in the ring `R1` a record with the size of stack that is in its slot: `R0`.
@@ -103,11 +105,6 @@ impl Program<'_> {
         self.asm.set(Reg::R2, (self.room.record + end) as i64);
         self.asm.set(Reg::R3, 0);
         self.asm.call(Helper::RingReserve);
-    }
-
-    /// Whether a record is reserved at this point.
-    pub(in crate::engine::bpf) const fn is_reserved(&self) -> bool {
-        self.is_reserved
     }
 
     /// Writes everything before the fields. The time is read right after the reservation, so that the order by time is the order in the
@@ -188,8 +185,7 @@ impl Program<'_> {
     /// `R0` = the index of the sample id, which was the cookie.
     fn index_of_cookie(&mut self) {
         let others = 64 - Cookie::INDEX_BITS as i32;
-        self.asm.op_value(Op::ShiftLeft, Reg::R0, others);
-        self.asm.op_value(Op::ShiftRight, Reg::R0, others);
+        self.asm.extend(Reg::R0, others, false);
     }
 
     /// Goes to the code of the variant that the cookie names.
@@ -256,8 +252,7 @@ impl Program<'_> {
     pub(in crate::engine::bpf) fn count_at_site(&mut self, out: Label) {
         self.word_of_id(control::LOSSES, out);
         let asm = &mut self.asm;
-        asm.set(Reg::R2, 1);
-        asm.atomic_add(Reg::R1, 0, Reg::R2);
+        asm.increment(Reg::R1);
     }
 }
 

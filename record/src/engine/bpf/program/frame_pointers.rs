@@ -145,8 +145,7 @@ impl Program<'_> {
             self.walk(arch, ends, end);
             let asm = &mut self.asm;
             asm.place(ends.done);
-            asm.set(Reg::R0, 0);
-            asm.exit();
+            asm.exit_with(0);
         }
     }
 
@@ -270,11 +269,9 @@ impl Program<'_> {
         asm.op(Op::Add, Reg::R3, Reg::R1);
         asm.set(Reg::R6, 0);
         // Unwind tables do not say whether a saved frame pointer was set, too.
-        asm.copy(Reg::R1, Reg::R3);
-        asm.op_value(Op::Add, Reg::R1, -i32::from(pointer));
+        asm.address(Reg::R1, Reg::R3, -i32::from(pointer));
         asm.jump_if_reg(If::Equal, Reg::R9, Reg::R1, framed);
-        asm.copy(Reg::R1, Reg::R10);
-        asm.op_value(Op::Add, Reg::R1, WORD.into());
+        asm.address(Reg::R1, Reg::R10, WORD.into());
         asm.set(Reg::R2, pointer.into());
         asm.call(Helper::ReadUser);
         asm.jump_if(If::NotEqual, Reg::R0, 0, ends.unreadable);
@@ -285,8 +282,7 @@ impl Program<'_> {
     fn remove_authentication(&mut self, arch: Arch) {
         if let Some(bits) = arch.pointer_authentication_bits() {
             let unused = 64 - i32::from(*bits.start());
-            self.asm.op_value(Op::ShiftLeft, Reg::R1, unused);
-            self.asm.op_value(Op::ShiftRight, Reg::R1, unused);
+            self.asm.extend(Reg::R1, unused, false);
         }
     }
 

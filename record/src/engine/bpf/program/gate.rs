@@ -12,8 +12,7 @@ impl Program<'_> {
     /// Returns if recording has ended.
     pub(super) fn is_enabled(&mut self, out: Label) {
         let asm = &mut self.asm;
-        asm.set_map_value(Reg::R1, Map::Control, control::ENABLED);
-        asm.load(Width::Double, Reg::R1, Reg::R1, 0);
+        asm.load_control(control::ENABLED);
         asm.jump_if(If::Equal, Reg::R1, 0, out);
     }
 

@@ -1,6 +1,8 @@
 //! The program of sites: bytecode, generated from the capture plans, that writes a whole `PERF_RECORD_SAMPLE` into the ring
 //! ([`sample_record`]).
 //!
+//! Where the values of a hit are written is a parameter ([`Target`](target::Target)).
+//!
 //! Sites with different plans have a variant each: straight-line code, which the site's cookie chooses. So a file needs one program and one
 //! link, however many probes it has.
 //!
@@ -15,15 +17,16 @@ mod frame_function;
 mod frame_pointers;
 mod gate;
 mod sample_record;
-mod slots;
+pub(super) mod slots;
 mod spec;
 mod stack;
 mod stop;
+pub(super) mod target;
 mod text;
 mod values;
 mod who;
 
-use super::insn::{Assembler, Code, Label, Reg, Width};
+use super::insn::{Assembler, Code, Label, Reg};
 use super::nonresident::Functions;
 use super::preemption;
 pub(super) use absent::Bytes;
@@ -31,37 +34,16 @@ use builder::Exits;
 pub(super) use builder::Program;
 pub(super) use cookie::Cookie;
 pub(in crate::engine::bpf) use sample_record::RAW;
-pub(super) use sample_record::{END_SIZE, Rooms, at, rooms, string_at};
-use slots::{NOT_MAPPED, READS};
+pub(super) use sample_record::{END_SIZE, Rooms, rooms};
 pub(super) use spec::{Common, CpuRange, Spec, Stop, ThreadBase};
 pub(super) use stack::{CHAIN, EndKind, stack_ends};
+use target::Target;
 pub(super) use who::{FIRST_TOKEN, FOLLOWED, LINKED, Who};
 
 /// Generates the program of sites: the variant of each site is one of `specs`. `None` if it is too long, or there is none.
 pub(super) fn generate(specs: &[&Spec<'_>], common: &Common) -> Option<Code> {
-    let first = specs.first()?;
-    let mut asm = Assembler::default();
-    let (out, dropped) = (asm.label(), asm.label());
-    let exits = Exits { out, dropped };
-    let bring_in = asm.label();
-    let mut program = Program {
-        asm,
-        spec: first,
-        common,
-        absent: Vec::new(),
-        bring_in,
-        brings_in: false,
-        reads: 0,
-        room: rooms(first.layout).whole,
-        ends: Vec::new(),
-        longer: None,
-        is_reserved: false,
-        keeps_cookie: false,
-        frame_functions: Vec::new(),
-    };
-    program.asm.copy(Reg::R6, Reg::R1);
-    preemption::disable(&mut program.asm, common.preemption);
-    program.gate(out);
+    let mut program = Program::new(specs.first()?, common);
+    let exits = program.begin();
     let variants: Vec<Label> = specs.iter().map(|_| program.asm.label()).collect();
     if variants.len() > 1 {
         program.choose_variant(&variants);
@@ -71,32 +53,65 @@ pub(super) fn generate(specs: &[&Spec<'_>], common: &Common) -> Option<Code> {
         program.spec = spec;
         program.variant(exits);
     }
-    program.asm.place(out);
-    preemption::enable(&mut program.asm, common.preemption);
-    program.asm.set(Reg::R0, 0);
-    program.asm.exit();
-    program.asm.place(dropped);
-    program.count_loss(out);
-    program.write_frame_functions();
-    let (touch, brings_in) = (common.touch, program.brings_in);
-    let mut asm = program.asm;
-    if brings_in {
-        let mut functions = Functions {
-            asm: &mut asm,
-            touch,
-            preemption: common.preemption,
-        };
-        functions.write(bring_in);
-    }
-    asm.finish()
+    program.finish(exits)
 }
 
-impl Program<'_> {
+impl<'a> Program<'a> {
+    /// A program that writes values to records.
+    pub(super) fn new(spec: &'a Spec<'a>, common: &'a Common) -> Self {
+        let mut asm = Assembler::default();
+        Self {
+            bring_in: asm.label(),
+            asm,
+            spec,
+            common,
+            absent: Vec::new(),
+            brings_in: false,
+            reads: 0,
+            room: rooms(spec.layout).whole,
+            ends: Vec::new(),
+            longer: None,
+            target: Target::RECORD,
+            writes_values: false,
+            keeps_cookie: false,
+            frame_functions: Vec::new(),
+        }
+    }
+
+    /// Writes what comes before all variants.
+    pub(super) fn begin(&mut self) -> Exits {
+        let asm = &mut self.asm;
+        let (out, dropped) = (asm.label(), asm.label());
+        asm.copy(Reg::R6, Reg::R1);
+        preemption::disable(asm, self.common.preemption);
+        self.gate(out);
+        Exits { out, dropped }
+    }
+
+    /// Writes the end of the program, and its functions.
+    pub(super) fn finish(mut self, Exits { out, dropped }: Exits) -> Option<Code> {
+        self.asm.place(out);
+        preemption::enable(&mut self.asm, self.common.preemption);
+        self.asm.exit_with(0);
+        self.asm.place(dropped);
+        self.count_loss(out);
+        self.write_frame_functions();
+        if self.brings_in {
+            let mut functions = Functions {
+                asm: &mut self.asm,
+                touch: self.common.touch,
+                preemption: self.common.preemption,
+            };
+            functions.write(self.bring_in);
+        }
+        self.asm.finish()
+    }
+
     /// Writes what the hit of a site is recorded with, and ends the program.
     fn variant(&mut self, exits: Exits) {
         let Exits { out, dropped } = exits;
         let rooms = rooms(self.spec.layout);
-        self.is_reserved = false;
+        self.writes_values = false;
         let graph = self.spec.graph;
         self.ends = graph
             .map(|graph| stack_ends(graph, self.spec.arch))
@@ -104,8 +119,7 @@ impl Program<'_> {
         if let Some(condition) = self.spec.condition {
             self.filter(condition, out);
         }
-        self.asm.store_value(Width::Double, Reg::R10, READS, 0);
-        self.asm.store_value(Width::Double, Reg::R10, NOT_MAPPED, 0);
+        self.begin_reads();
         self.find_ring(dropped);
         self.choose_stack_size(out);
         let whole = self.asm.label();
@@ -130,8 +144,6 @@ impl Program<'_> {
 
     /// Writes a record with [`room`](Self::room) for each string, and ends the program.
     fn record(&mut self, exits: Exits) {
-        self.reads = 0;
-        self.is_reserved = false;
         self.reserve(exits.dropped);
         self.head();
         self.arguments();

@@ -72,13 +72,3 @@ impl Rooms {
         rooms.find(|room| room.record == len)
     }
 }
-
-/// Offset of the room for a string in the record.
-pub(in crate::engine::bpf) fn string_at(layout: &RawLayout, index: usize, room: usize) -> i32 {
-    (RAW + usize::from(layout.size) + index * room) as i32
-}
-
-/// The offset in the record of an offset in the raw part.
-pub(in crate::engine::bpf) const fn at(offset: u16) -> i16 {
-    RAW as i16 + offset.cast_signed()
-}

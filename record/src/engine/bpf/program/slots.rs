@@ -31,4 +31,4 @@ pub(super) const STACK_END: i16 = -112;
 /// Key of the map of the rates of stacks: the cookie of the site, and the thread.
 pub(super) const RATE_KEY: i16 = -128;
 /// A new value of that map: when a second began, and the number of stacks since.
-pub(super) const RATE: i16 = -144;
+pub(in crate::engine::bpf) const RATE: i16 = -144;

@@ -147,13 +147,7 @@ impl Program<'_> {
         asm.jump_if(If::NotEqual, Reg::R0, 0, known);
         asm.store(Width::Double, Reg::R10, RATE, Reg::R9);
         asm.store_value(Width::Double, Reg::R10, RATE + 8, 1);
-        asm.set_map(Reg::R1, Map::StackRates);
-        for (register, slot) in [(Reg::R2, RATE_KEY), (Reg::R3, RATE)] {
-            asm.copy(register, Reg::R10);
-            asm.op_value(Op::Add, register, slot.into());
-        }
-        asm.set(Reg::R4, 0);
-        asm.call(Helper::MapUpdate);
+        asm.update_map(Map::StackRates, RATE_KEY, RATE);
         asm.jump(taken);
         asm.place(known);
         asm.load(Width::Double, Reg::R1, Reg::R0, 0);
@@ -189,11 +183,9 @@ impl Program<'_> {
             let other = asm.label();
             asm.load(Width::Double, Reg::R1, Reg::R10, STACK_SIZE);
             asm.jump_if(If::NotEqual, Reg::R1, index as i32 + 1, other);
-            asm.copy(Reg::R1, Reg::R10);
-            asm.op_value(Op::Add, Reg::R1, WORD.into());
+            asm.address(Reg::R1, Reg::R10, WORD.into());
             asm.set(Reg::R2, 8);
-            asm.copy(Reg::R3, Reg::R9);
-            asm.op_value(Op::Add, Reg::R3, smaller.cast_signed() - 8);
+            asm.address(Reg::R3, Reg::R9, smaller.cast_signed() - 8);
             asm.call(Helper::ReadUser);
             asm.jump_if(If::Equal, Reg::R0, 0, done);
             asm.set(Reg::R1, index as i64);
@@ -213,8 +205,7 @@ impl Program<'_> {
             self.asm.load(Width::Double, Reg::R1, Reg::R10, STACK_END);
             self.asm.jump_if(If::Equal, Reg::R1, 0, done);
         }
-        self.asm.copy(Reg::R8, Reg::R7);
-        self.asm.op_value(Op::Add, Reg::R8, self.room.record as i32);
+        self.asm.address(Reg::R8, Reg::R7, self.room.record as i32);
         match graph.method {
             CallGraphMethod::FramePointers => self.follow_frame_pointers(),
             CallGraphMethod::Copy { .. } | CallGraphMethod::CopyNeeded => self.copy(),
@@ -278,8 +269,7 @@ impl Program<'_> {
     fn copy_stack(&mut self, copied: Label) {
         let to = copy_at(self.spec.arch) as i32;
         let asm = &mut self.asm;
-        asm.copy(Reg::R1, Reg::R8);
-        asm.op_value(Op::Add, Reg::R1, to);
+        asm.address(Reg::R1, Reg::R8, to);
         asm.copy(Reg::R3, Reg::R9);
         asm.call(Helper::ReadUser);
         asm.jump_if(If::Equal, Reg::R0, 0, copied);

@@ -1,7 +1,7 @@
 //! Stopping the process of a hit.
 
 use super::super::control;
-use super::super::insn::{Helper, If, Map, Op, Reg, Width};
+use super::super::insn::{Helper, If, Map, Reg, Width};
 use super::super::preemption;
 use super::builder::Program;
 use super::slots::{KEY, WORD};
@@ -11,11 +11,9 @@ impl Program<'_> {
     pub(super) fn stop(&mut self) {
         let asm = &mut self.asm;
         let ours = asm.label();
-        asm.set_map_value(Reg::R1, Map::Control, control::STOPPING);
-        asm.load(Width::Double, Reg::R1, Reg::R1, 0);
+        asm.load_control(control::STOPPING);
         asm.jump_if(If::Equal, Reg::R1, 0, ours);
-        self.process_id();
-        let asm = &mut self.asm;
+        asm.store_process(KEY);
         asm.call_map(Helper::MapLookup, Map::Spared, KEY);
         asm.jump_if(If::NotEqual, Reg::R0, 0, ours);
         // The signal is sent to this thread, which then stops its process: another thread may be waiting for a CPU. It is sent
@@ -25,26 +23,11 @@ impl Program<'_> {
         asm.set(Reg::R1, libc::SIGSTOP.into());
         asm.call(Helper::SendSignalThread);
         preemption::disable(asm, self.common.preemption);
-        self.process_id();
-        let asm = &mut self.asm;
+        asm.store_process(KEY);
         // The time distinguishes the process from a later one with the same id.
         asm.call(Helper::BootNs);
         asm.store(Width::Double, Reg::R10, WORD, Reg::R0);
-        asm.set_map(Reg::R1, Map::Stopped);
-        for (register, slot) in [(Reg::R2, KEY), (Reg::R3, WORD)] {
-            asm.copy(register, Reg::R10);
-            asm.op_value(Op::Add, register, slot.into());
-        }
-        asm.set(Reg::R4, 0);
-        asm.call(Helper::MapUpdate);
+        asm.update_map(Map::Stopped, KEY, WORD);
         asm.place(ours);
-    }
-
-    /// Stores the id of the process in its slot.
-    fn process_id(&mut self) {
-        let asm = &mut self.asm;
-        asm.call(Helper::PidTgid);
-        asm.op_value(Op::ShiftRight, Reg::R0, 32);
-        asm.store(Width::Word, Reg::R10, KEY, Reg::R0);
     }
 }

@@ -6,7 +6,6 @@ use super::super::control;
 use super::super::insn::{Helper, If, Label, Map, Op, Reg, Width};
 use super::absent::Bytes;
 use super::builder::Program;
-use super::sample_record::{at, string_at};
 use super::slots::{HABITS, NOW};
 
 /// Number of unreadable addresses in a row after which an argument that is only tried as a string …
@@ -21,7 +20,8 @@ impl Program<'_> {
         asm.jump_if(If::Below, Reg::R0, self.common.ids.cast_signed(), known);
         asm.set(Reg::R0, 0);
         asm.place(known);
-        asm.multiply(
+        asm.op_value(
+            Op::Multiply,
             Reg::R0,
             (self.common.strings * control::STRING).cast_signed(),
         );
@@ -41,7 +41,7 @@ impl Program<'_> {
     pub(in crate::engine::bpf) fn string(&mut self, field: RawField) {
         let Some(string) = field.string else { return };
         let index = self.index(string);
-        let to = string_at(self.spec.layout, index, self.room.each);
+        let status = string.status;
         let habit = (index as i16) * control::STRING as i16;
         let (nowhere, skipped) = (self.asm.label(), self.asm.label());
         let (read, done) = (self.asm.label(), self.asm.label());
@@ -54,9 +54,8 @@ impl Program<'_> {
             asm.jump_if_reg(If::Above, Reg::R1, Reg::R2, skipped);
         }
         let room = (self.room.each as i32).min(i32::from(self.spec.layout.string_limit) + 2);
-        self.read_user(Helper::ReadUserStr, room, to);
+        self.read_user(Helper::ReadUserStr, room, self.room_at(index));
         self.asm.jump_if(If::AtLeastSigned, Reg::R0, 0, read);
-        let status = at(string.status);
         if string.known {
             let gone = self.asm.label();
             self.absent(Bytes::Number(room), gone);
@@ -81,7 +80,7 @@ impl Program<'_> {
             // It may be cut.
             self.asm.jump_if(If::AtLeastSigned, Reg::R0, room, longer);
         }
-        self.asm.store(Width::Half, Reg::R7, status, Reg::R0);
+        self.put(Width::Half, status, Reg::R0);
         if !string.known {
             self.readable(habit, done);
         }
@@ -111,18 +110,18 @@ impl Program<'_> {
     }
 
     /// Stores why a string was not read.
-    pub(in crate::engine::bpf) fn status(&mut self, status: i16, error: i32) {
-        self.asm.store_value(Width::Half, Reg::R7, status, -error);
+    pub(in crate::engine::bpf) fn status(&mut self, status: u16, error: i32) {
+        self.put_value(Width::Half, status, -error);
     }
 
     /// Stores why a string was not read: `R1` is 1 if nothing is mapped there, 0 if it is not resident.
-    pub(in crate::engine::bpf) fn gone(&mut self, status: i16) {
+    pub(in crate::engine::bpf) fn gone(&mut self, status: u16) {
         const NOT_RESIDENT: i64 = StringStatus::NotResident.word(0, 0) as i64;
         const FAULT: i64 = StringStatus::Fault.word(0, 0) as i64;
         let asm = &mut self.asm;
         asm.copy(Reg::R2, Reg::R1);
-        asm.multiply(Reg::R2, (FAULT - NOT_RESIDENT) as i32);
+        asm.op_value(Op::Multiply, Reg::R2, (FAULT - NOT_RESIDENT) as i32);
         asm.op_value(Op::Add, Reg::R2, NOT_RESIDENT as i32);
-        asm.store(Width::Half, Reg::R7, status, Reg::R2);
+        self.put(Width::Half, status, Reg::R2);
     }
 }

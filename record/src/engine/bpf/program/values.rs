@@ -5,13 +5,14 @@ use usdtrec_format::{RawArgument, RawField};
 use super::super::insn::{Helper, If, Label, Op, Reg, Width};
 use super::absent::Bytes;
 use super::builder::Program;
-use super::sample_record::at;
 use crate::plan::capture::Capture;
 use crate::plan::read::{Read, Source};
 
 impl Program<'_> {
     /// Writes all values, and the bits of those that could not be read.
     pub(in crate::engine::bpf) fn arguments(&mut self) {
+        self.reads = 0;
+        self.writes_values = true;
         if self.spec.layout.missing.is_some() {
             self.asm.set(Reg::R8, 0);
         }
@@ -23,7 +24,7 @@ impl Program<'_> {
         }
         self.sized();
         if let Some(missing) = self.spec.layout.missing {
-            self.asm.store(Width::Word, Reg::R7, at(missing), Reg::R8);
+            self.put(Width::Word, missing, Reg::R8);
         }
     }
 
@@ -50,19 +51,15 @@ impl Program<'_> {
     /// Writes a value, and the string that it points to.
     fn value(&mut self, read: &Read, field: RawField) {
         let unreadable = self.asm.label();
-        let to = at(field.offset);
+        let width = Width::from_bytes(field.size);
         if self.value_or_address(read, unreadable) {
-            self.memory(read.size, to, unreadable);
-            self.asm
-                .load(Width::from_bytes(read.size), Reg::R9, Reg::R7, to);
+            self.memory(read.size, field.offset, unreadable);
+            self.get(Width::from_bytes(read.size), Reg::R9, field.offset);
         }
         if read.signed && read.size < field.size {
-            let unused = 64 - 8 * i32::from(read.size);
-            self.asm.op_value(Op::ShiftLeft, Reg::R9, unused);
-            self.asm.op_value(Op::ShiftRightSigned, Reg::R9, unused);
+            self.extend(read.size, true);
         }
-        self.asm
-            .store(Width::from_bytes(field.size), Reg::R7, to, Reg::R9);
+        self.put(width, field.offset, Reg::R9);
         if field.string.is_some_and(|string| string.length.is_none()) {
             self.string(field);
         }
@@ -74,20 +71,21 @@ impl Program<'_> {
         self.asm.jump(done);
         self.asm.place(unreadable);
         if let Some(string) = field.string {
-            self.gone(at(string.status));
+            self.gone(string.status);
         }
         // `RawField::NOT_RESIDENT` or 0.
         let asm = &mut self.asm;
         asm.set(Reg::R2, RawField::NOT_RESIDENT.cast_signed());
         asm.op(Op::Sub, Reg::R2, Reg::R1);
-        asm.store(Width::from_bytes(field.size), Reg::R7, to, Reg::R2);
+        self.put(width, field.offset, Reg::R2);
+        let asm = &mut self.asm;
         asm.set(Reg::R1, 1 << bit);
         asm.op(Op::Or, Reg::R8, Reg::R1);
         asm.place(done);
     }
 
-    /// Reads `size` bytes at `R9` into the record.
-    fn memory(&mut self, size: u8, to: i16, unreadable: Label) {
+    /// Reads `size` bytes at `R9` to an offset of the layout.
+    fn memory(&mut self, size: u8, to: u16, unreadable: Label) {
         let done = self.asm.label();
         self.read_user(Helper::ReadUser, size.into(), to.into());
         self.asm.jump_if(If::Equal, Reg::R0, 0, done);
@@ -95,12 +93,11 @@ impl Program<'_> {
         self.asm.place(done);
     }
 
-    /// Reads `size` bytes at `R9` into the record.
+    /// Reads `size` bytes at `R9` to an offset of the layout, or of the strings after it.
     pub(in crate::engine::bpf) fn read_user(&mut self, helper: Helper, size: i32, to: i32) {
         self.remove_tag();
+        self.address_in_target(Reg::R1, to);
         let asm = &mut self.asm;
-        asm.copy(Reg::R1, Reg::R7);
-        asm.op_value(Op::Add, Reg::R1, to);
         asm.set(Reg::R2, size.into());
         asm.copy(Reg::R3, Reg::R9);
         asm.call(helper);

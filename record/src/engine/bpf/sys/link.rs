@@ -10,7 +10,7 @@ const RAW_TRACEPOINT_OPEN: i32 = 17;
 const LINK_CREATE: i32 = 28;
 
 /// `BPF_TRACE_UPROBE_MULTI`.
-pub(in crate::engine::bpf) const UPROBE_MULTI: u32 = 48;
+pub(super) const UPROBE_MULTI: u32 = 48;
 
 /// `BPF_PERF_EVENT`.
 const PERF_EVENT: u32 = 41;
@@ -106,7 +106,7 @@ pub(in crate::engine::bpf) fn link_perf_event(
     unsafe { open(LINK_CREATE, &mut attr) }
 }
 
-/// Attaches a [`ProgramKind::Tracing`](super::ProgramKind::Tracing) to the tracepoint of the kernel that it was loaded for.
+/// Attaches a [`ProgramKind::Tracepoint`](super::ProgramKind::Tracepoint) to the tracepoint of the kernel that it was loaded for.
 pub(in crate::engine::bpf) fn link_tracepoint(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let mut attr = RawTracepoint {
         name: 0,

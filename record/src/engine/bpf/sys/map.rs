@@ -101,6 +101,16 @@ pub(in crate::engine::bpf) fn create_map(
     })
 }
 
+/// Creates a hash map with 4-byte keys and values.
+pub(in crate::engine::bpf) fn create_ids(entries: u32) -> io::Result<OwnedFd> {
+    let shape = MapShape {
+        key_size: 4,
+        value_size: 4,
+        entries,
+    };
+    create_map(MapKind::Hash, shape, 0)
+}
+
 /// Creates a ring of so many bytes, in the memory of a NUMA node if one is given.
 pub(in crate::engine::bpf) fn create_ring(bytes: u32, node: Option<u32>) -> io::Result<OwnedFd> {
     create(MapCreate {
@@ -150,8 +160,7 @@ pub(in crate::engine::bpf) fn put_maps(
         return Ok(());
     }
     let mut elements = keys.iter().zip(&mut values);
-    elements
-        .try_for_each(|(key, value)| element(MAP_UPDATE_ELEM, array, key, Some(value), 0).map(drop))
+    elements.try_for_each(|(key, value)| element(MAP_UPDATE_ELEM, array, key, Some(value), 0))
 }
 
 fn create(attr: MapCreate) -> io::Result<OwnedFd> {
@@ -192,7 +201,7 @@ pub(in crate::engine::bpf) fn create_works(entries: u32) -> io::Result<OwnedFd> 
 
 /// Adds a key with the value 1 to a hash map with 4-byte keys and values.
 pub(in crate::engine::bpf) fn insert(map: BorrowedFd<'_>, key: u32) -> io::Result<()> {
-    element(MAP_UPDATE_ELEM, map, &key, Some(&mut 1), 0).map(drop)
+    element(MAP_UPDATE_ELEM, map, &key, Some(&mut 1_u32), 0)
 }
 
 /// Changes the value of a key that is in a hash map with 4-byte keys and values.
@@ -201,12 +210,12 @@ pub(in crate::engine::bpf) fn change(
     key: u32,
     mut value: u32,
 ) -> io::Result<()> {
-    element(MAP_UPDATE_ELEM, map, &key, Some(&mut value), EXISTS).map(drop)
+    element(MAP_UPDATE_ELEM, map, &key, Some(&mut value), EXISTS)
 }
 
 /// The value of a key in a hash map with 4-byte keys and values.
 pub(in crate::engine::bpf) fn value_of(map: BorrowedFd<'_>, key: u32) -> io::Result<u32> {
-    let mut value = 0;
+    let mut value = 0_u32;
     element(MAP_LOOKUP_ELEM, map, &key, Some(&mut value), 0)?;
     Ok(value)
 }
@@ -214,26 +223,18 @@ pub(in crate::engine::bpf) fn value_of(map: BorrowedFd<'_>, key: u32) -> io::Res
 /// The last word of the value of a key in the map of [`create_works`].
 pub(in crate::engine::bpf) fn token_of(map: BorrowedFd<'_>, key: u64) -> io::Result<u64> {
     let mut value = [0_u64; 4];
-    let mut attr = MapElement {
-        map: raw(map),
-        _pad: 0,
-        key: std::ptr::from_ref(&key) as u64,
-        value: value.as_mut_ptr() as u64,
-        flags: 0,
-    };
-    // SAFETY: `attr` is laid out as the commands on elements take it; key and value are as long as those of the map.
-    unsafe { bpf(MAP_LOOKUP_ELEM, &mut attr) }?;
+    element(MAP_LOOKUP_ELEM, map, &key, Some(&mut value), 0)?;
     Ok(value[3])
 }
 
 /// Removes a key from a hash map with 4-byte keys.
 pub(in crate::engine::bpf) fn remove(map: BorrowedFd<'_>, key: u32) -> io::Result<()> {
-    element(MAP_DELETE_ELEM, map, &key, None, 0).map(drop)
+    element(MAP_DELETE_ELEM, map, &key, None::<&mut u32>, 0)
 }
 
 /// The key after `after` in a hash map with 4-byte keys, or the first key if the map does not have `after` any more.
 pub(in crate::engine::bpf) fn next_key(map: BorrowedFd<'_>, after: u32) -> io::Result<u32> {
-    let mut next = 0;
+    let mut next = 0_u32;
     element(MAP_GET_NEXT_KEY, map, &after, Some(&mut next), 0)?;
     Ok(next)
 }
@@ -250,8 +251,8 @@ pub(in crate::engine::bpf) fn keys(map: BorrowedFd<'_>, most: u32) -> Vec<u32> {
 
 /// The value of a key in a hash map with 4-byte keys and 8-byte values.
 pub(in crate::engine::bpf) fn time_of(map: BorrowedFd<'_>, key: u32) -> io::Result<u64> {
-    let mut value = 0;
-    long_element(MAP_LOOKUP_ELEM, map, key, &mut value)?;
+    let mut value = 0_u64;
+    element(MAP_LOOKUP_ELEM, map, &key, Some(&mut value), 0)?;
     Ok(value)
 }
 
@@ -261,28 +262,36 @@ pub(in crate::engine::bpf) fn insert_time(
     key: u32,
     mut value: u64,
 ) -> io::Result<()> {
-    long_element(MAP_UPDATE_ELEM, map, key, &mut value)
+    element(MAP_UPDATE_ELEM, map, &key, Some(&mut value), 0)
 }
 
-fn long_element(command: i32, map: BorrowedFd<'_>, key: u32, value: &mut u64) -> io::Result<()> {
-    let mut attr = MapElement {
-        map: raw(map),
-        _pad: 0,
-        key: std::ptr::from_ref(&key) as u64,
-        value: std::ptr::from_mut(value) as u64,
-        flags: 0,
+/// The elements of a hash map with keys of this size and 8-byte values. It must not have the key of zeros.
+#[cfg(test)]
+pub(in crate::engine::bpf) fn counts<const KEY: usize>(
+    map: BorrowedFd<'_>,
+) -> Vec<([u8; KEY], u64)> {
+    let after = |last: &[u8; KEY]| {
+        let mut next = [0; KEY];
+        element(MAP_GET_NEXT_KEY, map, last, Some(&mut next), 0).ok()?;
+        Some(next)
     };
-    // SAFETY: `attr` is laid out as the commands on elements take it; key and value are as long as those of the map.
-    unsafe { bpf(command, &mut attr) }.map(drop)
+    let value = |key: [u8; KEY]| {
+        let mut value = 0_u64;
+        element(MAP_LOOKUP_ELEM, map, &key, Some(&mut value), 0).ok()?;
+        Some((key, value))
+    };
+    let keys = std::iter::successors(after(&[0; KEY]), after);
+    keys.filter_map(value).collect()
 }
 
-fn element(
+/// Calls bpf(2) on an element of a map whose keys and values are as long as `K` and `V`.
+fn element<K, V>(
     command: i32,
     map: BorrowedFd<'_>,
-    key: &u32,
-    value: Option<&mut u32>,
+    key: &K,
+    value: Option<&mut V>,
     flags: u64,
-) -> io::Result<i32> {
+) -> io::Result<()> {
     let mut attr = MapElement {
         map: raw(map),
         _pad: 0,
@@ -291,7 +300,7 @@ fn element(
         value: value.map_or(0, |value| std::ptr::from_mut(value) as u64),
         flags,
     };
-    // SAFETY: `attr` is laid out as the commands on elements take it; key and value are 4 bytes, as in all maps
+    // SAFETY: `attr` is laid out as the commands on elements take it; key and value are as long as those of the map, for all maps
     // that this is called for, and outlive the call.
-    unsafe { bpf(command, &mut attr) }
+    unsafe { bpf(command, &mut attr) }.map(drop)
 }

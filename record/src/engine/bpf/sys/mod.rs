@@ -16,12 +16,14 @@ pub(in crate::engine) use event::{UprobeEvent, open_uprobe};
 pub(super) use event::{enable, set_program};
 pub(in crate::engine::bpf) use info::recursion_misses;
 pub(super) use kernel_btf::kernel_btf;
-pub(super) use link::{UPROBE_MULTI, Uprobes, link_perf_event, link_tracepoint, link_uprobes};
+pub(super) use link::{Uprobes, link_perf_event, link_tracepoint, link_uprobes};
 pub(crate) use link_info::uprobes_of_links;
+#[cfg(test)]
+pub(super) use map::counts;
 pub(super) use map::{
-    MAPPABLE, MapKind, MapShape, change, create_array_of_maps, create_map, create_ring,
+    MAPPABLE, MapKind, MapShape, change, create_array_of_maps, create_ids, create_map, create_ring,
     create_works, insert, insert_time, keys, next_key, put_maps, remove, time_of, token_of,
     value_of,
 };
 pub(super) use pin::{pin, pinned};
-pub(super) use program::{LoadError, Program, ProgramKind, SLEEPABLE, TRACE_RAW_TP, load, run};
+pub(super) use program::{LoadError, ProgramKind, load, run};

@@ -4,9 +4,10 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::super::insn::Function;
+use super::super::insn::Code;
 use super::btf::FunctionTypes;
 use super::call::{bpf, name, open, raw};
+use super::link::UPROBE_MULTI;
 
 const PROG_LOAD: i32 = 5;
 const PROG_TEST_RUN: i32 = 10;
@@ -21,22 +22,41 @@ const LOG_BYTES: usize = 1 << 12;
 /// error.
 const LOG_STATISTICS: u32 = 4;
 
-/// Kinds of programs (`enum bpf_prog_type`).
+/// What a program is for.
 #[derive(Clone, Copy, Debug)]
-#[repr(u32)]
 pub(in crate::engine::bpf) enum ProgramKind {
-    /// On kprobes and uprobes.
-    Kprobe = 2,
-    RawTracepoint = 17,
-    /// On a tracepoint; the types of its arguments come from the kernel's BTF.
-    Tracing = 26,
+    /// An event of a uprobe.
+    Uprobe,
+    /// A link to many uprobes.
+    UprobeMulti,
+    /// [`run`].
+    Run,
+    /// A tracepoint of the kernel, by the id of its type in the kernel's BTF.
+    Tracepoint(u32),
+}
+
+impl ProgramKind {
+    /// `BPF_PROG_TYPE_KPROBE`, `BPF_PROG_TYPE_RAW_TRACEPOINT`, `BPF_PROG_TYPE_TRACING`.
+    const fn program_type(self) -> u32 {
+        match self {
+            Self::Uprobe | Self::UprobeMulti => 2,
+            Self::Run => 17,
+            Self::Tracepoint(_) => 26,
+        }
+    }
+
+    /// `BPF_TRACE_UPROBE_MULTI`, `BPF_TRACE_RAW_TP`; 0 for others.
+    const fn expected_attach(self) -> u32 {
+        match self {
+            Self::Uprobe | Self::Run => 0,
+            Self::UprobeMulti => UPROBE_MULTI,
+            Self::Tracepoint(_) => 23,
+        }
+    }
 }
 
 /// `BPF_F_SLEEPABLE`.
-pub(in crate::engine::bpf) const SLEEPABLE: u32 = 1 << 4;
-
-/// `BPF_TRACE_RAW_TP`.
-pub(in crate::engine::bpf) const TRACE_RAW_TP: u32 = 23;
+const SLEEPABLE: u32 = 1 << 4;
 
 #[repr(C)]
 struct ProgramLoad {
@@ -59,7 +79,7 @@ struct ProgramLoad {
     _line_size: u32,
     _lines: u64,
     _line_count: u32,
-    /// Id of the tracepoint's type in the kernel's BTF, for [`ProgramKind::Tracing`].
+    /// Of [`ProgramKind::Tracepoint`]; else 0.
     attach_kind: u32,
     _attach_program: u32,
     _pad: u32,
@@ -91,21 +111,6 @@ struct TestRun {
     _pad: u32,
 }
 
-/// A program to load.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::engine::bpf) struct Program<'a> {
-    pub(in crate::engine::bpf) kind: ProgramKind,
-    pub(in crate::engine::bpf) words: &'a [u64],
-    /// Its functions, the main function first; empty if there is only that one.
-    pub(in crate::engine::bpf) functions: &'a [Function],
-    /// 0 or [`SLEEPABLE`].
-    pub(in crate::engine::bpf) flags: u32,
-    /// 0, [`TRACE_RAW_TP`] or [`UPROBE_MULTI`](super::UPROBE_MULTI).
-    pub(in crate::engine::bpf) expected_attach: u32,
-    /// Id of the tracepoint's type in the kernel's BTF, for [`ProgramKind::Tracing`]; else 0.
-    pub(in crate::engine::bpf) attach_kind: u32,
-}
-
 /// Error of loading a program.
 #[derive(Debug)]
 pub(in crate::engine::bpf) struct LoadError {
@@ -125,6 +130,12 @@ impl std::fmt::Display for LoadError {
     }
 }
 
+impl From<LoadError> for io::Error {
+    fn from(error: LoadError) -> Self {
+        Self::new(error.error.kind(), error.to_string())
+    }
+}
+
 /// The last line of the verifier's log that is not a statistic.
 fn reason(log: &str) -> Option<String> {
     const STATISTICS: [&str; 3] = ["processed ", "verification time ", "stack depth "];
@@ -134,10 +145,10 @@ fn reason(log: &str) -> Option<String> {
     Some(line.to_owned())
 }
 
-/// Loads a program.
-pub(in crate::engine::bpf) fn load(program: &Program<'_>) -> Result<OwnedFd, LoadError> {
-    let known = FunctionTypes::from_functions(program.functions);
-    let types = if program.functions.is_empty() {
+/// Loads a program whose code has the descriptors of its maps.
+pub(in crate::engine::bpf) fn load(kind: ProgramKind, code: &Code) -> Result<OwnedFd, LoadError> {
+    let known = FunctionTypes::from_functions(&code.functions);
+    let types = if code.functions.is_empty() {
         None
     } else {
         let error = |error| LoadError {
@@ -146,24 +157,24 @@ pub(in crate::engine::bpf) fn load(program: &Program<'_>) -> Result<OwnedFd, Loa
         };
         Some(known.load().map_err(error)?)
     };
-    let functions = program.functions.iter().map(|function| FunctionInfo {
+    let functions = code.functions.iter().map(|function| FunctionInfo {
         start: function.start as u32,
         kind: known.function_type(function.kind),
     });
     let functions: Vec<_> = functions.collect();
     let mut attr = ProgramLoad {
-        kind: program.kind as u32,
-        count: program.words.len() as u32,
-        instructions: program.words.as_ptr() as u64,
+        kind: kind.program_type(),
+        count: code.words.len() as u32,
+        instructions: code.words.as_ptr() as u64,
         license: LICENSE.as_ptr() as u64,
         log_level: 0,
         log_size: 0,
         log: 0,
         kernel_version: 0,
-        flags: program.flags,
+        flags: SLEEPABLE * u32::from(code.sleeps),
         name: name("usdtrec"),
         interface: 0,
-        expected_attach: program.expected_attach,
+        expected_attach: kind.expected_attach(),
         btf: types.as_ref().map_or(0, |types| raw(types.as_fd())),
         function_size: types
             .as_ref()
@@ -173,7 +184,10 @@ pub(in crate::engine::bpf) fn load(program: &Program<'_>) -> Result<OwnedFd, Loa
         _line_size: 0,
         _lines: 0,
         _line_count: 0,
-        attach_kind: program.attach_kind,
+        attach_kind: match kind {
+            ProgramKind::Tracepoint(kind) => kind,
+            _ => 0,
+        },
         _attach_program: 0,
         _pad: 0,
     };
@@ -201,7 +215,7 @@ pub(in crate::engine::bpf) fn load(program: &Program<'_>) -> Result<OwnedFd, Loa
     }
 }
 
-/// Runs a [`ProgramKind::RawTracepoint`] once, on this CPU and without arguments. Returns its result.
+/// Runs a [`ProgramKind::Run`] once, on this CPU and without arguments. Returns its result.
 pub(in crate::engine::bpf) fn run(program: BorrowedFd<'_>) -> io::Result<i32> {
     let mut attr = TestRun {
         program: raw(program),

@@ -17,7 +17,7 @@ struct Kernel {
     is_reserved: bool,
     /// Whether preemption is disabled.
     has_disabled: bool,
-    /// End of the program's stack; known from the lookup of the ring on.
+    /// End of the program's stack; known from the lookup of the ring or of the process on.
     frame: u64,
     submitted: bool,
     discarded: usize,
@@ -39,6 +39,11 @@ struct Kernel {
     links_at: u64,
     /// Address of the thread's entry in the map of rates; 0 if it has none.
     rate_at: u64,
+    /// Size of the keys of the map of counts, and the key that the program added to it.
+    key_size: usize,
+    counted: Option<Vec<u8>>,
+    /// Address of the count of that key.
+    count_at: u64,
     /// Bytes of memory that are not those of [`byte_at`].
     stored: HashMap<u64, u8>,
     /// Bytes that are in the ring.
@@ -59,6 +64,7 @@ thread_local! {
 const RINGS: u64 = 1;
 const TRACKED: u64 = 2;
 const RATES: u64 = 6;
+const COUNTS: u64 = 7;
 /// The ring of the CPU.
 const RING: u64 = 5;
 /// Words of the control map.
@@ -146,6 +152,8 @@ pub(super) struct Hit {
     pub(super) filled: u64,
     /// When the thread's second began, and how many stacks it has taken since; `None` if it has taken none.
     pub(super) rate: Option<[u64; 2]>,
+    /// Size of the keys of the map of counts, bytes.
+    pub(super) key_size: usize,
 }
 
 impl Default for Hit {
@@ -174,6 +182,7 @@ impl Default for Hit {
             habits: Vec::new(),
             filled: 0,
             rate: None,
+            key_size: 0,
         }
     }
 }
@@ -193,6 +202,8 @@ pub(super) fn file(magic: u64, disk: &str) -> [u64; 8] {
 pub(super) struct Ran {
     /// The record that it submitted, if it did.
     pub(super) record: Option<Vec<u8>>,
+    /// The key that it added to the map of counts, with its count.
+    pub(super) counted: Option<(Vec<u8>, u64)>,
     /// Records that it discarded.
     pub(super) discarded: usize,
     /// Where it touched memory.
@@ -263,6 +274,7 @@ impl Hit {
                 busy: self.busy,
                 is_old: self.is_old,
                 filled: self.filled,
+                key_size: self.key_size,
                 ..Kernel::default()
             }
         });
@@ -272,8 +284,10 @@ impl Hit {
         control[habits..habits + self.habits.len()].copy_from_slice(&self.habits);
         let links = CONTROL - 3;
         control[links] = self.links.into();
+        let count = CONTROL - 4;
         KERNEL.with_borrow_mut(|kernel| {
             kernel.links_at = std::ptr::from_ref(&control[links]) as u64;
+            kernel.count_at = std::ptr::from_ref(&control[count]) as u64;
         });
         if let Some(rate) = self.rate {
             let entry = &mut control[CONTROL - rate.len()..];
@@ -326,6 +340,7 @@ impl Hit {
                 lost: control[control::LOSSES as usize / 8],
                 unjudged: control[control::UNJUDGED as usize / 8],
                 record,
+                counted: kernel.counted.clone().map(|key| (key, control[count])),
                 discarded: kernel.discarded,
                 touched: kernel.touched.clone(),
                 reads: kernel.reads,
@@ -382,6 +397,7 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
             Map::Stopped => 3,
             Map::Spared => 4,
             Map::StackRates => RATES,
+            Map::Counts => COUNTS,
             Map::Held | Map::Calls => unreachable!("not in programs of sites"),
         };
         words[at] = words[at] & 0xffff_ffff | value << 32;
@@ -433,10 +449,7 @@ fn preempt(enables: bool) -> u64 {
 type Function = fn(u64, u64, u64, u64, u64) -> u64;
 
 const HELPERS: [(Helper, Function); 18] = [
-    (Helper::MapUpdate, |map, _, _, flags, _| {
-        assert_eq!((map, flags), (RATES, 0));
-        0
-    }),
+    (Helper::MapUpdate, map_update),
     (Helper::Comm, comm),
     (Helper::MapLookup, map_lookup),
     (Helper::KtimeNs, |_, _, _, _, _| NOW),
@@ -481,8 +494,11 @@ fn comm(to: u64, size: u64, _: u64, _: u64, _: u64) -> u64 {
 }
 
 fn map_lookup(map: u64, key: u64, _: u64, _: u64, _: u64) -> u64 {
-    if map == RINGS {
-        KERNEL.with_borrow_mut(|kernel| kernel.frame = key + 8);
+    match map {
+        RINGS => KERNEL.with_borrow_mut(|kernel| kernel.frame = key + 8),
+        TRACKED => KERNEL.with_borrow_mut(|kernel| kernel.frame = key + 4),
+        COUNTS => return count_of(key),
+        _ => {}
     }
     // SAFETY: programs pass the address of 4 bytes on their stack, which lives while they run.
     let key = unsafe { (key as *const u32).read_unaligned() };
@@ -496,6 +512,36 @@ fn map_lookup(map: u64, key: u64, _: u64, _: u64, _: u64) -> u64 {
         TRACKED => 0,
         _ => panic!("map {map} is not looked up"),
     })
+}
+
+/// Address of the count of the key at an address; 0 if the map does not have it.
+fn count_of(key: u64) -> u64 {
+    KERNEL.with_borrow(|kernel| match &kernel.counted {
+        Some(counted) if *counted == bytes_at(key, kernel.key_size) => kernel.count_at,
+        _ => 0,
+    })
+}
+
+/// Adds the key at an address to the map of counts: its count is the word that is 0.
+fn map_update(map: u64, key: u64, value: u64, flags: u64, _: u64) -> u64 {
+    const NO_EXIST: u64 = 1;
+    KERNEL.with_borrow_mut(|kernel| match map {
+        RATES => assert_eq!(flags, 0),
+        COUNTS => {
+            assert_eq!(flags, NO_EXIST);
+            assert_eq!(bytes_at(value, 8), [0; 8]);
+            let key = bytes_at(key, kernel.key_size);
+            assert_eq!(kernel.counted.replace(key), None);
+        }
+        _ => panic!("map {map} is not changed"),
+    });
+    0
+}
+
+/// Bytes of the program's stack.
+fn bytes_at(address: u64, len: usize) -> Vec<u8> {
+    // SAFETY: programs pass addresses on their stack, which lives while they run; a key or value that is longer shows as a wrong key.
+    unsafe { std::slice::from_raw_parts(address as *const u8, len) }.to_vec()
 }
 
 fn reserve(map: u64, size: u64, flags: u64, _: u64, _: u64) -> u64 {
