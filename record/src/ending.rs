@@ -161,7 +161,7 @@ impl Ending {
             let (left, total) = (self.release.left(), self.release.total());
             let is_late = self.is_asked && begun.elapsed() >= ASKED_TIME;
             if is_late || self.release.stalled() >= STALL_TIME || signals.has_arrived() {
-                self.attached.leave_to_guard();
+                self.attached.engine.leave_to_guard();
                 if let Some(own) = self.own.take() {
                     own.keep_notes();
                 }

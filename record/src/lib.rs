@@ -69,9 +69,10 @@ pub use command::{HeldCommand, RunningCommand};
 pub use cpus::parse as parse_cpus;
 pub use ending::{Ending, Notice};
 pub use engine::{
-    AbandonedGroup, AttachMethod, Engine, EverywhereReason, GUARD_VERB, GuardDeath, GuardTask,
-    InKernel, InProgram, InexactCounts, NonResident, NotBetter, NotFaultedIn, RELEASE_VERB,
-    STOPPED_VERB, Scope, SkippedMethod, StoppedProcess, UsedEngine, guard, guard_stopped, release,
+    AbandonedGroup, AttachMethod, EngineChoice, EngineOptions, EngineOutcome, EverywhereReason,
+    GUARD_VERB, GuardDeath, GuardTask, InKernel, InProgram, InexactCounts, NonResident, NotBetter,
+    NotFaultedIn, RELEASE_VERB, STOPPED_VERB, Scope, SkippedMethod, StoppedProcess, UsedEngine,
+    guard, guard_stopped, release,
 };
 pub use error::{Interruption, RecordError, Removal, TargetError};
 pub use files::{Destination, LiveDestination, Switch};

@@ -9,7 +9,7 @@ use std::io;
 
 use usdtrec_format::trace::Loss;
 
-use crate::engine::{Attached, IdCount, Planted};
+use crate::engine::{Attached, IdCount, ProbeAttr};
 
 /// Losses of one probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,21 +40,21 @@ pub(crate) struct Tally {
 impl Tally {
     /// Reads all counts.
     pub(crate) fn read(attached: &Attached) -> io::Result<Self> {
-        let probe = |planted: &Planted| ProbeLoss {
-            event: planted.attr.name.clone(),
+        let probe = |of_probe: &ProbeAttr| ProbeLoss {
+            event: of_probe.attr.name.clone(),
             lost: 0,
             hits: 0,
         };
-        let mut by_probe: Vec<ProbeLoss> = attached.planted.iter().map(probe).collect();
+        let mut by_probe: Vec<ProbeLoss> = attached.attrs.iter().map(probe).collect();
         let mut tally = Self::default();
         // Several events may have one id: those of a CPU that came later have that of another.
         let mut losses = BTreeMap::new();
-        for counted in attached.counts() {
+        for counted in attached.engine.counts()? {
             let IdCount {
                 probe: event,
                 id,
                 count,
-            } = counted?;
+            } = counted;
             let lost = count.lost.unwrap_or(0);
             tally.hits += count.hits;
             tally.lost += lost;

@@ -9,8 +9,8 @@ use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, Site
 
 use crate::cpus;
 use crate::engine::{
-    AttachOptions, Attached, Engine, InKernel, InexactCounts, NonResident, NotBetter, Planted,
-    SkippedMethod, UsedEngine, missing_keeper,
+    AttachRequest, Attached, EngineOptions, InKernel, InexactCounts, NotBetter, ProbeAttr,
+    SkippedMethod, UprobePmu, UsedEngine, missing_keeper,
 };
 use crate::error::RecordError;
 use crate::event_names;
@@ -19,7 +19,6 @@ use crate::host;
 use crate::left_breakpoints::SiteNotes;
 use crate::metadata;
 use crate::plan::call_graph::CallGraph;
-use crate::plan::layout::Strings;
 use crate::planting::Planting;
 use crate::probe::{PlannedProbe, RefusedProbe};
 use crate::semaphores::{self, Semaphores};
@@ -39,10 +38,6 @@ pub struct Options {
     pub patterns: Vec<Pattern>,
     /// Whether children that recorded processes start later are recorded, too.
     pub inherit: bool,
-    /// CPUs to record on; `None` for all.
-    pub cpus: Option<Vec<u32>>,
-    /// Size of the ring of each CPU, bytes, a power of two; `None` for the default.
-    pub ring_bytes: Option<usize>,
     /// Compression of the trace.
     pub compression: Compression,
     /// The threads that compress it.
@@ -53,18 +48,8 @@ pub struct Options {
     pub max_size: Option<u64>,
     /// When to continue with a new file; `None` for never.
     pub switch: Option<Switch>,
-    /// Engine.
-    pub engine: Engine,
-    /// Number of bytes of stack that perf events copy for operands whose distance from the stack pointer is unknown.
-    pub stack: u32,
-    /// Which arguments are read as strings.
-    pub strings: Strings,
-    /// How the callers of hits are recorded; `None` if they are not.
-    pub graph: Option<CallGraph>,
-    /// Whether memory that is not resident is brought in.
-    pub nonresident: NonResident,
-    /// Stop processes instead of losing their hits.
-    pub lossless: bool,
+    /// Options of the engine.
+    pub engine: EngineOptions,
     /// If the recording ends before the command: leave the command running, as `perf trace` does, instead of ending it, as `perf record`
     /// does.
     pub leave_command: bool,
@@ -108,18 +93,12 @@ impl Session {
         planting: Planting<'_>,
     ) -> Result<Self, RecordError> {
         probes.iter_mut().try_for_each(PlannedProbe::find_shown)?;
-        let cpus = wanted_cpus(options.cpus.as_deref())?;
-        let attach_options = AttachOptions {
+        let cpus = wanted_cpus(options.engine.cpus.as_deref())?;
+        let request = AttachRequest {
+            options: &options.engine,
             watch: options.target.watch(cpus.clone(), options.inherit)?,
             filter: options.target.filter(options.inherit),
-            some_cpus: options.cpus.is_some(),
-            ring_bytes: options.ring_bytes,
-            engine: options.engine,
-            strings: options.strings,
-            graph: options.graph,
-            stack: options.stack,
-            nonresident: options.nonresident,
-            lossless: options.lossless,
+            pmu: UprobePmu::find(),
             planting,
         };
         // Without root's rights there is nowhere to write them.
@@ -128,7 +107,7 @@ impl Session {
             &semaphores::places(&probes),
         )
         .ok();
-        let mut attached = Attached::open(probes, &attach_options)?;
+        let mut attached = Attached::open(probes, &request)?;
         for probe in &attached.probes {
             probe.program.free();
         }
@@ -139,8 +118,8 @@ impl Session {
         let shortfalls = Shortfalls::default();
         let semaphores = Semaphores::start(
             &attached.probes,
-            &attach_options.filter,
-            attached.pmu,
+            &request.filter,
+            request.pmu,
             shortfalls.clone(),
         )?;
         Ok(Self {
@@ -174,40 +153,39 @@ impl Session {
     /// Size of each ring for samples, bytes.
     #[must_use]
     pub fn ring_bytes(&self) -> usize {
-        self.attached.ring_bytes
+        self.attached.engine.ring_bytes()
     }
 
     /// Size that each ring should have, bytes, if the kernel had no memory for it.
     #[must_use]
     pub fn unavailable_ring_bytes(&self) -> Option<usize> {
-        let wanted = self.attached.wanted_ring_bytes;
-        (wanted > self.attached.ring_bytes).then_some(wanted)
+        self.attached.engine.unavailable_ring_bytes()
     }
 
     /// The engine, and the attach method.
     #[must_use]
     pub fn engine(&self) -> UsedEngine {
-        self.attached.engine()
+        self.attached.engine.used()
     }
 
     /// Whether probes are attached to the recorded processes only, and to each of their children, which is held until it has them. With
-    /// many children they are attached to all processes of the files ([`Outcome::planted_everywhere`](crate::recording::Outcome)).
+    /// many children they are attached to all processes of the files ([`EngineOutcome::planted_everywhere`](crate::EngineOutcome)).
     #[must_use]
     pub fn spares_strangers(&self) -> bool {
-        self.attached.spares_strangers()
+        self.attached.engine.spares_strangers()
     }
 
     /// Why hits may be missing or duplicated without being counted as lost; `None` if counts are exact.
     #[must_use]
     pub fn inexact(&self) -> Option<InexactCounts> {
-        self.attached.inexact
+        self.attached.engine.inexact()
     }
 
     /// Why the engine or its attach method is not the best of those that were allowed; `None` if it is.
     #[must_use]
     pub fn not_better(&self) -> Option<NotBetter<'_>> {
         let passed_over = self.attached.passed_over.as_ref().map(NotBetter::Engine);
-        let skipped = self.attached.skipped().last();
+        let skipped = self.attached.engine.skipped().last();
         passed_over.or_else(|| skipped.map(NotBetter::AttachMethod))
     }
 
@@ -220,13 +198,13 @@ impl Session {
     /// What is open in the kernel for the probes.
     #[must_use]
     pub fn in_kernel(&self) -> InKernel<'_> {
-        self.attached.in_kernel()
+        self.attached.engine.in_kernel()
     }
 
     /// The attach methods of the bpf engine that do not work here, with the errors.
     #[must_use]
     pub fn skipped(&self) -> &[SkippedMethod] {
-        self.attached.skipped()
+        self.attached.engine.skipped()
     }
 
     /// The error of io_uring_setup(2), without which breakpoints may stay in programs if this process and all its helpers are killed while
@@ -247,7 +225,7 @@ impl Session {
 
     /// Whether mappings without code are recorded: perf reads unwind tables through them.
     pub(crate) fn maps_data(&self) -> bool {
-        self.attached.maps_data()
+        self.attached.processes.maps_data()
     }
 
     /// Whether the kernel enables the events when the command is executed.
@@ -266,12 +244,12 @@ impl Session {
             name: name.to_owned(),
         });
         info.pmus = pmus.collect();
-        let probes = self.attached.probes.iter().zip(&self.attached.planted);
-        let planted = probes.map(|(probe, planted)| self.written(probe, &planted.attr));
+        let probes = self.attached.probes.iter().zip(&self.attached.attrs);
+        let planted = probes.map(|(probe, attr)| self.written(probe, &attr.attr));
         info.events = planted
             .chain([self.attached.processes.attr.clone()])
             .collect();
-        info.tracepoints = self.attached.formats();
+        info.tracepoints = self.attached.engine.formats();
         event_names::make_unique(&mut info.events, &mut info.tracepoints);
         info.definitions = Some(self.definitions());
         Ok(info)
@@ -281,7 +259,7 @@ impl Session {
     fn written(&self, probe: &PlannedProbe, event: &EventAttr) -> EventAttr {
         let mut event = event.clone();
         let unwinds = |graph: CallGraph| graph.unwinds() && !graph.keeps_copy(&probe.plan);
-        if probe.graph(self.options.graph).is_some_and(unwinds) {
+        if probe.graph(self.options.engine.graph).is_some_and(unwinds) {
             event.attr = StackUnwinder::written(event.attr, &probe.plan);
         }
         event
@@ -299,7 +277,7 @@ impl Session {
     fn definitions(&self) -> Definitions {
         let mut files: Vec<FileDefinition> = Vec::new();
         let mut probes = Vec::new();
-        for (probe, planted) in self.attached.probes.iter().zip(&self.attached.planted) {
+        for (probe, attr) in self.attached.probes.iter().zip(&self.attached.attrs) {
             let file = FileDefinition {
                 path: probe.path.clone(),
                 build_id: probe.build_id,
@@ -313,12 +291,12 @@ impl Session {
                     files.push(file);
                     files.len() - 1
                 });
-            probes.push(definition(probe, planted, index));
+            probes.push(definition(probe, attr, index));
         }
         Definitions {
             version: Definitions::VERSION,
             producer: self.options.producer.clone(),
-            engine: self.attached.engine().name().to_owned(),
+            engine: self.attached.engine.used().name().to_owned(),
             uncounted: self.inexact().map(|reason| reason.to_string()),
             files,
             probes,
@@ -326,11 +304,11 @@ impl Session {
     }
 }
 
-fn definition(probe: &PlannedProbe, planted: &Planted, file: usize) -> ProbeDefinition {
+fn definition(probe: &PlannedProbe, attr: &ProbeAttr, file: usize) -> ProbeDefinition {
     let sites = probe
         .sites
         .iter()
-        .zip(&planted.site_ids)
+        .zip(&attr.site_ids)
         .map(|(site, ids)| SiteDefinition {
             site: site.site.clone(),
             ids: ids.clone(),

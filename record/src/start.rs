@@ -30,9 +30,7 @@ impl Session {
         }
         files.flush()?;
         // If the command is not the target, the probes are enabled before it starts.
-        if !self.starts_at_exec() || self.attached.starts_by_hand() {
-            self.attached.enable().map_err(start_failed)?;
-        }
+        self.attached.engine.enable().map_err(start_failed)?;
         let started = Instant::now();
         files.note_start();
         if let Some(semaphores) = &self.semaphores {

@@ -38,14 +38,14 @@ impl UserFilter {
     /// As [`filter::of_samples`].
     pub(crate) fn for_attached(attached: &Attached) -> Result<Option<Self>, RecordError> {
         let mut sites = HashMap::new();
-        let probes = attached.probes.iter().zip(&attached.planted);
+        let probes = attached.probes.iter().zip(&attached.attrs);
         let is_late = |probe: &PlannedProbe| probe.plan.raw.is_none() || probe.filter_in_recorder;
-        for (probe, planted) in probes.filter(|(probe, _)| is_late(probe)) {
+        for (probe, attrs) in probes.filter(|(probe, _)| is_late(probe)) {
             let Some(filter) = filter::of_samples(probe)? else {
                 continue;
             };
-            let attr = &planted.attr.attr;
-            for (site, ids) in probe.sites.iter().zip(&planted.site_ids) {
+            let attr = &attrs.attr.attr;
+            for (site, ids) in probe.sites.iter().zip(&attrs.site_ids) {
                 let decoder = match &probe.plan.raw {
                     Some(layout) => Decoder::of_raw(&site.site.args, probe.arch, layout),
                     None => Decoder::of_operands(&site.operands, probe.arch, attr),

@@ -16,6 +16,7 @@ mod attached;
 mod bpf;
 mod choice;
 mod closers;
+mod dispatch;
 mod event;
 mod group;
 mod guard_process;
@@ -23,11 +24,12 @@ mod in_kernel;
 mod inexact;
 mod inside;
 mod keeper;
-mod online;
 mod open;
+mod opened;
 mod options;
+mod outcome;
 mod owner;
-mod plant;
+mod perf;
 mod planter;
 mod pmu;
 mod process_events;
@@ -36,15 +38,13 @@ mod refusal;
 mod release;
 mod ring;
 mod rings;
-mod samples;
-mod state;
 mod task_filter;
 mod tracefs;
 mod used;
 mod watch;
 
 pub(crate) use attach_and_remove::attach_and_remove;
-pub(crate) use attached::{Attached, Planted};
+pub(crate) use attached::Attached;
 pub use bpf::{
     AttachMethod, EverywhereReason, NonResident, NotFaultedIn, STOPPED_VERB, Scope, SkippedMethod,
     StoppedProcess, guard_stopped,
@@ -53,7 +53,7 @@ pub(crate) use bpf::{
     Counted, Counting, HeldProcesses, Repair, StackUse, TextFinding, stopped_processes,
     uprobes_of_links,
 };
-pub use choice::Engine;
+pub use choice::EngineChoice;
 pub use closers::{RELEASE_VERB, release};
 pub(crate) use event::IdCount;
 pub(crate) use group::abandoned_groups;
@@ -64,7 +64,10 @@ pub use inexact::InexactCounts;
 pub use inside::InProgram;
 pub(crate) use inside::in_programs;
 pub(crate) use keeper::missing as missing_keeper;
-pub(crate) use options::AttachOptions;
+pub(crate) use opened::ProbeAttr;
+pub(crate) use options::AttachRequest;
+pub use options::EngineOptions;
+pub use outcome::EngineOutcome;
 pub(crate) use owner::Owner;
 pub(crate) use pmu::UprobePmu;
 pub(crate) use process_events::{ProcessEvent, ProcessEvents, TimedEvent};

@@ -17,7 +17,7 @@ pub(crate) struct UprobePmu {
 
 impl UprobePmu {
     /// Looks for its number, which sysfs has, if that is mounted.
-    pub(super) fn find() -> Self {
+    pub(crate) fn find() -> Self {
         Self {
             known: pmu_type().ok(),
         }

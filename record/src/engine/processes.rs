@@ -35,6 +35,8 @@ pub(crate) struct Processes {
     later: Vec<Event>,
     /// Attr of the events.
     pub(crate) attr: EventAttr,
+    /// Whether all threads are recorded, by an event for each CPU.
+    watches_cpus: bool,
     build_ids: BuildIds,
     filled: Vec<u8>,
 }
@@ -70,9 +72,20 @@ impl Processes {
             events,
             later: Vec::new(),
             attr,
+            watches_cpus: watch.tids == [-1],
             build_ids: BuildIds::that_keep_files(),
             filled: Vec::new(),
         })
+    }
+
+    /// Whether mappings without code have records, too.
+    pub(crate) const fn maps_data(&self) -> bool {
+        self.mode.maps_data
+    }
+
+    /// Whether all threads are recorded, by an event for each CPU.
+    pub(super) const fn watches_cpus(&self) -> bool {
+        self.watches_cpus
     }
 
     /// Opens events on a CPU that has come on line.

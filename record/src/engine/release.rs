@@ -24,6 +24,9 @@ use crate::error::{Interruption, Removal};
 /// them. For links the kernel waits for many programs at once.
 const EVENTS_AT_ONCE: usize = 4;
 
+/// How long to wait for the removal of the probes of a session that ends before it began.
+const REMOVAL_LIMIT: Duration = Duration::from_secs(5);
+
 /// How long to wait after a signal ended attaching.
 const ATTACH_END_LIMIT: Duration = Duration::from_secs(2);
 
@@ -34,6 +37,13 @@ pub(crate) struct Descriptors {
     pub(crate) links: Vec<OwnedFd>,
     /// Perf events of sites, and BPF links to these events.
     pub(crate) events: Vec<OwnedFd>,
+}
+
+impl Descriptors {
+    /// Closes them, and waits for it, but not for long. Returns whether all are closed.
+    pub(super) fn close(self) -> bool {
+        Release::start(self).wait(REMOVAL_LIMIT)
+    }
 }
 
 /// The state of closing descriptors. Dropping it leaves the rest to the helper.

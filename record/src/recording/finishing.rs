@@ -29,10 +29,10 @@ impl Recording {
         let attached = &mut self.session.attached;
         // Disabling open events cannot fail. If it did, only their last hits would come too late.
         let _ = attached.disable();
-        let mut release = attached.is_quick().then(|| attached.release());
+        let mut release = attached.engine.release_first();
         let (files, pipeline) = (&mut self.files, &mut self.pipeline);
         pipeline.begin(attached, files, None);
-        let unfinished = attached.drain_last(release.as_mut(), |records| {
+        let engine = attached.end(release.as_mut(), |records| {
             pipeline.take(files, records);
         });
         pipeline.finish(files);
@@ -72,22 +72,16 @@ impl Recording {
                     .saturating_sub(totals.samples + tally.lost + left_out),
                 losses: tally.by_probe,
                 silent: tally.silent,
-                unfinished,
+                engine,
                 cpus_uncounted: misses_hits(&session, &cpus),
                 changed_cpus: cpus.changed(),
-                without_stack: session.attached.without_stack(),
                 cut_stacks: pipeline
                     .stacks
                     .as_ref()
                     .map_or_else(Vec::new, StackUnwinder::cut_stacks),
-                unjudged: session.attached.unjudged(),
-                suspensions: session.attached.suspensions(),
-                missed_processes: session.attached.missed(),
-                planted_everywhere: session.attached.planted_everywhere(),
                 appeared: watcher.finish(),
                 shortfalls: session.shortfalls.all(),
                 changes: finished.changes,
-                may_lack_texts: session.attached.may_lack_texts(),
                 end,
             })
         });
@@ -99,7 +93,7 @@ impl Recording {
             },
             (error, _) => error,
         });
-        let release = release.unwrap_or_else(|| session.attached.release());
+        let release = release.unwrap_or_else(|| session.attached.engine.release());
         let own = OwnSites {
             files: Arc::clone(pipeline.observers.verifier.files()),
             pids: pipeline.observers.verifier.processes(),

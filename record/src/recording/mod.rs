@@ -62,7 +62,10 @@ impl Recording {
         started: Instant,
         pipeline: Pipeline,
     ) -> Self {
-        let cpus = Changes::new(session.cpus().to_vec(), session.options.cpus.is_some());
+        let cpus = Changes::new(
+            session.cpus().to_vec(),
+            session.options.engine.cpus.is_some(),
+        );
         let alive = session.attached.processes.hangups().map(|_| true).collect();
         let watcher = Watcher::for_session(&session);
         Self {
@@ -96,7 +99,7 @@ impl Recording {
             let came = self.cpus.look();
             self.note_cpus();
             self.session.attached.follow_to(&came);
-            let death = self.session.attached.replace_guard();
+            let death = self.session.attached.engine.replace_guard();
             let is_new = |death: &GuardDeath| !self.guard_deaths.contains(death);
             let death = death.filter(is_new);
             self.guard_deaths.extend(death);
@@ -170,7 +173,7 @@ impl Recording {
         self.tally = tally;
         self.pipeline.begin_file();
         self.session.shortfalls.begin_file();
-        self.session.attached.repeat_texts();
+        self.session.attached.engine.repeat_texts();
         for records in snapshot.records() {
             self.files.push(&records);
         }
@@ -192,7 +195,7 @@ impl Recording {
         self.is_behind = attached.drain(pass_on, changes);
         pipeline.end(files);
         if let Some(stacks) = &mut pipeline.stacks {
-            attached.learn_stacks(stacks.take_used());
+            attached.engine.learn_stacks(stacks.take_used());
         }
         self.watcher.take(attached.processes.take_new_files());
         self.write_shortfalls();
@@ -213,7 +216,7 @@ impl Recording {
         let attached = &mut self.session.attached;
         let id_type = attached.processes.attr.attr.id_type();
         let mut records = Vec::new();
-        for TextFinding { text, since } in attached.take_texts() {
+        for TextFinding { text, since } in attached.engine.take_texts() {
             let id = SampleId {
                 time: since,
                 ..SampleId::default()
@@ -231,7 +234,7 @@ impl Recording {
 
 /// Whether CPUs went off line or came on line while hits were counted by perf events.
 fn misses_hits(session: &Session, cpus: &Changes) -> bool {
-    session.attached.counts_by_cpu() && cpus.has_changed()
+    session.attached.engine.counts_by_cpu() && cpus.has_changed()
 }
 
 fn host_error(what: &str, source: io::Error) -> RecordError {

@@ -46,7 +46,7 @@ impl Pipeline {
     /// Those of [`UserFilter::for_attached`].
     pub(crate) fn new(session: &Session) -> Result<Self, RecordError> {
         let attached = &session.attached;
-        let graph = session.options.graph;
+        let graph = session.options.engine.graph;
         let id_type = attached.processes.attr.attr.id_type();
         Ok(Self {
             user_filter: UserFilter::for_attached(attached)?,

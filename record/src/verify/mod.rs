@@ -75,7 +75,7 @@ impl Verifier {
         let files = Arc::new(ExpectedFiles::of_probes(session.probes()));
         let is_named = *target != Target::All;
         let mut checker = Checker::new(Arc::clone(&files), session.shortfalls.clone(), is_named);
-        checker.held = session.attached.held().cloned();
+        checker.held = session.attached.engine.held().cloned();
         let (changes, taken) = channel();
         let thread = thread::Builder::new().name(NAME.to_owned());
         let thread = thread.spawn(move || checker.run(&taken));

@@ -6,10 +6,10 @@ use super::attach_method::AttachMethod;
 use super::attacher::{AttachedSites, Attacher, Method};
 use super::kernel::{is_since, tells_processes};
 use super::nonresident::Touch;
-use super::options::BpfOptions;
 use super::program::{Common, Who};
 use super::site_programs::{Loading, Maps, Site, SitePrograms};
 use super::skipped::{NotFaultedIn, SkippedMethod};
+use crate::engine::options::AttachRequest;
 use crate::engine::task_filter::TaskFilter;
 use crate::error::RecordError;
 use crate::kernel_error::BpfRefusal;
@@ -19,14 +19,14 @@ pub(super) struct Attaching<'a> {
     pub(super) sites: &'a [Site<'a>],
     pub(super) common: Common,
     pub(super) maps: Maps<'a>,
-    pub(super) options: &'a BpfOptions<'a>,
+    pub(super) request: &'a AttachRequest<'a>,
 }
 
 impl Attaching<'_> {
     /// Attaches the sites by the first method that works.
     pub(super) fn run(&self) -> Result<AttachedSites, RecordError> {
         let mut skipped: Vec<SkippedMethod> = Vec::new();
-        for &attach_method in self.options.attach_methods {
+        for &attach_method in self.request.options.choice.bpf_attach_methods() {
             match self.by(attach_method) {
                 Ok(mut attached) => {
                     attached.attachment.skipped = skipped;
@@ -76,7 +76,7 @@ impl Attaching<'_> {
                 return Err(RecordError::NoBpf(refusal));
             }
         }
-        let signals = self.options.planting.signals;
+        let signals = self.request.planting.signals;
         let is_apart = attach_method == AttachMethod::Multi && self.maps.can_hold;
         let common = Common {
             touch,
@@ -99,7 +99,7 @@ impl Attaching<'_> {
                 attach_method,
                 touch,
             };
-            Attacher::new(self.sites, programs, method, signals).plant(self.options, is_apart)
+            Attacher::new(self.sites, programs, method, signals).plant(self.request, is_apart)
         };
         attached().map_err(|error| {
             if needs_newer(attach_method, &error) {
@@ -123,9 +123,13 @@ fn needs_newer(attach_method: AttachMethod, error: &RecordError) -> bool {
 }
 
 /// Whether probes may be attached to the named processes only, although processes that they start are recorded, if these can be held.
-pub(super) fn can_be_apart(options: &BpfOptions<'_>) -> bool {
-    matches!(options.filter, TaskFilter::Processes(_))
-        && options.attach_methods.contains(&AttachMethod::Multi)
+pub(super) fn can_be_apart(request: &AttachRequest<'_>) -> bool {
+    matches!(request.filter, TaskFilter::Processes(_))
+        && request
+            .options
+            .choice
+            .bpf_attach_methods()
+            .contains(&AttachMethod::Multi)
         && tells_processes()
-        && options.filter.held_processes().is_some()
+        && request.filter.held_processes().is_some()
 }

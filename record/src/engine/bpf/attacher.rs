@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use super::super::options::AttachRequest;
 use super::super::planter::{end_if_killed, planting};
 use super::super::refusal::site_meaning;
 use super::super::release::Release;
@@ -11,7 +12,6 @@ use super::attachment::{Attachment, Later, Linked};
 use super::kernel::tells_processes;
 use super::links::Links;
 use super::nonresident::Touch;
-use super::options::BpfOptions;
 use super::site_event::{OpenSiteEvent, SiteEvent};
 use super::site_programs::{Site, SitePrograms};
 use super::sys::{self, Uprobes};
@@ -84,15 +84,15 @@ impl<'a> Attacher<'a> {
     /// Attaches to all sites. With `is_apart`, attaches to the named processes only, and prepares the links of others.
     pub(super) fn plant(
         mut self,
-        options: &BpfOptions<'_>,
+        request: &AttachRequest<'_>,
         is_apart: bool,
     ) -> Result<AttachedSites, RecordError> {
         let bad = match self.attachment.attach_method {
             AttachMethod::Multi => {
                 let processes = if is_apart {
-                    options.filter.named_processes()
+                    request.filter.named_processes()
                 } else {
-                    options.filter.processes_alone()
+                    request.filter.processes_alone()
                 };
                 self.attachment.processes = processes.filter(|_| tells_processes());
                 let bad = self.link_all()?;
@@ -110,8 +110,8 @@ impl<'a> Attacher<'a> {
                 bad
             }
             AttachMethod::Event => {
-                options.planting.announce(self.sites.len());
-                self.open_all(options.pmu.number()?)?
+                request.planting.announce(self.sites.len());
+                self.open_all(request.pmu.number()?)?
             }
         };
         if bad.len() < self.sites.len() {

@@ -3,16 +3,12 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::super::release::{Descriptors, Release};
+use super::super::release::Descriptors;
 use super::attach_method::AttachMethod;
 use super::links::Links;
 use super::nonresident::Touch;
 use super::skipped::{NotFaultedIn, SkippedMethod};
-
-/// How long to wait for the removal of the probes of a session that ends before it began.
-const REMOVAL_LIMIT: Duration = Duration::from_secs(5);
 
 /// The descriptors that keep the probes attached.
 #[derive(Debug)]
@@ -84,6 +80,6 @@ impl Attachment {
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        Release::start(self.take_descriptors()).wait(REMOVAL_LIMIT);
+        self.take_descriptors().close();
     }
 }

@@ -48,7 +48,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use super::super::release::{Descriptors, Release};
+use super::super::release::Descriptors;
 use super::attachment::Later;
 use super::control::{self, Control};
 use super::hold::{HeldProcesses, Hold};
@@ -60,9 +60,6 @@ pub use self::everywhere::EverywhereReason;
 
 /// How long the end of the recording waits for attaching that has begun.
 const ATTACH_END_LIMIT: Duration = Duration::from_secs(2);
-
-/// How long to wait for the removal of the probes of a session that ends before it began.
-const LAST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The thread that waits for held processes. Dropping this releases all processes.
 #[derive(Debug)]
@@ -157,11 +154,10 @@ impl Children {
 
 impl Drop for Children {
     fn drop(&mut self) {
-        let links = self.end();
-        Release::start(Descriptors {
-            links,
+        let descriptors = Descriptors {
+            links: self.end(),
             events: Vec::new(),
-        })
-        .wait(LAST_PATIENCE);
+        };
+        descriptors.close();
     }
 }

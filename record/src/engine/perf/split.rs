@@ -8,7 +8,7 @@ use crate::probe::PlannedProbe;
 
 /// Splits probes so that the sites of each have the same plan. `unknown_depth` is the number of stack bytes for operands whose distance
 /// from the stack pointer is unknown.
-pub(super) fn split(probes: Vec<PlannedProbe>, unknown_depth: u32) -> Vec<PlannedProbe> {
+pub(crate) fn split(probes: Vec<PlannedProbe>, unknown_depth: u32) -> Vec<PlannedProbe> {
     let mut split: Vec<PlannedProbe> = Vec::new();
     for mut probe in probes {
         let first = split.len();

@@ -5,32 +5,32 @@ use std::os::fd::OwnedFd;
 
 use usdtrec_format::perf::EventAttr;
 
-use super::attached::{Attached, LAST_PATIENCE, Planted, Way};
-use super::event::{Event, KernelAttr, Place};
-use super::options::AttachOptions;
-use super::planter::{end_if_killed, planting};
-use super::refusal::{has_ended, meaning, site_meaning};
-use super::release::{Descriptors, Release};
-use super::rings::Rings;
-use super::watch::Watch;
+use super::super::event::{Event, KernelAttr, Place};
+use super::super::opened::ProbeAttr;
+use super::super::options::AttachRequest;
+use super::super::planter::{end_if_killed, planting};
+use super::super::refusal::{has_ended, meaning, site_meaning};
+use super::super::release::{Descriptors, Release};
+use super::super::rings::Rings;
+use super::super::watch::Watch;
+use super::{PerfEngine, PerfMethod, ProbeEvents, SiteEvents};
 use crate::error::RecordError;
 use crate::probe::{PlannedProbe, SiteOffsets};
 use crate::refusal::RefusalReason;
 
-impl Attached {
+impl PerfEngine {
     /// Opens the events of one probe.
-    pub(super) fn plant(
+    pub(super) fn attach(
         &mut self,
         probe: &PlannedProbe,
-        options: &AttachOptions<'_>,
-        rings: &Rings,
-    ) -> Result<Planted, RecordError> {
+        request: &AttachRequest<'_>,
+    ) -> Result<ProbeAttr, RecordError> {
         let path = probe.file().kernel_path();
         let mut sites: Vec<Vec<Event>> = Vec::new();
         let mut places = Vec::new();
         let mut for_trace = None;
         for site in &probe.sites {
-            if options.planting.signals.has_arrived() {
+            if request.planting.signals.has_arrived() {
                 let mut descriptors = self.take_descriptors();
                 let events = sites.into_iter().flatten();
                 descriptors.events.extend(events.map(OwnedFd::from));
@@ -59,8 +59,8 @@ impl Attached {
             for_trace.get_or_insert_with(|| attr.for_trace(self.pmu.known().unwrap_or(0)));
             // The call must not allocate.
             let mut events =
-                Vec::with_capacity(options.watch.tids.len() * options.watch.cpus.len());
-            match planting(|| open_site(&attr, &options.watch, rings, &mut events)) {
+                Vec::with_capacity(request.watch.tids.len() * request.watch.cpus.len());
+            match planting(|| open_site(&attr, &request.watch, &self.rings, &mut events)) {
                 Ok(()) => {}
                 Err(error) => {
                     sites.push(events);
@@ -72,14 +72,20 @@ impl Attached {
             sites.push(events);
             places.push(place);
         }
-        let site_ids: Vec<Vec<u64>> = sites
-            .iter()
-            .map(|events| events.iter().map(|event| event.id).collect())
-            .collect();
         let attr = for_trace.ok_or_else(|| probe.refused(RefusalReason::NoSite))?;
-        Ok(Planted {
+        let ids = |events: &Vec<Event>| events.iter().map(|event| event.id).collect();
+        let site_ids: Vec<Vec<u64>> = sites.iter().map(ids).collect();
+        let of_sites = places.into_iter().zip(&site_ids);
+        self.probes.push(ProbeEvents {
+            sites: of_sites
+                .map(|(place, ids)| SiteEvents {
+                    place,
+                    first_id: ids.first().copied(),
+                })
+                .collect(),
             events: sites.into_iter().flatten().collect(),
-            places,
+        });
+        Ok(ProbeAttr {
             attr: EventAttr {
                 attr,
                 name: probe.event(),
@@ -95,7 +101,7 @@ impl Attached {
         probe: &PlannedProbe,
         offsets: SiteOffsets,
     ) -> Option<io::Result<u64>> {
-        let Way::Tracefs(group) = &mut self.way else {
+        let PerfMethod::Tracefs(group) = &mut self.method else {
             return None;
         };
         let event = group.add(probe.file(), offsets);
@@ -106,11 +112,11 @@ impl Attached {
 /// Detaches the sites of a probe if the kernel refuses another one.
 fn undo(sites: Vec<Vec<Event>>) {
     let events = sites.into_iter().flatten().map(OwnedFd::from).collect();
-    let mut release = Release::start(Descriptors {
+    let descriptors = Descriptors {
         events,
         ..Descriptors::default()
-    });
-    release.wait(LAST_PATIENCE);
+    };
+    descriptors.close();
 }
 
 /// Opens the events of a site, one for each thread and CPU. `events` has room for these.
