@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use usdtrec_format::perf::{Comm, RecordType, Records, SampleId, SampleType, Task};
 use usdtrec_format::trace::ProcessCgroup;
 
-use crate::sample_head::SampleHead;
+use crate::recording::sample_head::SampleHead;
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
 const NAME: &str = "cgroups";

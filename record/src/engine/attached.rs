@@ -5,13 +5,13 @@ use std::os::fd::BorrowedFd;
 
 use super::bpf::StackUse;
 use super::dispatch::Engine;
+use super::events::pmu::UprobePmu;
+use super::events::process_records::Processes;
 use super::opened::{Opened, ProbeAttr};
 use super::outcome::EngineOutcome;
-use super::pmu::UprobePmu;
-use super::processes::Processes;
 use super::release::Release;
 use crate::error::RecordError;
-use crate::probe::{PlannedProbe, RefusedProbe};
+use crate::select::probe::{PlannedProbe, RefusedProbe};
 
 /// Everything that is open in the kernel. Dropping it closes all of it, the probes first.
 #[derive(Debug)]

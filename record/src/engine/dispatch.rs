@@ -7,17 +7,17 @@ use std::sync::Arc;
 use usdtrec_format::perf::TracepointFormat;
 
 use super::bpf::{AttachMethod, BpfEngine, HeldProcesses, SkippedMethod, StackUse, TextFinding};
-use super::event::IdCount;
+use super::events::event::IdCount;
+use super::events::rings::Rings;
 use super::guard_process::GuardDeath;
 use super::in_kernel::InKernel;
-use super::inexact::InexactCounts;
 use super::outcome::EngineOutcome;
 use super::perf::PerfEngine;
+use super::perf::inexact::InexactCounts;
 use super::release::{Descriptors, Release};
-use super::rings::Rings;
-use super::used::UsedEngine;
+use super::used_engine::UsedEngine;
 use crate::error::RecordError;
-use crate::probe::PlannedProbe;
+use crate::select::probe::PlannedProbe;
 
 /// An engine with attached probes. Dropping it detaches them.
 #[derive(Debug)]

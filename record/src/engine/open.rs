@@ -6,14 +6,14 @@ use super::attached::Attached;
 use super::bpf::{BpfEngine, NonResident};
 use super::choice::EngineChoice;
 use super::dispatch::Engine;
-use super::event::{Event, KernelAttr, Mode};
+use super::events::event::{Event, KernelAttr, Mode};
+use super::events::process_records::Processes;
+use super::events::refusal::refusal;
 use super::options::AttachRequest;
 use super::perf::{self, PerfEngine, PerfMethod};
-use super::processes::Processes;
-use super::refusal::refusal;
 use crate::error::RecordError;
 use crate::error::TargetError;
-use crate::probe::PlannedProbe;
+use crate::select::probe::PlannedProbe;
 
 impl Attached {
     /// Opens everything, disabled, with the first engine that works.

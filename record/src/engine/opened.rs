@@ -2,7 +2,7 @@
 
 use usdtrec_format::perf::EventAttr;
 
-use crate::probe::{PlannedProbe, RefusedProbe};
+use crate::select::probe::{PlannedProbe, RefusedProbe};
 
 /// An engine with attached probes, disabled.
 #[derive(Debug)]

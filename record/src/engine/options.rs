@@ -2,12 +2,12 @@
 
 use super::bpf::NonResident;
 use super::choice::EngineChoice;
-use super::pmu::UprobePmu;
+use super::events::pmu::UprobePmu;
 use super::task_filter::TaskFilter;
 use super::watch::Watch;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
-use crate::planting::Planting;
+use crate::recording::attach_callbacks::Planting;
 
 /// Options of the engine of a recording.
 #[derive(Clone, Debug)]

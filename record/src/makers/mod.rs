@@ -38,7 +38,7 @@ use self::clocks::{ClockReadings, Clocks};
 use self::jit_dump::DumpMapping;
 use self::program::Program;
 use self::view::{TmpDirs, View};
-use crate::sample_head::SampleHead;
+use crate::recording::sample_head::SampleHead;
 
 /// Maximum number of programs that run.
 const MAX_PROGRAMS: usize = 1 << 16;

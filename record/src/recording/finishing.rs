@@ -5,13 +5,13 @@ use std::thread;
 
 use super::waiting::MIN_GATHER_TIME;
 use super::{End, Finished, Outcome, Progress, Recording, misses_hits};
-use crate::ending::Ending;
 use crate::error::RecordError;
 use crate::left_breakpoints::{KernelLog, OwnSites};
 use crate::makers::CodeMakers;
-use crate::signals::Signals;
+use crate::recording::ending::Ending;
+use crate::recording::signals::Signals;
+use crate::recording::user_filter::UserFilter;
 use crate::stacks::StackUnwinder;
-use crate::user_filter::UserFilter;
 
 impl Recording {
     /// Records until a signal, the end of the duration, of the command, or of all recorded processes, and completes the trace. Calls

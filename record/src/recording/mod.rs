@@ -1,8 +1,23 @@
 //! A running session: the loop that waits for records, drains the rings and writes.
 
+pub(super) mod appeared;
+pub(super) mod attach_callbacks;
+pub(super) mod build_ids;
+pub(super) mod ending;
+pub(super) mod filter;
 mod finishing;
+pub(super) mod losses;
+pub(super) mod metadata;
 mod outcome;
 mod pipeline;
+pub(super) mod sample_head;
+pub(super) mod session;
+pub(super) mod shortfalls;
+pub(super) mod signals;
+pub(super) mod snapshot;
+pub(super) mod start;
+pub(super) mod target;
+pub(super) mod user_filter;
 mod waiting;
 
 use std::io;
@@ -10,16 +25,16 @@ use std::time::{Duration, Instant};
 
 use usdtrec_format::perf::SampleId;
 
-use crate::appeared::Watcher;
 use crate::command::RunningCommand;
-use crate::cpus::Changes;
 use crate::engine::{GuardDeath, TextFinding};
 use crate::error::RecordError;
-use crate::files::Files;
-use crate::losses::Tally;
-use crate::session::Session;
-use crate::signals::Signals;
-use crate::snapshot::Snapshot;
+use crate::host::cpus::Changes;
+use crate::output::files::Files;
+use crate::recording::appeared::Watcher;
+use crate::recording::losses::Tally;
+use crate::recording::session::Session;
+use crate::recording::signals::Signals;
+use crate::recording::snapshot::Snapshot;
 
 pub use self::outcome::{End, Finished, Outcome, Progress};
 pub(crate) use self::pipeline::Pipeline;

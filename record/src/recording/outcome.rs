@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use usdtrec_format::trace::{Shortfall, Totals};
 
-use crate::appeared::AppearedFiles;
-use crate::ending::Ending;
 use crate::engine::{EngineOutcome, GuardDeath};
 use crate::error::RecordError;
-use crate::losses::ProbeLoss;
 use crate::makers::MakerFiles;
+use crate::output::watched_file::FileChange;
+use crate::recording::appeared::AppearedFiles;
+use crate::recording::ending::Ending;
+use crate::recording::losses::ProbeLoss;
 use crate::stacks::{CutStacks, FileElsewhere};
-use crate::watched_file::FileChange;
 
 /// A recording that has ended. The trace is complete; what is open in the kernel and the command may not have ended.
 #[derive(Debug)]

@@ -3,11 +3,11 @@
 use crate::cgroups::Cgroups;
 use crate::engine::Attached;
 use crate::error::RecordError;
-use crate::files::Files;
 use crate::makers::CodeMakers;
-use crate::session::Session;
+use crate::output::files::Files;
+use crate::recording::session::Session;
+use crate::recording::user_filter::UserFilter;
 use crate::stacks::StackUnwinder;
-use crate::user_filter::UserFilter;
 use crate::verify::Verifier;
 
 /// The stages, in the order in which records pass them.

@@ -6,7 +6,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{End, Recording, host_error};
 use crate::error::RecordError;
-use crate::signals::Signals;
+use crate::recording::signals::Signals;
 
 /// Minimum time in which records accumulate in the rings of programs after the first one.
 pub(super) const MIN_GATHER_TIME: Duration = Duration::from_millis(2);

@@ -40,10 +40,10 @@ use self::copied::CopiedFunctions;
 use self::known::{KnownStack, KnownStacks, StackKey};
 use self::maps::{Found, ProcessMaps};
 use self::rewrite::{Callers, rewrite};
+use crate::clocks::trace_clock;
 use crate::engine::{Attached, StackUse};
 use crate::plan::call_graph::{CallGraph, CallGraphMethod};
-use crate::probe::PlannedProbe;
-use crate::trace_clock;
+use crate::select::probe::PlannedProbe;
 
 /// Replaces copies of stacks by the callers.
 #[derive(Debug)]

@@ -35,8 +35,8 @@ pub(crate) use self::identity::MapIdentity;
 pub(crate) use self::look::address_of;
 pub(crate) use self::process::ProcessMemory;
 pub use self::running::{SiteNote, notes_of_sites};
-use crate::session::Session;
-use crate::target::Target;
+use crate::recording::session::Session;
+use crate::recording::target::Target;
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
 const NAME: &str = "verify";

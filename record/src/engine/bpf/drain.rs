@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use super::super::outcome::EngineOutcome;
 use super::super::release::Release;
 use super::BpfEngine;
-use super::ringbuf::Left;
+use super::rings::ringbuf::Left;
 use super::samples::Samples;
-use super::stack_size::StackUse;
+use super::samples::stack_size::StackUse;
 
 /// Size of the batches of records that are passed on, bytes.
 const BATCH: usize = 256 << 10;

@@ -4,81 +4,57 @@
 //! the uprobe PMU for each site with the program attached.
 
 mod attach;
-mod attach_method;
-mod attacher;
-mod attachment;
-mod btf;
-mod children;
-mod compact;
 mod condition;
 mod context;
 mod control;
 mod counting;
-mod cpu_rings;
 mod drain;
-mod follow;
-mod habit;
-mod hold;
 mod insn;
-mod kept;
 mod kernel;
-mod links;
-mod members;
+mod known_length;
+mod lossless;
 mod nonresident;
 mod objects;
 mod open;
 mod plan;
 mod preemption;
+mod processes;
 mod program;
-mod ring_size;
-mod ringbuf;
+mod rings;
 mod samples;
-mod scope;
-mod site_event;
-mod site_programs;
-mod sized;
-mod skipped;
-mod spared;
-mod stack_rates;
-mod stack_size;
-mod stopped;
-mod stopped_map;
 mod sys;
 #[cfg(test)]
 mod tests;
-mod text_lengths;
-mod trials;
-mod with_stack;
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use usdtrec_format::perf::TracepointFormat;
 
-use self::attachment::Attachment;
-use self::children::Children;
+use self::attach::attachment::Attachment;
 use self::nonresident::Touch;
 use self::objects::Objects;
+use self::processes::children::Children;
 use self::samples::Samples;
-use super::event::IdCount;
+use super::events::event::IdCount;
 use super::guard_process::GuardDeath;
 use super::in_kernel::InKernel;
 use super::outcome::EngineOutcome;
 use super::release::Descriptors;
 
-pub use self::attach_method::AttachMethod;
-pub use self::children::EverywhereReason;
+pub use self::attach::attach_method::AttachMethod;
+pub use self::attach::scope::Scope;
+pub use self::attach::skipped_method::{NotFaultedIn, SkippedMethod};
 pub(crate) use self::counting::{Counted, Counting};
-pub(crate) use self::hold::HeldProcesses;
-pub use self::kept::StoppedProcess;
-pub(crate) use self::kept::{Repair, stopped_processes};
+pub use self::lossless::pinned_map::StoppedProcess;
+pub(crate) use self::lossless::pinned_map::{Repair, stopped_processes};
+pub use self::lossless::stopped::{STOPPED_VERB, guard_stopped};
 pub use self::nonresident::NonResident;
 use self::plan::Group;
+pub use self::processes::children::EverywhereReason;
+pub(crate) use self::processes::hold::HeldProcesses;
 pub(crate) use self::samples::TextFinding;
-pub use self::scope::Scope;
-pub use self::skipped::{NotFaultedIn, SkippedMethod};
-pub(crate) use self::stack_size::StackUse;
-pub use self::stopped::{STOPPED_VERB, guard_stopped};
+pub(crate) use self::samples::stack_size::StackUse;
 pub(crate) use self::sys::uprobes_of_links;
 pub(super) use self::sys::{UprobeEvent, open_uprobe};
 

@@ -5,15 +5,15 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use super::super::options::AttachRequest;
 use super::attach;
-use super::btf::Btf;
+use super::attach::site_programs::Maps;
 use super::control::Control;
-use super::cpu_rings::{CpuRings, Sizes};
-use super::follow::Tracked;
+use super::kernel::btf::Btf;
+use super::lossless::stopped::Stopped;
 use super::preemption::Preemption;
+use super::processes::follow::Tracked;
+use super::rings::cpu_rings::{CpuRings, Sizes};
 use super::samples::Samples;
-use super::site_programs::Maps;
-use super::stack_rates;
-use super::stopped::Stopped;
+use super::samples::stack_rates;
 use crate::error::RecordError;
 use crate::kernel_error::{BpfObject, KernelOperation};
 

@@ -5,23 +5,23 @@ use usdtrec_format::perf::EventAttr;
 use super::super::opened::{Opened, ProbeAttr};
 use super::super::options::AttachRequest;
 use super::attach::Attaching;
-use super::attacher::{AttachedSites, BadSite};
-use super::btf::Btf;
-use super::children::Children;
-use super::follow;
+use super::attach::attacher::{AttachedSites, BadSite};
+use super::attach::site_programs::Site;
+use super::kernel::btf::Btf;
+use super::kernel::trials::functions_take_memory;
 use super::nonresident::Touch;
 use super::objects::{Objects, setup};
 use super::plan::{self, Group};
 use super::preemption::Preemption;
+use super::processes::children::Children;
+use super::processes::follow;
 use super::program::{Common, CpuRange, Stop, ThreadBase};
-use super::ring_size::ring_bytes;
+use super::rings::ring_size::ring_bytes;
 use super::samples::Samples;
-use super::site_programs::Site;
-use super::trials::functions_take_memory;
 use super::{BpfEngine, NonResident, NotFaultedIn};
 use crate::error::RecordError;
 use crate::kernel_error::{BpfObject, BpfRefusal};
-use crate::probe::{PlannedProbe, RefusedProbe};
+use crate::select::probe::{PlannedProbe, RefusedProbe};
 
 impl BpfEngine {
     /// Attaches all probes, disabled. Sites that were not attached to are refused, each as a probe. They stay among the definitions,

@@ -5,18 +5,18 @@ use std::os::fd::OwnedFd;
 
 use usdtrec_format::perf::EventAttr;
 
-use super::super::event::{Event, KernelAttr, Place};
+use super::super::events::event::{Event, KernelAttr, Place};
+use super::super::events::refusal::{has_ended, meaning, site_meaning};
+use super::super::events::rings::Rings;
 use super::super::opened::ProbeAttr;
 use super::super::options::AttachRequest;
-use super::super::planter::{end_if_killed, planting};
-use super::super::refusal::{has_ended, meaning, site_meaning};
 use super::super::release::{Descriptors, Release};
-use super::super::rings::Rings;
+use super::super::separate_process::{end_if_killed, planting};
 use super::super::watch::Watch;
 use super::{PerfEngine, PerfMethod, ProbeEvents, SiteEvents};
 use crate::error::RecordError;
-use crate::probe::{PlannedProbe, SiteOffsets};
-use crate::refusal::RefusalReason;
+use crate::select::probe::{PlannedProbe, SiteOffsets};
+use crate::select::refusal::RefusalReason;
 
 impl PerfEngine {
     /// Opens the events of one probe.

@@ -5,9 +5,9 @@ use std::fs;
 use super::super::bpf::NonResident;
 use super::super::options::EngineOptions;
 use crate::error::RecordError;
-use crate::filter;
 use crate::plan::call_graph::{CallGraph, CallGraphMethod};
-use crate::probe::PlannedProbe;
+use crate::recording::filter;
+use crate::select::probe::PlannedProbe;
 use crate::usage_error::{ProgramFeature, UsageError};
 
 /// Whether perf events can record what is asked for.

@@ -1,9 +1,9 @@
 //! The attach method of perf events.
 
 use super::super::choice::EngineChoice;
-use super::super::group::Group;
 use super::super::options::AttachRequest;
 use super::super::watch::Watch;
+use super::tracefs_group::Group;
 use crate::error::RecordError;
 use crate::usage_error::UsageError;
 

@@ -2,24 +2,28 @@
 
 mod attach;
 mod check;
+pub(super) mod inexact;
 mod method;
 mod online;
 mod open;
+pub(super) mod owner;
 mod split;
+pub(super) mod tracefs;
+pub(super) mod tracefs_group;
 
 use std::io;
 use std::os::fd::OwnedFd;
 
+use self::inexact::InexactCounts;
 use super::bpf::StackUse;
-use super::event::{Event, IdCount, Mode, Place};
+use super::events::event::{Event, IdCount, Mode, Place};
+use super::events::pmu::UprobePmu;
+use super::events::rings::Rings;
 use super::guard_process::GuardDeath;
 use super::in_kernel::InKernel;
-use super::inexact::InexactCounts;
 use super::outcome::EngineOutcome;
-use super::pmu::UprobePmu;
 use super::release::Descriptors;
-use super::rings::Rings;
-use super::used::UsedEngine;
+use super::used_engine::UsedEngine;
 
 pub(super) use self::check::{check, keeps_copies};
 pub(super) use self::method::PerfMethod;

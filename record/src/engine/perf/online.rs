@@ -1,11 +1,11 @@
 //! Perf events on CPUs that come on line while recording.
 
-use super::super::event::{Event, KernelAttr};
-use super::super::planter::planting;
-use super::super::refusal::refusal;
+use super::super::events::event::{Event, KernelAttr};
+use super::super::events::refusal::refusal;
+use super::super::separate_process::planting;
 use super::PerfEngine;
 use crate::error::RecordError;
-use crate::probe::PlannedProbe;
+use crate::select::probe::PlannedProbe;
 
 impl PerfEngine {
     /// Opens the events of all sites on another CPU. `probes` are the attached ones.

@@ -1,14 +1,14 @@
 //! Attaching all probes with perf events.
 
-use super::super::event::Mode;
-use super::super::inexact::InexactCounts;
+use super::super::events::event::Mode;
+use super::super::events::rings::Rings;
 use super::super::opened::Opened;
 use super::super::options::AttachRequest;
-use super::super::rings::Rings;
 use super::super::task_filter::TaskFilter;
+use super::inexact::InexactCounts;
 use super::{PerfEngine, PerfMethod};
 use crate::error::RecordError;
-use crate::probe::{PlannedProbe, RefusedProbe};
+use crate::select::probe::{PlannedProbe, RefusedProbe};
 
 impl PerfEngine {
     /// Attaches all probes, disabled.

@@ -4,7 +4,7 @@
 //! need different registers or stack sizes has several attrs with one name, and the sample id identifies the site.
 
 use crate::plan::plan;
-use crate::probe::PlannedProbe;
+use crate::select::probe::PlannedProbe;
 
 /// Splits probes so that the sites of each have the same plan. `unknown_depth` is the number of stack bytes for operands whose distance
 /// from the stack pointer is unknown.
