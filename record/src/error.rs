@@ -9,10 +9,10 @@ use usdtrec_format::escape::shown;
 use usdtrec_format::trace::WriteError;
 
 use crate::kernel_error::{BpfRefusal, ErrorMeaning, KernelOperation, in_brackets};
-use crate::no_probe::NoProbe;
-use crate::refusal::{Refusal, lines};
+use crate::output::watched_file::FileChange;
+use crate::select::no_probe::NoProbe;
+use crate::select::refusal::{Refusal, lines};
 use crate::usage_error::UsageError;
-use crate::watched_file::FileChange;
 
 /// Error of a recording.
 #[derive(Debug, thiserror::Error)]

@@ -66,10 +66,10 @@ impl Live<'_> {
     ) -> anyhow::Result<ExitCode> {
         let mut options = Options {
             leave_command: true,
-            ..capture(self.args)?
+            ..capture(self.args, None)?
         };
         if !self.prints_arguments && self.args.filter.is_empty() {
-            options.strings = Strings::default();
+            options.engine.strings = Strings::default();
         }
         let duration = options.duration;
         let selected = select(self.args, self.buildid_dir)?;

@@ -4,8 +4,8 @@ use std::fs;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::process::{EXITING, Process};
-use crate::trace_clock::{self, nanoseconds};
+use crate::clocks::trace_clock::{self, nanoseconds};
+use crate::host::process::{EXITING, Process};
 
 /// What the kernel appends to the path of a control group that was removed.
 const DELETED: &[u8] = b" (deleted)";

@@ -31,8 +31,8 @@ use usdtrec_format::{Arch, Operand, SourceLine};
 
 use crate::plan::symbols::Symbols;
 use crate::plan::{Frames, RegisterOffset};
-use crate::planned_site::PlannedSite;
-use crate::program::Program;
+use crate::select::planned_site::PlannedSite;
+use crate::select::program::Program;
 use files::Files;
 use place::Place;
 use units::Units;

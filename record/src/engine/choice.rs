@@ -2,9 +2,9 @@
 
 use super::bpf::AttachMethod;
 
-/// The engine, and optionally its attach method. If several are allowed, the best ones are tried first, and the first that works is used.
+/// An engine, and optionally its attach method. If several are allowed, the best ones are tried first, and the first that works is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Engine {
+pub enum EngineChoice {
     /// Programs if the kernel allows them, else perf events.
     #[default]
     Auto,
@@ -22,7 +22,7 @@ pub enum Engine {
     PerfPmu,
 }
 
-impl Engine {
+impl EngineChoice {
     /// The attach methods of programs to try, in order.
     pub(super) const fn bpf_attach_methods(self) -> &'static [AttachMethod] {
         match self {

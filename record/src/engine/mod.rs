@@ -11,40 +11,25 @@
 //! Files of the bpf engine need one link per file and not one per probe, and links are removed in milliseconds. Perf
 //! events take a tenth of a second each.
 
-mod attach_and_remove;
 mod attached;
 mod bpf;
 mod choice;
-mod closers;
-mod event;
-mod group;
+mod dispatch;
+mod events;
 mod guard_process;
 mod in_kernel;
-mod inexact;
-mod inside;
-mod keeper;
-mod online;
 mod open;
+mod opened;
 mod options;
-mod owner;
-mod plant;
-mod planter;
-mod pmu;
-mod process_events;
-mod processes;
-mod refusal;
+mod outcome;
+mod perf;
 mod release;
-mod ring;
-mod rings;
-mod samples;
-mod state;
+mod separate_process;
 mod task_filter;
-mod tracefs;
-mod used;
+mod used_engine;
 mod watch;
 
-pub(crate) use attach_and_remove::attach_and_remove;
-pub(crate) use attached::{Attached, Planted};
+pub(crate) use attached::Attached;
 pub use bpf::{
     AttachMethod, EverywhereReason, NonResident, NotFaultedIn, STOPPED_VERB, Scope, SkippedMethod,
     StoppedProcess, guard_stopped,
@@ -53,23 +38,27 @@ pub(crate) use bpf::{
     Counted, Counting, HeldProcesses, Repair, StackUse, TextFinding, stopped_processes,
     uprobes_of_links,
 };
-pub use choice::Engine;
-pub use closers::{RELEASE_VERB, release};
-pub(crate) use event::IdCount;
-pub(crate) use group::abandoned_groups;
-pub use group::{AbandonedGroup, GUARD_VERB, guard};
+pub use choice::EngineChoice;
+pub(crate) use events::event::IdCount;
+pub(crate) use events::pmu::UprobePmu;
+pub(crate) use events::process_events::{ProcessEvent, ProcessEvents, TimedEvent};
 pub use guard_process::{GuardDeath, GuardTask};
 pub use in_kernel::InKernel;
-pub use inexact::InexactCounts;
-pub use inside::InProgram;
-pub(crate) use inside::in_programs;
-pub(crate) use keeper::missing as missing_keeper;
-pub(crate) use options::AttachOptions;
-pub(crate) use owner::Owner;
-pub(crate) use pmu::UprobePmu;
-pub(crate) use process_events::{ProcessEvent, ProcessEvents, TimedEvent};
+pub(crate) use opened::ProbeAttr;
+pub(crate) use options::AttachRequest;
+pub use options::EngineOptions;
+pub use outcome::EngineOutcome;
+pub use perf::inexact::InexactCounts;
+pub(crate) use perf::owner::Owner;
+pub(crate) use perf::tracefs::Tracefs;
+pub(crate) use perf::tracefs_group::abandoned_groups;
+pub use perf::tracefs_group::{AbandonedGroup, GUARD_VERB, guard};
 pub(crate) use release::Release;
+pub(crate) use release::attach_and_remove::attach_and_remove;
+pub use release::helper::{RELEASE_VERB, release};
+pub use release::in_program::InProgram;
+pub(crate) use release::in_program::in_programs;
+pub(crate) use release::kernel_references::missing as missing_keeper;
 pub(crate) use task_filter::TaskFilter;
-pub(crate) use tracefs::Tracefs;
-pub use used::{NotBetter, UsedEngine};
+pub use used_engine::{NotBetter, UsedEngine};
 pub(crate) use watch::Watch;

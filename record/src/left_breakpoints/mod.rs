@@ -32,7 +32,7 @@ pub(crate) use self::others::OtherTracers;
 pub(crate) use self::own::OwnSites;
 pub use self::own::{LeftBehind, LeftBreakpoint};
 use self::restore::restore;
-use crate::run_directory;
+use crate::host::run_directory;
 
 /// Maximum time of the search.
 const MAX_SCAN_TIME: Duration = Duration::from_secs(20);

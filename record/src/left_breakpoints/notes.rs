@@ -19,7 +19,7 @@ use usdtrec_format::Arch;
 use super::file_site::FileSite;
 use super::scan::{FoundBreakpoint, scan};
 use crate::engine::Owner;
-use crate::run_directory;
+use crate::host::run_directory;
 use crate::verify::ExpectedFiles;
 
 /// Ending of the names of these files.

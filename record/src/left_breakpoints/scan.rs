@@ -14,8 +14,8 @@ use usdtrec_buildid_cache::elf::FileId;
 use usdtrec_format::Arch;
 
 use super::file_site::FileSite;
-use crate::pagemap::Page;
-use crate::process::Process;
+use crate::host::pagemap::Page;
+use crate::host::process::Process;
 
 /// Maximum number of breakpoints of a scan.
 const MAX_BREAKPOINTS: usize = 1 << 16;

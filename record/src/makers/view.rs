@@ -8,7 +8,7 @@ use std::rc::{Rc, Weak};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
 
 use super::clocks::Clocks;
-use crate::process::{self, Process};
+use crate::host::process::{self, Process};
 
 /// Maximum number of directories that are kept open.
 const MAX_OPEN_DIRECTORIES: usize = 256;

@@ -16,7 +16,7 @@ pub(crate) mod symbols;
 
 use usdtrec_format::{Arch, CapturePlan, IndexedAddress, Location, Operand, Register};
 
-use crate::planned_site::PlannedSite;
+use crate::select::planned_site::PlannedSite;
 
 pub use condition::ConditionError;
 pub(crate) use frame::RegisterOffset;

@@ -5,11 +5,12 @@ use std::thread;
 
 use super::waiting::MIN_GATHER_TIME;
 use super::{End, Finished, Outcome, Progress, Recording, misses_hits};
-use crate::ending::Ending;
 use crate::error::RecordError;
 use crate::left_breakpoints::{KernelLog, OwnSites};
 use crate::makers::CodeMakers;
-use crate::signals::Signals;
+use crate::recording::ending::Ending;
+use crate::recording::signals::Signals;
+use crate::recording::user_filter::UserFilter;
 use crate::stacks::StackUnwinder;
 
 impl Recording {
@@ -28,10 +29,10 @@ impl Recording {
         let attached = &mut self.session.attached;
         // Disabling open events cannot fail. If it did, only their last hits would come too late.
         let _ = attached.disable();
-        let mut release = attached.is_quick().then(|| attached.release());
+        let mut release = attached.engine.release_first();
         let (files, pipeline) = (&mut self.files, &mut self.pipeline);
         pipeline.begin(attached, files, None);
-        let unfinished = attached.drain_last(release.as_mut(), |records| {
+        let engine = attached.end(release.as_mut(), |records| {
             pipeline.take(files, records);
         });
         pipeline.finish(files);
@@ -68,22 +69,16 @@ impl Recording {
                     .saturating_sub(totals.samples + tally.lost + left_out),
                 losses: tally.by_probe,
                 silent: tally.silent,
-                unfinished,
+                engine,
                 cpus_uncounted: misses_hits(&session, &cpus),
                 changed_cpus: cpus.changed(),
-                without_stack: session.attached.without_stack(),
                 cut_stacks: pipeline
                     .stacks
                     .as_ref()
                     .map_or_else(Vec::new, StackUnwinder::cut_stacks),
-                unjudged: session.attached.unjudged(),
-                suspensions: session.attached.suspensions(),
-                missed_processes: session.attached.missed(),
-                planted_everywhere: session.attached.planted_everywhere(),
                 appeared: watcher.finish(),
                 shortfalls: session.shortfalls.all(),
                 changes: finished.changes,
-                may_lack_texts: session.attached.may_lack_texts(),
                 end,
             })
         });
@@ -95,7 +90,7 @@ impl Recording {
             },
             (error, _) => error,
         });
-        let release = release.unwrap_or_else(|| session.attached.release());
+        let release = release.unwrap_or_else(|| session.attached.engine.release());
         let own = OwnSites {
             files: Arc::clone(pipeline.verifier.files()),
             pids: pipeline.processes(),

@@ -1,8 +1,22 @@
 //! A running session: the loop that waits for records, drains the rings and writes.
 
+pub(super) mod appeared;
+pub(super) mod attach_callbacks;
+pub(super) mod build_ids;
+pub(super) mod ending;
+pub(super) mod filter;
 mod finishing;
+pub(super) mod losses;
+pub(super) mod metadata;
 mod outcome;
 mod pipeline;
+pub(super) mod session;
+pub(super) mod shortfalls;
+pub(super) mod signals;
+pub(super) mod snapshot;
+pub(super) mod start;
+pub(super) mod target;
+pub(super) mod user_filter;
 mod waiting;
 
 use std::io;
@@ -10,16 +24,16 @@ use std::time::{Duration, Instant};
 
 use usdtrec_format::perf::SampleId;
 
-use crate::appeared::Watcher;
 use crate::command::RunningCommand;
-use crate::cpus::Changes;
 use crate::engine::{GuardDeath, TextFinding};
 use crate::error::RecordError;
-use crate::files::Files;
-use crate::losses::Tally;
-use crate::session::Session;
-use crate::signals::Signals;
-use crate::snapshot::Snapshot;
+use crate::host::cpus::Changes;
+use crate::output::files::Files;
+use crate::recording::appeared::Watcher;
+use crate::recording::losses::Tally;
+use crate::recording::session::Session;
+use crate::recording::signals::Signals;
+use crate::recording::snapshot::Snapshot;
 
 pub use self::outcome::{End, Finished, Outcome, Progress};
 pub(crate) use self::pipeline::Pipeline;
@@ -62,7 +76,10 @@ impl Recording {
         started: Instant,
         pipeline: Pipeline,
     ) -> Self {
-        let cpus = Changes::new(session.cpus().to_vec(), session.options.cpus.is_some());
+        let cpus = Changes::new(
+            session.cpus().to_vec(),
+            session.options.engine.cpus.is_some(),
+        );
         let alive = session.attached.processes.hangups().map(|_| true).collect();
         let watcher = Watcher::for_session(&session);
         Self {
@@ -96,7 +113,7 @@ impl Recording {
             let came = self.cpus.look();
             self.note_cpus();
             self.session.attached.follow_to(&came);
-            let death = self.session.attached.replace_guard();
+            let death = self.session.attached.engine.replace_guard();
             let is_new = |death: &GuardDeath| !self.guard_deaths.contains(death);
             let death = death.filter(is_new);
             self.guard_deaths.extend(death);
@@ -170,7 +187,7 @@ impl Recording {
         self.tally = tally;
         self.pipeline.begin_file();
         self.session.shortfalls.begin_file();
-        self.session.attached.repeat_texts();
+        self.session.attached.engine.repeat_texts();
         for records in snapshot.records() {
             self.files.push(&records);
         }
@@ -192,7 +209,7 @@ impl Recording {
         self.is_behind = attached.drain(pass_on, changes);
         pipeline.end(files);
         if let Some(stacks) = &mut pipeline.stacks {
-            attached.learn_stacks(stacks.take_used());
+            attached.engine.learn_stacks(stacks.take_used());
         }
         self.watcher.take(attached.processes.take_new_files());
         self.write_shortfalls();
@@ -213,7 +230,7 @@ impl Recording {
         let attached = &mut self.session.attached;
         let id_type = attached.processes.attr.attr.id_type();
         let mut records = Vec::new();
-        for TextFinding { text, since } in attached.take_texts() {
+        for TextFinding { text, since } in attached.engine.take_texts() {
             let id = SampleId {
                 time: since,
                 ..SampleId::default()
@@ -231,7 +248,7 @@ impl Recording {
 
 /// Whether CPUs went off line or came on line while hits were counted by perf events.
 fn misses_hits(session: &Session, cpus: &Changes) -> bool {
-    session.attached.counts_by_cpu() && cpus.has_changed()
+    session.attached.engine.counts_by_cpu() && cpus.has_changed()
 }
 
 fn host_error(what: &str, source: io::Error) -> RecordError {

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use usdtrec_format::trace::{Shortfall, Totals};
 
-use crate::appeared::AppearedFiles;
-use crate::ending::Ending;
-use crate::engine::{EverywhereReason, GuardDeath};
+use crate::engine::{EngineOutcome, GuardDeath};
 use crate::error::RecordError;
-use crate::losses::ProbeLoss;
 use crate::makers::MakerFiles;
+use crate::output::watched_file::FileChange;
+use crate::recording::appeared::AppearedFiles;
+use crate::recording::ending::Ending;
+use crate::recording::losses::ProbeLoss;
 use crate::stacks::{CutStacks, FileElsewhere};
-use crate::watched_file::FileChange;
 
 /// A recording that has ended. The trace is complete; what is open in the kernel and the command may not have ended.
 #[derive(Debug)]
@@ -39,23 +39,10 @@ pub struct Outcome {
     pub unaccounted: u64,
     /// Events of probes without hits, by name.
     pub silent: Vec<String>,
-    /// Number of hits whose programs were still waiting for memory when the recording ended. They are not in the trace.
-    pub unfinished: u64,
-    /// Number of hits of which no stack was taken, because of [`CallGraph::rate`](crate::CallGraph::rate).
-    pub without_stack: u64,
+    /// What the engine has counted besides.
+    pub engine: EngineOutcome,
     /// Stacks that are cut because more was needed than was copied, by event, the most first.
     pub cut_stacks: Vec<CutStacks>,
-    /// Number of lost hits that a filter could not judge, because the memory that it reads was not resident.
-    pub unjudged: u64,
-    /// How often a lossless recording continued processes although the ring was full, because the recorder did not run for more than a
-    /// second.
-    pub suspensions: u64,
-    /// Number of processes that recorded ones started and that may have run before they had probes. Their first hits are not in the trace
-    /// and not counted as lost.
-    pub missed_processes: u64,
-    /// Why probes were attached to all processes of the files, after they had been attached to the recorded processes and their children
-    /// only; `None` if they were not.
-    pub planted_everywhere: Option<EverywhereReason>,
     /// CPUs that went off line or came on line while recording. Process records of those CPUs are missing from then on; if all processes
     /// are recorded, only until the recorder noticed the CPU.
     pub changed_cpus: Vec<u32>,
@@ -67,8 +54,6 @@ pub struct Outcome {
     pub shortfalls: Vec<Shortfall>,
     /// Files that have another name now.
     pub changes: Vec<FileChange>,
-    /// Whether texts that arguments point to may be missing in samples, which a reader finds in files.
-    pub may_lack_texts: bool,
     /// Why the recording ended.
     pub end: End,
 }

@@ -4,12 +4,12 @@ use crate::batch::{Batch, Heads};
 use crate::cgroups::Cgroups;
 use crate::engine::Attached;
 use crate::error::RecordError;
-use crate::files::Files;
 use crate::makers::CodeMakers;
-use crate::session::Session;
+use crate::output::files::Files;
+use crate::recording::session::Session;
+use crate::recording::user_filter::UserFilter;
 use crate::stacks::StackUnwinder;
 use crate::stage::{Stage, Stages};
-use crate::user_filter::UserFilter;
 use crate::verify::Verifier;
 
 /// The stages of a recording.
@@ -33,7 +33,7 @@ impl Pipeline {
     /// Those of [`UserFilter::for_attached`].
     pub(crate) fn new(session: &Session) -> Result<Self, RecordError> {
         let attached = &session.attached;
-        let graph = session.options.graph;
+        let graph = session.options.engine.graph;
         let id_type = attached.processes.attr.attr.id_type();
         Ok(Self {
             user_filter: UserFilter::for_attached(attached)?,

@@ -6,7 +6,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{End, Recording, host_error};
 use crate::error::RecordError;
-use crate::signals::Signals;
+use crate::recording::signals::Signals;
 
 /// Minimum time in which records accumulate in the rings of programs after the first one.
 pub(super) const MIN_GATHER_TIME: Duration = Duration::from_millis(2);
@@ -57,7 +57,7 @@ impl Recording {
             .chain(self.files.written_pipe());
         polled.extend(outputs.map(hangup));
         let outputs = 1..polled.len();
-        polled.extend(attached.program_rings().map(readable));
+        polled.extend(attached.engine.program_rings().map(readable));
         let of_programs = outputs.end..polled.len();
         polled.extend(attached.readable().map(readable));
         polled.extend(self.cpus.descriptor().map(readable));
@@ -105,13 +105,14 @@ impl Recording {
     fn gather_more(&self) -> Duration {
         let attached = &self.session.attached;
         // A process that is stopped waits for the pass.
-        if self.session.options.lossless {
+        if self.session.options.engine.lossless {
             return Duration::ZERO;
         }
-        let half =
-            Duration::from_millis((attached.ring_bytes / 2 / (MAX_BYTES_PER_SECOND / 1000)) as u64);
+        let half = Duration::from_millis(
+            (attached.engine.ring_bytes() / 2 / (MAX_BYTES_PER_SECOND / 1000)) as u64,
+        );
         let longest = half.min(MAX_GATHER_TIME).min(self.files.flush_time() / 4);
-        let share = attached.fullest_ring();
+        let share = attached.engine.fullest_ring();
         let full = MIN_GATHER_TIME.mul_f64(1.0 / (share * f64::from(GATHER_SHARE)).max(1e-3));
         full.min(longest).saturating_sub(MIN_GATHER_TIME)
     }

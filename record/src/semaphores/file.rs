@@ -9,7 +9,7 @@ use usdtrec_format::Arch;
 
 use crate::engine::Counted;
 use crate::left_breakpoints::NotedSite;
-use crate::probe::PlannedProbe;
+use crate::select::probe::PlannedProbe;
 use crate::verify::MapIdentity;
 
 /// A file, with those of its recorded semaphores that the kernel counts wrong.

@@ -5,7 +5,7 @@ use std::io;
 use usdtrec_buildid_cache::FileMapping;
 
 use super::file::{CountedFile, Semaphore};
-use crate::run_directory;
+use crate::host::run_directory;
 use crate::verify::{MapIdentity, ProcessMemory, address_of};
 
 /// The mappings of a file in a process, and its memory, both as they were when this was opened: after an `execve(2)` nothing can be read or

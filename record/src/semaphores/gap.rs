@@ -7,7 +7,7 @@ use std::time::Duration;
 use usdtrec_format::trace::ShortfallKind;
 
 use super::file::CountedFile;
-use crate::shortfalls::{FoundShortfall, Shortfalls};
+use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
 
 /// Maximum number of processes of a file that are named.
 const NAMED: usize = 6;

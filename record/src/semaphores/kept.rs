@@ -15,7 +15,7 @@ use usdtrec_buildid_cache::DeviceNumber;
 use super::file_memory::FileMemory;
 use super::start_time::start_of;
 use crate::engine::{Owner, Repair};
-use crate::run_directory;
+use crate::host::run_directory;
 use crate::verify::MapIdentity;
 
 /// Ending of the names of these files.

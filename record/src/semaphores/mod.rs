@@ -46,12 +46,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 
-use crate::cpus;
 use crate::engine::{Counting, ProcessEvents, Repair, TaskFilter, UprobePmu};
 use crate::error::RecordError;
+use crate::host::cpus;
 use crate::left_breakpoints::NotedSite;
-use crate::probe::PlannedProbe;
-use crate::shortfalls::Shortfalls;
+use crate::recording::shortfalls::Shortfalls;
+use crate::select::probe::PlannedProbe;
 
 use self::file::CountedFile;
 use self::hand_over::{HandOver, Job};

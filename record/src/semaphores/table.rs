@@ -17,8 +17,8 @@ use super::process::{Context, HandedOver, Process, Raise, Value, now};
 use super::same_memory::is_shared;
 use super::start_time::start_of;
 use crate::engine::{Counting, TaskFilter};
-use crate::process;
-use crate::shortfalls::{FoundShortfall, Shortfalls};
+use crate::host::process;
+use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
 use crate::verify::MapIdentity;
 
 /// How long the end waits until the kernel has decremented what it counts.

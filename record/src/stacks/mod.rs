@@ -41,11 +41,11 @@ use self::known::{KnownStack, KnownStacks, StackKey};
 use self::maps::{Found, ProcessMaps};
 use self::rewrite::{Callers, rewrite};
 use crate::batch::{Batch, Record, RecordBuffer};
+use crate::clocks::trace_clock;
 use crate::engine::{Attached, StackUse};
 use crate::plan::call_graph::{CallGraph, CallGraphMethod};
-use crate::probe::PlannedProbe;
+use crate::select::probe::PlannedProbe;
 use crate::stage::Stage;
-use crate::trace_clock;
 
 /// Replaces copies of stacks by the callers.
 #[derive(Debug)]
@@ -160,19 +160,19 @@ impl StackUnwinder {
         let graph = graph.filter(|graph| graph.unwinds())?;
         let arch = Arch::host()?;
         let (mut events, mut ids) = (Vec::new(), HashMap::new());
-        let probes = attached.probes.iter().zip(&attached.planted);
+        let probes = attached.probes.iter().zip(&attached.attrs);
         let is_unwound =
             |probe: &PlannedProbe| probe.with_callers && !graph.keeps_copy(&probe.plan);
-        for (probe, planted) in probes.filter(|(probe, _)| is_unwound(probe)) {
-            let attr = &planted.attr.attr;
+        for (probe, of_trace) in probes.filter(|(probe, _)| is_unwound(probe)) {
+            let attr = &of_trace.attr.attr;
             let copied = CopiedId {
                 event: events.len(),
                 used: StackUse::default(),
             };
-            ids.extend(planted.attr.ids.iter().map(|id| (*id, copied)));
+            ids.extend(of_trace.attr.ids.iter().map(|id| (*id, copied)));
             events.push(CopiedEvent {
                 stacks: CutStacks {
-                    event: planted.attr.name.clone(),
+                    event: of_trace.attr.name.clone(),
                     cut: 0,
                     stacks: 0,
                     cause: match graph.method {

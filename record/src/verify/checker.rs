@@ -18,7 +18,7 @@ use super::expected::{ExpectedFiles, MappedExpected};
 use super::look::{FaultKey, Look, Looking, SiteFault};
 use super::words::{FaultWords, words};
 use crate::engine::HeldProcesses;
-use crate::shortfalls::{FoundShortfall, Shortfalls};
+use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
 
 /// Maximum number of processes that are watched, and of those that ended and may still have hits in the rings.
 const MAX_PROCESSES: usize = 1 << 16;

@@ -12,7 +12,7 @@ use usdtrec_format::{Arch, BuildId, Site};
 
 use super::identity::MapIdentity;
 use super::process::ProcessMemory;
-use crate::probe::{PlannedProbe, ref_ctr};
+use crate::select::probe::{PlannedProbe, ref_ctr};
 
 /// Number of bytes that are compared at a site: the longest form of a planted probe.
 pub(super) const SITE_BYTES: usize = 6;

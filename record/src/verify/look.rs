@@ -8,7 +8,7 @@ use usdtrec_format::trace::ShortfallKind;
 
 use super::expected::{ExpectedFile, ExpectedFiles, ExpectedSite, SITE_BYTES, wrapped};
 use super::process::ProcessMemory;
-use crate::pagemap::Page;
+use crate::host::pagemap::Page;
 
 /// What a look into a process found.
 #[derive(Debug, Default)]

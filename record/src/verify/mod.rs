@@ -36,9 +36,9 @@ pub(crate) use self::look::address_of;
 pub(crate) use self::process::ProcessMemory;
 pub use self::running::{SiteNote, notes_of_sites};
 use crate::batch::{Batch, Record};
-use crate::session::Session;
+use crate::recording::session::Session;
+use crate::recording::target::Target;
 use crate::stage::Stage;
-use crate::target::Target;
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
 const NAME: &str = "verify";
@@ -77,7 +77,7 @@ impl Verifier {
         let files = Arc::new(ExpectedFiles::of_probes(session.probes()));
         let is_named = *target != Target::All;
         let mut checker = Checker::new(Arc::clone(&files), session.shortfalls.clone(), is_named);
-        checker.held = session.attached.held().cloned();
+        checker.held = session.attached.engine.held().cloned();
         let (changes, taken) = channel();
         let thread = thread::Builder::new().name(NAME.to_owned());
         let thread = thread.spawn(move || checker.run(&taken));

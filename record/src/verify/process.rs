@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 
 use usdtrec_buildid_cache::{FileMapping, MemoryMapping};
 
-use crate::pagemap::Page;
+use crate::host::pagemap::Page;
 
 /// Maximum length of `/proc/PID/maps`, bytes: that of half a million mappings.
 const MAX_MAPS_BYTES: u64 = 64 << 20;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::look::Fault;
-use crate::pagemap::Page;
+use crate::host::pagemap::Page;
 
 /// What follows from a semaphore that is 0.
 const NO_HITS: &str =

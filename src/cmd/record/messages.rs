@@ -169,7 +169,7 @@ pub(super) fn print_summary(outcome: &Outcome, path: &Path) {
 
 /// With `-v`: prints why probes were attached in all processes of the files while recording.
 pub(in crate::cmd) fn print_scope(outcome: &Outcome) {
-    if let Some(reason) = &outcome.planted_everywhere {
+    if let Some(reason) = &outcome.engine.planted_everywhere {
         say(format_args!(
             "usdtrec: the probes were attached in all processes of the files while recording: {reason}"
         ));
@@ -203,39 +203,39 @@ pub(in crate::cmd) fn print_losses(outcome: &Outcome, args: &CaptureArgs) {
             }
         ));
     }
-    if outcome.without_stack > 0 {
+    if outcome.engine.without_stack > 0 {
         say(format_args!(
             "usdtrec: {} of {} events have no stack, because of --stack-rate",
-            outcome.without_stack, outcome.totals.samples
+            outcome.engine.without_stack, outcome.totals.samples
         ));
     }
     print_cut_stacks(&outcome.cut_stacks);
-    if outcome.unjudged > 0 {
+    if outcome.engine.unjudged > 0 {
         say(format_args!(
             "usdtrec: {} hits are lost because the filter reads memory that was not resident, so that it could not be evaluated (see --nonresident)",
-            outcome.unjudged
+            outcome.engine.unjudged
         ));
     }
-    if outcome.suspensions > 0 {
+    if outcome.engine.suspensions > 0 {
         say(format_args!(
             "usdtrec: --lossless was suspended {}: the output was not read or written for more than a second, and hits were lost instead of \
              processes being stopped",
-            times(outcome.suspensions)
+            times(outcome.engine.suspensions)
         ));
     }
-    if outcome.missed_processes > 0 {
+    if outcome.engine.missed_processes > 0 {
         say(format_args!(
             "usdtrec: {} of recorded processes may have run before they had probes, or without them: hits are neither in the trace nor counted as lost",
-            match outcome.missed_processes {
+            match outcome.engine.missed_processes {
                 1 => "a child".to_owned(),
                 number => format!("{number} children"),
             }
         ));
     }
-    if outcome.unfinished > 0 {
+    if outcome.engine.unfinished > 0 {
         say(format_args!(
             "usdtrec: {} hits were still being captured when the recording ended and are not in the trace: their threads wait for a page fault",
-            outcome.unfinished
+            outcome.engine.unfinished
         ));
     }
     if outcome.unaccounted > 0 {

@@ -47,7 +47,7 @@ impl Once<'_> {
             args, buildid_dir, ..
         } = self;
         let quiet = args.capture.quiet;
-        let has_stacks = self.options.graph.is_some();
+        let has_stacks = self.options.engine.graph.is_some();
         let stores_names = !args.no_symbols && !is_pipe(args);
         let files = NumberedFiles::default();
         let recording = self.start(selected, &files, signals)?;
@@ -73,7 +73,7 @@ impl Once<'_> {
         let mut notify = |notice| print_notice(notice, quiet);
         let status = ending.end_command(signals, &mut notify);
         ending.let_go(signals, &mut notify);
-        let is_lacking = |outcome: &Outcome| has_stacks || outcome.may_lack_texts;
+        let is_lacking = |outcome: &Outcome| has_stacks || outcome.engine.may_lack_texts;
         if stores_names && outcome.as_ref().is_ok_and(is_lacking) {
             let store = NameStore {
                 buildid_dir,

@@ -14,8 +14,8 @@ use usdtrec_format::split_patterns;
 use usdtrec_format::trace::Compression;
 use usdtrec_record::plan::Strings;
 use usdtrec_record::{
-    Destination, Engine, EventSelector, NonResident, Options, Signals, Switch, Target, Threads,
-    parse_cpus,
+    CallGraph, Destination, EngineChoice, EngineOptions, EventSelector, NonResident, Options,
+    Signals, Switch, Target, Threads, parse_cpus,
 };
 
 use super::call_graph;
@@ -86,13 +86,15 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
             level => Compression::Zstd(level.unwrap_or(LEVEL).into()),
         },
         threads: args.threads.map_or_else(Threads::default, Threads::exactly),
-        graph: call_graph::from_args(args)?,
-        ..capture(&args.capture)?
+        ..capture(&args.capture, call_graph::from_args(args)?)?
     })
 }
 
 /// Converts the capture options, with defaults for the options that only `record` has.
-pub(in crate::cmd) fn capture(args: &CaptureArgs) -> anyhow::Result<Options> {
+pub(in crate::cmd) fn capture(
+    args: &CaptureArgs,
+    graph: Option<CallGraph>,
+) -> anyhow::Result<Options> {
     if args.no_inherit && args.pid.is_empty() && args.command.is_empty() {
         return Err(Usage(
             "--no-inherit needs -p PID or a command, whose children are then not recorded"
@@ -106,8 +108,7 @@ pub(in crate::cmd) fn capture(args: &CaptureArgs) -> anyhow::Result<Options> {
         inherit: !args.no_inherit,
         max_size: None,
         switch: None,
-        cpus: args.cpu.as_deref().map(parse_cpus).transpose()?,
-        ring_bytes: args.mmap_pages.as_deref().map(ring_bytes).transpose()?,
+        engine: engine_options(args, graph)?,
         compression: Compression::None,
         threads: Threads::default(),
         duration: args
@@ -115,20 +116,27 @@ pub(in crate::cmd) fn capture(args: &CaptureArgs) -> anyhow::Result<Options> {
             .as_deref()
             .map(|text| parse_duration("--duration", text))
             .transpose()?,
-        engine: engine(args.engine),
-        strings: strings(args)?,
-        stack: parse_size("--stack-size", &args.stack_size, 1)?
-            .try_into()
-            .unwrap_or(u32::MAX),
-        graph: None,
-        nonresident: nonresident(args.nonresident),
-        lossless: args.lossless,
         leave_command: false,
         patterns: Vec::new(),
         producer: concat!("usdtrec ", env!("CARGO_PKG_VERSION")).to_owned(),
         command_line: std::env::args_os()
             .map(|arg| arg.to_string_lossy().into_owned())
             .collect(),
+    })
+}
+
+fn engine_options(args: &CaptureArgs, graph: Option<CallGraph>) -> anyhow::Result<EngineOptions> {
+    Ok(EngineOptions {
+        choice: engine(args.engine),
+        cpus: args.cpu.as_deref().map(parse_cpus).transpose()?,
+        ring_bytes: args.mmap_pages.as_deref().map(ring_bytes).transpose()?,
+        strings: strings(args)?,
+        stack: parse_size("--stack-size", &args.stack_size, 1)?
+            .try_into()
+            .unwrap_or(u32::MAX),
+        graph,
+        nonresident: nonresident(args.nonresident),
+        lossless: args.lossless,
     })
 }
 
@@ -175,15 +183,15 @@ impl Given {
     }
 }
 
-const fn engine(engine: cli::Engine) -> Engine {
+const fn engine(engine: cli::Engine) -> EngineChoice {
     match engine {
-        cli::Engine::Auto => Engine::Auto,
-        cli::Engine::Bpf => Engine::Bpf,
-        cli::Engine::BpfMulti => Engine::BpfMulti,
-        cli::Engine::BpfPerf => Engine::BpfPerf,
-        cli::Engine::Perf => Engine::Perf,
-        cli::Engine::PerfTracefs => Engine::PerfTracefs,
-        cli::Engine::PerfPmu => Engine::PerfPmu,
+        cli::Engine::Auto => EngineChoice::Auto,
+        cli::Engine::Bpf => EngineChoice::Bpf,
+        cli::Engine::BpfMulti => EngineChoice::BpfMulti,
+        cli::Engine::BpfPerf => EngineChoice::BpfPerf,
+        cli::Engine::Perf => EngineChoice::Perf,
+        cli::Engine::PerfTracefs => EngineChoice::PerfTracefs,
+        cli::Engine::PerfPmu => EngineChoice::PerfPmu,
     }
 }
 

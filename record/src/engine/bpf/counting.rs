@@ -5,13 +5,13 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use super::super::planter::planting;
-use super::super::pmu::UprobePmu;
+use super::super::events::pmu::UprobePmu;
 use super::super::release::{Descriptors, Release};
+use super::super::separate_process::planting;
 use super::insn::Assembler;
-use super::kernel::tells_processes;
+use super::kernel::version::tells_processes;
 use super::sys::{self, ProgramKind, UprobeEvent, Uprobes};
-use crate::probe::SiteOffsets;
+use crate::select::probe::SiteOffsets;
 
 /// A semaphore, and the place of the uprobe that counts it. File offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

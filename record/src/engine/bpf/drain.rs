@@ -5,11 +5,12 @@
 
 use std::time::{Duration, Instant};
 
+use super::super::outcome::EngineOutcome;
 use super::super::release::Release;
-use super::Bpf;
-use super::ringbuf::Left;
+use super::BpfEngine;
+use super::rings::ringbuf::Left;
 use super::samples::Samples;
-use super::stack_size::StackUse;
+use super::samples::stack_size::StackUse;
 
 /// Size of the batches of records that are passed on, bytes.
 const BATCH: usize = 256 << 10;
@@ -21,7 +22,7 @@ const CONTINUE_FILL: u64 = 64;
 /// provide.
 const LAST_RECORDS_LIMIT: Duration = Duration::from_secs(1);
 
-impl Bpf {
+impl BpfEngine {
     /// Passes complete records to `sink`, which returns what the stacks among them have needed. Returns whether many more have been written
     /// meanwhile.
     pub(crate) fn drain(&mut self, mut sink: impl FnMut(&[u8]) -> Vec<(u64, StackUse)>) -> bool {
@@ -33,9 +34,24 @@ impl Bpf {
         self.objects.rings.fullest() >= NO_PAUSE_FILL
     }
 
+    /// The last pass, after [`disable`](Self::disable).
+    pub(crate) fn end(
+        &mut self,
+        release: Option<&mut Release>,
+        mut sink: impl FnMut(&[u8]),
+    ) -> EngineOutcome {
+        let mut sink = |records: &[u8]| {
+            sink(records);
+            Vec::new()
+        };
+        let unfinished = self.drain_last(release, &mut sink);
+        self.drain(sink);
+        self.outcome(unfinished)
+    }
+
     /// Passes all records to `sink`, including those that are still being written: waits until `release` reports that no program runs any
     /// more, but not for long. Returns the number of records that were not complete in time.
-    pub(crate) fn drain_last(
+    fn drain_last(
         &mut self,
         mut release: Option<&mut Release>,
         mut sink: impl FnMut(&[u8]) -> Vec<(u64, StackUse)>,

@@ -4,110 +4,75 @@
 //! the uprobe PMU for each site with the program attached.
 
 mod attach;
-mod attach_method;
-mod attacher;
-mod attachment;
-mod btf;
-mod children;
-mod compact;
 mod condition;
 mod context;
 mod control;
 mod counting;
-mod cpu_rings;
 mod drain;
-mod follow;
-mod habit;
-mod hold;
 mod insn;
-mod kept;
 mod kernel;
-mod links;
-mod members;
+mod known_length;
+mod lossless;
 mod nonresident;
 mod objects;
 mod open;
-mod options;
 mod plan;
 mod preemption;
+mod processes;
 mod program;
-mod ringbuf;
+mod rings;
 mod samples;
-mod scope;
-mod site_event;
-mod site_programs;
-mod sized;
-mod skipped;
-mod spared;
-mod stack_rates;
-mod stack_size;
-mod stopped;
-mod stopped_map;
 mod sys;
 #[cfg(test)]
 mod tests;
-mod text_lengths;
-mod trials;
-mod with_stack;
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use usdtrec_format::perf::{EventAttr, TracepointFormat};
+use usdtrec_format::perf::TracepointFormat;
 
-use self::attachment::Attachment;
-use self::children::Children;
+use self::attach::attachment::Attachment;
 use self::nonresident::Touch;
 use self::objects::Objects;
+use self::processes::children::Children;
 use self::samples::Samples;
-use super::event::IdCount;
+use super::events::event::IdCount;
 use super::guard_process::GuardDeath;
+use super::in_kernel::InKernel;
+use super::outcome::EngineOutcome;
 use super::release::Descriptors;
-use crate::probe::PlannedProbe;
 
-pub use self::attach_method::AttachMethod;
-pub use self::children::EverywhereReason;
+pub use self::attach::attach_method::AttachMethod;
+pub use self::attach::scope::Scope;
+pub use self::attach::skipped_method::{NotFaultedIn, SkippedMethod};
 pub(crate) use self::counting::{Counted, Counting};
-pub(crate) use self::hold::HeldProcesses;
-pub use self::kept::StoppedProcess;
-pub(crate) use self::kept::{Repair, stopped_processes};
+pub use self::lossless::pinned_map::StoppedProcess;
+pub(crate) use self::lossless::pinned_map::{Repair, stopped_processes};
+pub use self::lossless::stopped::{STOPPED_VERB, guard_stopped};
 pub use self::nonresident::NonResident;
-pub(crate) use self::open::OpenBpf;
-pub(crate) use self::options::BpfOptions;
 use self::plan::Group;
+pub use self::processes::children::EverywhereReason;
+pub(crate) use self::processes::hold::HeldProcesses;
 pub(crate) use self::samples::TextFinding;
-pub use self::scope::Scope;
-pub use self::skipped::{NotFaultedIn, SkippedMethod};
-pub(crate) use self::stack_size::StackUse;
-pub use self::stopped::{STOPPED_VERB, guard_stopped};
+pub(crate) use self::samples::stack_size::StackUse;
 pub(crate) use self::sys::uprobes_of_links;
 pub(super) use self::sys::{UprobeEvent, open_uprobe};
 
 /// Probes that are attached with programs. Dropping it detaches all of them.
 #[derive(Debug)]
-pub(crate) struct Bpf {
+pub(crate) struct BpfEngine {
     /// If probes are attached to the recorded processes only: what attaches them to the processes that these start.
     children: Option<Children>,
     attachment: Attachment,
     objects: Objects,
     samples: Samples,
-    /// The attr of each group; empty once they are taken.
-    attrs: Vec<EventAttr>,
+    /// Size that each ring should have, bytes. They are smaller if the kernel has no memory.
+    wanted_ring_bytes: usize,
     /// Samples that are passed on together.
     batch: Vec<u8>,
 }
 
-impl Bpf {
-    /// The attr of each probe, with the sample ids of its sites in their order. Taken once.
-    pub(crate) fn take_attrs(&mut self) -> Vec<EventAttr> {
-        std::mem::take(&mut self.attrs)
-    }
-
-    /// The probes, each with its layout.
-    pub(crate) fn probes(&self) -> impl Iterator<Item = &PlannedProbe> {
-        self.samples.groups.iter().map(|group| &group.probe)
-    }
-
+impl BpfEngine {
     /// The formats of their samples, for stock perf.
     pub(crate) fn formats(&self) -> Vec<TracepointFormat> {
         self.samples.groups.iter().map(Group::format).collect()
@@ -118,28 +83,20 @@ impl Bpf {
         self.attachment.attach_method
     }
 
-    /// Number of loaded programs.
-    pub(crate) fn programs(&self) -> usize {
-        self.attachment.programs()
-    }
-
-    /// Number of links or events that are open in the kernel.
-    pub(crate) fn links(&self) -> usize {
-        self.attachment.links() + self.children.as_ref().map_or(0, Children::links)
-    }
-
-    /// Whether memory that is not resident is brought in.
-    pub(crate) fn nonresident(&self) -> NonResident {
-        match self.attachment.touch {
-            Touch::Never => NonResident::Never,
-            Touch::Always => NonResident::Always,
-            Touch::Look(_) => NonResident::Auto,
+    /// What is open in the kernel for the probes.
+    pub(crate) fn in_kernel(&self) -> InKernel<'_> {
+        let attachment = &self.attachment;
+        InKernel::Programs {
+            programs: attachment.programs(),
+            nonresident: match attachment.touch {
+                Touch::Never => NonResident::Never,
+                Touch::Always => NonResident::Always,
+                Touch::Look(_) => NonResident::Auto,
+            },
+            not_faulted_in: attachment.not_faulted_in.as_ref(),
+            links: attachment.links() + self.children.as_ref().map_or(0, Children::links),
+            scope: self.scope(),
         }
-    }
-
-    /// Why memory that is not resident is not brought in although this was requested.
-    pub(crate) const fn not_faulted_in(&self) -> Option<&NotFaultedIn> {
-        self.attachment.not_faulted_in.as_ref()
     }
 
     /// The attach methods that were tried before the one in use, and why they do not work.
@@ -150,6 +107,12 @@ impl Bpf {
     /// Size of each ring, bytes.
     pub(crate) fn ring_bytes(&self) -> usize {
         self.objects.rings.bytes()
+    }
+
+    /// Size that each ring should have, bytes, if the kernel had no memory for it.
+    pub(crate) fn unavailable_ring_bytes(&self) -> Option<usize> {
+        let wanted = self.wanted_ring_bytes;
+        (wanted > self.ring_bytes()).then_some(wanted)
     }
 
     /// The largest share of a ring that is taken, 0 to 1.
@@ -170,7 +133,7 @@ impl Bpf {
     }
 
     /// The processes that the sites are attached to.
-    pub(crate) fn scope(&self) -> Scope<'_> {
+    fn scope(&self) -> Scope<'_> {
         match (
             &self.children,
             &self.attachment.processes,
@@ -197,17 +160,21 @@ impl Bpf {
         self.children.as_ref().map(Children::held)
     }
 
-    /// Why the sites were attached to all processes of the files after all; `None` if they were not.
-    pub(crate) fn planted_everywhere(&self) -> Option<EverywhereReason> {
-        self.children.as_ref()?.reason()
-    }
-
-    /// Number of processes that may have run before they had probes.
-    pub(crate) fn missed(&self) -> u64 {
-        let unfollowed = self.objects.tracked.missed();
-        unfollowed
-            + self.objects.control.missed()
-            + self.children.as_ref().map_or(0, Children::failed)
+    /// What was counted besides hits and losses; `unfinished` hits had not ended in time.
+    fn outcome(&self, unfinished: u64) -> EngineOutcome {
+        let (objects, samples) = (&self.objects, &self.samples);
+        let children = self.children.as_ref();
+        EngineOutcome {
+            unfinished,
+            without_stack: samples.without_stack,
+            unjudged: objects.control.unjudged(),
+            suspensions: objects.control.suspensions(),
+            missed_processes: objects.tracked.missed()
+                + objects.control.missed()
+                + children.map_or(0, Children::failed),
+            planted_everywhere: children.and_then(Children::reason),
+            may_lack_texts: samples.lacks_texts,
+        }
     }
 
     /// Takes the descriptors that keep the probes attached.
@@ -232,26 +199,6 @@ impl Bpf {
         stopped.as_mut()?.replace_guard(control)
     }
 
-    /// How often processes were not stopped although the ring was full, because it was not drained for long.
-    pub(crate) fn suspensions(&self) -> u64 {
-        self.objects.control.suspensions()
-    }
-
-    /// Hits of which no stack was taken, because of the rate.
-    pub(crate) const fn without_stack(&self) -> u64 {
-        self.samples.without_stack
-    }
-
-    /// Whether memory at an address that may be of a text could not be read at a hit.
-    pub(crate) const fn lacks_texts(&self) -> bool {
-        self.samples.lacks_texts
-    }
-
-    /// Lost hits that a filter could not judge, because the memory that it reads was not resident.
-    pub(crate) fn unjudged(&self) -> u64 {
-        self.objects.control.unjudged()
-    }
-
     /// Takes what the stacks of sample ids have needed since the last time, for the size of the next ones.
     pub(crate) fn learn_stacks(&mut self, used: impl Iterator<Item = (u64, StackUse)>) {
         let is_crowded = self.is_crowded();
@@ -270,7 +217,13 @@ impl Bpf {
     }
 
     /// The count of each sample id.
-    pub(crate) fn counts(&self) -> impl Iterator<Item = IdCount> {
-        self.samples.counts(&self.objects.control)
+    pub(crate) fn counts(&self) -> Vec<IdCount> {
+        self.samples.counts(&self.objects.control).collect()
+    }
+}
+
+impl Drop for BpfEngine {
+    fn drop(&mut self) {
+        self.take_descriptors().close();
     }
 }

@@ -3,17 +3,17 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use super::super::options::AttachRequest;
 use super::attach;
-use super::btf::Btf;
+use super::attach::site_programs::Maps;
 use super::control::Control;
-use super::cpu_rings::{CpuRings, Sizes};
-use super::follow::Tracked;
-use super::options::BpfOptions;
+use super::kernel::btf::Btf;
+use super::lossless::stopped::Stopped;
 use super::preemption::Preemption;
+use super::processes::follow::Tracked;
+use super::rings::cpu_rings::{CpuRings, Sizes};
 use super::samples::Samples;
-use super::site_programs::Maps;
-use super::stack_rates;
-use super::stopped::Stopped;
+use super::samples::stack_rates;
 use crate::error::RecordError;
 use crate::kernel_error::{BpfObject, KernelOperation};
 
@@ -32,24 +32,32 @@ pub(super) struct Objects {
 impl Objects {
     /// Creates the objects for the sample ids of `samples`.
     pub(super) fn create(
-        options: &BpfOptions<'_>,
+        request: &AttachRequest<'_>,
+        ring_bytes: usize,
         btf: Option<&Btf>,
         preemption: Option<Preemption>,
         samples: &Samples,
     ) -> Result<Self, RecordError> {
         let control = Control::new(samples.ids(), samples.strings());
         let control = control.map_err(setup(BpfObject::Control))?;
+        let AttachRequest {
+            options,
+            watch,
+            filter,
+            planting,
+            ..
+        } = request;
         let sizes = Sizes {
-            cpus: options.cpus,
-            bytes: options.ring_bytes,
+            cpus: &watch.cpus,
+            bytes: ring_bytes,
         };
         let rings = CpuRings::new(sizes).map_err(setup(BpfObject::Rings))?;
-        let apart = attach::can_be_apart(options).then_some(&control);
-        let tracked = Tracked::new(&options.filter, btf, preemption, apart);
+        let apart = attach::can_be_apart(request).then_some(&control);
+        let tracked = Tracked::new(filter, btf, preemption, apart);
         let tracked = tracked.map_err(setup(BpfObject::Follower))?;
         let stopped = options
             .lossless
-            .then(|| Stopped::new(&control, options.planting))
+            .then(|| Stopped::new(&control, *planting))
             .transpose();
         let stack_rates = options.graph.and_then(|graph| graph.rate);
         let stack_rates = stack_rates.map(|_| stack_rates::create()).transpose();

@@ -1,36 +1,37 @@
 //! Attaching all probes: the objects in the kernel, the programs, and the processes that are followed.
 
+use usdtrec_format::perf::EventAttr;
+
+use super::super::opened::{Opened, ProbeAttr};
+use super::super::options::AttachRequest;
 use super::attach::Attaching;
-use super::attacher::{AttachedSites, BadSite};
-use super::btf::Btf;
-use super::children::Children;
-use super::follow;
+use super::attach::attacher::{AttachedSites, BadSite};
+use super::attach::site_programs::Site;
+use super::kernel::btf::Btf;
+use super::kernel::trials::functions_take_memory;
 use super::nonresident::Touch;
 use super::objects::{Objects, setup};
 use super::plan::{self, Group};
 use super::preemption::Preemption;
+use super::processes::children::Children;
+use super::processes::follow;
 use super::program::{Common, CpuRange, Spec, Stop, ThreadBase};
+use super::rings::ring_size::ring_bytes;
 use super::samples::Samples;
-use super::site_programs::Site;
-use super::trials::functions_take_memory;
-use super::{Bpf, BpfOptions, NonResident, NotFaultedIn};
+use super::{BpfEngine, NonResident, NotFaultedIn};
 use crate::error::RecordError;
 use crate::kernel_error::{BpfObject, BpfRefusal};
-use crate::probe::{PlannedProbe, RefusedProbe};
+use crate::select::probe::{PlannedProbe, RefusedProbe};
 
-/// Attached probes, and those that the kernel refused.
-pub(crate) struct OpenBpf {
-    pub(crate) bpf: Bpf,
-    /// Sites that were not attached to, each as a probe. They stay among the definitions, without hits.
-    pub(crate) refused: Vec<RefusedProbe>,
-}
-
-impl Bpf {
-    /// Attaches all probes, disabled.
+impl BpfEngine {
+    /// Attaches all probes, disabled. Sites that were not attached to are refused, each as a probe. They stay among the definitions,
+    /// without hits. `metadata` is the attr of the session's other events.
     pub(crate) fn open(
         probes: &[PlannedProbe],
-        options: &BpfOptions<'_>,
-    ) -> Result<OpenBpf, RecordError> {
+        request: &AttachRequest<'_>,
+        metadata: &EventAttr,
+    ) -> Result<Opened<Self>, RecordError> {
+        let options = request.options;
         if !in_first_pid_namespace() {
             return Err(RecordError::NoBpf(BpfRefusal::PidNamespace));
         }
@@ -39,8 +40,16 @@ impl Bpf {
         let thread_base = thread_base(btf.as_ref());
         let has_thread = thread_base.is_some();
         let groups = plan::group(probes, options.strings, has_thread, options.graph)?;
-        let samples = Samples::new(groups, options.first_id);
-        let mut objects = Objects::create(options, btf.as_ref(), preemption, &samples)?;
+        let first_id = metadata.ids.iter().max().map_or(1, |id| id + 1);
+        let samples = Samples::new(groups, first_id);
+        let wanted_ring_bytes = ring_bytes(options.ring_bytes, request.watch.cpus.len());
+        let mut objects = Objects::create(
+            request,
+            wanted_ring_bytes,
+            btf.as_ref(),
+            preemption,
+            &samples,
+        )?;
         samples.set_stack_sizes(&objects.control);
         let touch = Touch::new(options.nonresident, btf.as_ref());
         let common = Common {
@@ -48,13 +57,14 @@ impl Bpf {
             thread_base,
             preemption,
             functions_take_memory: functions_take_memory(preemption),
-            ..common(options, &objects, &samples)
+            first_id,
+            ..common(request, &objects, &samples)
         };
         let attaching = Attaching {
             sites: &sites(&samples.groups),
             common,
             maps: objects.maps(),
-            options,
+            request,
         };
         let AttachedSites {
             mut attachment,
@@ -75,34 +85,45 @@ impl Bpf {
                 None
             }
         };
-        let bpf = Self {
-            children,
-            attachment,
-            objects,
-            attrs: samples.attrs(options.metadata),
-            samples,
-            batch: Vec::new(),
-        };
-        let refused = bad.into_iter().filter_map(|bad| bpf.refused(bad)).collect();
-        Ok(OpenBpf { bpf, refused })
-    }
-
-    /// A site that was not attached to, as a probe.
-    fn refused(&self, BadSite { site, error }: BadSite) -> Option<RefusedProbe> {
-        let group = self.samples.group_of(site)?;
-        Some(RefusedProbe {
-            probe: group.probe.clone(),
-            error,
+        let attrs = samples.attrs(&metadata.attr).into_iter();
+        let attrs = attrs.map(|attr| ProbeAttr {
+            site_ids: attr.ids.iter().map(|id| vec![*id]).collect(),
+            attr,
+        });
+        let groups = samples.groups.iter();
+        Ok(Opened {
+            probes: groups.map(|group| group.probe.clone()).collect(),
+            attrs: attrs.collect(),
+            refused: bad
+                .into_iter()
+                .filter_map(|bad| refused(&samples, bad))
+                .collect(),
+            engine: Self {
+                children,
+                attachment,
+                objects,
+                samples,
+                wanted_ring_bytes,
+                batch: Vec::new(),
+            },
         })
     }
 }
 
+/// A site that was not attached to, as a probe.
+fn refused(samples: &Samples, BadSite { site, error }: BadSite) -> Option<RefusedProbe> {
+    let group = samples.group_of(site)?;
+    Some(RefusedProbe {
+        probe: group.probe.clone(),
+        error,
+    })
+}
+
 /// What programs of a recording have in common, but for what the kernel's structures decide.
-fn common(options: &BpfOptions<'_>, objects: &Objects, samples: &Samples) -> Common {
+fn common(request: &AttachRequest<'_>, objects: &Objects, samples: &Samples) -> Common {
     Common {
-        cpus: options.some_cpus.then(|| CpuRange::from_cpus(options.cpus)),
-        who: follow::who(&options.filter),
-        first_id: options.first_id,
+        cpus: (request.options.cpus.is_some()).then(|| CpuRange::from_cpus(&request.watch.cpus)),
+        who: follow::who(&request.filter),
         ids: samples.ids() as u32,
         strings: samples.strings() as u32,
         ring_bytes: objects.rings.bytes() as u32,

@@ -6,20 +6,20 @@ use usdtrec_format::perf::TracepointFormat;
 use usdtrec_format::schema::Argument;
 use usdtrec_format::{Arch, CapturePlan, Location, Operand, RawArgument, RawLayout};
 
-use super::compact::Shape;
 use super::context::{register_offset, runs_here};
 use super::program::{EndKind, Rooms, rooms};
+use super::samples::compact::Shape;
 use crate::error::RecordError;
-use crate::filter;
 use crate::plan::ReturnAddress;
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, StackSizes};
 use crate::plan::capture::{Capture, Place};
 use crate::plan::condition::{self, Condition, ConditionError, ListedArgument};
 use crate::plan::layout::{Strings, layout};
 use crate::plan::not_captured::NotCaptured;
-use crate::planned_site::PlannedSite;
-use crate::probe::PlannedProbe;
-use crate::refusal::RefusalReason;
+use crate::recording::filter;
+use crate::select::planned_site::PlannedSite;
+use crate::select::probe::PlannedProbe;
+use crate::select::refusal::RefusalReason;
 use crate::usage_error::UsageError;
 
 /// Id of our first tracepoint. The kernel's ids are small numbers.

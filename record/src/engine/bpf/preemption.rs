@@ -5,9 +5,9 @@
 //! records get values of other hits, and a pointer that the verifier has checked may be another one, which can crash the kernel. So our
 //! programs disable preemption while they use their stack.
 
-use super::btf::Btf;
 use super::insn::Assembler;
-use super::kernel::is_since;
+use super::kernel::btf::Btf;
+use super::kernel::version::is_since;
 use crate::error::RecordError;
 use crate::kernel_error::BpfRefusal;
 

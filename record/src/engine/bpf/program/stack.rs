@@ -11,7 +11,7 @@ use usdtrec_format::Arch;
 
 use super::super::control;
 use super::super::insn::{Helper, If, Label, Map, Op, Reg, Width};
-use super::super::stack_size::HALF;
+use super::super::samples::stack_size::HALF;
 use super::builder::Program;
 use super::slots::{RATE, RATE_KEY, RING, STACK_END, STACK_SIZE, WORD};
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, registers};

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::btf::{WORK_NAMES, WORK_TYPES, load_btf};
 use super::call::{bpf, name, open, raw};
-use crate::limits;
+use crate::host::limits;
 
 const MAP_CREATE: i32 = 0;
 const MAP_UPDATE_ELEM: i32 = 2;

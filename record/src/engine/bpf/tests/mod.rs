@@ -12,12 +12,12 @@ use serde_json::Value;
 use usdtrec_format::{Arch, Location, Operand, RawArgument, RawField, Register, parse_operands};
 
 use self::machine::{Hit, NOW, PREEMPTION, THREAD, byte_at, register_value, string_len};
-use super::compact::{self, Evidence, Shape, is_long};
 use super::context::{instruction_pointer, register_offset};
 use super::nonresident::{Look, Touch};
 use super::program::{
     Common, CpuRange, FOLLOWED, LINKED, RAW, Spec, ThreadBase, Who, generate, rooms,
 };
+use super::samples::compact::{self, Evidence, Shape, is_long};
 use crate::plan::capture::{Capture, Place};
 use crate::plan::layout::{Strings, layout};
 use crate::plan::read::Address;
@@ -134,7 +134,7 @@ impl Planned {
 /// Appends a record of a site whose arguments are not known yet.
 fn compact(record: &[u8], shape: Shape<'_>, out: &mut Vec<u8>) -> bool {
     let evidence = Evidence {
-        habits: &mut [],
+        histories: &mut [],
         news: &mut Vec::new(),
         lacks_texts: &mut false,
     };

@@ -6,10 +6,10 @@ use usdtrec_format::perf::{Attr, ChainCut, SampleLayout, SampleType};
 use usdtrec_format::{Arch, Register};
 
 use super::super::program::{Common, END_SIZE, EndKind, Spec, generate, stack_ends};
-use super::super::with_stack;
+use super::super::samples::with_stack;
 use super::machine::{Hit, NOW, PREEMPTION, Ran, byte_at};
 use super::{Planned, STRINGS, compact, register_offset};
-use crate::engine::bpf::compact::Shape;
+use crate::engine::bpf::samples::compact::Shape;
 use crate::plan::ReturnAddress;
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, registers};
 

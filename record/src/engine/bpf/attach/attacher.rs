@@ -1,0 +1,290 @@
+//! Attaching loaded programs to sites: by links to many sites, or by an event for each site.
+
+use std::io;
+use std::sync::Arc;
+
+use super::super::kernel::trials::has_cookies;
+use super::super::kernel::version::tells_processes;
+use super::super::nonresident::Touch;
+use super::super::sys::{self, Uprobes};
+use super::attach_method::AttachMethod;
+use super::attachment::{Attachment, Later, Linked};
+use super::links::Links;
+use super::site_event::{OpenSiteEvent, SiteEvent};
+use super::site_programs::{Site, SitePrograms};
+use crate::engine::events::refusal::site_meaning;
+use crate::engine::options::AttachRequest;
+use crate::engine::release::Release;
+use crate::engine::separate_process::{end_if_killed, planting};
+use crate::error::RecordError;
+use crate::kernel_error::{BpfRefusal, KernelOperation};
+use crate::recording::signals::Signals;
+use crate::select::probe::SiteOffsets;
+
+/// A site that was not attached to.
+#[derive(Debug)]
+pub(in crate::engine::bpf) struct BadSite {
+    /// Index of the site.
+    pub(in crate::engine::bpf) site: usize,
+    pub(in crate::engine::bpf) error: RecordError,
+}
+
+/// Sites that are attached to, and those that the kernel refused.
+pub(in crate::engine::bpf) struct AttachedSites {
+    pub(in crate::engine::bpf) attachment: Attachment,
+    pub(in crate::engine::bpf) bad: Vec<BadSite>,
+}
+
+/// How sites are attached to.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine::bpf) struct Method {
+    pub(in crate::engine::bpf) attach_method: AttachMethod,
+    /// How the programs bring memory in that is not resident.
+    pub(in crate::engine::bpf) touch: Touch,
+}
+
+/// Sites that are being attached to.
+pub(in crate::engine::bpf) struct Attacher<'a> {
+    sites: &'a [Site<'a>],
+    signals: &'a Signals,
+    programs: SitePrograms,
+    /// The links so far.
+    linked: Vec<Linked>,
+    attachment: Attachment,
+}
+
+impl<'a> Attacher<'a> {
+    /// Nothing is attached yet.
+    pub(in crate::engine::bpf) fn new(
+        sites: &'a [Site<'a>],
+        programs: SitePrograms,
+        method: Method,
+        signals: &'a Signals,
+    ) -> Self {
+        let attachment = Attachment {
+            attach_method: method.attach_method,
+            touch: method.touch,
+            not_faulted_in: None,
+            skipped: Vec::new(),
+            processes: None,
+            later: None,
+            links: Vec::new(),
+            events: Vec::new(),
+            programs: Arc::clone(&programs.programs),
+        };
+        Self {
+            sites,
+            signals,
+            programs,
+            linked: Vec::new(),
+            attachment,
+        }
+    }
+
+    /// Attaches to all sites. With `is_apart`, attaches to the named processes only, and prepares the links of others.
+    pub(in crate::engine::bpf) fn plant(
+        mut self,
+        request: &AttachRequest<'_>,
+        is_apart: bool,
+    ) -> Result<AttachedSites, RecordError> {
+        let bad = match self.attachment.attach_method {
+            AttachMethod::Multi => {
+                let processes = if is_apart {
+                    request.filter.named_processes()
+                } else {
+                    request.filter.processes_alone()
+                };
+                self.attachment.processes = processes.filter(|_| tells_processes());
+                let bad = self.link_all()?;
+                if is_apart {
+                    let links = |is_everywhere| self.planned(&bad, is_everywhere);
+                    let (own, everywhere) = (links(false)?, links(true)?);
+                    self.attachment.later = Some(Later {
+                        named: std::mem::take(&mut self.linked),
+                        own,
+                        everywhere,
+                    });
+                }
+                let linked = self.linked.drain(..).map(|linked| linked.link);
+                self.attachment.links.extend(linked);
+                bad
+            }
+            AttachMethod::Event => {
+                request.planting.announce(self.sites.len());
+                self.open_all(request.pmu.number()?)?
+            }
+        };
+        if bad.len() < self.sites.len() {
+            return Ok(AttachedSites {
+                attachment: self.attachment,
+                bad,
+            });
+        }
+        let mut errors = bad.into_iter().map(|bad| bad.error);
+        Err(errors
+            .next()
+            .unwrap_or(RecordError::NoBpf(BpfRefusal::NoSite)))
+    }
+
+    /// Removes what is attached, if a signal has arrived.
+    fn check_signals(&mut self) -> Result<(), RecordError> {
+        if self.signals.has_arrived() {
+            let mut descriptors = self.attachment.take_descriptors();
+            let linked = self.linked.drain(..).map(|linked| linked.link);
+            descriptors.links.extend(linked);
+            return Err(Release::start(descriptors).interrupted());
+        }
+        Ok(())
+    }
+
+    /// One link for the sites of one program and file.
+    fn link_all(&mut self) -> Result<Vec<BadSite>, RecordError> {
+        let mut bad = Vec::new();
+        for ((program, _), sites) in self.programs.together(self.sites) {
+            self.check_signals()?;
+            self.link(program, &sites, &mut bad)?;
+        }
+        bad.sort_by_key(|bad| bad.site);
+        Ok(bad)
+    }
+
+    /// Links sites; if the kernel refuses, each half by itself, until those that it refuses are found.
+    fn link(
+        &mut self,
+        program: usize,
+        sites: &[usize],
+        bad: &mut Vec<BadSite>,
+    ) -> Result<(), RecordError> {
+        let error = match self.link_once(program, sites) {
+            Ok(mut links) => {
+                self.linked.append(&mut links);
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        end_if_killed(&error)?;
+        let halves = sites.split_at(sites.len() / 2);
+        match sites {
+            [] => {}
+            [site] => bad.push(self.not_planted(*site, error)),
+            _ => {
+                self.link(program, halves.0, bad)?;
+                self.link(program, halves.1, bad)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One link, or one for each process that is still there.
+    fn link_once(&self, program: usize, sites: &[usize]) -> io::Result<Vec<Linked>> {
+        let first = sites.first().and_then(|index| self.sites.get(*index));
+        let file = &first.ok_or(io::ErrorKind::NotFound)?.probe.file();
+        let uprobes = self.uprobes(sites, false)?;
+        let (program, path) = (self.programs.get(program)?, file.kernel_path());
+        let link = |pid| {
+            let link = planting(|| sys::link_uprobes(program, &path, &uprobes, pid))?;
+            Ok(Linked { pid, link })
+        };
+        let Some(processes) = &self.attachment.processes else {
+            return Ok(vec![link(0)?]);
+        };
+        let links = processes.iter().map(|pid| link(*pid));
+        // One that has ended hits no more.
+        let ended = |error: &io::Error| error.raw_os_error() == Some(libc::ESRCH);
+        links
+            .filter(|link| !link.as_ref().is_err_and(ended))
+            .collect()
+    }
+
+    /// One event and one link for each site.
+    fn open_all(&mut self, pmu: u32) -> Result<Vec<BadSite>, RecordError> {
+        let mut bad = Vec::new();
+        for index in 0..self.sites.len() {
+            self.check_signals()?;
+            let event = match self.event(index, pmu) {
+                Ok(event) => event,
+                Err(error) => {
+                    bad.push(BadSite { site: index, error });
+                    continue;
+                }
+            };
+            match planting(|| event.open()) {
+                Ok(OpenSiteEvent { event, link }) => {
+                    self.attachment.events.push(event);
+                    self.attachment.links.extend(link);
+                }
+                Err(error) => {
+                    end_if_killed(&error)?;
+                    bad.push(self.not_planted(index, error));
+                }
+            }
+        }
+        Ok(bad)
+    }
+
+    /// The event of a site.
+    fn event(&self, index: usize, pmu: u32) -> Result<SiteEvent<'_>, RecordError> {
+        let site = &self.sites[index];
+        let offsets = site.probe.offsets(site.site)?;
+        let config = offsets.pmu_config();
+        let program = self.programs.of_site(index);
+        Ok(SiteEvent {
+            pmu,
+            path: site.probe.file().kernel_path(),
+            offset: offsets.offset,
+            config: config.map_err(|reason| site.probe.refused(reason))?,
+            program: program.map_err(|error| self.not_planted(index, error).error)?,
+            cookie: has_cookies().then(|| self.programs.cookie(index, site, false)),
+        })
+    }
+
+    fn not_planted(&self, index: usize, source: io::Error) -> BadSite {
+        let site = &self.sites[index];
+        BadSite {
+            site: index,
+            error: RecordError::Attach {
+                event: site.probe.event(),
+                path: site.probe.path.clone(),
+                offset: site.site.offset.unwrap_or(0),
+                meaning: site_meaning(&source, site.site),
+                source,
+            },
+        }
+    }
+
+    /// The links that there can be, without sites that the kernel refuses.
+    fn planned(&self, bad: &[BadSite], is_everywhere: bool) -> Result<Links, RecordError> {
+        let mut links = Links::new(Arc::clone(&self.programs.programs));
+        for ((program, _), mut together) in self.programs.together(self.sites) {
+            together.retain(|site| bad.iter().all(|bad| bad.site != *site));
+            let Some(first) = together.first().and_then(|index| self.sites.get(*index)) else {
+                continue;
+            };
+            let uprobes = self.uprobes(&together, is_everywhere);
+            let uprobes = uprobes.map_err(|source| RecordError::Kernel {
+                operation: KernelOperation::Links(first.probe.event()),
+                source,
+            })?;
+            links.add(program, first.probe.file(), uprobes);
+        }
+        Ok(links)
+    }
+
+    /// The sites with these indexes, for one link; `is_everywhere` as in [`Cookie`](super::super::program::Cookie).
+    fn uprobes(&self, sites: &[usize], is_everywhere: bool) -> io::Result<Uprobes> {
+        let mut uprobes = Uprobes::default();
+        for &index in sites {
+            let site = self.sites.get(index).ok_or(io::ErrorKind::NotFound)?;
+            let SiteOffsets { offset, ref_ctr } = offsets(site)?;
+            uprobes.offsets.push(offset);
+            uprobes.ref_ctrs.push(ref_ctr);
+            let cookie = self.programs.cookie(index, site, is_everywhere);
+            uprobes.cookies.push(cookie);
+        }
+        Ok(uprobes)
+    }
+}
+
+fn offsets(site: &Site<'_>) -> io::Result<SiteOffsets> {
+    site.probe.offsets(site.site).map_err(io::Error::other)
+}

@@ -1,0 +1,387 @@
+//! The programs of sites, loaded: one for all sites, as far as it does not become too long.
+//!
+//! Sites with the same code have one variant of it. Programs are loaded side by side.
+
+use std::collections::HashMap;
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use usdtrec_buildid_cache::elf::FileId;
+
+use super::super::insn::{Code, Map};
+use super::super::kernel::trials::has_cookies;
+use super::super::program::{Common, Cookie, Spec, generate};
+use super::super::sys::{self, LoadError, ProgramKind};
+use super::attach_method::AttachMethod;
+use crate::engine::release::{Descriptors, Release};
+use crate::error::RecordError;
+use crate::kernel_error::{BpfRefusal, KernelOperation};
+use crate::recording::signals::Signals;
+use crate::select::probe::PlannedProbe;
+
+/// A site to attach to.
+#[derive(Debug)]
+pub(in crate::engine::bpf) struct Site<'a> {
+    pub(in crate::engine::bpf) probe: &'a PlannedProbe,
+    pub(in crate::engine::bpf) site: &'a usdtrec_format::Site,
+    /// What its program captures, without a cookie.
+    pub(in crate::engine::bpf) spec: Spec<'a>,
+}
+
+/// The maps that programs use.
+pub(in crate::engine::bpf) struct Maps<'a> {
+    pub(in crate::engine::bpf) rings: BorrowedFd<'a>,
+    pub(in crate::engine::bpf) control: BorrowedFd<'a>,
+    pub(in crate::engine::bpf) tracked: BorrowedFd<'a>,
+    /// Whether processes that recorded ones start can be held until probes are attached to them.
+    pub(in crate::engine::bpf) can_hold: bool,
+    pub(in crate::engine::bpf) stopped: Option<BorrowedFd<'a>>,
+    pub(in crate::engine::bpf) spared: Option<BorrowedFd<'a>>,
+    pub(in crate::engine::bpf) stack_rates: Option<BorrowedFd<'a>>,
+}
+
+/// Maximum number of instructions of a program of several variants: jumps reach three times as far, and the verifier follows a million. What the
+/// kernel replaces in a program takes a time that grows with its square.
+const MAX_WORDS: usize = 10_000;
+/// Up to so many codes with filters have programs of their own: a hit that is rejected would cost a quarter more if the variant had to be chosen
+/// before.
+const MAX_ALONE: usize = 8;
+
+/// The loaded programs of sites.
+#[derive(Debug)]
+pub(in crate::engine::bpf) struct SitePrograms {
+    /// The variant of each site.
+    variants: Vec<Variant>,
+    /// The programs.
+    pub(in crate::engine::bpf) programs: Arc<Vec<OwnedFd>>,
+}
+
+/// A variant of a program.
+#[derive(Clone, Copy, Debug)]
+struct Variant {
+    /// Index of the program.
+    program: usize,
+    /// Number of the variant in it.
+    number: u16,
+}
+
+/// What is loaded, and how.
+#[derive(Clone, Copy)]
+pub(in crate::engine::bpf) struct Loading<'a> {
+    pub(in crate::engine::bpf) sites: &'a [Site<'a>],
+    pub(in crate::engine::bpf) common: &'a Common,
+    pub(in crate::engine::bpf) maps: &'a Maps<'a>,
+    pub(in crate::engine::bpf) attach_method: AttachMethod,
+}
+
+/// The codes of sites.
+#[derive(Default)]
+struct Codes {
+    different: Vec<CodeOfSite>,
+    /// Index of each site's code.
+    of_site: Vec<usize>,
+}
+
+/// A code that several sites may have.
+struct CodeOfSite {
+    /// Index of the first of them.
+    site: usize,
+    /// Number of instructions.
+    words: usize,
+    has_filter: bool,
+}
+
+/// A loaded program, and the indexes of the codes that it has.
+struct Loaded {
+    program: OwnedFd,
+    codes: Range<usize>,
+}
+
+impl SitePrograms {
+    /// Generates and loads the programs.
+    pub(in crate::engine::bpf) fn load(
+        loading: &Loading<'_>,
+        signals: &Signals,
+    ) -> Result<Self, RecordError> {
+        let codes = loading.codes()?;
+        let results = loading.load_all(&codes, signals)?;
+        let mut of_code = Vec::new();
+        let mut programs = Vec::new();
+        for Loaded { program, codes } in results {
+            of_code.extend((0..).zip(codes).map(|(number, _)| Variant {
+                program: programs.len(),
+                number,
+            }));
+            programs.push(program);
+        }
+        let variants = codes.of_site.iter().map(|code| of_code.get(*code).copied());
+        let variants: Option<Vec<Variant>> = variants.collect();
+        Ok(Self {
+            variants: variants.ok_or(RecordError::NoBpf(BpfRefusal::NoSite))?,
+            programs: Arc::new(programs),
+        })
+    }
+
+    /// The cookie of a site, by the site's index; `is_everywhere` as in [`Cookie`].
+    pub(in crate::engine::bpf) fn cookie(
+        &self,
+        index: usize,
+        site: &Site<'_>,
+        is_everywhere: bool,
+    ) -> u64 {
+        let cookie = Cookie {
+            event: site.spec.layout.id,
+            variant: self.variants.get(index).map_or(0, |variant| variant.number),
+            is_everywhere,
+            index: index as u32,
+        };
+        cookie.word()
+    }
+
+    /// A program, by its index.
+    pub(in crate::engine::bpf) fn get(&self, index: usize) -> io::Result<BorrowedFd<'_>> {
+        let program = self.programs.get(index);
+        program
+            .map(AsFd::as_fd)
+            .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+    }
+
+    /// The program of a site, by the site's index.
+    pub(in crate::engine::bpf) fn of_site(&self, site: usize) -> io::Result<BorrowedFd<'_>> {
+        let variant = self.variants.get(site).ok_or(io::ErrorKind::NotFound)?;
+        self.get(variant.program)
+    }
+
+    /// The sites of each program and file, by their indexes.
+    pub(in crate::engine::bpf) fn together(
+        &self,
+        sites: &[Site<'_>],
+    ) -> HashMap<(usize, FileId), Vec<usize>> {
+        let mut together: HashMap<_, Vec<usize>> = HashMap::new();
+        for (index, (site, variant)) in sites.iter().zip(&self.variants).enumerate() {
+            let key = (variant.program, site.probe.file().id());
+            together.entry(key).or_default().push(index);
+        }
+        together
+    }
+}
+
+impl Loading<'_> {
+    /// The different codes of the sites.
+    fn codes(&self) -> Result<Codes, RecordError> {
+        let mut known: HashMap<Code, usize> = HashMap::new();
+        let mut codes = Codes::default();
+        for index in 0..self.sites.len() {
+            let code = self.generate(&[index]);
+            let code = code.ok_or(RecordError::NoBpf(BpfRefusal::TooManyArguments))?;
+            let words = code.main_words();
+            let next = codes.different.len();
+            let of_site = *known.entry(code).or_insert(next);
+            if of_site == next {
+                codes.different.push(CodeOfSite {
+                    site: index,
+                    words,
+                    has_filter: self.sites[index].spec.condition.is_some(),
+                });
+            }
+            codes.of_site.push(of_site);
+        }
+        Ok(codes)
+    }
+
+    /// Whether each program is for one site: links to many sites of one program came after cookies.
+    fn is_of_one_site(&self) -> bool {
+        self.attach_method == AttachMethod::Event && !has_cookies()
+    }
+
+    /// Generates the program of these sites, with a variant for each.
+    fn generate(&self, sites: &[usize]) -> Option<Code> {
+        let sites = sites.iter().filter_map(|index| {
+            let site = self.sites.get(*index)?;
+            let cookie = Cookie {
+                event: site.spec.layout.id,
+                variant: 0,
+                is_everywhere: false,
+                index: *index as u32,
+            };
+            Some(Spec {
+                cookie: self.is_of_one_site().then_some(cookie.word()),
+                ..site.spec.clone()
+            })
+        });
+        let specs: Vec<Spec<'_>> = sites.collect();
+        generate(&specs.iter().collect::<Vec<_>>(), self.common)
+    }
+
+    /// Loads all codes, in as few programs as the kernel takes.
+    fn load_all(&self, codes: &Codes, signals: &Signals) -> Result<Vec<Loaded>, RecordError> {
+        let mut loaded = Vec::new();
+        let mut packs = codes.packs(self.is_of_one_site());
+        while !packs.is_empty() {
+            if signals.has_arrived() {
+                return Err(Release::start(Descriptors::default()).interrupted());
+            }
+            let generated = packs.iter().map(|pack| self.generate(&codes.sites(pack)));
+            let generated: Vec<Option<Code>> = generated.collect();
+            let results = side_by_side(&generated, |code| {
+                let code = code.as_ref()?;
+                Some(load(code, self.maps, self.attach_method))
+            });
+            let mut halves = Vec::new();
+            for (pack, result) in std::mem::take(&mut packs).into_iter().zip(results) {
+                match result {
+                    Some(Ok(program)) => loaded.push(Loaded {
+                        program,
+                        codes: pack,
+                    }),
+                    _ if pack.len() > 1 => {
+                        let middle = pack.start + pack.len() / 2;
+                        halves.extend([pack.start..middle, middle..pack.end]);
+                    }
+                    None => return Err(RecordError::NoBpf(BpfRefusal::TooManyArguments)),
+                    Some(Err(refusal)) => return Err(self.refused(&codes.sites(&pack), refusal)),
+                }
+            }
+            packs = halves;
+        }
+        loaded.sort_by_key(|loaded| loaded.codes.start);
+        Ok(loaded)
+    }
+
+    /// The error for the program of sites that the verifier refused.
+    fn refused(&self, sites: &[usize], refusal: LoadError) -> RecordError {
+        let site = sites.first().and_then(|index| self.sites.get(*index));
+        let Some(site) = site else {
+            return RecordError::NoBpf(BpfRefusal::NoSite);
+        };
+        RecordError::Kernel {
+            operation: KernelOperation::Program(site.probe.event()),
+            source: refusal.into(),
+        }
+    }
+}
+
+impl Codes {
+    /// Which codes are in a program together, by their indexes: in as few programs as can be, of about the same length, for they are loaded side
+    /// by side.
+    fn packs(&self, is_of_one_site: bool) -> Vec<Range<usize>> {
+        let filtered = self.different.iter().filter(|code| code.has_filter).count();
+        let is_alone =
+            |code: &CodeOfSite| is_of_one_site || code.has_filter && filtered <= MAX_ALONE;
+        let words = self.different.iter().map(|code| code.words);
+        let (all, longest) = (words.clone().sum::<usize>(), words.max().unwrap_or(0));
+        let each = all.div_ceil(all.div_ceil(MAX_WORDS).max(1));
+        let most = MAX_WORDS.min(each + longest);
+        let mut packs: Vec<Range<usize>> = Vec::new();
+        // Of a program to which others may be added.
+        let mut words = None;
+        for (index, code) in self.different.iter().enumerate() {
+            let together = words
+                .map(|words: usize| words + code.words)
+                .filter(|words| *words <= most && !is_alone(code));
+            match packs.last_mut() {
+                Some(pack) if together.is_some() => pack.end = index + 1,
+                _ => packs.push(index..index + 1),
+            }
+            words = together.or_else(|| (!is_alone(code)).then_some(code.words));
+        }
+        packs
+    }
+
+    /// A site with each of these codes.
+    fn sites(&self, pack: &Range<usize>) -> Vec<usize> {
+        let codes = self.different.get(pack.clone()).unwrap_or_default();
+        codes.iter().map(|code| code.site).collect()
+    }
+}
+
+/// The results of `job` for `items`, worked out on as many threads as there are CPUs.
+fn side_by_side<T: Sync, R: Send>(items: &[T], job: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let each = items.len().div_ceil(threads).max(1);
+    let run = |items: &[T]| items.iter().map(&job).collect::<Vec<R>>();
+    let Some((first, others)) = items.split_at_checked(each) else {
+        return run(items);
+    };
+    std::thread::scope(|scope| {
+        let begin = |items| {
+            let thread = std::thread::Builder::new();
+            let spawned = thread.spawn_scoped(scope, move || run(items));
+            (spawned.ok(), items)
+        };
+        let others: Vec<_> = others.chunks(each).map(begin).collect();
+        let mut results = run(first);
+        for (thread, items) in others {
+            results.extend(match thread {
+                Some(thread) => thread
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                // No thread could be started.
+                None => run(items),
+            });
+        }
+        results
+    })
+}
+
+fn load(code: &Code, maps: &Maps<'_>, attach_method: AttachMethod) -> Result<OwnedFd, LoadError> {
+    let code = code.with_maps(|map| match map {
+        Map::Rings => maps.rings,
+        Map::Control => maps.control,
+        Map::Stopped => maps.stopped.unwrap_or(maps.tracked),
+        Map::Spared => maps.spared.unwrap_or(maps.tracked),
+        Map::StackRates => maps.stack_rates.unwrap_or(maps.tracked),
+        // Others are not in programs of sites.
+        _ => maps.tracked,
+    });
+    let kind = match attach_method {
+        AttachMethod::Multi => ProgramKind::UprobeMulti,
+        AttachMethod::Event => ProgramKind::Uprobe,
+    };
+    sys::load(kind, &code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packs(codes: &[(usize, bool)], is_of_one_site: bool) -> Vec<Range<usize>> {
+        let different = codes.iter().map(|(words, has_filter)| CodeOfSite {
+            site: 0,
+            words: *words,
+            has_filter: *has_filter,
+        });
+        let codes = Codes {
+            different: different.collect(),
+            of_site: Vec::new(),
+        };
+        codes.packs(is_of_one_site)
+    }
+
+    #[test]
+    fn codes_are_together_as_far_as_they_fit_and_few_filters_are_alone() {
+        let half = MAX_WORDS / 2;
+        assert_eq!(packs(&[(half, false); 3], false), [0..2, 2..3]);
+        assert_eq!(packs(&[(half, false); 2], true), [0..1, 1..2]);
+        assert_eq!(
+            packs(
+                &[(9, false), (9, false), (9, true), (9, false), (9, false)],
+                false
+            ),
+            [0..2, 2..3, 3..5]
+        );
+        assert_eq!(packs(&[(9, true); MAX_ALONE], false).len(), MAX_ALONE);
+        assert_eq!(packs(&[(9, true); MAX_ALONE + 1], false).len(), 1);
+        assert_eq!(packs(&[(MAX_WORDS + 1, false), (9, false)], false).len(), 2);
+    }
+
+    #[test]
+    fn results_are_in_the_order_of_their_items() {
+        for count in [0, 1, 2, 7, 100] {
+            let items: Vec<usize> = (0..count).collect();
+            assert_eq!(side_by_side(&items, |item| *item), items);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What this kernel's programs can do, by loading one that does it.
+
+use std::sync::OnceLock;
+
+use super::super::insn::{Assembler, FunctionKind, Helper, If, Reg, Width};
+use super::super::preemption::{self, Preemption};
+use super::super::sys::{self, ProgramKind};
+
+/// Whether programs can ask which site was hit (`bpf_get_attach_cookie`, Linux 5.15).
+pub(in crate::engine::bpf) fn has_cookies() -> bool {
+    static HAS: OnceLock<bool> = OnceLock::new();
+    *HAS.get_or_init(|| {
+        let mut asm = Assembler::default();
+        asm.call(Helper::AttachCookie);
+        asm.exit_with(0);
+        let Some(code) = asm.finish() else {
+            return true;
+        };
+        // 5.10 says `invalid func unknown#174`. Another reason comes again with the programs themselves.
+        match sys::load(ProgramKind::Uprobe, &code) {
+            Ok(_) => true,
+            Err(refusal) => !refusal
+                .reason
+                .is_some_and(|reason| reason.contains("unknown")),
+        }
+    })
+}
+
+/// Whether global functions may have an address as an argument (Linux 5.12), and be called while preemption is disabled, if it has to be
+/// (Linux 6.15).
+pub(in crate::engine::bpf) fn functions_take_memory(preemption: Option<Preemption>) -> bool {
+    static TAKE: OnceLock<bool> = OnceLock::new();
+    *TAKE.get_or_init(|| {
+        const MEMORY: i16 = -8;
+        let mut asm = Assembler::default();
+        let (function, end) = (asm.label(), asm.label());
+        preemption::disable(&mut asm, preemption);
+        asm.store_value(Width::Double, Reg::R10, MEMORY, 0);
+        asm.address(Reg::R1, Reg::R10, MEMORY.into());
+        asm.set(Reg::R2, 0);
+        asm.set(Reg::R3, 0);
+        asm.call_function(function);
+        preemption::enable(&mut asm, preemption);
+        asm.exit_with(0);
+        asm.function(function, FunctionKind::WithMemory { bytes: 8 });
+        asm.jump_if(If::Equal, Reg::R1, 0, end);
+        asm.store(Width::Double, Reg::R1, 0, Reg::R2);
+        asm.place(end);
+        asm.exit_with(0);
+        asm.finish()
+            .is_some_and(|code| sys::load(ProgramKind::Uprobe, &code).is_ok())
+    })
+}

@@ -1,0 +1,240 @@
+//! Lossless recording: a program that finds the ring nearly full stops its process, which is continued when the ring is drained.
+//!
+//! A program sends the signal, and then adds the process to a map ([`stopped_map`]), from which the recorder continues it. So no process
+//! stays stopped without being in the map. A guard process does the same after the recorder has ended.
+//!
+//! The recorder may be delayed: by a reader that does not read, by a slow disk, or because it is stopped itself. If it has not drained the
+//! ring for 3 s, the guard continues all processes, and none is stopped until the recorder drains the ring again.
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::super::control::{self, Control};
+use super::super::sys::{self, MapKind, MapShape};
+use super::never_stopped::Spared;
+use super::pinned_map::{self, GUARD_TIME, Kept, Repair};
+use super::stopped_map;
+use crate::engine::guard_process::{GuardDeath, GuardProcess, GuardTask};
+use crate::error::RecordError;
+use crate::recording::attach_callbacks::{Caution, Planting};
+use crate::usage_error::{HelperInput, UsageError};
+
+/// The first argument of the process that runs [`guard_stopped`].
+pub const STOPPED_VERB: &str = "guard-stopped";
+
+/// How long the guard checks the map if the recorder was killed: a program may be preempted between the signal and the map update, for long on a
+/// busy machine, and it is unknown when the last program has ended. No process waits for the guard then.
+const GUARD_TIME_KILLED: Duration = Duration::from_secs(10);
+
+/// Interval at which the guard checks the recorder.
+const STEP: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+
+/// How long the recorder may not drain the ring before the guard continues processes.
+const HELD_UP: Duration = Duration::from_secs(3);
+
+/// Maximum number of exempt processes.
+const MAX_EXEMPT_PROCESSES: u32 = 4096;
+
+/// The map of stopped processes.
+#[derive(Debug)]
+pub(in crate::engine::bpf) struct Stopped {
+    map: OwnedFd,
+    spared: OwnedFd,
+    guard: GuardProcess,
+    /// The pinned map, for the case that the guard is killed, too. The guard also holds its lock.
+    kept: Option<Kept>,
+}
+
+impl Stopped {
+    /// Creates the map and starts the guard, which disables the programs by `control` when the recorder has ended.
+    pub(in crate::engine::bpf) fn new(
+        control: &Control,
+        planting: Planting<'_>,
+    ) -> io::Result<Self> {
+        heal(planting);
+        let map = stopped_map::create()?;
+        let kept = match Kept::new(map.as_fd()) {
+            Ok(kept) => Some(kept),
+            Err(error) => {
+                (planting.say)(&Caution::NotKept(error));
+                None
+            }
+        };
+        let spared = sys::create_ids(MAX_EXEMPT_PROCESSES)?;
+        let never = Spared::find();
+        let all = never.ancestors.iter().chain(&never.readers);
+        for pid in all.take(MAX_EXEMPT_PROCESSES as usize) {
+            sys::insert(spared.as_fd(), *pid)?;
+        }
+        if !never.readers.is_empty() {
+            (planting.say)(&Caution::NeverStopped {
+                pids: never.readers.into_iter().collect(),
+            });
+        }
+        control.set_stopping(true);
+        let guard = start_guard(map.as_fd(), control, kept.as_ref())
+            .inspect_err(|_| kept.iter().for_each(|kept| pinned_map::forget(&kept.name)))?;
+        Ok(Self {
+            map,
+            spared,
+            guard: GuardProcess::new(GuardTask::StoppedProcesses, guard),
+            kept,
+        })
+    }
+
+    /// Starts another guard if it was killed. Without one, no process is stopped. Returns that it was killed.
+    pub(in crate::engine::bpf) fn replace_guard(
+        &mut self,
+        control: &Control,
+    ) -> Option<GuardDeath> {
+        let (map, kept) = (self.map.as_fd(), self.kept.as_ref());
+        let death = self.guard.replace(|| start_guard(map, control, kept))?;
+        // The guard may have suspended it.
+        control.set_stopping(death.failure.is_none());
+        Some(death)
+    }
+
+    /// The map of processes that are never stopped.
+    pub(in crate::engine::bpf) fn spared(&self) -> BorrowedFd<'_> {
+        self.spared.as_fd()
+    }
+
+    /// Continues all stopped processes.
+    pub(in crate::engine::bpf) fn let_go(&self) {
+        let_go(self.map.as_fd());
+    }
+}
+
+impl AsFd for Stopped {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.map.as_fd()
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        // Without that the guard checks for longer.
+        self.guard.say_end();
+        self.guard.release();
+        self.guard.wait();
+    }
+}
+
+/// Continues processes that killed recorders had stopped.
+fn heal(planting: Planting<'_>) {
+    let Ok(processes) = pinned_map::stopped_processes(Repair::Now) else {
+        // Errors of the directory are reported when it is used.
+        return;
+    };
+    let continued = processes.iter().filter(|process| process.is_stopped);
+    let pids: Vec<u32> = continued.map(|process| process.pid).collect();
+    if !pids.is_empty() {
+        (planting.say)(&Caution::Continued { pids });
+    }
+}
+
+/// Starts the guard, which inherits the maps as its standard output and error, to which it does not write.
+fn start_guard(map: BorrowedFd<'_>, control: &Control, kept: Option<&Kept>) -> io::Result<Child> {
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .arg(STOPPED_VERB)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::from(map.try_clone_to_owned()?))
+        .stderr(Stdio::from(control.as_fd().try_clone_to_owned()?));
+    if let Some(kept) = kept {
+        command.arg(&kept.name);
+        share(&mut command, kept.lock.as_raw_fd());
+    }
+    command.spawn()
+}
+
+/// Lets a command inherit a descriptor.
+fn share(command: &mut Command, descriptor: RawFd) {
+    // SAFETY: fcntl(2) takes integers.
+    let inherit = move || match unsafe { libc::fcntl(descriptor, libc::F_SETFD, 0) } {
+        0.. => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    };
+    // SAFETY: only fcntl(2) is called between fork and exec, on the child's own descriptor.
+    unsafe { command.pre_exec(inherit) };
+}
+
+/// Continues the processes that are in the map now, each once: a process that continues may be stopped again at once.
+fn let_go(map: BorrowedFd<'_>) {
+    for stop in stopped_map::stopped(map) {
+        stopped_map::release(map, stop, || {
+            if let Some(pid) = stop.pid.try_into().ok().and_then(Pid::from_raw) {
+                // The process may have ended.
+                let _ = kill_process(pid, Signal::CONT);
+            }
+        });
+    }
+}
+
+/// Waits until the recorder ends. Until then processes may be stopped only while it drains the ring. Returns whether it ended normally,
+/// which it signals with a byte.
+fn watch(control: &Control) -> bool {
+    let mut suspended = false;
+    loop {
+        let stdin = io::stdin();
+        let mut polled = [PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN)];
+        if matches!(poll(&mut polled, Some(&STEP)), Ok(1)) {
+            return matches!(stdin.lock().read(&mut [0]), Ok(1));
+        }
+        let is_held_up = control.not_looked().is_some_and(|time| time >= HELD_UP);
+        if is_held_up {
+            if !suspended {
+                control.count_suspension();
+            }
+            control.set_stopping(false);
+            let_go(io::stdout().as_fd());
+        } else if suspended {
+            control.set_stopping(true);
+        }
+        suspended = is_held_up;
+    }
+}
+
+/// Waits until standard input closes, which means that the recorder has ended, disables the programs, and continues the processes in the
+/// map. Standard output is the map of stopped processes, standard error the control map.
+///
+/// # Errors
+/// [`UsageError::Helper`] if these are not such maps.
+pub fn guard_stopped(kept: Option<&str>) -> Result<(), RecordError> {
+    // The guard must not get signals of the recorder's terminal.
+    let _ = rustix::process::setsid();
+    let no_maps = |_: io::Error| {
+        RecordError::from(UsageError::Helper {
+            verb: STOPPED_VERB,
+            expected: HelperInput::Maps,
+        })
+    };
+    let control = io::stderr().as_fd().try_clone_to_owned();
+    let control = control.and_then(|map| Control::from_descriptor(map, control::HEAD));
+    let control = control.map_err(no_maps)?;
+    let time = if watch(&control) {
+        GUARD_TIME
+    } else {
+        GUARD_TIME_KILLED
+    };
+    control.set_enabled(false);
+    // A program that started earlier may still be stopping its process.
+    let begin = Instant::now();
+    while begin.elapsed() < time {
+        let_go(io::stdout().as_fd());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    if let Some(name) = kept {
+        pinned_map::forget(name);
+    }
+    Ok(())
+}

@@ -1,0 +1,235 @@
+//! The thread that attaches to held processes.
+
+use std::collections::HashMap;
+use std::io::PipeReader;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Resource, getrlimit, pidfd_open};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::super::hold::{Call, Calls};
+use super::budget::Budget;
+use super::ended::{Ended, close};
+use super::everywhere::EverywhereReason;
+use super::hurry::Hurry;
+use super::table::Table;
+use crate::engine::bpf::attach::links::Links;
+use crate::engine::bpf::control::Control;
+
+/// Maximum number of running processes with links of their own, besides the named ones.
+const MAX_LINKED_PROCESSES: usize = 8;
+
+/// Maximum number of ended processes whose links are not closed yet.
+const MAX_UNCLOSED_PROCESSES: usize = 64;
+
+/// Number of descriptors that are reserved for the rest of the recorder.
+const SPARE_DESCRIPTORS: u64 = 256;
+
+/// How long a process is held while its old links are closed, after a thread other than the first executed a program.
+const EXECUTED_PATIENCE: Duration = Duration::from_millis(500);
+
+/// Answers calls.
+#[derive(Debug)]
+pub(super) struct Follower {
+    calls: Calls,
+    control: Control,
+    own: Links,
+    everywhere: Links,
+    table: Arc<Table>,
+    /// Descriptors of the processes with links: they become readable when the processes end.
+    living: HashMap<u32, OwnedFd>,
+    /// Maximum number of them.
+    most: usize,
+    ended: Ended,
+    budget: Budget,
+}
+
+impl Follower {
+    pub(super) fn new(
+        calls: Calls,
+        control: Control,
+        own: Links,
+        everywhere: Links,
+        table: Arc<Table>,
+    ) -> Self {
+        Self {
+            calls,
+            control,
+            own,
+            everywhere,
+            table,
+            living: HashMap::new(),
+            most: 0,
+            ended: Ended::default(),
+            budget: Budget::new(now()),
+        }
+    }
+
+    /// Takes over the processes that have links already. `calls` is the number of processes that were started so far.
+    pub(super) fn begin(&mut self, named: Vec<u32>, calls: u64) {
+        let named = named.into_iter().filter_map(|pid| Some((pid, open(pid)?)));
+        self.living = named.collect();
+        let children = MAX_LINKED_PROCESSES.min(most_by_descriptors(self.own.len()));
+        self.most = self.living.len() + children;
+        if calls > 0 && !self.calls.knows_all() {
+            self.plant_everywhere(EverywhereReason::Early);
+        }
+    }
+
+    /// Answers calls until `stopped` closes. Then all links are in the table.
+    pub(super) fn run(mut self, stopped: &PipeReader) {
+        let hurry = Hurry::begin();
+        while self.wait(stopped) {
+            let calls = self.calls.take();
+            if self.table.reason().is_none() {
+                self.answer(&calls);
+            }
+            hurry.at_leisure(|| self.ended.go_on());
+        }
+        self.table.leave(self.ended.take());
+    }
+
+    /// Waits for calls and for processes that end. Returns `false` when it is to stop.
+    fn wait(&mut self, stopped: &PipeReader) -> bool {
+        let wanted = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let mut polled = vec![wanted(stopped.as_fd()), wanted(self.calls.as_fd())];
+        let first = polled.len();
+        let pids: Vec<u32> = self.living.keys().copied().collect();
+        polled.extend(self.living.values().map(|process| wanted(process.as_fd())));
+        let timeout = self.ended.due().map(|due| Timespec {
+            tv_sec: due.as_secs() as i64,
+            tv_nsec: due.subsec_nanos().into(),
+        });
+        // Interrupted by a signal: checks again.
+        let _ = poll(&mut polled, timeout.as_ref());
+        let has = |polled: &PollFd<'_>| !polled.revents().is_empty();
+        if polled.first().is_some_and(has) {
+            return false;
+        }
+        let ended = polled.iter().skip(first).zip(pids);
+        let ended: Vec<u32> = ended
+            .filter_map(|(polled, pid)| has(polled).then_some(pid))
+            .collect();
+        drop(polled);
+        for pid in ended {
+            self.living.remove(&pid);
+            self.ended.add(self.table.take(pid));
+        }
+        true
+    }
+
+    /// Attaches to the processes that called.
+    fn answer(&mut self, calls: &[Call]) {
+        let answered = self.may_link(calls).and_then(|()| {
+            calls.iter().try_for_each(|call| {
+                let token = call.token.ok_or(EverywhereReason::Special)?;
+                self.link(*call, token)
+            })
+        });
+        if let Err(reason) = answered
+            && !self.table.has_ended()
+        {
+            self.plant_everywhere(reason);
+        }
+    }
+
+    /// Whether these processes may have links of their own.
+    fn may_link(&self, calls: &[Call]) -> Result<(), EverywhereReason> {
+        if self.control.is_released() {
+            return Err(EverywhereReason::Unheld);
+        }
+        if calls.iter().any(|call| call.token.is_none()) {
+            return Err(EverywhereReason::Special);
+        }
+        if self.living.len() + calls.len() > self.most
+            || self.ended.len() > MAX_UNCLOSED_PROCESSES * self.own.len()
+        {
+            return Err(EverywhereReason::Many);
+        }
+        Ok(())
+    }
+
+    /// Attaches to a held process, and releases it.
+    fn link(&mut self, Call { pid, since, .. }: Call, token: u32) -> Result<(), EverywhereReason> {
+        self.close_former(pid)?;
+        // From here on the end of the process is noticed, so that its id cannot be another's.
+        let Some(process) = open(pid).filter(|_| self.calls.is_held(pid, token)) else {
+            return Ok(());
+        };
+        let planted = self.own.plant_in(pid);
+        if let Some(error) = planted.error {
+            self.ended.add(planted.links);
+            return match error.raw_os_error() {
+                Some(libc::ESRCH) => Ok(()),
+                _ => Err(EverywhereReason::Refused),
+            };
+        }
+        // If it has ended, the links may be those of another process with the same id, and no process is released.
+        if has_ended(&process) {
+            self.ended.add(planted.links);
+            return Ok(());
+        }
+        self.table.add(pid, planted.links);
+        self.living.insert(pid, process);
+        self.calls.let_go(pid, token);
+        if self.budget.spend(since, now()) {
+            Ok(())
+        } else {
+            Err(EverywhereReason::Slow)
+        }
+    }
+
+    /// Closes the links of a process whose first thread was replaced by another thread: the kernel still applies them to the process.
+    fn close_former(&mut self, pid: u32) -> Result<(), EverywhereReason> {
+        let former = self.table.take(pid);
+        self.living.remove(&pid);
+        if former.is_empty() || close(former).wait(EXECUTED_PATIENCE) {
+            Ok(())
+        } else {
+            Err(EverywhereReason::Executed)
+        }
+    }
+
+    /// Attaches to all processes of the files, and releases all held processes.
+    fn plant_everywhere(&mut self, reason: EverywhereReason) {
+        let planted = self.everywhere.plant_everywhere();
+        if planted.error.is_some() {
+            self.table.count_failure();
+        }
+        // A link that is being closed may be the last one that keeps the breakpoints of a process whose first thread has ended.
+        if reason == EverywhereReason::Special && self.ended.is_closing() {
+            self.table.count_failure();
+        }
+        self.table.leave(planted.links);
+        self.table.set_reason(reason);
+        self.control.set_released(true);
+    }
+}
+
+/// Of `CLOCK_MONOTONIC`.
+fn now() -> Duration {
+    let now = clock_gettime(ClockId::Monotonic);
+    Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec as u32)
+}
+
+/// A descriptor of a process; `None` if it has ended.
+fn open(pid: u32) -> Option<OwnedFd> {
+    let pid = Pid::from_raw(pid.try_into().ok()?)?;
+    pidfd_open(pid, PidfdFlags::empty()).ok()
+}
+
+fn has_ended(process: &OwnedFd) -> bool {
+    let mut polled = [PollFd::from_borrowed_fd(process.as_fd(), PollFlags::IN)];
+    !matches!(poll(&mut polled, Some(&Timespec::default())), Ok(0))
+}
+
+/// Maximum number of processes for whose links, and one more descriptor each, there are descriptors.
+fn most_by_descriptors(links: usize) -> usize {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count) as u64;
+    let free = limit.saturating_sub(open + SPARE_DESCRIPTORS);
+    usize::try_from(free).unwrap_or(usize::MAX) / (links + 1)
+}

@@ -1,0 +1,196 @@
+//! Following processes: programs on the kernel's tracepoints update the map of recorded processes, so that a child is recorded from its
+//! first hit on, and a reused process id is not.
+//!
+//! With programs nothing is inherited: a map has the recorded processes, and programs on fork and exit update it. Hits
+//! of other processes are never recorded, and no perf event for each thread and CPU is needed.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use super::super::control::Control;
+use super::super::insn::{Assembler, Code, Helper, If, Map, Op, Reg, Width};
+use super::super::kernel::btf::Btf;
+use super::super::kernel::members::Members;
+use super::super::preemption::{self, Preemption};
+use super::super::program::Who;
+use super::super::sys::{self, MapKind, MapShape, ProgramKind};
+use super::hold::Hold;
+use crate::engine::task_filter::TaskFilter;
+
+/// Maximum number of processes or threads at a time.
+const MAX_TASKS: u32 = 65_536;
+
+const KEY: i16 = -4;
+const VALUE: i16 = -8;
+/// The tracepoint of new processes.
+const FORK: &str = "sched_process_fork";
+/// `BPF_NOEXIST`.
+const NOEXIST: i64 = 1;
+
+/// The map of the recorded processes or threads, and the links that update it.
+#[derive(Debug)]
+pub(in crate::engine::bpf) struct Tracked {
+    map: OwnedFd,
+    /// What can hold new processes, if probes may be attached to the named ones only.
+    pub(in crate::engine::bpf) hold: Option<Hold>,
+    /// Why processes cannot be held although this was requested.
+    pub(in crate::engine::bpf) not_held: Option<io::Error>,
+    /// The program on `fork`.
+    fork: Option<OwnedFd>,
+    _links: Vec<OwnedFd>,
+}
+
+impl Tracked {
+    /// Creates the map for a filter. For processes it needs the kernel's BTF. With `hold`, processes that recorded ones start can be held,
+    /// if the kernel supports it.
+    pub(in crate::engine::bpf) fn new(
+        filter: &TaskFilter,
+        btf: Option<&Btf>,
+        preemption: Option<Preemption>,
+        hold: Option<&Control>,
+    ) -> io::Result<Self> {
+        let entries = match filter {
+            TaskFilter::All => 1,
+            _ => MAX_TASKS,
+        };
+        let mut tracked = Self {
+            map: sys::create_ids(entries)?,
+            hold: None,
+            not_held: None,
+            fork: None,
+            _links: Vec::new(),
+        };
+        let ids = match filter {
+            TaskFilter::All => return Ok(tracked),
+            TaskFilter::Processes(ids) => {
+                tracked.follow(btf, preemption, true, hold)?;
+                ids
+            }
+            TaskFilter::ProcessesAlone(ids) => {
+                tracked.follow(btf, preemption, false, None)?;
+                ids
+            }
+            TaskFilter::Threads(ids) => ids,
+        };
+        for &id in ids {
+            sys::insert(tracked.as_fd(), id)?;
+        }
+        Ok(tracked)
+    }
+
+    /// Removes processes that end from the map, and adds children if they are recorded.
+    fn follow(
+        &mut self,
+        btf: Option<&Btf>,
+        preemption: Option<Preemption>,
+        children: bool,
+        hold: Option<&Control>,
+    ) -> io::Result<()> {
+        let missing = || io::Error::other("the kernel does not describe its structures (BTF)");
+        let btf = btf.ok_or_else(missing)?;
+        let member = |structure, name| btf.member(structure, &[name]).ok_or_else(missing);
+        let members = Members {
+            tgid: member("task_struct", "tgid")?,
+            signal: member("task_struct", "signal")?,
+            live: member("signal_struct", "live")?,
+            flags: member("signal_struct", "flags")?,
+            priority: member("task_struct", "prio")?,
+            preemption,
+        };
+        if let Some(control) = hold {
+            match Hold::new(control, self.map.as_fd(), members, btf) {
+                Ok(mut hold) => {
+                    self.fork = hold.take_fork();
+                    self.hold = Some(hold);
+                }
+                Err(error) => self.not_held = Some(error),
+            }
+        }
+        let children = children && self.hold.is_none();
+        let forks = children.then(|| (FORK, forked(members)));
+        let ends = ("sched_process_exit", ended(members));
+        for (tracepoint, code) in forks.into_iter().chain([ends]) {
+            let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
+            let kind = ProgramKind::Tracepoint(btf.tracepoint(tracepoint).ok_or_else(missing)?);
+            let program = sys::load(kind, &code.with_maps(|_| self.map.as_fd()))?;
+            let link = sys::link_tracepoint(program.as_fd())?;
+            self._links.push(link);
+            if tracepoint == FORK {
+                self.fork = Some(program);
+            }
+        }
+        Ok(())
+    }
+
+    /// Number of processes that the program on `fork` was not run for. From Linux 7.0 on such a program may be preempted, and is not run for another
+    /// thread on the CPU meanwhile.
+    pub(in crate::engine::bpf) fn missed(&self) -> u64 {
+        let fork = self.fork.as_ref();
+        fork.and_then(|fork| sys::recursion_misses(fork.as_fd()).ok())
+            .unwrap_or(0)
+    }
+}
+
+impl AsFd for Tracked {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.map.as_fd()
+    }
+}
+
+/// The keys of the map.
+pub(in crate::engine::bpf) const fn who(filter: &TaskFilter) -> Who {
+    match filter {
+        TaskFilter::All => Who::All,
+        TaskFilter::Processes(_) | TaskFilter::ProcessesAlone(_) => Who::Processes,
+        TaskFilter::Threads(_) => Who::Threads,
+    }
+}
+
+/// `sched_process_fork(parent, child)`: adds the child of a process in the map.
+///
+/// Members are loaded by pointers of known types: lockdown forbids `bpf_probe_read_kernel`.
+fn forked(members: Members) -> Option<Code> {
+    let mut asm = Assembler::default();
+    let out = asm.label();
+    asm.copy(Reg::R6, Reg::R1);
+    preemption::disable(&mut asm, members.preemption);
+    asm.store_process(KEY);
+    asm.call_map(Helper::MapLookup, Map::Tracked, KEY);
+    asm.jump_if(If::Equal, Reg::R0, 0, out);
+    asm.load(Width::Double, Reg::R3, Reg::R6, 8);
+    load(&mut asm, Width::Word, members.tgid);
+    asm.store(Width::Word, Reg::R10, VALUE, Reg::R3);
+    asm.address(Reg::R3, Reg::R10, VALUE.into());
+    // A new thread is of a process that the map has. Replacing its element would let a lookup at the same time miss it, and its hit.
+    asm.set(Reg::R4, NOEXIST);
+    asm.call_map(Helper::MapUpdate, Map::Tracked, VALUE);
+    asm.place(out);
+    preemption::enable(&mut asm, members.preemption);
+    leave(asm)
+}
+
+/// `sched_process_exit(task)`: removes a process with its last thread.
+fn ended(members: Members) -> Option<Code> {
+    let mut asm = Assembler::default();
+    let out = asm.label();
+    asm.load(Width::Double, Reg::R3, Reg::R1, 0);
+    load(&mut asm, Width::Double, members.signal);
+    load(&mut asm, Width::Word, members.live);
+    asm.jump_if(If::NotEqual, Reg::R3, 0, out);
+    asm.store_process(KEY);
+    asm.call_map(Helper::MapDelete, Map::Tracked, KEY);
+    asm.place(out);
+    leave(asm)
+}
+
+/// `R3` = a member of the structure at `R3`.
+fn load(asm: &mut Assembler, width: Width, offset: u32) {
+    // The instruction's offset has 16 bits.
+    asm.op_value(Op::Add, Reg::R3, offset.cast_signed());
+    asm.load(width, Reg::R3, Reg::R3, 0);
+}
+
+fn leave(mut asm: Assembler) -> Option<Code> {
+    asm.exit_with(0);
+    asm.finish()
+}

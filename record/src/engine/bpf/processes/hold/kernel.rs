@@ -1,0 +1,38 @@
+//! Features of the running kernel for holding processes.
+
+use crate::engine::bpf::kernel::btf::Btf;
+use crate::engine::bpf::kernel::members::Members;
+
+/// Offsets and functions of the running kernel that the programs need.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kernel {
+    pub(super) members: Members,
+    /// `signal_struct.group_exec_task`: the thread that executes a program and ends the others.
+    pub(super) exec_task: u32,
+    /// `bpf_task_work_schedule_resume`.
+    pub(super) schedule: u32,
+    /// The types of the tracepoints.
+    pub(super) fork: u32,
+    pub(super) exec: u32,
+    pub(super) exit: u32,
+}
+
+impl Kernel {
+    pub(super) fn find(members: Members, btf: &Btf) -> Option<Self> {
+        // Until Linux 6.19 the function had a last argument, which the verifier fills in.
+        let plain = btf.function("bpf_task_work_schedule_resume");
+        let plain = plain.filter(|function| function.arguments == 4);
+        let schedule = plain.or_else(|| {
+            let function = btf.function("bpf_task_work_schedule_resume_impl");
+            function.filter(|function| function.arguments == 5)
+        })?;
+        Some(Self {
+            members,
+            exec_task: btf.member("signal_struct", &["group_exec_task"])?,
+            schedule: schedule.kind,
+            fork: btf.tracepoint("sched_process_fork")?,
+            exec: btf.tracepoint("sched_process_exec")?,
+            exit: btf.tracepoint("sched_process_exit")?,
+        })
+    }
+}

@@ -1,0 +1,122 @@
+//! Holding a new process until probes are attached to it (Linux 6.18).
+//!
+//! If probes are attached to single processes, a process that such a process starts has no links of its own. Programs on `fork` and
+//! `execve` queue work for it, which it runs before it first returns to user mode: the work checks whether the process is released, and if
+//! not, queues itself again. In between the kernel may run other threads. Signals are delivered afterwards, so other processes do not
+//! notice, and a parent waits only in `vfork`. The recorder is called ([`Calls`]) and releases the process when it has links of its own, or
+//! all processes when probes are attached to all processes of the files; then no process is held any more.
+//!
+//! The hold also ends after two seconds, which is counted, and when the recorder is killed: the kernel runs no work of a map that is not
+//! open in any process.
+//!
+//! The work is `bpf_task_work_schedule_resume` (Linux 6.18). A pid can be reused, so each hold has a token: the
+//! recorder writes it into the map of recorded processes, and the child compares it with its own. Holds that time out
+//! are counted and reported. So is work that could not be queued or ran too late, which the child's instruction pointer
+//! shows.
+//!
+//! Whether the kernel can allocate such work is tested on the recorder's own process: 7.3 cannot on processors without
+//! `cmpxchg16b`. If it cannot, `-p` and `-- CMD` attach to all processes of the file from the start, and each hit of
+//! another process costs the trap and a map lookup, about half a microsecond.
+//!
+//! Other ways to hold a child have side effects. With SIGSTOP the parent gets SIGCHLD with CLD_STOPPED, whose handler
+//! may wait for ever, and shells return from a wait with WUNTRACED. The cgroup freezer moves processes between groups.
+//! Inherited perf events would need no hold, but the kernel takes a tenth of a second to remove each, and their filter
+//! visits the recorded processes at each hit, too.
+
+mod calls;
+mod held;
+mod kernel;
+mod program;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use super::super::control::Control;
+use super::super::insn::{Code, Map};
+use super::super::kernel::btf::Btf;
+use super::super::kernel::members::Members;
+use super::super::sys::{self, ProgramKind};
+
+pub(in crate::engine::bpf) use self::calls::{Call, Calls};
+pub(crate) use self::held::HeldProcesses;
+use self::kernel::Kernel;
+
+/// Twice the maximum number of processes that are held at a time.
+const MAX_MAP_ENTRIES: u32 = 16_384;
+
+/// The maps of the hold, and the programs on `fork`, `execve` and `exit`.
+#[derive(Debug)]
+pub(in crate::engine::bpf) struct Hold {
+    /// The calls; `None` after they were taken.
+    calls: Option<Calls>,
+    /// The program on `fork`; `None` after it was taken.
+    fork: Option<OwnedFd>,
+    _links: Vec<OwnedFd>,
+}
+
+impl Hold {
+    /// Starts following processes in the map `tracked`. Processes are held only while `control` allows it.
+    pub(in crate::engine::bpf) fn new(
+        control: &Control,
+        tracked: BorrowedFd<'_>,
+        members: Members,
+        btf: &Btf,
+    ) -> io::Result<Self> {
+        let kernel = Kernel::find(members, btf)
+            .ok_or_else(|| io::Error::other("there is no task work for programs (Linux 6.18)"))?;
+        let works = sys::create_works(MAX_MAP_ENTRIES)?;
+        let calls = Calls::new(HeldProcesses::new(works, tracked.try_clone_to_owned()?))?;
+        control.set_released(true);
+        let load = |kind, code: Option<Code>| {
+            let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
+            let code = code.with_maps(|map| match map {
+                Map::Held => calls.works(),
+                Map::Calls => calls.as_fd(),
+                Map::Control => control.as_fd(),
+                _ => calls.tracked(),
+            });
+            io::Result::Ok(sys::load(kind, &code)?)
+        };
+        let trial = load(ProgramKind::Run, program::trial(kernel))?;
+        try_out(&trial, control)?;
+        let mut links = Vec::new();
+        let mut fork = None;
+        for (tracepoint, code) in [
+            (kernel.fork, program::forked(kernel)),
+            (kernel.exec, program::executed(kernel)),
+            (kernel.exit, program::left(kernel)),
+        ] {
+            let program = load(ProgramKind::Tracepoint(tracepoint), code)?;
+            links.push(sys::link_tracepoint(program.as_fd())?);
+            fork.get_or_insert(program);
+        }
+        Ok(Self {
+            calls: Some(calls),
+            fork,
+            _links: links,
+        })
+    }
+
+    /// Takes the program on `fork`.
+    pub(in crate::engine::bpf) const fn take_fork(&mut self) -> Option<OwnedFd> {
+        self.fork.take()
+    }
+
+    /// Takes the calls.
+    pub(in crate::engine::bpf) const fn take_calls(&mut self) -> Option<Calls> {
+        self.calls.take()
+    }
+}
+
+/// Queues work for this process, which must run before the system call returns. Linux 7.3 cannot allocate it on processors without
+/// `cmpxchg16b`.
+fn try_out(trial: &OwnedFd, control: &Control) -> io::Result<()> {
+    let result = sys::run(trial.as_fd())?;
+    if result < 0 {
+        return Err(io::Error::from_raw_os_error(-result));
+    }
+    if control.take_calls() == 0 {
+        return Err(io::Error::other("task work comes too late"));
+    }
+    Ok(())
+}

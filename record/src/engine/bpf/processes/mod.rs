@@ -1,0 +1,5 @@
+//! The recorded processes: following them, and holding those that they start until the probes are attached to them.
+
+pub(super) mod children;
+pub(super) mod follow;
+pub(super) mod hold;

@@ -1,0 +1,386 @@
+//! The samples of the trace, made from the records of the rings.
+
+pub(super) mod compact;
+pub(super) mod stack_rates;
+pub(super) mod stack_size;
+pub(super) mod string_history;
+pub(super) mod text_lengths;
+pub(super) mod with_stack;
+
+use usdtrec_format::RawArgument;
+use usdtrec_format::perf::{Attr, EventAttr, SampleType};
+use usdtrec_format::trace::TextArgument;
+
+use self::compact::Evidence;
+use self::stack_size::{StackSize, StackUse};
+use self::string_history::{News, StringHistory};
+use self::text_lengths::TextLengths;
+use super::super::events::event::{Count, IdCount};
+use super::control::{self, Control};
+use super::plan::{FIRST_TYPE, Group};
+use super::program::{self, EndKind};
+
+/// `PERF_TYPE_TRACEPOINT`.
+const TRACEPOINT: u32 = 2;
+
+/// Offset of the time in a sample, after the record's header, the id, the address and the thread.
+const TIME: usize = 8 + 3 * 8;
+
+/// The events, the sample ids of their sites, and what their samples have shown so far.
+#[derive(Debug)]
+pub(super) struct Samples {
+    pub(super) groups: Vec<Group>,
+    /// The smallest sample id.
+    first_id: u64,
+    /// One for each sample id.
+    ids: Vec<IdState>,
+    /// Evidence about the strings of each sample id, `strings` each.
+    histories: Vec<StringHistory>,
+    /// Maximum number of strings of a site.
+    strings: usize,
+    /// What the hit at hand has shown, by the string's index.
+    news: Vec<(usize, News)>,
+    /// What readers have to be told.
+    texts: Vec<TextFinding>,
+    /// A sample without its stack.
+    sample: Vec<u8>,
+    /// Whether memory at an address that may be of a text could not be read at a hit.
+    pub(super) lacks_texts: bool,
+    /// Number of hits of which no stack was taken, because of the rate.
+    pub(super) without_stack: u64,
+}
+
+/// State of a sample id.
+#[derive(Clone, Copy, Debug)]
+struct IdState {
+    /// Index of its group.
+    group: usize,
+    /// Number of hits received.
+    received: u64,
+    /// Time of the first one.
+    first: u64,
+    /// How long the texts are.
+    lengths: TextLengths,
+    /// How large the stacks are.
+    stack: StackSize,
+    /// What they have needed in this pass.
+    used: StackUse,
+}
+
+impl Samples {
+    /// No samples yet. The ids are those of the sites of all groups, in their order, from `first_id` on.
+    pub(super) fn new(groups: Vec<Group>, first_id: u64) -> Self {
+        let of_groups = groups.iter().enumerate().flat_map(|(index, group)| {
+            let state = IdState {
+                group: index,
+                received: 0,
+                first: 0,
+                lengths: TextLengths::default(),
+                stack: StackSize::new(group.sizes.as_ref()),
+                used: StackUse::default(),
+            };
+            group.probe.sites.iter().map(move |_| state)
+        });
+        let ids: Vec<IdState> = of_groups.collect();
+        let strings = groups.iter().map(|group| group.layout.strings().count());
+        let strings = strings.max().unwrap_or(0);
+        Self {
+            histories: vec![StringHistory::default(); ids.len() * strings],
+            first_id,
+            ids,
+            strings,
+            groups,
+            news: Vec::new(),
+            texts: Vec::new(),
+            sample: Vec::new(),
+            lacks_texts: false,
+            without_stack: 0,
+        }
+    }
+
+    /// Number of sample ids.
+    pub(super) fn ids(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Maximum number of strings of a site.
+    pub(super) fn strings(&self) -> usize {
+        self.strings
+    }
+
+    /// The group of the sample id with this index.
+    pub(super) fn group_of(&self, index: usize) -> Option<&Group> {
+        self.groups.get(self.ids.get(index)?.group)
+    }
+
+    /// The attrs of all groups, for the trace.
+    pub(super) fn attrs(&self, metadata: &Attr) -> Vec<EventAttr> {
+        let groups = self.groups.iter().enumerate();
+        let attrs = groups.map(|(index, group)| {
+            let mut attr = Attr {
+                kind: TRACEPOINT,
+                config: group.layout.id.into(),
+                sample_period: 1,
+                sample_type: metadata.sample_type | SampleType::RAW,
+                sample_regs_user: 0,
+                sample_stack_user: 0,
+                ..metadata.clone()
+            };
+            if let Some(graph) = group.graph {
+                graph.sample(group.arch(), &mut attr);
+            }
+            EventAttr {
+                attr,
+                name: group.probe.event(),
+                ids: self.ids_of(index),
+            }
+        });
+        attrs.collect()
+    }
+
+    /// The sample ids of a group.
+    fn ids_of(&self, group: usize) -> Vec<u64> {
+        let ids = (self.first_id..).zip(&self.ids);
+        ids.filter(|(_, state)| state.group == group)
+            .map(|(id, _)| id)
+            .collect()
+    }
+
+    /// The count of each sample id.
+    pub(super) fn counts(&self, control: &Control) -> impl Iterator<Item = IdCount> {
+        let ids = (self.first_id..).zip(&self.ids).enumerate();
+        ids.map(|(index, (id, state))| {
+            let lost = control.lost(index);
+            let count = Count {
+                hits: state.received + lost,
+                lost: Some(lost),
+            };
+            IdCount {
+                probe: state.group,
+                id,
+                count,
+            }
+        })
+    }
+
+    /// Appends a record of a ring in the form of the trace, and counts it. Appends nothing if its id or size is unknown, as no program of
+    /// ours writes it.
+    pub(super) fn append(&mut self, record: &[u8], control: &Control, out: &mut Vec<u8>) {
+        let (Some(id), Some(kind)) = (
+            record.get(8..).and_then(<[u8]>::first_chunk::<8>),
+            record
+                .get(program::RAW..)
+                .and_then(<[u8]>::first_chunk::<2>),
+        ) else {
+            return;
+        };
+        let index = u64::from_ne_bytes(*id).wrapping_sub(self.first_id) as usize;
+        let group = u16::from_ne_bytes(*kind).wrapping_sub(FIRST_TYPE);
+        let word_at = self.long_texts_at(index);
+        let (Some(state), Some(group)) =
+            (self.ids.get_mut(index), self.groups.get(usize::from(group)))
+        else {
+            return;
+        };
+        let histories = self.histories.get_mut(index * self.strings..);
+        let evidence = Evidence {
+            histories: histories.unwrap_or_default(),
+            news: &mut self.news,
+            lacks_texts: &mut self.lacks_texts,
+        };
+        let is_whole = if let Some(kind) = group.end {
+            let taken = Taken {
+                kind,
+                evidence,
+                used: &mut state.used,
+                sample: &mut self.sample,
+            };
+            let has_stack = taken.put(record, group, out);
+            self.without_stack += u64::from(has_stack == Some(false));
+            has_stack.is_some()
+        } else if group.layout.string_limit == 0 {
+            out.extend_from_slice(record);
+            true
+        } else {
+            compact::compact(record, group.shape(0), evidence, out)
+        };
+        if !is_whole {
+            return;
+        }
+        if state.received == 0 {
+            state.first = time_of(record);
+        }
+        state.received += 1;
+        if let Some(is_long) = compact::is_long(record, &group.layout, group.rooms)
+            && let Some(are_long) = state.lengths.count(is_long)
+        {
+            control.set_long_texts(word_at, are_long);
+        }
+        if !self.news.is_empty() {
+            self.tell(index);
+        }
+    }
+
+    /// Takes what the stacks of sample ids have needed since the last time, and whether the rings are crowded.
+    pub(super) fn learn_stacks(
+        &mut self,
+        used: impl IntoIterator<Item = (u64, StackUse)>,
+        is_crowded: bool,
+        control: &Control,
+    ) {
+        for (id, used) in used {
+            let index = id.wrapping_sub(self.first_id) as usize;
+            if let Some(state) = self.ids.get_mut(index) {
+                state.used = used;
+            }
+            self.choose_stack_size(index, is_crowded, control);
+        }
+    }
+
+    /// At the end of a pass: chooses the sizes of stacks by what those of this pass have needed.
+    pub(super) fn choose_stack_sizes(&mut self, is_crowded: bool, control: &Control) {
+        for index in 0..self.ids.len() {
+            self.choose_stack_size(index, is_crowded, control);
+        }
+    }
+
+    fn choose_stack_size(&mut self, index: usize, is_crowded: bool, control: &Control) {
+        let size_at = self.stack_size_at(index);
+        let Some(state) = self.ids.get_mut(index) else {
+            return;
+        };
+        let used = std::mem::take(&mut state.used);
+        let group = self.groups.get(state.group);
+        let sizes = group.and_then(|group| group.sizes.as_ref());
+        if let Some(sizes) = sizes.filter(|_| !used.is_empty()) {
+            let before = state.stack.word();
+            let lost = control.lost(index);
+            state.stack.learn(used, lost, is_crowded, sizes);
+            if state.stack.word() != before {
+                control.set_stack_size(size_at, state.stack.word());
+            }
+        }
+    }
+
+    /// Writes the sizes that stacks begin with.
+    pub(super) fn set_stack_sizes(&self, control: &Control) {
+        for (index, state) in self.ids.iter().enumerate() {
+            control.set_stack_size(self.stack_size_at(index), state.stack.word());
+        }
+    }
+
+    /// Offset of the word with the size of the stacks of the sample id with this index.
+    fn stack_size_at(&self, index: usize) -> u32 {
+        let first = control::stack_sizes_at(self.ids.len() as u32, self.strings as u32);
+        first.wrapping_add((index as u32).wrapping_mul(8))
+    }
+
+    /// Offset of the word that says whether the texts of the sample id with this index are long.
+    fn long_texts_at(&self, index: usize) -> u32 {
+        let first = control::long_texts_at(self.ids.len() as u32, self.strings as u32);
+        first.wrapping_add((index as u32).wrapping_mul(8))
+    }
+}
+
+/// What hits have shown of an argument, for readers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TextFinding {
+    pub(crate) text: TextArgument,
+    /// Time of the first hit for which it holds.
+    pub(crate) since: u64,
+}
+
+impl Samples {
+    /// Takes what readers have to be told since the last time.
+    pub(super) fn take_texts(&mut self) -> Vec<TextFinding> {
+        std::mem::take(&mut self.texts)
+    }
+
+    /// Readers of another file have to be told all that holds.
+    pub(super) fn repeat_texts(&mut self) {
+        let told = self.histories.iter().enumerate();
+        let told = told.filter(|(_, history)| history.is_told());
+        let findings = told.filter_map(|(at, _)| {
+            let (index, string) = (at / self.strings, at % self.strings);
+            self.finding(index, string, News::All(true))
+        });
+        self.texts = findings.collect();
+    }
+
+    /// Notes what the hit at hand has shown. The argument of one site of a probe is that of its others.
+    fn tell(&mut self, index: usize) {
+        for (string, news) in std::mem::take(&mut self.news) {
+            self.texts.extend(self.finding(index, string, news));
+            let group = self.ids.get(index).map(|state| state.group);
+            for other in 0..self.ids.len() {
+                if news == News::All(true)
+                    && self.ids.get(other).map(|state| state.group) == group
+                    && let Some(history) = self.histories.get_mut(other * self.strings + string)
+                    && let Some(news) = history.adopt()
+                {
+                    self.texts.extend(self.finding(other, string, news));
+                }
+            }
+        }
+    }
+
+    fn finding(&self, index: usize, string: usize, news: News) -> Option<TextFinding> {
+        let state = self.ids.get(index)?;
+        let arguments = self.groups.get(state.group)?.layout.arguments.iter();
+        let has_text = |argument: &RawArgument| match argument {
+            RawArgument::Field(field) => field.string.is_some(),
+            _ => false,
+        };
+        let mut texts = (0..)
+            .zip(arguments)
+            .filter(|(_, argument)| has_text(argument));
+        let (argument, _) = texts.nth(string)?;
+        let (is_text, address) = match news {
+            News::All(is_text) => (is_text, None),
+            News::At(address) => (true, Some(address)),
+        };
+        let text = TextArgument {
+            site: self.first_id + index as u64,
+            argument,
+            is_text,
+            address,
+        };
+        Some(TextFinding {
+            text,
+            since: state.first,
+        })
+    }
+}
+
+/// The time of a sample.
+fn time_of(record: &[u8]) -> u64 {
+    let time = record.get(TIME..).and_then(<[u8]>::first_chunk::<8>);
+    time.map_or(0, |time| u64::from_ne_bytes(*time))
+}
+
+/// Takes a record of the ring that has the callers, or what they are found from.
+struct Taken<'a> {
+    kind: EndKind,
+    evidence: Evidence<'a>,
+    used: &'a mut StackUse,
+    /// For the sample without it.
+    sample: &'a mut Vec<u8>,
+}
+
+impl Taken<'_> {
+    /// Appends the sample. Returns whether it has a stack. Appends nothing, and returns `None`, if the record is not as long as it says.
+    fn put(self, record: &[u8], group: &Group, out: &mut Vec<u8>) -> Option<bool> {
+        let size = record.get(program::END_SIZE..)?.first_chunk::<4>()?;
+        let size = u32::from_ne_bytes(*size) as usize;
+        let (record, end) = record.split_at_checked(record.len().checked_sub(size)?)?;
+        self.sample.clear();
+        if !compact::compact(record, group.shape(size), self.evidence, self.sample) {
+            return None;
+        }
+        with_stack::put(self.sample, end, self.kind, out)?;
+        if self.kind == EndKind::Chain && size > 0 {
+            with_stack::count_frames(end, self.used);
+        }
+        Some(size > 0)
+    }
+}

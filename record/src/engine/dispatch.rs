@@ -1,0 +1,265 @@
+//! The engine that is attached. What the rest of the recorder needs of an engine is here, with one `match` each.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use usdtrec_format::perf::TracepointFormat;
+
+use super::bpf::{AttachMethod, BpfEngine, HeldProcesses, SkippedMethod, StackUse, TextFinding};
+use super::events::event::IdCount;
+use super::events::rings::Rings;
+use super::guard_process::GuardDeath;
+use super::in_kernel::InKernel;
+use super::outcome::EngineOutcome;
+use super::perf::PerfEngine;
+use super::perf::inexact::InexactCounts;
+use super::release::{Descriptors, Release};
+use super::used_engine::UsedEngine;
+use crate::error::RecordError;
+use crate::select::probe::PlannedProbe;
+
+/// An engine with attached probes. Dropping it detaches them.
+#[derive(Debug)]
+pub(crate) enum Engine {
+    /// Programs.
+    Bpf(Box<BpfEngine>),
+    /// Perf events.
+    Perf(Box<PerfEngine>),
+}
+
+impl Engine {
+    /// The engine, and the attach method.
+    pub(crate) fn used(&self) -> UsedEngine {
+        match self {
+            Self::Bpf(bpf) => UsedEngine::Bpf(bpf.attach_method()),
+            Self::Perf(perf) => perf.used(),
+        }
+    }
+
+    /// What is open in the kernel for the probes.
+    pub(crate) fn in_kernel(&self) -> InKernel<'_> {
+        match self {
+            Self::Bpf(bpf) => bpf.in_kernel(),
+            Self::Perf(perf) => perf.in_kernel(),
+        }
+    }
+
+    /// The formats of the samples' raw parts, for stock perf.
+    pub(crate) fn formats(&self) -> Vec<TracepointFormat> {
+        match self {
+            Self::Bpf(bpf) => bpf.formats(),
+            Self::Perf(_) => Vec::new(),
+        }
+    }
+
+    /// The attach methods of programs that do not work here, with the errors.
+    pub(crate) fn skipped(&self) -> &[SkippedMethod] {
+        match self {
+            Self::Bpf(bpf) => bpf.skipped(),
+            Self::Perf(_) => &[],
+        }
+    }
+
+    /// Why hits may be missing or duplicated without being counted as lost; `None` if counts are exact.
+    pub(crate) const fn inexact(&self) -> Option<InexactCounts> {
+        match self {
+            Self::Bpf(_) => None,
+            Self::Perf(perf) => perf.inexact(),
+        }
+    }
+
+    /// Whether hits are counted by events of single CPUs, which the kernel closes when the CPU goes off line.
+    pub(crate) const fn counts_by_cpu(&self) -> bool {
+        match self {
+            Self::Bpf(_) => false,
+            Self::Perf(_) => true,
+        }
+    }
+
+    /// Whether probes are attached to the recorded processes and their children only.
+    pub(crate) fn spares_strangers(&self) -> bool {
+        match self {
+            Self::Bpf(bpf) => bpf.is_apart(),
+            Self::Perf(_) => false,
+        }
+    }
+
+    /// The processes that are held until the probes are attached to them; `None` if none are.
+    pub(crate) fn held(&self) -> Option<&Arc<HeldProcesses>> {
+        match self {
+            Self::Bpf(bpf) => bpf.held(),
+            Self::Perf(_) => None,
+        }
+    }
+
+    /// Size of each ring for samples, bytes.
+    pub(crate) fn ring_bytes(&self) -> usize {
+        match self {
+            Self::Bpf(bpf) => bpf.ring_bytes(),
+            Self::Perf(perf) => perf.ring_bytes(),
+        }
+    }
+
+    /// Size that each ring should have, bytes, if the kernel had no memory for it.
+    pub(crate) fn unavailable_ring_bytes(&self) -> Option<usize> {
+        match self {
+            Self::Bpf(bpf) => bpf.unavailable_ring_bytes(),
+            Self::Perf(_) => None,
+        }
+    }
+
+    /// Enables the probes. The kernel itself enables perf events of a command, at its `execve(2)`.
+    pub(crate) fn enable(&self) -> io::Result<()> {
+        match self {
+            Self::Bpf(bpf) => {
+                bpf.enable();
+                Ok(())
+            }
+            Self::Perf(perf) => perf.enable(),
+        }
+    }
+
+    /// Disables the probes; the rings keep their records. Continues processes that were stopped.
+    pub(crate) fn disable(&mut self) -> io::Result<()> {
+        match self {
+            Self::Bpf(bpf) => {
+                bpf.disable();
+                Ok(())
+            }
+            Self::Perf(perf) => perf.disable(),
+        }
+    }
+
+    /// One pass over the rings. Returns whether it left many records in them. `sink` returns what the stacks that it was given have
+    /// needed.
+    pub(crate) fn drain(&mut self, sink: impl FnMut(&[u8]) -> Vec<(u64, StackUse)>) -> bool {
+        match self {
+            Self::Bpf(bpf) => bpf.drain(sink),
+            Self::Perf(perf) => {
+                perf.drain(sink);
+                false
+            }
+        }
+    }
+
+    /// The last pass, after [`disable`](Self::disable). With `release`, waits until the last program has ended, which it reports, but not
+    /// longer than programs usually run.
+    pub(crate) fn end(
+        &mut self,
+        release: Option<&mut Release>,
+        sink: impl FnMut(&[u8]),
+    ) -> EngineOutcome {
+        match self {
+            Self::Bpf(bpf) => bpf.end(release, sink),
+            Self::Perf(perf) => perf.end(sink),
+        }
+    }
+
+    /// The count of each sample id.
+    pub(crate) fn counts(&self) -> io::Result<Vec<IdCount>> {
+        match self {
+            Self::Bpf(bpf) => Ok(bpf.counts()),
+            Self::Perf(perf) => perf.counts(),
+        }
+    }
+
+    /// The descriptor of the rings of the programs, which becomes readable with the first record; `None` with perf events.
+    pub(crate) fn program_rings(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Bpf(bpf) => Some(bpf.descriptor()),
+            Self::Perf(_) => None,
+        }
+    }
+
+    /// The descriptors of the rings of perf events, which become readable with many records.
+    pub(super) fn event_rings(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let rings = match self {
+            Self::Bpf(_) => None,
+            Self::Perf(perf) => Some(perf.rings()),
+        };
+        rings.into_iter().flat_map(Rings::readable)
+    }
+
+    /// The largest share of a ring of the programs that is taken, 0 to 1.
+    pub(crate) fn fullest_ring(&self) -> f64 {
+        match self {
+            Self::Bpf(bpf) => bpf.fullest_ring(),
+            Self::Perf(_) => 0.0,
+        }
+    }
+
+    /// Takes what the stacks of sample ids have needed, for the size of the next ones.
+    pub(crate) fn learn_stacks(&mut self, used: impl Iterator<Item = (u64, StackUse)>) {
+        match self {
+            Self::Bpf(bpf) => bpf.learn_stacks(used),
+            Self::Perf(_) => {}
+        }
+    }
+
+    /// Takes what hits have shown of arguments since the last time, for readers.
+    pub(crate) fn take_texts(&mut self) -> Vec<TextFinding> {
+        match self {
+            Self::Bpf(bpf) => bpf.take_texts(),
+            Self::Perf(_) => Vec::new(),
+        }
+    }
+
+    /// Another file begins, whose readers have to be told all that holds.
+    pub(crate) fn repeat_texts(&mut self) {
+        match self {
+            Self::Bpf(bpf) => bpf.repeat_texts(),
+            Self::Perf(_) => {}
+        }
+    }
+
+    /// Records on a CPU that has come on line. The rings of programs include it already.
+    pub(super) fn follow_to(
+        &mut self,
+        cpu: u32,
+        probes: &[PlannedProbe],
+    ) -> Result<(), RecordError> {
+        match self {
+            Self::Bpf(_) => Ok(()),
+            Self::Perf(perf) => perf.follow_to(cpu, probes),
+        }
+    }
+
+    /// Starts another guard if it was killed. Returns that it was.
+    pub(crate) fn replace_guard(&mut self) -> Option<GuardDeath> {
+        match self {
+            Self::Bpf(bpf) => bpf.replace_guard(),
+            Self::Perf(perf) => perf.replace_guard(),
+        }
+    }
+
+    /// Leaves what outlives its descriptors to the guard, because the kernel may not let it be removed now.
+    pub(crate) fn leave_to_guard(&mut self) {
+        match self {
+            Self::Bpf(_) => {}
+            Self::Perf(perf) => perf.leave_to_guard(),
+        }
+    }
+
+    /// Starts removing the probes, if that is fast and reports when the last program has ended. Then it is started before the last records
+    /// are read.
+    pub(crate) fn release_first(&mut self) -> Option<Release> {
+        match self {
+            Self::Bpf(bpf) if bpf.attach_method() == AttachMethod::Multi => Some(self.release()),
+            Self::Bpf(_) | Self::Perf(_) => None,
+        }
+    }
+
+    /// Starts removing the probes, by passing all descriptors to a helper.
+    pub(crate) fn release(&mut self) -> Release {
+        Release::start(self.take_descriptors())
+    }
+
+    /// Takes the descriptors that keep the probes attached.
+    fn take_descriptors(&mut self) -> Descriptors {
+        match self {
+            Self::Bpf(bpf) => bpf.take_descriptors(),
+            Self::Perf(perf) => perf.take_descriptors(),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! What an engine counts besides the hits and losses of each probe.
+
+use super::bpf::EverywhereReason;
+
+/// What an engine has counted and noted by the end of a recording, besides the hits and losses of each probe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EngineOutcome {
+    /// Number of hits whose programs were still waiting for memory when the recording ended. They are not in the trace.
+    pub unfinished: u64,
+    /// Number of hits of which no stack was taken, because of [`CallGraph::rate`](crate::CallGraph::rate).
+    pub without_stack: u64,
+    /// Number of lost hits that a filter could not judge, because the memory that it reads was not resident.
+    pub unjudged: u64,
+    /// How often a lossless recording continued processes although the ring was full, because the recorder did not run for more than a
+    /// second.
+    pub suspensions: u64,
+    /// Number of processes that recorded ones started and that may have run before they had probes. Their first hits are not in the trace
+    /// and not counted as lost.
+    pub missed_processes: u64,
+    /// Why probes were attached to all processes of the files, after they had been attached to the recorded processes and their children
+    /// only; `None` if they were not.
+    pub planted_everywhere: Option<EverywhereReason>,
+    /// Whether texts that arguments point to may be missing in samples, which a reader finds in files.
+    pub may_lack_texts: bool,
+}

@@ -1,0 +1,32 @@
+//! Perf events on CPUs that come on line while recording.
+
+use super::super::events::event::{Event, KernelAttr};
+use super::super::events::refusal::refusal;
+use super::super::separate_process::planting;
+use super::PerfEngine;
+use crate::error::RecordError;
+use crate::select::probe::PlannedProbe;
+
+impl PerfEngine {
+    /// Opens the events of all sites on another CPU. `probes` are the attached ones.
+    pub(in crate::engine) fn follow_to(
+        &mut self,
+        cpu: u32,
+        probes: &[PlannedProbe],
+    ) -> Result<(), RecordError> {
+        self.rings.add(cpu)?;
+        for (probe, opened) in probes.iter().zip(&mut self.probes) {
+            let path = probe.file().kernel_path();
+            for site in &opened.sites {
+                let mode = self.mode.of(probe);
+                let attr = KernelAttr::for_site(&site.place, &path, mode, &probe.plan);
+                let mut event = planting(|| Event::open(&attr, -1, cpu)).map_err(refusal)?;
+                let known = site.first_id.unwrap_or(event.id);
+                self.rings.redirect_as(&mut event, known).map_err(refusal)?;
+                event.enable().map_err(refusal)?;
+                opened.events.push(event);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,33 @@
+//! A probe that is attached for a moment.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use super::super::bpf::{UprobeEvent, open_uprobe};
+use super::super::events::pmu::pmu_type;
+use crate::select::probe::SiteOffsets;
+
+/// Attaches a probe to a site of a file in all processes, and removes it: what the kernel failed to remove earlier is then removed, unless another
+/// tracer has a probe there.
+///
+/// # Errors
+/// The error of `perf_event_open(2)`.
+pub(crate) fn attach_and_remove(file: &File, site: u64, semaphore: u64) -> io::Result<()> {
+    let offsets = SiteOffsets {
+        offset: site,
+        ref_ctr: semaphore,
+    };
+    let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    open_uprobe(&UprobeEvent {
+        pmu: pmu_type().map_err(io::Error::other)?,
+        path: &path,
+        offset: site,
+        config: offsets
+            .pmu_config()
+            .map_err(|_| io::ErrorKind::Unsupported)?,
+        pid: None,
+    })
+    .map(drop)
+}

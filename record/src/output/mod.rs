@@ -1,0 +1,9 @@
+//! The files of a recording, and how they are written.
+
+pub(super) mod event_names;
+pub(super) mod files;
+pub(super) mod outlet;
+pub(super) mod sync;
+pub(super) mod threads;
+pub(super) mod watched_file;
+pub(super) mod writer;

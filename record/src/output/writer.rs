@@ -1,0 +1,226 @@
+//! The writer of a trace: to a file, or to a pipe.
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use usdtrec_format::trace::{
+    ClockReading, Compression, Loss, PipeWriter, Totals, TraceInfo, TraceWriter, WriteError,
+};
+
+use crate::output::outlet::Outlet;
+use crate::output::threads::Threads;
+use crate::output::watched_file::{FileChange, WatchedFile};
+
+/// A trace being written.
+#[derive(Debug)]
+pub(crate) enum Writer {
+    /// A file, and another handle of it, if it is a regular one that could be duplicated.
+    File(Box<TraceWriter>, Option<WatchedFile>),
+    /// A pipe, its pace, and another handle of it, if it could be duplicated.
+    Pipe(Box<PipeWriter<Outlet>>, Pace, Option<OwnedFd>),
+}
+
+/// How a pipe is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// Longest time that a record waits for its flush.
+    pub(crate) flush_time: Duration,
+    /// Whether rounds end at that pace even without records, so that the reader sees time pass.
+    pub(crate) heartbeat: bool,
+}
+
+impl Pace {
+    /// For an independent reader.
+    pub(crate) const USUAL: Self = Self {
+        flush_time: Duration::from_millis(200),
+        heartbeat: false,
+    };
+}
+
+impl Writer {
+    /// Begins a trace in an empty file.
+    pub(crate) fn file(
+        file: File,
+        info: &TraceInfo,
+        compression: Compression,
+    ) -> Result<Self, WriteError> {
+        let handle = WatchedFile::new(&file);
+        Ok(Self::File(
+            Box::new(TraceWriter::create(file, info, compression)?),
+            handle,
+        ))
+    }
+
+    /// Begins a trace in a pipe.
+    pub(crate) fn pipe(
+        pipe: Outlet,
+        pace: Pace,
+        info: &TraceInfo,
+        compression: Compression,
+    ) -> Result<Self, WriteError> {
+        let handle = pipe.as_fd().try_clone_to_owned().ok();
+        let writer = PipeWriter::create(pipe, info, compression)?;
+        Ok(Self::Pipe(Box::new(writer), pace, handle))
+    }
+
+    /// Maximum time until a record is flushed: the records that a crash of the recorder can lose, and the delay for the reader of a pipe.
+    pub(crate) const fn flush_time(&self) -> Duration {
+        match self {
+            Self::File(..) => Duration::from_secs(1),
+            Self::Pipe(_, pace, _) => pace.flush_time,
+        }
+    }
+
+    /// Whether a flush is of use, now or later.
+    pub(crate) fn wants_flush(&self) -> bool {
+        match self {
+            Self::File(writer, _) => writer.pending() > 0,
+            Self::Pipe(writer, pace, _) => {
+                pace.heartbeat || writer.pending() > 0 || writer.is_unsettled()
+            }
+        }
+    }
+
+    /// Sets when recording began and up to which time it has advanced, ns of the trace's clock. A pipe does not store it.
+    pub(crate) fn set_recorded(&mut self, began: u64, until: u64) {
+        match self {
+            Self::File(writer, _) => writer.set_recorded(began, until),
+            Self::Pipe(..) => {}
+        }
+    }
+
+    /// Says that hits are missing on CPUs that went or came. A pipe has no place for it.
+    pub(crate) const fn set_cpus_changed(&mut self) {
+        match self {
+            Self::File(writer, _) => writer.set_cpus_changed(),
+            Self::Pipe(..) => {}
+        }
+    }
+
+    /// Allows several threads to compress.
+    pub(crate) fn set_threads(&mut self, threads: Threads) {
+        let (most, at_once) = (threads.most, threads.at_once);
+        match self {
+            Self::File(writer, _) => writer.set_threads(most, at_once),
+            Self::Pipe(writer, ..) => writer.set_threads(most, at_once),
+        }
+    }
+
+    pub(crate) fn push(&mut self, records: &[u8]) {
+        match self {
+            Self::File(writer, _) => writer.push(records),
+            Self::Pipe(writer, ..) => writer.push(records),
+        }
+    }
+
+    pub(crate) fn pending(&self) -> usize {
+        match self {
+            Self::File(writer, _) => writer.pending(),
+            Self::Pipe(writer, ..) => writer.pending(),
+        }
+    }
+
+    /// Length of the records that were pushed since the last flush or part, bytes.
+    pub(crate) fn unflushed(&self) -> usize {
+        match self {
+            Self::File(writer, _) => writer.unflushed(),
+            Self::Pipe(writer, ..) => writer.unflushed(),
+        }
+    }
+
+    /// Whether parts of a file are still being compressed.
+    pub(crate) fn has_parts(&self) -> bool {
+        match self {
+            Self::File(writer, _) => writer.has_parts(),
+            Self::Pipe(..) => false,
+        }
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        match self {
+            Self::File(writer, _) => writer.totals(),
+            Self::Pipe(writer, ..) => writer.totals(),
+        }
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<(), WriteError> {
+        match self {
+            Self::File(writer, _) => writer.flush(),
+            Self::Pipe(writer, pace, _) if pace.heartbeat => writer.end_round(),
+            Self::Pipe(writer, ..) => writer.flush(),
+        }
+    }
+
+    /// Writes what was taken within a pass over all rings, or begins to compress it. In a pipe, whose reader cannot go back, all of a pass
+    /// stays together.
+    pub(crate) fn flush_part(&mut self) -> Result<(), WriteError> {
+        match self {
+            Self::File(writer, _) => writer.flush_part(),
+            Self::Pipe(writer, ..) => {
+                writer.compress_part();
+                Ok(())
+            }
+        }
+    }
+
+    /// The pipe, which reports when its reader has closed it.
+    pub(crate) fn written_pipe(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::File(..) => None,
+            Self::Pipe(_, _, handle) => handle.as_ref().map(AsFd::as_fd),
+        }
+    }
+
+    /// Takes losses that have not been reported yet: a pipe has them at once, a file with its next flush. To be called between
+    /// flushes.
+    pub(crate) fn add_losses(&mut self, losses: &[Loss]) -> Result<(), WriteError> {
+        match self {
+            Self::File(writer, _) => {
+                writer.add_losses(losses);
+                Ok(())
+            }
+            Self::Pipe(writer, ..) => writer.write_losses(losses),
+        }
+    }
+
+    /// Takes readings of the clocks: a pipe has them at once, a file with its next flush. To be called between flushes.
+    pub(crate) fn add_clocks(&mut self, readings: &[ClockReading]) -> Result<(), WriteError> {
+        match self {
+            Self::File(writer, _) => {
+                writer.add_clocks(readings);
+                Ok(())
+            }
+            Self::Pipe(writer, ..) => writer.write_clocks(readings),
+        }
+    }
+
+    /// Looks whether what was written is still in the file, and writes the head again if it is not.
+    pub(crate) fn look(&mut self) -> Result<Option<FileChange>, WriteError> {
+        let Self::File(writer, Some(watched)) = self else {
+            return Ok(None);
+        };
+        // What cannot be read, as on a broken disk, is no deed of another process.
+        let found = watched.look(writer.totals().file_bytes, &<TraceWriter>::MAGIC);
+        let change = found.ok().flatten();
+        if let Some(FileChange::Truncated { .. } | FileChange::Overwritten { .. }) = change {
+            writer.restore_head()?;
+        }
+        Ok(change)
+    }
+
+    /// The handle of a file.
+    pub(crate) const fn take_handle(&mut self) -> Option<WatchedFile> {
+        match self {
+            Self::File(_, handle) => handle.take(),
+            Self::Pipe(..) => None,
+        }
+    }
+
+    pub(crate) fn finish(self, losses: &[Loss]) -> Result<Totals, WriteError> {
+        match self {
+            Self::File(writer, _) => writer.finish(losses),
+            Self::Pipe(writer, ..) => writer.finish(losses),
+        }
+    }
+}

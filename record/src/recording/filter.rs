@@ -1,0 +1,31 @@
+//! The filter of a probe, evaluated on its samples.
+
+use usdtrec_decode::{Filter, FilterError, SampleField};
+
+use crate::error::RecordError;
+use crate::select::probe::PlannedProbe;
+use crate::usage_error::UsageError;
+
+/// Binds the filter of a probe to the values that perf events sample.
+///
+/// # Errors
+/// [`UsageError::FilterName`] for unknown arguments; [`UsageError::FilterReadsMemory`] for texts and other memory, which are not sampled.
+pub(crate) fn of_samples(probe: &PlannedProbe) -> Result<Option<Filter>, RecordError> {
+    let Some(asked) = probe.own_filter() else {
+        return Ok(None);
+    };
+    let fields = SampleField::OF_HIT;
+    let bound = Filter::bind(asked, &probe.event(), &probe.arguments, fields);
+    let filter = bound.map_err(|error| {
+        let (FilterError::Name(error) | FilterError::Word(error)) = error;
+        UsageError::FilterName {
+            event: probe.event(),
+            error,
+        }
+    })?;
+    if filter.reads_memory() {
+        let event = probe.event();
+        return Err(UsageError::FilterReadsMemory { event }.into());
+    }
+    Ok(Some(filter))
+}

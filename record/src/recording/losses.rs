@@ -1,0 +1,102 @@
+//! Losses: hits that the kernel counted and had no room for in a ring.
+//!
+//! They come from `PERF_FORMAT_LOST`, read from every event at the end. They are exact even if the ring was full at the
+//! end, when there is no `PERF_RECORD_LOST`. Hits that the kernel counted and that are neither in the file nor lost are
+//! reported as such.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::io;
+
+use usdtrec_format::trace::Loss;
+
+use crate::engine::{Attached, IdCount, ProbeAttr};
+
+/// Losses of one probe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProbeLoss {
+    /// Event name.
+    pub event: String,
+    /// Hits that found no room in the ring.
+    pub lost: u64,
+    /// All hits.
+    pub hits: u64,
+}
+
+/// The counts of all events at one moment.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// Losses of each event that lost something.
+    losses: Vec<Loss>,
+    /// Probes that lost something, most first.
+    pub(crate) by_probe: Vec<ProbeLoss>,
+    /// Events of the probes without hits.
+    pub(crate) silent: Vec<String>,
+    /// Hits of all probes.
+    pub(crate) hits: u64,
+    /// Losses of all probes.
+    pub(crate) lost: u64,
+}
+
+impl Tally {
+    /// Reads all counts.
+    pub(crate) fn read(attached: &Attached) -> io::Result<Self> {
+        let probe = |of_probe: &ProbeAttr| ProbeLoss {
+            event: of_probe.attr.name.clone(),
+            lost: 0,
+            hits: 0,
+        };
+        let mut by_probe: Vec<ProbeLoss> = attached.attrs.iter().map(probe).collect();
+        let mut tally = Self::default();
+        // Several events may have one id: those of a CPU that came later have that of another.
+        let mut losses = BTreeMap::new();
+        for counted in attached.engine.counts()? {
+            let IdCount {
+                probe: event,
+                id,
+                count,
+            } = counted;
+            let lost = count.lost.unwrap_or(0);
+            tally.hits += count.hits;
+            tally.lost += lost;
+            by_probe[event].hits += count.hits;
+            by_probe[event].lost += lost;
+            if lost > 0 {
+                *losses.entry((event, id)).or_insert(0) += lost;
+            }
+        }
+        let loss = |((event, id), lost)| Loss { event, id, lost };
+        tally.losses = losses.into_iter().map(loss).collect();
+        tally.silent = silent(&by_probe);
+        by_probe.retain(|probe| probe.lost > 0);
+        by_probe.sort_by_key(|probe| std::cmp::Reverse(probe.lost));
+        tally.by_probe = by_probe;
+        Ok(tally)
+    }
+
+    /// Losses since an earlier moment.
+    pub(crate) fn since(&self, earlier: &Self) -> Vec<Loss> {
+        let before: HashMap<u64, u64> = earlier
+            .losses
+            .iter()
+            .map(|loss| (loss.id, loss.lost))
+            .collect();
+        let since = |loss: &Loss| Loss {
+            lost: loss.lost - before.get(&loss.id).copied().unwrap_or(0),
+            ..*loss
+        };
+        self.losses
+            .iter()
+            .map(since)
+            .filter(|loss| loss.lost > 0)
+            .collect()
+    }
+}
+
+/// Events without hits. A probe may be several events of one name.
+fn silent(by_probe: &[ProbeLoss]) -> Vec<String> {
+    let hit = by_probe.iter().filter(|probe| probe.hits > 0);
+    let hit: HashSet<&str> = hit.map(|probe| probe.event.as_str()).collect();
+    let names = by_probe.iter().map(|probe| probe.event.as_str());
+    let names: BTreeSet<&str> = names.filter(|name| !hit.contains(name)).collect();
+    names.into_iter().map(str::to_owned).collect()
+}

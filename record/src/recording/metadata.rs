@@ -1,0 +1,205 @@
+//! Processes that run already when recording begins: synthesized FORK, COMM and MMAP2 records, so that the trace has their names and
+//! mappings.
+
+use std::io;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+
+use usdtrec_buildid_cache::{DeviceNumber, FileMapping, MemoryMapping};
+use usdtrec_format::perf::{Comm, Mmap, MmapFile, SampleId, SampleType, Task};
+
+use crate::host::process::Process;
+use crate::recording::build_ids::{BuildIds, FileId};
+use crate::recording::target::Target;
+
+/// Records of the processes that may hit a probe; with `data`, also of their readable mappings without code. Processes that end meanwhile are omitted.
+pub(crate) fn synthesise(target: &Target, sample_type: SampleType, data: bool) -> Vec<u8> {
+    let mut synthesis = Synthesis {
+        sample_type,
+        data,
+        out: Vec::new(),
+        build_ids: BuildIds::default(),
+    };
+    for pid in pids(target) {
+        if let Ok(process) = Process::open(pid) {
+            // A process that ends while it is read has no further records.
+            let _ = synthesis.process(&process);
+        }
+    }
+    synthesis.out
+}
+
+/// Process ids of the target.
+fn pids(target: &Target) -> Vec<i32> {
+    let ids = |ids: &[u32]| {
+        ids.iter()
+            .filter_map(|&id| i32::try_from(id).ok())
+            .collect::<Vec<_>>()
+    };
+    match target {
+        // The children of a command are unknown here: any process may be one.
+        Target::All | Target::Command(_) => {
+            let all = Process::all().into_iter().flatten();
+            all.map(|process| process.pid).collect()
+        }
+        Target::Processes(pids) => ids(pids),
+        // The process of a thread is in its status; two threads may share it.
+        Target::Threads(tids) => {
+            let threads = ids(tids)
+                .into_iter()
+                .filter_map(|tid| Process::open(tid).ok());
+            let mut pids: Vec<i32> = threads
+                .filter_map(|thread| Some(thread.status().ok()?.tgid))
+                .collect();
+            pids.sort_unstable();
+            pids.dedup();
+            pids
+        }
+    }
+}
+
+/// Records being made up.
+struct Synthesis {
+    sample_type: SampleType,
+    /// Whether mappings without code have records, too.
+    data: bool,
+    out: Vec<u8>,
+    build_ids: BuildIds,
+}
+
+impl Synthesis {
+    fn process(&mut self, process: &Process) -> io::Result<()> {
+        let stat = process.stat()?;
+        self.thread(process.pid, process.pid, stat.ppid, &stat.comm);
+        // Kernel threads and processes of other users have no maps to read; their names still count.
+        let maps = std::fs::read(format!("/proc/{}/maps", process.pid)).unwrap_or_default();
+        for map in FileMapping::parse_all(&maps) {
+            self.mapping(process.pid, &map);
+        }
+        for map in MemoryMapping::parse_all(&maps) {
+            self.memory(process.pid, &map);
+        }
+        for tid in process.threads()? {
+            if tid != process.pid
+                && let Ok(stat) = process.thread_stat(tid)
+            {
+                self.thread(process.pid, tid, process.pid, &stat.comm);
+            }
+        }
+        Ok(())
+    }
+
+    fn thread(&mut self, pid: i32, tid: i32, parent: i32, name: &[u8]) {
+        let id = SampleId {
+            pid,
+            tid,
+            ..SampleId::default()
+        };
+        let fork = Task {
+            pid,
+            parent_pid: parent,
+            tid,
+            parent_tid: parent,
+            time: 0,
+            already_ran: true,
+            id,
+        };
+        fork.encode_fork(self.sample_type, &mut self.out);
+        Comm {
+            pid,
+            tid,
+            exec: false,
+            name,
+            id,
+        }
+        .encode(self.sample_type, &mut self.out);
+    }
+
+    /// Executable mappings of files, as the kernel reports them.
+    fn mapping(&mut self, pid: i32, map: &FileMapping) {
+        let [readable, _, executable] = map.permissions;
+        if !(executable || self.data && readable) {
+            return;
+        }
+        let path = map.display_path();
+        let path = path.as_os_str().as_bytes();
+        let (DeviceNumber { major, minor }, inode) = (map.device, map.inode);
+        let file = FileId {
+            major,
+            minor,
+            inode,
+        };
+        let build_id = if map.deleted {
+            self.build_ids
+                .of_deleted(pid, path, &map.map_files_name(), file)
+        } else {
+            self.build_ids.of(pid, path, file)
+        };
+        let unknown = MmapFile::Inode {
+            major,
+            minor,
+            inode,
+            generation: 0,
+        };
+        let record = Mmap {
+            offset: map.offset,
+            file: build_id.map_or(unknown, MmapFile::BuildId),
+            protection: protection(map.permissions),
+            path,
+            ..mapped(pid, &map.range)
+        };
+        record.encode(self.sample_type, &mut self.out);
+    }
+
+    /// Executable memory where programs make code, as the kernel reports it.
+    fn memory(&mut self, pid: i32, map: &MemoryMapping) {
+        let [_, _, executable] = map.permissions;
+        let path = if map.name.is_empty() {
+            b"//anon"
+        } else {
+            map.name.as_slice()
+        };
+        if !executable || !Mmap::is_memory(path) {
+            return;
+        }
+        let record = Mmap {
+            protection: protection(map.permissions),
+            path,
+            ..mapped(pid, &map.range)
+        };
+        record.encode(self.sample_type, &mut self.out);
+    }
+}
+
+/// A mapping of no file at addresses of a process, without a name.
+fn mapped(pid: i32, range: &Range<u64>) -> Mmap<'static> {
+    Mmap {
+        pid,
+        tid: pid,
+        start: range.start,
+        len: range.end.saturating_sub(range.start),
+        offset: 0,
+        file: MmapFile::Inode {
+            major: 0,
+            minor: 0,
+            inode: 0,
+            generation: 0,
+        },
+        protection: 0,
+        flags: libc::MAP_PRIVATE as u32,
+        cpu_mode: Mmap::USER,
+        path: &[],
+        id: SampleId {
+            pid,
+            tid: pid,
+            ..SampleId::default()
+        },
+    }
+}
+
+/// `PROT_*` of a mapping.
+fn protection(permissions: [bool; 3]) -> u32 {
+    let bits = [libc::PROT_READ, libc::PROT_WRITE, libc::PROT_EXEC];
+    let set = permissions.iter().zip(bits).filter(|(has, _)| **has);
+    set.fold(0, |all, (_, bit)| all | bit as u32)
+}

@@ -1,0 +1,225 @@
+//! What is found not to work in recorded processes: collected here from everywhere in the recorder, for the trace and the messages.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use usdtrec_format::perf::{SampleId, SampleType};
+use usdtrec_format::trace::{Shortfall, ShortfallKind};
+
+use crate::clocks::trace_clock;
+
+/// Maximum number of shortfalls of a recording. Further ones are counted with the last one of their kind.
+const MAX_SHORTFALLS: usize = 64;
+/// Maximum number of processes and events that are named in one.
+const NAMED: usize = 6;
+
+/// The shortfalls of a recording. Clones are handles of the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shortfalls(Arc<Mutex<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    all: Vec<Noted>,
+    /// Whether something changed since the records were written.
+    has_changed: bool,
+}
+
+#[derive(Debug)]
+struct Noted {
+    shortfall: Shortfall,
+    is_written: bool,
+}
+
+/// Something that was found in one process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FoundShortfall {
+    pub(crate) kind: ShortfallKind,
+    /// The file; empty if it is about several. Shortfalls of one kind and file are one, with several processes.
+    pub(crate) path: PathBuf,
+    /// The process; `None` if many are counted.
+    pub(crate) pid: Option<i32>,
+    /// Number of processes that are new: 0 for one that was reported before.
+    pub(crate) processes: u64,
+    /// Events of the probes concerned.
+    pub(crate) events: Vec<String>,
+    /// Number of sites concerned in this process.
+    pub(crate) sites: u64,
+    /// What was found.
+    pub(crate) found: String,
+    /// What follows from it.
+    pub(crate) effect: String,
+    /// What can be done.
+    pub(crate) remedy: String,
+}
+
+impl Shortfalls {
+    /// Adds what was found in a process.
+    pub(crate) fn add(&self, found: FoundShortfall) {
+        let mut known = self.known();
+        known.has_changed = true;
+        let is_same = |noted: &Noted| {
+            noted.shortfall.kind == found.kind && noted.shortfall.path == found.path
+        };
+        let same = known.all.iter().position(is_same).or_else(|| {
+            let is_kind = |noted: &Noted| noted.shortfall.kind == found.kind;
+            let last = known.all.iter().rposition(is_kind);
+            last.filter(|_| known.all.len() >= MAX_SHORTFALLS)
+        });
+        let number = known.all.len();
+        let noted = match same {
+            Some(at) => &mut known.all[at],
+            None if number < 2 * MAX_SHORTFALLS => {
+                known.all.push(Noted::new(number as u32, &found));
+                &mut known.all[number]
+            }
+            None => return,
+        };
+        noted.join(found);
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<Shortfall> {
+        let known = self.known();
+        let all = known.all.iter();
+        all.map(|noted| noted.shortfall.clone()).collect()
+    }
+
+    /// Passes the records of those that are new or have changed since the last call to `sink`.
+    pub(crate) fn write(&self, id_type: SampleType, mut sink: impl FnMut(&[u8])) {
+        let mut known = self.known();
+        if !std::mem::take(&mut known.has_changed) {
+            return;
+        }
+        let id = SampleId {
+            time: trace_clock::now(),
+            ..SampleId::default()
+        };
+        let mut record = Vec::new();
+        for noted in known.all.iter_mut().filter(|noted| !noted.is_written) {
+            noted.is_written = true;
+            record.clear();
+            // It has nothing that JSON has not.
+            if noted.shortfall.encode(&id, id_type, &mut record).is_ok() {
+                sink(&record);
+            }
+        }
+    }
+
+    /// A file begins, which must have the records of all.
+    pub(crate) fn begin_file(&self) {
+        let mut known = self.known();
+        known.has_changed = true;
+        known
+            .all
+            .iter_mut()
+            .for_each(|noted| noted.is_written = false);
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Noted {
+    /// One without processes.
+    fn new(number: u32, found: &FoundShortfall) -> Self {
+        Self {
+            shortfall: Shortfall {
+                number,
+                kind: found.kind,
+                path: found.path.clone(),
+                found: found.found.clone(),
+                effect: found.effect.clone(),
+                remedy: found.remedy.clone(),
+                ..Shortfall::default()
+            },
+            is_written: false,
+        }
+    }
+
+    fn join(&mut self, found: FoundShortfall) {
+        self.is_written = false;
+        let shortfall = &mut self.shortfall;
+        if found.path != shortfall.path {
+            shortfall.path = PathBuf::new();
+        }
+        shortfall.processes += found.processes;
+        shortfall.sites = shortfall.sites.max(found.sites);
+        let pid = found.pid.filter(|pid| !shortfall.pids.contains(pid));
+        if let Some(pid) = pid.filter(|_| shortfall.pids.len() < NAMED) {
+            shortfall.pids.push(pid);
+        }
+        for event in found.events {
+            if shortfall.events.len() < NAMED && !shortfall.events.contains(&event) {
+                shortfall.events.push(event);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use usdtrec_format::perf::Records;
+
+    use super::*;
+
+    const IDS: SampleType = SampleType(SampleType::TID.0 | SampleType::TIME.0);
+
+    fn found(kind: ShortfallKind, path: &str, pid: i32) -> FoundShortfall {
+        FoundShortfall {
+            kind,
+            path: path.into(),
+            pid: Some(pid),
+            processes: 1,
+            events: vec!["sdt_a:b".to_owned()],
+            sites: 1,
+            found: format!("found in {pid}"),
+            effect: String::new(),
+            remedy: String::new(),
+        }
+    }
+
+    fn written(shortfalls: &Shortfalls) -> Vec<Shortfall> {
+        let mut records = Vec::new();
+        shortfalls.write(IDS, |record| records.extend_from_slice(record));
+        let records = Records::new(&records);
+        records
+            .filter_map(|record| Shortfall::parse(&record, IDS))
+            .collect()
+    }
+
+    #[test]
+    fn the_same_in_several_processes_is_one_and_changes_are_written() {
+        let shortfalls = Shortfalls::default();
+        assert_eq!(written(&shortfalls), []);
+        shortfalls.add(found(ShortfallKind::Semaphore, "/a", 1));
+        shortfalls.add(found(ShortfallKind::NoBreakpoint, "/a", 1));
+        assert_eq!(written(&shortfalls).len(), 2);
+        assert_eq!(written(&shortfalls), []);
+        for pid in 2..10 {
+            shortfalls.add(found(ShortfallKind::Semaphore, "/a", pid));
+        }
+        let changed = written(&shortfalls);
+        let [semaphore] = changed.as_slice() else {
+            panic!("{changed:?}")
+        };
+        assert_eq!(semaphore.number, 0);
+        assert_eq!(semaphore.processes, 9);
+        assert_eq!(semaphore.pids, [1, 2, 3, 4, 5, 6]);
+        assert_eq!(semaphore.found, "found in 1");
+        shortfalls.begin_file();
+        assert_eq!(written(&shortfalls), shortfalls.all());
+    }
+
+    #[test]
+    fn they_are_bounded() {
+        let shortfalls = Shortfalls::default();
+        for file in 0..1000 {
+            shortfalls.add(found(ShortfallKind::Semaphore, &format!("/{file}"), file));
+        }
+        let all = shortfalls.all();
+        assert_eq!(all.len(), MAX_SHORTFALLS);
+        assert_eq!(all.iter().map(|noted| noted.processes).sum::<u64>(), 1000);
+        assert_eq!(all[MAX_SHORTFALLS - 1].path, PathBuf::new());
+    }
+}

@@ -1,0 +1,150 @@
+//! The signals of a recording. SIGINT, SIGTERM, SIGHUP and those of timers and limits end it, SIGUSR2 starts a new file. SIGUSR1 and SIGUSR2
+//! do nothing else, as in `perf record`.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::consts::{
+    SIGALRM, SIGHUP, SIGINT, SIGPROF, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ,
+};
+
+use crate::error::RecordError;
+use crate::host::process::Process;
+
+/// Signals that end a recording in order. The default action of each would end the process without a word.
+const ENDING: [i32; 7] = [
+    SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU,
+];
+
+/// Whether a signal to end has arrived, for threads other than that of the loop.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    arrived: UnixStream,
+    ends: Arc<AtomicBool>,
+}
+
+impl Asked {
+    /// Whether it has.
+    pub(crate) fn to_end(&self) -> bool {
+        self.ends.load(Ordering::Relaxed) || is_readable(self.arrived.as_fd(), Duration::ZERO)
+    }
+}
+
+/// Catches the signals from its creation to the end of the process.
+#[derive(Debug)]
+pub struct Signals {
+    arrived: UnixStream,
+    switch: Arc<AtomicBool>,
+    output: Option<File>,
+    /// Whether the recording ends.
+    ends: Arc<AtomicBool>,
+}
+
+impl Signals {
+    /// Begins to catch them; SIGUSR2 starts a new file only if `switch` is set. A SIGHUP that is ignored stays ignored (`nohup`).
+    ///
+    /// # Errors
+    /// [`RecordError::Host`] if the handlers cannot be set.
+    pub fn catch(switch: bool) -> Result<Self, RecordError> {
+        let failed = |source: io::Error| RecordError::Host {
+            what: "signals".to_owned(),
+            source,
+        };
+        let (arrived, sent) = UnixStream::pair().map_err(failed)?;
+        arrived.set_nonblocking(true).map_err(failed)?;
+        let ignores_hangup = is_ignored(SIGHUP);
+        let caught = ENDING.into_iter();
+        for signal in caught.filter(|&signal| signal != SIGHUP || !ignores_hangup) {
+            let sent = sent.try_clone().map_err(failed)?;
+            signal_hook::low_level::pipe::register(signal, sent).map_err(failed)?;
+        }
+        // A file that may not grow any longer is an error of the write, not our end. Caught and not ignored: a command that we
+        // run is to find the signals as they were.
+        for signal in [SIGXFSZ, SIGUSR1] {
+            signal_hook::flag::register(signal, Arc::default()).map_err(failed)?;
+        }
+        let signals = Self {
+            arrived,
+            switch: Arc::default(),
+            output: None,
+            ends: Arc::default(),
+        };
+        let switched = if switch {
+            Arc::clone(&signals.switch)
+        } else {
+            Arc::default()
+        };
+        signal_hook::flag::register(SIGUSR2, switched).map_err(failed)?;
+        Ok(signals)
+    }
+
+    /// Also ends the recording when the reader of this output (a pipe, a terminal) has closed it.
+    pub fn watch_output(&mut self, output: File) {
+        self.output = Some(output);
+    }
+
+    /// The output that somebody should read.
+    pub(crate) fn output(&self) -> Option<BorrowedFd<'_>> {
+        self.output.as_ref().map(AsFd::as_fd)
+    }
+
+    /// A descriptor that is readable once a signal to end has arrived.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.arrived.as_fd()
+    }
+
+    /// Whether a signal to end has arrived since the last `forget`.
+    #[must_use]
+    pub fn has_arrived(&self) -> bool {
+        self.wait(Duration::ZERO)
+    }
+
+    /// Waits for a signal to end, or for so long. Whether there is one.
+    pub(crate) fn wait(&self, time: Duration) -> bool {
+        is_readable(self.descriptor(), time)
+    }
+
+    /// A handle that shows whether a signal to end has arrived.
+    pub(crate) fn asked(&self) -> io::Result<Asked> {
+        Ok(Asked {
+            arrived: self.arrived.try_clone()?,
+            ends: Arc::clone(&self.ends),
+        })
+    }
+
+    /// Clears the signals that have arrived: they are being handled, and another one ends waiting.
+    pub(crate) fn forget(&self) {
+        self.ends.store(true, Ordering::Relaxed);
+        let mut bytes = [0; 64];
+        // One byte for each; the stream does not block.
+        while matches!((&self.arrived).read(&mut bytes), Ok(1..)) {}
+    }
+
+    /// Whether SIGUSR2 has arrived since the last call.
+    pub(crate) fn take_switch(&self) -> bool {
+        self.switch.swap(false, Ordering::Relaxed)
+    }
+}
+
+/// Whether this process was started with a signal ignored.
+fn is_ignored(signal: i32) -> bool {
+    let own = Process::open(std::process::id().cast_signed());
+    let status = own.and_then(|process| process.status());
+    status.is_ok_and(|status| status.ignored & (1 << (signal - 1)) != 0)
+}
+
+/// Whether a descriptor becomes readable within this time.
+fn is_readable(descriptor: BorrowedFd<'_>, time: Duration) -> bool {
+    let timeout = Timespec {
+        tv_sec: time.as_secs() as i64,
+        tv_nsec: time.subsec_nanos().into(),
+    };
+    let mut polled = [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)];
+    matches!(poll(&mut polled, Some(&timeout)), Ok(1..))
+}

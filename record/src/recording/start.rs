@@ -1,0 +1,57 @@
+//! Starts a session.
+
+use std::io;
+use std::time::Instant;
+
+use crate::command::HeldCommand;
+use crate::error::RecordError;
+use crate::kernel_error::KernelOperation;
+use crate::output::files::{Destination, Files};
+use crate::recording::session::Session;
+use crate::recording::{Pipeline, Recording};
+
+impl Session {
+    /// Writes the head of the trace and the records of running processes, enables the probes, and then releases the held command, if there
+    /// is one.
+    ///
+    /// # Errors
+    /// [`RecordError::Output`], [`RecordError::Write`], [`RecordError::Host`], [`RecordError::Kernel`].
+    pub fn start(
+        self,
+        destination: Destination,
+        held: Option<HeldCommand>,
+    ) -> Result<Recording, RecordError> {
+        let mut pipeline = Pipeline::new(&self)?;
+        let mut files = Files::create(self.describe()?, self.options.packing(), destination)?;
+        if !self.starts_at_exec() {
+            self.attached.processes.enable().map_err(start_failed)?;
+            let running = self.running_processes();
+            pipeline.take_running(&mut files, &running);
+        }
+        files.flush()?;
+        // If the command is not the target, the probes are enabled before it starts.
+        self.attached.engine.enable().map_err(start_failed)?;
+        let started = Instant::now();
+        files.note_start();
+        if let Some(semaphores) = &self.semaphores {
+            semaphores.begin(&pipeline.processes());
+        }
+        let command = held.map(|held| match &self.semaphores {
+            None => held.release(),
+            Some(semaphores) => {
+                let pid = held.pid();
+                semaphores.expect_stop(pid);
+                held.release_stopped(|| semaphores.raise_stopped(pid))
+            }
+        });
+        let command = command.transpose()?;
+        Ok(Recording::new(self, files, command, started, pipeline))
+    }
+}
+
+fn start_failed(source: io::Error) -> RecordError {
+    RecordError::Kernel {
+        operation: KernelOperation::Enable,
+        source,
+    }
+}

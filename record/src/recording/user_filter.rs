@@ -1,0 +1,95 @@
+//! Filters in user space, where the kernel cannot evaluate them: samples for which a filter is not true are not written.
+//!
+//! The decoder and the filter are those of `script`, so that both reject the same hits. Filters on texts are refused
+//! here: perf events record no memory.
+
+use std::collections::HashMap;
+
+use usdtrec_decode::{Decoder, Filter, SampleTexts};
+use usdtrec_format::Value;
+use usdtrec_format::perf::SampleLayout;
+
+use crate::batch::{Batch, Record};
+use crate::engine::Attached;
+use crate::error::RecordError;
+use crate::recording::filter;
+use crate::select::probe::PlannedProbe;
+use crate::stage::Stage;
+
+/// Drops samples for which their filter is not true.
+#[derive(Debug)]
+pub(crate) struct UserFilter {
+    /// Sites with filters, by sample id.
+    sites: HashMap<u64, Site>,
+    left_out: u64,
+}
+
+/// A site with a filter.
+#[derive(Debug)]
+struct Site {
+    filter: Filter,
+    decoder: Decoder,
+    values: Vec<Value>,
+    layout: SampleLayout,
+}
+
+impl UserFilter {
+    /// The filters of all attached probes that the kernel does not evaluate; `None` if there are none.
+    ///
+    /// # Errors
+    /// As [`filter::of_samples`].
+    pub(crate) fn for_attached(attached: &Attached) -> Result<Option<Self>, RecordError> {
+        let mut sites = HashMap::new();
+        let probes = attached.probes.iter().zip(&attached.attrs);
+        let is_late = |probe: &PlannedProbe| probe.plan.raw.is_none() || probe.filter_in_recorder;
+        for (probe, attrs) in probes.filter(|(probe, _)| is_late(probe)) {
+            let Some(filter) = filter::of_samples(probe)? else {
+                continue;
+            };
+            let attr = &attrs.attr.attr;
+            for (site, ids) in probe.sites.iter().zip(&attrs.site_ids) {
+                let decoder = match &probe.plan.raw {
+                    Some(layout) => Decoder::of_raw(&site.site.args, probe.arch, layout),
+                    None => Decoder::of_operands(&site.operands, probe.arch, attr),
+                };
+                let decoder = decoder.typed(&probe.arguments);
+                sites.extend(ids.iter().map(|id| {
+                    let site = Site {
+                        filter: filter.clone(),
+                        values: decoder.values(),
+                        decoder: decoder.clone(),
+                        layout: SampleLayout::new(attr),
+                    };
+                    (*id, site)
+                }));
+            }
+        }
+        let left_out = 0;
+        Ok((!sites.is_empty()).then_some(Self { sites, left_out }))
+    }
+}
+
+impl Stage for UserFilter {
+    fn take<'a>(&'a mut self, mut batch: Batch<'a>) -> Batch<'a> {
+        let Self { sites, left_out } = self;
+        *left_out += batch.retain(|record| lets_through(sites, record));
+        batch
+    }
+
+    fn left_out(&self) -> u64 {
+        self.left_out
+    }
+}
+
+fn lets_through(sites: &mut HashMap<u64, Site>, record: Record<'_>) -> bool {
+    let head = record.sample();
+    let Some(site) = head.and_then(|head| sites.get_mut(&head.id)) else {
+        return true;
+    };
+    let Some(sample) = site.layout.parse(record.body()) else {
+        return true;
+    };
+    site.decoder.decode(&sample, &mut site.values);
+    site.filter
+        .is_true(&sample, &site.values, &SampleTexts::UNKNOWN)
+}

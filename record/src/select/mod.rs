@@ -1,0 +1,480 @@
+//! From patterns to probes: which sites of which files, checked, with their operands.
+
+pub(super) mod argument_list;
+pub(super) mod no_probe;
+pub(super) mod planned_site;
+pub(super) mod probe;
+pub(super) mod probe_info;
+pub(super) mod program;
+pub(super) mod refusal;
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc as Shared;
+
+use usdtrec_buildid_cache::elf::{CheckError, ElfError, FileId, FileState, ObjectFile};
+use usdtrec_buildid_cache::{Indexed, locate};
+use usdtrec_format::expr::{Capture, Expr};
+use usdtrec_format::schema::{Description, Disagreement, Schemas};
+use usdtrec_format::{Arch, Binary, CapturePlan, Operand, Pattern, Probe, Site, Uprobes};
+
+use crate::error::RecordError;
+use crate::nop5;
+use crate::select::no_probe::NoProbe;
+use crate::select::planned_site::PlannedSite;
+use crate::select::probe::PlannedProbe;
+use crate::select::probe_info::add_debug_info;
+use crate::select::program::Program;
+use crate::select::refusal::{Refusal, RefusalReason};
+
+/// An event to record: its probes, and what is recorded of their hits.
+#[derive(Clone, Debug)]
+pub struct EventSelector {
+    /// The probes.
+    pub pattern: Pattern,
+    /// Filter of the hits; `None` for all hits.
+    pub filter: Option<Expr>,
+    /// The argument list; `None` without one.
+    pub list: Option<Vec<Capture>>,
+    /// Whether callers are recorded, if the recording has them at all.
+    pub with_callers: bool,
+}
+
+/// What to select, and where to look for it.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// The events. Each of them must select a probe.
+    pub events: &'a [EventSelector],
+    /// The probes in files, according to the cache. This is a hint: the files' own notes are read before a probe is attached.
+    pub indexed: Vec<Indexed>,
+    /// Files of the traced processes and of the command.
+    pub files: Vec<Shared<ObjectFile>>,
+    /// The traced processes and threads, if they are named. The files that they map take precedence over the cache, and paths are resolved
+    /// below their root directories.
+    pub processes: &'a [u32],
+    /// Attach even if a check of the file fails.
+    pub force: bool,
+    /// Names and types of arguments.
+    pub schemas: &'a Schemas,
+}
+
+/// The result of a selection.
+#[derive(Debug, Default)]
+pub struct Selection {
+    /// Probes to attach.
+    pub probes: Vec<PlannedProbe>,
+    /// Probes that will not be attached.
+    pub refusals: Vec<Refusal>,
+    /// Disagreements between schemas and notes.
+    pub disagreements: Vec<Disagreement>,
+    /// Files named by path in the patterns; the caller may index them.
+    pub named: Vec<Shared<ObjectFile>>,
+    /// Patterns without a probe in the files that the traced processes map. They were looked up in the indexed files.
+    pub not_mapped: Vec<String>,
+    /// Whether sites are 5-byte nops, which some kernels replace by calls, and a trial on a process of our own found that this kernel
+    /// handles them safely.
+    pub tried_nops: bool,
+}
+
+/// Selects probes and checks their files and sites.
+///
+/// # Errors
+/// [`RecordError::NoProbe`] if a pattern selects no probe; [`RecordError::Refused`] if none of the selected probes can be attached;
+/// [`RecordError::Find`], [`RecordError::File`] and [`RecordError::FileOfProcess`] if the file of a pattern cannot be opened.
+pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
+    let mut selector = Selector {
+        processes: request.processes,
+        force: request.force,
+        schemas: request.schemas,
+        event: None,
+        seen: HashSet::new(),
+        open: HashMap::new(),
+        programs: HashMap::new(),
+        selection: Selection::default(),
+    };
+    let files = request.files.iter().filter_map(Candidate::of_file);
+    let files: Vec<Candidate> = files.collect();
+    let indexed = present(request.indexed);
+    let indexed: Vec<Candidate> = indexed.into_iter().map(Candidate::indexed).collect();
+    for event in request.events {
+        selector.event = Some(event);
+        let pattern = &event.pattern;
+        if let Some(path) = pattern.path() {
+            let named = named(path, request.processes)?;
+            let candidates: Vec<_> = named.iter().filter_map(Candidate::of_file).collect();
+            selector.selection.named.extend(named);
+            selector.pattern(pattern, candidates.iter())?;
+            continue;
+        }
+        let is_mapped = files.iter().any(|file| file.has(pattern));
+        if request.processes.is_empty() {
+            selector.pattern(pattern, files.iter().chain(&indexed))?;
+        } else if is_mapped {
+            selector.pattern(pattern, files.iter())?;
+        } else {
+            selector.pattern(pattern, files.iter().chain(&indexed))?;
+            let text = pattern.text().to_owned();
+            selector.selection.not_mapped.push(text);
+        }
+    }
+    let mut selection = selector.selection;
+    add_debug_info(&mut selection.probes);
+    selection.tried_nops = nop5::was_tried_and_sound();
+    Ok(selection)
+}
+
+/// Removes older builds of a path if the file that is now at the path is indexed.
+fn present(mut indexed: Vec<Indexed>) -> Vec<Indexed> {
+    let current = indexed.iter().filter(|indexed| indexed.is_current());
+    let current: HashSet<PathBuf> = current.map(|indexed| indexed.binary.path.clone()).collect();
+    indexed.retain(|indexed| indexed.is_current() || !current.contains(&indexed.binary.path));
+    indexed
+}
+
+/// Opens the files of a path: if processes are traced, below the root directory of each of them.
+fn named(path: &Path, processes: &[u32]) -> Result<Vec<Shared<ObjectFile>>, RecordError> {
+    let wrong = |error: ElfError| RecordError::File {
+        path: path.to_owned(),
+        error,
+    };
+    let located = locate(path).map_err(RecordError::Find)?;
+    let located = std::path::absolute(located).map_err(|error| wrong(error.into()))?;
+    // A path through /proc already names the process.
+    let below = (!located.starts_with("/proc")).then(|| located.strip_prefix("/").ok());
+    let below = below.flatten();
+    let mut found: Vec<Shared<ObjectFile>> = Vec::new();
+    let mut missing = None;
+    for (pid, below) in processes.iter().filter_map(|pid| Some((pid, below?))) {
+        let inside = PathBuf::from(format!("/proc/{pid}/root")).join(below);
+        match ObjectFile::open(&inside) {
+            Ok(file) => found.push(Shared::new(file)),
+            Err(error) => _ = missing.get_or_insert((*pid, error)),
+        }
+    }
+    if found.is_empty() {
+        match (missing, ObjectFile::open(&located)) {
+            (None, Ok(file)) => found.push(Shared::new(file)),
+            (None, Err(error)) => return Err(wrong(error)),
+            (Some((pid, error)), opened) => {
+                return Err(RecordError::FileOfProcess {
+                    path: path.to_owned(),
+                    pid,
+                    error,
+                    is_outside: opened.is_ok(),
+                });
+            }
+        }
+    }
+    found.sort_by_key(|file| file.id());
+    found.dedup();
+    Ok(found)
+}
+
+/// A file that may have probes.
+#[derive(Debug)]
+struct Candidate {
+    /// Its probes, or those that the cache has for it.
+    binary: Binary,
+    state: FileState,
+    /// The file, if it is open already.
+    file: Option<Shared<ObjectFile>>,
+}
+
+impl Candidate {
+    fn indexed(indexed: Indexed) -> Self {
+        Self {
+            binary: indexed.binary,
+            state: indexed.state,
+            file: None,
+        }
+    }
+
+    /// An open file; `None` if its notes cannot be read.
+    fn of_file(file: &Shared<ObjectFile>) -> Option<Self> {
+        Some(Self {
+            binary: file.binary().ok()?,
+            state: FileState::Current,
+            file: Some(Shared::clone(file)),
+        })
+    }
+
+    /// Its probes that a pattern selects.
+    fn matching<'a>(&'a self, pattern: &'a Pattern) -> impl Iterator<Item = &'a Probe> {
+        matching(&self.binary, pattern)
+    }
+
+    fn has(&self, pattern: &Pattern) -> bool {
+        self.matching(pattern).next().is_some()
+    }
+}
+
+fn matching<'a>(binary: &'a Binary, pattern: &'a Pattern) -> impl Iterator<Item = &'a Probe> {
+    let probes = binary.probes.iter();
+    probes.filter(|probe| pattern.matches(&probe.provider, &probe.name))
+}
+
+/// The state of a selection.
+struct Selector<'a> {
+    processes: &'a [u32],
+    force: bool,
+    schemas: &'a Schemas,
+    /// The event that is being selected.
+    event: Option<&'a EventSelector>,
+    /// The sites selected so far: a file may have several names, and patterns may overlap.
+    seen: HashSet<(FileId, Option<u64>, String)>,
+    /// Files that were opened because the cache lists probes for them.
+    open: HashMap<PathBuf, Result<Rc<Opened>, RefusalReason>>,
+    /// The open files.
+    programs: HashMap<FileId, Shared<Program>>,
+    selection: Selection,
+}
+
+/// An open file, and its own probes.
+struct Opened {
+    program: Shared<Program>,
+    binary: Binary,
+}
+
+impl Selector<'_> {
+    fn pattern<'c>(
+        &mut self,
+        pattern: &Pattern,
+        candidates: impl Iterator<Item = &'c Candidate> + Clone,
+    ) -> Result<(), RecordError> {
+        let (mut matched, mut planned) = (false, false);
+        let before = std::mem::take(&mut self.selection.refusals);
+        for candidate in candidates
+            .clone()
+            .filter(|candidate| candidate.has(pattern))
+        {
+            matched = true;
+            planned |= self.candidate(pattern, candidate);
+        }
+        if !matched {
+            let binaries = candidates.map(|candidate| &candidate.binary);
+            return Err(NoProbe::new(pattern, self.processes, binaries).into());
+        }
+        if !planned {
+            let refusals = std::mem::take(&mut self.selection.refusals);
+            return Err(RecordError::Refused(refusals));
+        }
+        let new = std::mem::replace(&mut self.selection.refusals, before);
+        for refusal in new {
+            refusal.add_to(&mut self.selection.refusals);
+        }
+        Ok(())
+    }
+
+    /// Selects the probes of a file that match a pattern. Returns whether at least one site is selected, now or earlier.
+    fn candidate(&mut self, pattern: &Pattern, candidate: &Candidate) -> bool {
+        let opened = match self.opened(candidate) {
+            Ok(opened) => opened,
+            Err(reason) => {
+                for probe in candidate.matching(pattern) {
+                    self.refuse(probe, &candidate.binary.path, reason.clone());
+                }
+                return false;
+            }
+        };
+        let mut forged = HashSet::new();
+        for probe in candidate.matching(pattern) {
+            if let Err(reason) = opened.has_sites(probe)
+                && !self.force
+            {
+                forged.insert((&probe.provider, &probe.name));
+                self.refuse(probe, &candidate.binary.path, reason.into());
+            }
+        }
+        let mut planned = false;
+        for probe in matching(&opened.binary, pattern) {
+            if !forged.contains(&(&probe.provider, &probe.name)) {
+                planned |= self.probe(&opened, probe);
+            }
+        }
+        planned
+    }
+
+    /// The file of a candidate, opened and checked once.
+    fn opened(&mut self, candidate: &Candidate) -> Result<Rc<Opened>, RefusalReason> {
+        let path = &candidate.binary.path;
+        if let Some(file) = &candidate.file {
+            file.check_file(candidate.binary.build_id)?;
+            return Ok(Rc::new(Opened {
+                program: self.program(file),
+                binary: candidate.binary.clone(),
+            }));
+        }
+        if let Some(known) = self.open.get(path) {
+            return known.clone();
+        }
+        let force = self.force;
+        let opened = || {
+            if candidate.state == FileState::Gone {
+                return Err(RefusalReason::Gone);
+            }
+            let file = ObjectFile::open(path)?;
+            match file.check_file(candidate.binary.build_id) {
+                Err(CheckError::Changed { .. }) if force => {}
+                checked => checked?,
+            }
+            let binary = file.binary()?;
+            Ok((Shared::new(file), binary))
+        };
+        let opened = opened().map(|(file, binary)| {
+            Rc::new(Opened {
+                program: self.program(&file),
+                binary,
+            })
+        });
+        self.open.insert(path.clone(), opened.clone());
+        opened
+    }
+
+    /// The program of an open file.
+    fn program(&mut self, file: &Shared<ObjectFile>) -> Shared<Program> {
+        let known = self.programs.entry(file.id());
+        let program = known.or_insert_with(|| Shared::new(Program::new(Shared::clone(file))));
+        Shared::clone(program)
+    }
+
+    /// Selects a probe. Returns whether at least one of its sites is selected, now or earlier.
+    fn probe(&mut self, opened: &Opened, probe: &Probe) -> bool {
+        let arch = opened.binary.arch;
+        let sites = probe.sites.iter().cloned();
+        let sites: Vec<PlannedSite> = sites.map(|site| PlannedSite::new(site, arch)).collect();
+        let description = self.describe(probe, &sites, arch);
+        let mut accepted = Vec::new();
+        let mut refused = Vec::new();
+        let mut known = false;
+        for planned in sites {
+            let site = &planned.site;
+            let key = (opened.program.file().id(), site.offset, probe.event());
+            if self.seen.contains(&key) {
+                known = true;
+                continue;
+            }
+            let checked = opened.check(site).err().filter(|_| !self.force);
+            match checked.or_else(|| opened.never(site)) {
+                Some(reason) => refused.push(reason),
+                None => {
+                    self.seen.insert(key);
+                    accepted.push(planned);
+                }
+            }
+        }
+        for reason in refused {
+            self.refuse(probe, opened.program.file().path(), reason);
+        }
+        let any = known || !accepted.is_empty();
+        self.add(opened, probe, description, accepted);
+        any
+    }
+
+    /// What schemas say of a probe with these sites. Disagreements with its notes are added to the selection.
+    fn describe(
+        &mut self,
+        probe: &Probe,
+        sites: &[PlannedSite],
+        arch: Option<Arch>,
+    ) -> Description {
+        let operands: Vec<&[Operand]> = sites.iter().map(|site| &*site.operands).collect();
+        let mut description = self.schemas.describe_operands(probe, &operands, arch);
+        let disagreements = description.disagreements.drain(..);
+        self.selection.disagreements.extend(disagreements);
+        description
+    }
+
+    /// Adds a probe with sites that are not selected yet.
+    fn add(
+        &mut self,
+        opened: &Opened,
+        probe: &Probe,
+        description: Description,
+        sites: Vec<PlannedSite>,
+    ) {
+        let schema = description.choice.schema;
+        let schema = schema.unwrap_or_default();
+        if sites.is_empty() {
+            return;
+        }
+        self.selection.probes.push(PlannedProbe {
+            provider: probe.provider.clone(),
+            name: probe.name.clone(),
+            description: schema.description,
+            needs: schema.needs,
+            call: schema.call,
+            telemetry: schema.telemetry,
+            program: Shared::clone(&opened.program),
+            path: opened.program.file().path().to_owned(),
+            build_id: opened.binary.build_id,
+            arch: opened.binary.arch,
+            plan: CapturePlan::default(),
+            filter: self.event.and_then(|event| event.filter.clone()),
+            filter_in_recorder: false,
+            list: self.event.and_then(|event| event.list.clone()),
+            shown: None,
+            with_callers: self.event.is_none_or(|event| event.with_callers),
+            sites,
+            arguments: description.arguments,
+        });
+    }
+
+    fn refuse(&mut self, probe: &Probe, path: &Path, reason: RefusalReason) {
+        let refusal = Refusal::new(probe.event(), path, reason);
+        refusal.add_to(&mut self.selection.refusals);
+    }
+}
+
+impl Opened {
+    /// Checks that the file's own notes have all sites that the cache lists for a probe. Otherwise a cache that another user wrote would
+    /// determine the addresses at which the kernel writes.
+    fn has_sites(&self, indexed: &Probe) -> Result<(), CheckError> {
+        let same =
+            |probe: &&Probe| probe.provider == indexed.provider && probe.name == indexed.name;
+        let own = self.binary.probes.iter().find(same);
+        let own = own.map_or(&[][..], |probe| probe.sites.as_slice());
+        let own: HashSet<_> = own.iter().map(key).collect();
+        match indexed.sites.iter().find(|site| !own.contains(&key(site))) {
+            None => Ok(()),
+            Some(site) => Err(CheckError::NotInNotes {
+                path: self.program.file().path().to_owned(),
+                pc: site.pc,
+                semaphore: site.semaphore,
+                args: site.args.clone(),
+            }),
+        }
+    }
+
+    /// Why a site must not be attached, unless the user forces it.
+    fn check(&self, site: &Site) -> Result<(), RefusalReason> {
+        Ok(self.program.file().check_site(site)?)
+    }
+
+    /// Why a site is never attached, not even if the user forces it: it would have no effect, or could harm more than its program.
+    fn never(&self, site: &Site) -> Option<RefusalReason> {
+        let file = self.program.file();
+        let host = Arch::host();
+        let uprobes = file
+            .arch()
+            .zip(host)
+            .map(|(arch, host)| arch.uprobes_on(host));
+        let prefix = file.unplanted_prefix(site);
+        match (uprobes, prefix) {
+            (Some(Uprobes::None), _) => Some(RefusalReason::Architecture),
+            (_, Some(prefix)) => Some(RefusalReason::Prefix {
+                pc: site.pc,
+                prefix,
+            }),
+            _ => nop5::danger(file, site).map(|danger| RefusalReason::Nop5 {
+                pc: site.pc,
+                danger,
+            }),
+        }
+    }
+}
+
+/// The fields that identify a site.
+fn key(site: &Site) -> (u64, u64, &str) {
+    (site.pc, site.semaphore, &site.args)
+}
