@@ -70,7 +70,7 @@ pub(crate) use self::list::{ListArgs, ListFormat};
 pub(crate) use self::print::{PrintArgs, ScriptFormat};
 #[cfg(feature = "record")]
 pub(crate) use self::record::RecordArgs;
-pub(crate) use self::report::{HistScale, Order, ReportArgs};
+pub(crate) use self::report::{HistScale, ReportArgs};
 pub(crate) use self::schema::{SchemaAction, SchemaArgs};
 pub(crate) use self::script::ScriptArgs;
 pub(crate) use self::selection::{SelectionArgs, WhichArgs};

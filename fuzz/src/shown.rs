@@ -4,11 +4,11 @@ use std::path::Path;
 
 use usdtrec_report::Format;
 use usdtrec_report::question::{
-    Question, Scale, SpanOrder, SpanQuestion, StackKind, StackWeight, Subject, ValueOrder,
+    GroupOrder, Question, Scale, SpanQuestion, StackKind, StackWeight, Subject,
 };
 use usdtrec_report::report::{self, ReportOptions, StackStyle};
 use usdtrec_report::script::{self, ScriptOptions, TimeOrigin};
-use usdtrec_report::{EventSelection, HintWords, Sentences, Sources, TraceSession};
+use usdtrec_report::{AnswerQuestions as _, EventSelection, HintWords, Sentences, Sources, TraceSession};
 
 const FORMATS: [Format; 3] = [Format::Text, Format::Json, Format::Csv];
 
@@ -78,7 +78,7 @@ fn reported(session: &TraceSession, seed: usize) {
         sort: sort.to_vec(),
         value: value.cloned(),
         top: seed.is_multiple_of(3).then_some(2),
-        order: ValueOrder::default(),
+        order: GroupOrder::default(),
     };
     let names = session.events().events.iter();
     let mut names = names.map(|event| event.name.clone());
@@ -93,7 +93,7 @@ fn reported(session: &TraceSession, seed: usize) {
         by: keys[1..3].to_vec(),
         min: 0,
         top: Some(3),
-        order: SpanOrder::P99,
+        order: GroupOrder::P99,
     };
     let scales = [Scale::Auto, Scale::Log2, Scale::Linear, Scale::Value];
     let of = if seed.is_multiple_of(3) {
@@ -138,13 +138,13 @@ fn reported(session: &TraceSession, seed: usize) {
             0 => StackStyle::Folded,
             _ => StackStyle::default(),
         },
-        question,
         colours: false,
         hints: HintWords(|hint| format!("{hint:?}")),
     };
     let mut out = Vec::new();
     // The name of an argument of an event that never fires is refused, and so are stacks where there are none.
-    if report::print(session, &EventSelection::default(), &options, &mut out).is_ok() {
+    if let Ok(answer) = session.answer(&EventSelection::default(), &question) {
+        report::write(&answer, &options, &mut out).unwrap();
         check(&String::from_utf8(out).unwrap(), options.format);
     }
 }

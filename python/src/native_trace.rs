@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use usdtrec_report::report::{self, ReportOptions};
 use usdtrec_report::rows::{LossCounts, RowQuestion, RowReader};
-use usdtrec_report::{EventSelection, Format, HintWords, Sentences, Sources, TraceSession};
+use usdtrec_report::{AnswerQuestions as _, EventSelection, HintWords, Sentences, Sources, TraceSession};
 
-use crate::failure::exception;
+use crate::failure::{Error, exception};
 use crate::native_rows::NativeRows;
 use crate::question::{Asked, AskedReport};
 use crate::schema_files;
@@ -47,26 +46,22 @@ impl NativeTrace {
         NativeRows::new(Arc::clone(&self.session), asked.question()?)
     }
 
-    /// The answer to a question in the JSON of `report`, and what is wrong with the trace.
+    /// The answer to a question in JSON, and what is wrong with the trace.
     fn report(
         &self,
         py: Python<'_>,
         selected: Asked,
         asked: AskedReport,
     ) -> PyResult<(String, Vec<String>)> {
-        let options = ReportOptions {
-            question: asked.question()?,
-            format: Format::Json,
-            ..ReportOptions::default()
-        };
+        let question = asked.question()?;
         let selection = selected.question()?.selection;
-        let mut json = Vec::new();
-        let notices = py
-            .detach(|| report::print(&self.session, &selection, &options, &mut json))
+        let answer = py
+            .detach(|| self.session.answer(&selection, &question))
             .map_err(|error| exception(&error))?;
+        let json = py.detach(|| serde_json::to_string(&answer));
         Ok((
-            String::from_utf8_lossy(&json).into_owned(),
-            notices.sentences(HintWords::default()),
+            json.map_err(|error| Error::new_err(error.to_string()))?,
+            answer.notices().sentences(HintWords::default()),
         ))
     }
 

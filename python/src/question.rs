@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use usdtrec_format::Pattern;
 use usdtrec_report::EventSelection;
 use usdtrec_report::arrow::ArrowRows;
-use usdtrec_report::question::{self, SpanOrder, SpanQuestion, ValueOrder};
+use usdtrec_report::question::{self, GroupOrder, SpanQuestion};
 use usdtrec_report::rows::RowQuestion;
 
 use crate::failure::Error;
@@ -83,20 +83,10 @@ pub(crate) struct AskedReport {
 
 impl AskedReport {
     pub(crate) fn question(self) -> PyResult<question::Question> {
-        let order = self.order.as_deref();
-        let unknown = |expected: &str| {
-            Error::new_err(format!(
-                "order: expected {expected}, found {:?}",
-                order.unwrap_or_default()
-            ))
-        };
+        let order: Option<Result<GroupOrder, _>> = self.order.map(|order| order.parse());
+        let order = order.transpose().map(Option::unwrap_or_default);
+        let order = order.map_err(|error| Error::new_err(error.to_string()))?;
         if let Some(span) = self.span {
-            let order = match order {
-                None => SpanOrder::default(),
-                Some(name) => SpanOrder::from_name(name).ok_or_else(|| {
-                    unknown("count, total, sum, self, mean, p50, p90, p99, p99.9 or max")
-                })?,
-            };
             return Ok(question::Question::Spans(SpanQuestion {
                 span,
                 key: self.key,
@@ -109,11 +99,6 @@ impl AskedReport {
         if self.sort.is_empty() {
             return Ok(question::Question::Summary);
         }
-        let order = match order {
-            None => ValueOrder::default(),
-            Some(name) => ValueOrder::from_name(name)
-                .ok_or_else(|| unknown("count, sum, mean, p50, p90, p99 or max"))?,
-        };
         Ok(question::Question::Groups {
             sort: self.sort,
             value: self.value,

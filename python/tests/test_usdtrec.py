@@ -224,7 +224,8 @@ class Values(unittest.TestCase):
             ("top has no effect without sort or span", {"top": 3}),
             ("sort has no effect with span: use by", {"span": "request", "sort": "comm"}),
             ("order has no effect without value or span", {"sort": "comm", "order": "max"}),
-            ("order: expected count", {"span": "request", "order": "much"}),
+            ('order: expected count, total, sum, self, mean, p50, p90, p99, p99.9 or max, found "much"', {"span": "request", "order": "much"}),
+            ('order: expected count, sum, mean, p50, p90, p99 or max, found "self"', {"sort": "comm", "value": "arg1", "order": "self"}),
             ('has no span "nothing"', {"span": "nothing"}),
         ]:
             with self.assertRaises(usdtrec.Error) as raised:

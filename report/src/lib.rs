@@ -1,11 +1,38 @@
 //! Answers to questions about usdtrec's and perf's traces, and their views.
 //!
 //! A [`TraceSession`] opens a trace, a [`EventSelection`] says which of its events are requested. [`script::print`] prints them in the order of
-//! time, [`report::print`] answers a [`Question`](question::Question) about them, [`diff::print`] compares two traces. All decode blocks
-//! of the trace in parallel and in bounded memory. [`Format`] has the fields of their JSON and CSV.
+//! time, [`AnswerQuestions::answer`] answers a [`Question`](question::Question) about them: as plain data, and by [`report::write`] as text, JSON and CSV.
+//! [`diff::print`] compares two traces. All decode blocks of the trace in parallel and in bounded memory. [`Format`] has the fields of their JSON and CSV.
 //!
 //! [`rows`] has the events and spans one by one, with typed values, for programs that use this crate, and with feature `arrow` module `arrow` has them as
 //! record batches. [`export::write`] writes its events and spans for other programs. [`script::print_stream`] and [`top::show`] do it with a stream while it is written.
+//!
+//! A percentile of the spans of each group:
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use usdtrec_report::answer::AnswerData;
+//! use usdtrec_report::question::{Question, SpanQuestion};
+//! use usdtrec_report::{AnswerQuestions, EventSelection, HintWords, Sentences, Sources, TraceSession};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let session = TraceSession::open(Path::new("../testdata/demo.data"), &Sources::default())?;
+//! let question = Question::Spans(SpanQuestion {
+//!     span: "request".to_owned(),
+//!     by: vec!["request__done.arg2".to_owned()],
+//!     ..SpanQuestion::default()
+//! });
+//! let answer = session.answer(&EventSelection::default(), &question)?;
+//! assert!(answer.notices().sentences(HintWords::default()).is_empty());
+//! if let AnswerData::Spans(report) = answer.data() {
+//!     for group in &report.spans[0].groups {
+//!         println!("{:?}: {:?} ns", group.keys.values, group.durations.p99_ns);
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! This crate has the interface of its layers, each of which uses only those before it in this table:
 //!
@@ -87,4 +114,5 @@ pub use usdtrec_view::flame;
 pub use usdtrec_view::format::Format;
 pub use usdtrec_view::hints::{Hint, HintWords};
 pub use usdtrec_view::sentences::Sentences;
-pub use usdtrec_view::{diff, report, script, top};
+pub use usdtrec_view::answer::AnswerQuestions;
+pub use usdtrec_view::{answer, diff, report, script, top};

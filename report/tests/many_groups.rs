@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::support::{self, DONE, HIT, Hit, Recording};
 use serde_json::Value;
 use usdtrec_report::Format;
-use usdtrec_report::question::{Question, ValueOrder};
+use usdtrec_report::question::{GroupOrder, Question};
 use usdtrec_testing::test;
 
 fn hit(time: u64, id: u64, tid: i32, ax: u64, si: u64) -> Hit {
@@ -32,7 +32,7 @@ fn groups(sort: &str, value: Option<&str>, top: Option<usize>) -> Question {
         sort: vec![sort.to_owned()],
         value: value.map(str::to_owned),
         top,
-        order: ValueOrder::default(),
+        order: GroupOrder::default(),
     }
 }
 
@@ -148,7 +148,7 @@ fn the_groups_with_the_greatest_sums_are_kept() {
         sort: vec!["arg1".to_owned()],
         value: Some("arg2".to_owned()),
         top: Some(10),
-        order: ValueOrder::Max,
+        order: GroupOrder::Max,
     };
     let found = lines(&recorded.same_answer(&by_max, Format::Json));
     let mut greatest: Vec<u64> = expected

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use usdtrec_report::Format;
-use usdtrec_report::question::{Question, Scale, Subject, ValueOrder};
+use usdtrec_report::question::{GroupOrder, Question, Scale, Subject};
 use usdtrec_testing::test;
 
 use crate::support::{HIT, Hit, Recorded, Recording};
@@ -120,14 +120,14 @@ fn means_have_all_digits() {
         (|at| at * 1_000_003, 29_500_088.5, "29500088.5"),
     ] {
         let recorded = recording((0..60).map(number));
-        let json = recorded.same_answer(&groups(ValueOrder::Mean), Format::Json);
+        let json = recorded.same_answer(&groups(GroupOrder::Mean), Format::Json);
         let json: Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
         assert_eq!(
             json["arg1.mean"].as_f64().map(f64::to_bits),
             Some(f64::to_bits(mean)),
             "{json}"
         );
-        let csv = recorded.answer(1, groups(ValueOrder::Mean), Format::Csv);
+        let csv = recorded.answer(1, groups(GroupOrder::Mean), Format::Csv);
         let (heading, line) = csv.split_once('\n').unwrap();
         let at = heading
             .split(',')
@@ -135,7 +135,7 @@ fn means_have_all_digits() {
             .unwrap();
         let field = line.split(',').nth(at).unwrap();
         assert_eq!(field.parse::<f64>().unwrap(), mean);
-        let text = recorded.answer(1, groups(ValueOrder::Mean), Format::Text);
+        let text = recorded.answer(1, groups(GroupOrder::Mean), Format::Text);
         assert!(text.split_whitespace().any(|word| word == shown), "{text}");
     }
 }

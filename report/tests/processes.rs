@@ -2,7 +2,7 @@
 
 use crate::support::{DONE, HIT, Hit, Recorded, Recording};
 use serde_json::{Value, json};
-use usdtrec_report::question::{Question, ValueOrder};
+use usdtrec_report::question::{GroupOrder, Question};
 use usdtrec_report::report::ReportOptions;
 use usdtrec_report::{Format, HintWords, Sentences};
 use usdtrec_testing::test;
@@ -93,7 +93,7 @@ fn grouping_by_pid_says_that_processes_are_added_up() {
         sort: sort.iter().map(|&key| key.to_owned()).collect(),
         value: None,
         top: None,
-        order: ValueOrder::default(),
+        order: GroupOrder::default(),
     };
     let rate = Question::Rate {
         interval: 1_000_000,
@@ -109,11 +109,9 @@ fn grouping_by_pid_says_that_processes_are_added_up() {
         (rate, vec![said]),
     ] {
         for threads in [1, 3] {
-            let options = ReportOptions {
-                question: question.clone(),
-                ..ReportOptions::default()
-            };
-            let (_, notices) = with_threads(threads, || recorded.report(&options).unwrap());
+            let options = ReportOptions::default();
+            let ask = || recorded.report(&question, &options).unwrap();
+            let (_, notices) = with_threads(threads, ask);
             assert_eq!(
                 notices.sentences(HintWords::default()),
                 expected,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use usdtrec_format::trace::{Shortfall, ShortfallKind};
 use usdtrec_report::HintWords;
 use usdtrec_report::ReportError;
-use usdtrec_report::question::{Question, ValueOrder};
+use usdtrec_report::question::{GroupOrder, Question};
 use usdtrec_report::report::ReportOptions;
 use usdtrec_report::{Format, Sentences};
 use usdtrec_testing::test;
@@ -219,16 +219,14 @@ fn groups_in_json_are_typed() {
 
 #[test]
 fn unknown_keys_are_refused_with_the_known_ones() {
-    let options = ReportOptions {
-        question: Question::Groups {
-            sort: vec!["arg9".to_owned()],
-            value: None,
-            top: None,
-            order: ValueOrder::default(),
-        },
-        ..ReportOptions::default()
+    let question = Question::Groups {
+        sort: vec!["arg9".to_owned()],
+        value: None,
+        top: None,
+        order: GroupOrder::default(),
     };
-    let error = recorded().report(&options).unwrap_err();
+    let options = ReportOptions::default();
+    let error = recorded().report(&question, &options).unwrap_err();
     assert!(matches!(error, ReportError::Question(_)));
     let text = error.to_string();
     assert!(
@@ -309,7 +307,7 @@ fn what_the_recorder_found_not_to_work_is_a_notice() {
         format: Format::Json,
         ..ReportOptions::default()
     };
-    let (json, notices) = recorded.report(&options).unwrap();
+    let (json, notices) = recorded.report(&Question::Summary, &options).unwrap();
     assert_eq!(
         notices.sentences(HintWords::default()),
         [
@@ -320,6 +318,7 @@ fn what_the_recorder_found_not_to_work_is_a_notice() {
     let report: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(report["lost_exact"], false);
     assert_eq!(report["shortfalls"][0]["processes"], 7);
-    let text = recorded.report(&ReportOptions::default()).unwrap().0;
+    let options = ReportOptions::default();
+    let text = recorded.report(&Question::Summary, &options).unwrap().0;
     assert!(text.contains("not exact: probes did not work"), "{text}");
 }

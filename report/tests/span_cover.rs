@@ -6,7 +6,7 @@ use crate::support::{self, DONE, HIT, Hit, REQUEST, Recorded, Recording};
 use serde_json::{Value, json};
 use usdtrec_report::export::{self, ExportFormat, ExportOptions};
 use usdtrec_report::question::{Question, SpanQuestion};
-use usdtrec_report::report::{self, ReportOptions};
+use usdtrec_report::report::ReportOptions;
 use usdtrec_report::script::ScriptOptions;
 use usdtrec_report::{EventSelection, Format, TimeSpan};
 use usdtrec_testing::test;
@@ -54,13 +54,11 @@ fn from(first: u64, last: u64) -> EventSelection {
 
 fn answer(recorded: &Recorded, selection: &EventSelection, question: SpanQuestion) -> Value {
     let options = ReportOptions {
-        question: Question::Spans(question),
         format: Format::Json,
         ..ReportOptions::default()
     };
-    let mut out = Vec::new();
-    report::print(&recorded.session(), selection, &options, &mut out).unwrap();
-    let answer: Value = serde_json::from_slice(&out).unwrap();
+    let answer = recorded.report_selected(selection, &Question::Spans(question), &options);
+    let answer: Value = serde_json::from_str(&answer.unwrap().0).unwrap();
     answer["spans"][0].clone()
 }
 
@@ -259,7 +257,7 @@ fn a_begin_after_which_the_next_one_came_ends_there() {
         let counts = ["count", "open", "unfinished"].map(|name| found[name].clone());
         assert_eq!(counts, [json!(2), json!(2), json!(1)]);
         let options = ReportOptions::default();
-        let (text, _) = recorded.report(&options).unwrap();
+        let (text, _) = recorded.report(&Question::Summary, &options).unwrap();
         let open = text.lines().find(|line| line.starts_with("request "));
         assert!(open.unwrap().ends_with("  1"), "{text}");
         assert!(text.contains("the next one began"), "{text}");

@@ -7,7 +7,7 @@ use serde_json::Value;
 use usdtrec_format::schema::Argument;
 use usdtrec_report::Format;
 use usdtrec_report::question::{Question, SpanQuestion};
-use usdtrec_report::report::{self, ReportOptions};
+use usdtrec_report::report::ReportOptions;
 use usdtrec_report::{EventSelection, ReportError};
 use usdtrec_testing::test;
 
@@ -46,7 +46,6 @@ fn recorded() -> (Recorded, Vec<(u64, u64, u64)>) {
 /// The head of the text, as one line.
 fn head(recorded: &Recorded, filter: Option<&str>, question: SpanQuestion) -> String {
     let options = ReportOptions {
-        question: Question::Spans(question),
         hints: HINTS,
         ..ReportOptions::default()
     };
@@ -54,9 +53,8 @@ fn head(recorded: &Recorded, filter: Option<&str>, question: SpanQuestion) -> St
         filter: filter.map(str::to_owned),
         ..EventSelection::default()
     };
-    let mut out = Vec::new();
-    report::print(&recorded.session(), &selection, &options, &mut out).unwrap();
-    let text = String::from_utf8(out).unwrap();
+    let text = recorded.report_selected(&selection, &Question::Spans(question), &options);
+    let text = text.unwrap().0;
     let head = text.lines().take_while(|line| line.starts_with('#'));
     let head = head.map(|line| line.trim_start_matches(['#', ' ']));
     head.collect::<Vec<_>>().join(" ")
@@ -105,12 +103,12 @@ fn whose_argument_is_meant_is_said() {
 }
 
 fn ask(recorded: &Recorded, filter: Option<&str>, by: &[&str]) -> Result<Value, ReportError> {
+    let question = Question::Spans(SpanQuestion {
+        span: "request..done".to_owned(),
+        by: by.iter().map(|&key| key.to_owned()).collect(),
+        ..SpanQuestion::default()
+    });
     let options = ReportOptions {
-        question: Question::Spans(SpanQuestion {
-            span: "request..done".to_owned(),
-            by: by.iter().map(|&key| key.to_owned()).collect(),
-            ..SpanQuestion::default()
-        }),
         format: Format::Json,
         ..ReportOptions::default()
     };
@@ -118,9 +116,8 @@ fn ask(recorded: &Recorded, filter: Option<&str>, by: &[&str]) -> Result<Value, 
         filter: filter.map(str::to_owned),
         ..EventSelection::default()
     };
-    let mut out = Vec::new();
-    report::print(&recorded.session(), &selection, &options, &mut out)?;
-    Ok(serde_json::from_slice::<Value>(&out).unwrap()["spans"][0].clone())
+    let (text, _) = recorded.report_selected(&selection, &question, &options)?;
+    Ok(serde_json::from_str::<Value>(&text).unwrap()["spans"][0].clone())
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::Value;
 use usdtrec_format::schema::Argument;
 use usdtrec_report::EventSelection;
 use usdtrec_report::Format;
-use usdtrec_report::question::{Question, SpanOrder, SpanQuestion, ValueOrder};
+use usdtrec_report::question::{GroupOrder, Question, SpanQuestion};
 use usdtrec_testing::test;
 
 /// A recording in which the first argument of both probes is called so.
@@ -428,14 +428,14 @@ fn of_very_many_groups_those_asked_for_are_kept() {
     let recorded = recording.finish();
     let total = |took: &Vec<u64>| took.iter().sum::<u64>();
     let all: u64 = expected.values().map(total).sum();
-    type Order = (SpanOrder, &'static str, fn(&[u64]) -> u64);
+    type Order = (GroupOrder, &'static str, fn(&[u64]) -> u64);
     let orders: [Order; 4] = [
-        (SpanOrder::Count, "count", |took| took.len() as u64),
-        (SpanOrder::Total, "total_ns", |took| took.iter().sum()),
-        (SpanOrder::Max, "max_ns", |took| {
+        (GroupOrder::Count, "count", |took| took.len() as u64),
+        (GroupOrder::Total, "total_ns", |took| took.iter().sum()),
+        (GroupOrder::Max, "max_ns", |took| {
             took.iter().copied().max().unwrap()
         }),
-        (SpanOrder::P99, "p99_ns", |took| {
+        (GroupOrder::P99, "p99_ns", |took| {
             let mut took = took.to_vec();
             took.sort_unstable();
             took[(took.len() * 990).div_ceil(1000) - 1]
@@ -456,7 +456,7 @@ fn of_very_many_groups_those_asked_for_are_kept() {
         best.sort_by_key(|&(figure, group)| (std::cmp::Reverse(figure), group));
         let sure = match order {
             // Seven groups have many spans, all others one.
-            SpanOrder::Count => 7,
+            GroupOrder::Count => 7,
             _ => 9,
         };
         for (group, (figure, of)) in groups.iter().zip(best).take(sure) {
@@ -471,7 +471,7 @@ fn of_very_many_groups_those_asked_for_are_kept() {
             .sum();
         assert_eq!(found["others"]["sum_ns"], all - shown);
         assert_eq!(found["others"]["groups"], Value::Null);
-        if order != SpanOrder::Max {
+        if order != GroupOrder::Max {
             continue;
         }
         for format in [Format::Text, Format::Json, Format::Csv] {
@@ -508,7 +508,7 @@ fn answers_are_the_same_every_time() {
         sort: keys.iter().map(|&key| key.to_owned()).collect(),
         value: value.map(str::to_owned),
         top: None,
-        order: ValueOrder::default(),
+        order: GroupOrder::default(),
     };
     let questions = [
         Question::Summary,

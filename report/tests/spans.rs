@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use crate::support::{self, DONE, HINTS, HIT, Hit, REQUEST, Recorded, Recording};
 use serde_json::Value;
 use usdtrec_report::Format;
-use usdtrec_report::question::{Question, SpanOrder, SpanQuestion};
-use usdtrec_report::report::{self, ReportOptions};
+use usdtrec_report::question::{GroupOrder, Question, SpanQuestion};
+use usdtrec_report::report::ReportOptions;
 use usdtrec_report::{EventSelection, HintWords, ReportError, Sentences};
 use usdtrec_testing::test;
 
@@ -25,13 +25,11 @@ fn ask(
     format: Format,
 ) -> Result<String, ReportError> {
     let options = ReportOptions {
-        question: Question::Spans(question),
         format,
         ..ReportOptions::default()
     };
-    let mut out = Vec::new();
-    report::print(&recorded.session(), selection, &options, &mut out)?;
-    Ok(String::from_utf8(out).unwrap())
+    let (text, _) = recorded.report_selected(selection, &Question::Spans(question), &options)?;
+    Ok(text)
 }
 
 /// The first span of the answer.
@@ -108,7 +106,7 @@ fn keys_groups_and_least_times() {
     let by_argument = SpanQuestion {
         key: vec!["arg1".to_owned()],
         by: vec!["arg1".to_owned()],
-        order: SpanOrder::Max,
+        order: GroupOrder::Max,
         ..question("request..done")
     };
     let found = span(&recorded, by_argument.clone());
@@ -347,11 +345,8 @@ fn spans_that_do_not_fit_are_reported() {
         Question::Summary,
         Question::Spans(question("request..done")),
     ] {
-        let options = ReportOptions {
-            question,
-            ..ReportOptions::default()
-        };
-        let (_, notices) = recorded.report(&options).unwrap();
+        let options = ReportOptions::default();
+        let (_, notices) = recorded.report(&question, &options).unwrap();
         assert_eq!(notices.forgotten, 5000);
         let sentence = "5000 spans are not counted: too many were open at once";
         assert_eq!(notices.sentences(HintWords::default()), [sentence]);

@@ -2,8 +2,10 @@
 
 use crate::support::{self, HIT, Hit, REQUEST, REQUEST_INLINED, Recorded, Recording};
 use serde_json::Value;
-use usdtrec_report::Format;
+use usdtrec_report::answer::{AnswerData, UnusualRow};
+use usdtrec_report::question::Question;
 use usdtrec_report::report::ReportOptions;
+use usdtrec_report::{AnswerQuestions as _, EventSelection, Format};
 use usdtrec_testing::test;
 
 /// `request` a thousand times a second for 8 s, save as `how_many` says for a millisecond.
@@ -41,6 +43,17 @@ fn bursts_and_pauses_are_reported_with_their_times() {
                     request hit at 5.1 times its median rate at 3.02s\n";
     assert!(text.contains(expected), "{text}");
     assert!(text.contains("Rate { interval: 200000000 }"), "{text}");
+    let answer = recorded.session();
+    let answer = answer.answer(&EventSelection::default(), &Question::Summary);
+    let AnswerData::Summary(summary) = answer.unwrap().data() else {
+        panic!("expected a summary");
+    };
+    let [UnusualRow::Pause { .. }, UnusualRow::Burst { event, times }] = &summary.unusual[..]
+    else {
+        panic!("{:?}", summary.unusual);
+    };
+    assert_eq!(event, "sdt_app:request");
+    assert!(times[0].times_median.unwrap() > 5.0, "{times:?}");
     let json: Value = serde_json::from_str(&recorded.report_as(Format::Json, &[])).unwrap();
     let unusual = json["unusual"].as_array().unwrap();
     assert_eq!(unusual.len(), 2, "{unusual:?}");
@@ -85,7 +98,7 @@ fn what_is_missing_now_and_then_is_reported() {
         hints: support::HINTS,
         ..ReportOptions::default()
     };
-    let coloured = recorded.report(&options).unwrap().0;
+    let coloured = recorded.report(&Question::Summary, &options).unwrap().0;
     assert!(coloured.contains("\u{1b}[1mProbe"), "{coloured}");
     let plain = |text: &str| text.replace("\u{1b}[1m", "").replace("\u{1b}[2m", "");
     assert_eq!(plain(&coloured).replace("\u{1b}[0m", ""), text);

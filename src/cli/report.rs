@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
+use usdtrec_report::question::GroupOrder;
 use usdtrec_report::report::CallGraphStyle;
 
 use super::call_graph::call_graph;
@@ -11,32 +13,45 @@ use super::format::OutputFormat;
 use super::selection::SelectionArgs;
 use super::stacks::Stacks;
 
-/// Value by which groups are sorted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Order {
-    /// Number of spans or events
-    Count,
-    /// Time in which at least one span of the group was open, each moment once; with --value, the sum
-    #[default]
-    Total,
-    /// Sum of the durations of the spans, also of those that were open at once; with --value, the sum
-    Sum,
-    /// Time in which a span of the group was open outside its nested spans, each moment once (spans only)
-    #[value(name = "self")]
-    Own,
-    /// Mean
-    Mean,
-    /// Median
-    P50,
-    /// 90th percentile
-    P90,
-    /// 99th percentile
-    P99,
-    /// 99.9th percentile (spans only)
-    #[value(name = "p99.9")]
-    P999,
-    /// Maximum
-    Max,
+/// Figure by which groups are sorted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Order(pub(crate) GroupOrder);
+
+impl ValueEnum for Order {
+    fn value_variants<'a>() -> &'a [Self] {
+        const ALL: [Order; GroupOrder::ALL.len()] = {
+            let mut all = [Order(GroupOrder::Count); GroupOrder::ALL.len()];
+            let mut at = 0;
+            while at < all.len() {
+                all[at] = Order(GroupOrder::ALL[at]);
+                at += 1;
+            }
+            all
+        };
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self.0 {
+            GroupOrder::Count => "Number of spans or events",
+            GroupOrder::Total => {
+                "Time in which at least one span of the group was open, each moment once; with --value, the sum"
+            }
+            GroupOrder::Sum => {
+                "Sum of the durations of the spans, also of those that were open at once; with --value, the sum"
+            }
+            GroupOrder::Own => {
+                "Time in which a span of the group was open outside its nested spans, each moment once (spans only)"
+            }
+            GroupOrder::Mean => "Mean",
+            GroupOrder::P50 => "Median",
+            GroupOrder::P90 => "90th percentile",
+            GroupOrder::P99 => "99th percentile",
+            GroupOrder::P999 => "99.9th percentile (spans only)",
+            GroupOrder::Max => "Maximum",
+        };
+        Some(PossibleValue::new(self.0.name()).help(help))
+    }
 }
 
 /// Buckets of a histogram.

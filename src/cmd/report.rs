@@ -5,26 +5,28 @@ use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
 use usdtrec_report::export::{ExportFormat, ExportOptions};
-use usdtrec_report::question::{
-    Question, Scale, SpanOrder, SpanQuestion, StackWeight, Subject, ValueOrder,
-};
+use usdtrec_report::question::{Question, Scale, SpanQuestion, StackWeight, Subject};
 use usdtrec_report::report::{self, ReportOptions, StackStyle};
+use usdtrec_report::{AnswerQuestions as _, ReportError};
 
 use super::selection::Extent;
 use super::{export, selection};
 use crate::advice::HINTS;
-use crate::cli::{Colour, HistScale, Order, OutputFormat, ReportArgs, stack_kind};
+use crate::cli::{Colour, HistScale, OutputFormat, ReportArgs, stack_kind};
 use crate::terminal::Usage;
 use crate::units::{min_ns, nanoseconds};
 use crate::{progress, terminal};
+
+/// Groups of spans that text shows if nothing is said; other formats have all.
+const TEXT_GROUPS: usize = 10;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     if let Some(page) = &args.html {
         return write_page(args, page, buildid_dir);
     }
+    let question = question(args)?;
     let options = ReportOptions {
-        question: question(args)?,
         stacks: match args.call_graph {
             Some(graph) if !args.folded => StackStyle::Tree(graph),
             _ => StackStyle::Folded,
@@ -43,7 +45,9 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     let asked = selection::selection(&args.selection.which);
     let mut out = selection::output()?;
     let notices = progress::shown_until_output(&session, &mut out, |out| {
-        report::print(&session, &asked, &options, out)
+        let answer = session.answer(&asked, &question)?;
+        report::write(&answer, &options, out)?;
+        Ok::<_, ReportError>(answer.into_notices())
     })?;
     selection::print_notices(&args.selection.input, &notices);
     if let Some(tail) = session.trace().uncommitted() {
@@ -242,7 +246,7 @@ fn question(args: &ReportArgs) -> anyhow::Result<Question> {
             sort: args.sort.clone(),
             value: args.value.clone(),
             top: args.top,
-            order: value_order(args.order.unwrap_or_default())?,
+            order: args.order.unwrap_or_default().0,
         }
     })
 }
@@ -253,22 +257,6 @@ fn stack_weight(args: &ReportArgs) -> anyhow::Result<StackWeight> {
         (Some(span), _) => StackWeight::Spans(spans(args, span)?),
         (None, Some(value)) => StackWeight::Sum(value.clone()),
         (None, None) => StackWeight::Hits,
-    })
-}
-
-/// Converts `--order` for `--sort`.
-fn value_order(order: Order) -> anyhow::Result<ValueOrder> {
-    Ok(match order {
-        Order::Count => ValueOrder::Count,
-        Order::Total | Order::Sum => ValueOrder::Sum,
-        Order::Mean => ValueOrder::Mean,
-        Order::P50 => ValueOrder::P50,
-        Order::P90 => ValueOrder::P90,
-        Order::P99 => ValueOrder::P99,
-        Order::Max => ValueOrder::Max,
-        Order::Own | Order::P999 => anyhow::bail!(
-            "--order self and --order p99.9 are of spans only: --value has count, sum, mean, p50, p90, p99 and max"
-        ),
     })
 }
 
@@ -287,19 +275,11 @@ fn spans(args: &ReportArgs, span: &str) -> anyhow::Result<SpanQuestion> {
         key: args.key.clone(),
         by: args.by.clone(),
         min: min_ns(args.min.as_ref())?,
-        top: args.top,
-        order: match args.order.unwrap_or_default() {
-            Order::Count => SpanOrder::Count,
-            Order::Total => SpanOrder::Total,
-            Order::Sum => SpanOrder::Sum,
-            Order::Own => SpanOrder::Own,
-            Order::Mean => SpanOrder::Mean,
-            Order::P50 => SpanOrder::P50,
-            Order::P90 => SpanOrder::P90,
-            Order::P99 => SpanOrder::P99,
-            Order::P999 => SpanOrder::P999,
-            Order::Max => SpanOrder::Max,
+        top: match args.format {
+            OutputFormat::Text => args.top.or(Some(TEXT_GROUPS)),
+            _ => args.top,
         },
+        order: args.order.unwrap_or_default().0,
     })
 }
 

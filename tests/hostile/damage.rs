@@ -6,9 +6,10 @@ use std::path::Path;
 
 use usdtrec_format::trace::Compression;
 use usdtrec_report::Format;
+use usdtrec_report::question::Question;
 use usdtrec_report::report::{self as answers, ReportOptions};
 use usdtrec_report::script::{self, ScriptOptions};
-use usdtrec_report::{EventSelection, HintWords, Sentences, Sources, TraceSession};
+use usdtrec_report::{AnswerQuestions as _, EventSelection, HintWords, Sentences, Sources, TraceSession};
 
 use crate::fuzz::{compact::compact, records, report};
 
@@ -88,8 +89,9 @@ fn shown(file: &File) -> (String, Vec<String>) {
         format: Format::Json,
         ..ReportOptions::default()
     };
-    let reported = answers::print(&session, &selection, &options, &mut out).unwrap();
-    let sentences = [scripted, reported];
+    let reported = session.answer(&selection, &Question::Summary).unwrap();
+    answers::write(&reported, &options, &mut out).unwrap();
+    let sentences = [&scripted, reported.notices()];
     let sentences = sentences
         .iter()
         .flat_map(|notices| notices.sentences(HintWords::default()));

@@ -93,24 +93,6 @@ pub enum ShortfallKind {
     Other,
 }
 
-impl ShortfallKind {
-    /// The word of JSON.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::NoBreakpoint => "no_breakpoint",
-            Self::Semaphore => "semaphore",
-            Self::OtherFile => "other_file",
-            Self::MovedCode => "moved_code",
-            Self::Gap => "gap",
-            Self::NotChecked => "not_checked",
-            Self::BreakpointLeft => "breakpoint_left",
-            Self::SemaphoreLeft => "semaphore_left",
-            Self::Other => "other",
-        }
-    }
-}
-
 impl fmt::Display for Shortfall {
     /// One line; names are escaped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -243,7 +243,7 @@ class Report:
         self._asked = asked
         self.notices = notices
         """What is wrong with the trace, in sentences."""
-        self.answer: Any = [json.loads(line) for line in text.splitlines()] if asked["sort"] else json.loads(text)
+        self.answer: Any = json.loads(text)
         """What ``report --format json`` prints: with ``sort`` a list with a dict for each group, else a dict."""
 
     def rows(self) -> list[dict[str, Any]]:

@@ -28,9 +28,9 @@ use crate::summary::counts::Summary;
 use crate::summary::facts::{SummaryCounts, SummaryFacts};
 use crate::summary::recount::{TextsOfArgument, recount};
 
-/// The answer to a question.
+/// What is found about a question.
 #[derive(Debug)]
-pub enum Answer {
+pub enum Facts {
     /// To [`Question::Summary`].
     Summary(Box<SummaryFacts>),
     /// To [`Question::Groups`].
@@ -47,22 +47,21 @@ pub enum Answer {
     Stacks(WeighedStacks),
 }
 
-/// An answer, and what is wrong with the trace that it is of.
+/// What is found about a question, and what is wrong with the trace that it is of.
 #[derive(Debug)]
-pub struct Answered {
-    /// The answer.
-    pub answer: Answer,
+pub struct Found {
+    /// What is found.
+    pub facts: Facts,
     /// What is wrong with the trace.
     pub notices: Notices,
 }
 
-/// Answers a question about the selected samples. Of spans, there are so many groups if the question does not say how many.
-pub fn answer(
+/// Answers a question about the selected samples.
+pub fn find(
     session: &TraceSession,
     selection: &EventSelection,
     question: &Question,
-    span_groups: usize,
-) -> Result<Answered, ReportError> {
+) -> Result<Found, ReportError> {
     let filter = match question.spans() {
         Some(question) => filter_of_spans(session, selection, question)?,
         None => SampleFilter::new(selection, session)?,
@@ -72,8 +71,8 @@ pub fn answer(
         filter: &filter,
     };
     let mut notices = Notices::new(session);
-    let answer = match question {
-        Question::Summary => Answer::Summary(Box::new(summary(samples, &mut notices))),
+    let facts = match question {
+        Question::Summary => Facts::Summary(Box::new(summary(samples, &mut notices))),
         Question::Groups {
             sort,
             value,
@@ -86,31 +85,25 @@ pub fn answer(
                 top: *top,
                 order: *order,
             };
-            Answer::Groups(groups::grouped(samples, asked, &mut notices)?)
+            Facts::Groups(groups::grouped(samples, asked, &mut notices)?)
         }
         Question::Spans(question) => {
-            let request = SpanRequest {
-                samples,
-                question,
-                groups: span_groups,
-            };
-            Answer::Spans(spans(request, &mut notices)?)
+            let request = SpanRequest { samples, question };
+            Facts::Spans(spans(request, &mut notices)?)
         }
         Question::Histogram { of, scale } => {
-            let found = histograms(samples, of, *scale, span_groups, &mut notices)?;
-            Answer::Histogram(found)
+            let found = histograms(samples, of, *scale, &mut notices)?;
+            Facts::Histogram(found)
         }
-        Question::Heatmap(of) => {
-            Answer::HeatMap(heat_maps(samples, of, span_groups, &mut notices)?)
-        }
+        Question::Heatmap(of) => Facts::HeatMap(heat_maps(samples, of, &mut notices)?),
         Question::Rate { interval, sort } => {
-            Answer::Rate(rates(samples, *interval, sort, &mut notices)?)
+            Facts::Rate(rates(samples, *interval, sort, &mut notices)?)
         }
         Question::Stacks { weight, of } => {
-            Answer::Stacks(weigh(samples, weight, *of, &mut notices)?)
+            Facts::Stacks(weigh(samples, weight, *of, &mut notices)?)
         }
     };
-    Ok(Answered { answer, notices })
+    Ok(Found { facts, notices })
 }
 
 /// The filter where an expression may be about what ends spans, too.

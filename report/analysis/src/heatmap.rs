@@ -66,7 +66,6 @@ pub struct HeatRow {
 pub(crate) fn heat_maps(
     samples: SelectedSamples<'_>,
     of: &Subject,
-    span_groups: usize,
     notices: &mut Notices,
 ) -> Result<HeatMaps, ReportError> {
     let timeline = Timeline::divided(samples.session, samples.filter, INTERVALS);
@@ -78,11 +77,7 @@ pub(crate) fn heat_maps(
             all: of_argument(samples, name, timeline, notices)?,
         }),
         Subject::Span(question) => {
-            let request = SpanRequest {
-                samples,
-                question,
-                groups: span_groups,
-            };
+            let request = SpanRequest { samples, question };
             let found = span_report::named(request, Some(timeline), notices)?;
             let one = |SpanDurations { spans, durations }: SpanDurations| {
                 HeatMap::new(

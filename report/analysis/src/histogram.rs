@@ -118,7 +118,6 @@ pub(crate) fn histograms(
     samples: SelectedSamples<'_>,
     of: &Subject,
     scale: Scale,
-    span_groups: usize,
     notices: &mut Notices,
 ) -> Result<Histograms, ReportError> {
     match of {
@@ -128,11 +127,7 @@ pub(crate) fn histograms(
             all: of_argument(samples, name, scale, notices)?,
         }),
         Subject::Span(question) => {
-            let request = SpanRequest {
-                samples,
-                question,
-                groups: span_groups,
-            };
+            let request = SpanRequest { samples, question };
             let found = span_report::named(request, None, notices)?;
             let one = |spans: SpanDurations| Histogram::of_spans(spans, scale);
             Ok(Histograms {

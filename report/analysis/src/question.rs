@@ -4,6 +4,10 @@
 //! thread, the states are merged, facts are made of them, and text, JSON and CSV of the facts. Groups with equal
 //! figures are in the order of their values.
 
+use std::str::FromStr;
+
+use usdtrec_trace::question_error::QuestionError;
+
 /// A question about a trace.
 #[derive(Clone, Debug, Default)]
 pub enum Question {
@@ -19,7 +23,7 @@ pub enum Question {
         /// Maximum number of groups shown; `None` for all.
         top: Option<usize>,
         /// By which figure of these numbers groups are sorted; by their events without numbers.
-        order: ValueOrder,
+        order: GroupOrder,
     },
     /// The time from one probe to another.
     Spans(SpanQuestion),
@@ -112,56 +116,6 @@ impl Question {
     }
 }
 
-/// A figure of numbers, by which groups are sorted, the greatest first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ValueOrder {
-    /// Number of events of the group.
-    Count,
-    /// Sum.
-    #[default]
-    Sum,
-    /// Mean.
-    Mean,
-    /// Median.
-    P50,
-    /// 90th percentile.
-    P90,
-    /// 99th percentile.
-    P99,
-    /// The greatest.
-    Max,
-}
-
-impl ValueOrder {
-    const ALL: [Self; 7] = [
-        Self::Count,
-        Self::Sum,
-        Self::Mean,
-        Self::P50,
-        Self::P90,
-        Self::P99,
-        Self::Max,
-    ];
-
-    /// The figure with this name: `count`, `sum`, `mean`, `p50`, `p90`, `p99` or `max`.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|order| order.name() == name)
-    }
-
-    /// Its name in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Count => "count",
-            Self::Sum => "sum",
-            Self::Mean => "mean",
-            Self::P50 => "p50",
-            Self::P90 => "p90",
-            Self::P99 => "p99",
-            Self::Max => "max",
-        }
-    }
-}
-
 /// Numbers of a trace.
 #[derive(Clone, Debug)]
 pub enum Subject {
@@ -198,23 +152,23 @@ pub struct SpanQuestion {
     pub by: Vec<String>,
     /// Shorter ones do not count, ns.
     pub min: u64,
-    /// Number of the slowest spans shown, and of groups; `None` for 10 in text, otherwise for 10 of the slowest and all groups.
+    /// Number of the slowest spans, and of groups; `None` for 10 of the slowest and all groups.
     pub top: Option<usize>,
     /// By which figure groups are sorted.
-    pub order: SpanOrder,
+    pub order: GroupOrder,
 }
 
-/// A figure of spans, by which groups are sorted, the greatest first.
+/// A figure by which groups are sorted, the greatest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SpanOrder {
-    /// Number of spans.
+pub enum GroupOrder {
+    /// Number of spans or events.
     Count,
-    /// Time in which at least one of them was open, each moment once.
+    /// Of spans, the time in which at least one of them was open, each moment once; of numbers, their sum.
     #[default]
     Total,
-    /// Sum of their durations.
+    /// Sum of the durations of spans, or of numbers.
     Sum,
-    /// Time in which one of them was open and none within it, each moment once.
+    /// Time in which one of the spans was open and none within it, each moment once.
     Own,
     /// Mean.
     Mean,
@@ -224,29 +178,79 @@ pub enum SpanOrder {
     P90,
     /// 99th percentile.
     P99,
-    /// 99.9th percentile.
+    /// 99.9th percentile, of spans.
     P999,
-    /// Longest.
+    /// The longest or greatest.
     Max,
 }
 
-impl SpanOrder {
-    const ALL: [(&'static str, Self); 10] = [
-        ("count", Self::Count),
-        ("total", Self::Total),
-        ("sum", Self::Sum),
-        ("self", Self::Own),
-        ("mean", Self::Mean),
-        ("p50", Self::P50),
-        ("p90", Self::P90),
-        ("p99", Self::P99),
-        ("p99.9", Self::P999),
-        ("max", Self::Max),
+impl GroupOrder {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Count,
+        Self::Total,
+        Self::Sum,
+        Self::Own,
+        Self::Mean,
+        Self::P50,
+        Self::P90,
+        Self::P99,
+        Self::P999,
+        Self::Max,
     ];
 
-    /// The figure with this name: `count`, `total`, `sum`, `self`, `mean`, `p50`, `p90`, `p99`, `p99.9` or `max`.
-    pub fn from_name(name: &str) -> Option<Self> {
-        let found = Self::ALL.into_iter().find(|(known, _)| *known == name);
-        found.map(|(_, order)| order)
+    /// Its name: `count`, `total`, `sum`, `self`, `mean`, `p50`, `p90`, `p99`, `p99.9` or `max`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Total => "total",
+            Self::Sum => "sum",
+            Self::Own => "self",
+            Self::Mean => "mean",
+            Self::P50 => "p50",
+            Self::P90 => "p90",
+            Self::P99 => "p99",
+            Self::P999 => "p99.9",
+            Self::Max => "max",
+        }
+    }
+
+    /// The same figure of numbers, whose total is their sum.
+    ///
+    /// # Errors
+    /// [`QuestionError::Order`] for a figure that spans alone have.
+    pub(crate) fn of_numbers(self) -> Result<Self, QuestionError> {
+        match self {
+            Self::Total => Ok(Self::Sum),
+            Self::Own | Self::P999 => {
+                let is_spans = |order: &Self| matches!(order, Self::Total | Self::Own | Self::P999);
+                let all = Self::ALL.into_iter().filter(|order| !is_spans(order));
+                Err(unknown(all, self.name()))
+            }
+            order => Ok(order),
+        }
+    }
+}
+
+impl FromStr for GroupOrder {
+    type Err = QuestionError;
+
+    fn from_str(name: &str) -> Result<Self, QuestionError> {
+        let mut all = Self::ALL.into_iter();
+        let found = all.find(|order| order.name() == name);
+        found.ok_or_else(|| unknown(Self::ALL.into_iter(), name))
+    }
+}
+
+fn unknown(expected: impl Iterator<Item = GroupOrder>, found: &str) -> QuestionError {
+    let names: Vec<&str> = expected.map(GroupOrder::name).collect();
+    let expected = match names.as_slice() {
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+        [] => String::new(),
+    };
+    QuestionError::Order {
+        expected,
+        found: found.to_owned(),
     }
 }

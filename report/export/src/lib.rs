@@ -36,7 +36,7 @@ use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use usdtrec_analysis::answer::{Answer, Answered, answer};
+use usdtrec_analysis::answer::{Facts, Found, find};
 use usdtrec_analysis::question::{Question, SpanQuestion, StackWeight};
 use usdtrec_analysis::rows::row_walk::{RowQuestion, RowWalk};
 use usdtrec_analysis::stacks::weighed::WeighedStacks;
@@ -154,9 +154,9 @@ fn weighed(
         weight,
         of: options.stacks,
     };
-    let Answered { answer, notices } = answer(session, selection, &question, usize::MAX)?;
-    match answer {
-        Answer::Stacks(stacks) => Ok(WeighedTrace { stacks, notices }),
+    let Found { facts, notices } = find(session, selection, &question)?;
+    match facts {
+        Facts::Stacks(stacks) => Ok(WeighedTrace { stacks, notices }),
         _ => Err(QuestionError::NoStackWeight.into()),
     }
 }

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use usdtrec_format::Pattern;
 use usdtrec_report::Format;
 use usdtrec_report::diff::{self, DiffOptions};
-use usdtrec_report::question::{Question, Scale, SpanQuestion, Subject, ValueOrder};
-use usdtrec_report::report::{self, ReportOptions};
+use usdtrec_report::question::{GroupOrder, Question, Scale, SpanQuestion, Subject};
+use usdtrec_report::report::ReportOptions;
 use usdtrec_report::script::{self, ScriptOptions, TimeOrigin};
 use usdtrec_report::{EventSelection, HintWords, Sources, TraceSession};
 use usdtrec_testing::test;
@@ -32,13 +32,11 @@ fn ask(
     format: Format,
 ) -> String {
     let options = ReportOptions {
-        question: question.clone(),
         format,
         ..ReportOptions::default()
     };
-    let mut out = Vec::new();
-    report::print(&recorded.session(), selection, &options, &mut out).unwrap();
-    named(out, recorded, "trace.data")
+    let text = recorded.report_selected(selection, question, &options);
+    named(text.unwrap().0.into_bytes(), recorded, "trace.data")
 }
 
 /// An answer with another name for the file.
@@ -148,7 +146,7 @@ fn of_groups() {
         sort: sort.iter().map(|&key| key.to_owned()).collect(),
         value: value.map(str::to_owned),
         top,
-        order: ValueOrder::default(),
+        order: GroupOrder::default(),
     };
     let groups = |sort: &[&str], value| top(sort, value, None);
     let keys = ["comm", "pid", "tid", "cpu", "dso", "sym", "arg2", "arg4"];
@@ -167,15 +165,13 @@ fn of_groups() {
 
 #[test]
 fn why_there_are_no_events_is_data_without_words_of_a_program() {
-    let (recorded, mut out) = (silent(), Vec::new());
     let options = ReportOptions {
         format: Format::Json,
         hints: HintWords(|hint| format!("OPTION {hint:?}")),
         ..ReportOptions::default()
     };
-    let selection = EventSelection::default();
-    report::print(&recorded.session(), &selection, &options, &mut out).unwrap();
-    let report: Value = serde_json::from_slice(&out).unwrap();
+    let text = silent().report(&Question::Summary, &options).unwrap().0;
+    let report: Value = serde_json::from_str(&text).unwrap();
     // What the probe needs is not said where no process ran this build of its program.
     let expected = json!([
         {"kind": "other_version", "file": "/opt/app", "pids": [100]},

@@ -20,10 +20,12 @@ use usdtrec_format::{
     SiteDefinition,
 };
 use usdtrec_report::Format;
-use usdtrec_report::question::{Question, ValueOrder};
+use usdtrec_report::question::{GroupOrder, Question};
 use usdtrec_report::report::{self, ReportOptions};
 use usdtrec_report::script::{self, ScriptOptions};
-use usdtrec_report::{EventSelection, HintWords, Notices, ReportError, Sources, TraceSession};
+use usdtrec_report::{
+    AnswerQuestions as _, EventSelection, HintWords, Notices, ReportError, Sources, TraceSession,
+};
 
 /// Words for hints: their fields.
 pub const HINTS: HintWords = HintWords(|hint| format!("{hint:?}"));
@@ -458,23 +460,13 @@ impl Recorded {
     /// What `report` prints with so many threads.
     pub fn answer(&self, threads: usize, question: Question, format: Format) -> String {
         let options = ReportOptions {
-            question,
             format,
             hints: HINTS,
             ..ReportOptions::default()
         };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-        let mut out = Vec::new();
-        let mut ask = || {
-            report::print(
-                &self.session(),
-                &EventSelection::default(),
-                &options,
-                &mut out,
-            )
-        };
-        pool.build().unwrap().install(&mut ask).unwrap();
-        String::from_utf8(out).unwrap()
+        let ask = || self.report(&question, &options);
+        pool.build().unwrap().install(ask).unwrap().0
     }
 
     /// The same, asserted to be so with 1, 2 and 7 threads.
@@ -488,34 +480,44 @@ impl Recorded {
     }
 
     /// What `report` prints.
-    pub fn report(&self, options: &ReportOptions) -> Result<(String, Notices), ReportError> {
+    pub fn report(
+        &self,
+        question: &Question,
+        options: &ReportOptions,
+    ) -> Result<(String, Notices), ReportError> {
+        self.report_selected(&EventSelection::default(), question, options)
+    }
+
+    /// What `report` prints of the selected events.
+    pub fn report_selected(
+        &self,
+        selection: &EventSelection,
+        question: &Question,
+        options: &ReportOptions,
+    ) -> Result<(String, Notices), ReportError> {
+        let answer = self.session().answer(selection, question)?;
         let mut out = Vec::new();
-        let notices = report::print(
-            &self.session(),
-            &EventSelection::default(),
-            options,
-            &mut out,
-        )?;
-        Ok((String::from_utf8(out).unwrap(), notices))
+        report::write(&answer, options, &mut out)?;
+        Ok((String::from_utf8(out).unwrap(), answer.into_notices()))
     }
 
     /// What `report` prints of everything in a format, grouped by keys.
     pub fn report_as(&self, format: Format, sort: &[&str]) -> String {
-        let options = ReportOptions {
-            question: match sort {
-                [] => Question::Summary,
-                sort => Question::Groups {
-                    sort: sort.iter().map(|&key| key.to_owned()).collect(),
-                    value: None,
-                    top: None,
-                    order: ValueOrder::default(),
-                },
+        let question = match sort {
+            [] => Question::Summary,
+            sort => Question::Groups {
+                sort: sort.iter().map(|&key| key.to_owned()).collect(),
+                value: None,
+                top: None,
+                order: GroupOrder::default(),
             },
+        };
+        let options = ReportOptions {
             format,
             hints: HINTS,
             ..ReportOptions::default()
         };
-        self.report(&options).unwrap().0
+        self.report(&question, &options).unwrap().0
     }
 }
 

@@ -79,6 +79,14 @@ pub enum QuestionError {
         /// The argument.
         name: String,
     },
+    /// Groups are to be sorted by a figure that they do not have.
+    #[error("order: expected {expected}, found {found:?}")]
+    Order {
+        /// Names of those that they have.
+        expected: String,
+        /// The name that was given.
+        found: String,
+    },
     /// The time of several spans is requested as the weight of stacks.
     #[error("stacks weigh the time of one span: expected one name, which may be a pattern")]
     SeveralWeights,

@@ -2,7 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 use usdtrec_analysis::stats::keys::key::Key;
 use usdtrec_analysis::stats::keys::value::KeyValue;
 use usdtrec_format::Value;
@@ -23,9 +23,9 @@ pub struct Cell {
     /// The value in JSON and CSV.
     datum: Datum,
     /// Whether the text is the readable form of a mangled name, which the datum is.
-    is_demangled: bool,
+    pub(crate) is_demangled: bool,
     /// Why the stack is cut that the value is of.
-    cut: Option<String>,
+    pub(crate) cut: Option<String>,
 }
 
 /// The value in JSON and CSV.
@@ -52,27 +52,6 @@ pub fn cells<'k>(
     let both = keys.into_iter().zip(values);
     both.map(|(key, value)| Cell::new(key, value, human))
         .collect()
-}
-
-/// Adds the values of keys to an object, in `demangled` the readable names of those that are mangled, and in `stack_cut` why a stack is cut.
-pub(crate) fn put_cells<'c>(
-    names: impl Iterator<Item = &'c str>,
-    cells: &[Cell],
-    object: &mut Map<String, Json>,
-) {
-    let mut demangled = Map::new();
-    for (name, cell) in names.zip(cells) {
-        object.insert(name.to_owned(), cell.json());
-        if cell.is_demangled {
-            demangled.insert(name.to_owned(), json!(cell.text));
-        }
-        if let Some(cut) = &cell.cut {
-            object.insert("stack_cut".to_owned(), json!(cut));
-        }
-    }
-    if !demangled.is_empty() {
-        object.insert("demangled".to_owned(), Json::Object(demangled));
-    }
 }
 
 /// The values of a group in a line.
@@ -136,7 +115,7 @@ impl Cell {
     }
 
     /// The value in JSON.
-    fn json(&self) -> Json {
+    pub(crate) fn json(&self) -> Json {
         match &self.datum {
             Datum::Same => json!(self.text),
             Datum::Text(text) => json!(text),

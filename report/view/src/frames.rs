@@ -52,7 +52,7 @@ pub(crate) fn stack_json(stack: &CallStack) -> Json {
     stack.frames.iter().map(frame_json).collect()
 }
 
-fn frame_json(frame: &FrameName) -> Json {
+pub(crate) fn frame_json(frame: &FrameName) -> Json {
     match frame {
         FrameName::Function {
             name,

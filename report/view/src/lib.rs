@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod answer;
 pub(crate) mod answer_style;
 pub(crate) mod bars;
 pub mod call_words;

@@ -30,7 +30,7 @@ use usdtrec_trace::session::ids::Target;
 use usdtrec_trace::session::resolver::Resolver;
 
 use crate::losses::Losses;
-use crate::question::ValueOrder;
+use crate::question::GroupOrder;
 use crate::samples::SelectedSamples;
 use crate::stats::sketch::Combine;
 
@@ -83,7 +83,7 @@ pub struct Grouped {
     /// The argument that is summed up.
     pub value: Option<String>,
     /// By which of its figures groups are sorted.
-    pub order: ValueOrder,
+    pub order: GroupOrder,
     /// The tables.
     pub tables: Vec<GroupTable>,
 }
@@ -98,7 +98,7 @@ pub(crate) struct GroupQuestion<'a> {
     /// Maximum number of groups shown; `None` for all.
     pub(crate) top: Option<usize>,
     /// By which figure of the argument they are sorted.
-    pub(crate) order: ValueOrder,
+    pub(crate) order: GroupOrder,
 }
 
 /// Counts by groups.
@@ -142,9 +142,9 @@ pub(crate) fn grouped_by(
         places,
         tables: if by_row { rows.rows.len() } else { 1 },
         top: top.unwrap_or(usize::MAX),
-        order: match value {
-            Some(_) => question.order,
-            None => ValueOrder::Count,
+        order: match (value, question.order) {
+            (None, _) => GroupOrder::Count,
+            (Some(_), order) => order.of_numbers()?,
         },
     };
     let counted = asked.count(notices);
@@ -170,7 +170,7 @@ struct Asked<'a> {
     places: Option<Vec<Option<usize>>>,
     tables: usize,
     top: usize,
-    order: ValueOrder,
+    order: GroupOrder,
 }
 
 /// A group, and the words of its keys.
@@ -206,7 +206,7 @@ impl Asked<'_> {
 
     /// Whether groups are sorted by a figure of numbers.
     fn is_by_value(&self) -> bool {
-        self.order != ValueOrder::Count
+        self.order != GroupOrder::Count
     }
 
     fn scale(&self, groups: &Groups) -> f64 {
@@ -219,7 +219,7 @@ impl Asked<'_> {
     /// How figures of samples bound that of their group.
     fn combine(&self) -> Combine {
         match self.order {
-            ValueOrder::Count | ValueOrder::Sum => Combine::Sum,
+            GroupOrder::Count | GroupOrder::Sum => Combine::Sum,
             _ => Combine::Max,
         }
     }

@@ -2,7 +2,7 @@
 
 use usdtrec_format::Value;
 
-use crate::question::ValueOrder;
+use crate::question::GroupOrder;
 use crate::stats::argument::ArgumentStats;
 use crate::stats::distribution::{Distribution, Extremes, Quantile};
 use crate::stats::exact_sum::ExactSum;
@@ -129,7 +129,7 @@ impl ValueStats {
     }
 
     /// The statistics, sorted by a figure.
-    pub(crate) fn facts(mut self, order: ValueOrder) -> ValueFacts {
+    pub(crate) fn facts(mut self, order: GroupOrder) -> ValueFacts {
         self.held.settle();
         let (integers, floats) = (&self.held.integers, &self.held.floats);
         if floats.count() > integers.count() {
@@ -139,7 +139,7 @@ impl ValueStats {
     }
 }
 
-fn facts<N: Number>(numbers: &Distribution<N>, sum: Sum, order: ValueOrder) -> ValueFacts {
+fn facts<N: Number>(numbers: &Distribution<N>, sum: Sum, order: GroupOrder) -> ValueFacts {
     let Some(Extremes {
         least: min,
         greatest: max,
@@ -163,13 +163,14 @@ fn facts<N: Number>(numbers: &Distribution<N>, sum: Sum, order: ValueOrder) -> V
     ValueFacts {
         count: numbers.count(),
         weight: match order {
-            ValueOrder::Count => 0.0,
-            ValueOrder::Sum => total,
-            ValueOrder::Mean => mean,
-            ValueOrder::P50 => at(500).approximate(),
-            ValueOrder::P90 => at(900).approximate(),
-            ValueOrder::P99 => at(990).approximate(),
-            ValueOrder::Max => max.approximate(),
+            GroupOrder::Count => 0.0,
+            GroupOrder::Total | GroupOrder::Sum | GroupOrder::Own => total,
+            GroupOrder::Mean => mean,
+            GroupOrder::P50 => at(500).approximate(),
+            GroupOrder::P90 => at(900).approximate(),
+            GroupOrder::P99 => at(990).approximate(),
+            GroupOrder::P999 => at(999).approximate(),
+            GroupOrder::Max => max.approximate(),
         },
         figures: Some(ValueFigures {
             sum,
@@ -211,7 +212,7 @@ mod tests {
         let mut other = ValueStats::default();
         other.add(&Value::Signed(-1));
         stats.merge(other);
-        let facts = stats.facts(ValueOrder::Sum);
+        let facts = stats.facts(GroupOrder::Sum);
         let figures = facts.figures.unwrap();
         assert_eq!(facts.count, 4);
         assert_eq!(figures.sum, Sum::Integers(36_893_488_147_419_103_230));
@@ -222,10 +223,10 @@ mod tests {
         for number in [0.5, 1.5] {
             floats.add(&Value::Float64(number));
         }
-        let figures = floats.facts(ValueOrder::Sum).figures.unwrap();
+        let figures = floats.facts(GroupOrder::Sum).figures.unwrap();
         assert_eq!((figures.sum, figures.mean), (Sum::Floats(2.0), 1.0));
         assert_eq!(
-            ValueStats::default().facts(ValueOrder::Sum),
+            ValueStats::default().facts(GroupOrder::Sum),
             ValueFacts::default()
         );
     }

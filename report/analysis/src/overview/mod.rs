@@ -11,7 +11,7 @@ use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::TraceSession;
 
-use crate::answer::{Answer, Answered, answer, summary};
+use crate::answer::{Facts, Found, find, summary};
 use crate::overview::numbers::NumberOverview;
 use crate::overview::spans::SpanOverview;
 use crate::question::{Question, SpanQuestion, StackKind, StackWeight};
@@ -254,9 +254,9 @@ impl Overview {
                 weight,
                 of: StackKind::Auto,
             };
-            match answer(session, selection, &question, usize::MAX) {
-                Ok(Answered {
-                    answer: Answer::Stacks(stacks),
+            match find(session, selection, &question) {
+                Ok(Found {
+                    facts: Facts::Stacks(stacks),
                     notices,
                 }) if !stacks.tables.is_empty() => {
                     self.notices.join(notices);

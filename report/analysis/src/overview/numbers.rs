@@ -33,8 +33,8 @@ impl NumberOverview {
         // An argument may have the name of another key.
         let of = Subject::Argument(format!("args.{name}"));
         Ok(Self {
-            histograms: histograms(samples, &of, Scale::Auto, 0, notices)?,
-            heat: heat_maps(samples, &of, 0, notices)?,
+            histograms: histograms(samples, &of, Scale::Auto, notices)?,
+            heat: heat_maps(samples, &of, notices)?,
         })
     }
 }

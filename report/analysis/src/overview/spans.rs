@@ -53,11 +53,7 @@ impl SpanOverview {
             filter: &filter,
         };
         let most = question.top.unwrap_or(usize::MAX);
-        let request = SpanRequest {
-            samples,
-            question,
-            groups: most,
-        };
+        let request = SpanRequest { samples, question };
         let timeline = Timeline::divided(session, &filter, INTERVALS);
         let extras = SpanExtras {
             slowest: most,

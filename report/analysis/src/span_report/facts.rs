@@ -4,7 +4,7 @@ use usdtrec_trace::session::TraceSession;
 
 use crate::losses::lost;
 use crate::origin::Origin;
-use crate::question::SpanOrder;
+use crate::question::GroupOrder;
 use crate::spans::ambiguity::Ambiguity;
 use crate::spans::better_key::better_key;
 use crate::spans::covers::CoveredTime;
@@ -95,18 +95,18 @@ impl DurationFacts {
     }
 
     /// One of the figures.
-    pub(crate) fn by(&self, order: SpanOrder) -> u128 {
+    pub(crate) fn by(&self, order: GroupOrder) -> u128 {
         match order {
-            SpanOrder::Count => self.count.into(),
-            SpanOrder::Total => self.total().into(),
-            SpanOrder::Sum => self.sum,
-            SpanOrder::Own => self.own().into(),
-            SpanOrder::Mean => self.mean().into(),
-            SpanOrder::P50 => self.p50.into(),
-            SpanOrder::P90 => self.p90.into(),
-            SpanOrder::P99 => self.p99.into(),
-            SpanOrder::P999 => self.p999.into(),
-            SpanOrder::Max => self.max.into(),
+            GroupOrder::Count => self.count.into(),
+            GroupOrder::Total => self.total().into(),
+            GroupOrder::Sum => self.sum,
+            GroupOrder::Own => self.own().into(),
+            GroupOrder::Mean => self.mean().into(),
+            GroupOrder::P50 => self.p50.into(),
+            GroupOrder::P90 => self.p90.into(),
+            GroupOrder::P99 => self.p99.into(),
+            GroupOrder::P999 => self.p999.into(),
+            GroupOrder::Max => self.max.into(),
         }
     }
 }
@@ -229,7 +229,7 @@ pub struct SpanReport {
     /// Shorter spans do not count, ns.
     pub min: u64,
     /// By which figure groups are sorted.
-    pub order: SpanOrder,
+    pub order: GroupOrder,
     /// What spans are grouped by.
     pub by: Vec<GroupBy>,
     /// The spans of each pair.

@@ -1,6 +1,6 @@
 //! The groups of the spans of a pair of probes: those that are shown, in the requested order, and what is not shown.
 
-use crate::question::SpanOrder;
+use crate::question::GroupOrder;
 use crate::span_report::facts::{DurationFacts, OtherSpans, SpanGroupFacts};
 use crate::span_report::request::Ranking;
 use crate::spans::durations::{Durations, PairStats};
@@ -64,7 +64,11 @@ pub(crate) fn ranked<'t>(
 }
 
 /// The groups of a pair in an order.
-fn sorted<'t>(stats: &'t PairStats, walk: &SpanWalk<'_>, order: SpanOrder) -> Vec<RankedGroup<'t>> {
+fn sorted<'t>(
+    stats: &'t PairStats,
+    walk: &SpanWalk<'_>,
+    order: GroupOrder,
+) -> Vec<RankedGroup<'t>> {
     let grouped = stats.groups.iter().filter(|(words, _)| ***words != OTHERS);
     let mut groups: Vec<RankedGroup<'_>> = grouped
         .map(|(words, durations)| {

@@ -1,6 +1,6 @@
 //! A question about the spans of a trace, and where it is asked.
 
-use crate::question::{SpanOrder, SpanQuestion};
+use crate::question::{GroupOrder, SpanQuestion};
 use crate::samples::SelectedSamples;
 use crate::spans::walk::BoundedFigure;
 use crate::stats::sketch::Combine;
@@ -8,7 +8,7 @@ use crate::stats::sketch::Combine;
 /// In which order groups are, and how many are wanted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ranking {
-    pub(crate) order: SpanOrder,
+    pub(crate) order: GroupOrder,
     pub(crate) top: usize,
 }
 
@@ -17,8 +17,6 @@ pub(crate) struct Ranking {
 pub(crate) struct SpanRequest<'a> {
     pub(crate) samples: SelectedSamples<'a>,
     pub(crate) question: &'a SpanQuestion,
-    /// Groups that are wanted if the question does not say how many.
-    pub(crate) groups: usize,
 }
 
 impl SpanRequest<'_> {
@@ -26,7 +24,7 @@ impl SpanRequest<'_> {
     pub(crate) fn ranking(&self) -> Ranking {
         Ranking {
             order: self.question.order,
-            top: self.question.top.unwrap_or(self.groups),
+            top: self.question.top.unwrap_or(usize::MAX),
         }
     }
 }
@@ -38,7 +36,7 @@ pub(crate) struct Bound {
     pub(crate) combine: Combine,
 }
 
-impl SpanOrder {
+impl GroupOrder {
     /// What bounds the figure: spans of a group that are left out cannot make it greater.
     pub(crate) const fn bounded_by(self) -> Bound {
         let (figure, combine) = match self {

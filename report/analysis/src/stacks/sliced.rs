@@ -9,7 +9,7 @@ use usdtrec_trace::rows::Rows;
 
 use crate::diff::slices::{Counts, SLICES};
 use crate::groups::{GroupQuestion, grouped_by};
-use crate::question::{StackKind, ValueOrder};
+use crate::question::{GroupOrder, StackKind};
 use crate::samples::SelectedSamples;
 use crate::stacks::path::{Step, WeighedPath};
 use crate::stats::keys::key::Key;
@@ -45,7 +45,7 @@ pub(crate) fn sliced(
         sort: &[],
         value: None,
         top: None,
-        order: ValueOrder::Count,
+        order: GroupOrder::Count,
     };
     let found = grouped_by(samples, keys, question, notices)?;
     let mut events = BTreeMap::new();

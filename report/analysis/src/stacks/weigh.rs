@@ -9,7 +9,7 @@ use crate::groups::stats::Sum;
 use crate::groups::{GroupQuestion, GroupTable, grouped};
 use crate::losses::Losses;
 use crate::origin::Origin;
-use crate::question::{SpanOrder, SpanQuestion, StackKind, StackWeight, ValueOrder};
+use crate::question::{GroupOrder, SpanQuestion, StackKind, StackWeight};
 use crate::samples::SelectedSamples;
 use crate::span_report::request::SpanRequest;
 use crate::span_report::spans;
@@ -74,7 +74,7 @@ fn by_hits(
         sort: &[of.key().to_owned()],
         value,
         top: None,
-        order: ValueOrder::Sum,
+        order: GroupOrder::Sum,
     };
     let found = grouped(samples, question, notices)?;
     let calls = found.keys.iter().find_map(Key::calls);
@@ -139,14 +139,13 @@ fn by_spans(
 ) -> Result<Weighed, ReportError> {
     let question = SpanQuestion {
         by: vec![of.key().to_owned()],
-        order: SpanOrder::Own,
+        order: GroupOrder::Own,
         top: Some(usize::MAX),
         ..question.clone()
     };
     let request = SpanRequest {
         samples,
         question: &question,
-        groups: usize::MAX,
     };
     let report = spans(request, notices)?;
     let calls = report.by.iter().find_map(|by| by.key.calls());

@@ -112,6 +112,17 @@ pub struct Spread {
     pub values: Option<Vec<Frequency<Scalar>>>,
 }
 
+impl ArgumentFacts {
+    /// Its numbers: those of the kind that it has more of.
+    pub(crate) fn spread(&self) -> Option<&Spread> {
+        let spreads = [&self.integers, &self.floats];
+        spreads
+            .into_iter()
+            .flatten()
+            .max_by_key(|spread| spread.count)
+    }
+}
+
 impl ProbeFacts {
     pub(crate) fn new(
         session: &TraceSession,

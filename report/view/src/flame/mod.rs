@@ -8,7 +8,7 @@ pub(crate) mod svg;
 
 use std::io::Write;
 
-use usdtrec_analysis::answer::{Answer, Answered, answer};
+use usdtrec_analysis::answer::{Facts, Found, find};
 use usdtrec_analysis::question::{Question, StackKind, StackWeight};
 use usdtrec_analysis::stacks::weighed::{WeighedStacks, WeightUnit};
 use usdtrec_format::escape::escape;
@@ -61,8 +61,8 @@ pub fn print(
         weight: options.weight.clone(),
         of: options.of,
     };
-    let Answered { answer, notices } = answer(session, selection, &question, usize::MAX)?;
-    let Answer::Stacks(stacks) = answer else {
+    let Found { facts, notices } = find(session, selection, &question)?;
+    let Facts::Stacks(stacks) = facts else {
         return Err(QuestionError::NoStackWeight.into());
     };
     let lines = lines::reversed(&stacks).ok_or(QuestionError::NoStackWeight)?;

@@ -1,30 +1,29 @@
-//! Tables of groups: as perf report --stdio prints them, as JSON, as CSV; `report/FIELDS.md` describes members and columns.
+//! Tables of groups: as perf report --stdio prints them, and as CSV; `report/FIELDS.md` describes columns.
 
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value, json};
 use usdtrec_analysis::groups::stats::{Sum, ValueFacts};
 use usdtrec_analysis::groups::table::SampleCount;
 use usdtrec_analysis::groups::{GroupTable, Grouped, OtherGroups, SampleGroup};
-use usdtrec_analysis::question::ValueOrder;
+use usdtrec_analysis::question::GroupOrder;
 use usdtrec_analysis::stats::keys::key::Key;
 use usdtrec_analysis::stats::ratio::share;
-use usdtrec_format::escape::{escape, escape_json};
+use usdtrec_format::escape::escape;
 use usdtrec_trace::form::Form;
 
 use crate::answer_style::AnswerStyle;
-use crate::cells::{Cell, cells, put_cells};
+use crate::cells::{Cell, cells};
 use crate::head;
 use crate::hints::{HintWords, more_groups};
 use crate::text::buffer::Text;
 use crate::text::quoted::Csv;
-use crate::text::scalar::{decimal, json_decimal, near};
+use crate::text::scalar::{decimal, near};
 
 /// Names of the statistics of an argument.
 const NAMES: [&str; 7] = ["sum", "mean", "min", "p50", "p90", "p99", "max"];
 
 /// The statistics in decimal, in the order of [`NAMES`]; empty texts if the argument has no numbers.
-fn figures(stats: &ValueFacts) -> [String; 7] {
+pub(crate) fn figures(stats: &ValueFacts) -> [String; 7] {
     let Some(figures) = &stats.figures else {
         return Default::default();
     };
@@ -71,7 +70,7 @@ fn decimals(number: f64) -> String {
 }
 
 /// A bound in decimal.
-fn bound(bound: Sum) -> String {
+pub(crate) fn bound(bound: Sum) -> String {
     match bound {
         Sum::Integers(bound) => bound.to_string(),
         Sum::Floats(bound) => float(bound),
@@ -190,7 +189,7 @@ fn put_others(
     if let Some(most) = others.doubtful {
         let most = bound(most);
         let of = match &grouped.value {
-            Some(value) if grouped.order != ValueOrder::Count => {
+            Some(value) if grouped.order != GroupOrder::Count => {
                 format!("{} of {}", grouped.order.name(), escape(value))
             }
             _ => "event count".to_owned(),
@@ -247,72 +246,6 @@ impl Columns {
         let figures = stats.map(shown_figures).unwrap_or_default();
         self.columns(|at| figures[at].clone())
     }
-}
-
-/// One JSON object a line for each group.
-pub(crate) fn json(grouped: &Grouped) -> String {
-    let mut out = String::new();
-    for table in &grouped.tables {
-        for group in &table.rows {
-            let mut object = Map::new();
-            let cells = cells(&grouped.keys, &group.values, false);
-            put_cells(grouped.keys.iter().map(Key::name), &cells, &mut object);
-            put_json(
-                grouped,
-                table,
-                group.count,
-                group.stats.as_ref(),
-                object,
-                &mut out,
-            );
-        }
-        if let Some(others) = &table.others {
-            let mut object = Map::new();
-            for key in &grouped.keys {
-                object.insert(key.name().to_owned(), Value::Null);
-            }
-            object.insert("others".to_owned(), json!(true));
-            object.insert("groups".to_owned(), json!(others.groups));
-            let doubtful = others.doubtful.map(|most| json_decimal(&bound(most)));
-            object.insert("doubtful".to_owned(), json!(doubtful));
-            put_json(
-                grouped,
-                table,
-                others.count,
-                others.stats.as_ref(),
-                object,
-                &mut out,
-            );
-        }
-    }
-    out
-}
-
-/// Appends the line of a group, or of the groups that are not shown.
-fn put_json(
-    grouped: &Grouped,
-    table: &GroupTable,
-    count: SampleCount,
-    stats: Option<&ValueFacts>,
-    mut object: Map<String, Value>,
-    out: &mut String,
-) {
-    let overhead = share(count.weight, table.total.weight);
-    object.insert("overhead".to_owned(), json!(overhead));
-    object.insert("samples".to_owned(), json!(count.samples));
-    if let Some(event) = &table.event {
-        object.insert("event".to_owned(), json!(event));
-    }
-    if let (Some(name), Some(stats)) = (&grouped.value, stats) {
-        object.insert(format!("{name}.count"), json!(stats.count));
-        for (figure, text) in NAMES.iter().zip(&figures(stats)) {
-            let number = (!text.is_empty()).then(|| json_decimal(text));
-            object.insert(format!("{name}.{figure}"), json!(number));
-        }
-        object.insert(format!("{name}.exact"), json!(stats.exact));
-    }
-    let line = Value::Object(object).to_string();
-    let _ = writeln!(out, "{}", escape_json(&line));
 }
 
 /// A header line, and a line for each group.

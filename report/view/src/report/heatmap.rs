@@ -1,10 +1,9 @@
-//! Heat maps as text, JSON and CSV; `report/FIELDS.md` describes members and columns.
+//! Heat maps as text and CSV; `report/FIELDS.md` describes columns.
 
 use std::fmt::Write as _;
 
-use serde_json::json;
-use usdtrec_analysis::heatmap::{HeatMaps, HeatRow, INTERVALS};
-use usdtrec_format::escape::{escape, escape_json};
+use usdtrec_analysis::heatmap::{HeatMaps, INTERVALS};
+use usdtrec_format::escape::escape;
 
 use crate::answer_style::AnswerStyle;
 use crate::bars::shade;
@@ -54,29 +53,6 @@ pub(crate) fn text(maps: &HeatMaps, style: AnswerStyle) -> String {
         let room = INTERVALS.saturating_sub(from.len() + to.len());
         let _ = writeln!(out, "{:width$} └{}", "", "─".repeat(INTERVALS));
         let _ = writeln!(out, "{:width$}  {from}{:room$}{to}", "", "");
-    }
-    out
-}
-
-/// One JSON object a line for each heat map.
-pub(crate) fn json(maps: &HeatMaps) -> String {
-    let mut out = String::new();
-    for map in &maps.all {
-        let one = |bucket: &HeatRow| {
-            json!({
-                "from": scalar::json(bucket.from),
-                "to": bucket.to.map(scalar::json),
-                "counts": bucket.counts,
-            })
-        };
-        let line = json!({
-            "of": measured(&map.of, false),
-            "from_ns": maps.timeline.from,
-            "interval_ns": maps.timeline.interval,
-            "buckets": map.buckets.iter().map(one).collect::<Vec<_>>(),
-        });
-        out.push_str(&escape_json(&line.to_string()));
-        out.push('\n');
     }
     out
 }

@@ -1,12 +1,11 @@
-//! Histograms as text, JSON and CSV; `report/FIELDS.md` describes members and columns.
+//! Histograms as text and CSV; `report/FIELDS.md` describes columns.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use serde_json::{Value, json};
-use usdtrec_analysis::histogram::{Bucket, Edge, Histograms};
+use usdtrec_analysis::histogram::{Edge, Histograms};
 use usdtrec_analysis::measured::Division;
-use usdtrec_format::escape::{escape, escape_json};
+use usdtrec_format::escape::escape;
 use usdtrec_trace::form::Form;
 
 use crate::answer_style::AnswerStyle;
@@ -14,7 +13,7 @@ use crate::bars::bar;
 use crate::head;
 use crate::measured::{ambiguities, form, measured};
 use crate::text::quoted::Csv;
-use crate::text::scalar::{decimal, json_decimal, shown_decimal};
+use crate::text::scalar::{decimal, shown_decimal};
 
 /// Columns of the longest bar.
 const BAR: usize = 42;
@@ -38,15 +37,11 @@ pub fn edge(edge: &Edge) -> String {
 }
 
 /// The readable form of a text that is a mangled name.
-fn readable(edge: &Edge, form: &Form) -> Option<String> {
+pub(crate) fn readable(edge: &Edge, form: &Form) -> Option<String> {
     match edge {
         Edge::Text(text) => form.readable_text(text),
         _ => None,
     }
-}
-
-fn json_edge(of: &Edge) -> Value {
-    json_decimal(&edge(of))
 }
 
 /// The label of a bucket's bar.
@@ -104,35 +99,6 @@ pub(crate) fn text(histograms: &Histograms, style: AnswerStyle) -> String {
         if histogram.missing > 0 {
             let _ = writeln!(out, "{} more are not known", histogram.missing);
         }
-    }
-    out
-}
-
-/// One JSON object a line for each histogram.
-pub(crate) fn json(histograms: &Histograms) -> String {
-    let mut out = String::new();
-    for histogram in &histograms.all {
-        let form = form(&histogram.of, false);
-        let one = |bucket: &Bucket| {
-            let mut object = json!({
-                "from": json_edge(&bucket.from),
-                "to": bucket.to.as_ref().map(json_edge),
-                "count": bucket.count,
-            });
-            if let Some(name) = readable(&bucket.from, &form) {
-                object["demangled"] = json!(name);
-            }
-            object
-        };
-        let line = json!({
-            "of": measured(&histogram.of, false),
-            "count": histogram.count,
-            "exact": histogram.exact,
-            "buckets": histogram.buckets.iter().map(one).collect::<Vec<_>>(),
-            "missing": histogram.missing,
-        });
-        out.push_str(&escape_json(&line.to_string()));
-        out.push('\n');
     }
     out
 }

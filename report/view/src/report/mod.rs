@@ -21,13 +21,12 @@ pub mod unusual;
 
 use std::io::Write;
 
-use usdtrec_analysis::answer::{Answer, Answered, answer};
-use usdtrec_analysis::question::Question;
+use serde_json::Value;
+use usdtrec_analysis::answer::Facts;
+use usdtrec_format::escape::escape_json;
 use usdtrec_trace::error::ReportError;
-use usdtrec_trace::events::notices::Notices;
-use usdtrec_trace::events::selection::EventSelection;
-use usdtrec_trace::session::TraceSession;
 
+use crate::answer::{Answer, AnswerData};
 use crate::answer_style::AnswerStyle;
 use crate::folded;
 use crate::format::Format;
@@ -51,12 +50,10 @@ impl Default for StackStyle {
     }
 }
 
-/// A question about a trace, and the form of the answer.
+/// The form of an answer.
 #[derive(Clone, Debug, Default)]
 pub struct ReportOptions {
-    /// The question.
-    pub question: Question,
-    /// How stacks look: they are shown as text in every format.
+    /// How stacks look in text, and in CSV, which has no form for them.
     pub stacks: StackStyle,
     /// Whether numbers with a unit are shown as times and amounts of memory.
     pub human: bool,
@@ -68,76 +65,67 @@ pub struct ReportOptions {
     pub hints: HintWords,
 }
 
-/// Groups of spans that text shows if nothing is said; other formats have all.
-const GROUPS: usize = 10;
-
-/// Answers a question about the selected samples.
+/// Writes an answer.
 ///
 /// # Errors
-/// [`ReportError::Question`] if the trace has no event or argument that is requested, [`ReportError::Write`] if `out` fails.
-pub fn print(
-    session: &TraceSession,
-    selection: &EventSelection,
+/// [`ReportError::Write`] if `out` fails.
+pub fn write(
+    answer: &Answer,
     options: &ReportOptions,
     out: &mut dyn Write,
-) -> Result<Notices, ReportError> {
-    let groups = match options.format {
-        Format::Text => GROUPS,
-        Format::Json | Format::Csv | Format::CsvRaw => usize::MAX,
-    };
-    let Answered { answer, notices } = answer(session, selection, &options.question, groups)?;
+) -> Result<(), ReportError> {
     let text = match options.format {
-        Format::Text => in_text(&answer, options),
-        Format::Json => in_json(&answer, options),
-        format => in_csv(&answer, format, options),
+        Format::Text => in_text(&answer.facts, options),
+        Format::Json => in_json(&answer.data()),
+        format => in_csv(&answer.facts, format, options),
     };
     out.write_all(text.as_bytes())?;
     out.flush()?;
-    Ok(notices)
+    Ok(())
 }
 
-fn in_text(answer: &Answer, options: &ReportOptions) -> String {
+fn in_text(facts: &Facts, options: &ReportOptions) -> String {
     let (theme, human) = (Theme::new(options.colours), options.human);
     let style = AnswerStyle {
         human,
         theme,
         hints: options.hints,
     };
-    match answer {
-        Answer::Summary(facts) => text::render(facts, style),
-        Answer::Groups(grouped) => groups::text(grouped, style),
-        Answer::Spans(report) => spans::render(report, style),
-        Answer::Histogram(found) => histogram::text(found, style),
-        Answer::HeatMap(maps) => heatmap::text(maps, style),
-        Answer::Rate(rates) => rate::text(rates, human, theme),
-        Answer::Stacks(stacks) => match options.stacks {
+    match facts {
+        Facts::Summary(facts) => text::render(facts, style),
+        Facts::Groups(grouped) => groups::text(grouped, style),
+        Facts::Spans(report) => spans::render(report, style),
+        Facts::Histogram(found) => histogram::text(found, style),
+        Facts::HeatMap(maps) => heatmap::text(maps, style),
+        Facts::Rate(rates) => rate::text(rates, human, theme),
+        Facts::Stacks(stacks) => match options.stacks {
             StackStyle::Tree(graph) => call_graph::text(stacks, graph, style),
             StackStyle::Folded => folded::lines(stacks),
         },
     }
 }
 
-fn in_json(answer: &Answer, options: &ReportOptions) -> String {
-    match answer {
-        Answer::Summary(facts) => data::json(facts),
-        Answer::Groups(grouped) => groups::json(grouped),
-        Answer::Spans(report) => spans_data::json(report),
-        Answer::Histogram(found) => histogram::json(found),
-        Answer::HeatMap(maps) => heatmap::json(maps),
-        Answer::Rate(rates) => rate::json(rates),
-        Answer::Stacks(_) => in_text(answer, options),
-    }
+/// One JSON object a line, its members in the order of their names.
+fn in_json(answer: &AnswerData) -> String {
+    let objects = match serde_json::to_value(answer).unwrap_or_default() {
+        Value::Array(objects) => objects,
+        object => vec![object],
+    };
+    let lines = objects.iter().map(Value::to_string);
+    lines
+        .map(|line| escape_json(&line).into_owned() + "\n")
+        .collect()
 }
 
-fn in_csv(answer: &Answer, format: Format, options: &ReportOptions) -> String {
+fn in_csv(facts: &Facts, format: Format, options: &ReportOptions) -> String {
     let csv = format.csv();
-    match answer {
-        Answer::Summary(facts) => data::csv(csv, facts),
-        Answer::Groups(grouped) => groups::csv(csv, grouped),
-        Answer::Spans(report) => spans_data::csv(csv, report),
-        Answer::Histogram(found) => histogram::csv(csv, found),
-        Answer::HeatMap(maps) => heatmap::csv(csv, maps),
-        Answer::Rate(rates) => rate::csv(csv, rates),
-        Answer::Stacks(_) => in_text(answer, options),
+    match facts {
+        Facts::Summary(facts) => data::csv(csv, facts),
+        Facts::Groups(grouped) => groups::csv(csv, grouped),
+        Facts::Spans(report) => spans_data::csv(csv, report),
+        Facts::Histogram(found) => histogram::csv(csv, found),
+        Facts::HeatMap(maps) => heatmap::csv(csv, maps),
+        Facts::Rate(rates) => rate::csv(csv, rates),
+        Facts::Stacks(_) => in_text(facts, options),
     }
 }

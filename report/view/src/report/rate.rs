@@ -1,15 +1,14 @@
-//! Rates as text, JSON and CSV; `report/FIELDS.md` describes members and columns.
+//! Rates as text and CSV; `report/FIELDS.md` describes columns.
 
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value, json};
 use usdtrec_analysis::rate::Rates;
 use usdtrec_analysis::stats::keys::key::Key;
-use usdtrec_format::escape::{escape, escape_json};
+use usdtrec_format::escape::escape;
 use usdtrec_trace::session::event_name::short_name;
 
 use crate::bars::sparkline;
-use crate::cells::{cells, put_cells};
+use crate::cells::cells;
 use crate::columns::{ColumnSide, folded_from, put_columns};
 use crate::head;
 use crate::numbers::{duration, rate};
@@ -22,11 +21,6 @@ const COLUMNS: usize = 40;
 /// Rates as a table with a line for each series.
 pub(crate) fn text(rates: &Rates, human: bool, theme: Theme) -> String {
     View(rates).text(human, theme)
-}
-
-/// One JSON object a line for each series.
-pub(crate) fn json(rates: &Rates) -> String {
-    View(rates).json()
 }
 
 /// A header line, and a line for each interval of each series.
@@ -70,39 +64,6 @@ impl View<'_> {
             folded_from("WARNING: ", &warning, "  ", &mut out);
         }
         out
-    }
-
-    fn json(&self) -> String {
-        let mut out = String::new();
-        for series in &self.0.series {
-            let mut object = Map::new();
-            if let Some(event) = &series.event {
-                object.insert("event".to_owned(), json!(event));
-            }
-            let cells = cells(&self.0.keys, &series.values, false);
-            let names = self.0.keys.iter().map(Key::name);
-            put_cells(names, &cells, &mut object);
-            self.put_json(object, &series.counts, &mut out);
-        }
-        if let Some(others) = &self.0.others {
-            let by_event = self.0.series.iter().any(|series| series.event.is_some());
-            let names = by_event.then_some("event");
-            let names = names.into_iter().chain(self.0.keys.iter().map(Key::name));
-            let mut object: Map<String, Value> =
-                names.map(|name| (name.to_owned(), Value::Null)).collect();
-            object.insert("others".to_owned(), json!(true));
-            object.insert("doubtful".to_owned(), json!(others.doubtful));
-            self.put_json(object, &others.counts, &mut out);
-        }
-        out
-    }
-
-    fn put_json(&self, mut object: Map<String, Value>, counts: &[u64], out: &mut String) {
-        object.insert("from_ns".to_owned(), json!(self.0.timeline.from));
-        object.insert("interval_ns".to_owned(), json!(self.0.timeline.interval));
-        object.insert("counts".to_owned(), json!(counts));
-        out.push_str(&escape_json(&Value::Object(object).to_string()));
-        out.push('\n');
     }
 
     fn csv(&self, csv: Csv) -> String {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use usdtrec_analysis::question::SpanOrder;
+use usdtrec_analysis::question::GroupOrder;
 use usdtrec_analysis::span_report::facts::{DurationFacts, SlowFacts, SpanFacts, SpanReport};
 use usdtrec_analysis::spans::covers::CoveredTime;
 use usdtrec_format::escape::escape;
@@ -299,7 +299,7 @@ fn put_groups(
     put_columns(&rows, &sides, theme, out);
     if let Some(bound) = others.and_then(|others| others.doubtful) {
         let bound = match report.order {
-            SpanOrder::Count => bound.to_string(),
+            GroupOrder::Count => bound.to_string(),
             _ => duration(bound as f64),
         };
         let warning = format!(

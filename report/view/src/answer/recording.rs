@@ -1,0 +1,101 @@
+//! Where, when and how a trace was recorded.
+
+use serde::Serialize;
+use usdtrec_analysis::clock_facts::ClockFacts;
+use usdtrec_analysis::origin::Origin;
+use usdtrec_trace::wall_times::ClockStep;
+
+use crate::head::date_for_machines;
+
+/// A recording as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RecordingAnswer {
+    /// Path of the trace.
+    pub file: String,
+    /// Name of the host; this and the next ones are empty if not known.
+    pub host: String,
+    /// Architecture, as its kernel calls it.
+    pub machine: String,
+    /// Version of the kernel.
+    pub kernel: String,
+    /// `bpf` or `perf`, or `import`; `None` in files of other recorders.
+    pub engine: Option<String>,
+    /// What recorded.
+    pub producer: String,
+    /// Words of the command line that recorded.
+    pub command: Vec<String>,
+    /// Wall-clock time of the first event (RFC 3339, UTC).
+    pub start: Option<String>,
+    /// How exact times of day are; `None` if the trace has no readings of the clocks.
+    pub clock: Option<ClockAnswer>,
+}
+
+/// How exact times of day are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ClockAnswer {
+    /// How often both clocks were read.
+    pub readings: usize,
+    /// Maximum error of a time of day against the host's own wall clock, ns.
+    pub error_ns: u32,
+    /// When the wall clock was set while recording, at most 256 times.
+    pub steps: Vec<ClockStepRow>,
+    /// Whether something kept the wall clock synchronized, at all readings; `None` if the host did not say.
+    pub synchronized: Option<bool>,
+    /// Estimated difference of the wall clock from UTC (`esterror` of `adjtimex(2)`), ns; `None` if it was not synchronized.
+    pub utc_error_ns: Option<u64>,
+    /// Maximum difference (`maxerror`), ns; `None` as `utc_error_ns`.
+    pub utc_max_error_ns: Option<u64>,
+}
+
+/// A change of the wall clock while recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ClockStepRow {
+    /// The last reading before it, by the trace's clock, ns.
+    pub from_ns: u64,
+    /// The first reading after it, by the trace's clock, ns.
+    pub to_ns: u64,
+    /// By how much the clock was set forward, ns; negative if backward, `None` beyond 64 bits.
+    pub by_ns: Option<i64>,
+}
+
+impl RecordingAnswer {
+    pub(crate) fn new(origin: &Origin) -> Self {
+        Self {
+            file: origin.file.clone(),
+            host: origin.host.clone(),
+            machine: origin.machine.clone(),
+            kernel: origin.kernel.clone(),
+            engine: origin.engine.clone(),
+            producer: origin.producer.clone(),
+            command: origin.command.clone(),
+            start: date_for_machines(origin),
+            clock: origin.clock.as_ref().map(ClockAnswer::new),
+        }
+    }
+}
+
+impl ClockAnswer {
+    fn new(clock: &ClockFacts) -> Self {
+        let known = clock.quality;
+        let synchronized = known.filter(|quality| quality.is_synchronized);
+        let nanoseconds = |microseconds: u32| u64::from(microseconds) * 1000;
+        Self {
+            readings: clock.readings,
+            error_ns: clock.error_ns,
+            steps: clock.steps.iter().map(ClockStepRow::new).collect(),
+            synchronized: known.map(|quality| quality.is_synchronized),
+            utc_error_ns: synchronized.map(|quality| nanoseconds(quality.estimated_us)),
+            utc_max_error_ns: synchronized.map(|quality| nanoseconds(quality.maximum_us)),
+        }
+    }
+}
+
+impl ClockStepRow {
+    fn new(step: &ClockStep) -> Self {
+        Self {
+            from_ns: step.before.clock_ns,
+            to_ns: step.after.clock_ns,
+            by_ns: i64::try_from(step.by_ns()).ok(),
+        }
+    }
+}
