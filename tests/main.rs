@@ -79,6 +79,7 @@ mod refusals;
 mod registered;
 mod reused_pids;
 mod ruby;
+mod running;
 mod same_answers;
 mod schedule;
 mod schema;

@@ -1,14 +1,15 @@
 //! Files mapped by a running process, and their probes.
 
 use std::collections::HashSet;
+use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, openat};
 use usdtrec_format::escape::shown;
 
 use crate::elf::{ElfError, FileId, ObjectFile, ProbeScan};
@@ -50,40 +51,22 @@ pub struct UnreadableFile {
 /// # Errors
 /// `/proc/PID/maps` cannot be read: the process does not exist, or permission is denied.
 pub fn binaries(pid: u32) -> io::Result<ProcessFiles> {
-    let proc = PathBuf::from(format!("/proc/{pid}"));
-    // Files opened relative to this handle belong to this process even if its id is reused.
-    let handle = openat(
-        CWD,
-        &proc,
-        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?;
-    let mut maps = Vec::new();
-    File::from(openat(
-        &handle,
-        c"maps",
-        OFlags::RDONLY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?)
-    .read_to_end(&mut maps)?;
+    let process = OpenProcess::open(pid)?;
     let mut seen = HashSet::new();
-    let mappings: Vec<Mapping> = FileMapping::parse_all(&maps)
-        .filter(|map| seen.insert((map.device, map.inode)))
-        .map(Mapping)
-        .collect();
+    let mut mappings = process.mappings()?;
+    mappings.retain(|map| seen.insert((map.device, map.inode)));
     let outcomes: Vec<_> = mappings
         .par_iter()
-        .map(|mapping| (mapping, mapping.read(&proc, handle.as_fd())))
+        .map(|mapping| (mapping, process.read(mapping)))
         .collect();
     let mut files = ProcessFiles::default();
     for (mapping, outcome) in outcomes {
         match outcome {
-            Ok(mapped)
-                if mapped.scan.binary.probes.is_empty() && mapped.scan.damaged.is_empty() => {}
+            Ok(mapped) if mapped.has_nothing() => {}
             Ok(mapped) => files.mapped.push(mapped),
             Err(error) if error.is_other_file() => {}
             Err(error) => files.unreadable.push(UnreadableFile {
-                path: mapping.0.path.clone(),
+                path: mapping.path.clone(),
                 error,
             }),
         }
@@ -91,10 +74,83 @@ pub fn binaries(pid: u32) -> io::Result<ProcessFiles> {
     Ok(files)
 }
 
-/// A file that a process maps.
-struct Mapping(FileMapping);
+impl MappedFile {
+    /// Whether it has neither probes nor damaged notes.
+    pub(crate) fn has_nothing(&self) -> bool {
+        self.scan.binary.probes.is_empty() && self.scan.damaged.is_empty()
+    }
+}
 
-impl Mapping {
+/// A process whose files are read. Files opened relative to the handle belong to this process even if its id is reused.
+pub(crate) struct OpenProcess {
+    directory: PathBuf,
+    handle: OwnedFd,
+}
+
+impl OpenProcess {
+    /// # Errors
+    /// The process does not exist.
+    pub(crate) fn open(pid: u32) -> io::Result<Self> {
+        let directory = PathBuf::from(format!("/proc/{pid}"));
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let handle = openat(CWD, &directory, flags, Mode::empty())?;
+        Ok(Self { directory, handle })
+    }
+
+    /// The content of one of its files in `/proc/PID`.
+    ///
+    /// # Errors
+    /// The file cannot be read: the process has ended, or permission is denied.
+    pub(crate) fn content(&self, name: &CStr) -> io::Result<Vec<u8>> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let mut content = Vec::new();
+        File::from(openat(&self.handle, name, flags, Mode::empty())?).read_to_end(&mut content)?;
+        Ok(content)
+    }
+
+    /// Its mappings of files.
+    ///
+    /// # Errors
+    /// As of [`Self::content`].
+    pub(crate) fn mappings(&self) -> io::Result<Vec<FileMapping>> {
+        Ok(FileMapping::parse_all(&self.content(c"maps")?).collect())
+    }
+
+    /// Whether it still has a mapping.
+    pub(crate) fn maps(&self, mapping: &FileMapping) -> bool {
+        self.mappings()
+            .is_ok_and(|mappings| mappings.contains(mapping))
+    }
+
+    /// The number of its mount namespace; `None` without permission.
+    pub(crate) fn mount_namespace(&self) -> Option<u64> {
+        let found = rustix::fs::statat(&self.handle, c"ns/mnt", AtFlags::empty()).ok()?;
+        Some(found.st_ino)
+    }
+
+    /// The user that its files in `/proc` belong to: its effective one, if it may be traced by that user (proc(5)).
+    ///
+    /// # Errors
+    /// The process has ended.
+    pub(crate) fn owner(&self) -> io::Result<u32> {
+        let found = rustix::fs::statat(&self.handle, c"maps", AtFlags::empty())?;
+        Ok(found.st_uid)
+    }
+
+    /// Reads a file that it maps.
+    ///
+    /// # Errors
+    /// [`ElfError`], also if the file that is mapped cannot be opened.
+    pub(crate) fn read(&self, mapping: &FileMapping) -> Result<MappedFile, ElfError> {
+        let mapping = Mapping(mapping);
+        mapping.read(&self.directory, self.handle.as_fd())
+    }
+}
+
+/// A file that a process maps.
+struct Mapping<'a>(&'a FileMapping);
+
+impl Mapping<'_> {
     fn read(&self, proc: &Path, handle: BorrowedFd<'_>) -> Result<MappedFile, ElfError> {
         let (file, is_inside) = self.open(proc, handle)?;
         let id = FileId::from(&file.metadata()?);

@@ -16,6 +16,7 @@ mod arch;
 mod build_id;
 mod code_names;
 mod code_place;
+pub mod control_group;
 mod debug_files;
 mod definitions;
 pub mod escape;

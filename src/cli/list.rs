@@ -14,6 +14,13 @@ pub(crate) enum ListFormat {
     Json,
 }
 
+/// What the files of `list -a` are grouped by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListKey {
+    /// Containers, and units of systemd outside of them
+    Container,
+}
+
 /// `usdtrec list`.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
@@ -26,6 +33,18 @@ pub(crate) struct ListArgs {
     /// List the probes of all files that this process maps (comma list)
     #[arg(short, long, value_name = "PID", value_delimiter = ',')]
     pub(crate) pid: Vec<u32>,
+    /// Show the files with probes whose code a process of this host runs, in any container, with the processes; with -v, their probes
+    #[arg(short, long, conflicts_with_all = ["file", "pid", "dir"])]
+    pub(crate) all: bool,
+    /// With -a, group the files by the containers and units that run them
+    #[arg(
+        long,
+        value_enum,
+        value_name = "KEY",
+        requires = "all",
+        conflicts_with = "verbose"
+    )]
+    pub(crate) by: Option<ListKey>,
     /// List the probes of all files below this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Vec<PathBuf>,

@@ -4,6 +4,7 @@ mod describe;
 mod found;
 mod json;
 mod listing;
+mod running;
 mod text;
 
 use std::io::{self, BufWriter, Write as _};
@@ -17,6 +18,8 @@ use usdtrec_format::escape::shown;
 
 use self::found::choose;
 use self::listing::Listing;
+#[cfg(feature = "record")]
+pub(super) use self::listing::warn_about_unread;
 use super::selection;
 use crate::cli::{ListArgs, ListFormat};
 use crate::fold;
@@ -33,6 +36,11 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     let dir = selection::cache_dir(buildid_dir);
     let mut listing = Listing::default();
     listing.gather(args, buildid_dir)?;
+    if let Some(running) = listing.running.as_ref().filter(|_| !args.verbose) {
+        let files = running::matching(running, &patterns);
+        running::print(args, &files)?;
+        return Ok(listing.print_nothing(args, files.is_empty()));
+    }
     let found = choose(&listing.binaries, &patterns);
     let mut out = BufWriter::new(io::stdout());
     match args.format {
@@ -63,14 +71,7 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     if args.format == ListFormat::Text && !args.verbose {
         warn_about_changed(&found);
     }
-    if found.is_empty() && !patterns.is_empty() {
-        listing.print_closest(&args.patterns);
-        return Ok(ExitCode::FAILURE);
-    }
-    if found.is_empty() {
-        listing.print_empty(args);
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(listing.print_nothing(args, found.is_empty()))
 }
 
 /// Parses patterns as `perf list` does: without a colon or a glob, a pattern matches any part of a name; `sdt` matches every probe.

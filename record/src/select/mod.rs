@@ -7,6 +7,7 @@ pub(super) mod probe;
 pub(super) mod probe_info;
 pub(super) mod program;
 pub(super) mod refusal;
+mod shared_inode;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -27,6 +28,7 @@ use crate::select::probe::PlannedProbe;
 use crate::select::probe_info::add_debug_info;
 use crate::select::program::Program;
 use crate::select::refusal::{Refusal, RefusalReason};
+use crate::select::shared_inode::is_same_inode;
 
 /// An event to record: its probes, and what is recorded of their hits.
 #[derive(Clone, Debug)]
@@ -48,8 +50,10 @@ pub struct Request<'a> {
     pub events: &'a [EventSelector],
     /// The probes in files, according to the cache. This is a hint: the files' own notes are read before a probe is attached.
     pub indexed: Vec<Indexed>,
-    /// Files of the traced processes and of the command.
+    /// Files of the traced processes, or of all that run, and of the command.
     pub files: Vec<Shared<ObjectFile>>,
+    /// Whether `files` has what all processes of this host run.
+    pub is_host: bool,
     /// The traced processes and threads, if they are named. The files that they map take precedence over the cache, and paths are resolved
     /// below their root directories.
     pub processes: &'a [u32],
@@ -85,6 +89,7 @@ pub struct Selection {
 pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
     let mut selector = Selector {
         processes: request.processes,
+        is_host: request.is_host,
         force: request.force,
         schemas: request.schemas,
         event: None,
@@ -217,6 +222,7 @@ fn matching<'a>(binary: &'a Binary, pattern: &'a Pattern) -> impl Iterator<Item 
 /// The state of a selection.
 struct Selector<'a> {
     processes: &'a [u32],
+    is_host: bool,
     force: bool,
     schemas: &'a Schemas,
     /// The event that is being selected.
@@ -225,7 +231,7 @@ struct Selector<'a> {
     seen: HashSet<(FileId, Option<u64>, String)>,
     /// Files that were opened because the cache lists probes for them.
     open: HashMap<PathBuf, Result<Rc<Opened>, RefusalReason>>,
-    /// The open files.
+    /// The open files. Files that are one inode have one program.
     programs: HashMap<FileId, Shared<Program>>,
     selection: Selection,
 }
@@ -253,7 +259,7 @@ impl Selector<'_> {
         }
         if !matched {
             let binaries = candidates.map(|candidate| &candidate.binary);
-            return Err(NoProbe::new(pattern, self.processes, binaries).into());
+            return Err(NoProbe::new(pattern, self.processes, self.is_host, binaries).into());
         }
         if !planned {
             let refusals = std::mem::take(&mut self.selection.refusals);
@@ -333,9 +339,22 @@ impl Selector<'_> {
 
     /// The program of an open file.
     fn program(&mut self, file: &Shared<ObjectFile>) -> Shared<Program> {
-        let known = self.programs.entry(file.id());
-        let program = known.or_insert_with(|| Shared::new(Program::new(Shared::clone(file))));
-        Shared::clone(program)
+        if let Some(known) = self.programs.get(&file.id()) {
+            return Shared::clone(known);
+        }
+        let mut programs = self.programs.values();
+        let same = programs.find(|program| {
+            let other = program.file();
+            file.build_id().is_some()
+                && file.build_id() == other.build_id()
+                && is_same_inode(file.file(), other.file())
+        });
+        let program = match same {
+            Some(same) => Shared::clone(same),
+            None => Shared::new(Program::new(Shared::clone(file))),
+        };
+        self.programs.insert(file.id(), Shared::clone(&program));
+        program
     }
 
     /// Selects a probe. Returns whether at least one of its sites is selected, now or earlier.

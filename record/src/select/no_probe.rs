@@ -25,6 +25,8 @@ pub enum Searched {
     File(PathBuf),
     /// In the indexed files.
     Index,
+    /// In the files that the processes of this host run, and in the indexed files.
+    Host,
     /// In the files that traced processes map, and in the indexed files.
     Processes(Vec<u32>),
 }
@@ -34,12 +36,14 @@ impl NoProbe {
     pub(crate) fn new<'a>(
         pattern: &Pattern,
         processes: &[u32],
+        is_host: bool,
         binaries: impl Iterator<Item = &'a Binary>,
     ) -> Self {
         Self {
             pattern: pattern.text().to_owned(),
             searched: match (pattern.path(), processes) {
                 (Some(path), _) => Searched::File(Path::to_owned(path)),
+                (None, []) if is_host => Searched::Host,
                 (None, []) => Searched::Index,
                 (None, processes) => Searched::Processes(processes.to_vec()),
             },
@@ -56,6 +60,10 @@ impl fmt::Display for NoProbe {
         match &self.searched {
             Searched::File(path) => write!(f, "{} has no probe {text}", shown(path))?,
             Searched::Index => write!(f, "no indexed binary has a probe {text}")?,
+            Searched::Host => write!(
+                f,
+                "no process runs a file with a probe {text} now, and no indexed binary has one"
+            )?,
             Searched::Processes(pids) => {
                 match pids.as_slice() {
                     [pid] => write!(f, "process {pid} maps")?,

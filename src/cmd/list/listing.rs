@@ -1,14 +1,18 @@
 //! The files whose probes are listed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context as _, bail};
 use usdtrec_buildid_cache::elf::{ElfError, FileState, ObjectFile, ProbeScan};
 use usdtrec_buildid_cache::process::UnreadableFile;
-use usdtrec_buildid_cache::{Cache, Indexed, ProbeSource, WalkEvent, open, process, suggest, walk};
+use usdtrec_buildid_cache::{
+    Cache, Indexed, MAX_FILES_OF_USER, ProbeSource, Running, WalkEvent, open, process, running,
+    suggest, walk,
+};
 use usdtrec_format::Pattern;
 use usdtrec_format::escape::{escape, shown};
 
@@ -27,6 +31,8 @@ pub(super) struct Listing {
     pub(super) files: Files,
     /// The processes, and the displayed paths of what each maps.
     pub(super) processes: Vec<(u32, Vec<PathBuf>)>,
+    /// What all processes of this host run.
+    pub(super) running: Option<Running>,
     from_cache: bool,
 }
 
@@ -36,7 +42,8 @@ impl Listing {
         args: &ListArgs,
         buildid_dir: Option<&Path>,
     ) -> anyhow::Result<()> {
-        self.from_cache = args.file.is_empty() && args.pid.is_empty() && args.dir.is_empty();
+        self.from_cache =
+            args.file.is_empty() && args.pid.is_empty() && args.dir.is_empty() && !args.all;
         if self.from_cache {
             self.binaries = Cache::open(buildid_dir)?.binaries()?;
         }
@@ -48,6 +55,9 @@ impl Listing {
         }
         for dir in &args.dir {
             self.dir(dir)?;
+        }
+        if args.all {
+            self.running()?;
         }
         for indexed in &self.binaries {
             for error in &indexed.damaged {
@@ -88,6 +98,23 @@ impl Listing {
         Ok(())
     }
 
+    fn running(&mut self) -> anyhow::Result<()> {
+        let running = running().context("/proc")?;
+        let mut processes: BTreeMap<u32, Vec<PathBuf>> = BTreeMap::new();
+        for file in &running.files {
+            let path = file.mapped.file.path().to_owned();
+            for &pid in &file.processes {
+                processes.entry(pid).or_default().push(path.clone());
+            }
+            self.binaries.push(present(file.mapped.scan.clone()));
+            self.files.insert(path, Arc::clone(&file.mapped.file));
+        }
+        self.processes.extend(processes);
+        warn_about_unread(&running);
+        self.running = Some(running);
+        Ok(())
+    }
+
     fn dir(&mut self, dir: &Path) -> anyhow::Result<()> {
         let found = Mutex::new(Vec::new());
         let failed = Mutex::new(Vec::new());
@@ -104,12 +131,27 @@ impl Listing {
         Ok(())
     }
 
+    /// If nothing is listed, prints why. Returns the exit status: without the probes that were asked for, that of a failure.
+    pub(super) fn print_nothing(&self, args: &ListArgs, is_empty: bool) -> ExitCode {
+        if is_empty && !args.patterns.is_empty() {
+            self.print_closest(&args.patterns);
+            return ExitCode::FAILURE;
+        }
+        if is_empty {
+            self.print_empty(args);
+        }
+        ExitCode::SUCCESS
+    }
+
     /// Prints that the cache, or each file, process and directory of the options, has no probes.
-    pub(super) fn print_empty(&self, args: &ListArgs) {
+    fn print_empty(&self, args: &ListArgs) {
         if self.from_cache {
             return say(
                 "usdtrec: no probes are indexed; to index binaries: usdtrec buildid-cache --add PATH, or --scan DIR",
             );
+        }
+        if args.all {
+            say("usdtrec: no process maps code with SDT probes");
         }
         for file in &args.file {
             say(format_args!("usdtrec: {} has no SDT probes", shown(file)));
@@ -128,11 +170,11 @@ impl Listing {
     }
 
     /// Prints, for each pattern, that nothing matches it, and the closest names.
-    pub(super) fn print_closest(&self, patterns: &[String]) {
-        let failure = if self.from_cache {
-            "no indexed binary has a probe"
-        } else {
-            "no probe"
+    fn print_closest(&self, patterns: &[String]) {
+        let failure = match self.from_cache {
+            true => "no indexed binary has a probe",
+            false if self.running.is_some() => "no process maps code with a probe",
+            false => "no probe",
         };
         for pattern in patterns {
             say(format_args!("usdtrec: {failure} {}", escape(pattern)));
@@ -147,6 +189,27 @@ impl Listing {
                 say(format_args!("  closest: {}", escape(&closest.join(", "))));
             }
         }
+    }
+}
+
+/// Prints which processes and files could not be read.
+pub(in crate::cmd) fn warn_about_unread(running: &Running) {
+    if running.denied > 0 {
+        say(format_args!(
+            "usdtrec: {} processes of other users are left out: reading what they map needs CAP_SYS_PTRACE (root)",
+            running.denied
+        ));
+    }
+    if running.unreadable > 0 {
+        say(format_args!(
+            "usdtrec: {} files that processes map are left out: they cannot be read",
+            running.unreadable
+        ));
+    }
+    for (user, files) in &running.unread {
+        say(format_args!(
+            "usdtrec: {files} files that processes of uid {user} map are left out: they map more than {MAX_FILES_OF_USER}"
+        ));
     }
 }
 

@@ -1,16 +1,22 @@
 //! Selection of the probes of `-e`, from the cache, the traced processes and the command.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use usdtrec_buildid_cache::elf::ObjectFile;
+use anyhow::Context as _;
+use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
 use usdtrec_buildid_cache::process::{self, MappedFile};
-use usdtrec_buildid_cache::{Cache, CacheError, open};
+use usdtrec_buildid_cache::{Cache, CacheError, Running, RunningFile, open, running};
+use usdtrec_format::Pattern;
+use usdtrec_format::control_group::{container_id, path_of_process};
 use usdtrec_format::escape::escape;
 use usdtrec_record::{EventSelector, Request, Selection, select};
 
+use super::messages::count;
 use crate::advice::explained;
 use crate::cli::CaptureArgs;
+use crate::cmd::list::warn_about_unread;
 use crate::functions::Functions;
 use crate::schemas;
 use crate::terminal::say;
@@ -22,7 +28,7 @@ pub(super) fn choose(
     buildid_dir: Option<&Path>,
 ) -> anyhow::Result<Selection> {
     let cache = crate::cmd::buildid_cache::open(buildid_dir);
-    let (mut indexed, mut files) = (Vec::new(), Vec::new());
+    let (mut indexed, mut files, mut host) = (Vec::new(), Vec::new(), None);
     if events.iter().any(|wanted| wanted.pattern.path().is_none()) {
         indexed = match &cache {
             Ok(cache) => cache.binaries()?,
@@ -33,16 +39,27 @@ pub(super) fn choose(
             }
         };
         files = traced(args);
+        if is_system_wide(args) {
+            let found = running().context("/proc")?;
+            warn_about_unread(&found);
+            let mapped = found.files.iter().map(|file| Arc::clone(&file.mapped.file));
+            files.extend(mapped);
+            host = Some(found);
+        }
     }
     let processes: Vec<u32> = args.pid.iter().chain(&args.tid).copied().collect();
     let mut selection = select(Request {
         events,
         indexed,
         files,
+        is_host: host.is_some(),
         processes: &processes,
         force: args.force,
         schemas: &schemas::in_force(&args.schema)?,
     })?;
+    if let Some(host) = host.filter(|_| !args.quiet) {
+        print_running(&host, events, &selection);
+    }
     let dir = cache.as_ref().ok().map(Cache::dir);
     add_functions(&mut selection, dir);
     // If one does not exist, that is said next, and nothing is attached.
@@ -59,6 +76,54 @@ pub(super) fn choose(
         index(&cache, &selection, args.verbose);
     }
     Ok(selection)
+}
+
+/// Whether hits of all processes are recorded.
+const fn is_system_wide(args: &CaptureArgs) -> bool {
+    args.pid.is_empty() && args.tid.is_empty() && (args.all_cpus || args.command.is_empty())
+}
+
+/// Prints which of the files that run now are selected by patterns without a path: each inode once.
+fn print_running(host: &Running, events: &[EventSelector], selection: &Selection) {
+    let patterns = events.iter().map(|event| &event.pattern);
+    let patterns: Vec<&Pattern> = patterns.filter(|one| one.path().is_none()).collect();
+    let files = host.files.iter().filter(|file| {
+        let mut probes = file.mapped.scan.binary.probes.iter();
+        probes.any(|probe| {
+            let mut patterns = patterns.iter();
+            patterns.any(|pattern| pattern.matches(&probe.provider, &probe.name))
+        })
+    });
+    let files: Vec<&RunningFile> = files.collect();
+    let selected = selection.probes.iter();
+    let selected: HashSet<FileId> = selected.map(|probe| probe.program.file().id()).collect();
+    let mut inodes: Vec<FileId> = files.iter().map(|file| file.mapped.file.id()).collect();
+    inodes.retain(|inode| selected.contains(inode));
+    let pids = files.iter().flat_map(|file| file.processes.iter().copied());
+    let pids: HashSet<u32> = pids.collect();
+    let containers: HashSet<String> = pids.iter().filter_map(|pid| container(*pid)).collect();
+    if inodes.is_empty() {
+        return;
+    }
+    let containers = match containers.len() {
+        0 => String::new(),
+        number => format!(", {}", count(number, "container")),
+    };
+    let processes = match pids.len() {
+        1 => "1 process".to_owned(),
+        number => format!("{number} processes"),
+    };
+    say(format_args!(
+        "usdtrec: running now: {}, {processes}{containers}",
+        count(inodes.len(), "file")
+    ));
+}
+
+/// The id of the container that a process is in.
+fn container(pid: u32) -> Option<String> {
+    let lines = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
+    let path = str::from_utf8(path_of_process(&lines, false)?).ok()?;
+    container_id(path).map(str::to_owned)
 }
 
 /// The files of the traced processes and of the command, indexed or not. Unreadable ones are skipped.

@@ -51,7 +51,7 @@ pub(in crate::cmd) fn attached_line(verb: &str, session: &Session) -> String {
     )
 }
 
-fn count(number: usize, what: &str) -> String {
+pub(super) fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 

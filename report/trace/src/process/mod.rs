@@ -10,7 +10,6 @@
 
 pub(crate) mod cgroups;
 pub mod comm;
-pub(crate) mod container_id;
 pub(crate) mod cover;
 pub(crate) mod index;
 pub(crate) mod interner;

@@ -1,7 +1,8 @@
 //! Texts about the process of an event.
 
+use usdtrec_format::control_group::container_id;
+
 use crate::process::Processes;
-use crate::process::container_id::container_id;
 use crate::process::names::{EscapedName, NameId};
 
 /// What the trace says of a process at a time.

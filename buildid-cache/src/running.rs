@@ -1,0 +1,208 @@
+//! The files with probes that the processes of this host run, in whatever mount namespace.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+
+use rayon::prelude::*;
+
+use crate::elf::FileId;
+use crate::file_mapping::{DeviceNumber, FileMapping};
+use crate::process::{MappedFile, OpenProcess};
+
+/// Maximum number of different files that are read of what the processes of one user map. Any user can map any number of files.
+pub const MAX_FILES_OF_USER: usize = 10_000;
+
+/// Maximum number of processes by which a file is opened.
+const MAX_TRIES: usize = 8;
+
+/// A file with probes that processes run.
+#[derive(Clone, Debug)]
+pub struct RunningFile {
+    /// The file.
+    pub mapped: MappedFile,
+    /// The processes that map its code, in ascending order.
+    pub processes: Vec<u32>,
+}
+
+/// What the processes of this host run.
+#[derive(Debug, Default)]
+pub struct Running {
+    /// Files with probes, each inode once, in the order of their paths.
+    pub files: Vec<RunningFile>,
+    /// Number of processes whose mappings were read.
+    pub processes: usize,
+    /// Number of processes whose mappings may not be read (proc_pid_maps(5): those of other users).
+    pub denied: usize,
+    /// Number of files that could not be read.
+    pub unreadable: usize,
+    /// Users with more than [`MAX_FILES_OF_USER`] files, and how many of each were not read.
+    pub unread: BTreeMap<u32, usize>,
+}
+
+/// Reads the probes of all files whose code a process of this host maps, other than this process.
+///
+/// # Errors
+/// `/proc` cannot be read.
+pub fn running() -> io::Result<Running> {
+    let mut pids = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        pids.extend(name.to_str().and_then(|name| name.parse::<u32>().ok()));
+    }
+    pids.retain(|&pid| pid != std::process::id());
+    pids.sort_unstable();
+    let looked: Vec<_> = pids.par_iter().map(|&pid| (pid, look(pid))).collect();
+    let mut running = Running::default();
+    let mut wanted = Wanted::default();
+    for (pid, outcome) in looked {
+        match outcome {
+            Ok(process) => {
+                running.processes += 1;
+                wanted.add(pid, process);
+            }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => running.denied += 1,
+            // It has ended.
+            Err(_) => {}
+        }
+    }
+    running.unread = wanted.unread;
+    let files: Vec<WantedFile> = wanted.files.into_values().collect();
+    let read: Vec<_> = files.into_par_iter().map(WantedFile::read).collect();
+    let mut found: HashMap<FileId, RunningFile> = HashMap::new();
+    for outcome in read {
+        match outcome {
+            Outcome::Probes(file) => {
+                let id = file.mapped.file.id();
+                match found.get_mut(&id) {
+                    None => _ = found.insert(id, file),
+                    Some(known) => known.processes.extend(file.processes),
+                }
+            }
+            Outcome::Nothing => {}
+            Outcome::Unreadable => running.unreadable += 1,
+        }
+    }
+    running.files = found.into_values().collect();
+    for file in &mut running.files {
+        file.processes.sort_unstable();
+        file.processes.dedup();
+    }
+    running.files.sort_by(|a, b| {
+        let key = |file: &RunningFile| (file.mapped.file.path().to_owned(), file.mapped.file.id());
+        key(a).cmp(&key(b))
+    });
+    Ok(running)
+}
+
+/// A process, and the files whose code it maps.
+struct Process {
+    owner: u32,
+    mount_namespace: Option<u64>,
+    mappings: Vec<FileMapping>,
+}
+
+/// Reads what a process maps.
+fn look(pid: u32) -> io::Result<Process> {
+    const EXECUTABLE: usize = 2;
+    let process = OpenProcess::open(pid)?;
+    let mut mappings = process.mappings()?;
+    mappings.retain(|map| map.permissions[EXECUTABLE]);
+    Ok(Process {
+        owner: process.owner()?,
+        mount_namespace: process.mount_namespace(),
+        mappings,
+    })
+}
+
+/// A file as it appears in the mappings of processes. Different files may have the same device and inode there (subvolumes of btrfs), but not
+/// the same path in one mount namespace, too.
+#[derive(PartialEq, Eq, Hash)]
+struct MappedName {
+    mount_namespace: Option<u64>,
+    device: DeviceNumber,
+    inode: u64,
+    path: std::path::PathBuf,
+}
+
+/// A file to read.
+#[derive(Default)]
+struct WantedFile {
+    /// The processes that map it.
+    processes: Vec<u32>,
+    /// Mappings of the first of them: one may have ended when the file is opened.
+    mapped_by: Vec<(u32, FileMapping)>,
+}
+
+/// The files to read.
+#[derive(Default)]
+struct Wanted {
+    files: HashMap<MappedName, WantedFile>,
+    /// Number of files of each user.
+    of_user: HashMap<u32, usize>,
+    /// Number of files of each user that are not read.
+    unread: BTreeMap<u32, usize>,
+}
+
+impl Wanted {
+    fn add(&mut self, pid: u32, process: Process) {
+        for mapping in process.mappings {
+            let name = MappedName {
+                mount_namespace: process.mount_namespace,
+                device: mapping.device,
+                inode: mapping.inode,
+                path: mapping.path.clone(),
+            };
+            if !self.files.contains_key(&name) {
+                let count = self.of_user.entry(process.owner).or_default();
+                if *count == MAX_FILES_OF_USER {
+                    *self.unread.entry(process.owner).or_default() += 1;
+                    continue;
+                }
+                *count += 1;
+            }
+            let file = self.files.entry(name).or_default();
+            if file.processes.last() != Some(&pid) {
+                file.processes.push(pid);
+                if file.mapped_by.len() < MAX_TRIES {
+                    file.mapped_by.push((pid, mapping));
+                }
+            }
+        }
+    }
+}
+
+/// What became of a file.
+enum Outcome {
+    /// It has probes.
+    Probes(RunningFile),
+    /// It has none, is no ELF file, or no process maps it any more.
+    Nothing,
+    /// It cannot be read.
+    Unreadable,
+}
+
+impl WantedFile {
+    /// Reads it by the first process that still maps it.
+    fn read(self) -> Outcome {
+        let mut outcome = Outcome::Nothing;
+        for (pid, mapping) in &self.mapped_by {
+            let Ok(process) = OpenProcess::open(*pid) else {
+                continue;
+            };
+            match process.read(mapping) {
+                Ok(mapped) if mapped.has_nothing() => return Outcome::Nothing,
+                Ok(mapped) => {
+                    return Outcome::Probes(RunningFile {
+                        mapped,
+                        processes: self.processes,
+                    });
+                }
+                Err(error) if error.is_other_file() => return Outcome::Nothing,
+                Err(_) if process.maps(mapping) => outcome = Outcome::Unreadable,
+                // It has ended, or unmapped the file.
+                Err(_) => {}
+            }
+        }
+        outcome
+    }
+}

@@ -1,0 +1,156 @@
+//! What the path of a control group says: the container and the unit that it is of.
+
+/// What the kernel appends to the path of a control group that was removed.
+const DELETED: &[u8] = b" (deleted)";
+
+/// Hierarchies of version 1 in which runtimes put containers, by controller; the first is that of perf.
+const CONTROLLERS: [&[u8]; 6] = [
+    b"perf_event",
+    b"memory",
+    b"pids",
+    b"cpu",
+    b"cpuacct",
+    b"name=systemd",
+];
+
+/// A line of `/proc/PID/cgroup`: `HIERARCHY:CONTROLLERS:PATH`.
+struct Line<'a> {
+    /// Separated by commas; empty: the unified hierarchy.
+    controllers: &'a [u8],
+    path: &'a [u8],
+}
+
+impl<'a> Line<'a> {
+    fn parse(line: &'a [u8]) -> Option<Self> {
+        let mut parts = line.splitn(3, |&byte| byte == b':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?);
+        Some(Self {
+            controllers,
+            path: path.strip_suffix(DELETED).unwrap_or(path),
+        })
+    }
+
+    fn has(&self, controller: &[u8]) -> bool {
+        let mut controllers = self.controllers.split(|&byte| byte == b',');
+        controllers.any(|has| has == controller)
+    }
+}
+
+/// The path that says where a process is, from the content of `/proc/PID/cgroup`; `None` if that is not known any more. `is_ending` is whether the process
+/// is exiting: in hierarchies of version 1 it is in the root then.
+///
+/// The unified hierarchy (version 2) says it alone where there are no others. Else the first of the hierarchies does in which runtimes put containers and
+/// the process is not in the root, and the unified one after them: with hierarchies of version 1, it has the service that runs the containers.
+#[must_use]
+pub fn path_of_process(lines: &[u8], is_ending: bool) -> Option<&[u8]> {
+    let lines = lines.split(|&byte| byte == b'\n');
+    let lines: Vec<Line<'_>> = lines.filter_map(Line::parse).collect();
+    let unified = lines.iter().find(|line| line.controllers.is_empty());
+    let mut of_controllers = CONTROLLERS.iter().filter_map(|controller| {
+        let line = lines.iter().find(|line| line.has(controller))?;
+        (line.path != b"/").then_some(line)
+    });
+    let has_others = lines.iter().any(|line| !line.controllers.is_empty());
+    match of_controllers.next().or(unified) {
+        Some(line) => Some(line.path),
+        None if has_others => Some(&b"/"[..]),
+        None => None,
+    }
+    .filter(|_| !(is_ending && has_others))
+}
+
+/// Digits of an id, as Docker, containerd, CRI-O and Podman make them.
+const DIGITS: usize = 64;
+/// Part of the names of groups of programs that watch a container from outside (`libpod-conmon-ID.scope`).
+const WATCHER: &str = "conmon";
+
+/// The id of the innermost container in the path of a control group: a directory `ID`, `WORD-ID.scope` (systemd's driver) or `…:WORD:ID`.
+#[must_use]
+pub fn container_id(path: &str) -> Option<&str> {
+    path.rsplit('/').find_map(|directory| {
+        let name = directory.strip_suffix(".scope").unwrap_or(directory);
+        let (before, id) = match name.rfind(['-', ':']) {
+            Some(at) => (name.get(..at)?, name.get(at + 1..)?),
+            None => ("", name),
+        };
+        let digits = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        let is_id = id.len() == DIGITS && id.bytes().all(digits);
+        (is_id && !before.contains(WATCHER)).then_some(id)
+    })
+}
+
+/// The unit of systemd that a control group is of: the innermost service or scope in its path, with its suffix.
+#[must_use]
+pub fn unit(path: &str) -> Option<&str> {
+    let mut directories = path.rsplit('/');
+    directories.find(|name| name.ends_with(".service") || name.ends_with(".scope"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_that_names_the_container_is_chosen() {
+        let of = |lines: &'static str| path_of_process(lines.as_bytes(), false).map(<[u8]>::to_vec);
+        let known = |path: &str| Some(path.as_bytes().to_vec());
+        assert_eq!(
+            of("0::/system.slice/a.service\n"),
+            known("/system.slice/a.service")
+        );
+        assert_eq!(of("0::/a (deleted)\n"), known("/a"));
+        assert_eq!(of("0::/\n"), known("/"));
+        assert_eq!(of("0::/../other:1\n"), known("/../other:1"));
+        let hybrid = "5:pids:/docker/1\n4:cpu,cpuacct:/\n1:name=systemd:/docker/2\n0::/system.slice/containerd.service\n";
+        assert_eq!(of(hybrid), known("/docker/1"));
+        assert_eq!(of("4:cpuset:/\n1:name=systemd:/\n0::/a\n"), known("/a"));
+        assert_eq!(of("4:cpuset:/b\n"), known("/"));
+        assert_eq!(of(""), None);
+        assert_eq!(of("garbage\n"), None);
+    }
+
+    #[test]
+    fn where_a_process_that_ends_was_is_said_by_the_unified_hierarchy_alone() {
+        assert_eq!(path_of_process(b"0::/a\n", true), Some(&b"/a"[..]));
+        assert_eq!(path_of_process(b"2:memory:/\n0::/a\n", true), None);
+    }
+
+    #[test]
+    fn ids_of_the_runtimes() {
+        let (id, other) = ("0123456789abcdef".repeat(4), "f".repeat(64));
+        for path in [
+            format!("/docker/{id}"),
+            format!("/docker/{other}/docker/{id}"),
+            format!("/docker/{id}/init.scope"),
+            format!("/system.slice/docker-{id}.scope"),
+            format!("/kubepods/burstable/pod12/{id}"),
+            format!("/kubepods.slice/kubepods-pod1_2.slice/cri-containerd-{id}.scope"),
+            format!("/kubepods.slice/kubepods-pod1_2.slice/crio-{id}.scope"),
+            format!("/machine.slice/libpod-{id}.scope/container"),
+            format!("/system.slice/kubepods-pod1.slice:cri-containerd:{id}"),
+        ] {
+            assert_eq!(container_id(&path), Some(&*id), "{path}");
+        }
+        for path in [
+            String::new(),
+            "/".to_owned(),
+            "/system.slice/cron.service".to_owned(),
+            format!("/machine.slice/libpod-conmon-{id}.scope"),
+            format!("/docker/{}", &id[1..]),
+            format!("/docker/{id}0"),
+            format!("/docker/{}", id.to_uppercase()),
+            format!("/docker/é{id}"),
+        ] {
+            assert_eq!(container_id(&path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn units_of_systemd() {
+        assert_eq!(unit("/system.slice/cron.service"), Some("cron.service"));
+        let user = "/user.slice/user-0.slice/user@0.service/app.slice/a.scope/inner";
+        assert_eq!(unit(user), Some("a.scope"));
+        assert_eq!(unit("/docker/1"), None);
+        assert_eq!(unit(""), None);
+    }
+}

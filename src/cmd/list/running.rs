@@ -1,0 +1,287 @@
+//! `list -a`: the files with probes that run on this host, the processes that run them, and where these are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{self, Write};
+
+use serde::Serialize;
+use unicode_width::UnicodeWidthStr as _;
+use usdtrec_buildid_cache::{Running, RunningFile};
+use usdtrec_format::control_group::{container_id, path_of_process, unit};
+use usdtrec_format::escape::{escape, escape_json, shown};
+use usdtrec_format::{BuildId, Pattern, Probe};
+
+use crate::cli::{ListArgs, ListFormat};
+use crate::fold;
+
+/// Digits of a container's id that texts show.
+const CONTAINER_DIGITS: usize = 12;
+/// Digits of a build-id that texts show.
+const BUILD_ID_DIGITS: usize = 12;
+
+/// A file that runs, and its probes that were asked for.
+pub(super) struct Matching<'a> {
+    running: &'a RunningFile,
+    probes: Vec<&'a Probe>,
+}
+
+/// The files with probes that match any of the patterns (all probes without patterns).
+pub(super) fn matching<'a>(running: &'a Running, patterns: &[Pattern]) -> Vec<Matching<'a>> {
+    let wanted = |probe: &&Probe| {
+        let mut patterns = patterns.iter();
+        patterns.len() == 0 || patterns.any(|one| one.matches(&probe.provider, &probe.name))
+    };
+    let files = running.files.iter().map(|running| Matching {
+        running,
+        probes: {
+            let probes = &running.mapped.scan.binary.probes;
+            probes.iter().filter(wanted).collect()
+        },
+    });
+    files.filter(|file| !file.probes.is_empty()).collect()
+}
+
+/// Prints the files.
+pub(super) fn print(args: &ListArgs, files: &[Matching<'_>]) -> anyhow::Result<()> {
+    let mut processes: BTreeMap<u32, Process> = BTreeMap::new();
+    for &pid in files.iter().flat_map(|file| &file.running.processes) {
+        processes.entry(pid).or_insert_with(|| Process::read(pid));
+    }
+    let mut out = fold::stdout();
+    match (args.format, args.by) {
+        (ListFormat::Json, Some(_)) => {
+            anyhow::bail!(
+                "--by has no effect with --format json, where each process has its container and unit"
+            )
+        }
+        (ListFormat::Json, None) => print_json(&mut out, files, &processes)?,
+        (ListFormat::Text, None) => print_files(&mut out, files, &processes)?,
+        (ListFormat::Text, Some(_)) => print_places(&mut out, files, &processes)?,
+    }
+    Ok(out.flush()?)
+}
+
+/// A process that runs a file. It may have ended meanwhile.
+#[derive(Debug, Default, Serialize)]
+struct Process {
+    pid: u32,
+    comm: Option<String>,
+    /// Path of its control group.
+    cgroup: Option<String>,
+    /// The container's id.
+    container: Option<String>,
+    /// The unit of systemd.
+    unit: Option<String>,
+}
+
+impl Process {
+    fn read(pid: u32) -> Self {
+        let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).ok();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let cgroup = read("cgroup").and_then(|lines| path_of_process(&lines, false).map(text));
+        let path = cgroup.as_deref().unwrap_or_default();
+        Self {
+            pid,
+            comm: read("comm").map(|name| text(name.strip_suffix(b"\n").unwrap_or(&name))),
+            container: container_id(path).map(str::to_owned),
+            unit: unit(path).map(str::to_owned),
+            cgroup,
+        }
+    }
+
+    fn place(&self) -> Place {
+        match (&self.container, &self.unit, &self.cgroup) {
+            (Some(id), ..) => Place::Container(id.clone()),
+            (None, Some(unit), _) => Place::Unit(unit.clone()),
+            (None, None, Some(path)) => Place::ControlGroup(path.clone()),
+            (None, None, None) => Place::Unknown,
+        }
+    }
+}
+
+/// Where a process is: the innermost of these that is known.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Container(String),
+    Unit(String),
+    ControlGroup(String),
+    /// The process has ended, or there are no control groups.
+    Unknown,
+}
+
+impl Place {
+    fn text(&self) -> String {
+        match self {
+            Self::Container(id) => format!("container {}", &id[..CONTAINER_DIGITS.min(id.len())]),
+            Self::Unit(name) | Self::ControlGroup(name) => escape(name).into_owned(),
+            Self::Unknown => "-".to_owned(),
+        }
+    }
+}
+
+/// The name of some places, or their number.
+fn summary(places: &BTreeSet<Place>) -> String {
+    if let (1, Some(place)) = (places.len(), places.first()) {
+        return place.text();
+    }
+    let count = |is: fn(&Place) -> bool, what: &str| {
+        let count = places.iter().filter(|place| is(place)).count();
+        (count > 0).then(|| format!("{count} {what}{}", if count == 1 { "" } else { "s" }))
+    };
+    let counts = [
+        count(|place| matches!(place, Place::Container(_)), "container"),
+        count(|place| matches!(place, Place::Unit(_)), "unit"),
+        count(
+            |place| matches!(place, Place::ControlGroup(_)),
+            "control group",
+        ),
+    ];
+    counts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn places(pids: &[u32], processes: &BTreeMap<u32, Process>) -> BTreeSet<Place> {
+    let known = pids.iter().filter_map(|pid| processes.get(pid));
+    known.map(Process::place).collect()
+}
+
+/// One line a file.
+fn print_files(
+    out: &mut impl Write,
+    files: &[Matching<'_>],
+    processes: &BTreeMap<u32, Process>,
+) -> io::Result<()> {
+    let rows = files.iter().map(|file| {
+        let pids = &file.running.processes;
+        Row {
+            build_id: file.build_id(),
+            probes: file.probes.len(),
+            processes: pids.len(),
+            place: Some(summary(&places(pids, processes))),
+            path: shown(file.running.mapped.file.path()).to_string(),
+        }
+    });
+    Row::print_all(out, "", &rows.collect::<Vec<_>>())
+}
+
+/// A heading for each container and unit, and below it one line a file.
+fn print_places(
+    out: &mut impl Write,
+    files: &[Matching<'_>],
+    processes: &BTreeMap<u32, Process>,
+) -> io::Result<()> {
+    let mut by_place: BTreeMap<Place, (BTreeSet<u32>, Vec<Row>)> = BTreeMap::new();
+    for file in files {
+        let mut pids_by_place: BTreeMap<Place, Vec<u32>> = BTreeMap::new();
+        for pid in &file.running.processes {
+            let place = processes.get(pid).map_or(Place::Unknown, Process::place);
+            pids_by_place.entry(place).or_default().push(*pid);
+        }
+        for (place, pids) in pids_by_place {
+            let (all, rows) = by_place.entry(place).or_default();
+            rows.push(Row {
+                build_id: file.build_id(),
+                probes: file.probes.len(),
+                processes: pids.len(),
+                place: None,
+                path: shown(file.running.mapped.file.path()).to_string(),
+            });
+            all.extend(pids);
+        }
+    }
+    for (number, (place, (pids, rows))) in by_place.iter().enumerate() {
+        let line = if number == 0 { "" } else { "\n" };
+        let plural = if pids.len() == 1 { "" } else { "es" };
+        writeln!(
+            out,
+            "{line}{}: {} process{plural}",
+            place.text(),
+            pids.len()
+        )?;
+        Row::print_all(out, "  ", rows)?;
+    }
+    Ok(())
+}
+
+impl Matching<'_> {
+    fn build_id(&self) -> Option<BuildId> {
+        self.running.mapped.scan.binary.build_id
+    }
+}
+
+/// A line of the table.
+struct Row {
+    build_id: Option<BuildId>,
+    probes: usize,
+    processes: usize,
+    /// Where the processes are; `None` if a heading says it.
+    place: Option<String>,
+    path: String,
+}
+
+impl Row {
+    fn print_all(out: &mut impl Write, indent: &str, rows: &[Self]) -> io::Result<()> {
+        const PLACE: &str = "CONTAINER OR UNIT";
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let widths = rows.iter().filter_map(|row| row.place.as_ref());
+        let width = widths.map(|place| place.width()).max();
+        let width = width.map(|width| width.max(PLACE.len()));
+        let put_place = |place: &str| match width {
+            Some(width) => format!("  {place}{}", " ".repeat(width - place.width().min(width))),
+            None => String::new(),
+        };
+        let id_width = BUILD_ID_DIGITS;
+        let head = put_place(PLACE);
+        writeln!(
+            out,
+            "{indent}PROBES PROCESSES  {:<id_width$}{head}  FILE",
+            "BUILD-ID"
+        )?;
+        for row in rows {
+            let mut id = row.build_id.map_or("-".to_owned(), |id| id.to_string());
+            id.truncate(BUILD_ID_DIGITS);
+            let place = put_place(row.place.as_deref().unwrap_or_default());
+            let (probes, processes, path) = (row.probes, row.processes, &row.path);
+            writeln!(
+                out,
+                "{indent}{probes:>6} {processes:>9}  {id:<id_width$}{place}  {path}"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// A file as JSON.
+#[derive(Serialize)]
+struct Line<'a> {
+    path: std::borrow::Cow<'a, str>,
+    build_id: Option<BuildId>,
+    /// Whether the file was deleted or replaced after it was mapped.
+    deleted: bool,
+    /// Its probes that were asked for.
+    events: Vec<String>,
+    processes: Vec<&'a Process>,
+}
+
+fn print_json(
+    out: &mut impl Write,
+    files: &[Matching<'_>],
+    processes: &BTreeMap<u32, Process>,
+) -> anyhow::Result<()> {
+    for file in files {
+        let mapped = &file.running.mapped;
+        let line = Line {
+            path: mapped.file.path().to_string_lossy(),
+            build_id: file.build_id(),
+            deleted: mapped.deleted,
+            events: file.probes.iter().map(|probe| probe.event()).collect(),
+            processes: {
+                let pids = file.running.processes.iter();
+                pids.filter_map(|pid| processes.get(pid)).collect()
+            },
+        };
+        writeln!(out, "{}", escape_json(&serde_json::to_string(&line)?))?;
+    }
+    Ok(())
+}
