@@ -8,7 +8,9 @@ use usdtrec_report::question::{
 };
 use usdtrec_report::report::{self, ReportOptions, StackStyle};
 use usdtrec_report::script::{self, ScriptOptions, TimeOrigin};
-use usdtrec_report::{AnswerQuestions as _, EventSelection, HintWords, Sentences, Sources, TraceSession};
+use usdtrec_report::{
+    AnswerQuestions as _, EventSelection, HintWords, Sentences, Sources, TraceSession,
+};
 
 const FORMATS: [Format; 3] = [Format::Text, Format::Json, Format::Csv];
 

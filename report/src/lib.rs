@@ -107,6 +107,7 @@ pub use usdtrec_trace::symbols::of_file::FileSymbols;
 pub use usdtrec_trace::symbols::search::FileView;
 pub use usdtrec_trace::time_span::{TimeSpan, TimeSpanError};
 pub use usdtrec_trace::{process, symbols};
+pub use usdtrec_view::answer::AnswerQuestions;
 #[cfg(feature = "flame")]
 pub use usdtrec_view::flame;
 #[doc = include_str!("../FIELDS.md")]
@@ -114,5 +115,4 @@ pub use usdtrec_view::flame;
 pub use usdtrec_view::format::Format;
 pub use usdtrec_view::hints::{Hint, HintWords};
 pub use usdtrec_view::sentences::Sentences;
-pub use usdtrec_view::answer::AnswerQuestions;
 pub use usdtrec_view::{answer, diff, report, script, top};

@@ -9,7 +9,9 @@ use usdtrec_report::Format;
 use usdtrec_report::question::Question;
 use usdtrec_report::report::{self as answers, ReportOptions};
 use usdtrec_report::script::{self, ScriptOptions};
-use usdtrec_report::{AnswerQuestions as _, EventSelection, HintWords, Sentences, Sources, TraceSession};
+use usdtrec_report::{
+    AnswerQuestions as _, EventSelection, HintWords, Sentences, Sources, TraceSession,
+};
 
 use crate::fuzz::{compact::compact, records, report};
 

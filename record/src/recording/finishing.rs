@@ -10,7 +10,6 @@ use crate::left_breakpoints::{KernelLog, OwnSites};
 use crate::makers::CodeMakers;
 use crate::recording::ending::Ending;
 use crate::recording::signals::Signals;
-use crate::recording::user_filter::UserFilter;
 use crate::stacks::StackUnwinder;
 
 impl Recording {

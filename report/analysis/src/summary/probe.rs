@@ -114,7 +114,7 @@ pub struct Spread {
 
 impl ArgumentFacts {
     /// Its numbers: those of the kind that it has more of.
-    pub(crate) fn spread(&self) -> Option<&Spread> {
+    pub fn spread(&self) -> Option<&Spread> {
         let spreads = [&self.integers, &self.floats];
         spreads
             .into_iter()

@@ -8,7 +8,6 @@ use usdtrec_analysis::summary::busiest::BusyProcess;
 use usdtrec_analysis::summary::counts::NamedProcesses;
 use usdtrec_analysis::summary::facts::SummaryFacts;
 use usdtrec_analysis::summary::probe::{ArgumentFacts, ProbeFacts, Spread, TextFacts};
-use usdtrec_trace::events::no_events::NoEventsReason;
 use usdtrec_trace::form::Form;
 
 use crate::answer::figure::Figure;
@@ -16,6 +15,7 @@ use crate::answer::reasons::{DamageRow, NoEventsRow, ShortfallRow, UnusualRow};
 use crate::answer::recording::RecordingAnswer;
 use crate::answer::spans::SpanStatistics;
 use crate::hints::HintWords;
+use crate::sentences::Sentences as _;
 use crate::text::scalar::{decimal, shown};
 
 /// The summary of a trace.
@@ -204,7 +204,7 @@ impl SummaryAnswer {
             unusual: unusual
                 .map(|unusual| UnusualRow::new(unusual, facts.start))
                 .collect(),
-            reasons: NoEventsReason::sentences(&facts.reasons, HintWords::default()),
+            reasons: facts.reasons.sentences(HintWords::default()),
             no_events: facts.reasons.iter().map(NoEventsRow::new).collect(),
             shortfalls: facts.shortfalls.iter().map(ShortfallRow::new).collect(),
             damage: facts.damage.iter().map(DamageRow::new).collect(),

@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::super::control::{self, Control};
-use super::super::sys::{self, MapKind, MapShape};
+use super::super::sys;
 use super::never_stopped::Spared;
 use super::pinned_map::{self, GUARD_TIME, Kept, Repair};
 use super::stopped_map;

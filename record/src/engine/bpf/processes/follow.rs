@@ -13,7 +13,7 @@ use super::super::kernel::btf::Btf;
 use super::super::kernel::members::Members;
 use super::super::preemption::{self, Preemption};
 use super::super::program::Who;
-use super::super::sys::{self, MapKind, MapShape, ProgramKind};
+use super::super::sys::{self, ProgramKind};
 use super::hold::Hold;
 use crate::engine::task_filter::TaskFilter;
 
