@@ -83,7 +83,7 @@ pub(crate) fn compare(lab: &Lab, perf: &Perf<'_>) -> Recorded {
 }
 
 fn print(rounds: &[Vec<Round>; 6]) {
-    let of = |index: usize, figure: fn(&Round) -> f64| {
+    let median_of = |index: usize, figure: fn(&Round) -> f64| {
         median(&rounds[index].iter().map(figure).collect::<Vec<_>>())
     };
     println!(
@@ -96,9 +96,9 @@ fn print(rounds: &[Vec<Round>; 6]) {
         "CPU s per million events",
         "bytes per event",
     ]);
-    let perfs = of(2, |round| round.nanoseconds_per_hit);
+    let perfs = median_of(2, |round| round.nanoseconds_per_hit);
     for (index, watcher) in Watcher::ALL.iter().enumerate() {
-        let hit = of(index, |round| round.nanoseconds_per_hit);
+        let hit = median_of(index, |round| round.nanoseconds_per_hit);
         let writes = index >= 2;
         let figure = |text: String| if writes { text } else { String::new() };
         row(&[
@@ -107,11 +107,11 @@ fn print(rounds: &[Vec<Round>; 6]) {
             ratio(hit, perfs),
             figure(format!(
                 "{:.2}",
-                of(index, |round| round.cpu_seconds) * 1e6 / HITS as f64
+                median_of(index, |round| round.cpu_seconds) * 1e6 / HITS as f64
             )),
             figure(format!(
                 "{:.1}",
-                of(index, |round| round.file_bytes) / HITS as f64
+                median_of(index, |round| round.file_bytes) / HITS as f64
             )),
         ]);
     }

@@ -93,16 +93,16 @@ fn print(cases: &[&Case; 4], rounds: &[Vec<Cost>; 4]) {
         "rejected, beside one thread",
         "recorded, beside one thread",
     ]);
-    let of = |index: usize, figure: fn(&Cost) -> f64| {
+    let median_of = |index: usize, figure: fn(&Cost) -> f64| {
         median(&rounds[index].iter().map(figure).collect::<Vec<_>>())
     };
     for (index, case) in cases.iter().enumerate() {
-        let rejected = of(index, |cost| cost.rejected);
-        let recorded = of(index, |cost| cost.recorded);
+        let rejected = median_of(index, |cost| cost.rejected);
+        let recorded = median_of(index, |cost| cost.recorded);
         // The case before is that of one thread.
         let beside_one = |cost: f64, figure: fn(&Cost) -> f64| {
             let of_several = case.threads > 1;
-            of_several.then(|| ratio(cost, of(index - 1, figure)))
+            of_several.then(|| ratio(cost, median_of(index - 1, figure)))
         };
         row(&[
             case.what.to_owned(),

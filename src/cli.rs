@@ -19,11 +19,11 @@ mod flame;
 mod format;
 #[cfg(all(test, feature = "record"))]
 mod generated;
+mod hidden_options;
 #[cfg(feature = "record")]
 mod import;
 mod inline;
 mod list;
-mod listed;
 mod print;
 #[cfg(feature = "record")]
 mod record;
@@ -31,11 +31,11 @@ mod report;
 mod schema;
 mod script;
 mod selection;
+mod shown_command;
 mod sql;
 mod stacks;
 #[cfg(feature = "record")]
 mod trace;
-mod unlisted;
 mod words;
 
 use std::ffi::OsString;
@@ -106,12 +106,12 @@ impl Cli {
 
     /// What completions show.
     pub(crate) fn listed() -> clap::Command {
-        listed::listed(&Self::with_examples())
+        shown_command::shown_command(&Self::with_examples())
     }
 
     /// What is parsed.
     fn whole() -> clap::Command {
-        unlisted::with_unlisted(Self::with_examples())
+        hidden_options::with_hidden_options(Self::with_examples())
     }
 
     /// Parses this process's command line. Exits after printing help, the version or a usage error.

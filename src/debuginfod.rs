@@ -22,7 +22,7 @@ use usdtrec_format::BuildId;
 use usdtrec_format::escape::escape;
 use usdtrec_report::FetchDebug;
 
-use self::cache::{ClientCache, Place};
+use self::cache::{CachedFile, ClientCache};
 use self::limits::Limits;
 use crate::mutex::locked;
 use crate::terminal::say;
@@ -83,11 +83,11 @@ impl Debuginfod {
     }
 
     /// Fetches a file from the first server that has it.
-    fn fetch(&self, id: BuildId, place: &Place) -> Option<PathBuf> {
+    fn fetch(&self, id: BuildId, file: &CachedFile) -> Option<PathBuf> {
         let servers = locked(&self.servers).clone();
         for (number, server) in servers.iter().enumerate() {
             let Some(server) = server else { continue };
-            match self.fetch_from(server, id, place) {
+            match self.fetch_from(server, id, file) {
                 Ok(path) => return Some(path),
                 Err(ureq::Error::StatusCode(404)) => {}
                 Err(error) => {
@@ -105,7 +105,12 @@ impl Debuginfod {
         None
     }
 
-    fn fetch_from(&self, server: &str, id: BuildId, place: &Place) -> Result<PathBuf, ureq::Error> {
+    fn fetch_from(
+        &self,
+        server: &str,
+        id: BuildId,
+        file: &CachedFile,
+    ) -> Result<PathBuf, ureq::Error> {
         let is_secure = server.starts_with("https://");
         if !is_secure && !server.starts_with("http://") {
             let error = "expected a URL of https:// or http://";
@@ -124,7 +129,7 @@ impl Debuginfod {
             return Err(ureq::Error::BodyExceedsLimit(length));
         }
         let body = body.with_config().limit(self.limits.size).reader();
-        Ok(place.keep(body, id)?)
+        Ok(file.keep(body, id)?)
     }
 }
 
@@ -138,12 +143,12 @@ fn tls() -> TlsConfig {
 
 impl FetchDebug for Debuginfod {
     fn debug_info(&self, id: BuildId) -> Option<PathBuf> {
-        let place = self.cache.place(id);
-        match place.known() {
+        let file = self.cache.file(id);
+        match file.known() {
             Some(known) => known,
             None if locked(&self.missing).contains(&id) => None,
             None => {
-                let found = self.fetch(id, &place);
+                let found = self.fetch(id, &file);
                 if found.is_none() {
                     locked(&self.missing).insert(id);
                 }

@@ -150,31 +150,34 @@ fn empty_cut_and_unreadable_strings_differ() {
     for limit in [16_usize, 4096] {
         let limit_text = limit.to_string();
         let lines = strings(&lab, &["--strings", "all", "--strlen", &limit_text]);
-        let of = |name: &str| {
+        let string_of = |name: &str| {
             let line = lines.iter().find(|(line, _)| line == name);
             line.unwrap_or_else(|| panic!("no {name}")).1.as_str()
         };
-        assert_eq!(of("empty"), "\"\"");
+        assert_eq!(string_of("empty"), "\"\"");
         // What is not resident is brought in.
-        assert_eq!(of("untouched"), cut_at(limit, "never touched before"));
-        assert_eq!(of("crossing"), "\"crosses\"");
-        assert_eq!(of("dropped"), "\"from a file\"");
-        assert_eq!(of("edge"), "\"edged\"");
-        assert_eq!(of("null"), "NULL");
+        assert_eq!(
+            string_of("untouched"),
+            cut_at(limit, "never touched before")
+        );
+        assert_eq!(string_of("crossing"), "\"crosses\"");
+        assert_eq!(string_of("dropped"), "\"from a file\"");
+        assert_eq!(string_of("edge"), "\"edged\"");
+        assert_eq!(string_of("null"), "NULL");
         for unreadable in ["forbidden", "unterminated"] {
-            assert_eq!(of(unreadable), "<fault ADDRESS>");
+            assert_eq!(string_of(unreadable), "<fault ADDRESS>");
         }
-        assert_eq!(of("binary"), r#""\x01\x02\x03""#);
-        assert_eq!(of("exact16"), "\"eeeeeeeeeeeeeeee\"");
+        assert_eq!(string_of("binary"), r#""\x01\x02\x03""#);
+        assert_eq!(string_of("exact16"), "\"eeeeeeeeeeeeeeee\"");
         let cut = |letter: &str, times: usize| {
             let kept = letter.repeat(times.min(limit));
             let mark = if times > limit { "…" } else { "" };
             format!("\"{kept}\"{mark}")
         };
-        assert_eq!(of("over16"), cut("o", 17));
-        assert_eq!(of("exact256"), cut("E", 256));
-        assert_eq!(of("long4096"), cut("L", 4096));
-        assert_eq!(of("long5000"), cut("M", 5000));
+        assert_eq!(string_of("over16"), cut("o", 17));
+        assert_eq!(string_of("exact256"), cut("E", 256));
+        assert_eq!(string_of("long4096"), cut("L", 4096));
+        assert_eq!(string_of("long5000"), cut("M", 5000));
     }
 }
 
@@ -413,7 +416,7 @@ fn lossless() {
     let recorder = Recorder::start(&lab, options);
     hot.say("go");
     hot.finish().success();
-    // Where the recorder gets no CPU for a second, the processes go on, and what is lost is counted (`ending::a_stopped_recorder…`).
+    // Where the recorder gets no CPU for a second, the processes go on, and what is lost is counted (`recording_end::a_stopped_recorder…`).
     let told = recorder.stop().stderr;
     assert!(
         told.contains("600000 events, 0 lost") || told.contains("--lossless was suspended"),

@@ -6,11 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::{Build, Lab, Process, Ticker, test};
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("a path in UTF-8")
-}
+use crate::common::{Build, Lab, Process, Ticker, path_text, test};
 
 /// The events that `list` shows.
 #[track_caller]
@@ -33,13 +29,13 @@ fn add_list_remove() {
     let lab = Lab::new();
     let node = node(&lab);
     let first = Build::USUAL.make(&lab, "first.c", "first");
-    let both = format!("{},{}", text(&node), text(&first));
+    let both = format!("{},{}", path_text(&node), path_text(&first));
     let added = lab
         .usdtrec(["buildid-cache", "--add", &both])
         .success()
         .stdout;
     assert!(
-        added.contains(text(&node)) && added.contains(text(&first)),
+        added.contains(path_text(&node)) && added.contains(path_text(&first)),
         "{added}"
     );
     assert_eq!(listed(&lab, &[]).len(), 9);
@@ -50,10 +46,10 @@ fn add_list_remove() {
     assert_eq!(listed(&lab, &["node:gc-start"]), ["sdt_node:gc__start"]);
     let files = lab.usdtrec(["buildid-cache", "--list"]).success().stdout;
     assert_eq!(files.lines().count(), 2, "{files}");
-    lab.usdtrec(["buildid-cache", "--remove", text(&first)])
+    lab.usdtrec(["buildid-cache", "--remove", path_text(&first)])
         .success();
     assert_eq!(listed(&lab, &[]).len(), 8);
-    lab.usdtrec(["buildid-cache", "--purge", text(&node)])
+    lab.usdtrec(["buildid-cache", "--purge", path_text(&node)])
         .success();
     assert_eq!(listed(&lab, &[]), [""; 0]);
 }
@@ -78,10 +74,10 @@ fn add_by_name() {
 fn update_after_a_build() {
     let lab = Lab::new();
     let program = Build::USUAL.make(&lab, "first.c", "program");
-    lab.usdtrec(["buildid-cache", "--add", text(&program)])
+    lab.usdtrec(["buildid-cache", "--add", path_text(&program)])
         .success();
     Build::USUAL.make(&lab, "hot.c", "program");
-    lab.usdtrec(["buildid-cache", "--update", text(&program)])
+    lab.usdtrec(["buildid-cache", "--update", path_text(&program)])
         .success();
     assert_eq!(listed(&lab, &[]), ["sdt_hot:req"]);
 }
@@ -104,9 +100,9 @@ fn scan_a_tree() {
     .expect("a file");
     std::os::unix::fs::symlink("..", deep.join("loop")).expect("a link");
     let tree = lab.file("tree");
-    assert_eq!(listed(&lab, &["--dir", text(&tree)]).len(), 9);
+    assert_eq!(listed(&lab, &["--dir", path_text(&tree)]).len(), 9);
     assert_eq!(listed(&lab, &[]), [""; 0], "looking adds nothing");
-    lab.usdtrec(["buildid-cache", "--scan", text(&tree)])
+    lab.usdtrec(["buildid-cache", "--scan", path_text(&tree)])
         .success();
     assert_eq!(listed(&lab, &[]).len(), 9);
 }
@@ -129,7 +125,10 @@ fn list_a_process() {
         explained.contains("semaphore") && explained.contains("arg3"),
         "{explained}"
     );
-    assert!(explained.contains(text(ticker.program())), "{explained}");
+    assert!(
+        explained.contains(path_text(ticker.program())),
+        "{explained}"
+    );
 }
 
 /// The form of JSON that the issue tracker promised.
@@ -143,7 +142,7 @@ fn list_json() {
             "--format",
             "json",
             "--file",
-            text(&program),
+            path_text(&program),
             "ticker:tick",
         ])
         .success()
@@ -153,7 +152,7 @@ fn list_json() {
     assert_eq!(probe["event"], "sdt_ticker:tick");
     assert_eq!(probe["provider"], "ticker");
     assert_eq!(probe["name"], "tick");
-    assert_eq!(probe["path"], text(&program));
+    assert_eq!(probe["path"], path_text(&program));
     assert_eq!(probe["arch"], "x86_64");
     assert_eq!(probe["build_id"].as_str().map(str::len), Some(40));
     let site = &probe["sites"][0];
@@ -179,7 +178,7 @@ fn many_at_once() {
     let node = node(&lab);
     let first = Build::USUAL.make(&lab, "first.c", "first");
     let hot = Build::USUAL.make(&lab, "hot.c", "hot");
-    let add = |file: &Path| -> Command { lab.command(["buildid-cache", "--add", text(file)]) };
+    let add = |file: &Path| -> Command { lab.command(["buildid-cache", "--add", path_text(file)]) };
     let all: Vec<Process> = [&node, &first, &hot]
         .iter()
         .cycle()
@@ -197,9 +196,9 @@ fn many_at_once() {
 fn missing_files_of_a_trace() {
     let lab = Lab::privileged();
     let program = Build::USUAL.make(&lab, "first.c", "program");
-    let event = format!("sdt_shapes:first@{}", text(&program));
+    let event = format!("sdt_shapes:first@{}", path_text(&program));
     let other = Build::USUAL.make(&lab, "ticker.c", "other");
-    let no_hit = format!("ticker:tick@{}", text(&other));
+    let no_hit = format!("ticker:tick@{}", path_text(&other));
     lab.usdtrec([
         "record",
         "-o",
@@ -209,7 +208,7 @@ fn missing_files_of_a_trace() {
         "-e",
         &no_hit,
         "--",
-        text(&program),
+        path_text(&program),
     ])
     .success();
     lab.usdtrec(["buildid-cache", "--purge-all"]).success();
@@ -217,14 +216,14 @@ fn missing_files_of_a_trace() {
         .usdtrec(["buildid-cache", "--missing", "trace"])
         .success()
         .stdout;
-    assert!(missing.contains(text(&program)), "{missing}");
+    assert!(missing.contains(path_text(&program)), "{missing}");
     // As with perf, neither files without hits nor libraries that were only mapped.
     assert_eq!(missing.lines().count(), 1, "{missing}");
-    lab.usdtrec(["buildid-cache", "--add", text(&program)])
+    lab.usdtrec(["buildid-cache", "--add", path_text(&program)])
         .success();
     let missing = lab
         .usdtrec(["buildid-cache", "--missing", "trace"])
         .success()
         .stdout;
-    assert!(!missing.contains(text(&program)), "{missing}");
+    assert!(!missing.contains(path_text(&program)), "{missing}");
 }

@@ -279,10 +279,10 @@ fn folded_stacks_weigh_what_the_program_and_stock_perf_count() {
     let lab = Lab::privileged();
     let printed = record(&lab, &["*"], &["--call-graph", "dwarf,8192"]);
     let of_hit = ["-e", "*:hit"];
-    let expected = |of: fn(&Calls) -> u64| {
+    let expected = |figure: fn(&Calls) -> u64| {
         let calls = printed
             .iter()
-            .map(|(name, calls)| (name.clone(), of(calls)));
+            .map(|(name, calls)| (name.clone(), figure(calls)));
         calls.collect::<BTreeMap<_, _>>()
     };
     let hits = folded_lines(&lab, &of_hit);

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::common::{Build, Event, Lab, Process, Recorder, run, test};
+use crate::common::{Build, Lab, Process, Recorder, events_named, run, test};
 
 const CXX: Build = Build {
     compiler: "g++",
@@ -60,16 +60,13 @@ fn throw_and_catch() {
         })
         .collect();
     assert_eq!(expected.len(), 20);
-    let of = |name: &str| -> Vec<&Event> {
-        events.iter().filter(|event| event.name() == name).collect()
-    };
-    let thrown: Vec<_> = of("throw")
+    let thrown: Vec<_> = events_named(&events, "throw")
         .iter()
         .map(|event| (event.integer(1), event.integer(2)))
         .collect();
     assert_eq!(thrown, expected);
     // The type of what is caught is in memory outside the captured stack.
-    let caught = of("catch");
+    let caught = events_named(&events, "catch");
     assert_eq!(caught.len(), 20);
     for (event, (object, kind)) in caught.iter().zip(&expected) {
         for (number, right) in [(1, object), (2, kind)] {
@@ -211,7 +208,7 @@ fn names_of_types() {
     assert_eq!(names.len(), 5, "{printed}");
     let events = lab.events("trace");
     for name in ["throw", "catch"] {
-        let events = events.iter().filter(|event| event.name() == name);
+        let events = events_named(&events, name).into_iter();
         let types: Vec<_> = events.map(|event| event.named("type")).collect();
         assert_eq!(types, names, "{name}");
     }

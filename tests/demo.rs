@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::common::{Event, Lab, Number, copy_program, need_tool, run, test};
+use crate::common::{Lab, Number, copy_program, events_named, need_tool, run, test};
 
 /// The binary under test, which carries the probes.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_usdtrec");
@@ -66,10 +66,10 @@ fn the_workload_prints_what_it_did() {
         .and_then(|number| number.parse().ok())
         .expect("a number of requests");
     let events = lab.events("usdtrec.data");
-    let of = |name: &str| -> Vec<&Event> {
-        events.iter().filter(|event| event.name() == name).collect()
-    };
-    let (starts, dones) = (of("request__start"), of("request__done"));
+    let (starts, dones) = (
+        events_named(&events, "request__start"),
+        events_named(&events, "request__done"),
+    );
     assert_eq!((starts.len(), dones.len()), (requests, requests));
     let mut before = 0;
     for ((id, start), done) in (1..).zip(&starts).zip(&dones) {
@@ -88,7 +88,10 @@ fn the_workload_prints_what_it_did() {
         assert_eq!(done.integer(5), id % 4);
         assert!(done.integer(6) <= 1);
     }
-    let (starts, dones) = (of("gc__start"), of("gc__done"));
+    let (starts, dones) = (
+        events_named(&events, "gc__start"),
+        events_named(&events, "gc__done"),
+    );
     assert_eq!((starts.len(), dones.len()), (requests / 50, requests / 50));
     for done in dones {
         assert_eq!(done.integer(3), -64 * done.integer(2));

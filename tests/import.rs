@@ -113,7 +113,7 @@ fn output_of_bpftrace() {
     let lab = Lab::new();
     let lines = fs::read_to_string(testdata("bpftrace/ticker.json")).expect("a file");
     let events = import(&lab, &lines);
-    let of = |name: &str, argument: &str| -> Vec<String> {
+    let imported = |name: &str, argument: &str| -> Vec<String> {
         let event = format!("sdt_ticker:{name}");
         let events = events.iter().filter(|known| known["event"] == *event);
         let shown = |event: &Value| match name {
@@ -139,8 +139,8 @@ fn output_of_bpftrace() {
         })
         .collect()
     };
-    assert_eq!(of("tick", "counter"), expected("tick ", 2));
-    assert_eq!(of("guarded", "n"), expected("guarded ", 1));
+    assert_eq!(imported("tick", "counter"), expected("tick ", 2));
+    assert_eq!(imported("guarded", "n"), expected("guarded ", 1));
     let worker = events.iter().filter(|event| event["comm"] == "worker");
     assert_eq!(worker.count(), 2);
 }

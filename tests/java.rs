@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::common::{Event, Lab, need_tool, run, test};
+use crate::common::{Event, Lab, events_named, need_tool, run, test};
 
 const PROGRAM: &str = r#"
 public class Churn {
@@ -51,9 +51,6 @@ fn plain(name: &str) -> String {
 fn classes_collections_threads() {
     let lab = Lab::privileged();
     let (events, _) = record(&lab, "sdt_hotspot:*", &["-Xint"]);
-    let of = |name: &str| -> Vec<&Event> {
-        events.iter().filter(|event| event.name() == name).collect()
-    };
     let loaded = std::fs::read_to_string(lab.file("loaded")).expect("the log");
     // `[0.010s][info][class,load] java.lang.Object source: …`
     let mut names: Vec<String> = loaded
@@ -61,7 +58,7 @@ fn classes_collections_threads() {
         .filter_map(|line| line.split("] ").last()?.split(' ').next())
         .map(plain)
         .collect();
-    let classes = of("class__loaded").into_iter();
+    let classes = events_named(&events, "class__loaded").into_iter();
     let mut classes: Vec<String> = classes
         .inspect(|event| assert_eq!(event.integer(2), event.string(1).len() as i128))
         .map(|event| plain(event.string(1)))
@@ -70,19 +67,22 @@ fn classes_collections_threads() {
     classes.sort_unstable();
     assert!(names.iter().any(|name| name == "Churn"));
     assert_eq!(classes, names, "classes loaded");
-    let (begin, end) = (of("gc__begin"), of("gc__end"));
+    let (begin, end) = (
+        events_named(&events, "gc__begin"),
+        events_named(&events, "gc__end"),
+    );
     assert_eq!((begin.len(), end.len()), (3, 3));
     assert!(
         begin.iter().all(|event| event.integer(1) == 1),
         "System.gc() collects everything"
     );
-    let calls = of("method__entry")
+    let calls = events_named(&events, "method__entry")
         .iter()
         .filter(|event| (event.string(2), event.string(4)) == ("Churn", "work"))
         .count();
     assert_eq!(calls, 10, "Churn.work was called ten times");
     assert!(
-        of("thread__start")
+        events_named(&events, "thread__start")
             .iter()
             .any(|event| event.string(1) == "churner"),
         "the thread `churner`"

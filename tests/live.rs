@@ -8,7 +8,7 @@ use crate::common::{
     Build, Finished, Lab, Process, Recorder, Ticker, events_of_recorder, need_tool, test,
     uprobe_events, wait_until,
 };
-use crate::held::{RAN_BEFORE, until_fast_enough};
+use crate::held_children::{RAN_BEFORE, until_fast_enough};
 
 /// A running `usdtrec trace`.
 struct Tracer(Process);

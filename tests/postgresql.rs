@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{Event, Lab, Postgres, Recorder, test};
+use crate::common::{Event, Lab, Postgres, Recorder, events_named, test};
 
 /// Transactions of each pgbench client, and clients.
 const TRANSACTIONS: usize = 50;
@@ -45,7 +45,7 @@ fn record_pgbench(lab: &Lab, events: &[&str]) -> Vec<Event> {
 /// Events of a probe, by process.
 fn by_process<'a>(events: &'a [Event], name: &str) -> BTreeMap<u32, Vec<&'a Event>> {
     let mut processes = BTreeMap::new();
-    for event in events.iter().filter(|event| event.name() == name) {
+    for event in events_named(events, name) {
         assert_eq!(event.comm, "postgres");
         processes
             .entry(event.pid)

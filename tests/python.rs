@@ -89,12 +89,12 @@ fn what_python_logs_of_itself_is_what_its_probes_say() {
     };
     let events = &events[marker("test.begin")..=marker("test.end")];
 
-    let audits: Vec<&Value> = of(events, &["audit"])
+    let audits: Vec<&Value> = events_of_names(events, &["audit"])
         .map(|event| event.named("event"))
         .collect();
     assert_eq!(audits, list(&told, "audits").iter().collect::<Vec<_>>());
 
-    let calls: Vec<Value> = of(events, &["function__entry", "function__return"])
+    let calls: Vec<Value> = events_of_names(events, &["function__entry", "function__return"])
         .map(|event| {
             let [file, function, line] =
                 ["filename", "funcname", "lineno"].map(|it| event.named(it));
@@ -116,7 +116,7 @@ fn what_python_logs_of_itself_is_what_its_probes_say() {
     let called = 1 + 5 + 7 + 1;
     assert_eq!(calls.len(), 2 * called, "work, größe, Knot, fail");
 
-    let collections: Vec<Value> = of(events, &["gc__start", "gc__done"])
+    let collections: Vec<Value> = events_of_names(events, &["gc__start", "gc__done"])
         .map(|event| match event.name() {
             "gc__start" => serde_json::json!(["start", event.named("generation")]),
             _ => serde_json::json!(["stop", event.named("collected")]),
@@ -132,7 +132,7 @@ fn what_python_logs_of_itself_is_what_its_probes_say() {
     assert_eq!(collections, logged);
     assert_eq!(logged.len(), 6, "{logged:?}");
 
-    let imports = of(events, &["import__find__load__done"]);
+    let imports = events_of_names(events, &["import__find__load__done"]);
     let imports: Vec<_> = imports
         .map(|event| (event.named("module"), event.named("found")))
         .collect();
@@ -145,7 +145,10 @@ fn what_python_logs_of_itself_is_what_its_probes_say() {
     );
 }
 
-fn of<'e>(events: &'e [Event], names: &'static [&str]) -> impl Iterator<Item = &'e Event> {
+fn events_of_names<'e>(
+    events: &'e [Event],
+    names: &'static [&str],
+) -> impl Iterator<Item = &'e Event> {
     events.iter().filter(|event| names.contains(&event.name()))
 }
 

@@ -166,15 +166,19 @@ fn a_filter_declares_texts() {
     ] {
         let record = ["record", "-o", "trace", "-e", &event, "--filter", filter];
         lab.usdtrec([&record[..], &run].concat()).success();
-        let of = |events: Vec<Event>| -> Vec<i128> {
+        let third_arguments = |events: Vec<Event>| -> Vec<i128> {
             events.iter().map(|event| event.integer(3)).collect()
         };
-        assert_eq!(of(lab.events("trace")), numbers, "{filter}");
+        assert_eq!(third_arguments(lab.events("trace")), numbers, "{filter}");
         let script = [
             "script", "--format", "json", "-i", "trace", "--filter", filter,
         ];
         let taken = lab.usdtrec(script).success().stdout;
-        assert_eq!(of(Event::parse_lines(&taken)), numbers, "{filter}");
+        assert_eq!(
+            third_arguments(Event::parse_lines(&taken)),
+            numbers,
+            "{filter}"
+        );
         for event in lab.events("trace") {
             assert!(event.named("arg1").is_string(), "{filter}");
         }

@@ -6,18 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::{
-    Build, Lab, Perf, Process, Ticker, copy_program, need_tool, run, sites_of, test, write_program,
+    Build, Lab, Perf, Process, Ticker, copy_program, need_tool, path_text, run, sites_of, test,
+    write_program,
 };
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("a path in UTF-8")
-}
 
 #[test]
 fn unknown_probe_names_the_closest() {
     let lab = Lab::privileged();
     let node = Build::USUAL.make(&lab, "node.c", "node");
-    lab.usdtrec(["buildid-cache", "--add", text(&node)])
+    lab.usdtrec(["buildid-cache", "--add", path_text(&node)])
         .success();
     lab.usdtrec(["record", "-e", "sdt_node:gc__stat", "-a"])
         .exits(1)
@@ -35,9 +32,9 @@ fn file_without_probes() {
     let lab = Lab::privileged();
     fs::write(lab.file("page.html"), "<html>").expect("a file");
     let page = lab.file("page.html");
-    lab.usdtrec(["record", "-e", &format!("x:y@{}", text(&page)), "-a"])
+    lab.usdtrec(["record", "-e", &format!("x:y@{}", path_text(&page)), "-a"])
         .exits(1)
-        .complains(text(&page));
+        .complains(path_text(&page));
     lab.usdtrec(["record", "-e", "x:y@/nowhere/prog", "-a"])
         .exits(1)
         .complains("/nowhere/prog");
@@ -48,7 +45,7 @@ fn file_without_probes() {
 fn changed_binary() {
     let lab = Lab::privileged();
     let program = Build::USUAL.make(&lab, "first.c", "program");
-    lab.usdtrec(["buildid-cache", "--add", text(&program)])
+    lab.usdtrec(["buildid-cache", "--add", path_text(&program)])
         .success();
     let changed = Build {
         compiler: "gcc",
@@ -58,13 +55,19 @@ fn changed_binary() {
     lab.usdtrec(["record", "-e", "sdt_shapes:first", "-a"])
         .exits(1)
         .complains("sdt_shapes:first")
-        .complains(text(&program))
+        .complains(path_text(&program))
         .complains("build-id")
         .complains("--update");
-    lab.usdtrec(["buildid-cache", "--update", text(&program)])
+    lab.usdtrec(["buildid-cache", "--update", path_text(&program)])
         .success();
-    lab.usdtrec(["record", "-e", "sdt_shapes:first", "--", text(&program)])
-        .success();
+    lab.usdtrec([
+        "record",
+        "-e",
+        "sdt_shapes:first",
+        "--",
+        path_text(&program),
+    ])
+    .success();
     assert_eq!(lab.events("usdtrec.data").len(), 2);
 }
 
@@ -82,11 +85,11 @@ fn site_without_nop() {
     bytes[site] = 0xc3;
     let patched = lab.file("patched");
     write_program(&patched, &bytes);
-    let event = format!("sdt_shapes:first@{}", text(&patched));
-    lab.usdtrec(["record", "-e", &event, "--", text(&patched)])
+    let event = format!("sdt_shapes:first@{}", path_text(&patched));
+    lab.usdtrec(["record", "-e", &event, "--", path_text(&patched)])
         .exits(1)
         .complains("sdt_shapes:first")
-        .complains(text(&patched))
+        .complains(path_text(&patched))
         .complains("nop");
 }
 
@@ -101,7 +104,7 @@ fn program_of_another_machine() {
     bytes[MACHINE] = 183;
     let foreign = lab.file("foreign");
     fs::write(&foreign, bytes).expect("a file");
-    let event = format!("sdt_shapes:first@{}", text(&foreign));
+    let event = format!("sdt_shapes:first@{}", path_text(&foreign));
     for engine in ["auto", "perf", "perf-pmu"] {
         let options = ["--engine", engine, "--force", "--duration", "10ms"];
         lab.usdtrec([&["record", "-a", "-e", &event][..], &options].concat())
@@ -143,7 +146,7 @@ fn trace_that_is_none() {
 fn command_that_is_none() {
     let lab = Lab::privileged();
     let program = Build::USUAL.make(&lab, "first.c", "program");
-    let event = format!("sdt_shapes:first@{}", text(&program));
+    let event = format!("sdt_shapes:first@{}", path_text(&program));
     lab.usdtrec(["record", "-e", &event, "--", "/nowhere/command"])
         .exits(1)
         .complains("/nowhere/command");
@@ -162,9 +165,17 @@ fn open_to_all(lab: &Lab) -> PathBuf {
 fn without_privileges() {
     let lab = Lab::privileged();
     let program = Build::USUAL.make(&lab, "first.c", "program");
-    let event = format!("sdt_shapes:first@{}", text(&program));
-    lab.usdtrec(["record", "-o", "trace", "-e", &event, "--", text(&program)])
-        .success();
+    let event = format!("sdt_shapes:first@{}", path_text(&program));
+    lab.usdtrec([
+        "record",
+        "-o",
+        "trace",
+        "-e",
+        &event,
+        "--",
+        path_text(&program),
+    ])
+    .success();
     fs::set_permissions(lab.file("trace"), fs::Permissions::from_mode(0o644)).expect("our file");
     need_tool("setpriv");
     let binary = open_to_all(&lab);
@@ -184,7 +195,7 @@ fn without_privileges() {
     as_nobody(&["report", "-i", "trace"]).success();
     // The cache of the lab is root's.
     let own = |arguments: &[&str]| as_nobody(&[&["--buildid-dir", "own"], arguments].concat());
-    own(&["buildid-cache", "--add", text(&program)]).success();
+    own(&["buildid-cache", "--add", path_text(&program)]).success();
     let list = own(&["list", "sdt_shapes:*"]).success();
     assert!(list.stdout.contains("sdt_shapes:first"), "{}", list.stdout);
 }
@@ -200,7 +211,11 @@ fn full_disk() {
     // The small disk is seen by the recorder only, so that it vanishes with it.
     let script = "mount -t tmpfs -o size=4m none small && { usdtrec=$1; shift; \"$usdtrec\" record \"$@\"; \
                   status=$?; cp small/trace saved; exit $status; }";
-    let events = format!("sdt_hot:req@{},{}", text(&program), target.event("tick"));
+    let events = format!(
+        "sdt_hot:req@{},{}",
+        path_text(&program),
+        target.event("tick")
+    );
     let shell = [
         "--mount",
         "sh",
@@ -260,7 +275,7 @@ fn missing_hits(message: &str) -> (usize, usize) {
 fn duration_of_nothing() {
     let lab = Lab::privileged();
     let program = Build::USUAL.make(&lab, "first.c", "first");
-    let event = format!("sdt_shapes:first@{}", text(&program));
+    let event = format!("sdt_shapes:first@{}", path_text(&program));
     fs::write(lab.file("usdtrec.data"), "older").expect("a file");
     for verb in ["record", "trace", "top"] {
         for zero in ["0", "0s", "0ms", "0.0", "-1s"] {
@@ -283,7 +298,11 @@ fn write_error() {
     let mut target = Ticker::start(&lab);
     // Blocks of 512 bytes.
     let script = "ulimit -f 6000 && exec \"$0\" record \"$@\"";
-    let events = format!("sdt_hot:req@{},{}", text(&program), target.event("tick"));
+    let events = format!(
+        "sdt_hot:req@{},{}",
+        path_text(&program),
+        target.event("tick")
+    );
     let mut record = lab.at_home(
         Path::new("sh"),
         ["-c", script, env!("CARGO_BIN_EXE_usdtrec")],

@@ -1,6 +1,6 @@
 //! Ruby 3.1: `ruby:method__entry` and `ruby:method__return`.
 
-use crate::common::{Event, Lab, need_tool, run, test};
+use crate::common::{Lab, events_named, need_tool, run, test};
 
 /// Ruby passes its methods to the probes only while something else traces them, too.
 const SCRIPT: &str = r#"class Greeter
@@ -30,10 +30,10 @@ fn method_entry_and_return() {
     record.args(["--", "ruby3.1", "--disable-gems", "script.rb"]);
     run(record).success();
     let events = lab.events("trace");
-    let of = |name: &str| -> Vec<&Event> {
-        events.iter().filter(|event| event.name() == name).collect()
-    };
-    let (entries, returns) = (of("method__entry"), of("method__return"));
+    let (entries, returns) = (
+        events_named(&events, "method__entry"),
+        events_named(&events, "method__return"),
+    );
     assert_eq!((entries.len(), returns.len()), (7, 7));
     for (entry, back) in entries.iter().zip(&returns) {
         assert!(entry.time_ns < back.time_ns);

@@ -337,8 +337,8 @@ fn groups_that_are_read_with_their_leader() {
             .success();
         let lines = same(&lab, &perf, file, &["-F", "comm,tid,time,period,event"]);
         let shown = lab.usdtrec(["script", "-i", file]).success().stdout;
-        let of = |event: &str| shown.lines().filter(|line| line.contains(event)).count();
-        assert!(of("page-faults:") > 0, "{lines} lines: {shown}");
+        let lines_with = |event: &str| shown.lines().filter(|line| line.contains(event)).count();
+        assert!(lines_with("page-faults:") > 0, "{lines} lines: {shown}");
     }
 }
 
@@ -400,7 +400,7 @@ fn directories_of_threads() {
     }
     // One file of it alone says that the others are missing.
     lab.usdtrec(["script", "-i", "plain/data"])
-        .complains("give the directory");
+        .complains("open the directory");
     fs::create_dir(lab.file("empty")).expect("a directory");
     lab.usdtrec(["script", "-i", "empty"])
         .exits(1)

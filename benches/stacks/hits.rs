@@ -154,9 +154,9 @@ fn print(rounds: &[Vec<f64>]) {
         "more than without a stack",
         "beside the trap",
     ]);
-    let of = |index: usize| rounds.get(index).filter(|rounds| !rounds.is_empty());
+    let rounds_of = |index: usize| rounds.get(index).filter(|rounds| !rounds.is_empty());
     let medians: Vec<Option<f64>> = (0..CANDIDATES.len())
-        .map(|index| of(index).map(|rounds| median(rounds)))
+        .map(|index| rounds_of(index).map(|rounds| median(rounds)))
         .collect();
     for (candidate, &time) in CANDIDATES.iter().zip(&medians) {
         let Some(time) = time else {

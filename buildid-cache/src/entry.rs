@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use usdtrec_format::{Binary, BuildId, NoteError};
 
 use crate::elf::{self, FileId, FileState, ProbeScan};
-use crate::text::ProbesText;
+use crate::probes_text::ProbesText;
 
 /// An entry of the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]

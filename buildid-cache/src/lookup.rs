@@ -5,7 +5,7 @@ use std::path::Path;
 use usdtrec_format::{Binary, Pattern, Probe};
 
 use crate::entry::Indexed;
-use crate::find::resolve;
+use crate::find_file::resolve;
 
 /// Minimum similarity (0 to 1) of a suggested name.
 const MIN_SIMILARITY: f64 = 0.5;

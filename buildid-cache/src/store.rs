@@ -22,8 +22,8 @@ use crate::copy;
 use crate::directory::Directory;
 use crate::elf::{self, ElfError, FileId, FileState, ObjectFile, ProbeScan};
 use crate::entry::{Entry, link_path};
-use crate::find::{self, resolve};
-use crate::text::ProbesText;
+use crate::find_file::{self, resolve};
+use crate::probes_text::ProbesText;
 
 /// Prefix of the names of unfinished files, which perf ignores.
 pub(crate) const TEMPORARY: &str = ".usdtrec-";
@@ -46,12 +46,12 @@ pub struct AddedFile {
 }
 
 impl Cache {
-    /// Adds a file, found as [`locate`](crate::find::locate) does. A file without probes is added as well, as perf does.
+    /// Adds a file, found as [`locate`](crate::find_file::locate) does. A file without probes is added as well, as perf does.
     ///
     /// # Errors
     /// [`CacheError`]; the cache is unchanged.
     pub fn add(&self, name: &Path) -> Result<AddedFile, CacheError> {
-        let file = find::open(name)?;
+        let file = find_file::open(name)?;
         let scan = scan_for(&file)?;
         self.add_scan(scan, &file)
     }
@@ -61,7 +61,7 @@ impl Cache {
     /// # Errors
     /// [`CacheError`].
     pub fn update(&self, name: &Path) -> Result<AddedFile, CacheError> {
-        let file = find::open(name)?;
+        let file = find_file::open(name)?;
         let scan = scan_for(&file)?;
         self.put(scan, &file, Copies::Replace)
     }
@@ -113,7 +113,7 @@ impl Cache {
     /// # Errors
     /// [`CacheError::NotCached`] if there is no entry.
     pub fn remove(&self, name: &Path) -> Result<BuildId, CacheError> {
-        let file = find::open(name)?;
+        let file = find_file::open(name)?;
         let path = file.path().to_owned();
         let build_id = file
             .build_id()
@@ -278,7 +278,7 @@ impl Cache {
         match others.first() {
             None => self.remove_entry(locked, &entry)?,
             Some(other) => {
-                let file = find::open(other)?;
+                let file = find_file::open(other)?;
                 let scan = scan_for(&file)?;
                 self.write_entry(locked, &scan, &file, &others, Copies::Keep)?;
             }

@@ -17,7 +17,7 @@ enum BoundName {
     Field(SampleField),
 }
 
-/// The readable form of a mangled name; `None` for other texts.
+/// The readable form of a mangled name; `None` for other strings.
 pub type Readable = fn(&[u8]) -> Option<String>;
 
 /// An expression whose names are bound to the arguments of a probe.
@@ -34,7 +34,7 @@ pub struct Filter {
 pub enum FilterError {
     /// The probe has no argument of this name.
     Name(ExprError),
-    /// A text is not one of the words of an enumeration.
+    /// A string is not one of the words of an enumeration.
     Word(ExprError),
 }
 
@@ -68,7 +68,7 @@ impl Filter {
         })
     }
 
-    /// The same; where an argument that is a mangled name (`mangled` in its schema) is compared with a text, that may be the mangled name or
+    /// The same; where an argument that is a mangled name (`mangled` in its schema) is compared with a string, that may be the mangled name or
     /// the readable one.
     #[must_use]
     pub fn with_readable(self, arguments: &[Argument], readable: Readable) -> Self {
@@ -83,7 +83,7 @@ impl Filter {
         }
     }
 
-    /// The fields that the expression has. [`is_true`](Self::is_true) needs no texts of others.
+    /// The fields that the expression has. [`is_true`](Self::is_true) needs no strings of others.
     #[must_use]
     pub fn fields(&self) -> &[SampleField] {
         &self.fields
@@ -113,13 +113,13 @@ impl Filter {
         self.expression.evaluate(&value).truth() == Some(true)
     }
 
-    /// Whether the expression compares texts (thread names, or memory at pointers) or reads other memory.
+    /// Whether the expression compares strings (thread names, or memory at pointers) or reads other memory.
     #[must_use]
     pub fn reads_memory(&self) -> bool {
         reads_memory(&self.expression)
     }
 
-    /// The readable form of a value; a text that is cut is not the whole name.
+    /// The readable form of a value; a string that is cut is not the whole name.
     fn readable<'v>(&self, value: &'v Value) -> Datum<'v> {
         let name = match (self.readable, value) {
             (Some(readable), Value::String(text)) if !text.cut => readable(&text.bytes),
@@ -132,7 +132,7 @@ impl Filter {
     }
 }
 
-/// Has each comparison of a mangled name with a text hold for the readable form, too.
+/// Has each comparison of a mangled name with a string hold for the readable form, too.
 fn either_name(
     expression: Expr<BoundName>,
     is_mangled: &impl Fn(usize) -> bool,
@@ -224,7 +224,7 @@ fn unknown(name: &Name, event: &str, arguments: &[Argument], fields: &[SampleFie
     }
 }
 
-/// Replaces texts that are compared with an enumeration by the numbers of these words.
+/// Replaces strings that are compared with an enumeration by the numbers of these words.
 fn words(expression: Expr<BoundName>) -> Result<Expr<BoundName>, ExprError> {
     let boxed = |inner: Box<Expr<BoundName>>| words(*inner).map(Box::new);
     Ok(match expression {

@@ -9,6 +9,6 @@ mod decoder;
 mod filter;
 mod sample_field;
 
-pub use decoder::{Decoder, TextEvidence, TracepointArgument, TracepointDecoder, UnreadText};
+pub use decoder::{Decoder, StringEvidence, TracepointArgument, TracepointDecoder, UnreadString};
 pub use filter::{Filter, FilterError, Readable};
 pub use sample_field::{SampleField, SampleTexts};

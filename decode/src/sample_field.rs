@@ -13,11 +13,11 @@ pub enum SampleField {
     Tid,
     /// CPU.
     Cpu,
-    /// A text about the process that is not known at the hit, by its name.
+    /// A string about the process that is not known at the hit, by its name.
     ProcessText(&'static str),
 }
 
-/// The texts of a sample that are not in it.
+/// The strings of a sample that are not in it.
 #[derive(Clone, Debug)]
 pub struct SampleTexts<'a> {
     /// [`SampleField::Comm`]; [`Datum::Missing`] if unknown.
@@ -44,7 +44,7 @@ impl SampleField {
 }
 
 impl SampleTexts<'_> {
-    /// The texts of a sample whose thread and process are not known.
+    /// The strings of a sample whose thread and process are not known.
     pub const UNKNOWN: Self = Self {
         comm: Datum::Missing,
         process: Vec::new(),

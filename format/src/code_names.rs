@@ -66,12 +66,12 @@ pub struct FileCode {
     /// Texts in parts of the file that the program cannot write, at which arguments pointed and which were not read at the hit. Recorders
     /// before this was written say nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub texts: Vec<TextInFile>,
+    pub texts: Vec<StringInFile>,
 }
 
 /// A text in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TextInFile {
+pub struct StringInFile {
     /// File offset that its address has if the mapping of the file's code goes on to there, wrapping.
     pub at: u64,
     /// Its bytes, without the NUL at its end. In JSON they are a string, or a list of bytes if they are not UTF-8.

@@ -17,6 +17,8 @@ mod build_id;
 mod code_names;
 mod code_place;
 pub mod control_group;
+mod counted;
+mod cpu_list;
 mod debug_files;
 mod definitions;
 pub mod escape;
@@ -39,10 +41,12 @@ mod value;
 pub use arch::{Arch, Register, Uprobes};
 pub use build_id::{BuildId, BuildIdError};
 pub use code_names::{
-    CodeNames, FileCode, KnownSymbols, LinedFrame, LinedPlace, MadeCode, NamedPlace, TextInFile,
+    CodeNames, FileCode, KnownSymbols, LinedFrame, LinedPlace, MadeCode, NamedPlace, StringInFile,
     TimedPlace,
 };
 pub use code_place::{CodePlace, FunctionPlace, SourceLine};
+pub use counted::{counted, plural_ending};
+pub use cpu_list::parse_cpu_list;
 pub use debug_files::{debug_file_by_build_id, debug_files_by_link};
 pub use definitions::{CapturePlan, Definitions, FileDefinition, ProbeDefinition, SiteDefinition};
 pub use grammar::{parse_operands, split_operands};

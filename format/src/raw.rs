@@ -134,7 +134,7 @@ pub enum StringStatus {
     /// Not read, because the argument was not a readable address many times in a row.
     NotRead,
     /// The whole string was captured and looks like text, but is shorter than [`SURE_TEXT`]: it is a text if something else says that the
-    /// argument is one ([`TextArgument`](crate::trace::TextArgument), a type, a filter).
+    /// argument is one ([`StringArgument`](crate::trace::StringArgument), a type, a filter).
     Short,
     /// The length, which is another argument, is negative.
     NegativeLength,

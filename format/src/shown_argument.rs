@@ -17,7 +17,7 @@ pub struct ShownArgument {
 impl ShownArgument {
     /// The argument as it is shown. `arguments` are the probe's own.
     #[must_use]
-    pub fn of(&self, arguments: &[Argument]) -> Argument {
+    pub fn argument_from(&self, arguments: &[Argument]) -> Argument {
         let own = arguments.get(self.argument).cloned();
         let mut argument = own.unwrap_or_else(|| Argument::unnamed(self.argument));
         if let Some(name) = &self.name {
@@ -39,7 +39,7 @@ mod tests {
         }];
         let shown = |argument, name: Option<&str>| {
             let name = name.map(str::to_owned);
-            ShownArgument { argument, name }.of(&own)
+            ShownArgument { argument, name }.argument_from(&own)
         };
         assert_eq!(shown(0, None), own[0]);
         let renamed = shown(0, Some("p"));

@@ -300,19 +300,7 @@ fn nothing_is_known_of_registers_that_do_not_exist() {
             (0, None)
         );
         assert_eq!(arch.register("nonsense"), None);
-        assert!(!arch.reads_as_zero(none));
     }
-}
-
-#[test]
-fn registers_that_read_as_zero() {
-    for (arch, name) in [(Arch::Aarch64, "wzr"), (Arch::Riscv64, "x0")] {
-        assert!(
-            arch.register(name)
-                .is_some_and(|register| arch.reads_as_zero(register))
-        );
-    }
-    assert!(!Arch::Aarch64.reads_as_zero(Arch::Aarch64.stack_pointer()));
 }
 
 #[test]
@@ -517,8 +505,8 @@ fn kernels_that_run_programs() {
 /// x86's, System V ABI (`fs` in 64-bit programs) and Ulrich Drepper's ELF Handling For Thread-Local Storage, 4.4.
 #[test]
 fn thread_local_storage() {
-    let of = |arch: Arch| arch.thread_segment().zip(arch.thread_relocation());
-    assert_eq!(of(Arch::X86_64), Some(("fs", "tpoff")));
-    assert_eq!(of(Arch::I386), Some(("gs", "ntpoff")));
-    assert_eq!(of(Arch::Aarch64), None);
+    let thread_words = |arch: Arch| arch.thread_segment().zip(arch.thread_relocation());
+    assert_eq!(thread_words(Arch::X86_64), Some(("fs", "tpoff")));
+    assert_eq!(thread_words(Arch::I386), Some(("gs", "ntpoff")));
+    assert_eq!(thread_words(Arch::Aarch64), None);
 }

@@ -349,7 +349,7 @@ fn a_bomb_in_a_stream_is_not_inflated() {
     let told = found
         .damage
         .iter()
-        .any(|damage| damage.to_string().contains("holds more than"));
+        .any(|damage| damage.to_string().contains("bytes of records, found more"));
     assert!(found.tells_loss() && told, "{:?}", found.damage);
     let took = memory::most() - before;
     assert!(took < 256 << 20, "{took} bytes of memory");

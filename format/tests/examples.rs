@@ -38,10 +38,13 @@ fn a_trace_of_stock_perf_is_printed() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/traces/stock-6.1.data");
     let printed = printed(&path);
     assert_eq!(printed.lines().count(), 80);
-    let of = |name: &str| printed.lines().filter(|line| line.contains(name)).count();
-    assert_eq!(of("sdt_tick:loop1") + of("sdt_tick:loop2"), 80);
+    let lines_with = |name: &str| printed.lines().filter(|line| line.contains(name)).count();
+    assert_eq!(
+        lines_with("sdt_tick:loop1") + lines_with("sdt_tick:loop2"),
+        80
+    );
     assert!(
-        of("sdt_tick:loop1") > 0 && of("sdt_tick:loop2") > 0,
+        lines_with("sdt_tick:loop1") > 0 && lines_with("sdt_tick:loop2") > 0,
         "{printed}"
     );
 }

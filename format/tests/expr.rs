@@ -2,11 +2,9 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
 
-mod random;
-
-use random::Random;
 use usdtrec_format::expr::{Capture, Datum, EventSpec, Expr, Name};
 use usdtrec_format::{Missing, StringAt, Value};
+use usdtrec_testing::SplitMix64;
 
 /// The value of an expression where `a` is 5, `b` -3, `big` 2^64-1, `f` 1.5, some are of 4 bytes, `s` "GET", `none` missing.
 fn value(text: &str) -> String {
@@ -298,7 +296,7 @@ fn events_with_lists() {
 fn no_change_of_an_expression_breaks_the_parser() {
     let text =
         r#"p:n(url=str(*(arg1+8), 16), b=*(s32*)(a << 2) ~ "x*", (u8)c && !d || 'c' <= 1.5e3)@/x"#;
-    let mut random = Random::new(11);
+    let mut random = SplitMix64(11);
     for end in 0..text.len() {
         drop(EventSpec::parse(&text[..end]));
     }

@@ -3,11 +3,10 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
 
 mod corpus;
-mod random;
 
 use corpus::{arch, lines, text};
-use random::Random;
 use usdtrec_format::{Arch, Note, NoteError, NoteLayout, notes};
+use usdtrec_testing::SplitMix64;
 
 const LAYOUTS: [NoteLayout; 4] = [
     layout(true, false),
@@ -291,7 +290,7 @@ fn every_prefix_gives_the_whole_notes_in_it() {
 
 #[test]
 fn damage_never_panics_nor_loops() {
-    let mut random = Random::new(0x5d7);
+    let mut random = SplitMix64(0x5d7);
     for (_, bytes, layout) in sections() {
         for _ in 0..2000 {
             let mut bytes = bytes.clone();

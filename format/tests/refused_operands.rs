@@ -3,12 +3,11 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
 
 mod corpus;
-mod random;
 
 use corpus::{lines, text};
-use random::Random;
 use serde_json::json;
 use usdtrec_format::{Arch, Location, Operand, parse_operands};
+use usdtrec_testing::SplitMix64;
 
 /// The one operand of an argument string.
 fn one(args: &str, arch: Arch) -> Operand {
@@ -27,7 +26,7 @@ const REFUSED: &[(Arch, &str, &str)] = &[
     (Arch::X86_64, "3@%rax", "3 bytes"),
     (Arch::X86_64, "300@%rax", "size"),
     (Arch::X86_64, "1f@%rax", "1 bytes"),
-    (Arch::X86_64, "8@rax", "without its prefix"),
+    (Arch::X86_64, "8@rax", "prefix of a register"),
     (Arch::X86_64, "8@1234", "base"),
     (Arch::X86_64, "8@%rfoo", "no register"),
     (Arch::X86_64, "8@%", "no register"),
@@ -51,7 +50,7 @@ const REFUSED: &[(Arch, &str, &str)] = &[
     (Arch::Aarch64, "8@%x0", "%x0"),
     (Arch::Aarch64, "8@[x0", "without its ]"),
     (Arch::Aarch64, "8@[]", "no register"),
-    (Arch::Aarch64, "8@[x0, x1, ror 3]", "neither extends"),
+    (Arch::Aarch64, "8@[x0, x1, ror 3]", "extends or shifts"),
     (Arch::Aarch64, "8@[x0, x1, lsl 9]", "not shifted"),
     (Arch::Aarch64, "8@sym", "does not say"),
     (Arch::Arm, "4@r99", "no register"),
@@ -65,7 +64,7 @@ const REFUSED: &[(Arch, &str, &str)] = &[
     (Arch::Aarch64, "8@x99", "does not say"),
     (Arch::Riscv64, "8@x32", ""),
     (Arch::Ppc64le, "8@42", "no register"),
-    (Arch::S390x, "8@r3", "without its prefix"),
+    (Arch::S390x, "8@r3", "prefix of a register"),
     (Arch::Riscv64, "8@%lo(sym)", "no register"),
 ];
 
@@ -150,7 +149,7 @@ fn brackets_that_never_close_cost_little() {
 #[test]
 fn damaged_argument_strings_never_panic() {
     let alphabet = b"()[]%$#@:,+-*/!~ 0123456789abcdefilorstwxz._\xc3\xa9";
-    let mut random = Random::new(0x0b5e55ed);
+    let mut random = SplitMix64(0x0b5e55ed);
     let mut strings: Vec<String> = lines("arg-vectors.jsonl")
         .iter()
         .map(|line| text(line, "args").to_owned())

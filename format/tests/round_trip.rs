@@ -10,6 +10,7 @@ use support::{
 };
 use usdtrec_format::perf::SampleLayout;
 use usdtrec_format::trace::{BlockKind, Compression, TimeRange, TraceWriter, WriteError};
+use usdtrec_testing::SplitMix64;
 
 const BOTH: [Compression; 2] = [Compression::None, Compression::Zstd(1)];
 
@@ -98,12 +99,9 @@ fn metadata_stands_before_the_samples_of_its_round() {
 fn noise(number: u64, out: &mut Vec<u8>) {
     let start = out.len();
     sample(number, out);
-    let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut random = SplitMix64(number);
     for byte in &mut out[start + 64..] {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        *byte = state as u8;
+        *byte = random.number() as u8;
     }
 }
 
@@ -111,13 +109,8 @@ fn noise(number: u64, out: &mut Vec<u8>) {
 fn large(number: u64, stack: usize, out: &mut Vec<u8>) {
     let start = out.len();
     sample(number, out);
-    let mut state = number | 1;
-    out.extend((0..stack).map(|_| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (state >> 56) as u8
-    }));
+    let mut random = SplitMix64(number);
+    out.extend((0..stack).map(|_| random.number() as u8));
     let size = (out.len() - start) as u16;
     out[start + 6..start + 8].copy_from_slice(&size.to_le_bytes());
 }
@@ -230,14 +223,8 @@ fn a_head_beyond_64_kib_moves_the_data() {
 fn definitions_larger_than_a_record_are_carried() {
     let mut large = info();
     let definitions = large.definitions.as_mut().unwrap();
-    let mut state = 1_u64;
-    let mut ids = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        state
-    };
-    definitions.probes[0].sites[0].ids = (0..50_000).map(|_| ids()).collect();
+    let mut random = SplitMix64(1);
+    definitions.probes[0].sites[0].ids = (0..50_000).map(|_| random.number()).collect();
     let log = Log::default();
     let writer = TraceWriter::create(log.clone(), &large, Compression::Zstd(1)).unwrap();
     writer.finish(&[]).unwrap();

@@ -106,7 +106,7 @@ fn the_notes_of_real_programs_agree() {
                 args,
                 conflict.map_or_else(String::new, |conflict| conflict.to_string())
             );
-            if argument.kind == Some(ArgumentType::Text(None)) {
+            if argument.kind == Some(ArgumentType::String(None)) {
                 assert_eq!(
                     operand.bytes(arch),
                     arch.pointer_size(),

@@ -12,6 +12,7 @@ use std::rc::Rc;
 use support::log::Log;
 use support::{LOSSES, info, open, read, sample};
 use usdtrec_format::trace::{Compression, PipeWriter, Storage, Trace, TraceWriter, WriteError};
+use usdtrec_testing::SplitMix64;
 
 /// Samples of a part: more than a megabyte.
 const PART: u64 = 16_000;
@@ -20,18 +21,14 @@ const PARTS: u64 = 12;
 /// A part of a pass over the rings. Every fourth one is hard to compress, so that its runs become several chunks each.
 fn part(number: u64) -> Vec<u8> {
     let mut records = Vec::new();
-    let mut state = number;
+    let mut random = SplitMix64(number);
     for sample_number in number * PART..(number + 1) * PART {
         let start = records.len();
         sample(sample_number, &mut records);
         if number % 4 == 3 {
             // The two words after the one that has the number.
             for at in [start + 64, start + 72] {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1);
-                let word = state ^ state >> 33;
-                records[at..at + 8].copy_from_slice(&word.to_le_bytes());
+                records[at..at + 8].copy_from_slice(&random.number().to_le_bytes());
             }
         }
     }

@@ -98,7 +98,7 @@ fn reported(session: &TraceSession, seed: usize) {
         order: GroupOrder::P99,
     };
     let scales = [Scale::Auto, Scale::Log2, Scale::Linear, Scale::Value];
-    let of = if seed.is_multiple_of(3) {
+    let subject = if seed.is_multiple_of(3) {
         Subject::Span(spans.clone())
     } else {
         Subject::Argument(argument.clone())
@@ -116,10 +116,10 @@ fn reported(session: &TraceSession, seed: usize) {
         3 => groups(std::slice::from_ref(&argument), Some(&argument)),
         4 => Question::Spans(spans),
         5 => Question::Histogram {
-            of,
+            of: subject,
             scale: scales[seed / 8 % 4],
         },
-        6 => Question::Heatmap(of),
+        6 => Question::Heatmap(subject),
         7 => groups(&by_stack, None),
         8 => Question::Stacks {
             weight: stacks,

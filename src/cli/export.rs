@@ -23,7 +23,7 @@ pub(crate) struct ExportArgs {
     /// ctf a folder, which does not exist or is empty; with --to parquet a folder, which does not exist
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: PathBuf,
-    /// Export these spans alone: START..DONE, or the name of a span, with globs (may be repeated) [default: all events, and the spans that are found by
+    /// Export only these spans: START..DONE, or the name of a span, with globs (may be repeated) [default: all events, and the spans that are found by
     /// the names of probes]
     #[arg(long, value_name = "START..DONE|NAME")]
     pub(crate) span: Vec<String>,

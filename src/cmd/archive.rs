@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use usdtrec_buildid_cache::Cache;
+use usdtrec_format::counted;
 use usdtrec_format::escape::shown;
 use usdtrec_report::{CodeFile, Sources, TraceSession};
 
@@ -40,8 +41,8 @@ fn unpack(tarball: &Path, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode
         say(format_args!("usdtrec: left out: {}: {why}", shown(path)));
     }
     say(format_args!(
-        "usdtrec: {added} {} in {}",
-        if added == 1 { "file" } else { "files" },
+        "usdtrec: {} in {}",
+        counted(added, "file"),
         shown(cache.dir())
     ));
     let is_useless = added == 0 && !left_out.is_empty();
@@ -77,8 +78,8 @@ fn pack(args: &ArchiveArgs, buildid_dir: Option<&Path>) -> anyhow::Result<()> {
         ));
     }
     say(format_args!(
-        "usdtrec: wrote {count} {}, {} {}; on the other host: usdtrec archive --unpack {}",
-        if count == 1 { "file" } else { "files" },
+        "usdtrec: wrote {}, {} {}; on the other host: usdtrec archive --unpack {}",
+        counted(count, "file"),
         units::size(bytes),
         shown(&tarball),
         shell::path(Path::new(tarball.file_name().unwrap_or_default())),
@@ -125,9 +126,9 @@ fn store_names(args: &ArchiveArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     let count = found.names.functions.len();
     append_code_names(&file, &found.names).with_context(|| shown(path).to_string())?;
     say(format_args!(
-        "usdtrec: {}: stored the names of {count} {} in the trace",
+        "usdtrec: {}: stored the names of {} in the trace",
         shown(path),
-        if count == 1 { "function" } else { "functions" },
+        counted(count, "function"),
     ));
     Ok(())
 }

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use usdtrec_buildid_cache::{Cache, CacheError};
 use usdtrec_format::escape::{escape_bytes, shown};
 
-use self::added::{counted, print, print_added};
+use self::added::{print, print_added};
 use crate::advice::explained;
 use crate::cli::BuildidCacheArgs;
 use crate::terminal::say;
@@ -22,9 +22,9 @@ pub(crate) fn run(args: &BuildidCacheArgs, dir: Option<&Path>) -> anyhow::Result
     if args.purge_all {
         let count = cache.purge_all()?;
         print(format_args!(
-            "{}: {} removed",
+            "{}: {count} {} removed",
             shown(cache.dir()),
-            counted(count, "entry", "entries")
+            if count == 1 { "entry" } else { "entries" }
         ))?;
         return Ok(ExitCode::SUCCESS);
     }

@@ -1,14 +1,14 @@
 //! `usdtrec import`: lines of `bpftrace -f json`.
 
 mod bad_line;
+mod bounded_lines;
 mod bpftrace;
 mod counts;
 mod event;
-mod line;
-mod lines;
+mod parsed_line;
 mod raw;
 mod shapes;
-mod writing;
+mod trace_maker;
 
 use std::fs::File;
 use std::io::{BufReader, Seek, SeekFrom, stdin};
@@ -19,11 +19,11 @@ use anyhow::{Context, bail};
 use usdtrec_format::escape::shown;
 
 use self::bad_line::BadLine;
+use self::bounded_lines::BoundedLines;
 use self::counts::Counts;
-use self::line::Line;
-use self::lines::Lines;
+use self::parsed_line::ParsedLine;
 use self::shapes::Shapes;
-use self::writing::Writing;
+use self::trace_maker::TraceMaker;
 use crate::cli::ImportArgs;
 use crate::terminal::say;
 use crate::unfinished_file::UnfinishedFile;
@@ -61,8 +61,8 @@ fn learn(name: &str, input: &File) -> std::io::Result<Learned> {
         mut counts,
     } = Learned::default();
     read(input, |number, line| match line {
-        Ok(Line::Event(event)) if shapes.add(&event) => counts.events += 1,
-        Ok(Line::Event(_)) => counts.bad(name, number, &BadLine::TooManyShapes),
+        Ok(ParsedLine::Event(event)) if shapes.add(&event) => counts.events += 1,
+        Ok(ParsedLine::Event(_)) => counts.bad(name, number, &BadLine::TooManyShapes),
         Ok(other) => counts.other(&other),
         Err(error) => counts.bad(name, number, &error),
     })?;
@@ -87,10 +87,10 @@ fn open(path: &Path) -> anyhow::Result<File> {
 /// Reads all lines from the beginning; numbers count from 1.
 fn read(
     mut input: &File,
-    mut take: impl FnMut(u64, Result<Line<'_>, BadLine>),
+    mut take: impl FnMut(u64, Result<ParsedLine<'_>, BadLine>),
 ) -> std::io::Result<()> {
     input.seek(SeekFrom::Start(0))?;
-    let mut lines = Lines::new(BufReader::new(input));
+    let mut lines = BoundedLines::new(BufReader::new(input));
     let mut text = String::new();
     while lines.advance()? {
         let line = lines.line();
@@ -106,10 +106,10 @@ fn write(args: &ImportArgs, input: &File, learned: Learned) -> anyhow::Result<()
     let path = || shown(&args.output).to_string();
     let mut unfinished = UnfinishedFile::create(&args.output).with_context(path)?;
     let file = unfinished.file().try_clone().with_context(path)?;
-    let mut writing = Writing::begin(file, shapes, counts.losses()).with_context(path)?;
+    let mut writing = TraceMaker::begin(file, shapes, counts.losses()).with_context(path)?;
     let mut failed = Ok(());
     read(input, |_, line| {
-        if let (Ok(()), Ok(Line::Event(event))) = (&failed, &line) {
+        if let (Ok(()), Ok(ParsedLine::Event(event))) = (&failed, &line) {
             failed = writing.put(event);
         }
     })?;

@@ -1,8 +1,8 @@
 //! `usdtrec list`.
 
 mod describe;
-mod found;
 mod json;
+mod listed_probes;
 mod listing;
 mod running;
 mod text;
@@ -16,7 +16,7 @@ use usdtrec_buildid_cache::elf::FileState;
 use usdtrec_format::Pattern;
 use usdtrec_format::escape::shown;
 
-use self::found::choose;
+use self::listed_probes::choose;
 use self::listing::Listing;
 #[cfg(feature = "record")]
 pub(super) use self::listing::warn_about_unread;

@@ -85,7 +85,11 @@ pub(super) fn colours(when: Colour) -> bool {
 
 /// The option that selects the analysis, as shown in messages.
 fn kind(args: &ReportArgs) -> &'static str {
-    let is_span = |of: &Option<String>| of.as_ref().is_some_and(|of| of.starts_with("span:"));
+    let is_span = |subject: &Option<String>| {
+        subject
+            .as_ref()
+            .is_some_and(|name| name.starts_with("span:"))
+    };
     match args {
         _ if args.call_graph.is_some() => "--call-graph",
         _ if args.folded => "--folded",
@@ -227,13 +231,13 @@ fn question(args: &ReportArgs) -> anyhow::Result<Question> {
         }
     } else if let Some(span) = &args.span {
         Question::Spans(spans(args, span)?)
-    } else if let Some(of) = &args.hist {
+    } else if let Some(name) = &args.hist {
         Question::Histogram {
-            of: subject(args, of)?,
+            of: subject(args, name)?,
             scale: scale(args.scale.unwrap_or_default()),
         }
-    } else if let Some(of) = &args.heatmap {
-        Question::Heatmap(subject(args, of)?)
+    } else if let Some(name) = &args.heatmap {
+        Question::Heatmap(subject(args, name)?)
     } else if let Some(interval) = &args.rate {
         Question::Rate {
             interval: nanoseconds("--rate", interval)?,
@@ -261,10 +265,10 @@ fn stack_weight(args: &ReportArgs) -> anyhow::Result<StackWeight> {
 }
 
 /// Converts the value of `--hist` or `--heatmap`.
-fn subject(args: &ReportArgs, of: &str) -> anyhow::Result<Subject> {
-    Ok(match of.strip_prefix("span:") {
+fn subject(args: &ReportArgs, name: &str) -> anyhow::Result<Subject> {
+    Ok(match name.strip_prefix("span:") {
         Some(span) => Subject::Span(spans(args, span)?),
-        None => Subject::Argument(of.to_owned()),
+        None => Subject::Argument(name.to_owned()),
     })
 }
 

@@ -41,7 +41,10 @@ pub(crate) fn run(args: &TraceArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
 
 /// Prints a loss as soon as it is known. `event` is empty if it is not known which event lost hits.
 fn print_loss(event: &str, lost: u64) {
-    let of = if event.is_empty() { "" } else { " of " };
-    let event = escape(event);
-    say(format_args!("usdtrec: {lost} hits{of}{event} were lost"));
+    if event.is_empty() {
+        say(format_args!("usdtrec: {lost} hits were lost"));
+    } else {
+        let event = escape(event);
+        say(format_args!("usdtrec: {lost} hits of {event} were lost"));
+    }
 }

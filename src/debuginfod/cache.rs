@@ -15,9 +15,9 @@ const MISS_TIME: Duration = Duration::from_secs(600);
 #[derive(Debug)]
 pub(super) struct ClientCache(PathBuf);
 
-/// The place of a file in the cache.
+/// The path of a debug file in the cache.
 #[derive(Debug)]
-pub(super) struct Place(PathBuf);
+pub(super) struct CachedFile(PathBuf);
 
 impl ClientCache {
     /// `$DEBUGINFOD_CACHE_PATH`, else `~/.debuginfod_client_cache` if it is there, else `debuginfod_client` in `$XDG_CACHE_HOME` or `~/.cache`.
@@ -40,12 +40,12 @@ impl ClientCache {
         Some(Self(caches.join("debuginfod_client")))
     }
 
-    pub(super) fn place(&self, id: BuildId) -> Place {
-        Place(self.0.join(id.to_string()).join("debuginfo"))
+    pub(super) fn file(&self, id: BuildId) -> CachedFile {
+        CachedFile(self.0.join(id.to_string()).join("debuginfo"))
     }
 }
 
-impl Place {
+impl CachedFile {
     /// The file, or `None` if servers do not have it; `None` if servers must be asked.
     pub(super) fn known(&self) -> Option<Option<PathBuf>> {
         let found = self.0.metadata().ok()?;

@@ -104,7 +104,7 @@ fn main() {
         }
     });
     for kind in 0..KINDS {
-        let of = |counts: &[AtomicU64]| counts[kind].load(Ordering::Relaxed);
-        println!("{kind} {} {}", of(&RETURNED), of(&LEFT));
+        let count_of = |counts: &[AtomicU64]| counts[kind].load(Ordering::Relaxed);
+        println!("{kind} {} {}", count_of(&RETURNED), count_of(&LEFT));
     }
 }

@@ -20,6 +20,40 @@ impl SplitMix64 {
     pub const fn below(&mut self, bound: u64) -> u64 {
         self.number() % bound
     }
+
+    /// The next number, as one from `first` to `last`.
+    pub const fn between(&mut self, first: i64, last: i64) -> i64 {
+        first + self.below(last.abs_diff(first) + 1).cast_signed()
+    }
+
+    /// One of some things.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub fn choose<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize]
+    }
+
+    /// Overwrites, inserts, removes or repeats a few of the bytes, most often with those of `alphabet`.
+    pub fn damage(&mut self, bytes: &mut Vec<u8>, alphabet: &[u8]) {
+        for _ in 0..=self.below(4) {
+            let byte = match self.below(3) {
+                0 => self.number() as u8,
+                _ => self.choose(alphabet),
+            };
+            let at = self.below(bytes.len() as u64 + 1) as usize;
+            match self.below(4) {
+                0 if at < bytes.len() => bytes[at] = byte,
+                1 if at < bytes.len() => drop(bytes.remove(at)),
+                2 => {
+                    let from = self.below(at.max(1) as u64) as usize;
+                    let repeated = bytes[from..at].to_vec();
+                    bytes.splice(at..at, repeated);
+                }
+                _ => bytes.insert(at, byte),
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -57,6 +57,11 @@ impl<'de> Visitor<'de> for NamesVisitor {
     }
 }
 
+/// The events of a probe, without its provider.
+pub(crate) fn events_named<'e>(events: &'e [Event], name: &str) -> Vec<&'e Event> {
+    events.iter().filter(|event| event.name() == name).collect()
+}
+
 impl Event {
     /// Parses lines, and asserts that their times never fall.
     pub(crate) fn parse_lines(text: &str) -> Vec<Self> {

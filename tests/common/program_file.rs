@@ -31,3 +31,8 @@ pub(crate) fn write_program(path: &Path, bytes: &[u8]) {
     assert!(copy.wait().is_ok_and(|status| status.success()), "no file");
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("our file");
 }
+
+/// A path as an option of a command line has it.
+pub(crate) fn path_text(path: &Path) -> &str {
+    path.to_str().expect("a path in UTF-8")
+}

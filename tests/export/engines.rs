@@ -43,19 +43,27 @@ impl Fleet {
         };
         let first = fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
         let [day, next] = DAYS;
-        let of = |trace, host, day| Recording { trace, host, day };
-        fleet.add(&of("trace", first.trim(), day));
-        fleet.add(&of("second", SECOND, day));
-        fleet.add(&of("second", SECOND, next));
-        let demo = of(DEMO, "vm", "2026-11-20");
+        let recording = |trace, host, day| Recording { trace, host, day };
+        fleet.add(&recording("trace", first.trim(), day));
+        fleet.add(&recording("second", SECOND, day));
+        fleet.add(&recording("second", SECOND, next));
+        let demo = recording(DEMO, "vm", "2026-11-20");
         fleet.export(&demo);
         fleet.expect_spans(&demo, &["request", "gc"]);
         fleet
     }
 
     /// Adds a recording to the dataset, as if it were of its day.
-    fn export(&self, of: &Recording<'_>) {
-        let export = ["export", "-i", of.trace, "--to", "parquet", "-o", "part"];
+    fn export(&self, recording: &Recording<'_>) {
+        let export = [
+            "export",
+            "-i",
+            recording.trace,
+            "--to",
+            "parquet",
+            "-o",
+            "part",
+        ];
         self.lab.usdtrec(export).success();
         // The rows are the same on every day: the folder has its name.
         let script = r#"
@@ -63,17 +71,18 @@ impl Fleet {
                 to="dataset/$(dirname "${folder#part/}")/date=$1"
                 mkdir -p "$(dirname "$to")" && cp -r "$folder" "$to"
             done && rm -r part"#;
-        let copy = ["-ec", script, "sh", of.day];
+        let copy = ["-ec", script, "sh", recording.day];
         run(self.lab.at_home(Path::new("sh"), copy)).success();
     }
 
     /// Adds a recording of the program, with the answers about its spans and arguments.
-    fn add(&mut self, of: &Recording<'_>) {
-        self.export(of);
-        self.expect_spans(of, &["work", "job"]);
+    fn add(&mut self, recording: &Recording<'_>) {
+        self.export(recording);
+        self.expect_spans(recording, &["work", "job"]);
         let by = ["report", "--span", "work", "--by", "text"];
-        let groups = self.ask(of, &by)["spans"][0].take();
-        self.expected.push(json!({"by": [of.host, of.day, groups]}));
+        let groups = self.ask(recording, &by)["spans"][0].take();
+        self.expected
+            .push(json!({"by": [recording.host, recording.day, groups]}));
         for (event, argument) in [
             ("sdt_nasty:work__done", "status"),
             ("sdt_nasty:work__start", "key"),
@@ -81,23 +90,23 @@ impl Fleet {
             let sums = [
                 "report", "-e", event, "--sort", "event", "--value", argument,
             ];
-            let sums = self.ask(of, &sums);
+            let sums = self.ask(recording, &sums);
             self.expected
-                .push(json!({"arguments": [of.host, of.day, sums]}));
+                .push(json!({"arguments": [recording.host, recording.day, sums]}));
         }
     }
 
-    fn ask(&self, of: &Recording<'_>, report: &[&str]) -> Json {
-        let tail = ["-i", of.trace, "--format", "json"];
+    fn ask(&self, recording: &Recording<'_>, report: &[&str]) -> Json {
+        let tail = ["-i", recording.trace, "--format", "json"];
         let answer = self.lab.usdtrec([report, &tail].concat()).success();
         serde_json::from_str(&answer.stdout).expect("JSON")
     }
 
-    fn expect_spans(&mut self, of: &Recording<'_>, names: &[&str]) {
+    fn expect_spans(&mut self, recording: &Recording<'_>, names: &[&str]) {
         for name in names {
-            let answer = self.ask(of, &["report", "--span", name])["spans"][0].take();
+            let answer = self.ask(recording, &["report", "--span", name])["spans"][0].take();
             self.expected
-                .push(json!({"spans": [of.host, of.day, answer]}));
+                .push(json!({"spans": [recording.host, recording.day, answer]}));
         }
     }
 

@@ -53,17 +53,17 @@ fn hit(marker: &Marker, time: u64, side: &str) -> HitFields {
         "" => ("args:", ""),
         _ => ("end:", "end_"),
     };
-    let of = |prefix: &str| {
-        let of = data.iter().filter_map(|(key, value)| {
+    let fields_of = |prefix: &str| {
+        let fields = data.iter().filter_map(|(key, value)| {
             let name = key.strip_prefix(prefix)?;
             Some((name.to_owned(), value.clone()))
         });
-        of.collect::<Map<String, Json>>()
+        fields.collect::<Map<String, Json>>()
     };
-    let mut args = of(values);
+    let mut args = fields_of(values);
     let mut fields = HitFields::new();
     for word in ["missing", "cut", "bytes"] {
-        let found = of(&format!("{details}{word}:"));
+        let found = fields_of(&format!("{details}{word}:"));
         if word == "missing" {
             args.extend(found.keys().map(|name| (name.clone(), Json::Null)));
         }
@@ -131,20 +131,20 @@ fn every_value_and_every_span_is_there() {
     }
     for name in ["work", "job"] {
         let full = format!("nasty:{name}");
-        let of: Vec<&Marker> = markers.iter().filter(|one| one.name == full).collect();
-        let ended = of.iter().filter(|one| one.end.is_some());
+        let named: Vec<&Marker> = markers.iter().filter(|one| one.name == full).collect();
+        let ended = named.iter().filter(|one| one.end.is_some());
         let own = |one: &&Marker| one.data["self_ns"].as_u64().expect("ns");
         let lonely = markers
             .iter()
             .filter(|one| one.data["span"] == "its begin is not known" && one.name.contains(name));
         let found = [
             ended.clone().count() as u64,
-            (of.len() - ended.clone().count()) as u64,
+            (named.len() - ended.clone().count()) as u64,
             lonely.count() as u64,
             ended.map(own).sum(),
         ];
         assert_eq!(found, nasty.spans(name), "{name}");
-        for one in of {
+        for one in named {
             let expected = match one.data.get("span").and_then(Json::as_str) {
                 None => 1,
                 Some("open") => 2,

@@ -113,20 +113,20 @@ impl Profile {
         let shared = &self.json["shared"];
         let strings = shared["stringArray"].as_array().expect("strings").len();
         let table = |name: &str| &shared[name];
-        let of = |name: &str| rows(table(name));
+        let rows_of = |name: &str| rows(table(name));
         let libs = self.json["libs"].as_array().expect("libs").len();
         for (name, columns) in [
             (
                 "stackTable",
                 vec![
-                    ("frame", Cells::Indices(of("frameTable"))),
-                    ("prefix", Cells::IndicesOrNull(of("stackTable"))),
+                    ("frame", Cells::Indices(rows_of("frameTable"))),
+                    ("prefix", Cells::IndicesOrNull(rows_of("stackTable"))),
                 ],
             ),
             (
                 "frameTable",
                 vec![
-                    ("func", Cells::Indices(of("funcTable"))),
+                    ("func", Cells::Indices(rows_of("funcTable"))),
                     ("address", Cells::OneOf(&[json!(-1)])),
                     ("nativeSymbol", Cells::OneOf(&[Json::Null])),
                     ("inlineDepth", Cells::Any),
@@ -141,7 +141,7 @@ impl Profile {
                 "funcTable",
                 vec![
                     ("name", Cells::Indices(strings)),
-                    ("source", Cells::IndicesOrNull(of("sources"))),
+                    ("source", Cells::IndicesOrNull(rows_of("sources"))),
                     ("resource", Cells::Any),
                     ("isJS", Cells::OneOf(&[json!(false)])),
                     ("relevantForJS", Cells::OneOf(&[json!(false)])),

@@ -194,8 +194,8 @@ fn compare_rates(lab: &Lab, input: &str, page: &Page) {
 
 /// The section of a kind of spans.
 fn compare_span(lab: &Lab, input: &str, page: &Page, section: &str, name: &str) {
-    let of = format!("span:{name}");
-    let [heat] = &report(lab, input, &["--heatmap", &of])[..] else {
+    let subject = format!("span:{name}");
+    let [heat] = &report(lab, input, &["--heatmap", &subject])[..] else {
         panic!("one map")
     };
     let map = page.map(section);
@@ -205,7 +205,7 @@ fn compare_span(lab: &Lab, input: &str, page: &Page, section: &str, name: &str) 
         assert_eq!(map_counts(row), counts(&bucket["counts"]));
     }
     assert_eq!(map["step"], heat["interval_ns"].to_string());
-    let [histogram] = &report(lab, input, &["--hist", &of])[..] else {
+    let [histogram] = &report(lab, input, &["--hist", &subject])[..] else {
         panic!("one histogram")
     };
     let bars = page.rows(section, "bars");

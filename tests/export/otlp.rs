@@ -65,11 +65,14 @@ pub(super) fn of_json(text: &str) -> Vec<OtlpSpan> {
     let mut spans = Vec::new();
     for line in text.lines() {
         let line: Json = serde_json::from_str(line).expect("JSON");
-        for of in line["resourceSpans"].as_array().expect("resources") {
-            let resource = json_attributes(&of["resource"]["attributes"]);
-            let schema = of["schemaUrl"].as_str().expect("a URL");
-            assert_eq!(of["scopeSpans"][0]["schemaUrl"], json!(schema));
-            for span in of["scopeSpans"][0]["spans"].as_array().expect("spans") {
+        for resource_spans in line["resourceSpans"].as_array().expect("resources") {
+            let resource = json_attributes(&resource_spans["resource"]["attributes"]);
+            let schema = resource_spans["schemaUrl"].as_str().expect("a URL");
+            assert_eq!(resource_spans["scopeSpans"][0]["schemaUrl"], json!(schema));
+            for span in resource_spans["scopeSpans"][0]["spans"]
+                .as_array()
+                .expect("spans")
+            {
                 let text = |name: &str| span[name].as_str().map(str::to_owned);
                 let time = |name: &str| text(name).map(|time| time.parse().expect("ns"));
                 spans.push(OtlpSpan {
@@ -90,8 +93,8 @@ pub(super) fn of_json(text: &str) -> Vec<OtlpSpan> {
     spans
 }
 
-fn attributes(of: &Message<'_>, field: u64) -> Map<String, Json> {
-    let all = of.messages(field).into_iter().map(|one| {
+fn attributes(message: &Message<'_>, field: u64) -> Map<String, Json> {
+    let all = message.messages(field).into_iter().map(|one| {
         let any = one.message(2).expect("a value");
         let value = match any.fields() {
             [(1, Field::Bytes(text))] => json!(std::str::from_utf8(text).expect("UTF-8")),

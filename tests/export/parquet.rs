@@ -128,15 +128,15 @@ import pyarrow.parquet as parquet
 def read(table, name):
     file, = glob.glob(f'dataset/table={table}/**/{name}/*.parquet', recursive=True)
     return parquet.ParquetFile(file).read().to_pylist()
-def of(data):
+def pseudonym(data):
     return hmac.new(b'a key of 16 byte', data, hashlib.sha256).hexdigest()[:32]
 rows = read('events', 'probe=value')
 assert len(rows) == 7
-assert rows[1]['text'] == of(b'not \xff\xfe UTF-8'), rows[1]
-assert rows[0]['low'] == of(b'-9223372036854775808'), rows[0]
+assert rows[1]['text'] == pseudonym(b'not \xff\xfe UTF-8'), rows[1]
+assert rows[0]['low'] == pseudonym(b'-9223372036854775808'), rows[0]
 assert [row['text__missing'] for row in rows[4:6]] == ['missing', 'missing'], rows
 spans = read('spans', 'span=work')
-assert of(b'ordinary') in [row['begin_text'] for row in spans], spans
+assert pseudonym(b'ordinary') in [row['begin_text'] for row in spans], spans
 files = glob.glob('dataset/**/*.parquet', recursive=True)
 data = b''.join(open(file, 'rb').read() for file in files)
 for file in files:
@@ -196,8 +196,8 @@ assert texts[0] > 600
     command.current_dir(lab.path()).args(["-c", check]);
     run(command).success();
     sql("nowhere").exits(1).complains("nowhere");
-    let of = ["sql", "--engine", "spark", "s3://bucket/it's"];
-    let printed = lab.usdtrec(of).success().stdout;
+    let command = ["sql", "--engine", "spark", "s3://bucket/it's"];
+    let printed = lab.usdtrec(command).success().stdout;
     assert!(
         printed.contains("s3://bucket/it") && !printed.contains("it's/"),
         "{printed}"

@@ -163,11 +163,11 @@ fn it_reads_as_the_trace_itself() {
             &["report", "--span", "*", "--format", "json"],
             &["report", "--sort", "event,tid", "--format", "csv"],
         ] {
-            let of = |file: &str| {
+            let answer_from = |file: &str| {
                 let answer = lab.usdtrec([question, &["-i", file]].concat());
                 answer.success().stdout
             };
-            let [of_trace, of_plain] = [trace, "plain"].map(of);
+            let [of_trace, of_plain] = [trace, "plain"].map(answer_from);
             let lines = |text: &str| -> Vec<String> {
                 // A block is elsewhere in the file.
                 let lines = text.lines().map(|line| {

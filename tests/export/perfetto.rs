@@ -247,8 +247,8 @@ fn an_unfinished_span_ends_where_the_next_one_begins() {
     let bars = bars(&fs::read(lab.file("picture")).expect("a file"));
     let events = lab.events("trace");
     let times = |name: &str| -> Vec<u64> {
-        let of = events.iter().filter(|event| event.name() == name);
-        of.map(|event| event.time_ns).collect()
+        let named = events.iter().filter(|event| event.name() == name);
+        named.map(|event| event.time_ns).collect()
     };
     let (begins, ends) = (times("query__start"), times("query__done"));
     assert_eq!((begins.len(), ends.len()), (4, 3));

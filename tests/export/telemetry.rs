@@ -42,11 +42,11 @@ fn queries_of_postgresql() {
     }
     recorder.stop();
     let spans = exported(&lab, &[]);
-    let of = |name: &str| {
+    let named = |name: &str| {
         let named = spans.iter().filter(|span| span.name == name);
         named.collect::<Vec<_>>()
     };
-    let queries = of("postgresql:query");
+    let queries = named("postgresql:query");
     let texts: BTreeSet<&str> = queries
         .iter()
         .filter_map(|span| span.attributes["db.query.text"].as_str())
@@ -61,7 +61,7 @@ fn queries_of_postgresql() {
         assert_eq!(attributes["end.query"], attributes["db.query.text"]);
         assert_eq!(span.schema, "https://opentelemetry.io/schemas/1.44.0");
     }
-    let transactions = of("postgresql:transaction");
+    let transactions = named("postgresql:transaction");
     assert!(!transactions.is_empty());
     for span in transactions {
         assert_eq!(span.kind, 1, "no request of its own");

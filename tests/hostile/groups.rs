@@ -87,20 +87,20 @@ fn counts_that_are_not_there_are_not_looked_for() {
     ]
     .concat();
     let lines = shown(written(&info(2), &records).path());
-    let of = |time: u64| -> Vec<&str> {
+    let events_at = |time: u64| -> Vec<&str> {
         let end = format!("0.{time:09}:");
         let lines = lines.iter().filter(|line| line.contains(&end));
         lines.map(|line| line.rsplit_once(' ').unwrap().1).collect()
     };
-    assert_eq!(of(1), ["event1:", "event2:"], "{lines:?}");
+    assert_eq!(events_at(1), ["event1:", "event2:"], "{lines:?}");
     // Samples that are shorter than they say are none.
-    assert_eq!(of(2), [""; 0], "{lines:?}");
-    assert_eq!(of(3), [""; 0], "{lines:?}");
-    assert_eq!(of(4), ["event1:"], "{lines:?}");
-    assert_eq!(of(5), ["event1:", "event2:"], "{lines:?}");
-    assert_eq!(of(6), [""; 0], "{lines:?}");
+    assert_eq!(events_at(2), [""; 0], "{lines:?}");
+    assert_eq!(events_at(3), [""; 0], "{lines:?}");
+    assert_eq!(events_at(4), ["event1:"], "{lines:?}");
+    assert_eq!(events_at(5), ["event1:", "event2:"], "{lines:?}");
+    assert_eq!(events_at(6), [""; 0], "{lines:?}");
     // A count that fell to 0 is that of another thread, which had no hit.
-    assert_eq!(of(7), ["event1:"], "{lines:?}");
+    assert_eq!(events_at(7), ["event1:"], "{lines:?}");
 }
 
 /// Each of the samples would become thousands as large.

@@ -9,6 +9,7 @@
     dead_code
 )]
 
+mod changed_files;
 mod changes;
 mod child;
 mod code_names;
@@ -16,7 +17,6 @@ mod crafted;
 mod damage;
 #[path = "../../fuzz/src/lib.rs"]
 mod fuzz;
-mod garbled;
 mod groups;
 mod limits;
 mod names;

@@ -134,8 +134,11 @@ fn of_every_trace() {
     let commands: Vec<String> = traces(&lab)
         .iter()
         .flat_map(|trace| {
-            let of = |command: &&str| command.replace("TRACE", trace);
-            commands::OF_EVERY_TRACE.iter().map(of).collect::<Vec<_>>()
+            let for_trace = |command: &&str| command.replace("TRACE", trace);
+            commands::OF_EVERY_TRACE
+                .iter()
+                .map(for_trace)
+                .collect::<Vec<_>>()
         })
         .collect();
     compare("every_trace", &lab, &commands);

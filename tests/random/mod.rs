@@ -9,40 +9,11 @@ mod program;
 use std::path::Path;
 use std::process::Command;
 
-use usdtrec_testing::{number, repetitions};
+use usdtrec_testing::{SplitMix64, number, repetitions};
 
 use self::operand::{Truth, Width};
 use self::program::{Program, Shape};
 use crate::common::{Engine, Event, Lab, Number, need_tool, run, test};
-
-/// xorshift64*, the same on every machine.
-#[derive(Debug)]
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    fn between(&mut self, first: i64, last: i64) -> i64 {
-        first + self.below(last.abs_diff(first) + 1) as i64
-    }
-
-    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.below(choices.len() as u64) as usize]
-    }
-}
 
 /// What was compared.
 #[derive(Debug, Default)]
@@ -95,7 +66,7 @@ fn compare(event: &Event, place: usize, truth: &Truth, engine: Engine, compared:
 
 /// Makes, builds and records a program with every engine.
 fn round(lab: &Lab, seed: u64, shape: Shape, compared: &mut Compared) {
-    let program = Program::new(&mut Random::new(seed), shape);
+    let program = Program::new(&mut SplitMix64(seed), shape);
     let (source, binary) = (lab.file("random.s"), lab.file("random"));
     std::fs::write(&source, program.text()).expect("a file");
     let mut compiler = Command::new("gcc");

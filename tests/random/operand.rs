@@ -1,6 +1,7 @@
 //! Operands of a site: a place is drawn, the registers that lead there are loaded, and what is there is known.
 
-use super::Random;
+use usdtrec_testing::SplitMix64;
+
 use super::program::{AREA, BELOW, FRAME, Shape, Site, TLS};
 
 /// What must be decoded.
@@ -32,20 +33,20 @@ struct Prefix {
 }
 
 impl Prefix {
-    fn random(random: &mut Random, memory: bool) -> Self {
+    fn random(random: &mut SplitMix64, memory: bool) -> Self {
         match random.below(if memory { 12 } else { 8 }) {
             8 | 9 => Self {
-                bytes: random.of(&[4, 8]),
+                bytes: random.choose(&[4, 8]),
                 signed: false,
                 float: true,
             },
             10 => Self {
-                bytes: random.of(&[16, 24, 40]),
+                bytes: random.choose(&[16, 24, 40]),
                 signed: false,
                 float: false,
             },
             _ => Self {
-                bytes: random.of(&[1, 2, 4, 8]),
+                bytes: random.choose(&[1, 2, 4, 8]),
                 signed: random.below(2) == 0,
                 float: false,
             },
@@ -59,7 +60,7 @@ impl Prefix {
     }
 
     /// The value whose lowest bytes are these.
-    fn of(self, bits: u64) -> Width {
+    fn truncate(self, bits: u64) -> Width {
         let unused = 64 - 8 * self.bytes.min(8) as u32;
         let cut = bits << unused >> unused;
         match (self.float, self.bytes, self.signed) {
@@ -75,13 +76,13 @@ impl Prefix {
         let mut word = [0; 8];
         let len = self.bytes.min(8);
         word[..len].copy_from_slice(&bytes[..len]);
-        self.of(u64::from_le_bytes(word))
+        self.truncate(u64::from_le_bytes(word))
     }
 }
 
 impl Site<'_> {
     /// Draws an operand; `None` if registers are left too few.
-    pub(super) fn operand(&mut self, random: &mut Random) -> Option<Truth> {
+    pub(super) fn operand(&mut self, random: &mut SplitMix64) -> Option<Truth> {
         match random.below(12) {
             0 => Some(self.constant(random)),
             1..=3 => self.register(random),
@@ -93,18 +94,18 @@ impl Site<'_> {
         }
     }
 
-    fn constant(&mut self, random: &mut Random) -> Truth {
+    fn constant(&mut self, random: &mut SplitMix64) -> Truth {
         let prefix = Prefix::random(random, false);
-        let (any, bits) = (random.next() as i64, random.below(64));
-        let number = random.of(&[0, 1, -1, any, any >> bits]);
+        let (any, bits) = (random.number() as i64, random.below(64));
+        let number = random.choose(&[0, 1, -1, any, any >> bits]);
         Truth {
             operand: format!("{}@${number}", prefix.text()),
-            width: prefix.of(number.cast_unsigned()),
+            width: prefix.truncate(number.cast_unsigned()),
             in_memory: false,
         }
     }
 
-    fn register(&mut self, random: &mut Random) -> Option<Truth> {
+    fn register(&mut self, random: &mut SplitMix64) -> Option<Truth> {
         let mut prefix = Prefix::random(random, false);
         if prefix.bytes > self.shape.word() {
             prefix.bytes = self.shape.word();
@@ -128,13 +129,13 @@ impl Site<'_> {
         }
         Some(Truth {
             operand: format!("{}@%{name}", prefix.text()),
-            width: prefix.of(bits),
+            width: prefix.truncate(bits),
             in_memory: false,
         })
     }
 
     /// On the stack, above and below its pointer.
-    fn stack(&mut self, random: &mut Random) -> Truth {
+    fn stack(&mut self, random: &mut SplitMix64) -> Truth {
         let prefix = Prefix::random(random, true);
         let at = random.between(-(BELOW as i64), (FRAME - BELOW - 48) as i64);
         let start = (BELOW as i64 + at) as usize;
@@ -155,7 +156,7 @@ impl Site<'_> {
     }
 
     /// At a symbol, relative to the instruction where the machine can.
-    fn symbol(&mut self, random: &mut Random) -> Truth {
+    fn symbol(&mut self, random: &mut SplitMix64) -> Truth {
         let prefix = Prefix::random(random, true);
         let (start, image) = self.target(random, AREA);
         let width = prefix.of_bytes(image);
@@ -169,7 +170,7 @@ impl Site<'_> {
     }
 
     /// In the thread's storage, perhaps with a base and an index.
-    fn thread_local(&mut self, random: &mut Random) -> Option<Truth> {
+    fn thread_local(&mut self, random: &mut SplitMix64) -> Option<Truth> {
         let prefix = Prefix::random(random, true);
         let start = random.below((TLS - 48) as u64) as i64;
         let width = prefix.of_bytes(&self.tls[start as usize..]);
@@ -188,7 +189,7 @@ impl Site<'_> {
     }
 
     /// `area+8(%rax,%rbx,2)`.
-    fn table(&mut self, random: &mut Random) -> Option<Truth> {
+    fn table(&mut self, random: &mut SplitMix64) -> Option<Truth> {
         let prefix = Prefix::random(random, true);
         let (start, image) = self.target(random, AREA);
         let width = prefix.of_bytes(image);
@@ -205,7 +206,7 @@ impl Site<'_> {
     }
 
     /// `-8(%rax,%rbx,4)`.
-    fn memory(&mut self, random: &mut Random) -> Option<Truth> {
+    fn memory(&mut self, random: &mut SplitMix64) -> Option<Truth> {
         let prefix = Prefix::random(random, true);
         let (start, image) = self.target(random, AREA);
         let width = prefix.of_bytes(image);
@@ -221,7 +222,7 @@ impl Site<'_> {
         })
     }
 
-    fn target(&self, random: &mut Random, len: usize) -> (i64, &[u8]) {
+    fn target(&self, random: &mut SplitMix64, len: usize) -> (i64, &[u8]) {
         let start = random.below((len - 48) as u64);
         (start as i64, &self.area[start as usize..])
     }
@@ -230,21 +231,21 @@ impl Site<'_> {
     /// given; it is there then.
     fn registers(
         &mut self,
-        random: &mut Random,
+        random: &mut SplitMix64,
         symbol: Option<&'static str>,
         start: i64,
     ) -> Option<(String, i64)> {
         let (near, far) = (random.between(-300, 300), random.between(-100_000, 100_000));
-        let offset = random.of(&[0, near, far]);
+        let offset = random.choose(&[0, near, far]);
         let mut left = start - offset;
         let form = if symbol.is_some() {
-            random.of(&[1, 3])
+            random.choose(&[1, 3])
         } else {
             random.below(4)
         };
         let mut index_text = String::new();
         if form & 2 != 0 {
-            let scale = random.of(&[1, 2, 4, 8]);
+            let scale = random.choose(&[1, 2, 4, 8]);
             let index = if form == 2 && left % scale == 0 {
                 left / scale
             } else {
@@ -277,7 +278,7 @@ impl Site<'_> {
 }
 
 /// A displacement; that of 0 may be left out.
-fn displacement(offset: i64, random: &mut Random) -> String {
+fn displacement(offset: i64, random: &mut SplitMix64) -> String {
     match offset {
         0 if random.below(2) == 0 => String::new(),
         offset => offset.to_string(),
@@ -285,7 +286,7 @@ fn displacement(offset: i64, random: &mut Random) -> String {
 }
 
 /// A symbol and an offset, as compilers write them.
-fn sum(symbol: &str, offset: i64, random: &mut Random) -> String {
+fn sum(symbol: &str, offset: i64, random: &mut SplitMix64) -> String {
     match offset {
         0 => symbol.to_owned(),
         offset if random.below(2) == 0 => format!("{offset}+{symbol}"),

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::Random;
+use usdtrec_testing::SplitMix64;
+
 use super::operand::Truth;
 
 /// Bytes of known memory.
@@ -151,7 +152,7 @@ pub(super) struct Site<'a> {
 }
 
 impl<'a> Site<'a> {
-    fn new(shape: Shape, area: &'a [u8], tls: &'a [u8], random: &mut Random) -> Self {
+    fn new(shape: Shape, area: &'a [u8], tls: &'a [u8], random: &mut SplitMix64) -> Self {
         let mut site = Self {
             shape,
             area,
@@ -170,21 +171,25 @@ impl<'a> Site<'a> {
         site
     }
 
-    fn free(&self, random: &mut Random) -> Option<usize> {
+    fn free(&self, random: &mut SplitMix64) -> Option<usize> {
         let free: Vec<usize> = (0..self.registers.len())
             .filter(|&at| self.registers[at].is_none())
             .collect();
-        (!free.is_empty()).then(|| random.of(&free))
+        (!free.is_empty()).then(|| random.choose(&free))
     }
 
-    fn load(&mut self, random: &mut Random, content: Content) -> Option<usize> {
+    fn load(&mut self, random: &mut SplitMix64, content: Content) -> Option<usize> {
         let register = self.free(random)?;
         self.registers[register] = Some(content);
         Some(register)
     }
 
     /// Loads a register with a number; its name.
-    pub(super) fn load_number(&mut self, random: &mut Random, number: i64) -> Option<&'static str> {
+    pub(super) fn load_number(
+        &mut self,
+        random: &mut SplitMix64,
+        number: i64,
+    ) -> Option<&'static str> {
         let register = self.load(random, Content::Value(number.cast_unsigned()))?;
         Some(self.shape.names(register).full)
     }
@@ -192,7 +197,7 @@ impl<'a> Site<'a> {
     /// Loads a register with an address; its name.
     pub(super) fn load_address(
         &mut self,
-        random: &mut Random,
+        random: &mut SplitMix64,
         symbol: &'static str,
         offset: i64,
     ) -> Option<&'static str> {
@@ -201,8 +206,8 @@ impl<'a> Site<'a> {
     }
 
     /// A register with a random value, loaded for this or for another operand.
-    pub(super) fn value_register(&mut self, random: &mut Random) -> Option<(usize, u64)> {
-        let value = random.next();
+    pub(super) fn value_register(&mut self, random: &mut SplitMix64) -> Option<(usize, u64)> {
+        let value = random.number();
         let register = self.load(random, Content::Value(value))?;
         Some((register, value))
     }
@@ -239,9 +244,9 @@ pub(super) struct Program {
 }
 
 impl Program {
-    pub(super) fn new(random: &mut Random, shape: Shape) -> Self {
-        let area: Vec<u8> = (0..AREA).map(|_| random.next() as u8).collect();
-        let tls: Vec<u8> = (0..TLS).map(|_| random.next() as u8).collect();
+    pub(super) fn new(random: &mut SplitMix64, shape: Shape) -> Self {
+        let area: Vec<u8> = (0..AREA).map(|_| random.number() as u8).collect();
+        let tls: Vec<u8> = (0..TLS).map(|_| random.number() as u8).collect();
         let mut text = String::from(".text\n.globl main\n");
         let mut sites = Vec::new();
         for number in 0..SITES {

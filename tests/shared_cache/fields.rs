@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{listed, program, text};
-use crate::common::{Build, Lab, test};
+use super::{listed, program};
+use crate::common::{Build, Lab, path_text, test};
 
 /// Of each member that the document has, its path.
 fn documented() -> BTreeSet<&'static str> {
@@ -48,7 +48,7 @@ fn members_are_those_of_the_document() {
     };
     let node = with_lines.make(&lab, "node.c", "n");
     for file in [&ticker, &node] {
-        lab.usdtrec(["buildid-cache", "--add", text(file)])
+        lab.usdtrec(["buildid-cache", "--add", path_text(file)])
             .success();
     }
     std::fs::remove_file(&ticker).expect("it is there");

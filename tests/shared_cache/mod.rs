@@ -7,13 +7,9 @@ mod sound;
 mod trust;
 mod verbs;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::common::{Build, Lab};
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("a path in UTF-8")
-}
 
 /// A program with probes.
 #[track_caller]

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{listed, other_program, program, text};
-use crate::common::{Build, Finished, Lab, Perf, need_tool, run, test};
+use super::{listed, other_program, program};
+use crate::common::{Build, Finished, Lab, Perf, need_tool, path_text, run, test};
 
 /// Real programs and libraries that carry probes, as far as they are installed.
 fn real_binaries() -> Vec<PathBuf> {
@@ -26,7 +26,7 @@ fn real_binaries() -> Vec<PathBuf> {
 
 /// perf with a cache of its own.
 fn perf_at(lab: &Lab, cache: &Path, arguments: &[&str]) -> Finished {
-    let mut command: Command = lab.at_home(Path::new("perf"), ["--buildid-dir", text(cache)]);
+    let mut command: Command = lab.at_home(Path::new("perf"), ["--buildid-dir", path_text(cache)]);
     command.args(arguments).env("PERF_CONFIG", "/dev/null");
     run(command)
 }
@@ -41,7 +41,7 @@ fn tree(cache: &Path) -> BTreeMap<PathBuf, String> {
             let path = entry.expect("an entry").path();
             let kind = path.symlink_metadata().expect("a file");
             let what = if kind.is_symlink() {
-                text(&path.read_link().expect("a link")).to_owned()
+                path_text(&path.read_link().expect("a link")).to_owned()
             } else if kind.is_dir() {
                 open.push(path.clone());
                 continue;
@@ -65,9 +65,14 @@ fn we_write_what_perf_writes() {
     let binaries = real_binaries();
     assert!(!binaries.is_empty(), "libstdc++ at least is everywhere");
     for binary in &binaries {
-        lab.usdtrec(["buildid-cache", "--add", text(binary)])
+        lab.usdtrec(["buildid-cache", "--add", path_text(binary)])
             .success();
-        perf_at(&lab, &theirs, &["buildid-cache", "--add", text(binary)]).success();
+        perf_at(
+            &lab,
+            &theirs,
+            &["buildid-cache", "--add", path_text(binary)],
+        )
+        .success();
     }
     let mut ours = tree(&lab.cache());
     ours.remove(Path::new(".usdtrec-lock")).expect("our lock");
@@ -79,7 +84,7 @@ fn we_write_what_perf_writes() {
             .success()
             .stdout
     );
-    let dir = ["--buildid-dir", text(&theirs)];
+    let dir = ["--buildid-dir", path_text(&theirs)];
     let from_theirs = lab.usdtrec(dir.iter().chain(&["list"])).success().stdout;
     assert_eq!(list, from_theirs, "what perf added, we list");
     let entries = lab.usdtrec(["buildid-cache", "--list"]).success().stdout;
@@ -102,13 +107,13 @@ fn probes_in_several_binaries_are_listed_as_perf_does() {
     let copy = lab.file("copy-of-one");
     fs::copy(&one, &copy).expect("a copy");
     for file in [&one, &two, &copy] {
-        lab.usdtrec(["buildid-cache", "--add", text(file)])
+        lab.usdtrec(["buildid-cache", "--add", path_text(file)])
             .success();
     }
     let list = lab.usdtrec(["list"]).success().stdout;
     assert_eq!(list, perf.run(["list", "sdt"]).success().stdout);
     assert!(
-        list.contains(&format!("sdt_ticker:tick@{}(", text(&one))),
+        list.contains(&format!("sdt_ticker:tick@{}(", path_text(&one))),
         "{list}"
     );
     // perf lists a build-id by one of its paths only; the JSON form has all.
@@ -117,7 +122,7 @@ fn probes_in_several_binaries_are_listed_as_perf_does() {
     let plan = perf.run(["probe", "-n", "--force", "--add", "sdt_ticker:tick"]);
     for file in [&one, &two, &copy] {
         assert!(
-            plan.stdout.contains(text(file)) || plan.stderr.contains(text(file)),
+            plan.stdout.contains(path_text(file)) || plan.stderr.contains(path_text(file)),
             "perf probe: {} {}",
             plan.stdout,
             plan.stderr
@@ -131,7 +136,7 @@ fn odd_names() {
     let lab = Lab::new();
     let perf = Perf::new(&lab);
     let odd = Build::USUAL.make(&lab, "odd_names.c", "odd");
-    lab.usdtrec(["buildid-cache", "--add", text(&odd)])
+    lab.usdtrec(["buildid-cache", "--add", path_text(&odd)])
         .success();
     let theirs = perf.run(["list", "sdt"]).success().silent().stdout;
     assert_eq!(
@@ -185,23 +190,25 @@ fn removing_is_seen_on_both_sides() {
     lab.usdtrec([
         "buildid-cache",
         "--add",
-        &format!("{},{}", text(&one), text(&two)),
+        &format!("{},{}", path_text(&one), path_text(&two)),
     ])
     .success();
     assert_eq!(count(), 2);
-    lab.usdtrec(["buildid-cache", "--remove", text(&one)])
+    lab.usdtrec(["buildid-cache", "--remove", path_text(&one)])
         .success();
     assert_eq!(count(), 1);
-    perf.run(["buildid-cache", "--remove", text(&two)])
+    perf.run(["buildid-cache", "--remove", path_text(&two)])
         .success();
     assert_eq!(count(), 0);
-    perf.run(["buildid-cache", "--add", text(&one)]).success();
+    perf.run(["buildid-cache", "--add", path_text(&one)])
+        .success();
     assert_eq!(count(), 1);
-    lab.usdtrec(["buildid-cache", "--purge", text(&one)])
+    lab.usdtrec(["buildid-cache", "--purge", path_text(&one)])
         .success();
     assert_eq!(count(), 0);
-    perf.run(["buildid-cache", "--add", text(&one)]).success();
-    lab.usdtrec(["buildid-cache", "--add", text(&two)])
+    perf.run(["buildid-cache", "--add", path_text(&one)])
+        .success();
+    lab.usdtrec(["buildid-cache", "--add", path_text(&two)])
         .success();
     let purged = lab.usdtrec(["buildid-cache", "--purge-all"]).success();
     assert!(purged.stdout.contains("2 entries"), "{}", purged.stdout);
@@ -215,7 +222,7 @@ fn removing_is_seen_on_both_sides() {
 fn perfs_own_events_stay() {
     let lab = Lab::new();
     let one = program(&lab, "one");
-    lab.usdtrec(["buildid-cache", "--add", text(&one)])
+    lab.usdtrec(["buildid-cache", "--add", path_text(&one)])
         .success();
     let id = listed(&lab, &[])[0]["build_id"]
         .as_str()
@@ -223,13 +230,13 @@ fn perfs_own_events_stay() {
         .to_owned();
     let file = lab
         .cache()
-        .join(text(&one).trim_start_matches('/'))
+        .join(path_text(&one).trim_start_matches('/'))
         .join(id)
         .join("probes");
     let own = "main=main\np:probe_one/main /x/one:0x1234 argc=%di:s32\n";
     let sdt = fs::read_to_string(&file).expect("text");
     fs::write(&file, format!("{own}{sdt}")).expect("text");
-    lab.usdtrec(["buildid-cache", "--update", text(&one)])
+    lab.usdtrec(["buildid-cache", "--update", path_text(&one)])
         .success();
     let now = fs::read_to_string(&file).expect("text");
     assert_eq!(now, format!("{sdt}{own}"));

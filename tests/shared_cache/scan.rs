@@ -5,8 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use super::{listed, other_program, paths, program, text};
-use crate::common::{Build, Lab, Process, need_tool, run, test};
+use super::{listed, other_program, paths, program};
+use crate::common::{Build, Lab, Process, need_tool, path_text, run, test};
 
 /// A tree with all that a scan must take once, pass over, or survive.
 #[test]
@@ -49,10 +49,13 @@ fn a_tree_of_everything() {
     symlink("one", tree.join("link")).expect("a link");
     // The cache is inside the tree: its copies are not programs of the tree.
     let cache = tree.join("cache");
-    let dir = ["--buildid-dir", text(&cache)];
+    let dir = ["--buildid-dir", path_text(&cache)];
     for round in 0..2 {
         let scan = lab
-            .usdtrec(dir.iter().chain(&["buildid-cache", "--scan", text(&tree)]))
+            .usdtrec(
+                dir.iter()
+                    .chain(&["buildid-cache", "--scan", path_text(&tree)]),
+            )
             .success()
             .complains("indexed 2 files")
             .complains("1 unreadable");
@@ -62,18 +65,19 @@ fn a_tree_of_everything() {
             "round {round}: {}",
             scan.stdout
         );
-        assert!(scan.stdout.contains(text(&one)), "{}", scan.stdout);
+        assert!(scan.stdout.contains(path_text(&one)), "{}", scan.stdout);
     }
     lab.usdtrec(
         dir.iter()
-            .chain(&["buildid-cache", "-v", "--scan", text(&tree)]),
+            .chain(&["buildid-cache", "-v", "--scan", path_text(&tree)]),
     )
     .success()
     .complains("damaged: damaged ELF file");
-    lab.usdtrec(
-        dir.iter()
-            .chain(&["buildid-cache", "--add", text(&tree.join("deep/one.debug"))]),
-    )
+    lab.usdtrec(dir.iter().chain(&[
+        "buildid-cache",
+        "--add",
+        path_text(&tree.join("deep/one.debug")),
+    ]))
     .exits(1)
     .complains("separate debug file");
     let list = lab
@@ -81,7 +85,7 @@ fn a_tree_of_everything() {
         .success()
         .stdout;
     let listed_dir = lab
-        .usdtrec(["list", "--format", "json", "--dir", text(&tree)])
+        .usdtrec(["list", "--format", "json", "--dir", path_text(&tree)])
         .success()
         .complains("damaged");
     assert_eq!(list, listed_dir.stdout, "--dir finds what --scan indexes");
@@ -112,12 +116,12 @@ fn what_a_process_maps() {
     };
     let found = listed(&lab, &["-p", &pid]);
     assert_eq!(events(&found), 1);
-    assert!(paths(&found).contains(&text(&program).to_owned()));
+    assert!(paths(&found).contains(&path_text(&program).to_owned()));
     assert_eq!(found[0].get("state"), None);
     fs::remove_file(&program).expect("our file");
     let found = listed(&lab, &["-p", &pid]);
     assert_eq!(events(&found), 1, "read although deleted");
-    let path = format!("{} (deleted)", text(&program));
+    let path = format!("{} (deleted)", path_text(&program));
     assert!(paths(&found).contains(&path), "{found:?}");
     assert_eq!(found[0].get("state"), None, "it is mapped");
     drop(process);
@@ -145,7 +149,7 @@ fn a_process_among_other_mounts() {
     found.retain(|probe| probe["event"] == "sdt_ticker:tick");
     assert_eq!(
         paths(&found),
-        [format!("/proc/{}/root{}", process.pid(), text(&path))],
+        [format!("/proc/{}/root{}", process.pid(), path_text(&path))],
         "a path that leads there from here"
     );
     assert_eq!(found[0].get("state"), None);

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{listed, paths, program, text};
-use crate::common::{Lab, Perf, Process, run, test};
+use super::{listed, paths, program};
+use crate::common::{Lab, Perf, Process, path_text, run, test};
 
 /// Copies of a program, each with a build-id of its own, padded so that copying takes a while.
 fn programs(lab: &Lab, count: u8, padding: usize) -> Vec<PathBuf> {
@@ -59,7 +59,7 @@ fn many_at_once() {
                 .map(|step| {
                     let verb = verbs[(worker + step) % verbs.len()];
                     let program = &programs[(worker * 5 + step) % programs.len()];
-                    format!("\"$0\" buildid-cache {verb} {}", text(program))
+                    format!("\"$0\" buildid-cache {verb} {}", path_text(program))
                 })
                 .collect();
             let script = steps.join("\n");
@@ -82,7 +82,7 @@ fn many_at_once() {
         assert!(odd.is_empty(), "{odd:?}");
     }
     for program in &programs {
-        lab.usdtrec(["buildid-cache", "--add", text(program)])
+        lab.usdtrec(["buildid-cache", "--add", path_text(program)])
             .success();
     }
     assert_eq!(paths(&listed(&lab, &["ticker:tick"])).len(), programs.len());
@@ -106,9 +106,9 @@ fn killed_at_any_moment() {
         .prefix("usdtrec-test-")
         .tempdir_in("/dev/shm")
         .expect("a directory in memory");
-    let all: Vec<&str> = programs.iter().map(|path| text(path)).collect();
+    let all: Vec<&str> = programs.iter().map(|path| path_text(path)).collect();
     let command = |arguments: &[&str]| {
-        let mut command = lab.command(["--buildid-dir", text(cache.path())]);
+        let mut command = lab.command(["--buildid-dir", path_text(cache.path())]);
         command.args(arguments);
         command
     };
@@ -133,7 +133,7 @@ fn killed_at_any_moment() {
         drop(process.finish());
         leftovers += named(cache.path(), ".usdtrec-").len() - 1;
         let list = run(command(&["list"])).success();
-        let mut theirs = perf.command(["--buildid-dir", text(cache.path())]);
+        let mut theirs = perf.command(["--buildid-dir", path_text(cache.path())]);
         theirs.args(["list", "sdt"]);
         assert_eq!(
             list.stdout,

@@ -2,15 +2,15 @@
 
 use std::fs;
 
-use super::{listed, other_program, paths, program, text};
-use crate::common::{Build, Lab, run, test};
+use super::{listed, other_program, paths, program};
+use crate::common::{Build, Lab, path_text, run, test};
 
 #[test]
 fn add_says_what_it_added() {
     let lab = Lab::new();
     let one = program(&lab, "one");
     let first = lab
-        .usdtrec(["buildid-cache", "--add", text(&one)])
+        .usdtrec(["buildid-cache", "--add", path_text(&one)])
         .success()
         .silent();
     let probes = listed(&lab, &[]);
@@ -23,13 +23,13 @@ fn add_says_what_it_added() {
         |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let line = format!(
         "{}: {} at {} (build-id {id}",
-        text(&one),
+        path_text(&one),
         noun(probes.len(), "probe"),
         noun(sites, "site")
     );
     assert_eq!(first.stdout, format!("{line})\n"));
     let again = lab
-        .usdtrec(["buildid-cache", "--add", text(&one)])
+        .usdtrec(["buildid-cache", "--add", path_text(&one)])
         .success();
     assert_eq!(again.stdout, format!("{line}, known already)\n"));
 }
@@ -55,7 +55,10 @@ fn names_and_failures() {
         .complains("text: not an ELF file");
     assert!(outcome.stdout.contains("bin/tool: "), "{}", outcome.stdout);
     assert_eq!(outcome.stdout.lines().count(), 1);
-    assert_eq!(paths(&listed(&lab, &[])), [text(&lab.file("bin/tool"))]);
+    assert_eq!(
+        paths(&listed(&lab, &[])),
+        [path_text(&lab.file("bin/tool"))]
+    );
 }
 
 /// perf's cache goes by build-id; what has none is still reached by path.
@@ -67,11 +70,11 @@ fn without_build_id() {
         options: &["-O2", "-Wl,--build-id=none"],
     };
     let program = build.make(&lab, "ticker.c", "anonymous");
-    lab.usdtrec(["buildid-cache", "--add", text(&program)])
+    lab.usdtrec(["buildid-cache", "--add", path_text(&program)])
         .exits(1)
         .complains("no build-id")
-        .complains(&format!("@{}", text(&program)));
-    let found = listed(&lab, &["--file", text(&program)]);
+        .complains(&format!("@{}", path_text(&program)));
+    let found = listed(&lab, &["--file", path_text(&program)]);
     assert!(
         found
             .iter()
@@ -90,25 +93,28 @@ fn two_paths_of_one_build() {
     let link = lab.file("hard-link");
     fs::hard_link(&one, &link).expect("a link");
     for file in [&one, &copy, &link] {
-        lab.usdtrec(["buildid-cache", "--add", text(file)])
+        lab.usdtrec(["buildid-cache", "--add", path_text(file)])
             .success();
     }
     // A hard link is the same file: a probe planted through one name is planted in both.
-    assert_eq!(paths(&listed(&lab, &[])), [text(&copy), text(&one)]);
+    assert_eq!(
+        paths(&listed(&lab, &[])),
+        [path_text(&copy), path_text(&one)]
+    );
     fs::remove_file(&link).expect("our link");
-    lab.usdtrec(["buildid-cache", "--purge", text(&one)])
+    lab.usdtrec(["buildid-cache", "--purge", path_text(&one)])
         .success();
-    assert_eq!(paths(&listed(&lab, &[])), [text(&copy)]);
-    lab.usdtrec(["buildid-cache", "--add", text(&one)])
+    assert_eq!(paths(&listed(&lab, &[])), [path_text(&copy)]);
+    lab.usdtrec(["buildid-cache", "--add", path_text(&one)])
         .success();
     fs::remove_file(&copy).expect("our copy");
-    lab.usdtrec(["buildid-cache", "--add", text(&one)])
+    lab.usdtrec(["buildid-cache", "--add", path_text(&one)])
         .success();
-    assert_eq!(paths(&listed(&lab, &[])), [text(&one)]);
-    lab.usdtrec(["buildid-cache", "--remove", text(&one)])
+    assert_eq!(paths(&listed(&lab, &[])), [path_text(&one)]);
+    lab.usdtrec(["buildid-cache", "--remove", path_text(&one)])
         .success();
     assert!(listed(&lab, &[]).is_empty());
-    lab.usdtrec(["buildid-cache", "--remove", text(&one)])
+    lab.usdtrec(["buildid-cache", "--remove", path_text(&one)])
         .exits(1)
         .complains("not in the cache");
 }
@@ -119,7 +125,7 @@ fn overwritten_in_place() {
     let lab = Lab::new();
     let one = program(&lab, "one");
     let two = other_program(&lab, "two");
-    lab.usdtrec(["buildid-cache", "--add", text(&one)])
+    lab.usdtrec(["buildid-cache", "--add", path_text(&one)])
         .success();
     let before = listed(&lab, &[]);
     fs::write(&one, fs::read(&two).expect("our file")).expect("the same inode");
@@ -133,7 +139,7 @@ fn overwritten_in_place() {
     assert_eq!(now[0]["state"], "changed");
     assert_eq!(now[0]["sites"].as_array().map(Vec::len), Some(0));
     assert_eq!(now[0]["build_id"], before[0]["build_id"]);
-    lab.usdtrec(["buildid-cache", "--update", text(&one)])
+    lab.usdtrec(["buildid-cache", "--update", path_text(&one)])
         .success();
     let after = listed(&lab, &["ticker:tick"]);
     assert_eq!(
@@ -150,7 +156,7 @@ fn overwritten_in_place() {
 fn removed_after_indexing() {
     let lab = Lab::new();
     let one = program(&lab, "one");
-    lab.usdtrec(["buildid-cache", "--add", text(&one)])
+    lab.usdtrec(["buildid-cache", "--add", path_text(&one)])
         .success();
     fs::remove_file(&one).expect("our file");
     lab.usdtrec(["list"])
@@ -164,7 +170,7 @@ fn removed_after_indexing() {
         Some(0),
         "read from the cached file"
     );
-    lab.usdtrec(["buildid-cache", "--purge", text(&one)])
+    lab.usdtrec(["buildid-cache", "--purge", path_text(&one)])
         .success();
     lab.usdtrec(["list"])
         .success()
@@ -180,9 +186,12 @@ fn cache_on_another_file_system() {
         .prefix("usdtrec-test-")
         .tempdir_in("/dev/shm")
         .expect("a directory in memory");
-    let dir = ["--buildid-dir", text(cache.path())];
-    lab.usdtrec(dir.iter().chain(&["buildid-cache", "--add", text(&one)]))
-        .success();
+    let dir = ["--buildid-dir", path_text(cache.path())];
+    lab.usdtrec(
+        dir.iter()
+            .chain(&["buildid-cache", "--add", path_text(&one)]),
+    )
+    .success();
     let list = lab
         .usdtrec(dir.iter().chain(&["list", "ticker:tick"]))
         .success();

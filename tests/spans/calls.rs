@@ -213,11 +213,11 @@ fn maps(lab: &Lab, spans: &[&Found<'_>], group: impl Fn(&Found<'_>) -> Value) {
     for line in answer.lines() {
         let map: Value = serde_json::from_str(line).expect("an object");
         let (from, interval) = (number(&map, "from_ns"), number(&map, "interval_ns"));
-        let of = map["of"].as_str().expect("a text");
-        let (_, status) = of.rsplit_once(' ').expect("a group");
+        let title = map["of"].as_str().expect("a text");
+        let (_, status) = title.rsplit_once(' ').expect("a group");
         let status: Value = serde_json::from_str(status).expect("a number");
         let of_group: Vec<_> = spans.iter().filter(|span| group(span) == status).collect();
-        assert!(!of_group.is_empty(), "{of}");
+        assert!(!of_group.is_empty(), "{title}");
         for bucket in list(&map, "buckets") {
             let range = number(bucket, "from")..number(bucket, "to");
             let counts = list(bucket, "counts").iter();
@@ -232,7 +232,7 @@ fn maps(lab: &Lab, spans: &[&Found<'_>], group: impl Fn(&Found<'_>) -> Value) {
                 let place = ((span.begin.time_ns - from) / interval) as usize;
                 expected[place.min(counts.len() - 1)] += 1;
             }
-            assert_eq!(counts, expected, "{of} {range:?}");
+            assert_eq!(counts, expected, "{title} {range:?}");
             cells += counts.iter().sum::<u64>();
         }
     }

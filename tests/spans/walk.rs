@@ -277,14 +277,14 @@ fn figures(found: &Value, sorted: &[u64], totals: Option<(u64, u64)>) {
 
 /// A member that must be a number.
 #[track_caller]
-pub(super) fn number(of: &Value, name: &str) -> u64 {
-    let number = of[name].as_u64();
-    number.unwrap_or_else(|| panic!("{name} is no number in {of}"))
+pub(super) fn number(object: &Value, name: &str) -> u64 {
+    let number = object[name].as_u64();
+    number.unwrap_or_else(|| panic!("{name} is no number in {object}"))
 }
 
 /// A member that must be a list.
 #[track_caller]
-pub(super) fn list<'v>(of: &'v Value, name: &str) -> &'v [Value] {
-    let list = of[name].as_array();
-    list.unwrap_or_else(|| panic!("{name} is no list in {of}"))
+pub(super) fn list<'v>(object: &'v Value, name: &str) -> &'v [Value] {
+    let list = object[name].as_array();
+    list.unwrap_or_else(|| panic!("{name} is no list in {object}"))
 }

@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 
-use crate::end::StackEnd;
+use crate::stack_end::StackEnd;
 
 /// Work of an entry that is not counted: that of all entries of usual programs but the largest.
 const FREE: u32 = 512;

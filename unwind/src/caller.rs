@@ -3,12 +3,12 @@
 use gimli::{CfaRule, RegisterRule};
 
 use crate::budget::Budget;
-use crate::end::StackEnd;
 use crate::expression::Frame;
 use crate::followed::Followed;
 use crate::machine::Machine;
 use crate::registers::Registers;
-use crate::stack::StackCopy;
+use crate::stack_copy::StackCopy;
+use crate::stack_end::StackEnd;
 use crate::table::{Row, Table};
 
 /// The row for an address.

@@ -1,6 +1,6 @@
 //! What is known of the code at an address.
 
-use crate::tables::UnwindTables;
+use crate::unwind_tables::UnwindTables;
 
 /// The code at an address of a file.
 #[derive(Clone, Copy, Debug)]

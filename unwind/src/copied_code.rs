@@ -8,7 +8,7 @@ use usdtrec_format::Arch;
 use crate::code::Code;
 use crate::machine::Machine;
 use crate::table::{SectionKind, Table};
-use crate::tables::UnwindTables;
+use crate::unwind_tables::UnwindTables;
 
 /// A function that is known by its bytes.
 #[derive(Debug)]

@@ -3,9 +3,9 @@
 use gimli::{Encoding, EvaluationResult, Expression, Value};
 
 use crate::budget::Budget;
-use crate::end::StackEnd;
 use crate::registers::Registers;
-use crate::stack::StackCopy;
+use crate::stack_copy::StackCopy;
+use crate::stack_end::StackEnd;
 use crate::table::Slice;
 
 /// Operations that an evaluation may take. An expression can jump backwards, and so may never end. Those of gcc, clang and glibc take at most 15

@@ -9,10 +9,10 @@
 
 use gimli::{CfaRule, RegisterRule};
 
-use crate::end::StackEnd;
 use crate::machine::Machine;
 use crate::registers::Registers;
-use crate::stack::StackCopy;
+use crate::stack_copy::StackCopy;
+use crate::stack_end::StackEnd;
 use crate::table::ColumnRule;
 
 /// What the callers of a hit depend on, besides the code of the process.

@@ -8,10 +8,10 @@
 //! without an entry in processes that make code, for the built-in functions of V8. The registers that a caller found in
 //! this way has are the frame pointer, the stack pointer and the address, so tables that need others end the stack.
 
-use crate::end::StackEnd;
 use crate::machine::Machine;
 use crate::registers::Registers;
-use crate::stack::StackCopy;
+use crate::stack_copy::StackCopy;
+use crate::stack_end::StackEnd;
 
 /// Maximum size of a frame, bytes. What is farther away is no frame pointer.
 const MAX_FRAME: u64 = 1 << 20;

@@ -5,7 +5,7 @@ mod budget;
 mod caller;
 mod code;
 mod copied_code;
-mod end;
+mod entry_work;
 mod expression;
 mod followed;
 mod frame_pointer;
@@ -13,23 +13,23 @@ mod machine;
 mod register_places;
 mod registers;
 mod segments;
-mod stack;
+mod stack_copy;
+mod stack_end;
 mod table;
-mod tables;
+mod unwind_tables;
 mod unwinder;
-mod work;
 
 #[cfg(test)]
 mod tests;
 
 pub use code::{Code, MappedCode, ProcessCode};
 pub use copied_code::{CPYTHON_ARENA_BYTES, CopiedCode, CopiedFunction, CopiedOriginal};
-pub use end::StackEnd;
 pub use followed::Followed;
 pub use machine::column;
 pub use register_places::RegisterPlaces;
 pub use registers::Registers;
 pub use segments::Segments;
-pub use stack::StackCopy;
-pub use tables::UnwindTables;
+pub use stack_copy::StackCopy;
+pub use stack_end::StackEnd;
+pub use unwind_tables::UnwindTables;
 pub use unwinder::{StackFrame, Unwinder};

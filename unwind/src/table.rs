@@ -9,9 +9,9 @@ use gimli::{
 };
 use usdtrec_format::Arch;
 
-use crate::end::StackEnd;
+use crate::entry_work::Work;
 use crate::machine::COLUMNS;
-use crate::work::Work;
+use crate::stack_end::StackEnd;
 
 /// Bytes of a table.
 pub(crate) type Slice<'a> = EndianSlice<'a, LittleEndian>;

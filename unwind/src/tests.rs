@@ -5,12 +5,12 @@ use usdtrec_format::Arch;
 
 use crate::code::{Code, MappedCode, ProcessCode};
 use crate::copied_code::CopiedCode;
-use crate::end::StackEnd;
 use crate::machine::Machine;
 use crate::registers::Registers;
-use crate::stack::StackCopy;
+use crate::stack_copy::StackCopy;
+use crate::stack_end::StackEnd;
 use crate::table::{SectionKind, Table};
-use crate::tables::UnwindTables;
+use crate::unwind_tables::UnwindTables;
 use crate::unwinder::{StackFrame, Unwinder};
 
 /// Columns of x86-64.

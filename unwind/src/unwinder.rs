@@ -15,12 +15,12 @@ use usdtrec_format::Arch;
 use crate::budget::Budget;
 use crate::caller::{StepRegisters, TableRow, caller, interrupted, is_on_other_stack};
 use crate::code::{Code, MappedCode, ProcessCode};
-use crate::end::StackEnd;
 use crate::followed::Followed;
 use crate::frame_pointer;
 use crate::machine::Machine;
 use crate::registers::Registers;
-use crate::stack::StackCopy;
+use crate::stack_copy::StackCopy;
+use crate::stack_end::StackEnd;
 use crate::table::Row;
 
 /// Rows that are remembered; then all are looked up anew.

@@ -33,10 +33,9 @@ fn captured(operand: &Operand, arch: Arch, mask: u64) -> Result<Compiled, Missin
         Ok(Compiled::PerSample(BitSource::Memory(address), shape))
     };
     match &operand.location {
-        Location::Constant(Constant::Integer(number)) => {
+        Location::Constant(Constant::Integer(number)) | Location::ConstantExpression(number) => {
             integer(operand, *number).map(Compiled::Fixed)
         }
-        Location::ConstantExpression(number) => integer(operand, *number).map(Compiled::Fixed),
         Location::Constant(Constant::Float(number)) => float(operand, *number).map(Compiled::Fixed),
         &Location::Register {
             register,

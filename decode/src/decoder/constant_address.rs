@@ -1,17 +1,17 @@
-//! Constants of notes that may be addresses of texts: literals of a program that is linked to a fixed address.
+//! Constants of notes that may be addresses of strings: literals of a program that is linked to a fixed address.
 
 use usdtrec_format::{Arch, Constant, Location, Operand, Value};
 
-use super::unread_text::{self, TextEvidence, UnreadText};
+use super::unread_string::{self, StringEvidence, UnreadString};
 
-/// A constant that may be the address of a text.
+/// A constant that may be the address of a string.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConstantAddress {
     /// Index of the argument.
     pub(super) slot: usize,
     address: u64,
-    /// What says that it is the address of a text; `None` if it is not.
-    pub(super) text: Option<TextEvidence>,
+    /// What says that it is the address of a string; `None` if it is not.
+    pub(super) text: Option<StringEvidence>,
 }
 
 impl ConstantAddress {
@@ -30,24 +30,24 @@ impl ConstantAddress {
         let is_address = operand.size == Some(arch.pointer_size())
             && operand.signed == Some(false)
             && !operand.float;
-        (is_address && *address >= unread_text::MIN_ADDRESS).then_some(Self {
+        (is_address && *address >= unread_string::MIN_ADDRESS).then_some(Self {
             slot,
             address: *address,
-            text: Some(TextEvidence::Size),
+            text: Some(StringEvidence::Size),
         })
     }
 
-    /// The text at its address, which no sample has.
-    pub(super) fn unread_text(&self) -> Option<UnreadText> {
-        Some(UnreadText {
+    /// The string at its address, which no sample has.
+    pub(super) fn unread_string(&self) -> Option<UnreadString> {
+        Some(UnreadString {
             argument: self.slot,
             address: self.address,
             evidence: self.text?,
-            limit: unread_text::LIMIT,
+            limit: unread_string::LIMIT,
         })
     }
 
-    /// Replaces the text of another sample by the constant.
+    /// Replaces the string of another sample by the constant.
     pub(super) fn reset(&self, values: &mut [Value]) {
         if let Some(value) = values.get_mut(self.slot)
             && matches!(value, Value::String(_))

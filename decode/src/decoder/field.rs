@@ -22,10 +22,10 @@ pub(super) struct FieldOperation {
 enum FieldSource {
     /// An integer at the offset.
     Bits(Shape),
-    /// A NUL-terminated text in this many bytes at the offset.
+    /// A NUL-terminated string in this many bytes at the offset.
     Text(usize),
-    /// A text at the location given by the word at the offset.
-    LocatedText {
+    /// A string at the location given by the word at the offset.
+    LocatedString {
         /// Base of the offset in that word.
         base: usize,
     },
@@ -95,19 +95,23 @@ fn of_field(field: &TracepointField) -> Vec<FieldArgument> {
             offset,
             FieldSource::Text(field.size.into()),
         )],
-        FieldShape::LocatedTexts { count, relative } if count <= MAX_ELEMENTS => {
-            (0..usize::from(count))
-                .map(|at| {
-                    let offset = offset + at * 4;
-                    let base = if relative { offset + 4 } else { 0 };
-                    let name = format!("{name}[{at}]");
-                    one(name, "str", offset, FieldSource::LocatedText { base })
-                })
-                .collect()
-        }
-        FieldShape::LocatedText { relative } => {
+        FieldShape::LocatedStrings { count, relative } if count <= MAX_ELEMENTS => (0
+            ..usize::from(count))
+            .map(|at| {
+                let offset = offset + at * 4;
+                let base = if relative { offset + 4 } else { 0 };
+                let name = format!("{name}[{at}]");
+                one(name, "str", offset, FieldSource::LocatedString { base })
+            })
+            .collect(),
+        FieldShape::LocatedString { relative } => {
             let base = if relative { offset + 4 } else { 0 };
-            vec![one(name, "str", offset, FieldSource::LocatedText { base })]
+            vec![one(
+                name,
+                "str",
+                offset,
+                FieldSource::LocatedString { base },
+            )]
         }
         _ => {
             let reason = format!("field \"{}\" of {} bytes", field.declaration, field.size);
@@ -134,15 +138,15 @@ fn integer(bytes: u8, signed: bool) -> String {
 }
 
 impl FieldOperation {
-    /// Decodes the argument into `value`, reusing the memory of a text.
+    /// Decodes the argument into `value`, reusing the memory of a string.
     #[inline]
     pub(super) fn decode(&self, raw: &[u8], value: &mut Value) {
         let rest = raw.get(self.offset..).unwrap_or_default();
         let found = match self.source {
             FieldSource::Bits(shape) => bits(rest, shape).map(|bits| *value = shape.value(bits)),
-            FieldSource::Text(len) => rest.get(..len).map(|bytes| put_text(value, bytes)),
-            FieldSource::LocatedText { base } => {
-                located(raw, rest, base).map(|bytes| put_text(value, bytes))
+            FieldSource::Text(len) => rest.get(..len).map(|bytes| put_string(value, bytes)),
+            FieldSource::LocatedString { base } => {
+                located(raw, rest, base).map(|bytes| put_string(value, bytes))
             }
         };
         if found.is_none() {
@@ -169,7 +173,7 @@ fn located<'a>(raw: &'a [u8], rest: &[u8], base: usize) -> Option<&'a [u8]> {
 
 /// Text up to its NUL.
 #[inline]
-fn put_text(value: &mut Value, bytes: &[u8]) {
+fn put_string(value: &mut Value, bytes: &[u8]) {
     let len = bytes.iter().position(|&byte| byte == 0);
     let bytes = bytes.get(..len.unwrap_or(bytes.len())).unwrap_or_default();
     if let Value::String(text) = value {
@@ -177,7 +181,7 @@ fn put_text(value: &mut Value, bytes: &[u8]) {
         text.bytes.extend_from_slice(bytes);
     } else {
         *value = Value::String(StringAt {
-            // The kernel does not record the address of the text.
+            // The kernel does not record the address of the string.
             address: 0,
             bytes: bytes.to_vec(),
             cut: false,

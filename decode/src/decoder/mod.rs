@@ -4,32 +4,32 @@ mod address;
 mod compile;
 mod constant_address;
 mod field;
-mod length;
 mod machine;
-mod memory;
 mod operation;
 mod raw;
 mod registers;
-mod shown;
-mod shown_texts;
+mod shown_arguments;
+mod shown_strings;
+mod stack_copy;
+mod string_length;
 #[cfg(test)]
 mod tests;
 mod typed;
-mod unread_text;
+mod unread_string;
 
 use usdtrec_format::perf::{Attr, Sample, TracepointFormat};
-use usdtrec_format::trace::TextArgument;
+use usdtrec_format::trace::StringArgument;
 use usdtrec_format::{Arch, Missing, Operand, RawLayout, Value, parse_operands};
 
-pub use self::unread_text::{TextEvidence, UnreadText};
+pub use self::unread_string::{StringEvidence, UnreadString};
 
 use self::constant_address::ConstantAddress;
 use self::field::{FieldArgument, FieldOperation};
 use self::machine::Machine;
-use self::memory::Stack;
 use self::operation::{BitSource, Operation, Shape};
 use self::raw::RawOperation;
 use self::registers::Registers;
+use self::stack_copy::Stack;
 
 /// Decodes the samples of one site.
 #[derive(Clone, Debug)]
@@ -39,17 +39,17 @@ pub struct Decoder {
     /// Operations on the raw part of the bpf engine.
     raw: Vec<RawOperation>,
     fields: Vec<FieldOperation>,
-    /// Texts with a length: another argument, or fixed.
-    lengths: Vec<length::TextLength>,
+    /// Strings with a length: another argument, or fixed.
+    lengths: Vec<string_length::StringLength>,
     /// One value for each operand: constants and values that are always missing; others are
     /// [`Missing::Truncated`] until a sample is decoded.
     fixed: Vec<Value>,
-    /// Those of the constants that may be addresses of texts.
+    /// Those of the constants that may be addresses of strings.
     constants: Vec<ConstantAddress>,
     /// Whether any operation reads memory.
     reads_memory: bool,
-    /// Whether an argument may be the address of a text that is not in the sample.
-    may_lack_texts: bool,
+    /// Whether an argument may be the address of a string that is not in the sample.
+    may_lack_strings: bool,
     /// For each value the index of the probe's argument; `None` if they are the same.
     shown: Option<Vec<usize>>,
     machine: Machine,
@@ -113,7 +113,7 @@ impl Decoder {
                         slot,
                         source,
                         shape,
-                        text: is_address.then_some(TextEvidence::Size),
+                        text: is_address.then_some(StringEvidence::Size),
                     });
                     Value::Missing(Missing::Truncated)
                 }
@@ -122,7 +122,7 @@ impl Decoder {
         let of_memory = |operation: &Operation| matches!(operation.source, BitSource::Memory(_));
         Self {
             reads_memory: operations.iter().any(of_memory),
-            may_lack_texts: !constants.is_empty()
+            may_lack_strings: !constants.is_empty()
                 || operations.iter().any(|operation| operation.text.is_some()),
             constants,
             operations,
@@ -146,12 +146,12 @@ impl Decoder {
             let value = match raw::argument(slot, operand, arch, layout) {
                 Ok(value) => {
                     let address = ConstantAddress::from_operand(slot, operand, arch, &value);
-                    decoder.may_lack_texts |= address.is_some();
+                    decoder.may_lack_strings |= address.is_some();
                     decoder.constants.extend(address);
                     value
                 }
                 Err(operation) => {
-                    decoder.may_lack_texts |= operation.has_text();
+                    decoder.may_lack_strings |= operation.has_string();
                     decoder.raw.push(operation);
                     Value::Missing(Missing::Truncated)
                 }
@@ -264,15 +264,15 @@ impl Decoder {
     }
 
     /// Takes what other hits of the site say of an argument of the probe.
-    pub fn learn_text(&mut self, learned: &TextArgument) {
+    pub fn learn_string(&mut self, learned: &StringArgument) {
         for slot in self.slots_of(learned.argument as usize) {
             self.learn_value(slot, learned);
         }
     }
 
-    /// Takes that a value is a text.
+    /// Takes that a value is a string.
     pub fn declare_text(&mut self, slot: usize) {
-        let declared = TextArgument {
+        let declared = StringArgument {
             site: 0,
             argument: slot as u32,
             is_text: true,
@@ -281,10 +281,10 @@ impl Decoder {
         self.learn_value(slot, &declared);
     }
 
-    fn learn_value(&mut self, slot: usize, learned: &TextArgument) {
+    fn learn_value(&mut self, slot: usize, learned: &StringArgument) {
         let of_argument = |operation: &&mut RawOperation| operation.slot() == slot;
         if let Some(operation) = self.raw.iter_mut().find(of_argument) {
-            operation.learn_text(learned);
+            operation.learn_string(learned);
         }
         if learned.address.is_some() {
             return;
@@ -293,31 +293,34 @@ impl Decoder {
         let words = words.map(|operation| (operation.slot, &mut operation.text));
         let constants = self.constants.iter_mut();
         let constants = constants.map(|constant| (constant.slot, &mut constant.text));
-        for (_, text) in words.chain(constants).filter(|(of, _)| *of == slot) {
+        for (_, text) in words
+            .chain(constants)
+            .filter(|(argument, _)| *argument == slot)
+        {
             *text = text.map(|text| text.learned(learned.is_text));
         }
     }
 
-    /// Whether samples may have an address of a text without the text.
+    /// Whether samples may have an address of a string without the string.
     #[must_use]
-    pub const fn may_lack_texts(&self) -> bool {
-        self.may_lack_texts
+    pub const fn may_lack_strings(&self) -> bool {
+        self.may_lack_strings
     }
 
-    /// Calls `found` with each text that a sample lacks. `values` are those of the sample.
-    pub fn unread_texts(
+    /// Calls `found` with each string that a sample lacks. `values` are those of the sample.
+    pub fn unread_strings(
         &self,
         sample: &Sample<'_>,
         values: &[Value],
-        mut found: impl FnMut(UnreadText),
+        mut found: impl FnMut(UnreadString),
     ) {
-        let mut checked = |text: UnreadText| {
-            if text.address >= unread_text::MIN_ADDRESS {
+        let mut checked = |text: UnreadString| {
+            if text.address >= unread_string::MIN_ADDRESS {
                 found(text);
             }
         };
         for operation in &self.raw {
-            if let Some(text) = operation.unread_text(sample.raw) {
+            if let Some(text) = operation.unread_string(sample.raw) {
                 checked(text);
             }
         }
@@ -325,16 +328,16 @@ impl Decoder {
             if let Some(evidence) = operation.text
                 && let Some(Value::Unsigned(address)) = values.get(operation.slot)
             {
-                checked(UnreadText {
+                checked(UnreadString {
                     argument: operation.slot,
                     address: *address,
                     evidence,
-                    limit: unread_text::LIMIT,
+                    limit: unread_string::LIMIT,
                 });
             }
         }
         for constant in &self.constants {
-            if let Some(text) = constant.unread_text() {
+            if let Some(text) = constant.unread_string() {
                 checked(text);
             }
         }

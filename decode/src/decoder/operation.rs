@@ -3,9 +3,9 @@
 use usdtrec_format::{Missing, Value};
 
 use super::address::{Address, Sampled};
-use super::memory::Stack;
 use super::registers::Registers;
-use super::unread_text::TextEvidence;
+use super::stack_copy::Stack;
+use super::unread_string::StringEvidence;
 
 /// The operation of an argument.
 #[derive(Clone, Debug)]
@@ -14,8 +14,8 @@ pub(super) struct Operation {
     pub(super) slot: usize,
     pub(super) source: BitSource,
     pub(super) shape: Shape,
-    /// What says that it is the address of a text; `None` if it is not.
-    pub(super) text: Option<TextEvidence>,
+    /// What says that it is the address of a string; `None` if it is not.
+    pub(super) text: Option<StringEvidence>,
 }
 
 /// Source of the bits of a value.

@@ -2,7 +2,7 @@
 
 use usdtrec_format::raw::unescape;
 use usdtrec_format::schema::ArgumentType;
-use usdtrec_format::trace::TextArgument;
+use usdtrec_format::trace::StringArgument;
 use usdtrec_format::{
     Arch, Location, Missing, Operand, RawArgument, RawField, RawLayout, StringAt, StringStatus,
     Value,
@@ -10,8 +10,8 @@ use usdtrec_format::{
 
 use super::compile::{self, Compiled};
 use super::operation::Shape;
-use super::shown_texts::ShownTexts;
-use super::unread_text::{TextEvidence, UnreadText};
+use super::shown_strings::ShownStrings;
+use super::unread_string::{StringEvidence, UnreadString};
 
 /// The operation of an argument in the raw part.
 #[derive(Clone, Debug)]
@@ -25,20 +25,20 @@ pub(super) struct RawOperation {
     fault: Option<(usize, u32)>,
     /// Whether only the lower half of the value was captured.
     lower_half: bool,
-    text: Option<TextFields>,
+    text: Option<StringFields>,
     /// Whether the argument is of an argument list, whose types come from the schema instead of the note.
     listed: bool,
 }
 
-/// Offsets of the fields of a text.
+/// Offsets of the fields of a string.
 #[derive(Clone, Debug)]
-struct TextFields {
+struct StringFields {
     location: usize,
     status: usize,
     limit: u16,
     known: bool,
-    /// Where other hits say that there are texts.
-    shown: ShownTexts,
+    /// Where other hits say that there are strings.
+    shown: ShownStrings,
     /// Whether its length is another argument, or fixed.
     has_length: bool,
 }
@@ -103,12 +103,12 @@ fn of_field(
             .zip(field.fault)
             .map(|(word, bit)| (word.into(), u32::from(bit))),
         lower_half: pair || operand.bytes(arch) > arch.pointer_size() && width != u8::MAX,
-        text: field.string.map(|string| TextFields {
+        text: field.string.map(|string| StringFields {
             location: string.location.into(),
             status: string.status.into(),
             limit: layout.string_limit,
             known: string.known,
-            shown: ShownTexts::default(),
+            shown: ShownStrings::default(),
             has_length: string.length.is_some(),
         }),
         listed: layout.listed,
@@ -129,13 +129,13 @@ impl RawOperation {
         }
     }
 
-    /// Whether there may be a text at its address.
-    pub(super) const fn has_text(&self) -> bool {
+    /// Whether there may be a string at its address.
+    pub(super) const fn has_string(&self) -> bool {
         self.text.is_some()
     }
 
-    /// The text at its address, if it was not read. A text with a length may end without a NUL.
-    pub(super) fn unread_text(&self, raw: &[u8]) -> Option<UnreadText> {
+    /// The string at its address, if it was not read. A string with a length may end without a NUL.
+    pub(super) fn unread_string(&self, raw: &[u8]) -> Option<UnreadString> {
         let text = self.text.as_ref().filter(|text| !text.has_length)?;
         let status = i16::from_le_bytes(word_at(raw, text.status)?);
         if !matches!(
@@ -146,13 +146,13 @@ impl RawOperation {
         }
         let address = self.bits(raw).ok()?;
         let evidence = if text.known {
-            TextEvidence::Declared
+            StringEvidence::Declared
         } else if text.shown.has(address) {
-            TextEvidence::OtherHits
+            StringEvidence::OtherHits
         } else {
-            TextEvidence::Size
+            StringEvidence::Size
         };
-        Some(UnreadText {
+        Some(UnreadString {
             argument: self.slot,
             address,
             evidence,
@@ -165,8 +165,8 @@ impl RawOperation {
         self.listed
     }
 
-    /// Takes that other hits, or a filter, say of the argument whether it is a text.
-    pub(super) fn learn_text(&mut self, learned: &TextArgument) {
+    /// Takes that other hits, or a filter, say of the argument whether it is a string.
+    pub(super) fn learn_string(&mut self, learned: &StringArgument) {
         if let Some(text) = &mut self.text {
             text.shown.learn(learned);
         }
@@ -180,8 +180,8 @@ impl RawOperation {
             (_, _, shape) => shape.typed(kind),
         };
         self.text = match kind {
-            ArgumentType::Text(_) | ArgumentType::Bytes(_) => {
-                self.text.take().map(|text| TextFields {
+            ArgumentType::String(_) | ArgumentType::Bytes(_) => {
+                self.text.take().map(|text| StringFields {
                     known: true,
                     ..text
                 })
@@ -190,7 +190,7 @@ impl RawOperation {
         };
     }
 
-    /// Decodes the argument into `value`, reusing the memory of a text.
+    /// Decodes the argument into `value`, reusing the memory of a string.
     #[inline]
     pub(super) fn decode(&self, raw: &[u8], value: &mut Value) {
         match self.bits(raw) {
@@ -224,13 +224,13 @@ impl RawOperation {
     }
 }
 
-impl TextFields {
-    /// Whether anything but the bytes says that there is a text at an address.
+impl StringFields {
+    /// Whether anything but the bytes says that there is a string at an address.
     fn is_text(&self, address: u64) -> bool {
         self.known || self.shown.has(address)
     }
 
-    /// Stores the text in `value`; `false` if there is no text.
+    /// Stores the string in `value`; `false` if there is no string.
     #[inline]
     fn read(&self, raw: &[u8], address: u64, value: &mut Value) -> bool {
         let (Some(status), Some(location)) = (

@@ -4,10 +4,10 @@ use usdtrec_format::Value;
 use usdtrec_format::schema::{Argument, ArgumentType};
 
 use super::Decoder;
-use super::length::lengths;
 use super::operation::{BitSource, Shape};
 use super::raw::RawOperation;
-use super::unread_text::TextEvidence;
+use super::string_length::lengths;
+use super::unread_string::StringEvidence;
 
 impl Decoder {
     /// Applies the types of a schema.
@@ -62,10 +62,10 @@ impl Decoder {
     }
 }
 
-/// What says that an argument is the address of a text, with its type.
-fn evidence(known: Option<&Argument>, text: Option<TextEvidence>) -> Option<TextEvidence> {
+/// What says that an argument is the address of a string, with its type.
+fn evidence(known: Option<&Argument>, text: Option<StringEvidence>) -> Option<StringEvidence> {
     match known.and_then(|known| known.kind.as_ref()) {
-        Some(ArgumentType::Text(None)) => text.map(|_| TextEvidence::Declared),
+        Some(ArgumentType::String(None)) => text.map(|_| StringEvidence::Declared),
         Some(_) => None,
         None => text.filter(|_| known.is_none_or(|known| known.labels.is_none())),
     }

@@ -64,7 +64,6 @@ pub(super) static AARCH64: Architecture = Architecture {
     stack_pointer: "sp",
     frame_pointer: "x29",
     return_register: Some("x30"),
-    zero: Some("xzr"),
     thread: None,
     red_zone: 0,
     address_bits: 48,

@@ -27,8 +27,6 @@ pub(crate) struct Architecture {
     pub(crate) frame_pointer: &'static str,
     /// The name of the register in which calls put the return address; `None` where they push it.
     pub(crate) return_register: Option<&'static str>,
-    /// The name of the register that always reads as 0, if there is one.
-    pub(crate) zero: Option<&'static str>,
     /// How thread-local storage is addressed, where operands can.
     pub(crate) thread: Option<ThreadStorage>,
     /// Bytes below the stack pointer that functions may use without moving it.

@@ -58,7 +58,6 @@ pub(super) static ARM: Architecture = Architecture {
     // Code in Thumb state uses r7 instead; a note does not say which state it is in.
     frame_pointer: "fp",
     return_register: Some("lr"),
-    zero: None,
     thread: None,
     red_zone: 0,
     address_bits: 32,

@@ -66,7 +66,6 @@ pub(super) static I386: Architecture = Architecture {
     stack_pointer: "esp",
     frame_pointer: "ebp",
     return_register: None,
-    zero: None,
     thread: Some(ThreadStorage {
         segment: "gs",
         relocation: "ntpoff",

@@ -194,12 +194,6 @@ impl Arch {
         self.table().info(register).fetch
     }
 
-    /// Whether the register always reads as 0 (`xzr`, riscv's `zero`), so that nothing need capture it.
-    #[must_use]
-    pub fn reads_as_zero(self, register: Register) -> bool {
-        self.table().zero == Some(register)
-    }
-
     /// The stack pointer.
     #[must_use]
     pub fn stack_pointer(self) -> Register {

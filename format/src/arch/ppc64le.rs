@@ -57,7 +57,6 @@ pub(super) static PPC64LE: Architecture = Architecture {
     stack_pointer: "r1",
     frame_pointer: "r31",
     return_register: Some("lr"),
-    zero: None,
     thread: None,
     red_zone: 512,
     address_bits: 47,

@@ -141,7 +141,6 @@ pub(super) static RISCV64: Architecture = Architecture {
     stack_pointer: "sp",
     frame_pointer: "s0",
     return_register: Some("ra"),
-    zero: Some("zero"),
     thread: None,
     red_zone: 0,
     address_bits: 47,

@@ -50,7 +50,6 @@ pub(super) static S390X: Architecture = Architecture {
     stack_pointer: "r15",
     frame_pointer: "r11",
     return_register: Some("r14"),
-    zero: None,
     thread: None,
     red_zone: 0,
     address_bits: 42,

@@ -25,7 +25,6 @@ pub(crate) struct Table {
     pub(crate) stack_pointer: Register,
     pub(crate) frame_pointer: Register,
     pub(crate) return_register: Option<Register>,
-    pub(crate) zero: Option<Register>,
     pub(crate) syntax: &'static Syntax,
 }
 
@@ -40,7 +39,6 @@ impl Table {
             stack_pointer: Register::PROGRAM_COUNTER,
             frame_pointer: Register::PROGRAM_COUNTER,
             return_register: None,
-            zero: None,
             syntax: &architecture.syntax,
             registers: Vec::new(),
         };
@@ -70,7 +68,6 @@ impl Table {
             }
         }
         let named = |name| table.name(name).map(|part| part.register);
-        let zero = architecture.zero.and_then(named);
         let return_register = architecture.return_register.and_then(named);
         if let (Some(stack), Some(frame)) = (
             named(architecture.stack_pointer),
@@ -79,7 +76,6 @@ impl Table {
             table.stack_pointer = stack;
             table.frame_pointer = frame;
         }
-        table.zero = zero;
         table.return_register = return_register;
         table
     }

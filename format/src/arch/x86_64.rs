@@ -124,7 +124,6 @@ pub(super) static X86_64: Architecture = Architecture {
     stack_pointer: "rsp",
     frame_pointer: "rbp",
     return_register: None,
-    zero: None,
     thread: Some(ThreadStorage {
         segment: "fs",
         relocation: "tpoff",

@@ -1,6 +1,6 @@
 //! Displacements: sums of numbers and at most one symbol (`4+8-2`, `5+var+3`, `t1@GOTOFF+4`).
 
-use super::parsed::expected;
+use super::failure::expected;
 use super::{Parsed, number};
 use crate::operand::{OperandErrorKind, Relocation};
 

@@ -1,7 +1,7 @@
 //! Constant arithmetic (`$8|$4`, `!($0+$1)`), as in gdb: C's operators with C's precedence, on 64-bit
 //! signed numbers that wrap.
 
-use super::parsed::{Failure, expected};
+use super::failure::{Failure, expected};
 use super::{Parsed, number};
 use crate::operand::OperandErrorKind;
 

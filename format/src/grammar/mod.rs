@@ -11,10 +11,10 @@
 
 mod displacement;
 mod expression;
+mod failure;
 mod location;
 mod memory;
 mod number;
-mod parsed;
 mod prefix;
 mod split;
 
@@ -22,7 +22,7 @@ use crate::arch::Arch;
 use crate::arch::{RegisterPart, RegisterPrefix, Syntax, Table};
 use crate::operand::{Location, Operand, OperandErrorKind};
 
-use parsed::{Failure, Parsed};
+use failure::{Failure, Parsed};
 use prefix::Prefix;
 
 /// Parses an argument string. Every argument yields one operand, in order; one that cannot be parsed is
@@ -58,9 +58,9 @@ fn operand(text: &str, arch: Option<Arch>) -> Operand {
     let (prefix, location) = match prefix::parse(text) {
         Ok((prefix, body)) => {
             let location = parse_location(body, &prefix, arch);
-            (prefix, location.map_err(|failure| failure.of(text)))
+            (prefix, location.map_err(|failure| failure.in_operand(text)))
         }
-        Err(failure) => (Prefix::default(), Err(failure.of(text))),
+        Err(failure) => (Prefix::default(), Err(failure.in_operand(text))),
     };
     Operand {
         size: prefix.size,

@@ -1,6 +1,6 @@
 //! The part of an operand before `@`: sign, size, float mark.
 
-use super::parsed::Parsed;
+use super::failure::Parsed;
 use crate::operand::OperandErrorKind;
 
 /// The prefix of an operand.

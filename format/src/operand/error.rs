@@ -18,19 +18,19 @@ pub struct OperandError {
 #[non_exhaustive]
 pub enum OperandErrorKind {
     /// The registers and the syntax of this machine are not known.
-    #[error("operands of this machine are not known")]
+    #[error("operands of this machine are not supported")]
     Machine,
     /// The text before `@` is not a size.
-    #[error("{0:?} is not a size")]
+    #[error("expected a size in bytes, found {0:?}")]
     Size(String),
     /// No value has this size, bytes.
-    #[error("a value of {0} bytes is not known")]
+    #[error("values of {0} bytes are not supported")]
     ValueSize(u8),
     /// There is nothing after the `@` of the size.
-    #[error("nothing after the size")]
+    #[error("expected an operand after the size, found nothing")]
     NoLocation,
     /// There is nothing after the segment register.
-    #[error("nothing after the segment")]
+    #[error("expected an address after the segment, found nothing")]
     NoAddress,
     /// Something else stands where the grammar wants one of a few things.
     #[error("expected {expected}, found {found:?}")]
@@ -55,13 +55,13 @@ pub enum OperandErrorKind {
         name: String,
     },
     /// A register's name without the prefix that registers of this machine have.
-    #[error("{0} is a register's name without its prefix")]
+    #[error("expected the prefix of a register before {0}")]
     RegisterWithoutPrefix(String),
     /// A number that is neither a constant nor has a base register.
-    #[error("a number without a base or a constant's prefix")]
+    #[error("expected a base register or the prefix of a constant, found a number")]
     NumberAlone,
     /// A word that is not a register, and could only be a symbol if there was a size.
-    #[error("neither a register nor a constant, and {0} has no size")]
+    #[error("expected a register, a constant or a size, found the symbol {0}")]
     SymbolWithoutSize(String),
     /// A symbol that could be an address or the memory at it.
     #[error("{symbol} alone may be an address or the memory there; {machine} does not say which")]
@@ -80,13 +80,13 @@ pub enum OperandErrorKind {
         pointer: u8,
     },
     /// More than one symbol, or a symbol that is subtracted.
-    #[error("a difference or a sum of symbols ({0})")]
+    #[error("expected one symbol, found a sum or difference of symbols: {0}")]
     SeveralSymbols(String),
     /// A relocation without a symbol, or a second one on it.
-    #[error("{0} must stand on one symbol")]
+    #[error("expected one symbol for the relocation {0}")]
     RelocationPlace(String),
     /// There is no relocation after a symbol's `@`.
-    #[error("nothing after the @ of {0}")]
+    #[error("expected a relocation after the @ of {0}, found nothing")]
     NoRelocation(String),
     /// A relocation on a symbol whose address is the value.
     #[error("the address of {symbol} has a relocation ({relocation})")]
@@ -127,13 +127,13 @@ pub enum OperandErrorKind {
         following: String,
     },
     /// A word after an index register that does not say how it is extended or shifted.
-    #[error("{0:?} neither extends nor shifts an index")]
+    #[error("expected a word that extends or shifts the index, found {0:?}")]
     Extend(String),
     /// An index register is not shifted by this.
     #[error("an index is not shifted by {0:?}")]
     Shift(String),
     /// An index register is not multiplied by this.
-    #[error("the scale is 1, 2, 4 or 8, not {0:?}")]
+    #[error("expected a scale of 1, 2, 4 or 8, found {0:?}")]
     Scale(String),
     /// More parentheses and signs within each other than this.
     #[error("nested more than {0} deep")]

@@ -7,7 +7,7 @@ use super::cursor::Cursor;
 /// Layout: `include/uapi/linux/perf_event.h`; sizes 64 (`PERF_ATTR_SIZE_VER0`) and up are read, 112 is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attr {
-    /// `type`: 1 software, 2 tracepoint, above 5 a dynamic PMU.
+    /// `type`: [`SOFTWARE`](Self::SOFTWARE), [`TRACEPOINT`](Self::TRACEPOINT), above 5 a dynamic PMU.
     pub kind: u32,
     /// `size` as read; 112 when written.
     pub size: u32,
@@ -44,6 +44,12 @@ pub struct Attr {
 }
 
 impl Attr {
+    /// [`kind`](Self::kind): `PERF_TYPE_SOFTWARE`.
+    pub const SOFTWARE: u32 = 1;
+    /// [`kind`](Self::kind): `PERF_TYPE_TRACEPOINT`.
+    pub const TRACEPOINT: u32 = 2;
+    /// [`config`](Self::config) of software events: `PERF_COUNT_SW_DUMMY`, an event that never fires and only brings metadata.
+    pub const DUMMY: u64 = 9;
     /// Size of what [`encode`](Self::encode) writes: perf 6.1 refuses more than 128.
     pub const WRITTEN: usize = 112;
     /// Minimum size that is read, bytes (`PERF_ATTR_SIZE_VER0`).

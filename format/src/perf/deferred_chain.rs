@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn the_cookie_is_no_address() {
         let kernel = -128_i64 as u64;
-        let of = |chain: &[u64]| {
+        let read_chain = |chain: &[u64]| {
             let chain = words(chain);
             let sample = Sample {
                 callchain: &chain,
@@ -79,10 +79,16 @@ mod tests {
             (addresses, sample.deferred_cookie())
         };
         let deferred = [kernel, 0xffff_8000_0000_1000, CONTEXT_USER_DEFERRED, 0x5];
-        assert_eq!(of(&deferred), (vec![0xffff_8000_0000_1000], Some(5)));
-        assert_eq!(of(&deferred[2..]), (vec![], Some(5)));
-        assert_eq!(of(&[CONTEXT_USER, 0x10, 0x20]), (vec![0x10, 0x20], None));
-        assert_eq!(of(&[CONTEXT_USER_DEFERRED]), (vec![], None));
-        assert_eq!(of(&[]), (vec![], None));
+        assert_eq!(
+            read_chain(&deferred),
+            (vec![0xffff_8000_0000_1000], Some(5))
+        );
+        assert_eq!(read_chain(&deferred[2..]), (vec![], Some(5)));
+        assert_eq!(
+            read_chain(&[CONTEXT_USER, 0x10, 0x20]),
+            (vec![0x10, 0x20], None)
+        );
+        assert_eq!(read_chain(&[CONTEXT_USER_DEFERRED]), (vec![], None));
+        assert_eq!(read_chain(&[]), (vec![], None));
     }
 }

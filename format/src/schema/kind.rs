@@ -36,7 +36,7 @@ pub enum ArgumentType {
     /// An address.
     Pointer,
     /// The address of a text; NUL-terminated if it has no length.
-    Text(Option<Length>),
+    String(Option<Length>),
     /// The address of bytes.
     Bytes(Length),
 }
@@ -64,7 +64,7 @@ static PLAIN: [(&str, ArgumentType); 14] = [
     ("bool", ArgumentType::Bool),
     ("char", ArgumentType::Char),
     ("ptr", ArgumentType::Pointer),
-    ("str", ArgumentType::Text(None)),
+    ("str", ArgumentType::String(None)),
 ];
 
 const fn integer(bytes: u8, signed: bool) -> ArgumentType {
@@ -99,14 +99,14 @@ impl ArgumentType {
     /// Whether the value is an address.
     #[must_use]
     pub const fn is_address(&self) -> bool {
-        matches!(self, Self::Pointer | Self::Text(_) | Self::Bytes(_))
+        matches!(self, Self::Pointer | Self::String(_) | Self::Bytes(_))
     }
 
     /// Name of the argument that is the length.
     #[must_use]
     pub fn length_argument(&self) -> Option<&str> {
         match self {
-            Self::Text(Some(Length::Argument(name))) | Self::Bytes(Length::Argument(name)) => {
+            Self::String(Some(Length::Argument(name))) | Self::Bytes(Length::Argument(name)) => {
                 Some(name)
             }
             _ => None,
@@ -139,7 +139,7 @@ impl FromStr for ArgumentType {
         }
         let sized = text.strip_suffix(')').and_then(|text| text.split_once('('));
         match sized {
-            Some(("str", length)) => Ok(Self::Text(Some(length.parse()?))),
+            Some(("str", length)) => Ok(Self::String(Some(length.parse()?))),
             Some(("bytes", length)) => Ok(Self::Bytes(length.parse()?)),
             _ => Err(ArgumentTypeError::Type(text.to_owned())),
         }
@@ -153,7 +153,7 @@ impl FromStr for Length {
         let text = text.trim();
         match text.parse() {
             Ok(bytes) => Ok(Self::Fixed(bytes)),
-            Err(_) if super::words::is_name(text) => Ok(Self::Argument(text.to_owned())),
+            Err(_) if super::argument_name::is_name(text) => Ok(Self::Argument(text.to_owned())),
             Err(_) => Err(ArgumentTypeError::Length(text.to_owned())),
         }
     }
@@ -162,7 +162,7 @@ impl FromStr for Length {
 impl fmt::Display for ArgumentType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Text(Some(length)) => write!(f, "str({length})"),
+            Self::String(Some(length)) => write!(f, "str({length})"),
             Self::Bytes(length) => write!(f, "bytes({length})"),
             plain => {
                 let known = PLAIN.iter().find(|(_, kind)| kind == plain);

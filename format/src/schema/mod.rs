@@ -7,6 +7,7 @@
 //! (`bundled`), and `Schemas::choose` chooses the schema of a probe.
 
 mod argument;
+mod argument_name;
 #[cfg(feature = "schemas")]
 mod catalog;
 mod kind;
@@ -15,7 +16,6 @@ mod name_parts;
 mod script_call;
 pub mod telemetry;
 mod unit;
-mod words;
 
 pub use argument::Argument;
 #[cfg(feature = "schemas")]

@@ -81,7 +81,7 @@ pub fn append_code_names(file: &File, names: &CodeNames) -> Result<(), AppendErr
 mod tests {
     use super::*;
     use crate::code_names::{
-        FileCode, KnownSymbols, LinedFrame, LinedPlace, MadeCode, NamedPlace, TextInFile,
+        FileCode, KnownSymbols, LinedFrame, LinedPlace, MadeCode, NamedPlace, StringInFile,
         TimedPlace,
     };
     use crate::perf::{Attr, EventAttr, SampleType};
@@ -113,12 +113,12 @@ mod tests {
                     ],
                 }],
                 texts: vec![
-                    TextInFile {
+                    StringInFile {
                         at: u64::MAX,
                         bytes: b"a text".to_vec(),
                         cut: false,
                     },
-                    TextInFile {
+                    StringInFile {
                         at: 8,
                         bytes: vec![0xff, 0x80],
                         cut: true,

@@ -49,7 +49,7 @@ pub enum DamageKind {
     },
     /// The file is one of a directory of `perf record --threads`.
     #[error(
-        "part of a directory of perf record --threads: samples in the files data.N beside it are not read: give the directory"
+        "this file is part of a perf record --threads directory: open the directory to read the samples of all its files data.N"
     )]
     PartOfDirectory,
     /// The feature table cannot be read.

@@ -13,7 +13,7 @@
 
 use super::own_record::{Magic, OwnFields, is_own, own_fields};
 use super::shortfall::is_shortfall;
-use super::text_argument::is_text_argument;
+use super::string_argument::is_string_argument;
 use crate::perf::cursor::until_nul;
 use crate::perf::record::{RecordBuilder, padded};
 use crate::perf::{RawRecord, RecordType, SampleId, SampleType};
@@ -76,7 +76,7 @@ pub(crate) fn is_process_cgroup(body: &[u8]) -> bool {
 
 /// Whether a record of type 65 with this body is read with the records of processes. Eight bytes of the body are enough.
 pub(crate) fn is_of_processes(body: &[u8]) -> bool {
-    is_process_cgroup(body) || is_shortfall(body) || is_text_argument(body)
+    is_process_cgroup(body) || is_shortfall(body) || is_string_argument(body)
 }
 
 #[cfg(test)]

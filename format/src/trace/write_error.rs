@@ -17,7 +17,7 @@ pub enum WriteError {
     #[error("cannot flush the trace to disk")]
     Sync(#[source] std::io::Error),
     /// The trace has no event.
-    #[error("a trace needs an event")]
+    #[error("expected at least one event")]
     NoEvent,
     /// An attr cannot be written, or is incompatible with the first one.
     #[error("event {event}: {fault}")]

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use support::read;
 use usdtrec_format::trace::Trace;
+use usdtrec_testing::SplitMix64;
 
 const KILLS: u64 = 200;
 const ROUNDS: u64 = 4;
@@ -30,14 +31,6 @@ fn start(file: &Path, compression: &str) -> Child {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap()
-}
-
-/// Numbers that look random, the same in every run (xorshift64*).
-fn next(state: &mut u64) -> u64 {
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    state.wrapping_mul(0x2545_f491_4f6c_dd1d)
 }
 
 /// How long the writer takes when nobody kills it.
@@ -138,7 +131,7 @@ fn check(file: &Path, told: Option<u64>, tally: &mut Tally, place: &str) {
 fn kill_many(compression: &str, kills: u64) {
     let directory = tempfile::tempdir().unwrap();
     let whole = whole_run(directory.path(), compression).as_micros() as u64;
-    let mut state = 0x9e37_79b9_7f4a_7c15 ^ compression.len() as u64;
+    let mut random = SplitMix64(compression.len() as u64);
     let mut tally = Tally::default();
     // How long a run takes changes with what else the machine does: more kills until enough came inside a flush.
     let torn_enough = |tally: &Tally| tally.torn > kills / 10;
@@ -146,7 +139,7 @@ fn kill_many(compression: &str, kills: u64) {
         let file = directory.path().join("killed");
         // One moment at random in each of as many equal parts of a run.
         let part = whole / kills;
-        let after = Duration::from_micros(kill * part + next(&mut state) % part.max(1));
+        let after = Duration::from_micros(kill * part + random.below(part.max(1)));
         let told = killed(&file, compression, after);
         check(
             &file,

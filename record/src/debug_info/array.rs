@@ -77,7 +77,7 @@ impl DebugInfo<'_> {
         };
         variables.into_iter().find_map(is_text)?;
         Some(Argument {
-            kind: Some(ArgumentType::Text(None)),
+            kind: Some(ArgumentType::String(None)),
             ..Argument::unnamed(slot)
         })
     }

@@ -40,7 +40,7 @@ pub(super) fn from_operand(
         .and_then(|size| size.udata_value());
     let (bytes, kind) = match entry.tag() {
         gimli::DW_TAG_pointer_type if to_text(&die, &entry) => {
-            (pointer, Some(ArgumentType::Text(None)))
+            (pointer, Some(ArgumentType::String(None)))
         }
         gimli::DW_TAG_pointer_type
         | gimli::DW_TAG_reference_type

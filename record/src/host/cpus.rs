@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
+use usdtrec_format::parse_cpu_list;
 
 use crate::error::RecordError;
 use crate::usage_error::UsageError;
@@ -23,14 +24,11 @@ pub fn parse(list: &str) -> Result<Vec<u32>, RecordError> {
         })
     };
     let mut cpus = Vec::new();
-    for part in list.trim().split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let first: u32 = first.trim().parse().map_err(|_| wrong(part))?;
-        let last: u32 = last.trim().parse().map_err(|_| wrong(part))?;
-        if last < first || last - first >= 65_536 {
-            return Err(wrong(part));
+    for range in parse_cpu_list(list).map_err(wrong)? {
+        if range.end() - range.start() >= 65_536 {
+            return Err(wrong(&format!("{}-{}", range.start(), range.end())));
         }
-        cpus.extend(first..=last);
+        cpus.extend(range);
     }
     cpus.sort_unstable();
     cpus.dedup();

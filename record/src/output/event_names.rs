@@ -3,10 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use usdtrec_format::perf::{EventAttr, TracepointFormat};
-
-/// `PERF_TYPE_TRACEPOINT`.
-const TRACEPOINT: u32 = 2;
+use usdtrec_format::perf::{Attr, EventAttr, TracepointFormat};
 
 /// Makes the names unique as `perf probe` does: the second event `a:b` becomes `a:b_1`. A probe has several events if its sites have their
 /// arguments in different forms, or if several files have it.
@@ -31,7 +28,7 @@ pub(crate) fn make_unique(events: &mut [EventAttr], formats: &mut [TracepointFor
         };
         let format = by_id
             .get_mut(&event.attr.config)
-            .filter(|_| event.attr.kind == TRACEPOINT);
+            .filter(|_| event.attr.kind == Attr::TRACEPOINT);
         if let Some(format) = format {
             format.name = format!("{}_{number}", format.name);
         }
@@ -48,7 +45,7 @@ mod tests {
     fn event(name: &str, config: u64) -> EventAttr {
         EventAttr {
             attr: Attr {
-                kind: TRACEPOINT,
+                kind: Attr::TRACEPOINT,
                 config,
                 ..Attr::default()
             },

@@ -27,7 +27,7 @@ const LIVE_TIME: Duration = Duration::from_millis(30);
 
 /// The files of a recording that has ended.
 #[derive(Debug)]
-pub(crate) struct Finished {
+pub(crate) struct FinishedFiles {
     pub(crate) totals: Totals,
     /// Files that are being flushed to disk.
     pub(crate) syncs: Vec<DiskSync>,
@@ -308,7 +308,7 @@ impl Files {
     ///
     /// # Errors
     /// [`RecordError::Changed`], if all went well but another process took away what was written.
-    pub(crate) fn finish(mut self, losses: &[Loss]) -> Result<Finished, RecordError> {
+    pub(crate) fn finish(mut self, losses: &[Loss]) -> Result<FinishedFiles, RecordError> {
         let change = self.writer.look()?;
         note(&mut self.changes, change);
         let file = self.writer.take_handle();
@@ -332,7 +332,7 @@ impl Files {
         if self.changes.iter().any(FileChange::is_failure) {
             return Err(RecordError::Changed(self.changes));
         }
-        Ok(Finished {
+        Ok(FinishedFiles {
             totals: sum(self.finished, totals),
             syncs: self.syncs,
             changes: self.changes,

@@ -20,7 +20,9 @@ impl Strings {
     fn of(self, argument: &Argument, read: &Read, has_length: bool) -> Self {
         match &argument.kind {
             Some(ArgumentType::Bytes(_)) if !has_length => Self::default(),
-            Some(ArgumentType::Text(_) | ArgumentType::Bytes(_)) if matches!(read.size, 4 | 8) => {
+            Some(ArgumentType::String(_) | ArgumentType::Bytes(_))
+                if matches!(read.size, 4 | 8) =>
+            {
                 Self {
                     known: true,
                     ..self
@@ -102,7 +104,7 @@ fn length(argument: &Argument, captures: &[Capture], known: &[Argument]) -> Opti
     match &argument.kind {
         Some(ArgumentType::Bytes(Length::Fixed(bytes))) => Some(LengthFrom::Fixed(*bytes)),
         Some(
-            ArgumentType::Text(Some(Length::Argument(name)))
+            ArgumentType::String(Some(Length::Argument(name)))
             | ArgumentType::Bytes(Length::Argument(name)),
         ) => {
             let place = known.iter().position(|known| known.name == *name)?;

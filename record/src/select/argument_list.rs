@@ -52,10 +52,10 @@ impl PlannedProbe {
                 argument,
                 name: item.name.clone(),
             };
-            let called = shown.of(&self.arguments).name;
+            let called = shown.argument_from(&self.arguments).name;
             if all
                 .iter()
-                .any(|known| known.of(&self.arguments).name == called)
+                .any(|known| known.argument_from(&self.arguments).name == called)
             {
                 let message = format!("two arguments are named {called}");
                 return Err(error(name.at, message));
@@ -130,7 +130,7 @@ const fn computes(item: &Capture) -> bool {
 fn length_of(argument: &Argument) -> Option<&str> {
     match &argument.kind {
         Some(
-            ArgumentType::Text(Some(Length::Argument(length)))
+            ArgumentType::String(Some(Length::Argument(length)))
             | ArgumentType::Bytes(Length::Argument(length)),
         ) => Some(length),
         _ => None,

@@ -47,8 +47,8 @@ impl Form {
             (None, Some(ArgumentType::Char), _) => Self::Char,
             (None, Some(ArgumentType::Pointer), _) => Self::Address,
             (None, Some(ArgumentType::Bytes(_)), _) => Self::Bytes,
-            (None, Some(ArgumentType::Text(_)), Some(Unit::Mangled)) => Self::Mangled,
-            (None, Some(ArgumentType::Text(_)), _) => Self::TextAddress,
+            (None, Some(ArgumentType::String(_)), Some(Unit::Mangled)) => Self::Mangled,
+            (None, Some(ArgumentType::String(_)), _) => Self::TextAddress,
             (None, _, Some(unit)) => unit
                 .nanoseconds()
                 .map(Self::Time)

@@ -61,8 +61,8 @@ pub(super) fn run(cache: &Cache, tarball: &Path) -> anyhow::Result<Unpacked> {
         let mut entry = entry.context("expected a tarball, compressed by bzip2 or not")?;
         let path = entry.path()?.into_owned();
         let kind = entry.header().entry_type();
-        let place = (kind == EntryType::Regular).then(|| Place::from_path(&path));
-        let Some(place) = place.flatten() else {
+        let archived = (kind == EntryType::Regular).then(|| ArchivedFile::from_path(&path));
+        let Some(archived) = archived.flatten() else {
             if kind == EntryType::Regular {
                 let why = "expected PATH/BUILD-ID/elf or PATH/BUILD-ID/debug".to_owned();
                 unpacked.left_out.push((path, why));
@@ -71,16 +71,17 @@ pub(super) fn run(cache: &Cache, tarball: &Path) -> anyhow::Result<Unpacked> {
         };
         let mut copy = tempfile::tempfile_in(unpack_dir(cache)?)?;
         io::copy(&mut entry, &mut copy)?;
-        let has_program = place.kind == Kind::Program || cache.entry(place.build_id).is_some();
+        let has_program =
+            archived.kind == Kind::Program || cache.entry(archived.build_id).is_some();
         if !has_program && debug_files.len() < MAX_WAITING {
-            debug_files.push((place, copy));
+            debug_files.push((archived, copy));
             continue;
         }
-        unpacked.note(path, place.import(cache, copy));
+        unpacked.note(path, archived.import(cache, copy));
     }
-    for (place, copy) in debug_files {
-        let added = place.import(cache, copy);
-        unpacked.note(place.path, added);
+    for (archived, copy) in debug_files {
+        let added = archived.import(cache, copy);
+        unpacked.note(archived.path, added);
     }
     Ok(unpacked)
 }
@@ -103,9 +104,9 @@ fn unpack_dir(cache: &Cache) -> io::Result<&Path> {
     Ok(cache.dir())
 }
 
-/// Where a file of a tarball belongs.
+/// A file of a tarball: which program it is of, by its path in the tarball.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+struct ArchivedFile {
     /// Absolute path of the program on its host.
     path: PathBuf,
     build_id: BuildId,
@@ -118,7 +119,7 @@ enum Kind {
     Debug,
 }
 
-impl Place {
+impl ArchivedFile {
     fn import(&self, cache: &Cache, copy: File) -> Result<(), CacheError> {
         match self.kind {
             Kind::Program => cache.import(&self.path, self.build_id, copy).map(drop),
@@ -180,9 +181,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_the_layout_alone_have_a_place() {
+    fn files_of_the_layout_alone_are_taken() {
         let id = "00112233445566778899aabbccddeeff00112233";
-        let found = Place::from_path(&PathBuf::from(format!("./usr/bin/app/{id}/elf"))).unwrap();
+        let found =
+            ArchivedFile::from_path(&PathBuf::from(format!("./usr/bin/app/{id}/elf"))).unwrap();
         assert_eq!(found.path, Path::new("/usr/bin/app"));
         assert_eq!(found.build_id.to_string(), id);
         for path in [
@@ -195,7 +197,7 @@ mod tests {
             format!("{id}/elf"),
             "elf".to_owned(),
         ] {
-            assert_eq!(Place::from_path(Path::new(&path)), None, "{path}");
+            assert_eq!(ArchivedFile::from_path(Path::new(&path)), None, "{path}");
         }
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use usdtrec_buildid_cache::AddedFile;
+use usdtrec_format::counted;
 use usdtrec_format::escape::shown;
 
 use crate::terminal;
@@ -18,8 +19,8 @@ pub(super) fn print_added(added: &AddedFile) -> anyhow::Result<()> {
     } else {
         format!(
             "{} at {}",
-            counted(added.probes, "probe", "probes"),
-            counted(added.sites, "site", "sites")
+            counted(added.probes, "probe"),
+            counted(added.sites, "site")
         )
     };
     let known = if added.known { ", known already" } else { "" };
@@ -34,9 +35,4 @@ pub(super) fn print_added(added: &AddedFile) -> anyhow::Result<()> {
 pub(super) fn print(line: impl fmt::Display) -> anyhow::Result<()> {
     writeln!(io::stdout(), "{line}")?;
     Ok(())
-}
-
-/// A number with its noun: `1 entry`, `2 entries`.
-pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }

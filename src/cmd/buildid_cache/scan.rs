@@ -10,9 +10,10 @@ use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use usdtrec_buildid_cache::elf::{ObjectFile, ProbeScan};
 use usdtrec_buildid_cache::{AddedFile, Cache, CacheError, WalkEvent, walk};
+use usdtrec_format::counted;
 use usdtrec_format::escape::shown;
 
-use super::added::{counted, print_added};
+use super::added::print_added;
 use crate::mutex::locked;
 use crate::terminal::{self, say};
 
@@ -123,10 +124,10 @@ impl<'a> Run<'a> {
         };
         say(format_args!(
             "[ usdtrec buildid-cache: scanned {} in {:.1} s, indexed {} with {}{without_id}{unreadable} ]",
-            counted(get(&self.files), "file", "files"),
+            counted(get(&self.files), "file"),
             elapsed.as_secs_f64(),
-            counted(get(&self.added), "file", "files"),
-            counted(get(&self.probes), "probe", "probes"),
+            counted(get(&self.added), "file"),
+            counted(get(&self.probes), "probe"),
         ));
     }
 }

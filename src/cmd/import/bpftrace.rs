@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::bad_line::BadLine;
 use super::event::ImportedEvent;
-use super::line::Line;
+use super::parsed_line::ParsedLine;
 
 /// A line of bpftrace.
 #[derive(Deserialize)]
@@ -27,19 +27,19 @@ impl Output {
 }
 
 /// What a line is. `text` becomes the text of its `printf`.
-pub(super) fn parse<'a>(line: &[u8], text: &'a mut String) -> Result<Line<'a>, BadLine> {
+pub(super) fn parse<'a>(line: &[u8], text: &'a mut String) -> Result<ParsedLine<'a>, BadLine> {
     if line.trim_ascii().is_empty() {
-        return Ok(Line::Other);
+        return Ok(ParsedLine::Other);
     }
     let output = Output::parse(line)?;
     match (output.kind.as_str(), output.data) {
         ("printf", Value::String(printed)) => {
             *text = printed;
-            ImportedEvent::parse(text).map(Line::Event)
+            ImportedEvent::parse(text).map(ParsedLine::Event)
         }
-        ("lost_events", data) => Ok(Line::Lost(data["events"].as_u64().unwrap_or(0))),
-        ("map" | "hist" | "stats" | "value", _) => Ok(Line::Aggregate),
-        _ => Ok(Line::Other),
+        ("lost_events", data) => Ok(ParsedLine::Lost(data["events"].as_u64().unwrap_or(0))),
+        ("map" | "hist" | "stats" | "value", _) => Ok(ParsedLine::Aggregate),
+        _ => Ok(ParsedLine::Other),
     }
 }
 
@@ -51,11 +51,11 @@ mod tests {
     fn kinds(lines: &[u8]) -> String {
         let mut text = String::new();
         let kind = |line: &[u8]| match parse(line, &mut text) {
-            Ok(Line::Event(_)) => 'e',
-            Ok(Line::Lost(3)) => 'l',
-            Ok(Line::Lost(_)) | Err(_) => 'b',
-            Ok(Line::Aggregate) => 'a',
-            Ok(Line::Other) => 'o',
+            Ok(ParsedLine::Event(_)) => 'e',
+            Ok(ParsedLine::Lost(3)) => 'l',
+            Ok(ParsedLine::Lost(_)) | Err(_) => 'b',
+            Ok(ParsedLine::Aggregate) => 'a',
+            Ok(ParsedLine::Other) => 'o',
         };
         lines.split(|byte| *byte == b'\n').map(kind).collect()
     }

@@ -1,7 +1,7 @@
 //! Counts of lines.
 
 use super::bad_line::BadLine;
-use super::line::Line;
+use super::parsed_line::ParsedLine;
 use crate::terminal::say;
 
 /// Number of bad lines that are shown.
@@ -21,11 +21,11 @@ pub(super) struct Counts {
 
 impl Counts {
     /// Counts a line without an event.
-    pub(super) fn other(&mut self, line: &Line<'_>) {
+    pub(super) fn other(&mut self, line: &ParsedLine<'_>) {
         match line {
-            Line::Lost(lost) => self.lost = self.lost.saturating_add(*lost),
-            Line::Aggregate => self.aggregates += 1,
-            Line::Event(_) | Line::Other => {}
+            ParsedLine::Lost(lost) => self.lost = self.lost.saturating_add(*lost),
+            ParsedLine::Aggregate => self.aggregates += 1,
+            ParsedLine::Event(_) | ParsedLine::Other => {}
         }
     }
 

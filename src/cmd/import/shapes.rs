@@ -111,7 +111,7 @@ impl ShapeArgument {
             kind: Some(match self.kind {
                 ShapeKind::Integer { signed, .. } => ArgumentType::Integer { bytes: 8, signed },
                 ShapeKind::Float => ArgumentType::Float64,
-                ShapeKind::Text => ArgumentType::Text(None),
+                ShapeKind::Text => ArgumentType::String(None),
             }),
             ..Argument::named(self.name.clone())
         }

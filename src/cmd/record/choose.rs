@@ -8,12 +8,11 @@ use anyhow::Context as _;
 use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
 use usdtrec_buildid_cache::process::{self, MappedFile};
 use usdtrec_buildid_cache::{Cache, CacheError, Running, RunningFile, open, running};
-use usdtrec_format::Pattern;
+use usdtrec_format::{Pattern, counted};
 use usdtrec_format::control_group::{container_id, path_of_process};
 use usdtrec_format::escape::escape;
 use usdtrec_record::{EventSelector, Request, Selection, select};
 
-use super::messages::count;
 use crate::advice::explained;
 use crate::cli::CaptureArgs;
 use crate::cmd::list::warn_about_unread;
@@ -107,7 +106,7 @@ fn print_running(host: &Running, events: &[EventSelector], selection: &Selection
     }
     let containers = match containers.len() {
         0 => String::new(),
-        number => format!(", {}", count(number, "container")),
+        number => format!(", {}", counted(number, "container")),
     };
     let processes = match pids.len() {
         1 => "1 process".to_owned(),
@@ -115,7 +114,7 @@ fn print_running(host: &Running, events: &[EventSelector], selection: &Selection
     };
     say(format_args!(
         "usdtrec: running now: {}, {processes}{containers}",
-        count(inodes.len(), "file")
+        counted(inodes.len(), "file")
     ));
 }
 

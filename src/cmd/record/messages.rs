@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use usdtrec_format::CapturePlan;
 use usdtrec_format::escape::shown;
 use usdtrec_format::trace::Shortfall;
+use usdtrec_format::{CapturePlan, counted};
 use usdtrec_record::{
     AppearedFiles, CallGraph, CutCause, CutStacks, End, Notice, Outcome, PlannedProbe, PlannedSite,
     Progress, Session,
@@ -44,15 +44,11 @@ pub(in crate::cmd) fn attached_line(verb: &str, session: &Session) -> String {
     };
     format!(
         "[ usdtrec {verb}: {} at {} in {}; engine {engine} ({attach_method}{why}); {}{scope}{exactness} ]",
-        count(events, "probe"),
-        count(sites, "site"),
-        count(files, "file"),
-        count(session.cpus().len(), "CPU")
+        counted(events, "probe"),
+        counted(sites, "site"),
+        counted(files, "file"),
+        counted(session.cpus().len(), "CPU")
     )
-}
-
-pub(super) fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// With `-v`: prints why the bpf engine was not used, with the kernel verifier's full log.
@@ -86,7 +82,7 @@ pub(super) fn print_sites(session: &Session) {
     }
     if let Some(error) = session.not_kept() {
         say(format_args!(
-            "usdtrec: breakpoints may stay in programs if the recorder and all its helpers are killed while these remove them: no io_uring: {error}"
+            "usdtrec: io_uring is not available: if the recorder and all its helpers are killed while they detach, breakpoints can stay in programs: {error}"
         ));
     }
     for probe in session.probes() {
@@ -113,7 +109,7 @@ fn captured(plan: &CapturePlan) -> String {
         Some(raw) => format!(
             "{} bytes of values, {}",
             raw.size,
-            count(raw.strings().count(), "string")
+            counted(raw.strings().count(), "string")
         ),
         None => format!(
             "{} registers, {} bytes of stack",

@@ -79,7 +79,9 @@ impl TracepointFormat {
             None => own.iter().map(|known| (known.0.0.clone(), known)).unzip(),
             Some(shown) => shown
                 .iter()
-                .filter_map(|shown| Some((shown.of(arguments), own.get(shown.argument)?)))
+                .filter_map(|shown| {
+                    Some((shown.argument_from(arguments), own.get(shown.argument)?))
+                })
                 .unzip(),
         };
         for (argument, ((_, operand), raw)) in arguments.iter().zip(known) {

@@ -64,7 +64,7 @@ pub(crate) fn put_tracing_data(formats: &[TracepointFormat], out: &mut Vec<u8>) 
     out.extend(PAGE.to_le_bytes());
     for (name, text) in [("header_page", HEADER_PAGE), ("header_event", "")] {
         out.extend(name.bytes().chain([0]));
-        put_text(text, out);
+        put_string(text, out);
     }
     out.extend(0_u32.to_le_bytes());
     let mut systems: Vec<String> = formats.iter().map(TracepointFormat::c_system).collect();
@@ -79,13 +79,13 @@ pub(crate) fn put_tracing_data(formats: &[TracepointFormat], out: &mut Vec<u8>) 
         out.extend(system.bytes().chain([0]));
         out.extend((of_system.len() as u32).to_le_bytes());
         for format in of_system {
-            put_text(&format.text(), out);
+            put_string(&format.text(), out);
         }
     }
     out.extend([0; 4 + 4 + 8]);
 }
 
-fn put_text(text: &str, out: &mut Vec<u8>) {
+fn put_string(text: &str, out: &mut Vec<u8>) {
     out.extend((text.len() as u64).to_le_bytes());
     out.extend(text.bytes());
 }

@@ -26,12 +26,12 @@ pub enum FieldShape {
     /// A `u32` that locates a text: the lower half is the offset of the bytes, the upper half their
     /// number including the NUL. If `relative`, the offset is from the end of the field (`__rel_loc`), else from the start of the
     /// raw data (`__data_loc`).
-    LocatedText {
+    LocatedString {
         /// Whether the offset is from the end of the field.
         relative: bool,
     },
     /// An array of located texts (`__data_loc char[] names[2]`).
-    LocatedTexts {
+    LocatedStrings {
         /// Number of elements.
         count: u16,
         /// Whether the offsets are from the end of the element.
@@ -76,9 +76,9 @@ impl TracepointField {
                     return FieldShape::Other;
                 }
                 return match (name.split_once('['), self.size) {
-                    (None, 4) => FieldShape::LocatedText { relative },
+                    (None, 4) => FieldShape::LocatedString { relative },
                     (Some((_, count)), _) => match self.elements(count, Some(4)) {
-                        Some((count, 4)) => FieldShape::LocatedTexts { count, relative },
+                        Some((count, 4)) => FieldShape::LocatedStrings { count, relative },
                         _ => FieldShape::Other,
                     },
                     _ => FieldShape::Other,
@@ -175,7 +175,7 @@ mod tests {
             bytes,
             signed: false,
         };
-        let located = |relative| FieldShape::LocatedText { relative };
+        let located = |relative| FieldShape::LocatedString { relative };
         for (declaration, size, signed, name, shape) in [
             ("s16 arg1", 2, true, "arg1", integer(2, true)),
             (
@@ -214,7 +214,7 @@ mod tests {
                 8,
                 true,
                 "s",
-                FieldShape::LocatedTexts {
+                FieldShape::LocatedStrings {
                     count: 2,
                     relative: false,
                 },
@@ -224,7 +224,7 @@ mod tests {
                 12,
                 true,
                 "s",
-                FieldShape::LocatedTexts {
+                FieldShape::LocatedStrings {
                     count: 3,
                     relative: false,
                 },

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::schema::catalog::words::note_name;
+use crate::schema::catalog::note_name::note_name;
 use crate::schema::{Argument, ProbeSchema, bundled};
 
 /// Schemas from several sources, in the order of precedence. The default has none.
@@ -170,7 +170,7 @@ impl fmt::Display for Misfit {
         write!(
             f,
             "the schema is for {}, the note has {found}: not used",
-            crate::schema::catalog::words::counted(*claimed, "argument")
+            crate::counted(*claimed, "argument")
         )
     }
 }

@@ -65,7 +65,7 @@ impl fmt::Display for Conflict {
             "{}: the schema says {}, the note {kind} of {}, which is taken",
             self.argument,
             self.claimed,
-            crate::schema::catalog::words::counted(self.bytes.into(), "byte")
+            crate::counted(self.bytes, "byte")
         )
     }
 }

@@ -7,11 +7,11 @@ mod description;
 pub mod dtrace;
 mod file;
 mod language;
+mod note_name;
 mod parsed;
 mod probe;
 mod problem;
 pub mod toml;
-mod words;
 
 pub use choice::{Choice, Misfit, Schemas, SourcedSchema};
 pub use conflict::Conflict;

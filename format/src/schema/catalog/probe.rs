@@ -134,8 +134,8 @@ impl ProbeSchema {
             let unknown =
                 |length: &Length| matches!(length, Length::Argument(name) if !names.contains(name));
             match &argument.kind {
-                Some(ArgumentType::Text(Some(length))) if unknown(length) => {
-                    argument.kind = Some(ArgumentType::Text(None));
+                Some(ArgumentType::String(Some(length))) if unknown(length) => {
+                    argument.kind = Some(ArgumentType::String(None));
                 }
                 Some(ArgumentType::Bytes(length)) if unknown(length) => {
                     argument.kind = Some(ArgumentType::Pointer);

@@ -26,7 +26,7 @@ pub enum CodecError {
     #[error("the frame's checksum does not match")]
     Checksum,
     /// The content is longer than this limit.
-    #[error("it holds more than {0} bytes of records")]
+    #[error("expected at most {0} bytes of records, found more")]
     TooLong(usize),
 }
 

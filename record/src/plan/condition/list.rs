@@ -182,7 +182,7 @@ impl Site<'_> {
         match expression {
             Expr::Str(text, length) => {
                 let length = length.as_deref().map(|length| length_of(length, list));
-                let kind = ArgumentType::Text(length.transpose()?);
+                let kind = ArgumentType::String(length.transpose()?);
                 Ok((self.listed_value(text)?, address(Some(kind))))
             }
             Expr::Bytes(bytes, length) => {

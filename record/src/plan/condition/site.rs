@@ -72,7 +72,7 @@ impl Site<'_> {
                 && self.may_be_text(place)
                 && let Some(argument) = arguments.get_mut(place)
             {
-                argument.kind = Some(ArgumentType::Text(None));
+                argument.kind = Some(ArgumentType::String(None));
             }
         });
         arguments
@@ -233,7 +233,7 @@ impl Site<'_> {
             return Ok(Side::Missing);
         };
         let of_text =
-            matches!(kind, Some(ArgumentType::Text(_))) || is_text && self.may_be_text(place);
+            matches!(kind, Some(ArgumentType::String(_))) || is_text && self.may_be_text(place);
         if let (Capture::Constant, Some(number)) = (capture, number_of(operand)) {
             return Ok(Side::Constant(number));
         }
@@ -252,12 +252,12 @@ impl Site<'_> {
             return Ok(Side::Value(value));
         }
         let length = match kind {
-            Some(ArgumentType::Text(Some(Length::Argument(length)))) => {
+            Some(ArgumentType::String(Some(Length::Argument(length)))) => {
                 let named = |known: &Argument| known.name == *length;
                 let place = self.arguments.iter().position(named);
                 place.and_then(|place| self.read(place))
             }
-            Some(ArgumentType::Text(Some(Length::Fixed(_)))) => {
+            Some(ArgumentType::String(Some(Length::Fixed(_)))) => {
                 return Err(beyond("a text of fixed length"));
             }
             _ => None,

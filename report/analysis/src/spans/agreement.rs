@@ -171,7 +171,7 @@ fn candidates(session: &TraceSession, pair: &Pair) -> Vec<Candidate> {
         let numbers = !unnamed && identifies(argument);
         Candidate {
             name: argument.name.clone(),
-            expected: numbers || matches!(argument.kind, Some(ArgumentType::Text(_))),
+            expected: numbers || matches!(argument.kind, Some(ArgumentType::String(_))),
             numbers,
             begins: BTreeMap::new(),
             ends: BTreeMap::new(),

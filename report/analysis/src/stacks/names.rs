@@ -14,7 +14,7 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use usdtrec_format::{
     CodeNames, FileCode, KnownSymbols, LinedFrame, LinedPlace, MadeCode, NamedPlace, SourceLine,
-    TextInFile, TimedPlace,
+    StringInFile, TimedPlace,
 };
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::fold::fold_until;
@@ -306,7 +306,7 @@ impl Found {
             if let Some(dso) = session.mappings().file(id) {
                 // Its symbols are not looked up.
                 let is_of_texts = file.places.is_empty() && !file.texts.is_empty();
-                let texts = file.texts.into_iter().map(|(at, text)| TextInFile {
+                let texts = file.texts.into_iter().map(|(at, text)| StringInFile {
                     at,
                     bytes: text.bytes.clone(),
                     cut: text.cut,

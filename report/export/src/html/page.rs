@@ -1,6 +1,7 @@
 //! The page: its head, its sections in order, and the constants that browsers are told to trust.
 
 use usdtrec_analysis::overview::Overview;
+use usdtrec_format::counted;
 use usdtrec_view::head;
 use usdtrec_view::hints::HintWords;
 use usdtrec_view::losses::words;
@@ -97,14 +98,13 @@ fn put_start(file: &str, out: &mut Markup) {
 /// What was recorded where, and what is missing.
 fn put_header(overview: &Overview, out: &mut Markup) {
     let facts = &overview.summary;
-    let s = if facts.events == 1 { "" } else { "s" };
     let from = match facts.recorded {
         Some(_) => "",
         None => " from first to last",
     };
     let line = format!(
-        "{} event{s} in {}{from}, {}",
-        facts.events,
+        "{} in {}{from}, {}",
+        counted(facts.events, "event"),
         duration(facts.duration() as f64),
         words(&facts.losses)
     );

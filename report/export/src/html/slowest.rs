@@ -4,6 +4,7 @@ use usdtrec_analysis::span_report::facts::SlowFacts;
 use usdtrec_analysis::spans::slowest::SlowBegin;
 use usdtrec_analysis::stats::keys::stack::CallStack;
 use usdtrec_analysis::stats::timeline::Timeline;
+use usdtrec_format::counted;
 use usdtrec_view::frames::{cut_text, frame_text};
 use usdtrec_view::numbers::duration;
 use usdtrec_view::text::buffer::Text;
@@ -86,9 +87,8 @@ fn put_arguments(begin: &SlowBegin, out: &mut Markup) {
 
 fn put_stack(stack: &CallStack, out: &mut Markup) {
     let frames = stack.frames.len();
-    let s = if frames == 1 { "" } else { "s" };
     out.tag("<details><summary>")
-        .text(&format!("stack, {frames} frame{s}"))
+        .text(&format!("stack, {}", counted(frames, "frame")))
         .tag("</summary><ol>");
     for frame in stack.frames.iter().take(MAX_FRAMES) {
         out.tag("<li>")

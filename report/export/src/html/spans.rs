@@ -3,6 +3,7 @@
 use usdtrec_analysis::overview::Overview;
 use usdtrec_analysis::overview::spans::{SpanOverview, SpanShape};
 use usdtrec_analysis::span_report::facts::{DurationFacts, SpanFacts, SpanReport};
+use usdtrec_format::counted;
 use usdtrec_trace::form::Form;
 use usdtrec_view::cells::{cells, group_name};
 use usdtrec_view::hints::{HintWords, more_groups};
@@ -134,17 +135,18 @@ pub(crate) fn put_details(overview: &Overview, out: &mut Markup) {
         out.tag("</section>\n");
     }
     let left_out = details.len().saturating_sub(MAX_DETAILS);
-    let s = |count: usize| if count == 1 { "" } else { "s" };
     let more = overview.more_spans + left_out;
     if more > 0 {
-        let words = format!("{more} more kind{} of spans without details here", s(more));
+        let words = format!(
+            "{} of spans without details here",
+            counted(more, "more kind")
+        );
         put_notes("note", [words], out);
     }
     if overview.unfiltered_spans > 0 {
-        let without = overview.unfiltered_spans;
         let words = format!(
-            "{without} kind{} of spans without details here: the filter has names that they do not have",
-            s(without)
+            "{} of spans without details here: the filter has names that they do not have",
+            counted(overview.unfiltered_spans, "kind")
         );
         put_notes("note", [words], out);
     }

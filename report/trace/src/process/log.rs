@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{Comm, Mmap, MmapFile, RawRecord, RecordType, SampleType, Task};
-use usdtrec_format::trace::{ProcessCgroup, Shortfall, TextArgument};
+use usdtrec_format::trace::{ProcessCgroup, Shortfall, StringArgument};
 
 use crate::process::cgroups::CgroupNote;
 use crate::process::mappers::{MappedFile, Mappers, RecordedFiles};
@@ -41,7 +41,7 @@ pub struct ProcessLog {
     /// What the recorder found not to work.
     shortfalls: Vec<Shortfall>,
     /// Which arguments are texts.
-    text_arguments: Vec<TextArgument>,
+    text_arguments: Vec<StringArgument>,
     /// Only of streams.
     pub(crate) lives: Vec<Life>,
     pub(crate) texts: TextPool,
@@ -248,9 +248,9 @@ impl ProcessLog {
             self.shortfalls.push(Shortfall::parse(record, sample_type)?);
             self.memory += memory;
         }
-        let memory = size_of::<TextArgument>();
-        if TextArgument::is(record) && is_known && self.has_room(memory, 1) {
-            let text = TextArgument::parse(record, sample_type)?;
+        let memory = size_of::<StringArgument>();
+        if StringArgument::is(record) && is_known && self.has_room(memory, 1) {
+            let text = StringArgument::parse(record, sample_type)?;
             self.text_arguments.push(text);
             self.memory += memory;
         }
@@ -429,7 +429,7 @@ impl ProcessLog {
     }
 
     /// Takes out which arguments are texts, in the order of the file.
-    pub(crate) fn take_text_arguments(&mut self) -> Vec<TextArgument> {
+    pub(crate) fn take_text_arguments(&mut self) -> Vec<StringArgument> {
         std::mem::take(&mut self.text_arguments)
     }
 

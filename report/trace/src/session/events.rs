@@ -61,11 +61,6 @@ pub struct Events {
     pub disagreements: Vec<Disagreement>,
 }
 
-/// `PERF_TYPE_SOFTWARE` and `PERF_COUNT_SW_DUMMY`: an event that never fires and only brings metadata.
-const DUMMY: (u32, u64) = (1, 9);
-/// `PERF_TYPE_TRACEPOINT`.
-const TRACEPOINT: u32 = 2;
-
 impl Event {
     /// Whether it is called so: with its provider or without.
     pub fn is_called(&self, name: &str) -> bool {
@@ -118,13 +113,16 @@ impl Event {
         let name = |shown: &ShownArgument| own.get(shown.argument).map(|own| own.name.clone());
         let names = shown.iter().map(|shown| name(shown).unwrap_or_default());
         self.own_names = Some(names.collect());
-        self.arguments = shown.iter().map(|shown| shown.of(&own)).collect();
+        self.arguments = shown
+            .iter()
+            .map(|shown| shown.argument_from(&own))
+            .collect();
     }
 
     /// Whether it never fires.
     #[must_use]
     pub const fn is_dummy(&self) -> bool {
-        self.attr.kind == DUMMY.0 && self.attr.config == DUMMY.1
+        self.attr.kind == Attr::SOFTWARE && self.attr.config == Attr::DUMMY
     }
 
     /// What a sample counts for, as perf weighs it: its period, or by how much its count has risen, or the event's period where samples have
@@ -158,7 +156,7 @@ impl Event {
     /// Whether perf calls it a tracepoint.
     #[must_use]
     pub const fn is_tracepoint(&self) -> bool {
-        self.attr.kind == TRACEPOINT
+        self.attr.kind == Attr::TRACEPOINT
     }
 }
 

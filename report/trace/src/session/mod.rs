@@ -448,7 +448,7 @@ impl TraceSession {
     /// Whether samples may have addresses of texts without the texts.
     pub fn may_lack_texts(&self) -> bool {
         let mut sites = self.events.sites.iter();
-        sites.any(|site| site.decoder.may_lack_texts())
+        sites.any(|site| site.decoder.may_lack_strings())
     }
 
     /// The site that a sample hit: the one of its id; else of those of its event the one at its address.

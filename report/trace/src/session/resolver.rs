@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use usdtrec_decode::UnreadText;
+use usdtrec_decode::UnreadString;
 use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 
@@ -51,7 +51,7 @@ pub struct Resolver<'s> {
     /// Buffers.
     addresses: Vec<ChainAddress>,
     parts: Vec<StackPart>,
-    unread: Vec<UnreadText>,
+    unread: Vec<UnreadString>,
     /// Of the sample at hand, where it is requested.
     path: Option<CallPath>,
 }
@@ -223,7 +223,7 @@ impl<'s> Resolver<'s> {
             *values = decoder.values();
         }
         decoder.decode(sample, values);
-        if decoder.may_lack_texts() {
+        if decoder.may_lack_strings() {
             self.add_texts(site, sample, each);
         }
     }
@@ -242,7 +242,7 @@ impl<'s> Resolver<'s> {
         };
         let decoder = &session.events.sites[site].decoder;
         unread.clear();
-        decoder.unread_texts(sample, values, |text| unread.push(text));
+        decoder.unread_strings(sample, values, |text| unread.push(text));
         for text in &*unread {
             let at = TimedAddress {
                 pid: sample.pid,
@@ -269,7 +269,7 @@ impl<'s> Resolver<'s> {
             *values = decoder.values();
         }
         decoder.decode_one(place, sample, values);
-        if decoder.may_lack_texts() {
+        if decoder.may_lack_strings() {
             self.add_texts(site, sample, |_| {});
         }
         self.decoded(site).get(place)

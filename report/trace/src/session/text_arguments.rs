@@ -1,17 +1,17 @@
 //! Which arguments are texts, as the hits of their sites have shown, or a filter says.
 
 use usdtrec_format::expr::{Expr, Name};
-use usdtrec_format::trace::TextArgument;
+use usdtrec_format::trace::StringArgument;
 
 use crate::session::events::Events;
 use crate::session::ids::SampleIds;
 
 /// Takes what the hits of sites have shown of their arguments.
-pub(crate) fn learn(events: &mut Events, ids: &SampleIds, texts: &[TextArgument]) {
+pub(crate) fn learn(events: &mut Events, ids: &SampleIds, texts: &[StringArgument]) {
     for text in texts {
         let site = ids.get(text.site).and_then(|target| target.site);
         if let Some(site) = site.and_then(|site| events.sites.get_mut(site as usize)) {
-            site.decoder.learn_text(text);
+            site.decoder.learn_string(text);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use usdtrec_decode::{TextEvidence, UnreadText};
+use usdtrec_decode::{StringEvidence, UnreadString};
 use usdtrec_format::StringAt;
 
 use crate::address_cache::{TimedAddress, TimedAnswer};
@@ -46,12 +46,12 @@ impl TextPlace {
     }
 
     /// The value of an argument whose text this is; `None` if the bytes may be something else.
-    pub(crate) fn value(&self, unread: &UnreadText) -> Option<StringAt> {
-        let is_declared = unread.evidence == TextEvidence::Declared;
+    pub(crate) fn value(&self, unread: &UnreadString) -> Option<StringAt> {
+        let is_declared = unread.evidence == StringEvidence::Declared;
         let is_text = match unread.evidence {
-            TextEvidence::Declared => true,
-            TextEvidence::OtherHits => self.text.looks_like_text(),
-            TextEvidence::Size => self.text.is_sure(unread.address),
+            StringEvidence::Declared => true,
+            StringEvidence::OtherHits => self.text.looks_like_text(),
+            StringEvidence::Size => self.text.is_sure(unread.address),
         };
         is_text.then(|| StringAt {
             address: unread.address,

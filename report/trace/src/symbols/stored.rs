@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 use usdtrec_format::{
-    BuildId, CodeNames, KnownSymbols, LinedFrame, SourceLine, TextInFile, TimedPlace,
+    BuildId, CodeNames, KnownSymbols, LinedFrame, SourceLine, StringInFile, TimedPlace,
 };
 
 use crate::process::Dso;
@@ -42,8 +42,8 @@ struct StoredPlace {
     within: u64,
 }
 
-fn text_at(text: &TextInFile) -> (u64, Arc<FileText>) {
-    let TextInFile { at, bytes, cut } = text;
+fn text_at(text: &StringInFile) -> (u64, Arc<FileText>) {
+    let StringInFile { at, bytes, cut } = text;
     let text = FileText {
         bytes: bytes.clone(),
         cut: *cut,

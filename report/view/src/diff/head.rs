@@ -3,6 +3,7 @@
 use usdtrec_analysis::diff::comparison::Comparison;
 use usdtrec_analysis::diff::recording::Recording;
 use usdtrec_analysis::diff::slices::total;
+use usdtrec_format::counted;
 use usdtrec_format::escape::escape;
 use usdtrec_trace::session::event_name::short_name as short;
 
@@ -17,9 +18,9 @@ pub(crate) fn put_head(name: &str, side: &Recording, theme: Theme, out: &mut Str
     let events = side.events();
     let lost = words(&side.losses);
     let line = format!(
-        "# {name} {}: {events} event{} in {}, {lost}",
+        "# {name} {}: {} in {}, {lost}",
         escape(&side.origin.file),
-        if events == 1 { "" } else { "s" },
+        counted(events, "event"),
         duration(side.duration() as f64),
     );
     if side.losses.total() > 0 {

@@ -8,6 +8,7 @@ use usdtrec_analysis::diff::comparison::{Comparison, LeftOut, LeftOutReason};
 use usdtrec_analysis::diff::metric::{Metric, MetricKind, MetricSubject, Verdict};
 use usdtrec_analysis::diff::slices::{SLICES, total};
 use usdtrec_format::escape::escape;
+use usdtrec_format::{counted, plural_ending};
 
 use crate::columns::folded;
 use crate::diff::head::{losses, put_head};
@@ -41,7 +42,7 @@ pub(crate) fn render(comparison: &Comparison, options: &DiffOptions) -> String {
     if options.all {
         everything(&shares, &tables, theme, &mut out);
     } else {
-        counted(&shares, options, &mut out);
+        put_shares(&shares, options, &mut out);
     }
     put_left_out(comparison, options, &mut out);
     method(comparison, &mut out);
@@ -124,7 +125,7 @@ fn news(comparison: &Comparison, out: &mut String) {
 }
 
 /// Appends a line with the number of figures within noise.
-fn counted(shares: &Shares<'_>, options: &DiffOptions, out: &mut String) {
+fn put_shares(shares: &Shares<'_>, options: &DiffOptions, out: &mut String) {
     let DiffOptions { min, hints, .. } = *options;
     if !shares.small.is_empty() {
         let _ = writeln!(
@@ -169,12 +170,8 @@ fn subjects(figures: &[&Metric], listed: &[&Metric]) -> String {
         counts[place].1 += 1;
     }
     let parts = counts.iter().filter(|(_, count)| *count > 0);
-    let parts = parts.map(|(name, count)| format!("{count} {name}{}", plural(*count)));
+    let parts = parts.map(|(name, count)| counted(*count, name));
     parts.collect::<Vec<_>>().join(", ")
-}
-
-const fn plural(count: usize) -> &'static str {
-    if count == 1 { "" } else { "s" }
 }
 
 /// Appends the figures that are not beyond noise.
@@ -215,7 +212,7 @@ fn put_left_out(comparison: &Comparison, options: &DiffOptions, out: &mut String
     }
     counted.extend(named.into_iter().skip(MAX_NAMED));
     if !counted.is_empty() {
-        let plural = plural(counted.len());
+        let plural = plural_ending(counted.len());
         let how = hints.in_brackets(&Hint::NotCompared { all });
         let _ = writeln!(
             out,

@@ -1,6 +1,7 @@
 //! The summary of a trace as text, at most 80 columns wide where names allow.
 
 use usdtrec_analysis::summary::facts::SummaryFacts;
+use usdtrec_format::counted;
 use usdtrec_format::escape::escape;
 
 use crate::answer_style::AnswerStyle;
@@ -35,10 +36,9 @@ pub(crate) fn render(facts: &SummaryFacts, style: AnswerStyle) -> String {
 /// The lines with `#` in front that every report begins with.
 fn put_head(facts: &SummaryFacts, theme: Theme, out: &mut String) {
     let line = format!(
-        "{}: {} event{} in {}{}, {}",
+        "{}: {} in {}{}, {}",
         escape(&facts.origin.file),
-        facts.events,
-        if facts.events == 1 { "" } else { "s" },
+        counted(facts.events, "event"),
         duration(facts.duration() as f64),
         if facts.recorded.is_some() {
             ""

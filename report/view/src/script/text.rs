@@ -52,12 +52,12 @@ pub(crate) struct TextEvent {
     address: bool,
     /// Whether the callers follow, one a line.
     chain: bool,
-    arguments: Vec<TextArgument>,
+    arguments: Vec<StringArgument>,
 }
 
 /// An argument that is shown.
 #[derive(Debug)]
-struct TextArgument {
+struct StringArgument {
     /// Its place among the event's.
     place: usize,
     /// ` NAME=`, without the blank where it is the first.
@@ -112,7 +112,7 @@ impl TextStyle {
             let arguments = arguments.filter_map(|(place, name)| {
                 let name = format!("{blank}{}=", escape(name));
                 blank = " ";
-                Some(TextArgument {
+                Some(StringArgument {
                     place,
                     name: Piece::new(name.as_bytes()),
                     form: Form::new(event.arguments.get(place)?).human(human),

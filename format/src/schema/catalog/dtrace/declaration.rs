@@ -2,7 +2,7 @@
 
 use super::types::{TypeInfo, Types};
 use crate::lexer::{Token, TokenKind};
-use crate::schema::words::is_name;
+use crate::schema::argument_name::is_name;
 use crate::schema::{Argument, ArgumentType};
 
 /// Maximum depth of nested macros.
@@ -156,7 +156,7 @@ impl<'t> Specifiers<'t> {
         let mut argument = Argument::named(name);
         if pointers > 0 {
             argument.kind = Some(if pointers == 1 && is_char && !self.unsigned {
-                ArgumentType::Text(None)
+                ArgumentType::String(None)
             } else {
                 ArgumentType::Pointer
             });

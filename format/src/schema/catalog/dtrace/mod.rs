@@ -23,8 +23,8 @@ use std::collections::HashSet;
 use self::declaration::{parameter, typedef};
 use self::types::Types;
 use crate::lexer::{Hash, Lexer, Token, TokenKind};
+use crate::schema::catalog::note_name::note_name;
 use crate::schema::catalog::problem::Problems;
-use crate::schema::catalog::words::note_name;
 use crate::schema::{Argument, ArgumentType, Length, Parsed, ProbeSchema};
 
 /// Parses a file. An error affects only its declaration.
@@ -127,8 +127,10 @@ impl<'t> Parser<'t> {
                 // `provider` cannot occur in another declaration, so that declaration has no end.
                 TokenKind::Name("provider") if matches!(self.tokens.get(self.at + 1), Some(next) if next.kind == TokenKind::Mark("{")) =>
                 {
-                    self.problems
-                        .error(token.at, "the declaration before the provider does not end");
+                    self.problems.error(
+                        token.at,
+                        "expected ; at the end of the declaration before the provider",
+                    );
                     self.at -= 1;
                     break;
                 }
@@ -171,7 +173,7 @@ impl<'t> Parser<'t> {
             }
         }
         self.problems
-            .error(at, format!("provider {provider} does not end"));
+            .error(at, format!("expected }} at the end of provider {provider}"));
     }
 
     /// Skips to the next probe or to the end of the provider.
@@ -202,8 +204,10 @@ impl<'t> Parser<'t> {
         };
         if self.takes("(") {
             let Some(list) = self.parameters() else {
-                self.problems
-                    .error(at, format!("the parameters of probe {name} do not end"));
+                self.problems.error(
+                    at,
+                    format!("expected ) at the end of the parameters of probe {name}"),
+                );
                 self.skip_to_probe();
                 return;
             };
@@ -230,9 +234,9 @@ impl<'t> Parser<'t> {
             let end = length.name.strip_prefix(&text.name);
             let counts = matches!(length.kind, Some(ArgumentType::Integer { .. }))
                 && end.is_some_and(|end| ends.contains(&end));
-            if counts && text.kind == Some(ArgumentType::Text(None)) {
+            if counts && text.kind == Some(ArgumentType::String(None)) {
                 let by = Length::Argument(length.name.clone());
-                text.kind = Some(ArgumentType::Text(Some(by)));
+                text.kind = Some(ArgumentType::String(Some(by)));
                 let (text, length) = (&text.name, &length.name);
                 self.problems.note(
                     at,

@@ -135,7 +135,7 @@ fn known(name: &str) -> Option<TypeInfo> {
         }
         "uintptr_t" | "caddr_t" | "gpointer" => Some(ArgumentType::Pointer),
         "bool" | "_Bool" | "boolean_t" | "gboolean" => Some(ArgumentType::Bool),
-        "string" => Some(ArgumentType::Text(None)),
+        "string" => Some(ArgumentType::String(None)),
         _ => None,
     };
     kind.map(|kind| TypeInfo {

@@ -7,11 +7,11 @@ use toml::de::{DeTable, DeValue};
 
 use super::shorthand::{self, Shorthand};
 use crate::expr::Expr;
+use crate::schema::argument_name::is_name;
+use crate::schema::catalog::note_name::note_name;
 use crate::schema::catalog::problem::Problems;
-use crate::schema::catalog::words::note_name;
 use crate::schema::name_parts::{arguments_of, name_parts};
 use crate::schema::telemetry::attribute_name;
-use crate::schema::words::is_name;
 use crate::schema::{Argument, ArgumentType, Labels, Parsed, ProbeSchema, ScriptCall, Unit, Words};
 
 /// Parses a file. A probe with an error is omitted; others are not affected.
@@ -251,7 +251,7 @@ impl Reader<'_> {
         for WrittenAttribute { at, name, .. } in &all {
             let error = match attribute_name::check(name) {
                 Ok(()) if names.insert(name) => continue,
-                Ok(()) => format!("{name} is there twice"),
+                Ok(()) => format!("duplicate attribute {name}"),
                 Err(error) => error.to_string(),
             };
             self.problems.error(*at, error);
@@ -387,7 +387,7 @@ impl Reader<'_> {
         let parsed = parsed.map(|_| text.trim().to_owned());
         self.said(
             value,
-            parsed.map_err(|error| format!("what is captured, {text:?}: {error}")),
+            parsed.map_err(|error| format!("capture {text:?}: {error}")),
         )
     }
 
@@ -408,7 +408,7 @@ impl Reader<'_> {
         let found = find(self, name);
         self.said(
             value,
-            found.ok_or_else(|| format!("the file has no words named {name:?}")),
+            found.ok_or_else(|| format!("no table of words is named {name:?}")),
         )
     }
 

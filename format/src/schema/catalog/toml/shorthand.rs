@@ -20,7 +20,7 @@ pub(super) struct Shorthand<'t> {
 /// A part that the line has already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{word:?} (byte {}) is one word too many: expected NAME: TYPE [UNIT] [enum(WORDS)|flags(WORDS)] [= CAPTURE] [; DESCRIPTION]",
+    "unexpected {word:?} at byte {}: expected NAME: TYPE [UNIT] [enum(WORDS)|flags(WORDS)] [= CAPTURE] [; DESCRIPTION]",
     .at + 1
 )]
 pub(super) struct RepeatedPart<'t> {

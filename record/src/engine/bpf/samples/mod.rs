@@ -9,7 +9,7 @@ pub(super) mod with_stack;
 
 use usdtrec_format::RawArgument;
 use usdtrec_format::perf::{Attr, EventAttr, SampleType};
-use usdtrec_format::trace::TextArgument;
+use usdtrec_format::trace::StringArgument;
 
 use self::compact::Evidence;
 use self::stack_size::{StackSize, StackUse};
@@ -19,9 +19,6 @@ use super::super::events::event::{Count, IdCount};
 use super::control::{self, Control};
 use super::plan::{FIRST_TYPE, Group};
 use super::program::{self, EndKind};
-
-/// `PERF_TYPE_TRACEPOINT`.
-const TRACEPOINT: u32 = 2;
 
 /// Offset of the time in a sample, after the record's header, the id, the address and the thread.
 const TIME: usize = 8 + 3 * 8;
@@ -118,7 +115,7 @@ impl Samples {
         let groups = self.groups.iter().enumerate();
         let attrs = groups.map(|(index, group)| {
             let mut attr = Attr {
-                kind: TRACEPOINT,
+                kind: Attr::TRACEPOINT,
                 config: group.layout.id.into(),
                 sample_period: 1,
                 sample_type: metadata.sample_type | SampleType::RAW,
@@ -285,7 +282,7 @@ impl Samples {
 /// What hits have shown of an argument, for readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TextFinding {
-    pub(crate) text: TextArgument,
+    pub(crate) text: StringArgument,
     /// Time of the first hit for which it holds.
     pub(crate) since: u64,
 }
@@ -339,7 +336,7 @@ impl Samples {
             News::All(is_text) => (is_text, None),
             News::At(address) => (true, Some(address)),
         };
-        let text = TextArgument {
+        let text = StringArgument {
             site: self.first_id + index as u64,
             argument,
             is_text,

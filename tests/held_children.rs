@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::common::{Build, Finished, Lab, Process, Recorder, Ticker, test};
-use crate::strangers::kernel_holds;
+use crate::other_processes::kernel_holds;
 
 /// The values of the hits in a trace, sorted.
 pub(crate) fn recorded(lab: &Lab) -> Vec<i128> {

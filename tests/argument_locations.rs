@@ -1,6 +1,6 @@
 //! Arguments in places that compilers choose for arrays of threads, tables, wide integers and structures.
 
-use crate::common::{Build, Engine, Event, Expected, Hit, Lab, Number, Perf, test};
+use crate::common::{Build, Engine, Event, Expected, Hit, Lab, Number, Perf, events_named, test};
 
 /// What the program printed of a probe.
 fn printed(hits: &[Hit], name: &str) -> Vec<Vec<i128>> {
@@ -15,8 +15,7 @@ fn printed(hits: &[Hit], name: &str) -> Vec<Vec<i128>> {
 
 /// The numbers of a probe's arguments.
 fn decoded(events: &[Event], name: &str) -> Vec<Vec<i128>> {
-    let events = events.iter().filter(|event| event.name() == name);
-    let numbers = events.map(|event| {
+    let numbers = events_named(events, name).into_iter().map(|event| {
         let places = 1..=event.argument_count();
         let numbers = places.map(|place| event.integer(place));
         numbers.collect()

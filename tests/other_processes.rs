@@ -11,7 +11,7 @@ use crate::common::{
     Build, Finished, Lab, Postgres, Process, Recorder, Ticker, byte_of, need_tool, signal,
     sites_of, test,
 };
-use crate::held::recorded;
+use crate::held_children::recorded;
 
 /// x86's `nop`.
 const NOP: u8 = 0x90;

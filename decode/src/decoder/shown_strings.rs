@@ -1,21 +1,21 @@
-//! Where other hits of a site say that an argument is the address of a text.
+//! Where other hits of a site say that an argument is the address of a string.
 
-use usdtrec_format::trace::TextArgument;
+use usdtrec_format::trace::StringArgument;
 
 /// Maximum number of single addresses.
 const MAX_ADDRESSES: usize = 1024;
 
 /// What the hits of a site have shown of an argument.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ShownTexts {
+pub(super) struct ShownStrings {
     /// Everywhere.
     all: bool,
     /// At single addresses.
     addresses: Vec<u64>,
 }
 
-impl ShownTexts {
-    pub(super) fn learn(&mut self, learned: &TextArgument) {
+impl ShownStrings {
+    pub(super) fn learn(&mut self, learned: &StringArgument) {
         match learned.address {
             None => self.all = learned.is_text,
             Some(address) if !learned.is_text => self.addresses.retain(|known| *known != address),
@@ -28,7 +28,7 @@ impl ShownTexts {
         }
     }
 
-    /// Whether there is a text at an address.
+    /// Whether there is a string at an address.
     pub(super) fn has(&self, address: u64) -> bool {
         self.all || self.addresses.contains(&address)
     }

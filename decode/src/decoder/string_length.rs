@@ -1,14 +1,14 @@
-//! Where a text ends whose length something else says.
+//! Where a string ends whose length something else says.
 
 use usdtrec_format::Value;
 use usdtrec_format::schema::{Argument, ArgumentType, Length};
 
 use super::raw::RawOperation;
 
-/// A text with a length that is another argument or fixed; bytes captured after its end do not
+/// A string with a length that is another argument or fixed; bytes captured after its end do not
 /// belong to it.
 #[derive(Clone, Debug)]
-pub(super) struct TextLength {
+pub(super) struct StringLength {
     /// Index of the argument.
     pub(super) text: usize,
     pub(super) length: Bytes,
@@ -21,12 +21,12 @@ pub(super) enum Bytes {
     OfHidden(Box<RawOperation>),
     /// An array of this many bytes.
     Fixed(usize),
-    /// The requested number of bytes: the text may be longer.
+    /// The requested number of bytes: the string may be longer.
     AtMost(usize),
 }
 
-impl TextLength {
-    /// Truncates the text to its length. `raw` is the raw part of the sample.
+impl StringLength {
+    /// Truncates the string to its length. `raw` is the raw part of the sample.
     pub(super) fn apply(&self, raw: &[u8], values: &mut [Value]) {
         let length = match &self.length {
             Bytes::Fixed(length) | Bytes::AtMost(length) => Some(*length),
@@ -59,10 +59,10 @@ impl Bytes {
 }
 
 /// Those of a list of arguments; `listed`: of one that was asked for, in which a fixed length is an upper bound.
-pub(super) fn lengths(arguments: &[Argument], listed: bool) -> Vec<TextLength> {
+pub(super) fn lengths(arguments: &[Argument], listed: bool) -> Vec<StringLength> {
     let texts = arguments.iter().enumerate();
     let texts = texts.filter_map(|(text, argument)| {
-        let Some(ArgumentType::Text(Some(length))) = &argument.kind else {
+        let Some(ArgumentType::String(Some(length))) = &argument.kind else {
             return None;
         };
         let length = match length {
@@ -73,7 +73,7 @@ pub(super) fn lengths(arguments: &[Argument], listed: bool) -> Vec<TextLength> {
                 Bytes::OfArgument(arguments.iter().position(named)?)
             }
         };
-        Some(TextLength { text, length })
+        Some(StringLength { text, length })
     });
     texts.collect()
 }

@@ -4,9 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::common::{Build, Lab, Recorder, Ticker, copy_program, test};
-
-use super::text;
+use crate::common::{Build, Lab, Recorder, Ticker, copy_program, path_text, test};
 
 /// A path that is no UTF-8 is recorded, and so is the file beside it.
 #[test]
@@ -42,7 +40,7 @@ fn a_comma_in_a_path() {
     let path = lab.file("a,b(c");
     copy_program(program, &path);
     let mut ticker = Ticker::again(&path);
-    let escaped = text(&path).replace(',', r"\,");
+    let escaped = path_text(&path).replace(',', r"\,");
     let events = format!("ticker:tick@{escaped},ticker:guarded@{escaped}");
     let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &events]);
     let hits = ticker.hit("fire 3").len() + ticker.tell("guarded 2").len();
@@ -85,15 +83,15 @@ fn bare_names() {
     fs::create_dir(lab.file("elsewhere")).expect("a directory");
     let from_elsewhere = |arguments: &[&str]| {
         let mut command = lab.command(arguments);
-        let path = format!("{}:/usr/bin:/bin", text(lab.path()));
+        let path = format!("{}:/usr/bin:/bin", path_text(lab.path()));
         command.current_dir(lab.file("elsewhere")).env("PATH", path);
         command.env("LD_LIBRARY_PATH", lab.path());
         crate::common::run(command)
     };
     let listed = from_elsewhere(&["list", "-v", "--file", "ticker"]).success();
-    assert!(listed.stdout.contains(text(ticker.program())));
+    assert!(listed.stdout.contains(path_text(ticker.program())));
     let listed = from_elsewhere(&["list", "-v", "--file", "libodd.so.1"]).success();
-    assert!(listed.stdout.contains(text(&lab.file("libodd.so.1"))));
+    assert!(listed.stdout.contains(path_text(&lab.file("libodd.so.1"))));
     from_elsewhere(&["list", "--file", "libc.so.6"]).success();
     from_elsewhere(&["list", "--file", "libnone.so.6"])
         .exits(1)
@@ -118,7 +116,7 @@ fn files_that_the_process_does_not_map() {
     let changed = Build::USUAL.make(&lab, "ticker.c", "changed");
     let other = Build::USUAL.make(&lab, "first.c", "first");
     for path in [&changed, &other] {
-        lab.usdtrec(["buildid-cache", "--add", text(path)])
+        lab.usdtrec(["buildid-cache", "--add", path_text(path)])
             .success();
     }
     fs::write(&changed, "no program any more").expect("a file");

@@ -4,7 +4,7 @@ use super::event::ImportedEvent;
 
 /// A line.
 #[derive(Debug)]
-pub(super) enum Line<'a> {
+pub(super) enum ParsedLine<'a> {
     /// An event.
     Event(ImportedEvent<'a>),
     /// So many events were lost.

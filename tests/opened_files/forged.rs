@@ -4,9 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::common::{Build, Lab, Recorder, Ticker, sites_of, test};
-
-use super::text;
+use crate::common::{Build, Lab, Recorder, Ticker, path_text, sites_of, test};
 
 /// The files called `elf` below a directory.
 fn copies(directory: &Path) -> Vec<PathBuf> {
@@ -31,7 +29,7 @@ fn a_forged_copy_in_the_cache() {
     let lab = Lab::privileged();
     let mut ticker = Ticker::start(&lab);
     let program = ticker.program().to_owned();
-    lab.usdtrec(["buildid-cache", "--add", text(&program)])
+    lab.usdtrec(["buildid-cache", "--add", path_text(&program)])
         .success();
     let mut forged = fs::read(&program).expect("a program");
     let sites = sites_of(&lab, &program);
@@ -70,7 +68,7 @@ fn claims_of_compressed_sections() {
         options: &["-O1", "-g", "-gz=zlib"],
     };
     let program = build.make(&lab, "debug.c", "debug");
-    let listed = lab.usdtrec(["list", "-v", "--file", text(&program)]);
+    let listed = lab.usdtrec(["list", "-v", "--file", path_text(&program)]);
     let whole = listed.success().stdout;
     let mut content = fs::read(&program).expect("a program");
     // Elf64_Chdr: ch_type 1 (zlib), reserved, ch_size, ch_addralign; zlib's own header comes next.
@@ -85,7 +83,7 @@ fn claims_of_compressed_sections() {
     let forged = lab.file("forged");
     fs::write(&forged, content).expect("a file");
     let mut list = lab
-        .command(["list", "-v", "--file", text(&forged)])
+        .command(["list", "-v", "--file", path_text(&forged)])
         .stdout(fs::File::create(lab.file("listed")).expect("a file"))
         .spawn()
         .expect("a process");
@@ -115,7 +113,7 @@ fn sparse_files() {
     fs::copy(&program, &sparse).expect("a copy");
     let file = fs::OpenOptions::new().write(true).open(&sparse);
     file.expect("a file").set_len(5 << 30).expect("a hole");
-    lab.usdtrec(["buildid-cache", "--add", text(&sparse)])
+    lab.usdtrec(["buildid-cache", "--add", path_text(&sparse)])
         .success();
     let [copy] = &copies(&lab.cache())[..] else {
         panic!("one copy");

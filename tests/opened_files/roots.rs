@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use crate::common::{Build, Lab, Process, Recorder, copy_program, need_tool, test};
+use crate::common::{Build, Lab, Process, Recorder, copy_program, need_tool, path_text, test};
 
-use super::{tell, text};
+use super::tell;
 
 /// A ticker that runs at a path where other processes see another program.
 struct Inside {
@@ -51,21 +51,29 @@ fn lists_and_cache_see_the_process_s_files() {
     let link = lab.file("link");
     symlink(inside.below_root(Path::new("/")), &link).expect("a link");
     let exe = format!("/proc/{pid}/exe");
-    let by_link = format!("link/{}", text(inside.path.strip_prefix("/").unwrap()));
-    for file in [text(&path), &exe, &by_link] {
+    let by_link = format!("link/{}", path_text(inside.path.strip_prefix("/").unwrap()));
+    for file in [path_text(&path), &exe, &by_link] {
         let listed = lab.usdtrec(["list", "-v", "--file", file]).success();
         assert!(listed.stdout.contains("sdt_ticker:tick"), "{file}");
         assert!(!listed.stdout.contains("shapes"), "{file}");
     }
-    let listed = lab.usdtrec(["list", "-v", "--file", text(&path)]);
-    assert!(listed.stdout.contains(text(&path)), "{}", listed.stdout);
+    let listed = lab.usdtrec(["list", "-v", "--file", path_text(&path)]);
+    assert!(
+        listed.stdout.contains(path_text(&path)),
+        "{}",
+        listed.stdout
+    );
     let directory = inside.below_root(&lab.file("place"));
-    let listed = lab.usdtrec(["list", "-v", "--dir", text(&directory)]);
+    let listed = lab.usdtrec(["list", "-v", "--dir", path_text(&directory)]);
     assert!(listed.stdout.contains("sdt_ticker:tick"), "{here:?}");
-    assert!(listed.stdout.contains(text(&path)), "{}", listed.stdout);
-    let added = lab.usdtrec(["buildid-cache", "--add", text(&path)]);
-    assert!(added.success().stdout.contains(text(&path)));
-    let scanned = lab.usdtrec(["buildid-cache", "--scan", text(&directory)]);
+    assert!(
+        listed.stdout.contains(path_text(&path)),
+        "{}",
+        listed.stdout
+    );
+    let added = lab.usdtrec(["buildid-cache", "--add", path_text(&path)]);
+    assert!(added.success().stdout.contains(path_text(&path)));
+    let scanned = lab.usdtrec(["buildid-cache", "--scan", path_text(&directory)]);
     assert!(scanned.success().stdout.contains("known already"));
     let listed = lab.usdtrec(["list"]).success().stdout;
     assert!(listed.contains("sdt_ticker:tick"), "{listed}");
@@ -77,9 +85,9 @@ fn recordings_are_of_the_process_s_files() {
     let lab = Lab::privileged();
     let mut inside = Inside::start(&lab);
     let pid = inside.ticker.pid().to_string();
-    let path = text(&inside.path).to_owned();
+    let path = path_text(&inside.path).to_owned();
     let below_root = inside.below_root(&inside.path);
-    let [by_root, by_exe, by_path] = [text(&below_root), &format!("/proc/{pid}/exe"), &path]
+    let [by_root, by_exe, by_path] = [path_text(&below_root), &format!("/proc/{pid}/exe"), &path]
         .map(|path| format!("ticker:tick@{path}"));
     for (event, whose) in [
         (by_root.as_str(), &["-a"][..]),
@@ -102,7 +110,7 @@ fn recordings_are_of_the_process_s_files() {
     lab.usdtrec(["record", "-p", &pid, "-e", &host])
         .exits(1)
         .complains("has no probe");
-    let outside = format!("shapes:first@{}", text(&lab.file("first")));
+    let outside = format!("shapes:first@{}", path_text(&lab.file("first")));
     lab.usdtrec(["record", "-a", "--duration", "100ms", "-e", &outside])
         .success();
 }
@@ -144,7 +152,7 @@ fn links_below_a_root() {
     fs::rename(root.join("opt/real/app"), root.join("opt/real/true")).expect("a file");
     fs::remove_file(root.join("app")).expect("the link");
     symlink("/bin/true", root.join("app")).expect("a link");
-    let shell = [text(&root), "/opt/real/true"];
+    let shell = [path_text(&root), "/opt/real/true"];
     let mut ticker = Process::spawn(lab.at_home(Path::new("chroot"), shell));
     tell(&mut ticker, "fire 1");
     let below = |path: &str| format!("/proc/{}/root/{path}", ticker.pid());

@@ -92,12 +92,16 @@ fn check_program(ours: &[String], depth: usize) {
         let outermost = event.last().expect("a frame");
         assert!(outermost.starts_with("_start+0x"), "{event:?}");
     }
-    let of = |function| {
+    let stacks_with = |function| {
         let events = events.iter().filter(|event| count(event, function) > 0);
         events.count()
     };
-    assert_eq!(of("handler"), 1, "the frame of the signal is passed");
-    assert_eq!(of("compare"), events.len() - 2);
+    assert_eq!(
+        stacks_with("handler"),
+        1,
+        "the frame of the signal is passed"
+    );
+    assert_eq!(stacks_with("compare"), events.len() - 2);
 }
 
 #[test]

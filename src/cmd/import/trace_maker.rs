@@ -20,17 +20,13 @@ use super::shapes::{Shape, Shapes};
 /// Length of records from which on they are written, bytes.
 const PART: usize = 1 << 20;
 const LEVEL: i32 = 3;
-/// `PERF_TYPE_TRACEPOINT`, `PERF_TYPE_SOFTWARE`, `PERF_COUNT_SW_DUMMY`.
-const TRACEPOINT: u32 = 2;
-const SOFTWARE: u32 = 1;
-const DUMMY: u64 = 9;
 /// Ids of the first tracepoint and of its sample. The metadata event has sample id 1.
 const FIRST: usize = 2;
 /// `PERF_RECORD_MISC_USER`.
 const USER: u16 = 2;
 
 /// A trace being written.
-pub(super) struct Writing {
+pub(super) struct TraceMaker {
     writer: TraceWriter,
     shapes: Shapes,
     layouts: Vec<RawLayout>,
@@ -41,7 +37,7 @@ pub(super) struct Writing {
     records: Vec<u8>,
 }
 
-impl Writing {
+impl TraceMaker {
     /// Writes the head; `losses` says why losses are not exact.
     pub(super) fn begin(file: File, shapes: Shapes, losses: String) -> Result<Self, WriteError> {
         let numbered = shapes.all.iter().zip(FIRST..);
@@ -49,7 +45,7 @@ impl Writing {
             .map(|(shape, id)| raw::layout(shape, id as u16))
             .collect();
         let info = info(&shapes.all, &layouts, losses);
-        let id_type = attr(SOFTWARE, DUMMY).id_type();
+        let id_type = attr(Attr::SOFTWARE, Attr::DUMMY).id_type();
         Ok(Self {
             writer: TraceWriter::create(file, &info, Compression::Zstd(LEVEL))?,
             shapes,
@@ -137,7 +133,7 @@ fn attr(kind: u32, config: u64) -> Attr {
         kind,
         config,
         sample_period: 1,
-        sample_type: if kind == TRACEPOINT {
+        sample_type: if kind == Attr::TRACEPOINT {
             base | SampleType::RAW
         } else {
             base
@@ -171,14 +167,14 @@ fn info(shapes: &[Shape], layouts: &[RawLayout], losses: String) -> TraceInfo {
         format.system = system.to_owned();
         tracepoints.push(format);
         events.push(EventAttr {
-            attr: attr(TRACEPOINT, layout.id.into()),
+            attr: attr(Attr::TRACEPOINT, layout.id.into()),
             name,
             ids: vec![layout.id.into()],
         });
         probes.push(definition);
     }
     events.push(EventAttr {
-        attr: attr(SOFTWARE, DUMMY),
+        attr: attr(Attr::SOFTWARE, Attr::DUMMY),
         name: "dummy:u".to_owned(),
         ids: vec![1],
     });
@@ -187,12 +183,15 @@ fn info(shapes: &[Shape], layouts: &[RawLayout], losses: String) -> TraceInfo {
         command: std::env::args_os()
             .map(|word| word.to_string_lossy().into_owned())
             .collect(),
-        pmus: [(SOFTWARE, "software"), (TRACEPOINT, "tracepoint")]
-            .map(|(kind, name)| Pmu {
-                kind,
-                name: name.to_owned(),
-            })
-            .to_vec(),
+        pmus: [
+            (Attr::SOFTWARE, "software"),
+            (Attr::TRACEPOINT, "tracepoint"),
+        ]
+        .map(|(kind, name)| Pmu {
+            kind,
+            name: name.to_owned(),
+        })
+        .to_vec(),
         events,
         tracepoints,
         definitions: Some(Definitions {

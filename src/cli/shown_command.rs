@@ -5,7 +5,7 @@ use clap::Command;
 use super::example::Example;
 
 /// The command line without hidden options.
-pub(super) fn listed(whole: &Command) -> Command {
+pub(super) fn shown_command(whole: &Command) -> Command {
     // No option can be taken from a command.
     let shown = |from: &Command, to: Command| {
         let arguments = from.get_arguments();

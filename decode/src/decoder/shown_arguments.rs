@@ -12,9 +12,9 @@ use usdtrec_format::{Missing, ShownArgument, Value};
 use super::Decoder;
 use super::constant_address::ConstantAddress;
 use super::field::FieldOperation;
-use super::length::{Bytes, TextLength};
 use super::operation::Operation;
 use super::raw::RawOperation;
+use super::string_length::{Bytes, StringLength};
 
 impl Decoder {
     /// The decoder of the arguments that a list shows, in the list's order. Apply types before: they are those of the probe's own
@@ -61,7 +61,7 @@ impl Decoder {
             constant
         }));
         let lengths = own.lengths.iter().filter(|known| known.text == argument);
-        self.lengths.extend(lengths.map(|known| TextLength {
+        self.lengths.extend(lengths.map(|known| StringLength {
             text: slot,
             length: own.length_beside(&known.length, shown),
         }));
@@ -83,13 +83,13 @@ struct Own {
     operations: Vec<Operation>,
     raw: Vec<RawOperation>,
     fields: Vec<FieldOperation>,
-    lengths: Vec<TextLength>,
+    lengths: Vec<StringLength>,
     fixed: Vec<Value>,
     constants: Vec<ConstantAddress>,
 }
 
 impl Own {
-    /// The length of a text among the arguments that are shown, which may not have it.
+    /// The length of a string among the arguments that are shown, which may not have it.
     fn length_beside(&self, length: &Bytes, shown: &[ShownArgument]) -> Bytes {
         let Bytes::OfArgument(own) = *length else {
             return length.clone();
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(beyond[1], Value::Signed(-1));
     }
 
-    /// A text keeps its length, also if the argument that says it is not shown.
+    /// A string keeps its length, also if the argument that says it is not shown.
     #[test]
     fn a_hidden_length_is_a_length() {
         let field = |offset, size, string| {
@@ -203,7 +203,7 @@ mod tests {
             arguments: vec![field(8, 8, Some(string)), field(16, 4, None)],
             listed: false,
         };
-        let text = ArgumentType::Text(Some(Length::Argument("len".to_owned())));
+        let text = ArgumentType::String(Some(Length::Argument("len".to_owned())));
         let arguments = [
             Argument {
                 kind: Some(text),

@@ -2,7 +2,7 @@
 
 use gimli::{CallFrameInstruction, CallFrameInstructionIter, Reader};
 
-use crate::end::StackEnd;
+use crate::stack_end::StackEnd;
 
 /// The most work of an entry. `gimli` copies all rules to remember them: the instructions of 8 KiB can copy a megabyte in that way.
 const MAX_WORK: u32 = 16 << 10;
@@ -23,7 +23,7 @@ impl Work {
         mut instructions: CallFrameInstructionIter<'_, R>,
     ) -> Result<(), StackEnd> {
         while let Ok(Some(instruction)) = instructions.next() {
-            self.work += self.of(&instruction);
+            self.work += self.count(&instruction);
             if self.work > MAX_WORK {
                 return Err(StackEnd::LongEntry);
             }
@@ -35,7 +35,8 @@ impl Work {
         self.work
     }
 
-    fn of(&mut self, instruction: &CallFrameInstruction<usize>) -> u32 {
+    /// The work of an instruction. Notes the register for which it makes a rule.
+    fn count(&mut self, instruction: &CallFrameInstruction<usize>) -> u32 {
         use CallFrameInstruction as I;
         let register = match instruction {
             I::RememberState | I::RestoreState => return 1 + self.rules,

@@ -22,7 +22,7 @@ impl OperandErrorKind {
 
 impl Failure<'_> {
     /// The error of the operand, whose text contains the place.
-    pub(super) fn of(self, operand: &str) -> OperandError {
+    pub(super) fn in_operand(self, operand: &str) -> OperandError {
         let from_start = self
             .place
             .as_ptr()

@@ -13,11 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use crate::common::{Build, Lab, Process, Recorder, Ticker, copy_program, run, test};
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("a path in UTF-8")
-}
+use crate::common::{Build, Lab, Process, Recorder, Ticker, copy_program, path_text, run, test};
 
 /// Gives a ticker a command, and waits for `done`; the lines before it.
 fn tell(ticker: &mut Process, command: &str) -> Vec<String> {
@@ -80,7 +76,7 @@ fn names_that_are_commands() {
         copy_program(&program, &path);
         let mut ticker = Ticker::again(&path);
         for engine in ["perf-tracefs", "bpf-perf", "perf-pmu"] {
-            let event = format!("ticker:tick@{}", text(&path));
+            let event = format!("ticker:tick@{}", path_text(&path));
             let whose = match engine {
                 "perf-pmu" => vec!["-a".to_owned()],
                 _ => vec!["-p".to_owned(), ticker.pid().to_string()],
@@ -110,7 +106,7 @@ fn deleted_files() {
         let listed = lab.usdtrec(["list", "-p", &pid]).success().silent();
         assert!(listed.stdout.contains("sdt_ticker:tick"), "{options:?}");
         let explained = lab.usdtrec(["list", "-v", "-p", &pid]).success().silent();
-        let name = format!("{} (deleted)", text(&program));
+        let name = format!("{} (deleted)", path_text(&program));
         assert!(explained.stdout.contains(&name), "{}", explained.stdout);
         // Another program at its path is none of ours.
         fs::copy("/bin/true", &program).expect("a copy");
@@ -131,7 +127,7 @@ fn files_that_are_cut() {
     };
     let program = build.make(&lab, "debug.c", "debug");
     let whole = fs::read(&program).expect("a program");
-    let name = text(&program);
+    let name = path_text(&program);
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -1,6 +1,6 @@
 //! The copy of a stack.
 
-use crate::end::StackEnd;
+use crate::stack_end::StackEnd;
 
 /// The bytes of a thread's stack from the stack pointer upwards, as they were at a hit.
 #[derive(Clone, Copy, Debug)]

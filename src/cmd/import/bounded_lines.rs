@@ -9,14 +9,14 @@ const MAX_LINE: u64 = 1 << 20;
 
 /// Reads lines of a bounded length.
 #[derive(Debug)]
-pub(super) struct Lines<R> {
+pub(super) struct BoundedLines<R> {
     input: R,
     bytes: Vec<u8>,
     is_long: bool,
     number: u64,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> BoundedLines<R> {
     pub(super) const fn new(input: R) -> Self {
         Self {
             input,
@@ -61,7 +61,7 @@ mod tests {
     fn long_lines_are_skipped() {
         let mut text = vec![b'x'; 3 << 20];
         text.extend(b"\nshort\n\nend");
-        let mut lines = Lines::new(&text[..]);
+        let mut lines = BoundedLines::new(&text[..]);
         let mut found = Vec::new();
         while lines.advance().unwrap() {
             let line = lines.line().map(<[u8]>::to_vec).ok();

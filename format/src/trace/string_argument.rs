@@ -1,6 +1,6 @@
-//! That an argument of a site is a text, as its hits have shown.
+//! That an argument of a site is a string, as its hits have shown.
 //!
-//! Notes do not say which arguments are texts, and a short text may be a number. So the recorder keeps what looks like a short text
+//! Notes do not say which arguments are strings, and a short string may be a number. So the recorder keeps what looks like a short string
 //! ([`StringStatus::Short`](crate::StringStatus::Short)), and says once other hits have shown what the argument is. This is a record of type
 //! 65, which perf ignores, among the records of processes. It holds for all hits, also for those before it:
 //!
@@ -9,8 +9,8 @@
 //! | 0 | 8 | `USDTTEXT` |
 //! | 8 | 8 | sample id of the site |
 //! | 16 | 4 | index of the argument |
-//! | 20 | 4 | 1 if it is a text, 0 if it is not always one |
-//! | 24 | 8 | the address at which it is a text; 0 for all |
+//! | 20 | 4 | 1 if it is a string, 0 if it is not always one |
+//! | 24 | 8 | the address at which it is a string; 0 for all |
 //! | 32 | | zeros, to 80 bytes of the whole record |
 //! | last | | sample id; its time is that of the first hit of the site, so that readers of any hits have the record |
 //!
@@ -26,18 +26,18 @@ const SPARE: usize = 40;
 
 /// What hits of a site have shown of one of its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TextArgument {
+pub struct StringArgument {
     /// A sample id of the site.
     pub site: u64,
     /// Index of the argument, from 0.
     pub argument: u32,
-    /// Whether it is a text, so that short ones are texts, too.
+    /// Whether it is a string, so that short ones are strings, too.
     pub is_text: bool,
     /// The address for which this holds; `None` for all.
     pub address: Option<u64>,
 }
 
-impl TextArgument {
+impl StringArgument {
     /// Whether this is such a record, which may be too short.
     #[must_use]
     pub fn is(record: &RawRecord<'_>) -> bool {
@@ -71,26 +71,26 @@ impl TextArgument {
     }
 }
 
-/// Whether a record of type 65 with this body is a [`TextArgument`]. Eight bytes of the body are enough.
-pub(crate) fn is_text_argument(body: &[u8]) -> bool {
+/// Whether a record of type 65 with this body is a [`StringArgument`]. Eight bytes of the body are enough.
+pub(crate) fn is_string_argument(body: &[u8]) -> bool {
     body.starts_with(&MAGIC)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::TextArgument;
+    use super::StringArgument;
     use crate::perf::{Records, SampleId, SampleType};
 
     const IDS: SampleType =
         SampleType(SampleType::TID.0 | SampleType::TIME.0 | SampleType::IDENTIFIER.0);
 
-    fn encoded(text: TextArgument) -> Vec<u8> {
+    fn encoded(text: StringArgument) -> Vec<u8> {
         let mut out = Vec::new();
         text.encode(&SampleId::default(), IDS, &mut out);
         out
     }
 
-    const ALL: TextArgument = TextArgument {
+    const ALL: StringArgument = StringArgument {
         site: 7,
         argument: 1,
         is_text: true,
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn records_are_read_as_they_were_written() {
-        let one = TextArgument {
+        let one = StringArgument {
             is_text: false,
             address: Some(0x7ffd_0000_1234),
             ..ALL
@@ -108,7 +108,7 @@ mod tests {
             let bytes = encoded(text);
             assert!(bytes.len() >= 80 && bytes.len().is_multiple_of(8));
             let record = Records::new(&bytes).next().expect("a record");
-            assert_eq!(TextArgument::parse(&record, IDS), Some(text));
+            assert_eq!(StringArgument::parse(&record, IDS), Some(text));
         }
     }
 
@@ -120,7 +120,7 @@ mod tests {
             cut[6..8].copy_from_slice(&(size as u16).to_le_bytes());
             let record = Records::new(&cut).next().expect("a record");
             let needed = 8 + 32 + SampleId::len(IDS);
-            let read = TextArgument::parse(&record, IDS);
+            let read = StringArgument::parse(&record, IDS);
             assert_eq!(read.is_some(), size >= needed, "{size} bytes");
         }
     }

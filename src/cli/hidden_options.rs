@@ -79,7 +79,7 @@ const REFUSED: [Refused; 3] = [
 ];
 
 /// Adds these options to a command line.
-pub(super) fn with_unlisted(mut command: Command) -> Command {
+pub(super) fn with_hidden_options(mut command: Command) -> Command {
     for option in &ALWAYS_SO {
         for verb in option.verbs {
             command = with_argument(command, verb, || option.argument());
