@@ -177,6 +177,9 @@ mod recording {
             | UsageError::FilterReadsMemory { .. } => {
                 Some("record without the filter, and use it with script or report")
             }
+            UsageError::FilterOfUser { .. } => {
+                Some("record with --engine bpf (as root, or with CAP_BPF and CAP_PERFMON)")
+            }
             UsageError::TooManyEvents { .. } => Some("record fewer probes"),
             UsageError::ComputedArgument { .. } => Some(
                 "record with --engine bpf (as root, or with CAP_BPF and CAP_PERFMON), or list arguments and names alone: NAME=arg1",

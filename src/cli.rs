@@ -25,6 +25,7 @@ mod import;
 mod inline;
 mod list;
 mod print;
+mod process_fields;
 #[cfg(feature = "record")]
 mod record;
 mod report;

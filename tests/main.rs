@@ -97,6 +97,7 @@ mod stock_perf;
 mod suggested_commands;
 mod suggested_options;
 mod undisturbed_programs;
+mod users;
 mod verified;
 mod written_files;
 

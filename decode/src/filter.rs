@@ -109,6 +109,9 @@ impl Filter {
             BoundName::Field(SampleField::Pid) => Datum::Integer(sample.pid.into()),
             BoundName::Field(SampleField::Tid) => Datum::Integer(sample.tid.into()),
             BoundName::Field(SampleField::Cpu) => Datum::Integer(sample.cpu.into()),
+            BoundName::Field(SampleField::Uid) => sample
+                .uid()
+                .map_or(Datum::Missing, |uid| Datum::Integer(uid.into())),
         };
         self.expression.evaluate(&value).truth() == Some(true)
     }

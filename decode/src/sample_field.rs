@@ -13,6 +13,8 @@ pub enum SampleField {
     Tid,
     /// CPU.
     Cpu,
+    /// User of the process.
+    Uid,
     /// A string about the process that is not known at the hit, by its name.
     ProcessText(&'static str),
 }
@@ -28,7 +30,14 @@ pub struct SampleTexts<'a> {
 
 impl SampleField {
     /// The fields that are known when a probe is hit.
-    pub const OF_HIT: &'static [Self] = &[Self::Comm, Self::Pid, Self::Tid, Self::Cpu];
+    pub const OF_HIT: &'static [Self] = &[Self::Comm, Self::Pid, Self::Tid, Self::Cpu, Self::Uid];
+
+    /// The field of this name that is known when a probe is hit.
+    #[must_use]
+    pub fn of_hit(name: &str) -> Option<Self> {
+        let mut fields = Self::OF_HIT.iter();
+        fields.find(|field| field.name() == name).copied()
+    }
 
     /// The name in expressions.
     #[must_use]
@@ -38,6 +47,7 @@ impl SampleField {
             Self::Pid => "pid",
             Self::Tid => "tid",
             Self::Cpu => "cpu",
+            Self::Uid => "uid",
             Self::ProcessText(name) => name,
         }
     }

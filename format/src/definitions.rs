@@ -157,6 +157,9 @@ pub struct CapturePlan {
     /// Layout of the values in the sample's raw part; `None` with the perf engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<RawLayout>,
+    /// Whether samples have the user ([`Sample::uid`](crate::perf::Sample::uid)).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub user: bool,
 }
 
 /// A site and its sample ids (`PERF_SAMPLE_IDENTIFIER`).

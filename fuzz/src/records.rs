@@ -304,6 +304,7 @@ pub fn definitions() -> Definitions {
                 registers: REGISTERS,
                 stack: 64,
                 raw: (*event == VALUES).then(raw_layout),
+                user: *event == VALUES,
             },
             arguments: (0..8).map(Argument::unnamed).collect(),
             shown: None,

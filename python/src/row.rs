@@ -5,7 +5,7 @@ use std::path::Path;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use usdtrec_report::rows::{
-    FrameName, RowArgument, RowEvent, RowSpan, RowStack, RowValue, SpanFate,
+    FrameName, ProcessValue, RowArgument, RowEvent, RowSpan, RowStack, RowValue, SpanFate,
 };
 
 /// An event or a span that outlives the walk.
@@ -22,7 +22,7 @@ pub(crate) struct OwnedEvent {
     tid: i32,
     comm: Option<String>,
     /// By their names.
-    process_texts: Vec<(&'static str, Option<String>)>,
+    process_fields: Vec<(&'static str, OwnedValue)>,
     event: String,
     provider: Option<String>,
     probe: String,
@@ -96,9 +96,9 @@ impl OwnedEvent {
             pid: event.pid(),
             tid: event.tid(),
             comm: event.comm().map(str::to_owned),
-            process_texts: event
-                .process_texts()
-                .map(|(name, text)| (name, text.map(str::to_owned)))
+            process_fields: event
+                .process_fields()
+                .map(|(name, value)| (name, OwnedValue::of_process(value)))
                 .collect(),
             event: event.name().to_owned(),
             provider: event.provider().map(str::to_owned),
@@ -117,8 +117,8 @@ impl OwnedEvent {
         row.set_item("pid", self.pid)?;
         row.set_item("tid", self.tid)?;
         row.set_item("comm", self.comm.as_deref())?;
-        for (name, text) in &self.process_texts {
-            row.set_item(name, text.as_deref())?;
+        for (name, value) in &self.process_fields {
+            value.put(name, &row)?;
         }
         row.set_item("event", &*self.event)?;
         row.set_item("provider", self.provider.as_deref())?;
@@ -195,15 +195,7 @@ impl OwnedArgument {
     fn put(&self, arguments: &Bound<'_, PyDict>, row: &Bound<'_, PyDict>) -> PyResult<()> {
         let py = row.py();
         let name = &*self.name;
-        match &self.value {
-            OwnedValue::Missing => arguments.set_item(name, py.None()),
-            OwnedValue::Signed(number) => arguments.set_item(name, number),
-            OwnedValue::Unsigned(number) => arguments.set_item(name, number),
-            OwnedValue::Float(number) => arguments.set_item(name, number),
-            OwnedValue::Bool(is) => arguments.set_item(name, is),
-            OwnedValue::Text(text) => arguments.set_item(name, text),
-            OwnedValue::Bytes(bytes) => arguments.set_item(name, PyBytes::new(py, bytes)),
-        }?;
+        self.value.put(name, arguments)?;
         if let Some(reason) = &self.missing {
             member(row, "missing")?.set_item(name, reason)?;
         }
@@ -220,6 +212,30 @@ impl OwnedArgument {
             member(row, "bytes")?.set_item(name, PyBytes::new(py, bytes))?;
         }
         Ok(())
+    }
+}
+
+impl OwnedValue {
+    fn of_process(value: Option<ProcessValue<'_>>) -> Self {
+        match value {
+            Some(ProcessValue::Text(text)) => Self::Text(text.unescaped().to_owned()),
+            Some(ProcessValue::Number(number)) => Self::Unsigned(number),
+            None => Self::Missing,
+        }
+    }
+
+    /// Puts the value into a dict.
+    fn put(&self, name: &str, dict: &Bound<'_, PyDict>) -> PyResult<()> {
+        let py = dict.py();
+        match self {
+            Self::Missing => dict.set_item(name, py.None()),
+            Self::Signed(number) => dict.set_item(name, number),
+            Self::Unsigned(number) => dict.set_item(name, number),
+            Self::Float(number) => dict.set_item(name, number),
+            Self::Bool(is) => dict.set_item(name, is),
+            Self::Text(text) => dict.set_item(name, text),
+            Self::Bytes(bytes) => dict.set_item(name, PyBytes::new(py, bytes)),
+        }
     }
 }
 

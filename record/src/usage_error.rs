@@ -49,6 +49,12 @@ pub enum UsageError {
         /// Event of the probe.
         event: String,
     },
+    /// A filter is of the user of the process, whom perf events do not sample.
+    #[error("filter of {event}: a filter of uid needs the bpf engine")]
+    FilterOfUser {
+        /// Event of the probe.
+        event: String,
+    },
     /// A filter is false or without a value at all sites.
     #[error(
         "the filter is true at no site: what it asks for cannot be read there, is another constant, or has another type"

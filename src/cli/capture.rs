@@ -67,8 +67,8 @@ pub(crate) struct CaptureArgs {
     pub(crate) event: Vec<String>,
     /// Record only hits of the preceding -e for which this expression is true ('arg2 > 4096 && method == "GET"')
     ///
-    /// Compares arguments (arg1, or by name), pid, tid, cpu and comm with constants, combined by && || !. ~ matches a text against a glob (url ~ "/api/*").
-    /// Texts need the bpf engine. Several filters of one event must all be true.
+    /// Compares arguments (arg1, or by name), pid, tid, cpu, uid and comm with constants, combined by && || !. ~ matches a text against a glob (url ~ "/api/*").
+    /// Texts and uid need the bpf engine. Several filters of one event must all be true.
     #[arg(long, value_name = "EXPR")]
     pub(crate) filter: Vec<String>,
     /// The filter of each event, by the event's index

@@ -10,8 +10,15 @@ use usdtrec_report::report::CallGraphStyle;
 use super::call_graph::call_graph;
 use super::colour::Colour;
 use super::format::OutputFormat;
+use super::process_fields::with_process_fields;
 use super::selection::SelectionArgs;
 use super::stacks::Stacks;
+
+/// Help of `--sort`.
+const SORT: &str = "\
+Group events by these keys (comma list): event, comm, pid, tid, cpu, {process}, dso, sym, srcline, caller, stack, an argument, or ARG:shape";
+const SORT_KEYS: &str = "\
+The shape of a text is the text without its numbers and quoted texts: query:shape groups SQL statements that differ only in their values. cgroup is the control group of the process after its first hit, and so its container or service, and container the container's id in it; a process that ended at once may have none. sym is the function with the probe, srcline its line of source (where there is debugging information), caller the one that called it, stack all of them: both need a trace that was recorded with stacks, or with the calls and returns of a script's functions (see --stacks). stack:native and stack:script say which of the two, as do caller:native and caller:script.";
 
 /// Figure by which groups are sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,13 +81,7 @@ pub(crate) struct ReportArgs {
     /// The trace and the selection of events
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
-    /// Group events by these keys (comma list): event, comm, pid, tid, cpu, cgroup, container, dso, sym, srcline, caller, stack, an argument, or ARG:shape
-    ///
-    /// The shape of a text is the text without its numbers and quoted texts: query:shape groups SQL statements that differ only in their values.
-    /// cgroup is the control group of the process after its first hit, and so its container or service, and container the container's id in it; a process that ended at once may have none.
-    /// sym is the function with the probe, srcline its line of source (where there is debugging information), caller the one that called it, stack all of them: both need a trace that was recorded with stacks, or with the calls
-    /// and returns of a script's functions (see --stacks). stack:native and stack:script say which of the two, as do caller:native and caller:script.
-    #[arg(short, long, value_name = "KEYS", value_delimiter = ',')]
+    #[arg(short, long, help = with_process_fields(SORT), long_help = with_process_fields(&format!("{SORT}\n\n{SORT_KEYS}")), value_name = "KEYS", value_delimiter = ',')]
     pub(crate) sort: Vec<String>,
     /// With --sort, show sum, mean and percentiles of this argument for each group; sorts by sum unless --order is given. With
     /// --call-graph, weigh stacks by its sum

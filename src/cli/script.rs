@@ -2,13 +2,13 @@
 
 use clap::Args;
 
-use super::print::{PrintArgs, TEMPLATES};
+use super::print::{PrintArgs, templates};
 use super::selection::SelectionArgs;
 use super::stacks::Stacks;
 
 /// `usdtrec script`.
 #[derive(Debug, Args)]
-#[command(after_help = TEMPLATES)]
+#[command(after_help = templates())]
 pub(crate) struct ScriptArgs {
     /// Selection of events
     #[command(flatten)]

@@ -7,6 +7,7 @@ use usdtrec_format::{Pattern, PatternError, split_patterns};
 use usdtrec_report::{CpuSet, TimeSpan};
 
 use super::inline::InlineArgs;
+use super::process_fields::with_process_fields;
 
 /// Patterns of one option.
 pub(crate) type Patterns = Vec<Pattern>;
@@ -18,6 +19,12 @@ fn patterns(list: &str) -> Result<Patterns, PatternError> {
         .map(Pattern::parse)
         .collect()
 }
+
+/// Long help of `--filter`.
+const FILTER: &str = "\
+Show only hits for which this expression is true ('bytes > 4096 && url ~ \"/api/*\"')
+
+Operands are arguments (by name, or as arg1, arg2, …), comm, pid, tid, cpu and what is known of the process ({process}); operators are those of C. ~ matches a text against a glob. A hit for which the expression has no value, because an argument was not captured, is not shown.";
 
 /// The trace to read and the events to select, for `script` and `report`.
 #[derive(Debug, Args)]
@@ -59,9 +66,6 @@ pub(crate) struct WhichArgs {
     #[arg(short = 'C', long, value_name = "LIST")]
     pub(crate) cpu: Option<CpuSet>,
     /// Show only hits for which this expression is true ('bytes > 4096 && url ~ "/api/*"')
-    ///
-    /// Operands are arguments (by name, or as arg1, arg2, …), comm, pid, tid, cpu, cgroup and container; operators are those of C. ~ matches a text against a glob. A hit
-    /// for which the expression has no value, because an argument was not captured, is not shown.
-    #[arg(long, value_name = "EXPR")]
+    #[arg(long, long_help = with_process_fields(FILTER), value_name = "EXPR")]
     pub(crate) filter: Option<String>,
 }

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::capture::CaptureArgs;
-use super::print::{PrintArgs, TEMPLATES};
+use super::print::{PrintArgs, templates};
 
 /// `usdtrec trace`.
 #[derive(Debug, Args)]
-#[command(after_help = TEMPLATES)]
+#[command(after_help = templates())]
 pub(crate) struct TraceArgs {
     /// What to capture
     #[command(flatten)]

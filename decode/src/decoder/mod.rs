@@ -48,8 +48,6 @@ pub struct Decoder {
     constants: Vec<ConstantAddress>,
     /// Whether any operation reads memory.
     reads_memory: bool,
-    /// Whether an argument may be the address of a string that is not in the sample.
-    may_lack_strings: bool,
     /// For each value the index of the probe's argument; `None` if they are the same.
     shown: Option<Vec<usize>>,
     machine: Machine,
@@ -122,8 +120,6 @@ impl Decoder {
         let of_memory = |operation: &Operation| matches!(operation.source, BitSource::Memory(_));
         Self {
             reads_memory: operations.iter().any(of_memory),
-            may_lack_strings: !constants.is_empty()
-                || operations.iter().any(|operation| operation.text.is_some()),
             constants,
             operations,
             raw: Vec::new(),
@@ -146,12 +142,10 @@ impl Decoder {
             let value = match raw::argument(slot, operand, arch, layout) {
                 Ok(value) => {
                     let address = ConstantAddress::from_operand(slot, operand, arch, &value);
-                    decoder.may_lack_strings |= address.is_some();
                     decoder.constants.extend(address);
                     value
                 }
                 Err(operation) => {
-                    decoder.may_lack_strings |= operation.has_string();
                     decoder.raw.push(operation);
                     Value::Missing(Missing::Truncated)
                 }
@@ -208,44 +202,42 @@ impl Decoder {
     /// are in the buffer from the start.
     #[inline]
     pub fn decode(&self, sample: &Sample<'_>, values: &mut [Value]) {
-        for constant in &self.constants {
-            constant.reset(values);
-        }
-        for operation in &self.raw {
-            if let Some(value) = values.get_mut(operation.slot()) {
-                operation.decode(sample.raw, value);
-            }
-        }
-        for field in &self.fields {
-            if let Some(value) = values.get_mut(field.slot) {
-                field.decode(sample.raw, value);
-            }
-        }
-        self.decode_registers(sample, values);
+        self.decode_of(sample, values, |_| true);
         for length in &self.lengths {
             length.apply(sample.raw, values);
         }
     }
 
-    /// Decodes at least the argument with this index into a buffer of [`values`](Self::values); faster than
-    /// [`decode`](Self::decode).
+    /// Decodes the argument with this index into a buffer of [`values`](Self::values), and others only where its value depends on them.
     #[inline]
     pub fn decode_one(&self, index: usize, sample: &Sample<'_>, values: &mut [Value]) {
-        let apart = self.constants.is_empty()
-            && self.fields.is_empty()
-            && self.operations.is_empty()
-            && self.lengths.is_empty();
-        if !apart {
+        if self.lengths.iter().any(|length| length.text == index) {
             return self.decode(sample, values);
         }
-        let operation = self.raw.iter().find(|operation| operation.slot() == index);
-        if let (Some(operation), Some(value)) = (operation, values.get_mut(index)) {
-            operation.decode(sample.raw, value);
-        }
+        self.decode_of(sample, values, |slot| slot == index);
     }
 
+    /// Decodes the chosen arguments, whose texts are as long as they were captured.
     #[inline]
-    fn decode_registers(&self, sample: &Sample<'_>, values: &mut [Value]) {
+    fn decode_of(
+        &self,
+        sample: &Sample<'_>,
+        values: &mut [Value],
+        is_chosen: impl Fn(usize) -> bool,
+    ) {
+        for constant in self.constants.iter().filter(|known| is_chosen(known.slot)) {
+            constant.reset(values);
+        }
+        for operation in self.raw.iter().filter(|known| is_chosen(known.slot())) {
+            if let Some(value) = values.get_mut(operation.slot()) {
+                operation.decode(sample.raw, value);
+            }
+        }
+        for field in self.fields.iter().filter(|known| is_chosen(known.slot)) {
+            if let Some(value) = values.get_mut(field.slot) {
+                field.decode(sample.raw, value);
+            }
+        }
         if self.operations.is_empty() {
             return;
         }
@@ -256,7 +248,7 @@ impl Decoder {
         } else {
             Stack::default()
         };
-        for operation in &self.operations {
+        for operation in self.operations.iter().filter(|known| is_chosen(known.slot)) {
             if let Some(value) = values.get_mut(operation.slot) {
                 *value = operation.value(&registers, &stack);
             }
@@ -301,45 +293,56 @@ impl Decoder {
         }
     }
 
-    /// Whether samples may have an address of a string without the string.
+    /// The indexes of the arguments that samples may have as the address of a string without the string. They depend on the site and
+    /// its types only.
     #[must_use]
-    pub const fn may_lack_strings(&self) -> bool {
-        self.may_lack_strings
+    pub fn unread_arguments(&self) -> Vec<usize> {
+        let raw = self
+            .raw
+            .iter()
+            .filter(|operation| operation.may_lack_string());
+        let words = self.operations.iter();
+        let words = words.filter(|operation| operation.text.is_some());
+        let constants = self.constants.iter();
+        let constants = constants.filter(|constant| constant.text.is_some());
+        raw.map(RawOperation::slot)
+            .chain(words.map(|operation| operation.slot))
+            .chain(constants.map(|constant| constant.slot))
+            .collect()
     }
 
-    /// Calls `found` with each string that a sample lacks. `values` are those of the sample.
-    pub fn unread_strings(
+    /// The string of one of the [`unread_arguments`](Self::unread_arguments), if a sample lacks it. `values` has the argument's value.
+    #[must_use]
+    pub fn unread_string(
         &self,
+        argument: usize,
         sample: &Sample<'_>,
         values: &[Value],
-        mut found: impl FnMut(UnreadString),
-    ) {
-        let mut checked = |text: UnreadString| {
-            if text.address >= unread_string::MIN_ADDRESS {
-                found(text);
-            }
+    ) -> Option<UnreadString> {
+        let raw = self.raw.iter().find(|known| known.slot() == argument);
+        let constant = || self.constants.iter().find(|known| known.slot == argument);
+        let text = match raw {
+            Some(operation) => operation.unread_string(sample.raw),
+            None => match constant() {
+                Some(constant) => constant.unread_string(),
+                None => self.string_of_word(argument, values),
+            },
         };
-        for operation in &self.raw {
-            if let Some(text) = operation.unread_string(sample.raw) {
-                checked(text);
-            }
-        }
-        for operation in &self.operations {
-            if let Some(evidence) = operation.text
-                && let Some(Value::Unsigned(address)) = values.get(operation.slot)
-            {
-                checked(UnreadString {
-                    argument: operation.slot,
-                    address: *address,
-                    evidence,
-                    limit: unread_string::LIMIT,
-                });
-            }
-        }
-        for constant in &self.constants {
-            if let Some(text) = constant.unread_string() {
-                checked(text);
-            }
-        }
+        text.filter(|text| text.address >= unread_string::MIN_ADDRESS)
+    }
+
+    /// The string at the address that an argument in a register or in memory is.
+    fn string_of_word(&self, argument: usize, values: &[Value]) -> Option<UnreadString> {
+        let mut operations = self.operations.iter();
+        let operation = operations.find(|known| known.slot == argument)?;
+        let Some(&Value::Unsigned(address)) = values.get(argument) else {
+            return None;
+        };
+        Some(UnreadString {
+            argument,
+            address,
+            evidence: operation.text?,
+            limit: unread_string::LIMIT,
+        })
     }
 }

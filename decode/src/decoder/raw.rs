@@ -129,14 +129,14 @@ impl RawOperation {
         }
     }
 
-    /// Whether there may be a string at its address.
-    pub(super) const fn has_string(&self) -> bool {
-        self.text.is_some()
+    /// Whether samples may have its address without the string there. A string with a length may end without a NUL.
+    pub(super) fn may_lack_string(&self) -> bool {
+        self.text.as_ref().is_some_and(|text| !text.has_length)
     }
 
-    /// The string at its address, if it was not read. A string with a length may end without a NUL.
+    /// The string at its address, if it was not read.
     pub(super) fn unread_string(&self, raw: &[u8]) -> Option<UnreadString> {
-        let text = self.text.as_ref().filter(|text| !text.has_length)?;
+        let text = self.text.as_ref().filter(|_| self.may_lack_string())?;
         let status = i16::from_le_bytes(word_at(raw, text.status)?);
         if !matches!(
             StringStatus::from_word(status, text.limit),

@@ -398,3 +398,50 @@ fn an_unknown_architecture_has_no_values() {
     assert_eq!(decoder.len(), 1);
     assert!(matches!(decoder.values()[0], Value::Missing(_)));
 }
+
+#[test]
+fn one_argument_is_decoded_alone() {
+    let words: Vec<u8> = [0x50_0000_u64, 7]
+        .iter()
+        .flat_map(|word| word.to_le_bytes())
+        .collect();
+    let attr = Attr {
+        sample_regs_user: 1 << RAX | 1 << RBX,
+        ..Attr::default()
+    };
+    let sample = Sample {
+        regs_abi: 2,
+        regs: &words,
+        ..Sample::default()
+    };
+    let args = "8@%rax 8@%rbx -4@%ebx 8@$0x600000 -8@%rax";
+    let decoder = Decoder::new(args, Some(X86_64), &attr);
+    let mut values = decoder.values();
+    decoder.decode_one(1, &sample, &mut values);
+    let undecoded = missing(Truncated);
+    let constant = Unsigned(0x60_0000);
+    assert_eq!(
+        values,
+        [
+            undecoded.clone(),
+            Unsigned(7),
+            undecoded.clone(),
+            constant,
+            undecoded
+        ]
+    );
+    decoder.decode_one(0, &sample, &mut values);
+    assert_eq!(values[0], Unsigned(0x50_0000));
+    // Words of the size of an address may be those of texts.
+    let mut unread = decoder.unread_arguments();
+    unread.sort_unstable();
+    assert_eq!(unread, [0, 1, 3]);
+    let address = |argument| {
+        let text = decoder.unread_text(argument, &sample, &values);
+        text.map(|text| (text.argument, text.address))
+    };
+    assert_eq!(address(0), Some((0, 0x50_0000)));
+    assert_eq!(address(1), None, "nothing is mapped there");
+    assert_eq!(address(2), None);
+    assert_eq!(address(3), Some((3, 0x60_0000)));
+}

@@ -3,6 +3,9 @@
 //! A sample's body has these parts, each only if its bit is set in `sample_type`, in this order (sizes in bytes): `IDENTIFIER` 8, `IP` 8,
 //! `TID` 4 + 4, `TIME` 8, `ADDR` 8, `ID` 8, `STREAM_ID` 8, `CPU` 4 + 4, `PERIOD` 8, then the parts of variable length:
 //! `READ`, `CALLCHAIN`, `RAW`, `BRANCH_STACK`, `REGS_USER`, `STACK_USER`. Later parts are not read.
+//!
+//! The second word of `CPU` is reserved: the kernel writes 0, and perf does not read it. usdtrec's bpf engine writes the user there: his id in
+//! the initial user namespace, as `bpf_get_current_uid_gid` has it, plus 1.
 
 use super::callchain::{CONTEXT_MAX, CONTEXT_USER_DEFERRED, ChainCut};
 use super::cursor::Cursor;
@@ -47,6 +50,8 @@ pub struct Sample<'a> {
     pub time: u64,
     /// CPU.
     pub cpu: u32,
+    /// [`uid`](Self::uid) plus 1; 0 if it was not recorded.
+    pub user: u32,
     /// Period; of samples without one, the count that they read first (`PERF_SAMPLE_READ`).
     pub period: u64,
     /// Call chain: addresses and context markers, 8 bytes each.
@@ -71,6 +76,12 @@ pub struct ChainEntry {
 }
 
 impl<'a> Sample<'a> {
+    /// The real user id of the process in the initial user namespace; `None` if it was not recorded.
+    #[must_use]
+    pub const fn uid(&self) -> Option<u32> {
+        self.user.checked_sub(1)
+    }
+
     /// The addresses of the call chain, the address of the hit first, without context markers.
     pub fn callers(&self) -> impl Iterator<Item = u64> + use<'a> {
         self.chain().map(|entry| entry.address)
@@ -176,14 +187,15 @@ impl SampleLayout {
     #[inline(always)]
     pub fn parse<'a>(&self, body: &'a [u8]) -> Option<Sample<'a>> {
         let (fixed, varying) = body.split_at_checked(self.fixed)?;
+        let cpu = part(fixed, self.cpu);
         let mut sample = Sample {
             id: part(fixed, self.id),
             ip: part(fixed, self.ip),
             pid: -1,
             tid: -1,
             time: part(fixed, self.time),
-            // The upper half of the part is reserved.
-            cpu: part(fixed, self.cpu) as u32,
+            cpu: cpu as u32,
+            user: (cpu >> 32) as u32,
             period: part(fixed, self.period),
             ..Sample::default()
         };
@@ -292,7 +304,7 @@ mod tests {
             sample_regs_user: 0b1011,
             ..Attr::default()
         };
-        let mut body = words(&[7, 0x1000, 3 | 4 << 32, 99, 0, 7, 0, 5, 1]);
+        let mut body = words(&[7, 0x1000, 3 | 4 << 32, 99, 0, 7, 0, 5 | 34 << 32, 1]);
         body.extend(words(&[2, 0xaaaa, 0xbbbb]));
         body.extend([4, 0, 0, 0, b'r', b'a', b'w', b'!']);
         body.extend(words(&[1, 1, 2, 3]));
@@ -301,6 +313,8 @@ mod tests {
         let sample = SampleLayout::new(&attr).parse(&body).unwrap();
         assert_eq!((sample.id, sample.ip, sample.time), (7, 0x1000, 99));
         assert_eq!((sample.pid, sample.tid, sample.cpu), (3, 4, 5));
+        assert_eq!(sample.uid(), Some(33));
+        assert_eq!(Sample::default().uid(), None);
         assert_eq!(sample.period, 1);
         assert_eq!(sample.callchain, words(&[0xaaaa, 0xbbbb]));
         assert_eq!(sample.raw, b"raw!");

@@ -125,6 +125,7 @@ fn definitions() -> Definitions {
             registers: REGS[event],
             stack: 0,
             raw: None,
+            user: false,
         },
         arguments: vec![Argument::unnamed(0), Argument::unnamed(1)],
         shown: None,

@@ -63,6 +63,7 @@ pub fn plan(
         registers: needs.registers,
         stack: needs.stack.next_multiple_of(8),
         raw: None,
+        user: false,
     }
 }
 
@@ -182,6 +183,7 @@ mod tests {
                 registers: 1 << 4 | 1,
                 stack: 0,
                 raw: None,
+                user: false,
             }
         );
     }
@@ -194,6 +196,7 @@ mod tests {
                 registers: 1 << 7,
                 stack: 168,
                 raw: None,
+                user: false,
             }
         );
         assert_eq!(
@@ -202,6 +205,7 @@ mod tests {
                 registers: 1 << 7,
                 stack: 16,
                 raw: None,
+                user: false,
             }
         );
     }
@@ -219,6 +223,7 @@ mod tests {
                 registers: 1 << 7,
                 stack: 0,
                 raw: None,
+                user: false,
             }
         );
     }

@@ -1,5 +1,6 @@
 //! A value that is read at a hit, from a register or memory, and the operations on it.
 
+use usdtrec_decode::SampleField;
 use usdtrec_format::Register;
 
 use super::float_type::FloatType;
@@ -90,9 +91,8 @@ impl Chain {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
     Argument(Read),
-    Pid,
-    Tid,
-    Cpu,
+    /// A number that is known of each hit.
+    Field(SampleField),
 }
 
 /// An operation on a value.

@@ -9,7 +9,8 @@ use crate::usage_error::UsageError;
 /// Binds the filter of a probe to the values that perf events sample.
 ///
 /// # Errors
-/// [`UsageError::FilterName`] for unknown arguments; [`UsageError::FilterReadsMemory`] for texts and other memory, which are not sampled.
+/// [`UsageError::FilterName`] for unknown arguments; [`UsageError::FilterReadsMemory`] and
+/// [`UsageError::FilterOfUser`] for texts and other memory, and for users, which are not sampled.
 pub(crate) fn of_samples(probe: &PlannedProbe) -> Result<Option<Filter>, RecordError> {
     let Some(asked) = probe.own_filter() else {
         return Ok(None);
@@ -26,6 +27,10 @@ pub(crate) fn of_samples(probe: &PlannedProbe) -> Result<Option<Filter>, RecordE
     if filter.reads_memory() {
         let event = probe.event();
         return Err(UsageError::FilterReadsMemory { event }.into());
+    }
+    if probe.plan.raw.is_none() && filter.fields().contains(&SampleField::Uid) {
+        let event = probe.event();
+        return Err(UsageError::FilterOfUser { event }.into());
     }
     Ok(Some(filter))
 }

@@ -73,6 +73,7 @@ impl DatasetTable {
             ("comm", ColumnType::Text),
             ("cgroup", ColumnType::Text),
             ("container", ColumnType::Text),
+            ("uid", ColumnType::Int64),
             ("file", ColumnType::Text),
             ("build_id", ColumnType::Text),
             ("no_begin", ColumnType::Bool),
@@ -98,6 +99,7 @@ impl DatasetTable {
             ("comm", ColumnType::Text),
             ("cgroup", ColumnType::Text),
             ("container", ColumnType::Text),
+            ("uid", ColumnType::Int64),
             ("end_pid", ColumnType::Int32),
             ("end_tid", ColumnType::Int32),
             ("begin_cpu", ColumnType::Int64),
@@ -203,18 +205,23 @@ impl DatasetTable {
 
 #[cfg(test)]
 mod tests {
-    use usdtrec_trace::fields::process_texts;
+    use usdtrec_trace::fields::process_fields;
 
+    use super::ColumnType;
     use super::DatasetTable;
 
     #[test]
-    fn events_and_spans_have_each_text_about_a_process() {
-        let texts: Vec<_> = process_texts().map(|(_, text)| text.name).collect();
+    fn events_and_spans_have_each_field_about_a_process() {
+        let fields = process_fields().map(|(_, field)| match field.is_number {
+            true => (field.name, ColumnType::Int64),
+            false => (field.name, ColumnType::Text),
+        });
+        let fields: Vec<_> = fields.collect();
         for table in [DatasetTable::EVENTS, DatasetTable::SPANS] {
-            let names = table.columns.iter().map(|(name, _)| *name);
-            let after_comm = names.skip_while(|name| *name != "comm").skip(1);
-            let found: Vec<_> = after_comm.take(texts.len()).collect();
-            assert_eq!(found, texts, "{}", table.name);
+            let columns = table.columns.iter().copied();
+            let after_comm = columns.skip_while(|(name, _)| *name != "comm").skip(1);
+            let found: Vec<_> = after_comm.take(fields.len()).collect();
+            assert_eq!(found, fields, "{}", table.name);
         }
     }
 }

@@ -3,7 +3,6 @@
 use foldhash::HashMap;
 use usdtrec_analysis::rows::hit_row::HitRow;
 use usdtrec_trace::process::names::{EscapedName, NameId};
-use usdtrec_trace::process::process_text::{CGROUP, ProcessFacts};
 use usdtrec_trace::session::TraceSession;
 
 /// What threads of a timeline were called last.
@@ -18,14 +17,14 @@ pub(crate) struct ThreadNames {
 struct SeenThread {
     pid: i32,
     comm: Option<NameId>,
-    process: ProcessFacts,
+    cgroup: Option<NameId>,
 }
 
 /// What was last known of a process that has a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct SeenProcess {
     name: Option<NameId>,
-    facts: ProcessFacts,
+    cgroup: Option<NameId>,
 }
 
 /// What a row says of names that was not known before.
@@ -49,7 +48,7 @@ impl ThreadNames {
         let seen = SeenThread {
             pid: row.pid,
             comm: row.comm,
-            process: row.process,
+            cgroup: row.process.cgroup,
         };
         if self.threads.get(&row.tid) == Some(&seen) {
             return None;
@@ -57,16 +56,15 @@ impl ThreadNames {
         self.threads.insert(row.tid, seen);
         let process = SeenProcess {
             name: session.processes().comm(row.pid, row.time).name,
-            facts: row.process,
+            cgroup: row.process.cgroup,
         };
         let known = self.processes.insert(row.pid, process).unwrap_or_default();
         let new = |now: Option<NameId>, before| now.filter(|_| now != before);
         Some(NewNames {
             process: new(process.name, known.name).map(|id| name(session, id)),
             thread: row.comm.map(|id| name(session, id)),
-            cgroup: (process.facts != known.facts)
-                .then(|| CGROUP.of(session.processes(), process.facts))
-                .flatten()
+            cgroup: new(process.cgroup, known.cgroup)
+                .and_then(|id| session.processes().cgroup_path(id))
                 .map(EscapedName::unescaped),
         })
     }

@@ -77,10 +77,11 @@ fn stacks(format: Format) -> String {
 #[test]
 fn of_script() {
     let mut answers = Answers::default();
+    let of_process = format!("+cpu,+{}", script::process_field_names().join(",+"));
     for (fields, times) in [
         ("+span", TimeOrigin::Clock),
         ("+sym,+symoff,+dso,+period,+tod", TimeOrigin::First),
-        ("+cpu,+cgroup,+container", TimeOrigin::Previous),
+        (&of_process, TimeOrigin::Previous),
     ] {
         for recorded in [few(), many()] {
             answers.add(|format| {

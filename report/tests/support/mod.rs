@@ -164,6 +164,7 @@ fn definitions(program: &Path) -> Definitions {
         registers: REGISTERS[event],
         stack,
         raw: None,
+        user: false,
     };
     Definitions {
         version: Definitions::VERSION,

@@ -1,12 +1,12 @@
 //! The fields of events: one table, which names them for `-F`, templates, JSON and CSV.
 //!
-//! A text about the process of an event is a variant and an entry with [`ProcessText`]: text, JSON, CSV, templates, `--sort`, `--by`,
+//! A field about the process of an event, as its control group, is a variant and an entry with [`ProcessField`]: text, JSON, CSV, templates, `--sort`, `--by`,
 //! filters, rows and the Python package go through the entries. Columns of Parquet files are listed with those of the dataset
 //! (`report/export/src/dataset_table.rs`), and a test compares the two. Help and documents name the fields, too.
 
 use usdtrec_format::perf::SampleType;
 
-use crate::process::process_text::{CGROUP, CONTAINER, ProcessText};
+use crate::process::process_field::{CGROUP, CONTAINER, ProcessField, UID};
 use crate::session::events::Event;
 
 /// A field of an event.
@@ -46,6 +46,8 @@ pub enum Field {
     Cgroup,
     /// Container of the process.
     Container,
+    /// User of the process.
+    Uid,
 }
 
 /// What the values of a field are.
@@ -57,8 +59,8 @@ pub enum FieldValues {
     Number,
     /// Texts.
     Text,
-    /// Texts about the process.
-    ProcessText(&'static ProcessText),
+    /// Fields about the process.
+    Process(&'static ProcessField),
     /// Several columns or members, or none.
     Several,
 }
@@ -85,12 +87,12 @@ const fn spec(field: Field, name: &'static str, values: FieldValues) -> FieldSpe
     }
 }
 
-const fn process_text(field: Field, text: &'static ProcessText) -> FieldSpec {
-    spec(field, text.name, FieldValues::ProcessText(text))
+const fn of_process(field: Field, of_process: &'static ProcessField) -> FieldSpec {
+    spec(field, of_process.name, FieldValues::Process(of_process))
 }
 
 /// All fields, in the order of CSV's columns.
-pub const FIELDS: [FieldSpec; 17] = [
+pub const FIELDS: [FieldSpec; 18] = [
     FieldSpec {
         column: "time_ns",
         ..spec(Field::Time, "time", FieldValues::Time)
@@ -100,8 +102,9 @@ pub const FIELDS: [FieldSpec; 17] = [
     spec(Field::Pid, "pid", FieldValues::Number),
     spec(Field::Tid, "tid", FieldValues::Number),
     spec(Field::Comm, "comm", FieldValues::Text),
-    process_text(Field::Cgroup, &CGROUP),
-    process_text(Field::Container, &CONTAINER),
+    of_process(Field::Cgroup, &CGROUP),
+    of_process(Field::Container, &CONTAINER),
+    of_process(Field::Uid, &UID),
     spec(Field::Event, "event", FieldValues::Text),
     spec(Field::Ip, "ip", FieldValues::Number),
     spec(Field::Sym, "sym", FieldValues::Text),
@@ -129,11 +132,11 @@ impl Field {
     }
 }
 
-/// All fields that are texts about the process.
-const PROCESS_TEXTS: Fields = {
+/// All fields about the process.
+const PROCESS_FIELDS: Fields = {
     let (mut bits, mut at) = (0, 0);
     while at < FIELDS.len() {
-        if matches!(FIELDS[at].values, FieldValues::ProcessText(_)) {
+        if matches!(FIELDS[at].values, FieldValues::Process(_)) {
             bits |= 1 << FIELDS[at].field as u32;
         }
         at += 1;
@@ -141,19 +144,32 @@ const PROCESS_TEXTS: Fields = {
     Fields(bits)
 };
 
-/// The fields that are texts about the process.
-pub fn process_texts() -> impl Iterator<Item = (Field, &'static ProcessText)> {
+/// The fields about the process.
+pub fn process_fields() -> impl Iterator<Item = (Field, &'static ProcessField)> {
     FIELDS.iter().filter_map(|spec| match spec.values {
-        FieldValues::ProcessText(text) => Some((spec.field, text)),
+        FieldValues::Process(of_process) => Some((spec.field, of_process)),
         _ => None,
     })
 }
 
-/// The text about the process of this name.
-pub fn process_text_named(name: &str) -> Option<&'static ProcessText> {
-    process_texts()
-        .map(|(_, text)| text)
-        .find(|text| text.name == name)
+/// The names of the fields about the process, in the order of CSV's columns.
+#[must_use]
+pub fn process_field_names() -> Vec<&'static str> {
+    process_fields().map(|(_, field)| field.name).collect()
+}
+
+/// The same with what each of them is.
+#[must_use]
+pub fn process_field_help() -> Vec<String> {
+    let described = process_fields().map(|(_, field)| format!("{} ({})", field.name, field.help));
+    described.collect()
+}
+
+/// The field about the process of this name.
+pub fn process_field_named(name: &str) -> Option<&'static ProcessField> {
+    process_fields()
+        .map(|(_, field)| field)
+        .find(|field| field.name == name)
 }
 
 /// Several fields.
@@ -219,14 +235,14 @@ impl Fields {
         Self(self.0 | others.0)
     }
 
-    /// The texts about the process that are among them.
+    /// The fields about the process that are among them.
     #[inline]
-    pub fn process_texts(self) -> impl Iterator<Item = &'static ProcessText> {
-        let has_any = self.0 & PROCESS_TEXTS.0 != 0;
-        let texts = has_any.then(process_texts).into_iter().flatten();
-        texts
+    pub fn process_fields(self) -> impl Iterator<Item = &'static ProcessField> {
+        let has_any = self.0 & PROCESS_FIELDS.0 != 0;
+        let fields = has_any.then(process_fields).into_iter().flatten();
+        fields
             .filter(move |(field, _)| self.has(*field))
-            .map(|(_, text)| text)
+            .map(|(_, of_process)| of_process)
     }
 
     /// Whether a field is among them.

@@ -40,24 +40,23 @@ pub enum QuestionError {
         "there is no {name:?}: expected the name of an argument ({}), arg1, arg2, … or args.NAME, or to group by event, comm, \
          pid, tid, cpu, {}, dso, sym, srcline, caller, stack, or a name and :shape: without its numbers and quoted texts",
         or(.known, "this trace has none"),
-        .texts.join(", ")
+        .of_process.join(", ")
     )]
     NoKey {
         /// The name.
         name: String,
         /// The arguments of the trace; may be empty.
         known: String,
-        /// The texts about a process.
-        texts: Vec<&'static str>,
+        /// The fields about a process.
+        of_process: Vec<&'static str>,
     },
-    /// Control groups are asked for, and the trace does not say that of any process.
-    #[error(
-        "{what} needs the control groups of processes, which a recorder reads after their first hits; the trace has none (a process that ended at once has none \
-         either)"
-    )]
-    NoCgroups {
-        /// What needs them: a key.
+    /// A field about processes is asked for, and the trace does not have it of any process.
+    #[error("{what} needs {needs}")]
+    NotOfProcess {
+        /// The field.
         what: &'static str,
+        /// What it needs, and where that comes from.
+        needs: &'static str,
     },
     /// Stacks are asked for, and no event that is selected was recorded with them.
     #[error("{what} needs stacks, and no event that is asked for was recorded with them")]

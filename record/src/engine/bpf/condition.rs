@@ -3,6 +3,8 @@
 //! A comparison with a value that cannot be read is false: `no`. If a filter rejects a hit after a read of memory that may be there, the hit
 //! counts as lost: nobody knows whether the filter is true of it. `R9` has the value to compare.
 
+use usdtrec_decode::SampleField;
+
 use super::control;
 use super::insn::{Helper, If, Label, Op, Reg, Width};
 use super::nonresident::Touch;
@@ -128,19 +130,7 @@ impl Program<'_> {
     pub(super) fn chain(&mut self, chain: &Chain, no: Label) {
         match &chain.start {
             Start::Argument(read) => self.argument(read, no),
-            Start::Pid | Start::Tid => {
-                self.asm.call(Helper::PidTgid);
-                self.asm.copy(Reg::R9, Reg::R0);
-                if chain.start == Start::Pid {
-                    self.asm.op_value(Op::ShiftRight, Reg::R9, 32);
-                } else {
-                    self.asm.cut_to_32(Reg::R9);
-                }
-            }
-            Start::Cpu => {
-                self.asm.call(Helper::CpuId);
-                self.asm.copy(Reg::R9, Reg::R0);
-            }
+            Start::Field(field) => self.field(*field, no),
         }
         for step in &chain.steps {
             match *step {
@@ -156,6 +146,24 @@ impl Program<'_> {
                 }
                 Step::Rank(kind) => self.rank(kind, no),
             }
+        }
+    }
+
+    /// `R9` = a number that is known of each hit.
+    fn field(&mut self, field: SampleField, no: Label) {
+        let asm = &mut self.asm;
+        let helper = match field {
+            SampleField::Pid | SampleField::Tid => Helper::PidTgid,
+            SampleField::Cpu => Helper::CpuId,
+            SampleField::Uid => Helper::UidGid,
+            SampleField::Comm | SampleField::ProcessText(_) => return asm.jump(no),
+        };
+        asm.call(helper);
+        asm.copy(Reg::R9, Reg::R0);
+        if field == SampleField::Pid {
+            asm.op_value(Op::ShiftRight, Reg::R9, 32);
+        } else {
+            asm.cut_to_32(Reg::R9);
         }
     }
 

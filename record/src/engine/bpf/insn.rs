@@ -73,6 +73,7 @@ pub(super) enum Helper {
     KtimeNs = 5,
     CpuId = 8,
     PidTgid = 14,
+    UidGid = 15,
     Comm = 16,
     CurrentTask = 35,
     SendSignalThread = 117,

@@ -326,6 +326,7 @@ impl Planned {
             probe: PlannedProbe {
                 plan: CapturePlan {
                     raw: Some(layout.clone()),
+                    user: true,
                     ..CapturePlan::default()
                 },
                 sites: vec![site.clone()],

@@ -1,5 +1,6 @@
 //! A site's arguments, as expressions name them.
 
+use usdtrec_decode::SampleField;
 use usdtrec_format::expr::{BinaryOperator, Datum, Expr, Name, ScalarType, Unary};
 use usdtrec_format::schema::{Argument, ArgumentType, Length};
 use usdtrec_format::{Arch, Location, Operand};
@@ -31,11 +32,12 @@ pub(crate) fn own_argument(
     if let Some(place) = named.or_else(numbered) {
         return Ok(Some(place));
     }
-    if matches!(&*name.text, "comm" | "pid" | "tid" | "cpu") {
+    if SampleField::of_hit(&name.text).is_some() {
         return Ok(None);
     }
     let known = arguments.iter().map(|known| known.name.as_str());
-    let known: Vec<&str> = known.chain(["comm", "pid", "tid", "cpu"]).collect();
+    let of_hit = SampleField::OF_HIT.iter().map(|field| field.name());
+    let known: Vec<&str> = known.chain(of_hit).collect();
     let message = format!(
         "{event} has no argument {name}; it has {}",
         known.join(", ")
@@ -214,17 +216,14 @@ impl Site<'_> {
 
     fn name(&self, name: &Name, is_text: bool) -> Result<Side, ConditionError> {
         let Some((place, known)) = self.argument(name)? else {
-            return Ok(match &*name.text {
-                "comm" => Side::Comm,
-                other => Side::Value(Chain {
-                    start: match other {
-                        "pid" => Start::Pid,
-                        "tid" => Start::Tid,
-                        _ => Start::Cpu,
-                    },
+            return Ok(match SampleField::of_hit(&name.text) {
+                Some(SampleField::Comm) => Side::Comm,
+                Some(field) => Side::Value(Chain {
+                    start: Start::Field(field),
                     steps: Vec::new(),
                     signed: false,
                 }),
+                None => Side::Missing,
             });
         };
         let kind = known.and_then(|known| known.kind.as_ref());

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use usdtrec_format::Value;
 use usdtrec_trace::process::names::NameId;
-use usdtrec_trace::process::process_text::ProcessFacts;
+use usdtrec_trace::process::process_field::ProcessFacts;
 use usdtrec_trace::unwind::stack::StackPart;
 
 /// A hit without its values and its stack.

@@ -23,7 +23,9 @@ use usdtrec_analysis::stats::keys::stacks::Stacks;
 use usdtrec_format::schema::telemetry::SpanKind;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::form::Form;
-use usdtrec_trace::process::process_text::{CGROUP, CONTAINER, ProcessFacts, ProcessText};
+use usdtrec_trace::process::process_field::{
+    CGROUP, CONTAINER, ProcessFacts, ProcessField, ProcessValue,
+};
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::wall_times::WallTimes;
@@ -245,9 +247,10 @@ impl<'a> OtlpSpans<'a> {
     fn resource(&self, row: &HitRow) -> Resource {
         let processes = self.session.processes();
         let known = processes.comm(row.pid, row.time).name;
-        let text = |text: &ProcessText| {
-            let found = text.of(processes, row.process);
-            found.map_or_else(String::new, |found| found.unescaped().to_owned())
+        let text = |field: &ProcessField| {
+            let found = field.of(processes, row.process);
+            let text = found.and_then(ProcessValue::text);
+            text.map_or_else(String::new, str::to_owned)
         };
         Resource {
             host: self.host.clone(),

@@ -125,7 +125,7 @@ impl EventFacts {
         cells.int32(Some(row.pid));
         cells.int32(Some(row.tid));
         cells.text(row.comm.map(|id| name(session, id)));
-        cells.process_texts(session.processes(), row.process);
+        cells.process_fields(session.processes(), row.process);
         cells.text(self.file.as_deref());
         cells.text(self.build_id.as_deref());
         cells.bool(Some(side == RowSide::NoBegin));

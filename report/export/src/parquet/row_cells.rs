@@ -2,9 +2,9 @@
 
 use std::slice::IterMut;
 
-use usdtrec_trace::fields::process_texts;
-use usdtrec_trace::process::process_text::ProcessFacts;
-use usdtrec_trace::process::{EscapedName, Processes};
+use usdtrec_trace::fields::process_fields;
+use usdtrec_trace::process::Processes;
+use usdtrec_trace::process::process_field::{ProcessFacts, ProcessValue};
 
 use crate::parquet::column::BatchColumn;
 
@@ -20,10 +20,14 @@ impl<'c> RowCells<'c> {
         }
     }
 
-    /// The texts about a process, which have a column each.
-    pub(crate) fn process_texts(&mut self, processes: &Processes, process: ProcessFacts) {
-        for (_, text) in process_texts() {
-            self.text(text.of(processes, process).map(EscapedName::unescaped));
+    /// The fields about a process, which have a column each.
+    pub(crate) fn process_fields(&mut self, processes: &Processes, process: ProcessFacts) {
+        for (_, field) in process_fields() {
+            let value = field.of(processes, process);
+            match field.is_number {
+                true => self.count(value.and_then(ProcessValue::number)),
+                false => self.text(value.and_then(ProcessValue::text)),
+            }
         }
     }
 

@@ -129,7 +129,7 @@ pub(crate) fn put_facts(
     cells.int32(Some(begin.pid));
     cells.int32(Some(begin.tid));
     cells.text(begin.comm.map(|id| name(session, id)));
-    cells.process_texts(session.processes(), begin.process);
+    cells.process_fields(session.processes(), begin.process);
     cells.int32(end.map(|end| end.pid));
     cells.int32(end.map(|end| end.tid));
     cells.int64(begin.cpu.map(i64::from));

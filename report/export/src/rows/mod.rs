@@ -32,3 +32,4 @@ pub use usdtrec_analysis::losses::LossSource;
 pub use usdtrec_analysis::rows::row_sink::SpanFate;
 pub use usdtrec_analysis::rows::row_walk::RowQuestion;
 pub use usdtrec_analysis::stats::keys::stack::FrameName;
+pub use usdtrec_trace::process::process_field::ProcessValue;

@@ -6,9 +6,10 @@ use usdtrec_analysis::rows::hit_row::RowHit;
 use usdtrec_analysis::stats::keys::stacks::Stacks;
 use usdtrec_analysis::summary::probe::type_words;
 use usdtrec_format::perf::SampleType;
-use usdtrec_trace::fields::process_texts;
+use usdtrec_trace::fields::process_fields;
 use usdtrec_trace::form::Form;
 use usdtrec_trace::process::names::EscapedName;
+use usdtrec_trace::process::process_field::ProcessValue;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::event_name::{bare_name, short_name};
 use usdtrec_trace::session::events::Event;
@@ -132,15 +133,14 @@ impl<'r> RowEvent<'r> {
         name.map(EscapedName::unescaped)
     }
 
-    /// Texts about the process by their names, not escaped: the path of its control group (`cgroup`), its container (`container`). `None` for
-    /// one that the trace does not say, or that the process does not have. They are those at the first hit of the process.
-    pub fn process_texts(&self) -> impl Iterator<Item = (&'static str, Option<&'r str>)> + use<'r> {
+    /// Fields about the process by their names: the path of its control group (`cgroup`), its container (`container`). `None` for
+    /// one that the trace does not have, or that the process does not have. These two are those at the first hit of the process.
+    pub fn process_fields(
+        &self,
+    ) -> impl Iterator<Item = (&'static str, Option<ProcessValue<'r>>)> + use<'r> {
         let processes = self.context.session.processes();
         let process = self.hit.row.process;
-        process_texts().map(move |(_, text)| {
-            let found = text.of(processes, process);
-            (text.name, found.map(EscapedName::unescaped))
-        })
+        process_fields().map(move |(_, field)| (field.name, field.of(processes, process)))
     }
 
     /// Address of the hit in the process.

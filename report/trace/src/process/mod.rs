@@ -18,7 +18,7 @@ pub(crate) mod log;
 pub(crate) mod mappers;
 pub(crate) mod mappings;
 pub mod names;
-pub mod process_text;
+pub mod process_field;
 pub(crate) mod regions;
 pub(crate) mod spaces;
 #[cfg(test)]

@@ -47,6 +47,8 @@ pub struct EventSite {
     pub offset: Option<u64>,
     /// Its decoder.
     pub decoder: Decoder,
+    /// Indexes of the arguments whose texts samples may lack.
+    pub(crate) unread_arguments: Vec<usize>,
     pub(crate) ids: Vec<u64>,
 }
 
@@ -309,6 +311,7 @@ impl Events {
         self.sites.push(EventSite {
             pc: 0,
             offset: None,
+            unread_arguments: decoder.unread_arguments(),
             decoder,
             ids: Vec::new(),
         });
@@ -343,13 +346,15 @@ fn sites(
             None => Decoder::new(&definition.site.args, arch, attr),
         };
         let decoder = decoder.typed(arguments);
+        let decoder = match &probe.shown {
+            Some(shown) => decoder.showing(shown),
+            None => decoder,
+        };
         EventSite {
             pc: definition.site.pc,
             offset: definition.site.offset,
-            decoder: match &probe.shown {
-                Some(shown) => decoder.showing(shown),
-                None => decoder,
-            },
+            unread_arguments: decoder.unread_arguments(),
+            decoder,
             ids: definition.ids.clone(),
         }
     })

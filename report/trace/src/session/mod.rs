@@ -34,6 +34,7 @@ use crate::error::ReportError;
 use crate::process::log::ProcessLog;
 use crate::process::mappers::{FileBuildId, Mappers, RecordedFiles};
 use crate::process::mappings::Mappings;
+use crate::process::process_field::ProcessField;
 use crate::process::{Dso, DsoId, Processes};
 use crate::session::head::{TimedTarget, target_of, time_of};
 use crate::session::hit::ParsedHit;
@@ -434,6 +435,11 @@ impl TraceSession {
         Some(ParsedHit { target, sample })
     }
 
+    /// Whether the trace may have a field of the process of a hit.
+    pub(crate) fn has_of_process(&self, field: &ProcessField) -> bool {
+        (field.is_in)(&self.processes, self.info())
+    }
+
     /// The event of a sample id.
     pub(crate) fn event_of(&self, id: u64) -> Option<usize> {
         self.ids.get(id).map(|target| target.event as usize)
@@ -448,7 +454,7 @@ impl TraceSession {
     /// Whether samples may have addresses of texts without the texts.
     pub fn may_lack_texts(&self) -> bool {
         let mut sites = self.events.sites.iter();
-        sites.any(|site| site.decoder.may_lack_strings())
+        sites.any(|site| !site.unread_arguments.is_empty())
     }
 
     /// The site that a sample hit: the one of its id; else of those of its event the one at its address.

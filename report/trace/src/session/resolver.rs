@@ -7,7 +7,6 @@
 
 use std::sync::Arc;
 
-use usdtrec_decode::UnreadString;
 use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 
@@ -15,8 +14,8 @@ use crate::address_cache::{AddressCache, TimedAddress, TimedAnswer};
 use crate::calls::paths::CallPath;
 use crate::process::cgroups::CgroupSpan;
 use crate::process::comm::{CommSpan, ProcessNumber};
-use crate::process::names::{EscapedName, NameId};
-use crate::process::process_text::{ProcessFacts, ProcessText};
+use crate::process::names::NameId;
+use crate::process::process_field::{ProcessFacts, ProcessField, ProcessValue};
 use crate::process::{Dso, DsoId, Mapping};
 use crate::session::TraceSession;
 use crate::session::ids::Target;
@@ -51,7 +50,6 @@ pub struct Resolver<'s> {
     /// Buffers.
     addresses: Vec<ChainAddress>,
     parts: Vec<StackPart>,
-    unread: Vec<UnreadString>,
     /// Of the sample at hand, where it is requested.
     path: Option<CallPath>,
 }
@@ -126,7 +124,6 @@ impl<'s> Resolver<'s> {
             chains: None,
             addresses: Vec::new(),
             parts: Vec::new(),
-            unread: Vec::new(),
             path: None,
         }
     }
@@ -181,17 +178,18 @@ impl<'s> Resolver<'s> {
     pub fn process(&mut self, sample: &Sample<'_>) -> ProcessFacts {
         ProcessFacts {
             cgroup: self.cgroup(sample.pid, sample.time),
+            uid: sample.uid(),
         }
     }
 
-    /// A text about the process of a sample; `None` if the trace does not say it, or the process has none.
-    pub fn process_text(
+    /// A field about the process of a sample; else what is shown in its place.
+    pub fn process_value(
         &mut self,
-        text: &ProcessText,
+        field: &ProcessField,
         sample: &Sample<'_>,
-    ) -> Option<EscapedName<'s>> {
+    ) -> Result<ProcessValue<'s>, &'static str> {
         let process = self.process(sample);
-        text.of(&self.session.processes, process)
+        field.value(&self.session.processes, process)
     }
 
     /// The trace that it is of.
@@ -214,63 +212,63 @@ impl<'s> Resolver<'s> {
 
     /// Decodes the arguments of a sample of a site, and calls `each` with those of their texts that were not read at the hit, and are in files.
     #[inline]
-    pub fn each_text(&mut self, site: usize, sample: &Sample<'_>, each: impl FnMut(&TextPlace)) {
-        let Some(values) = self.values.get_mut(site) else {
+    pub fn each_text(
+        &mut self,
+        site: usize,
+        sample: &Sample<'_>,
+        mut each: impl FnMut(&TextPlace),
+    ) {
+        let session = self.session;
+        let (Some(values), Some(of)) = (self.values.get_mut(site), session.events.sites.get(site))
+        else {
             return;
         };
-        let decoder = &self.session.events.sites[site].decoder;
-        if values.len() != decoder.len() {
-            *values = decoder.values();
+        if values.len() != of.decoder.len() {
+            *values = of.decoder.values();
         }
-        decoder.decode(sample, values);
-        if decoder.may_lack_strings() {
-            self.add_texts(site, sample, each);
-        }
-    }
-
-    /// Adds the texts of the sample at hand that were not read at the hit, and are in files.
-    fn add_texts(&mut self, site: usize, sample: &Sample<'_>, mut each: impl FnMut(&TextPlace)) {
-        let Self {
-            session,
-            values,
-            texts,
-            unread,
-            ..
-        } = self;
-        let Some(values) = values.get_mut(site) else {
-            return;
-        };
-        let decoder = &session.events.sites[site].decoder;
-        unread.clear();
-        decoder.unread_strings(sample, values, |text| unread.push(text));
-        for text in &*unread {
-            let at = TimedAddress {
-                pid: sample.pid,
-                address: text.address,
-                time: sample.time,
-            };
-            let place = texts.get(at, || TextPlace::find(session, at, text.limit));
-            let Some(place) = place else { continue };
-            if let Some(found) = place.value(text)
-                && let Some(value) = values.get_mut(text.argument)
-            {
-                *value = Value::String(found);
+        of.decoder.decode(sample, values);
+        for &argument in &of.unread_arguments {
+            if let Some(place) = self.add_text(site, argument, sample) {
                 each(place);
             }
         }
+    }
+
+    /// Replaces a decoded address by the text there, if that was not read at the hit, and is in a file.
+    fn add_text(
+        &mut self,
+        site: usize,
+        argument: usize,
+        sample: &Sample<'_>,
+    ) -> Option<&TextPlace> {
+        let session = self.session;
+        let values = self.values.get_mut(site)?;
+        let decoder = &session.events.sites.get(site)?.decoder;
+        let text = decoder.unread_text(argument, sample, values)?;
+        let at = TimedAddress {
+            pid: sample.pid,
+            address: text.address,
+            time: sample.time,
+        };
+        let place = self
+            .texts
+            .get(at, || TextPlace::find(session, at, text.limit));
+        let place = place.as_ref()?;
+        *values.get_mut(argument)? = Value::String(place.value(&text)?);
+        Some(place)
     }
 
     /// One argument of a sample of a site. What [`decoded`](Self::decoded) gives is not of this sample then.
     #[inline]
     pub fn value(&mut self, site: usize, place: usize, sample: &Sample<'_>) -> Option<&Value> {
         let values = self.values.get_mut(site)?;
-        let decoder = &self.session.events.sites[site].decoder;
-        if values.len() != decoder.len() {
-            *values = decoder.values();
+        let of = self.session.events.sites.get(site)?;
+        if values.len() != of.decoder.len() {
+            *values = of.decoder.values();
         }
-        decoder.decode_one(place, sample, values);
-        if decoder.may_lack_strings() {
-            self.add_texts(site, sample, |_| {});
+        of.decoder.decode_one(place, sample, values);
+        if of.unread_arguments.contains(&place) {
+            self.add_text(site, place, sample);
         }
         self.decoded(site).get(place)
     }

@@ -8,6 +8,7 @@ use usdtrec_trace::events::order::before::PreviousTimes;
 use usdtrec_trace::events::selection::SampleFilter;
 use usdtrec_trace::fields::{FIELDS, Field, FieldSpec, FieldValues, Fields};
 use usdtrec_trace::form::Form;
+use usdtrec_trace::process::process_field::ProcessValue;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::ids::Target;
 use usdtrec_trace::session::resolver::Resolver;
@@ -170,9 +171,13 @@ impl<'s> CsvLines<'s> {
         for FieldSpec { field, values, .. } in columns().copied() {
             if fields.has(field) {
                 match values {
-                    FieldValues::ProcessText(text) => {
-                        if let Some(text) = self.resolver.process_text(text, sample) {
-                            out.string(&self.style.csv.field(text.text));
+                    FieldValues::Process(field) => {
+                        match self.resolver.process_value(field, sample) {
+                            Ok(ProcessValue::Text(text)) => {
+                                out.string(&self.style.csv.field(text.text));
+                            }
+                            Ok(ProcessValue::Number(number)) => out.unsigned(number),
+                            Err(_) => {}
                         }
                     }
                     _ => self.field(field, target, sample, out),
@@ -244,7 +249,7 @@ impl<'s> CsvLines<'s> {
                     out.string(&self.style.csv.field(&whole_source_text(source)));
                 }
             }
-            // Texts about the process are written before; others have columns of their own.
+            // Fields about the process are written before; others have columns of their own.
             _ => {}
         }
     }

@@ -16,6 +16,7 @@ use usdtrec_trace::events::order::before::PreviousTimes;
 use usdtrec_trace::fields::{Field, Fields};
 use usdtrec_trace::form::Form;
 use usdtrec_trace::process::names::{EscapedName, NameId};
+use usdtrec_trace::process::process_field::ProcessValue;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::ids::Target;
 use usdtrec_trace::session::resolver::{Place, Resolver};
@@ -262,13 +263,14 @@ impl<'s> JsonLines<'s> {
             out.fixed(b",\"comm\":");
             self.comm(sample, out);
         }
-        for process_text in fields.process_texts() {
+        for field in fields.process_fields() {
             out.fixed(b",\"");
-            out.string(process_text.name);
+            out.string(field.name);
             out.fixed(b"\":");
-            match self.resolver.process_text(process_text, sample) {
-                Some(text) => out.string(&json_string(text.unescaped())),
-                None => out.fixed(b"null"),
+            match self.resolver.process_value(field, sample) {
+                Ok(ProcessValue::Text(text)) => out.string(&json_string(text.unescaped())),
+                Ok(ProcessValue::Number(number)) => out.unsigned(number),
+                Err(_) => out.fixed(b"null"),
             }
         }
         if fields.has(Field::Event) {

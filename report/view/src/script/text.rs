@@ -20,6 +20,7 @@ use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::order::before::PreviousTimes;
 use usdtrec_trace::fields::{Field, Fields};
 use usdtrec_trace::form::Form;
+use usdtrec_trace::process::process_field::ProcessValue;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::ids::Target;
 use usdtrec_trace::session::resolver::{Place, Resolver};
@@ -225,7 +226,7 @@ impl<'s> TextLines<'s> {
             None => event.without_site(sample, out),
         }
         if event.chain {
-            self.process_texts(fields, sample, out);
+            self.process_fields(fields, sample, out);
             return self.chain(fields, target, sample, out);
         }
         if fields.has(Field::Ip) {
@@ -240,17 +241,19 @@ impl<'s> TextLines<'s> {
             let (_, found) = self.resolver.inlining_of_hit(sample);
             put_source(fields, found.and_then(FoundInlining::innermost), out);
         }
-        self.process_texts(fields, sample, out);
+        self.process_fields(fields, sample, out);
         out.byte(b'\n');
     }
 
-    /// The texts about the process that are requested.
-    fn process_texts(&mut self, fields: Fields, sample: &Sample<'_>, out: &mut Text) {
-        for text in fields.process_texts() {
-            let process = self.resolver.process(sample);
-            let found = text.of(self.resolver.session().processes(), process);
+    /// The fields about the process that are requested.
+    fn process_fields(&mut self, fields: Fields, sample: &Sample<'_>, out: &mut Text) {
+        for field in fields.process_fields() {
             out.byte(b' ');
-            out.string(found.map_or_else(|| text.missing(process), |found| found.text));
+            match self.resolver.process_value(field, sample) {
+                Ok(ProcessValue::Text(text)) => out.string(text.text),
+                Ok(ProcessValue::Number(number)) => out.unsigned(number),
+                Err(missing) => out.string(missing),
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use super::super::control;
 use super::super::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
 use super::cookie::Cookie;
 use super::frame_function::FrameFunction;
-use super::sample_record::{END_SIZE, RAW, Room};
+use super::sample_record::{END_SIZE, RAW, Room, THREAD, USER};
 use super::slots::{COOKIE, CPU, NOW, RING, STACK_END, STACK_SIZE};
 use super::spec::{Common, Spec};
 use super::target::Target;
@@ -111,8 +111,8 @@ impl Program<'_> {
     /// ring.
     pub(in crate::engine::bpf) fn head(&mut self) {
         const SAMPLE: u64 = 9;
-        const USER: u64 = 2;
-        let header = SAMPLE | USER << 32 | (self.room.record as u64) << 48;
+        const USER_MODE: u64 = 2;
+        let header = SAMPLE | USER_MODE << 32 | (self.room.record as u64) << 48;
         let pc = instruction_pointer(self.spec.arch);
         let asm = &mut self.asm;
         asm.call(Helper::KtimeNs);
@@ -123,12 +123,14 @@ impl Program<'_> {
         asm.load(Width::Double, Reg::R1, Reg::R6, pc);
         asm.store(Width::Double, Reg::R7, 16, Reg::R1);
         asm.call(Helper::PidTgid);
-        asm.store(Width::Word, Reg::R7, 28, Reg::R0);
-        asm.store(Width::Word, Reg::R7, RAW as i16 + 4, Reg::R0);
+        asm.store(Width::Word, Reg::R7, THREAD as i16, Reg::R0);
         asm.op_value(Op::ShiftRight, Reg::R0, 32);
         asm.store(Width::Word, Reg::R7, 24, Reg::R0);
         asm.load(Width::Word, Reg::R0, Reg::R10, CPU);
         asm.store(Width::Word, Reg::R7, 40, Reg::R0);
+        asm.call(Helper::UidGid);
+        asm.op_value(Op::Add, Reg::R0, 1);
+        asm.store(Width::Word, Reg::R7, USER as i16, Reg::R0);
         if self.ends.is_empty() {
             asm.store_value(Width::Word, Reg::R7, END_SIZE as i16, 0);
         } else {

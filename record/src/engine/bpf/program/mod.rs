@@ -34,7 +34,7 @@ use builder::Exits;
 pub(super) use builder::Program;
 pub(super) use cookie::Cookie;
 pub(in crate::engine::bpf) use sample_record::RAW;
-pub(super) use sample_record::{END_SIZE, Rooms, rooms};
+pub(super) use sample_record::{END_SIZE, Rooms, THREAD, rooms};
 pub(super) use spec::{Common, CpuRange, Spec, Stop, ThreadBase};
 pub(super) use stack::{CHAIN, EndKind, stack_ends};
 use target::Target;

@@ -1,4 +1,4 @@
-//! The record that a program writes: a whole `PERF_RECORD_SAMPLE`.
+//! The record that a program writes: a `PERF_RECORD_SAMPLE`, whole but for `common_pid`.
 //!
 //! | offset in the record | bytes | |
 //! |---|---|---|
@@ -8,9 +8,9 @@
 //! | 24 | 4 + 4 | process, thread |
 //! | 32 | 8 | time, ns of `CLOCK_MONOTONIC` |
 //! | 40 | 4 | CPU |
-//! | 44 | 4 | size of what the callers are found from, bytes |
+//! | 44 | 4 | the user plus 1 ([`Sample::user`](usdtrec_format::perf::Sample::user)) |
 //! | 48 | 4 | size of the raw part |
-//! | 52 | | raw part ([`RawLayout`]); its `common_type` is in the cookie |
+//! | 52 | | raw part ([`RawLayout`]); its `common_type` is in the cookie, and in place of `common_pid` is the size of what the callers are found from, bytes |
 //! | after it | | room for the strings, one of [`rooms`] for each |
 //! | after them | | what the callers are found from, if they are recorded ([`stack`](super::stack)) |
 
@@ -19,8 +19,12 @@ use usdtrec_format::{RawLayout, RawLength};
 /// Offset of the raw part in a record.
 pub(in crate::engine::bpf) const RAW: usize = 52;
 
-/// Offset of the size of what the callers are found from.
-pub(in crate::engine::bpf) const END_SIZE: usize = 44;
+/// Offset of the size of what the callers are found from: that of `common_pid`, which the recorder writes instead.
+pub(in crate::engine::bpf) const END_SIZE: usize = RAW + 4;
+/// Offset of the thread.
+pub(in crate::engine::bpf) const THREAD: usize = 28;
+/// Offset of the user plus 1.
+pub(in crate::engine::bpf) const USER: usize = 44;
 
 /// Room for a string in a short record, bytes, with the NUL.
 pub(in crate::engine::bpf) const SHORT: usize = 64;

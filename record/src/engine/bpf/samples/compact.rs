@@ -3,7 +3,7 @@
 use usdtrec_format::raw::{StringField, escape_into, is_text};
 use usdtrec_format::{RawField, RawLayout, RawString, StringStatus};
 
-use super::super::program::{RAW, Rooms};
+use super::super::program::{END_SIZE, RAW, Rooms, THREAD};
 use super::string_history::{News, StringHistory};
 use crate::plan::call_graph::CallGraph;
 use crate::plan::capture::LEAST_POINTER;
@@ -50,6 +50,8 @@ pub(in crate::engine::bpf) fn compact(
     };
     let start = out.len();
     out.extend_from_slice(head);
+    // `common_pid`, in whose place the size of the end is.
+    out.copy_within(start + THREAD..start + THREAD + 4, start + END_SIZE);
     let Evidence {
         histories,
         news,

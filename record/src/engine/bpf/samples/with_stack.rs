@@ -2,7 +2,7 @@
 
 use usdtrec_format::perf::{ChainCut, put_callchain};
 
-use super::super::program::{CHAIN, END_SIZE, EndKind, RAW};
+use super::super::program::{CHAIN, EndKind, RAW};
 use super::stack_size::StackUse;
 
 /// Where the raw part of a sample begins, with its size: the call chain comes before it.
@@ -36,10 +36,7 @@ pub(in crate::engine::bpf) fn put(
 
 fn put_all(sample: &[u8], end: &[u8], kind: EndKind, out: &mut Vec<u8>) -> Option<()> {
     let (head, raw) = sample.split_at_checked(RAW_SIZE)?;
-    let start = out.len();
     out.extend_from_slice(head);
-    // The upper half of `CPU`.
-    out.get_mut(start + END_SIZE..start + RAW_SIZE)?.fill(0);
     if end.is_empty() {
         put_callchain(&[word(head, 16)?], Some(ChainCut::Rate), out);
         out.extend_from_slice(raw);

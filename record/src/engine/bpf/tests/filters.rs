@@ -4,7 +4,7 @@ use usdtrec_format::expr::{Datum, Expr, Name};
 use usdtrec_format::schema::Argument;
 use usdtrec_format::{Arch, RawArgument};
 
-use super::machine::{COMM, Hit, Ran, register_value, string_len};
+use super::machine::{COMM, Hit, Ran, UID, register_value, string_len};
 use super::{Planned, Strings, Touch, byte_at, common, expected, value_of};
 use crate::engine::bpf::context::register_offset;
 use crate::engine::bpf::program::{Common, Spec, generate};
@@ -95,6 +95,7 @@ fn worth(planned: &Planned, name: &Name) -> Datum<'static> {
         "pid" => return Datum::Integer(1234),
         "tid" => return Datum::Integer(1235),
         "cpu" => return Datum::Integer(3),
+        "uid" => return Datum::Integer(UID.into()),
         "comm" => return Datum::Text(COMM.into()),
         name => name.strip_prefix("arg").unwrap().parse::<usize>().unwrap() - 1,
     };
@@ -123,7 +124,7 @@ fn numbers_compare_by_value() {
     let mut both = [0, 0];
     for name in (1..=10)
         .map(|number| format!("arg{number}"))
-        .chain(["pid", "tid", "cpu"].map(str::to_owned))
+        .chain(["pid", "tid", "cpu", "uid"].map(str::to_owned))
     {
         let near = match worth(
             &planned,

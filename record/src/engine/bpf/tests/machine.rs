@@ -71,6 +71,8 @@ const RING: u64 = 5;
 const CONTROL: usize = 1024;
 /// The time.
 pub(super) const NOW: u64 = 987_654_321_000;
+/// The user of the process.
+pub(super) const UID: u64 = 1033;
 /// Bytes of `struct pt_regs`.
 const CONTEXT: usize = 272;
 /// Bytes of the stack of a program and of its functions.
@@ -448,7 +450,7 @@ fn preempt(enables: bool) -> u64 {
 
 type Function = fn(u64, u64, u64, u64, u64) -> u64;
 
-const HELPERS: [(Helper, Function); 18] = [
+const HELPERS: [(Helper, Function); 19] = [
     (Helper::MapUpdate, map_update),
     (Helper::Comm, comm),
     (Helper::MapLookup, map_lookup),
@@ -459,6 +461,8 @@ const HELPERS: [(Helper, Function); 18] = [
     (Helper::PidTgid, |_, _, _, _, _| {
         KERNEL.with_borrow(|kernel| kernel.pid_tgid)
     }),
+    // The group is in the upper half.
+    (Helper::UidGid, |_, _, _, _, _| 7 << 32 | UID),
     (Helper::CurrentTask, |_, _, _, _, _| TASK),
     (Helper::CurrentTaskBtf, |_, _, _, _, _| TASK),
     (Helper::Loop, search),

@@ -11,11 +11,11 @@ mod stacks;
 use serde_json::Value;
 use usdtrec_format::{Arch, Location, Operand, RawArgument, RawField, Register, parse_operands};
 
-use self::machine::{Hit, NOW, PREEMPTION, THREAD, byte_at, register_value, string_len};
+use self::machine::{Hit, NOW, PREEMPTION, THREAD, UID, byte_at, register_value, string_len};
 use super::context::{instruction_pointer, register_offset};
 use super::nonresident::{Look, Touch};
 use super::program::{
-    Common, CpuRange, FOLLOWED, LINKED, RAW, Spec, ThreadBase, Who, generate, rooms,
+    Common, CpuRange, END_SIZE, FOLLOWED, LINKED, RAW, Spec, ThreadBase, Who, generate, rooms,
 };
 use super::samples::compact::{self, Evidence, Shape, is_long};
 use crate::plan::capture::{Capture, Place};
@@ -448,9 +448,9 @@ fn the_head_of_a_record() {
     );
     assert_eq!((of(24, 4), of(28, 4)), (1234, 1235), "process, thread");
     assert_eq!(of(32, 8), NOW);
-    assert_eq!(of(40, 8), 3, "the CPU");
+    assert_eq!((of(40, 4), of(44, 4)), (3, UID + 1), "CPU, user");
     assert_eq!(of(RAW, 2), 0x2711, "the type");
-    assert_eq!((of(RAW + 2, 2), of(RAW + 4, 4)), (0, 1235));
+    assert_eq!((of(RAW + 2, 2), of(END_SIZE, 4)), (0, 0));
 }
 
 #[test]

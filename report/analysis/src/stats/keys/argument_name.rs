@@ -1,7 +1,7 @@
 //! Names of arguments: where they are in each event, and what their columns are called.
 
 use usdtrec_trace::error::ReportError;
-use usdtrec_trace::fields::{process_text_named, process_texts};
+use usdtrec_trace::fields::{process_field_named, process_field_names};
 use usdtrec_trace::list::list;
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::rows::Rows;
@@ -20,16 +20,17 @@ pub(super) fn places(
     if places.iter().any(Option::is_some) {
         return Ok(places);
     }
-    if let Some(text) = process_text_named(name)
-        && !(text.is_in)(session.processes())
+    if let Some(field) = process_field_named(name)
+        && !session.has_of_process(field)
     {
-        return Err(QuestionError::NoCgroups { what: text.name }.into());
+        let (what, needs) = (field.name, field.needs);
+        return Err(QuestionError::NotOfProcess { what, needs }.into());
     }
     let arguments = rows.rows.iter().flat_map(|row| &row.arguments);
     Err(QuestionError::NoKey {
         name: name.to_owned(),
         known: list(arguments.map(|argument| &*argument.name)),
-        texts: process_texts().map(|(_, text)| text.name).collect(),
+        of_process: process_field_names(),
     }
     .into())
 }
@@ -75,7 +76,7 @@ const RESERVED: [&str; 35] = [
 
 /// What an argument's column is called: its name, or `args.NAME` where another column is called so.
 pub(super) fn column(name: &str) -> String {
-    match RESERVED.contains(&name) || process_text_named(name).is_some() {
+    match RESERVED.contains(&name) || process_field_named(name).is_some() {
         true => format!("args.{name}"),
         false => name.to_owned(),
     }

@@ -7,11 +7,11 @@ use usdtrec_format::{Missing, SourceLine, StringAt, Value};
 use usdtrec_trace::calls::ScriptCalls;
 use usdtrec_trace::calls::paths::CallPath;
 use usdtrec_trace::error::ReportError;
-use usdtrec_trace::fields::process_text_named;
+use usdtrec_trace::fields::process_field_named;
 use usdtrec_trace::form::Form;
 use usdtrec_trace::process::DsoId;
 use usdtrec_trace::process::names::NameId;
-use usdtrec_trace::process::process_text::ProcessText;
+use usdtrec_trace::process::process_field::{ProcessField, ProcessValue};
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
@@ -42,8 +42,8 @@ pub enum Key {
     Tid,
     /// The CPU.
     Cpu,
-    /// A text about the process.
-    ProcessText(&'static ProcessText),
+    /// A field about the process.
+    Process(&'static ProcessField),
     /// The file of the hit.
     Dso,
     /// The function of the hit.
@@ -133,10 +133,10 @@ impl Key {
                 Self::Shape(name.to_owned(), places(argument, session, rows)?)
             }
             name => {
-                if let Some(text) = process_text_named(name)
-                    && (text.is_in)(session.processes())
+                if let Some(field) = process_field_named(name)
+                    && session.has_of_process(field)
                 {
-                    return Ok(Self::ProcessText(text));
+                    return Ok(Self::Process(field));
                 }
                 let places = places(name, session, rows)?;
                 let mut events = session.events().events.iter().zip(&places);
@@ -195,7 +195,7 @@ impl Key {
             Self::Pid => "Pid:Command",
             Self::Tid => "Tid",
             Self::Cpu => "CPU",
-            Self::ProcessText(text) => text.heading,
+            Self::Process(field) => field.heading,
             Self::Dso => "Shared Object",
             Self::Sym => "Symbol",
             Self::Source => "Source:Line",
@@ -214,7 +214,7 @@ impl Key {
             Self::Pid => "pid",
             Self::Tid => "tid",
             Self::Cpu => "cpu",
-            Self::ProcessText(text) => text.name,
+            Self::Process(field) => field.name,
             Self::Dso => "dso",
             Self::Sym => "sym",
             Self::Source => "srcline",
@@ -252,9 +252,10 @@ impl Key {
             }
             Self::Tid => KeyWords::new(kind::KNOWN, u64::from(sample.tid as u32)),
             Self::Cpu => KeyWords::new(kind::KNOWN, u64::from(sample.cpu)),
-            Self::ProcessText(text) => match resolver.process_text(text, sample) {
-                Some(text) => of_text(text.text.as_bytes(), dictionary),
-                None => KeyWords::new(kind::UNKNOWN, 0),
+            Self::Process(field) => match resolver.process_value(field, sample) {
+                Ok(ProcessValue::Text(text)) => of_text(text.text.as_bytes(), dictionary),
+                Ok(ProcessValue::Number(number)) => KeyWords::new(kind::UNSIGNED, number),
+                Err(_) => KeyWords::new(kind::UNKNOWN, 0),
             },
             Self::Dso => match resolver.place(sample).file {
                 Some(file) => KeyWords::new(kind::KNOWN, u64::from(file.0)),
@@ -318,7 +319,8 @@ impl Key {
             },
             Self::Tid => KeyValue::Integer(i128::from(id as i32)),
             Self::Cpu => KeyValue::Cpu(id),
-            Self::ProcessText(_) => match kind {
+            Self::Process(_) => match kind {
+                kind::UNSIGNED => KeyValue::Integer(word.into()),
                 kind::TEXT => {
                     let text = dictionary.text_of(word);
                     KeyValue::Name(String::from_utf8_lossy(&text).into_owned())

@@ -24,7 +24,7 @@ pub enum KeyValue {
         /// Name of its main thread.
         comm: String,
     },
-    /// A thread id, or the number of an interval.
+    /// A thread id, a number about the process, or the number of an interval.
     Integer(i128),
     /// A CPU.
     Cpu(u32),
@@ -52,7 +52,7 @@ pub enum KeyValue {
     Null,
     /// One of the texts beyond those that are counted one by one.
     OtherTexts,
-    /// The event has no such argument, or the process no such text.
+    /// The event has no such argument, or the process no such field.
     Absent,
 }
 

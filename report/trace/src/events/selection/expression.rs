@@ -7,8 +7,9 @@ use usdtrec_format::perf::Sample;
 
 use crate::error::ReportError;
 use crate::events::selection::span_filter::{SpanEvents, SplitExpression};
-use crate::fields::{process_text_named, process_texts};
+use crate::fields::{process_field_named, process_fields};
 use crate::process::EscapedName;
+use crate::process::process_field::ProcessValue;
 use crate::question_error::QuestionError;
 use crate::session::TraceSession;
 use crate::session::ids::Target;
@@ -77,10 +78,7 @@ impl Expression {
             .into());
         }
         let (mut unknown, mut wrong_word) = (None, None);
-        let texts = process_texts().map(|(_, text)| text);
-        let texts = texts.filter(|text| (text.is_in)(session.processes()));
-        let fields = texts.map(|text| SampleField::ProcessText(text.name));
-        let fields: Vec<_> = SampleField::OF_HIT.iter().copied().chain(fields).collect();
+        let fields = fields_of(session);
         let events = session.events().events.iter().enumerate();
         let of_event = events.map(|(at, event)| {
             if event.is_dummy() || !asked(at) {
@@ -123,11 +121,15 @@ impl Expression {
                     texts.comm = text_of(comm.and_then(|name| session.processes().name(name)));
                 }
                 SampleField::ProcessText(name) => {
-                    let text = process_text_named(name);
-                    let found = text.and_then(|text| resolver.process_text(text, sample));
-                    texts.process.push((name, text_of(found)));
+                    let field = process_field_named(name);
+                    let found = field.and_then(|field| resolver.process_value(field, sample).ok());
+                    let text = found.and_then(|found| match found {
+                        ProcessValue::Text(text) => Some(text),
+                        ProcessValue::Number(_) => None,
+                    });
+                    texts.process.push((name, text_of(text)));
                 }
-                SampleField::Pid | SampleField::Tid | SampleField::Cpu => {}
+                _ => {}
             }
         }
         let values: &[Value] = match session.site_of(target, sample) {
@@ -136,6 +138,18 @@ impl Expression {
         };
         filter.is_true(sample, values, &texts)
     }
+}
+
+/// The fields that a trace has besides arguments. Numbers about the process are fields of the hit.
+fn fields_of(session: &TraceSession) -> Vec<SampleField> {
+    let has = |name| process_field_named(name).is_none_or(|field| session.has_of_process(field));
+    let of_hit = SampleField::OF_HIT.iter().copied();
+    let texts = process_fields().filter(|(_, field)| !field.is_number);
+    let texts = texts.map(|(_, field)| SampleField::ProcessText(field.name));
+    of_hit
+        .chain(texts)
+        .filter(|field| has(field.name()))
+        .collect()
 }
 
 fn text_of(name: Option<EscapedName<'_>>) -> Datum<'_> {

@@ -3,7 +3,7 @@
 use usdtrec_decode::SampleField;
 use usdtrec_format::expr::{BinaryOperator, Expr, ExprError, Name};
 
-use crate::fields::process_text_named;
+use crate::fields::process_field_named;
 use crate::session::TraceSession;
 use crate::session::events::Event;
 
@@ -148,7 +148,7 @@ impl SpanEvents<'_> {
         };
         let mut of_hit = SampleField::OF_HIT.iter();
         let of_hit = of_hit.any(|field| field.name() == name.text)
-            || process_text_named(&name.text).is_some();
+            || process_field_named(&name.text).is_some();
         match whose {
             Whose {
                 begin: false,

@@ -4,6 +4,7 @@ use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 use usdtrec_trace::events::order::before::PreviousTimes;
 use usdtrec_trace::fields::{Field, FieldValues};
+use usdtrec_trace::process::process_field::ProcessValue;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::Hit;
 use usdtrec_trace::session::ids::Target;
@@ -139,9 +140,12 @@ impl<'s> TemplateLines<'s> {
             }
             // Others are worked out for the event, or no part of templates.
             field => {
-                if let FieldValues::ProcessText(process_text) = field.values() {
-                    let found = self.resolver.process_text(process_text, sample);
-                    text(found.map_or("", |found| found.text), spec, out);
+                if let FieldValues::Process(field) = field.values() {
+                    match self.resolver.process_value(field, sample) {
+                        Ok(ProcessValue::Text(found)) => text(found.text, spec, out),
+                        Ok(ProcessValue::Number(number)) => unsigned(number, spec, out),
+                        Err(_) => text("", spec, out),
+                    }
                 }
             }
         }

@@ -74,8 +74,14 @@ impl Meaning {
         };
         let values = field.values();
         let is_time = matches!(values, FieldValues::Time);
-        let is_text = matches!(values, FieldValues::Text | FieldValues::ProcessText(_));
-        let is_number = matches!(values, FieldValues::Number);
+        let is_number = match values {
+            FieldValues::Process(field) => field.is_number,
+            values => matches!(values, FieldValues::Number),
+        };
+        let is_text = match values {
+            FieldValues::Process(field) => !field.is_number,
+            values => matches!(values, FieldValues::Text),
+        };
         match spec {
             Spec {
                 kind: Conversion::Quoted,
