@@ -43,7 +43,8 @@ pub(crate) struct Cgroups {
     written: HashSet<i32>,
     /// The first hits in this pass of processes that were not asked for.
     new: HashMap<i32, u64>,
-    last_sampled: i32,
+    /// Process of a sample that was asked for: the next samples are likely to be of the same. 0 if none is.
+    known: i32,
     out: RecordBuffer,
 }
 
@@ -79,18 +80,21 @@ impl Cgroups {
             asked: HashSet::new(),
             written: HashSet::new(),
             new: HashMap::new(),
-            last_sampled: 0,
+            known: 0,
             out: RecordBuffer::default(),
         }
     }
 
     fn take_sample(&mut self, sample: SampleHead) {
         let SampleHead { pid, time, .. } = sample;
-        if pid == self.last_sampled && !self.new.contains_key(&pid) {
+        if pid == self.known {
             return;
         }
-        self.last_sampled = pid;
-        if self.asked.contains(&pid) || pid <= 0 {
+        if self.asked.contains(&pid) {
+            self.known = pid;
+            return;
+        }
+        if pid <= 0 {
             return;
         }
         if self.new.len() < MAX_PROCESSES {
@@ -157,7 +161,7 @@ impl Stage for Cgroups {
                 self.take_sample(sample);
             } else if let Some(pid) = self.begun(record) {
                 self.asked.remove(&pid);
-                self.last_sampled = 0;
+                self.known = 0;
             }
         }
         batch
@@ -173,7 +177,7 @@ impl Stage for Cgroups {
                 reader.ask(FirstHit { pid, time });
             }
         }
-        self.last_sampled = 0;
+        self.known = 0;
         self.read(PASS_LIMIT)
     }
 
@@ -185,7 +189,7 @@ impl Stage for Cgroups {
     fn begin_file(&mut self) {
         self.asked.clear();
         self.written.clear();
-        self.last_sampled = 0;
+        self.known = 0;
     }
 }
 
