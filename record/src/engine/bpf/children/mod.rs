@@ -48,7 +48,6 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use super::super::release::{Descriptors, Release};
 use super::attachment::Later;
 use super::control::{self, Control};
 use super::hold::{HeldProcesses, Hold};
@@ -157,11 +156,6 @@ impl Children {
 
 impl Drop for Children {
     fn drop(&mut self) {
-        let links = self.end();
-        Release::start(Descriptors {
-            links,
-            events: Vec::new(),
-        })
-        .wait(LAST_PATIENCE);
+        ended::close(self.end()).wait(LAST_PATIENCE);
     }
 }

@@ -222,7 +222,7 @@ fn count_live(
         value_size: 8,
         entries: 16,
     };
-    let counts = sys::create_map(MapKind::Hash, shape, 0).unwrap();
+    let counts = sys::create_map(MapKind::Hash, shape).unwrap();
     let common = Common {
         touch,
         ids: 1,
