@@ -437,7 +437,7 @@ fn one_argument_is_decoded_alone() {
     unread.sort_unstable();
     assert_eq!(unread, [0, 1, 3]);
     let address = |argument| {
-        let text = decoder.unread_text(argument, &sample, &values);
+        let text = decoder.unread_string(argument, &sample, &values);
         text.map(|text| (text.argument, text.address))
     };
     assert_eq!(address(0), Some((0, 0x50_0000)));

@@ -80,16 +80,12 @@ impl Control {
     pub(super) fn new(ids: usize, strings: usize) -> io::Result<Self> {
         let words = LOSSES as usize / 8 + 3 * ids + ids * strings * STRING as usize / 8;
         let bytes = u32::try_from(words * 8).map_err(io::Error::other)?;
-        let descriptor = sys::create_map(
-            sys::MapKind::Array,
-            sys::MapShape {
-                key_size: 4,
-                value_size: bytes,
-                entries: 1,
-            },
-            sys::MAPPABLE,
-        )?;
-        Self::from_descriptor(descriptor, words)
+        let shape = sys::MapShape {
+            key_size: 4,
+            value_size: bytes,
+            entries: 1,
+        };
+        Self::from_descriptor(sys::create_map(sys::MapKind::Array, shape)?, words)
     }
 
     /// The first `words` words of a control map.
@@ -174,17 +170,8 @@ impl Control {
         self.load(LOSSES + 8 * index as u32)
     }
 
-    /// Sets whether many texts of the sample id whose word is at `offset` are too long for a short record.
-    pub(super) fn set_long_texts(&self, offset: u32, are_long: bool) {
-        self.store(offset, are_long.into());
-    }
-
-    /// Sets the sizes of the stacks of the sample id whose word is at `offset`.
-    pub(super) fn set_stack_size(&self, offset: u32, sizes: u64) {
-        self.store(offset, sizes);
-    }
-
-    fn store(&self, offset: u32, value: u64) {
+    /// Sets the word at an offset.
+    pub(super) fn store(&self, offset: u32, value: u64) {
         if let Some(word) = self.word(offset) {
             word.store(value, Ordering::SeqCst);
         }

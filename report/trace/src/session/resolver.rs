@@ -244,7 +244,7 @@ impl<'s> Resolver<'s> {
         let session = self.session;
         let values = self.values.get_mut(site)?;
         let decoder = &session.events.sites.get(site)?.decoder;
-        let text = decoder.unread_text(argument, sample, values)?;
+        let text = decoder.unread_string(argument, sample, values)?;
         let at = TimedAddress {
             pid: sample.pid,
             address: text.address,

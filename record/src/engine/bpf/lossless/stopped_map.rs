@@ -30,7 +30,7 @@ pub(in crate::engine::bpf) fn create() -> io::Result<OwnedFd> {
         value_size: 8,
         entries: MAX_STOPPED,
     };
-    sys::create_map(MapKind::Hash, shape, 0)
+    sys::create_map(MapKind::Hash, shape)
 }
 
 /// The processes that are in the map now; one that is stopped again while it is continued is there twice.

@@ -5,6 +5,7 @@ use usdtrec_format::{RawArgument, RawField};
 use super::super::insn::{Helper, If, Label, Op, Reg, Width};
 use super::absent::Bytes;
 use super::builder::Program;
+use super::target::Target;
 use crate::plan::capture::Capture;
 use crate::plan::read::{Read, Source};
 
@@ -101,5 +102,38 @@ impl Program<'_> {
         asm.set(Reg::R2, size.into());
         asm.copy(Reg::R3, Reg::R9);
         asm.call(helper);
+    }
+
+    /// `to` = the word at an offset of the layout, zero-extended.
+    pub(in crate::engine::bpf) fn get(&mut self, width: Width, to: Reg, offset: u16) {
+        let Target { base, .. } = self.target;
+        self.asm.load(width, to, base, self.target.at(offset));
+    }
+
+    /// Writes a register at an offset of the layout.
+    pub(in crate::engine::bpf) fn put(&mut self, width: Width, offset: u16, from: Reg) {
+        let Target { base, .. } = self.target;
+        self.asm.store(width, base, self.target.at(offset), from);
+    }
+
+    /// Writes a number at an offset of the layout.
+    pub(in crate::engine::bpf) fn put_value(&mut self, width: Width, offset: u16, value: i32) {
+        let Target { base, .. } = self.target;
+        self.asm
+            .store_value(width, base, self.target.at(offset), value);
+    }
+
+    /// `to` = the address of an offset of the layout, or of the strings after it.
+    pub(in crate::engine::bpf) fn address_in_target(&mut self, to: Reg, offset: i32) {
+        let Target {
+            base,
+            offset: start,
+        } = self.target;
+        self.asm.address(to, base, i32::from(start) + offset);
+    }
+
+    /// Offset of the room for a string, by the string's index.
+    pub(in crate::engine::bpf) fn room_at(&self, index: usize) -> i32 {
+        (usize::from(self.spec.layout.size) + index * self.room.each) as i32
     }
 }

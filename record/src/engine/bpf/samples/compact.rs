@@ -91,13 +91,8 @@ pub(in crate::engine::bpf) fn is_long(
     rooms: Rooms,
 ) -> Option<bool> {
     let short = rooms.short?.each;
-    let status = |string: RawString| {
-        let at = RAW + usize::from(string.status);
-        let word = record.get(at..).and_then(<[u8]>::first_chunk::<2>);
-        word.map_or(0, |word| i16::from_ne_bytes(*word))
-    };
     // The status is the length plus one.
-    let lengths = layout.strings().map(status);
+    let lengths = layout.strings().map(|string| status_of(record, string));
     Some(
         lengths
             .max()
@@ -133,15 +128,19 @@ fn number(record: &[u8], field: RawField) -> u64 {
 
 /// Whether the memory at an address could not be read, although something may be there.
 fn is_unread(string: RawString, address: u64, record: &[u8]) -> bool {
-    let at = RAW + usize::from(string.status);
-    let word = record.get(at..).and_then(<[u8]>::first_chunk::<2>);
-    let status = word
-        .map(|word| StringStatus::from_word(i16::from_ne_bytes(*word), i16::MAX.cast_unsigned()));
+    let status = StringStatus::from_word(status_of(record, string), i16::MAX.cast_unsigned());
     let is_unread = matches!(
         status,
-        Some(StringStatus::Fault | StringStatus::NotResident | StringStatus::NotRead)
+        StringStatus::Fault | StringStatus::NotResident | StringStatus::NotRead
     );
     is_unread && address >= LEAST_POINTER
+}
+
+/// The status of a string of a record, as its program wrote it; 0 if the record is shorter.
+fn status_of(record: &[u8], string: RawString) -> i16 {
+    let at = RAW + usize::from(string.status);
+    let word = record.get(at..).and_then(<[u8]>::first_chunk::<2>);
+    word.map_or(0, |word| i16::from_ne_bytes(*word))
 }
 
 /// Appends a string to the record that begins at `start`, and writes its location and status. Returns what readers have to be told.

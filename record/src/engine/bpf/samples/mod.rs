@@ -211,7 +211,7 @@ impl Samples {
         if let Some(is_long) = compact::is_long(record, &group.layout, group.rooms)
             && let Some(are_long) = state.lengths.count(is_long)
         {
-            control.set_long_texts(word_at, are_long);
+            control.store(word_at, are_long.into());
         }
         if !self.news.is_empty() {
             self.tell(index);
@@ -254,7 +254,7 @@ impl Samples {
             let lost = control.lost(index);
             state.stack.learn(used, lost, is_crowded, sizes);
             if state.stack.word() != before {
-                control.set_stack_size(size_at, state.stack.word());
+                control.store(size_at, state.stack.word());
             }
         }
     }
@@ -262,19 +262,23 @@ impl Samples {
     /// Writes the sizes that stacks begin with.
     pub(super) fn set_stack_sizes(&self, control: &Control) {
         for (index, state) in self.ids.iter().enumerate() {
-            control.set_stack_size(self.stack_size_at(index), state.stack.word());
+            control.store(self.stack_size_at(index), state.stack.word());
         }
     }
 
     /// Offset of the word with the size of the stacks of the sample id with this index.
     fn stack_size_at(&self, index: usize) -> u32 {
-        let first = control::stack_sizes_at(self.ids.len() as u32, self.strings as u32);
-        first.wrapping_add((index as u32).wrapping_mul(8))
+        self.word_at(index, control::stack_sizes_at)
     }
 
     /// Offset of the word that says whether the texts of the sample id with this index are long.
     fn long_texts_at(&self, index: usize) -> u32 {
-        let first = control::long_texts_at(self.ids.len() as u32, self.strings as u32);
+        self.word_at(index, control::long_texts_at)
+    }
+
+    /// Offset of the word of the sample id with this index in a list that begins at `first`.
+    fn word_at(&self, index: usize, first: impl Fn(u32, u32) -> u32) -> u32 {
+        let first = first(self.ids.len() as u32, self.strings as u32);
         first.wrapping_add((index as u32).wrapping_mul(8))
     }
 }

@@ -23,5 +23,5 @@ pub(in crate::engine::bpf) fn create() -> io::Result<OwnedFd> {
         value_size: VALUE,
         entries: MAX_PAIRS,
     };
-    sys::create_map(sys::MapKind::LruHash, shape, 0)
+    sys::create_map(sys::MapKind::LruHash, shape)
 }

@@ -26,7 +26,7 @@ pub(in crate::engine::bpf) enum MapKind {
 }
 
 /// `BPF_F_MMAPABLE`.
-pub(in crate::engine::bpf) const MAPPABLE: u32 = 1 << 10;
+const MAPPABLE: u32 = 1 << 10;
 
 /// `BPF_EXIST`: the key must be in the map.
 const EXISTS: u64 = 2;
@@ -85,12 +85,12 @@ pub(in crate::engine::bpf) struct MapShape {
     pub(in crate::engine::bpf) entries: u32,
 }
 
-/// Creates a map.
-pub(in crate::engine::bpf) fn create_map(
-    kind: MapKind,
-    shape: MapShape,
-    flags: u32,
-) -> io::Result<OwnedFd> {
+/// Creates a map. Arrays can be mapped into memory.
+pub(in crate::engine::bpf) fn create_map(kind: MapKind, shape: MapShape) -> io::Result<OwnedFd> {
+    let flags = match kind {
+        MapKind::Array => MAPPABLE,
+        _ => 0,
+    };
     create(MapCreate {
         kind: kind as u32,
         key_size: shape.key_size,
@@ -108,7 +108,7 @@ pub(in crate::engine::bpf) fn create_ids(entries: u32) -> io::Result<OwnedFd> {
         value_size: 4,
         entries,
     };
-    create_map(MapKind::Hash, shape, 0)
+    create_map(MapKind::Hash, shape)
 }
 
 /// Creates a ring of so many bytes, in the memory of a NUMA node if one is given.

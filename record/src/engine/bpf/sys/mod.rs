@@ -21,7 +21,7 @@ pub(crate) use link_info::uprobes_of_links;
 #[cfg(test)]
 pub(super) use map::counts;
 pub(super) use map::{
-    MAPPABLE, MapKind, MapShape, change, create_array_of_maps, create_ids, create_map, create_ring,
+    MapKind, MapShape, change, create_array_of_maps, create_ids, create_map, create_ring,
     create_works, insert, insert_time, keys, next_key, put_maps, remove, time_of, token_of,
     value_of,
 };

@@ -191,7 +191,12 @@ fn the_kernel_counts_hits_by_key() {
     let mut probes = binary.probes.iter();
     let probe = probes.find(|known| known.provider == probe::PROVIDER);
     let site = &probe.unwrap().sites[0];
-    let planned = Planned::new(&site.args, Arch::host().unwrap(), STRINGS);
+    let arch = Arch::host().unwrap();
+    let args = match arch {
+        Arch::X86_64 => site.args.clone(),
+        _ => site.args.replace('%', ""),
+    };
+    let planned = Planned::new(&args, arch, STRINGS);
     for touch in [Touch::Never, Touch::Always] {
         let counts = count_live(&planned, site, &file.kernel_path(), touch);
         let counted = |number: i32, text: &str, hits: u64| {
@@ -222,7 +227,7 @@ fn count_live(
         value_size: 8,
         entries: 16,
     };
-    let counts = sys::create_map(MapKind::Hash, shape, 0).unwrap();
+    let counts = sys::create_map(MapKind::Hash, shape).unwrap();
     let common = Common {
         touch,
         ids: 1,

@@ -4,21 +4,8 @@ use std::ffi::CString;
 
 pub(super) const PROVIDER: &str = "usdtrec_unit_tests";
 
-/// The arguments of the probe: a signed number of 16 bits and the address of a text.
-#[cfg(target_arch = "x86_64")]
-macro_rules! operands {
-    () => {
-        "-2@%{number:x} 8@%{text:r}"
-    };
-}
-#[cfg(target_arch = "aarch64")]
-macro_rules! operands {
-    () => {
-        "-2@{number:x} 8@{text:x}"
-    };
-}
-
-/// Hits the probe.
+/// Hits the probe. Its arguments are a signed number of 16 bits, whose register has other bits above them, and the address of a text. The
+/// names of registers have a `%`, as on x86.
 #[inline(never)]
 pub(super) fn hit(number: i16, text: &str) {
     let text = CString::new(text).unwrap();
@@ -34,10 +21,10 @@ pub(super) fn hit(number: i16, text: &str) {
             "5: .8byte 2b, 0, 0",
             ".asciz \"usdtrec_unit_tests\"",
             ".asciz \"hit\"",
-            concat!(".asciz \"", operands!(), "\""),
+            ".asciz \"-2@%{number} 8@%{text}\"",
             "6: .balign 4",
             ".popsection",
-            number = in(reg) number,
+            number = in(reg) i64::from(number) ^ 0x5a_0000,
             text = in(reg) text.as_ptr(),
             options(readonly, nostack, preserves_flags)
         );
