@@ -217,7 +217,7 @@ impl Processes {
     }
 
     /// The path of a control group.
-    pub(crate) fn cgroup_path(&self, id: NameId) -> Option<EscapedName<'_>> {
+    pub fn cgroup_path(&self, id: NameId) -> Option<EscapedName<'_>> {
         self.cgroups.path(id)
     }
 

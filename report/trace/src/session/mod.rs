@@ -436,7 +436,7 @@ impl TraceSession {
     }
 
     /// Whether the trace may have a field of the process of a hit.
-    pub(crate) fn has_of_process(&self, field: &ProcessField) -> bool {
+    pub fn has_of_process(&self, field: &ProcessField) -> bool {
         (field.is_in)(&self.processes, self.info())
     }
 
