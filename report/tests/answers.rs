@@ -58,6 +58,10 @@ fn groups(sort: &str, value: Option<&str>, order: GroupOrder) -> Question {
     }
 }
 
+/// Python takes answers from other threads.
+const fn is_shared<T: Send + Sync>() {}
+const _: () = is_shared::<Answer>();
+
 #[test]
 fn json_is_the_serialization_of_the_answer() {
     let session = demo();

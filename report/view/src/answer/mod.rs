@@ -32,7 +32,7 @@ pub use crate::answer::reasons::{DamageRow, NoEventsRow, ShortfallRow, UnusualRo
 pub use crate::answer::recording::{ClockAnswer, ClockStepRow, RecordingAnswer};
 pub use crate::answer::series::{OtherSeriesRow, RateSeries};
 pub use crate::answer::spans::{
-    DurationStatistics, OtherSpansRow, SlowestSpan, SpanBy, SpanEvent, SpanGroupRow, SpanRow,
+    DurationStatistics, OtherSpansRow, SlowestSpan, SpanBy, SpanEvent, SpanGroupRow, SpanPairRow,
     SpanStatistics, SpansAnswer,
 };
 pub use crate::answer::stacks::{StackPath, StacksAnswer};

@@ -18,7 +18,7 @@ pub struct SpansAnswer {
     /// What spans are grouped by.
     pub by: Vec<SpanBy>,
     /// A row for each pair of probes.
-    pub spans: Vec<SpanRow>,
+    pub spans: Vec<SpanPairRow>,
 }
 
 /// A key that spans are grouped by.
@@ -42,7 +42,7 @@ pub enum SpanEvent {
 
 /// The spans of one pair of probes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct SpanRow {
+pub struct SpanPairRow {
     /// What they are, and how long they lasted.
     #[serde(flatten)]
     pub statistics: SpanStatistics,
@@ -179,11 +179,11 @@ impl SpansAnswer {
     }
 }
 
-fn row(report: &SpanReport, at: usize, span: &SpanFacts) -> SpanRow {
+fn row(report: &SpanReport, at: usize, span: &SpanFacts) -> SpanPairRow {
     let groups = report.groups.get(at).into_iter().flatten();
     let others = report.others.get(at).and_then(Option::as_ref);
     let slowest = report.slowest.get(at).into_iter().flatten();
-    SpanRow {
+    SpanPairRow {
         statistics: SpanStatistics::new(span),
         groups: groups.map(|group| group_row(report, group)).collect(),
         ungrouped: others.map_or(0, |others| others.durations.count),
