@@ -76,29 +76,12 @@ fn folded(line: &str, width: usize) -> String {
     let text = line.trim_start_matches(' ');
     let indent = line.len() - text.len();
     let next = (indent + INDENT).min(width / 2);
-    let mut out = " ".repeat(indent);
-    let (mut used, mut is_empty) = (indent, true);
-    for word in text.trim_end().split(' ') {
-        let length = word.width();
-        if !is_empty && used + 1 + length > width {
-            out.truncate(out.trim_end().len());
-            out.push('\n');
-            out.push_str(&" ".repeat(next));
-            (used, is_empty) = (next, true);
-        }
-        // A continuation line does not start with blanks between columns.
-        if is_empty && word.is_empty() {
-            continue;
-        }
-        if !std::mem::replace(&mut is_empty, false) {
-            out.push(' ');
-            used += 1;
-        }
-        out.push_str(word);
-        used += length;
-    }
-    out.push('\n');
-    out
+    usdtrec_report::fold(
+        &" ".repeat(indent),
+        text.trim_end(),
+        &" ".repeat(next),
+        width,
+    )
 }
 
 #[cfg(test)]

@@ -108,6 +108,7 @@ pub use usdtrec_trace::symbols::search::FileView;
 pub use usdtrec_trace::time_span::{TimeSpan, TimeSpanError};
 pub use usdtrec_trace::{process, symbols};
 pub use usdtrec_view::answer::AnswerQuestions;
+pub use usdtrec_view::columns::fold;
 #[cfg(feature = "flame")]
 pub use usdtrec_view::flame;
 #[doc = include_str!("../FIELDS.md")]

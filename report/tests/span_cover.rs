@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::support::{self, DONE, HIT, Hit, REQUEST, Recorded, Recording};
 use serde_json::{Value, json};
-use usdtrec_report::export::{self, ExportFormat, ExportOptions};
+use usdtrec_report::export::{self, ExportFormat, ExportOptions, RowFormat};
 use usdtrec_report::question::{Question, SpanQuestion};
 use usdtrec_report::report::ReportOptions;
 use usdtrec_report::script::ScriptOptions;
@@ -62,9 +62,9 @@ fn answer(recorded: &Recorded, selection: &EventSelection, question: SpanQuestio
     answer["spans"][0].clone()
 }
 
-fn export(recorded: &Recorded, selection: &EventSelection, format: ExportFormat) -> String {
+fn export(recorded: &Recorded, selection: &EventSelection, format: RowFormat) -> String {
     let mut out = Vec::new();
-    let options = ExportOptions::new(format);
+    let options = ExportOptions::new(ExportFormat::Rows(format));
     export::write(&recorded.session(), selection, &options, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
@@ -230,7 +230,7 @@ const FAILS: [At; 6] = [
 
 /// How long the spans with an end last that OpenTelemetry has, in order.
 fn durations(recorded: &Recorded, selection: &EventSelection) -> Vec<u64> {
-    let otlp = export(recorded, selection, ExportFormat::OtlpJson);
+    let otlp = export(recorded, selection, RowFormat::OtlpJson);
     let mut durations = Vec::new();
     for line in otlp.lines() {
         let line: Value = serde_json::from_str(line).unwrap();
@@ -262,7 +262,7 @@ fn a_begin_after_which_the_next_one_came_ends_there() {
         assert!(open.unwrap().ends_with("  1"), "{text}");
         assert!(text.contains("the next one began"), "{text}");
 
-        let firefox = export(&recorded, &all, ExportFormat::Firefox);
+        let firefox = export(&recorded, &all, RowFormat::Firefox);
         let firefox: Value = serde_json::from_str(&firefox).unwrap();
         let markers = &firefox["threads"][0]["markers"];
         let data = markers["data"].as_array().unwrap();

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use usdtrec_format::escape::shown;
-use usdtrec_report::export::{self, ExportFormat, ExportOptions};
+use usdtrec_report::export::{self, ExportFormat, ExportOptions, RowFormat, StackFormat};
 use usdtrec_report::{EventSelection, Notices, TraceSession};
 
 use super::selection::{self, Extent};
@@ -169,18 +169,18 @@ fn dataset(_: &ExportArgs, _: Option<&Path>) -> anyhow::Result<ExitCode> {
     Err(Usage(refused.to_owned()).into())
 }
 
-/// Converts the format; `None` of one that is a folder.
+/// Converts the format; `None` of a dataset.
 const fn format(to: ExportTo) -> Option<ExportFormat> {
     Some(match to {
         ExportTo::Html => ExportFormat::Html,
-        ExportTo::Perfetto => ExportFormat::Perfetto,
-        ExportTo::Otlp => ExportFormat::OtlpJson,
-        ExportTo::OtlpProto => ExportFormat::OtlpProto,
+        ExportTo::Perfetto => ExportFormat::Rows(RowFormat::Perfetto),
+        ExportTo::Otlp => ExportFormat::Rows(RowFormat::OtlpJson),
+        ExportTo::OtlpProto => ExportFormat::Rows(RowFormat::OtlpProto),
         ExportTo::Ctf => ExportFormat::Ctf,
-        ExportTo::Firefox => ExportFormat::Firefox,
-        ExportTo::Folded => ExportFormat::Folded,
+        ExportTo::Firefox => ExportFormat::Rows(RowFormat::Firefox),
+        ExportTo::Folded => ExportFormat::Stacks(StackFormat::Folded),
         ExportTo::Perf => ExportFormat::Perf,
-        ExportTo::Pprof => ExportFormat::Pprof,
+        ExportTo::Pprof => ExportFormat::Stacks(StackFormat::Pprof),
         ExportTo::Parquet => return None,
     })
 }

@@ -6,20 +6,36 @@
 pub enum ExportFormat {
     /// Common Trace Format 1.8: a folder.
     Ctf,
-    /// Firefox Profiler's processed profile (JSON).
-    Firefox,
-    /// Folded stacks with their hits, or the time of spans.
-    Folded,
     /// A page for browsers with the answers of a report, which needs no other file.
     Html,
+    /// A perf.data file without compression.
+    Perf,
+    /// Events and spans, one by one.
+    Rows(RowFormat),
+    /// Stacks with their hits, or the time of spans.
+    Stacks(StackFormat),
+}
+
+/// A format of events and spans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RowFormat {
+    /// Firefox Profiler's processed profile (JSON).
+    Firefox,
     /// OpenTelemetry's spans (OTLP) as lines of JSON.
     OtlpJson,
     /// OpenTelemetry's spans (OTLP) as a message `TracesData` (protobuf).
     OtlpProto,
-    /// A perf.data file without compression.
-    Perf,
     /// Perfetto's trace format (protobuf).
     Perfetto,
+}
+
+/// A format of stacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StackFormat {
+    /// Folded stacks.
+    Folded,
     /// pprof's profiles (protobuf, gzip).
     Pprof,
 }
@@ -34,9 +50,6 @@ impl ExportFormat {
     /// Whether it shows spans, whatever is asked for.
     #[must_use]
     pub const fn has_spans(self) -> bool {
-        match self {
-            Self::Firefox | Self::Html | Self::OtlpJson | Self::OtlpProto | Self::Perfetto => true,
-            Self::Ctf | Self::Folded | Self::Perf | Self::Pprof => false,
-        }
+        matches!(self, Self::Html | Self::Rows(_))
     }
 }

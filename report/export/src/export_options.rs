@@ -16,13 +16,13 @@ pub struct ExportOptions {
     pub key: Vec<String>,
     /// Of the spans that are named, those of at least this duration, ns.
     pub min: u64,
-    /// The argument whose sum stacks weigh, in [`ExportFormat::Folded`] and [`ExportFormat::Pprof`]; `None`: their hits, or the time of spans.
+    /// The argument whose sum stacks weigh, in [`ExportFormat::Stacks`]; `None`: their hits, or the time of spans.
     pub value: Option<String>,
     /// Which stacks, in the same formats.
     pub stacks: StackKind,
     /// The argument of begins or ends that has the id of the trace in the sense of OpenTelemetry, as 32 hexadecimal digits, a UUID or a `traceparent`.
     pub trace_id: Option<String>,
-    /// Arguments whose numbers are counters, in [`ExportFormat::Perfetto`].
+    /// Arguments whose numbers are counters, in [`RowFormat::Perfetto`](crate::export::RowFormat::Perfetto).
     pub counters: Vec<String>,
     /// Whether the output is compressed with gzip.
     pub gzip: bool,

@@ -36,8 +36,4 @@ impl<T: Clone + Eq + Hash> Interned<T> {
     pub(crate) fn all(&self) -> &[T] {
         &self.all
     }
-
-    pub(crate) const fn len(&self) -> usize {
-        self.all.len()
-    }
 }

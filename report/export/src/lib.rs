@@ -53,7 +53,7 @@ use crate::perfetto::PerfettoTrace;
 use crate::perfetto::counters::Counters;
 
 pub use crate::dataset_table::{ColumnType, DatasetTable};
-pub use crate::export_format::ExportFormat;
+pub use crate::export_format::{ExportFormat, RowFormat, StackFormat};
 pub use crate::export_options::ExportOptions;
 pub use crate::perf::write as write_perf;
 
@@ -113,18 +113,21 @@ fn write_plain(
     options: &ExportOptions,
     out: &mut dyn Write,
 ) -> Result<Notices, ReportError> {
-    let write = match options.format {
-        ExportFormat::Ctf => return Err(io::Error::from(io::ErrorKind::NotADirectory).into()),
-        ExportFormat::Perf => return Err(io::Error::from(io::ErrorKind::NotSeekable).into()),
-        ExportFormat::Folded => folded::write,
-        ExportFormat::Pprof => pprof::write,
-        ExportFormat::Html => return html::write(session, selection, options, out),
-        _ => return write_rows(session, selection, options, out),
-    };
-    let weighed = weighed(session, selection, options)?;
-    write(&weighed.stacks, out)?;
-    out.flush()?;
-    Ok(weighed.notices)
+    match options.format {
+        ExportFormat::Ctf => Err(io::Error::from(io::ErrorKind::NotADirectory).into()),
+        ExportFormat::Perf => Err(io::Error::from(io::ErrorKind::NotSeekable).into()),
+        ExportFormat::Html => html::write(session, selection, options, out),
+        ExportFormat::Rows(format) => write_rows(session, selection, options, format, out),
+        ExportFormat::Stacks(format) => {
+            let weighed = weighed(session, selection, options)?;
+            match format {
+                StackFormat::Folded => folded::write(&weighed.stacks, out)?,
+                StackFormat::Pprof => pprof::write(&weighed.stacks, out)?,
+            }
+            out.flush()?;
+            Ok(weighed.notices)
+        }
+    }
 }
 
 /// Stacks with their weights, and the faults of the trace.
@@ -166,6 +169,7 @@ fn write_rows(
     session: &TraceSession,
     selection: &EventSelection,
     options: &ExportOptions,
+    format: RowFormat,
     out: &mut dyn Write,
 ) -> Result<Notices, ReportError> {
     let question = RowQuestion {
@@ -175,8 +179,8 @@ fn write_rows(
     };
     let walk = RowWalk::new(session, selection, &question)?.at_least(options.min);
     let mut notices = Notices::new(session);
-    match options.format {
-        ExportFormat::Firefox => {
+    match format {
+        RowFormat::Firefox => {
             let mut sink = FirefoxProfile::new(session, &walk, out);
             let walked = walk.run(&mut sink, &mut notices);
             if sink.is_too_large() {
@@ -185,7 +189,7 @@ fn write_rows(
             notices.empty = no_rows(walked?);
             sink.finish()?;
         }
-        ExportFormat::Perfetto => {
+        RowFormat::Perfetto => {
             let counters = Counters::new(session, &options.counters)?;
             let mut sink = PerfettoTrace::new(session, &walk, counters, out);
             let rows = walk.run(&mut sink, &mut notices)?;
@@ -193,9 +197,9 @@ fn write_rows(
             notices.counter_gaps = sink.counters().gaps()?;
             sink.finish()?;
         }
-        ExportFormat::OtlpJson | ExportFormat::OtlpProto => {
-            let encode = match options.format {
-                ExportFormat::OtlpProto => otlp::message::encode,
+        RowFormat::OtlpJson | RowFormat::OtlpProto => {
+            let encode = match format {
+                RowFormat::OtlpProto => otlp::message::encode,
                 _ => otlp::json::encode,
             };
             let trace = options.trace_id.as_deref();
@@ -204,11 +208,6 @@ fn write_rows(
             let spans = sink.finish()?;
             notices.empty = no_rows(rows).or((spans == 0).then_some(EmptyExport::NoSpans));
         }
-        ExportFormat::Ctf
-        | ExportFormat::Perf
-        | ExportFormat::Folded
-        | ExportFormat::Html
-        | ExportFormat::Pprof => {}
     }
     out.flush()?;
     Ok(notices)

@@ -1,6 +1,6 @@
 //! Tables and folded lines, at most 80 columns wide where what is in them allows.
 
-use std::fmt::Write as _;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::theme::Theme;
 
@@ -26,7 +26,7 @@ pub(crate) fn put_columns(
         let lengths = rows
             .iter()
             .filter_map(|row| row.get(column))
-            .map(|cell| cell.chars().count());
+            .map(|cell| cell.width());
         lengths.max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..sides.len()).map(width).collect();
@@ -39,14 +39,17 @@ pub(crate) fn put_columns(
             let width = if at == 0 { first } else { widths[at] };
             if at > 0 {
                 line.push_str("  ");
-            } else if cell.chars().count() > first {
-                let _ = write!(line, "{cell}\n{:first$}", "");
+            } else if cell.width() > first {
+                line.push_str(cell);
+                line.push('\n');
+                line.push_str(&" ".repeat(first));
                 continue;
             }
-            let _ = match side {
-                ColumnSide::Left => write!(line, "{cell:width$}"),
-                ColumnSide::Right => write!(line, "{cell:>width$}"),
-            };
+            let blanks = " ".repeat(width.saturating_sub(cell.width()));
+            match side {
+                ColumnSide::Left => line.extend([cell.as_str(), &blanks]),
+                ColumnSide::Right => line.extend([blanks.as_str(), cell]),
+            }
         }
         if number == 0 {
             theme.put_heading(line.trim_end(), out);
@@ -64,25 +67,50 @@ pub(crate) fn folded(text: &str, indent: &str, out: &mut String) {
 
 /// As [`folded`], the first line beginning with `start`.
 pub(crate) fn folded_from(start: &str, text: &str, indent: &str, out: &mut String) {
-    let mut line = start.to_owned();
-    let mut used = line.chars().count();
-    let mut empty = true;
+    out.push_str(&fold(start, text, indent, WIDTH));
+}
+
+/// Folds text at blanks into lines of at most `width` columns of a terminal, `start` before the first one and `indent` before the others. Longer words are
+/// not split.
+#[must_use]
+pub fn fold(start: &str, text: &str, indent: &str, width: usize) -> String {
+    let (mut out, mut used) = (start.to_owned(), start.width());
+    let (mut is_empty, mut is_folded) = (true, false);
     for word in text.split(' ') {
-        let length = word.chars().count();
-        if !empty && used + 1 + length > WIDTH {
-            let _ = writeln!(out, "{}", line.trim_end());
-            indent.clone_into(&mut line);
-            used = indent.chars().count();
-            empty = true;
+        let length = word.width();
+        if !is_empty && used + 1 + length > width {
+            out.truncate(out.trim_end().len());
+            out.push('\n');
+            out.push_str(indent);
+            (used, is_empty, is_folded) = (indent.width(), true, true);
         }
-        if !std::mem::replace(&mut empty, false) {
-            line.push(' ');
+        // A line that goes on does not start with blanks between columns.
+        if is_empty && is_folded && word.is_empty() {
+            continue;
+        }
+        if !std::mem::replace(&mut is_empty, false) {
+            out.push(' ');
             used += 1;
         }
-        line.push_str(word);
+        out.push_str(word);
         used += length;
     }
-    let _ = writeln!(out, "{}", line.trim_end());
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    out
+}
+
+/// The beginning of a text that fits in so many columns, with `…` if it is not all.
+pub(crate) fn cut(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut used = '…'.width().unwrap_or(0);
+    let fitting = text.chars().take_while(|letter| {
+        used += letter.width().unwrap_or(0);
+        used <= columns
+    });
+    fitting.chain(['…']).collect()
 }
 
 #[cfg(test)]
@@ -120,5 +148,19 @@ mod tests {
         let mut out = String::new();
         folded_from("a: ", &"x".repeat(100), "   ", &mut out);
         assert_eq!(out, format!("a: {}\n", "x".repeat(100)));
+    }
+
+    #[test]
+    fn characters_of_two_columns_count_twice() {
+        let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
+        let mut out = String::new();
+        let rows = [row(["名前", "数"]), row(["abcde", "12"])];
+        let sides = [ColumnSide::Left, ColumnSide::Right];
+        put_columns(&rows, &sides, Theme::default(), &mut out);
+        assert_eq!(out, "名前   数\nabcde  12\n");
+        assert_eq!(fold("", "漢字 漢字 漢字", " ", 10), "漢字 漢字\n 漢字\n");
+        assert_eq!(cut("漢字漢字", 8), "漢字漢字");
+        assert_eq!(cut("漢字漢字", 7), "漢字漢…");
+        assert_eq!(cut("漢字漢字", 6), "漢字…");
     }
 }

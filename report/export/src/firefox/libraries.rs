@@ -2,83 +2,32 @@
 
 use std::path::Path;
 
-use foldhash::HashMap;
+use serde_json::{Value as Json, json};
 use usdtrec_format::BuildId;
-use usdtrec_trace::process::{Dso, DsoId};
-use usdtrec_trace::session::TraceSession;
-use usdtrec_view::text::buffer::Text;
+use usdtrec_trace::process::Dso;
 
-use crate::firefox::json_table::put_list;
+use crate::argument_parts::hex;
 use crate::frame_file::path_text;
 
-/// Files by number.
-#[derive(Default)]
-pub(crate) struct Libraries {
-    numbers: HashMap<DsoId, u32>,
-    files: Vec<Dso>,
+/// A file, as a member of `libs`.
+pub(crate) fn library(file: &Dso, machine: &str) -> Json {
+    let (name, path) = (file_name(file), path_text(&file.path));
+    let id = file.build_id.as_ref();
+    json!({
+        "arch": machine,
+        "name": name,
+        "path": path,
+        "debugName": name,
+        "debugPath": path,
+        "breakpadId": id.map_or_else(String::new, breakpad_id),
+        "codeId": id.map(|id| hex(id.as_bytes())),
+    })
 }
 
-impl Libraries {
-    /// The number of a file.
-    pub(crate) fn number(&mut self, file: DsoId, session: &TraceSession) -> u32 {
-        let next = self.files.len() as u32;
-        let files = &mut self.files;
-        *self.numbers.entry(file).or_insert_with(|| {
-            let known = session.mappings().file(file).cloned();
-            files.push(known.unwrap_or_else(|| Dso {
-                path: Path::new("").into(),
-                build_id: None,
-                is_data: false,
-            }));
-            next
-        })
-    }
-
-    /// Names of all files without their directories.
-    pub(crate) fn names(&self) -> impl Iterator<Item = String> + use<> {
-        let names: Vec<String> = self.files.iter().map(name).collect();
-        names.into_iter()
-    }
-
-    /// Appends the member `libs`.
-    pub(crate) fn put(&self, machine: &str, out: &mut Text) {
-        out.string("\"libs\":");
-        put_list(&self.files, out, |file, out| {
-            let (name, path) = (name(file), path_text(&file.path));
-            let id = file.build_id.as_ref();
-            for (key, value) in [
-                ("{\"arch\":", machine),
-                (",\"name\":", &name),
-                (",\"path\":", &path),
-                (",\"debugName\":", &name),
-                (",\"debugPath\":", &path),
-                (
-                    ",\"breakpadId\":",
-                    &id.map_or_else(String::new, breakpad_id),
-                ),
-            ] {
-                out.string(key);
-                out.json_string(value);
-            }
-            out.string(",\"codeId\":");
-            match id {
-                Some(id) => out.json_string(&hex(id.as_bytes())),
-                None => out.fixed(b"null"),
-            }
-            out.byte(b'}');
-        });
-    }
-}
-
-fn name(file: &Dso) -> String {
+/// The name of a file without its directories.
+pub(crate) fn file_name(file: &Dso) -> String {
     let name = file.path.file_name().unwrap_or(file.path.as_os_str());
     path_text(Path::new(name)).into_owned()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut text = Text::default();
-    text.hex_bytes(bytes);
-    text.into_string()
 }
 
 /// Breakpad's id of an ELF file: the first 16 bytes of its build-id as a GUID of little-endian numbers, and its age, which is 0.

@@ -1,12 +1,12 @@
 //! Schemas of markers: which members their data have, and how these are shown.
 
+use serde_json::{Value as Json, json};
 use usdtrec_analysis::rows::row_walk::RowWalk;
 use usdtrec_analysis::spans::pair::Pair;
 use usdtrec_format::schema::{Argument, ArgumentType, Labels, Unit};
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::event_name::short_name;
-use usdtrec_view::json_arguments::DETAILS;
-use usdtrec_view::text::buffer::Text;
+use usdtrec_view::json_arguments::{DETAILS, FlatPrefixes};
 
 /// Arguments that are shown in the list of markers.
 const IN_LABEL: usize = 4;
@@ -24,12 +24,35 @@ const COLORS: [&str; 8] = [
 /// Name of the schema of lost events.
 pub(crate) const LOSSES: &str = "losses";
 
+/// Members that all markers of hits may have, and how they are shown.
+const MORE: [(&str, &str); 8] = [
+    ("event", "string"),
+    ("cpu", "integer"),
+    ("end_event", "string"),
+    ("end_cpu", "integer"),
+    ("end_pid", "pid"),
+    ("end_tid", "tid"),
+    ("self_ns", "nanoseconds"),
+    ("span", "string"),
+];
+
 /// Which side of a span a hit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MarkerSide {
     /// The begin, or an event of no span.
     Begin,
     End,
+}
+
+impl MarkerSide {
+    /// What the names of its members begin with.
+    pub(crate) const fn prefixes(self) -> FlatPrefixes<'static> {
+        let (values, details) = match self {
+            Self::Begin => ("args", ""),
+            Self::End => ("end", "end_"),
+        };
+        FlatPrefixes { values, details }
+    }
 }
 
 /// Names and categories of markers.
@@ -45,13 +68,6 @@ pub(crate) struct MarkerSchemas {
     pub(crate) span_categories: Vec<usize>,
     /// Names of categories: providers, after the one of everything else.
     categories: Vec<String>,
-}
-
-/// A member of the data of markers.
-struct Field<'f> {
-    key: &'f str,
-    label: &'f str,
-    format: &'f str,
 }
 
 impl MarkerSchemas {
@@ -92,36 +108,20 @@ impl MarkerSchemas {
         }
     }
 
-    /// Appends the member `categories`.
-    pub(crate) fn put_categories(&self, out: &mut Text) {
+    /// The member `categories`.
+    pub(crate) fn categories(&self) -> Json {
         let colors = std::iter::once(&"grey").chain(COLORS.iter().cycle());
-        let mut before = "\"categories\":[";
-        for (name, color) in self.categories.iter().zip(colors) {
-            out.string(before);
-            out.string("{\"name\":");
-            out.json_string(name);
-            out.string(",\"color\":\"");
-            out.string(color);
-            out.string("\",\"subcategories\":[\"Other\"]}");
-            before = ",";
-        }
-        out.byte(b']');
+        let all = self.categories.iter().zip(colors);
+        all.map(|(name, color)| json!({"name": name, "color": color, "subcategories": ["Other"]}))
+            .collect()
     }
 
-    /// Appends the member `markerSchema`.
-    pub(crate) fn put(&self, session: &TraceSession, pairs: &[Pair], out: &mut Text) {
+    /// The schemas of the member `markerSchema`.
+    pub(crate) fn all(&self, session: &TraceSession, pairs: &[Pair]) -> impl Iterator<Item = Json> {
         let events = &session.events().events;
-        out.string("\"markerSchema\":[");
-        let known = self.event_categories.iter().zip(&self.events);
-        for ((category, name), event) in known.zip(events) {
-            if category.is_none() {
-                continue;
-            }
-            begin(name, &event.arguments, out);
-            put_side(&event.arguments, MarkerSide::Begin, out);
-            put_more(out);
-            out.string("]},\n");
-        }
+        let known = self.event_categories.iter().zip(&self.events).zip(events);
+        let known = known.filter(|((category, _), _)| category.is_some());
+        let of_events = known.map(|((_, name), event)| of_hits(name, &event.arguments, &[]));
         let arguments_of = |numbers: &[usize]| {
             let mut arguments: Vec<Argument> = Vec::new();
             for event in numbers.iter().filter_map(|number| events.get(*number)) {
@@ -133,113 +133,74 @@ impl MarkerSchemas {
             }
             arguments
         };
-        for (name, pair) in self.spans.iter().zip(pairs) {
-            let arguments = arguments_of(&pair.starts);
-            begin(name, &arguments, out);
-            put_side(&arguments, MarkerSide::Begin, out);
-            put_side(&arguments_of(&pair.dones), MarkerSide::End, out);
-            put_more(out);
-            out.string("]},\n");
-        }
-        begin(LOSSES, &[], out);
-        for (key, format) in [("event", "string"), ("lost", "integer")] {
-            put_field(
-                out,
-                &Field {
-                    key,
-                    label: key,
-                    format,
-                },
-            );
-        }
-        out.drop_last(1);
-        out.string("]}]");
+        let of_spans = self.spans.iter().zip(pairs).map(move |(name, pair)| {
+            let (begin, end) = (arguments_of(&pair.starts), arguments_of(&pair.dones));
+            of_hits(name, &begin, &end)
+        });
+        let fields = [("event", "string"), ("lost", "integer")];
+        let fields = fields.map(|(key, format)| field(key, key, format));
+        let losses = schema(LOSSES, fields.into());
+        of_events.chain(of_spans).chain([losses])
     }
 }
 
-/// Appends a schema up to its fields.
-fn begin(name: &str, arguments: &[Argument], out: &mut Text) {
-    out.string("{\"name\":");
-    out.json_string(name);
+fn schema(name: &str, fields: Vec<Json>) -> Json {
+    json!({
+        "name": name,
+        "tooltipLabel": "{marker.name}",
+        "chartLabel": "{marker.name}",
+        "display": ["marker-chart", "marker-table", "timeline-overview"],
+        "fields": fields,
+    })
+}
+
+/// The schema of events, or of spans with the arguments of their begins and ends.
+fn of_hits(name: &str, begin: &[Argument], end: &[Argument]) -> Json {
+    let mut fields = Vec::new();
+    put_side(begin, MarkerSide::Begin, &mut fields);
+    put_side(end, MarkerSide::End, &mut fields);
+    let more = MORE.iter();
+    fields.extend(more.map(|(key, format)| field(key, &key.replace('_', " "), format)));
+    let mut schema = schema(name, fields);
     // In labels, names of members end at a point, and at the closing brace.
     let is_plain = |argument: &&Argument| {
         let mut letters = argument.name.bytes();
         letters.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
-    let shown = arguments.iter().filter(is_plain).take(IN_LABEL);
+    let shown = begin.iter().filter(is_plain).take(IN_LABEL);
     let shown = shown.map(|argument| format!("{0}={{marker.data.args:{0}}}", argument.name));
     let shown: Vec<String> = shown.collect();
     if !shown.is_empty() {
-        out.string(",\"tableLabel\":");
-        out.json_string(&shown.join(" "));
+        schema["tableLabel"] = shown.join(" ").into();
     }
-    out.string(",\"tooltipLabel\":\"{marker.name}\",\"chartLabel\":\"{marker.name}\"");
-    out.string(
-        ",\"display\":[\"marker-chart\",\"marker-table\",\"timeline-overview\"],\"fields\":[",
-    );
+    schema
 }
 
 /// Appends the fields of the arguments of a side.
-fn put_side(arguments: &[Argument], side: MarkerSide, out: &mut Text) {
-    let (values, details, label) = match side {
-        MarkerSide::Begin => ("args", "", ""),
-        MarkerSide::End => ("end", "end_", "end "),
-    };
+fn put_side(arguments: &[Argument], side: MarkerSide, fields: &mut Vec<Json>) {
+    let FlatPrefixes { values, details } = side.prefixes();
+    let label = details.replace('_', " ");
     for argument in arguments {
         let name = &argument.name;
-        put_field(
-            out,
-            &Field {
-                key: &format!("{values}:{name}"),
-                label: &format!("{label}{name}"),
-                format: format_of(argument),
-            },
-        );
-        for detail in &DETAILS {
-            put_field(
-                out,
-                &Field {
-                    key: &format!("{details}{}:{name}", detail.word),
-                    label: &format!("{label}{name}: {}", detail.word),
-                    format: "string",
-                },
-            );
-        }
+        fields.push(field(
+            &format!("{values}:{name}"),
+            &format!("{label}{name}"),
+            format_of(argument),
+        ));
+        fields.extend(DETAILS.iter().map(|detail| {
+            let word = detail.word;
+            field(
+                &format!("{details}{word}:{name}"),
+                &format!("{label}{name}: {word}"),
+                "string",
+            )
+        }));
     }
 }
 
-/// Appends the fields that all markers of hits may have.
-fn put_more(out: &mut Text) {
-    for (key, format) in [
-        ("event", "string"),
-        ("cpu", "integer"),
-        ("end_event", "string"),
-        ("end_cpu", "integer"),
-        ("end_pid", "pid"),
-        ("end_tid", "tid"),
-        ("self_ns", "nanoseconds"),
-        ("span", "string"),
-    ] {
-        put_field(
-            out,
-            &Field {
-                key,
-                label: &key.replace('_', " "),
-                format,
-            },
-        );
-    }
-    out.drop_last(1);
-}
-
-fn put_field(out: &mut Text, field: &Field<'_>) {
-    out.string("{\"key\":");
-    out.json_string(field.key);
-    out.string(",\"label\":");
-    out.json_string(field.label);
-    out.string(",\"format\":\"");
-    out.string(field.format);
-    out.string("\"},");
+/// A member of the data of markers.
+fn field(key: &str, label: &str, format: &str) -> Json {
+    json!({"key": key, "label": label, "format": format})
 }
 
 /// How the profiler shows the values of an argument.

@@ -12,6 +12,17 @@
 //! first event of the trace, with six digits after the point.
 //!
 //! Tables of a profile are columns, and those of a thread are complete only at the end of the trace: until then they are in a temporary file.
+//!
+//! The package `fxprof-processed-profile` (0.8.1) does not replace this. Both were compared in the profiler's own loader. The package
+//!
+//! * always has `threadCPUDelta` of samples, which is not known: with 0 the loader has a CPU use of 0 % for each sample, which the timeline draws, and
+//!   without the column 100 %;
+//! * has functions by name without a file, or by their address in a file, which traces do not have: the libraries of functions are lost, and so are
+//!   inlined calls and the files of scripts;
+//! * has no place for the host, the kernel, the command, lost events and control groups (`meta.extra`, `meta.arguments`), for the monotonic clock at the
+//!   beginning, for the time and the thread of a cause, and for a thread of no process;
+//! * gives each marker all fields of its schema, with one type each: each set of members that markers have would be a schema of its own;
+//! * has all markers in memory (169 MB for a profile of 321 MB).
 
 pub(crate) mod json_table;
 pub(crate) mod libraries;
@@ -21,6 +32,7 @@ pub(crate) mod stack_tables;
 
 use std::io::{self, Write};
 
+use serde_json::{Value as Json, json};
 use usdtrec_analysis::origin::Origin;
 use usdtrec_analysis::rows::hit_row::RowHit;
 use usdtrec_analysis::rows::row_sink::{RowSide, RowSink, SpanClose, SpanFate, SpanRow};
@@ -28,10 +40,11 @@ use usdtrec_analysis::rows::row_walk::RowWalk;
 use usdtrec_analysis::spans::pair::Pair;
 use usdtrec_trace::form::Form;
 use usdtrec_trace::session::TraceSession;
-use usdtrec_view::json_arguments::{FlatPrefixes, JsonArgument, put_flat_arguments};
+use usdtrec_view::json_arguments::{JsonArgument, put_flat_arguments};
 use usdtrec_view::text::buffer::{Piece, Text};
 use usdtrec_view::text::quoted::json_string;
 
+use crate::firefox::json_table::{put_json, put_list};
 use crate::firefox::marker_schema::{LOSSES, MarkerSchemas, MarkerSide};
 use crate::firefox::profile_threads::{MarkerHead, MarkerTime, ProfileThreads, ThreadKey};
 use crate::firefox::stack_tables::StackTables;
@@ -134,71 +147,69 @@ impl<'a> FirefoxProfile<'a> {
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.losses()?;
         let mut head = Text::default();
-        self.meta(&mut head);
-        self.tables
-            .libraries
-            .put(&self.session.info().machine, &mut head);
+        head.string("{\"meta\":");
+        put_json(&self.meta(), &mut head);
+        // Schemas are the largest part of it.
+        head.drop_last(1);
+        head.string(",\n\"markerSchema\":");
+        put_list(self.schemas.all(self.session, self.pairs), &mut head);
+        head.string("},\n");
+        self.tables.put(self.session, &mut head);
         head.string(",\n");
         self.out.write_all(head.as_slice())?;
-        self.tables.write(self.out)?;
-        self.out.write_all(b",\n")?;
         self.threads.write(self.out)?;
         self.out.write_all(b"}\n")
     }
 
-    /// Appends the beginning of the profile up to its libraries.
-    fn meta(&self, out: &mut Text) {
+    /// The member `meta` without the schemas of markers.
+    fn meta(&self) -> Json {
         let origin = Origin::new(self.session);
-        let first = self.session.time().map_or(0, |time| time.first);
-        out.string("{\"meta\":{\"preprocessedProfileVersion\":");
-        out.unsigned(VERSION.into());
-        out.string(",\"version\":30,\"interval\":1,\"processType\":0,\"stackwalk\":1,\"symbolicated\":true,\"usesOnlyOneStackType\":true");
-        out.string(",\"sourceCodeIsNotOnSearchfox\":true,\"startTime\":");
-        let wall = origin.wall_ns.unwrap_or(0);
-        out.unsigned(wall / 1_000_000);
-        out.byte(b'.');
-        out.fraction((wall % 1_000_000 * 1000) as u32, 6);
-        if let Some(known) = self.session.info().clock
-            && known.id == MONOTONIC
+        let entry =
+            |label: &str, value: &str| json!({"label": label, "format": "string", "value": value});
+        let trace = [
+            entry("Host", &origin.host),
+            entry("Kernel", &origin.kernel),
+            entry("Lost events", &origin.lost.to_string()),
+        ];
+        let mut extra = vec![json!({"label": "Trace", "entries": trace})];
+        let cgroups = self.threads.cgroups();
+        let cgroups: Vec<Json> = cgroups.map(|(path, of)| entry(path, &of)).collect();
+        if !cgroups.is_empty() {
+            extra.push(json!({"label": "Control groups", "entries": cgroups}));
+        }
+        let mut visible = self.threads.visible();
+        let selected = visible.first().copied();
+        visible.sort_unstable();
+        let mut meta = json!({
+            "preprocessedProfileVersion": VERSION,
+            "version": 30,
+            "interval": 1,
+            "processType": 0,
+            "stackwalk": 1,
+            "symbolicated": true,
+            "usesOnlyOneStackType": true,
+            "sourceCodeIsNotOnSearchfox": true,
+            "startTime": origin.wall_ns.unwrap_or(0) as f64 / 1e6,
+            "product": "usdtrec",
+            "importedFrom": origin.producer,
+            "arguments": origin.command.join(" "),
+            "platform": "X11",
+            "oscpu": format!("Linux {}", origin.machine),
+            "extra": extra,
+            "initialVisibleThreads": visible,
+            "initialSelectedThreads": selected.as_slice(),
+            "categories": self.schemas.categories(),
+        });
+        if self
+            .session
+            .info()
+            .clock
+            .is_some_and(|known| known.id == MONOTONIC)
         {
-            out.string(",\"startTimeAsClockMonotonicNanosecondsSinceBoot\":");
-            out.unsigned(first);
+            let first = self.session.time().map_or(0, |time| time.first);
+            meta["startTimeAsClockMonotonicNanosecondsSinceBoot"] = first.into();
         }
-        for (key, value) in [
-            ("product", "usdtrec"),
-            ("importedFrom", &origin.producer),
-            ("arguments", &origin.command.join(" ")),
-            ("platform", "X11"),
-            ("oscpu", &format!("Linux {}", origin.machine)),
-        ] {
-            out.string(",\"");
-            out.string(key);
-            out.string("\":");
-            out.json_string(value);
-        }
-        out.string(",\"extra\":[{\"label\":\"Trace\",\"entries\":[");
-        for (label, value) in [("Host", &origin.host), ("Kernel", &origin.kernel)] {
-            out.string("{\"label\":\"");
-            out.string(label);
-            out.string("\",\"format\":\"string\",\"value\":");
-            out.json_string(value);
-            out.string("},");
-        }
-        out.string("{\"label\":\"Lost events\",\"format\":\"string\",\"value\":\"");
-        out.unsigned(origin.lost);
-        out.string("\"}]}");
-        if self.threads.has_cgroups() {
-            out.string(",{\"label\":\"Control groups\",\"entries\":[");
-            self.threads.put_cgroups(out);
-            out.string("]}");
-        }
-        out.string("],\n");
-        self.threads.put_visible(out);
-        out.string(",\n");
-        self.schemas.put_categories(out);
-        out.string(",\n");
-        self.schemas.put(self.session, self.pairs, out);
-        out.string("},\n");
+        meta
     }
 
     /// Adds markers of lost events: it is not known when in the trace they were lost.
@@ -248,17 +259,7 @@ impl<'a> FirefoxProfile<'a> {
             ",\"event\":"
         });
         text.piece(&event.name);
-        let prefixes = match side {
-            MarkerSide::Begin => FlatPrefixes {
-                values: "args",
-                details: "",
-            },
-            MarkerSide::End => FlatPrefixes {
-                values: "end",
-                details: "end_",
-            },
-        };
-        put_flat_arguments(&event.arguments, hit.values, prefixes, text);
+        put_flat_arguments(&event.arguments, hit.values, side.prefixes(), text);
     }
 
     /// Appends the stack of a hit as the cause of its marker.

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use foldhash::HashMap;
+use serde_json::{Value as Json, json};
 use usdtrec_analysis::rows::hit_row::HitRow;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_view::text::buffer::Text;
 
 use crate::column_spool::ColumnSpool;
+use crate::firefox::json_table::put_json;
 use crate::thread_names::{NewNames, ThreadNames};
 
 /// Columns of samples.
@@ -125,28 +127,16 @@ impl ProfileThreads {
         number
     }
 
-    /// Appends entries of the profile's information: of each control group, its processes.
-    pub(crate) fn put_cgroups(&self, out: &mut Text) {
-        for (at, (path, processes)) in self.cgroups.iter().enumerate() {
+    /// Control groups with their processes.
+    pub(crate) fn cgroups(&self) -> impl Iterator<Item = (&str, String)> {
+        self.cgroups.iter().map(|(path, processes)| {
             let processes = processes.iter().map(|pid| match self.processes.get(pid) {
                 Some(name) => format!("{name} ({pid})"),
                 None => pid.to_string(),
             });
             let processes: Vec<String> = processes.collect();
-            if at > 0 {
-                out.byte(b',');
-            }
-            out.string("{\"label\":");
-            out.json_string(path);
-            out.string(",\"format\":\"string\",\"value\":");
-            out.json_string(&processes.join(", "));
-            out.byte(b'}');
-        }
-    }
-
-    /// Whether a control group is known.
-    pub(crate) fn has_cgroups(&self) -> bool {
-        !self.cgroups.is_empty()
+            (path.as_str(), processes.join(", "))
+        })
     }
 
     /// The number of a thread.
@@ -176,16 +166,15 @@ impl ProfileThreads {
         let Some(of) = self.threads.get_mut(thread) else {
             return Ok(());
         };
-        of.samples += 1;
-        let column = of.columns;
-        let mut cells = Cells {
+        let mut row = SpooledRow {
             spool: &mut self.spool,
-            column,
+            column: of.columns,
+            is_first: of.samples == 0,
             text: &mut self.text,
         };
-        cells.put(|text| text.unsigned(stack.into()))?;
-        let origin = self.origin;
-        cells.put(|text| milliseconds(time, origin, text))
+        of.samples += 1;
+        row.put(|text| text.unsigned(stack.into()))?;
+        row.put(|text| milliseconds(time, self.origin, text))
     }
 
     /// Adds a marker.
@@ -198,31 +187,30 @@ impl ProfileThreads {
         let Some(of) = self.threads.get_mut(thread) else {
             return Ok(());
         };
+        let mut row = SpooledRow {
+            spool: &mut self.spool,
+            column: of.columns + SAMPLES.len(),
+            is_first: of.markers == 0,
+            text: &mut self.text,
+        };
         of.markers += 1;
-        let column = of.columns + SAMPLES.len();
         let (begin, end, phase) = match head.time {
             MarkerTime::Instant(time) => (time, None, 0),
             MarkerTime::Interval { begin, end } => (begin, Some(end), 1),
             MarkerTime::Begin(time) => (time, None, 2),
         };
-        let origin = self.origin;
-        let mut cells = Cells {
-            spool: &mut self.spool,
-            column,
-            text: &mut self.text,
-        };
-        cells.put(|text| text.unsigned(head.category as u64))?;
-        cells.put(|text| {
+        row.put(|text| text.unsigned(head.category as u64))?;
+        row.put(|text| {
             text.byte(b'\n');
             text.bytes(data);
         })?;
-        cells.put(|text| match end {
-            Some(end) => milliseconds(end, origin, text),
+        row.put(|text| match end {
+            Some(end) => milliseconds(end, self.origin, text),
             None => text.fixed(b"null"),
         })?;
-        cells.put(|text| text.unsigned(head.name.into()))?;
-        cells.put(|text| text.unsigned(phase))?;
-        cells.put(|text| milliseconds(begin, origin, text))
+        row.put(|text| text.unsigned(head.name.into()))?;
+        row.put(|text| text.unsigned(phase))?;
+        row.put(|text| milliseconds(begin, self.origin, text))
     }
 
     /// Indices of threads in the order of the profile: by process, the main thread first.
@@ -237,8 +225,8 @@ impl ProfileThreads {
         order
     }
 
-    /// Appends the members `initialVisibleThreads` and `initialSelectedThreads`.
-    pub(crate) fn put_visible(&self, out: &mut Text) {
+    /// Places in the profile of the threads that are shown at first, the one with the most markers first.
+    pub(crate) fn visible(&self) -> Vec<usize> {
         let order = self.order();
         let mut visible: Vec<usize> = (0..order.len()).collect();
         visible.sort_by_key(|at| {
@@ -246,130 +234,94 @@ impl ProfileThreads {
             std::cmp::Reverse(thread.map_or(0, |thread| thread.markers + thread.samples))
         });
         visible.truncate(MAX_VISIBLE);
-        let selected = visible.first().copied();
-        visible.sort_unstable();
-        let mut put = |name: &str, all: &[usize]| {
-            out.string(name);
-            for (at, thread) in all.iter().enumerate() {
-                if at > 0 {
-                    out.byte(b',');
-                }
-                out.unsigned(*thread as u64);
-            }
-            out.byte(b']');
-        };
-        put("\"initialVisibleThreads\":[", &visible);
-        put(",\"initialSelectedThreads\":[", selected.as_slice());
+        visible
     }
 
     /// Writes the member `threads`.
     pub(crate) fn write(&mut self, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(b"\"threads\":[")?;
-        for (at, index) in self.order().into_iter().enumerate() {
-            if at > 0 {
-                out.write_all(b",")?;
-            }
+        let mut before = "\n";
+        for index in self.order() {
             let Some(thread) = self.threads.get(index) else {
                 continue;
             };
             self.text.clear();
-            put_head(thread, &self.processes, &mut self.text);
+            self.text.string(std::mem::replace(&mut before, ",\n"));
+            put_json(&thread.head(&self.processes), &mut self.text);
+            // Its tables follow.
+            self.text.drop_last(1);
             out.write_all(self.text.as_slice())?;
-            let (columns, samples, markers) = (thread.columns, thread.samples, thread.markers);
-            self.columns(columns, &SAMPLES, out)?;
+            let (samples, markers) = (thread.samples, thread.markers);
+            let first = thread.columns;
             write!(
                 out,
-                ",\"length\":{samples}}},\n\"markers\":{{\"length\":{markers}"
+                ",\n\"samples\":{{\"weightType\":\"samples\",\"weight\":null,\"length\":{samples}"
             )?;
-            out.write_all(b",")?;
-            self.columns(columns + SAMPLES.len(), &MARKERS, out)?;
+            self.columns(first, &SAMPLES, out)?;
+            write!(out, "}},\n\"markers\":{{\"length\":{markers}")?;
+            self.columns(first + SAMPLES.len(), &MARKERS, out)?;
             out.write_all(b"}}")?;
         }
         out.write_all(b"]")
     }
 
     fn columns(&mut self, first: usize, names: &[&str], out: &mut dyn Write) -> io::Result<()> {
-        for (at, name) in names.iter().enumerate() {
-            let comma = if at > 0 { "," } else { "" };
-            write!(out, "{comma}\"{name}\":[")?;
-            self.spool
-                .copy(first + at, &mut Separated { out, begun: false })?;
+        for (column, name) in (first..).zip(names) {
+            write!(out, ",\"{name}\":[")?;
+            self.spool.copy(column, out)?;
             out.write_all(b"]")?;
         }
         Ok(())
     }
 }
 
-/// Appends a thread up to its columns of samples.
-fn put_head(thread: &ProfileThread, processes: &HashMap<i32, String>, out: &mut Text) {
-    out.string("\n{\"processType\":\"default\",\"processStartupTime\":0,\"processShutdownTime\":null,\"registerTime\":0,\"unregisterTime\":null,");
-    out.string("\"pausedRanges\":[],\"showMarkersInTimeline\":true,\"name\":");
-    match (&thread.name, thread.key) {
-        (Some(name), _) => out.json_string(name),
-        (None, ThreadKey::Losses) => out.string("\"Lost events\""),
-        (None, ThreadKey::Of { tid, .. }) => out.json_string(&tid.to_string()),
-    }
-    match thread.key {
-        ThreadKey::Losses => out.string(
-            ",\"processName\":\"Lost events\",\"isMainThread\":true,\"pid\":\"losses\",\"tid\":\"losses\"",
-        ),
-        ThreadKey::Of { pid, tid } => {
-            if let Some(name) = processes.get(&pid) {
-                out.string(",\"processName\":");
-                out.json_string(name);
-            }
-            out.string(if pid == tid {
-                ",\"isMainThread\":true,\"pid\":\""
-            } else {
-                ",\"isMainThread\":false,\"pid\":\""
-            });
-            out.signed(pid.into());
-            out.string("\",\"tid\":");
-            out.signed(tid.into());
+impl ProfileThread {
+    /// What is not in its tables.
+    fn head(&self, processes: &HashMap<i32, String>) -> Json {
+        let mut head = json!({
+            "processType": "default",
+            "processStartupTime": 0,
+            "processShutdownTime": null,
+            "registerTime": 0,
+            "unregisterTime": null,
+            "pausedRanges": [],
+            "showMarkersInTimeline": true,
+            "name": "Lost events",
+            "processName": "Lost events",
+            "isMainThread": true,
+            "pid": "losses",
+            "tid": "losses",
+        });
+        if let ThreadKey::Of { pid, tid } = self.key {
+            let name = self.name.clone();
+            head["name"] = name.unwrap_or_else(|| tid.to_string()).into();
+            head["processName"] = processes.get(&pid).map_or("", String::as_str).into();
+            head["isMainThread"] = (pid == tid).into();
+            head["pid"] = pid.to_string().into();
+            head["tid"] = tid.into();
         }
+        head
     }
-    out.string(",\n\"samples\":{\"weightType\":\"samples\",\"weight\":null,");
 }
 
 /// Puts the cells of a row into their columns, one after the other.
-struct Cells<'c> {
+struct SpooledRow<'c> {
     spool: &'c mut ColumnSpool,
     column: usize,
+    is_first: bool,
     text: &'c mut Text,
 }
 
-impl Cells<'_> {
+impl SpooledRow<'_> {
     fn put(&mut self, write: impl FnOnce(&mut Text)) -> io::Result<()> {
         self.text.clear();
-        self.text.byte(b',');
+        if !self.is_first {
+            self.text.byte(b',');
+        }
         write(self.text);
         self.spool.put(self.column, self.text.as_slice())?;
         self.column += 1;
         Ok(())
-    }
-}
-
-/// Drops the comma before the first cell of a column.
-struct Separated<'o> {
-    out: &'o mut dyn Write,
-    begun: bool,
-}
-
-impl Write for Separated<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match bytes {
-            [] => Ok(0),
-            [_, ..] if self.begun => self.out.write(bytes),
-            [_, rest @ ..] => {
-                self.begun = true;
-                self.out.write_all(rest)?;
-                Ok(bytes.len())
-            }
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
     }
 }
 

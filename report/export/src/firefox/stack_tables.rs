@@ -1,20 +1,20 @@
 //! The tables of stacks that all threads of a profile share: strings, libraries, resources, functions, frames, stacks.
 
-use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use foldhash::HashMap;
+use serde_json::{Value as Json, json};
 use usdtrec_analysis::stats::keys::stack::{CallStack, FrameName};
 use usdtrec_analysis::stats::keys::stacks::Stacks;
-use usdtrec_trace::process::DsoId;
+use usdtrec_trace::process::{Dso, DsoId};
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::unwind::stack::StackPart;
 use usdtrec_view::frames::{cut_text, frame_text};
 use usdtrec_view::text::buffer::Text;
 
-use crate::firefox::json_table::{put_column, put_list};
-use crate::firefox::libraries::Libraries;
+use crate::firefox::json_table::{put_list, put_table};
+use crate::firefox::libraries::{file_name, library};
 use crate::frame_file::path_text;
 use crate::interned::Interned;
 
@@ -25,7 +25,7 @@ const LIBRARY: u32 = 1;
 #[derive(Default)]
 pub(crate) struct StackTables {
     pub(crate) strings: Interned<String>,
-    pub(crate) libraries: Libraries,
+    libraries: Interned<DsoId>,
     sources: Interned<u32>,
     functions: Interned<Function>,
     frames: Interned<Frame>,
@@ -83,7 +83,7 @@ impl StackTables {
         for (name, file) in frames.iter().zip(files).rev() {
             let inlined = matches!(name, FrameName::Function { inlined: true, .. });
             depth = if inlined { depth + 1 } else { 0 };
-            let function = self.function_of(name, file, session);
+            let function = self.function_of(name, file);
             caller = Some(self.node(caller, Frame { function, depth }));
         }
         self.stacks.insert(stack.into(), caller);
@@ -95,18 +95,13 @@ impl StackTables {
         self.nodes.number(Node { caller, frame })
     }
 
-    fn function_of(
-        &mut self,
-        name: &FrameName,
-        file: Option<DsoId>,
-        session: &TraceSession,
-    ) -> u32 {
+    fn function_of(&mut self, name: &FrameName, file: Option<DsoId>) -> u32 {
         let text = match name {
             // That it is inlined is said by the depth.
             FrameName::Function { name, .. } | FrameName::Script { name, .. } => name.to_string(),
             other => frame_text(other),
         };
-        let library = file.map(|file| self.libraries.number(file, session));
+        let library = file.map(|file| self.libraries.number(file));
         let source = match name {
             FrameName::Script {
                 file: Some(file), ..
@@ -130,75 +125,99 @@ impl StackTables {
         })
     }
 
-    /// Writes the member `shared`.
-    pub(crate) fn write(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        let names = self.libraries.names();
-        let names: Vec<u32> = names.map(|name| self.strings.number(name)).collect();
-        let mut text = Text::default();
-        text.string("\"shared\":{\"stringArray\":");
-        put_list(self.strings.all(), &mut text, |string, text| {
-            text.json_string(string);
-        });
-        text.string(",\n\"sources\":{\"length\":");
-        text.unsigned(self.sources.len() as u64);
-        put_column("id", self.sources.all(), &mut text, |_| None);
-        put_column("filename", self.sources.all(), &mut text, |name| {
-            Some(*name)
-        });
-        text.string("},\n\"resourceTable\":{\"length\":");
-        text.unsigned(names.len() as u64);
-        put_column("type", &names, &mut text, |_| Some(LIBRARY));
-        let libraries: Vec<u32> = (0..).take(names.len()).collect();
-        put_column("lib", &libraries, &mut text, |library| Some(*library));
-        put_column("name", &names, &mut text, |name| Some(*name));
-        put_column("host", &names, &mut text, |_| None);
-        text.string("},\n\"nativeSymbols\":{\"length\":0,\"libIndex\":[],\"address\":[],\"name\":[],\"functionSize\":[]},\n");
-        self.put_functions(&mut text);
-        self.put_frames(&mut text);
-        text.string("\"stackTable\":{\"length\":");
-        text.unsigned(self.nodes.len() as u64);
-        let nodes = self.nodes.all();
-        put_column("frame", nodes, &mut text, |node| Some(node.frame));
-        put_column("prefix", nodes, &mut text, |node| node.caller);
-        text.string("}}");
-        out.write_all(text.as_slice())
+    /// The files that frames are in.
+    fn files<'s>(&self, session: &'s TraceSession) -> impl Iterator<Item = &'s Dso> {
+        let files = self.libraries.all().iter();
+        files.filter_map(|file| session.mappings().file(*file))
     }
 
-    fn put_functions(&self, text: &mut Text) {
-        let functions = self.functions.all();
-        text.string("\"funcTable\":{\"length\":");
-        text.unsigned(functions.len() as u64);
-        put_column("name", functions, text, |one| Some(one.name));
-        for name in ["isJS", "relevantForJS"] {
-            text.string(",\"");
-            text.string(name);
-            text.string("\":");
-            put_list(functions, text, |_, text| text.fixed(b"false"));
-        }
-        text.string(",\"resource\":");
-        put_list(functions, text, |one, text| match one.library {
-            Some(library) => text.unsigned(library.into()),
-            None => text.fixed(b"-1"),
-        });
-        put_column("source", functions, text, |one| one.source);
-        for name in ["lineNumber", "columnNumber"] {
-            put_column(name, functions, text, |_| None);
-        }
-        text.string("},\n");
+    /// Appends the members `libs` and `shared`.
+    pub(crate) fn put(&mut self, session: &TraceSession, out: &mut Text) {
+        let machine = &session.info().machine;
+        out.string("\"libs\":");
+        put_list(self.files(session).map(|file| library(file, machine)), out);
+        let names: Vec<String> = self.files(session).map(file_name).collect();
+        let names = names.into_iter().map(|name| self.strings.number(name));
+        let resources: Vec<(u32, u32)> = (0..).zip(names).collect();
+        out.string(",\n\"shared\":{\"stringArray\":");
+        put_list(self.strings.all().iter().map(|text| json!(text)), out);
+        put_table(
+            "sources",
+            self.sources.all(),
+            &[("id", |_| Json::Null), ("filename", |name| json!(name))],
+            out,
+        );
+        put_table(
+            "resourceTable",
+            &resources,
+            &[
+                ("type", |_| LIBRARY.into()),
+                ("lib", |(library, _)| json!(library)),
+                ("name", |(_, name)| json!(name)),
+                ("host", |_| Json::Null),
+            ],
+            out,
+        );
+        put_table::<()>(
+            "nativeSymbols",
+            &[],
+            &[
+                ("libIndex", |()| Json::Null),
+                ("address", |()| Json::Null),
+                ("name", |()| Json::Null),
+                ("functionSize", |()| Json::Null),
+            ],
+            out,
+        );
+        self.put_functions(out);
+        self.put_frames(out);
+        put_table(
+            "stackTable",
+            self.nodes.all(),
+            &[
+                ("frame", |node| node.frame.into()),
+                ("prefix", |node| node.caller.into()),
+            ],
+            out,
+        );
+        out.byte(b'}');
     }
 
-    fn put_frames(&self, text: &mut Text) {
-        let frames = self.frames.all();
-        text.string("\"frameTable\":{\"length\":");
-        text.unsigned(frames.len() as u64);
-        text.string(",\"address\":");
-        put_list(frames, text, |_, text| text.fixed(b"-1"));
-        put_column("inlineDepth", frames, text, |one| Some(one.depth));
-        put_column("func", frames, text, |one| Some(one.function));
-        put_column("innerWindowID", frames, text, |_| Some(0));
-        for name in ["category", "subcategory", "nativeSymbol", "line", "column"] {
-            put_column(name, frames, text, |_| None);
-        }
-        text.string("},\n");
+    fn put_functions(&self, out: &mut Text) {
+        put_table(
+            "funcTable",
+            self.functions.all(),
+            &[
+                ("name", |one| one.name.into()),
+                ("isJS", |_| false.into()),
+                ("relevantForJS", |_| false.into()),
+                ("resource", |one| {
+                    one.library.map_or_else(|| (-1).into(), Json::from)
+                }),
+                ("source", |one| one.source.into()),
+                ("lineNumber", |_| Json::Null),
+                ("columnNumber", |_| Json::Null),
+            ],
+            out,
+        );
+    }
+
+    fn put_frames(&self, out: &mut Text) {
+        put_table(
+            "frameTable",
+            self.frames.all(),
+            &[
+                ("address", |_| (-1).into()),
+                ("inlineDepth", |one| one.depth.into()),
+                ("func", |one| one.function.into()),
+                ("innerWindowID", |_| 0.into()),
+                ("category", |_| Json::Null),
+                ("subcategory", |_| Json::Null),
+                ("nativeSymbol", |_| Json::Null),
+                ("line", |_| Json::Null),
+                ("column", |_| Json::Null),
+            ],
+            out,
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! Figures of both recordings in a table.
 
+use unicode_width::UnicodeWidthStr as _;
 use usdtrec_analysis::diff::comparison::Comparison;
 use usdtrec_analysis::diff::metric::{Metric, MetricKind, MetricSubject};
 use usdtrec_analysis::diff::recording::Recording;
@@ -8,14 +9,16 @@ use usdtrec_format::escape::escape;
 use usdtrec_trace::form::Form;
 use usdtrec_trace::session::event_name::short_name as short;
 
-use crate::columns::{ColumnSide, WIDTH, put_columns};
+use crate::columns::{ColumnSide, WIDTH, cut, put_columns};
 use crate::diff::names::{self, label};
 use crate::numbers::{percent_of, rate};
 use crate::text::scalar;
 use crate::theme::Theme;
 
-/// Minimum number of characters that are shown of a long value.
+/// Minimum width of a long value, columns.
 const MIN_NAME_WIDTH: usize = 16;
+/// Maximum width of the values of a group, columns.
+const MAX_GROUP_WIDTH: usize = 57;
 
 /// Settings of all tables of a comparison.
 pub(crate) struct Tables<'c> {
@@ -102,15 +105,8 @@ fn name(figure: &Metric, human: bool) -> String {
         let label = label(of, human);
         name.push('=');
         // Names that are too long for a column have a line of their own.
-        let room = WIDTH
-            .saturating_sub(name.chars().count())
-            .max(MIN_NAME_WIDTH);
-        if label.chars().count() > room {
-            name.extend(label.chars().take(room - 1));
-            name.push('…');
-        } else {
-            name.push_str(&label);
-        }
+        let room = WIDTH.saturating_sub(name.width()).max(MIN_NAME_WIDTH);
+        name.push_str(&cut(&label, room));
     }
     name
 }
@@ -121,20 +117,12 @@ pub(crate) fn subject(subject: &MetricSubject, human: bool) -> String {
         MetricSubject::Probe(event) => short(event).to_owned(),
         MetricSubject::Span(name) => name.clone(),
         MetricSubject::Group { span, group } => {
-            return format!("{}  {}", escape(span), cut(&names::group(group, human)));
+            let values = names::group(group, human);
+            return format!("{}  {}", escape(span), cut(&values, MAX_GROUP_WIDTH));
         }
         MetricSubject::Argument { event, name } => format!("{}.{name}", short(event)),
     };
     escape(&name).into_owned()
-}
-
-/// A group's values, in a line with the name.
-fn cut(group: &str) -> String {
-    const MAX_CHARACTERS: usize = 56;
-    match group.char_indices().nth(MAX_CHARACTERS) {
-        Some((end, _)) => format!("{}…", &group[..end]),
-        None => group.to_owned(),
-    }
 }
 
 fn change(figure: &Metric) -> String {
