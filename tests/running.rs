@@ -8,11 +8,10 @@ use serde_json::Value;
 
 use crate::common::{Build, Lab, Process, need_tool, test};
 
-/// Builds the program with a provider that no other test has.
-fn program(lab: &Lab, provider: &str) -> PathBuf {
-    let provider = format!("-Drunning={provider}");
+/// Builds the program. The option defines its provider, which no other test has: what others run is found, too.
+fn program(lab: &Lab, provider: &'static [&'static str]) -> PathBuf {
     let build = Build {
-        options: &["-O1", &provider],
+        options: provider,
         ..Build::USUAL
     };
     build.make(lab, "running.c", "running")
@@ -42,7 +41,7 @@ fn events(lab: &Lab, recorder: Process) -> usize {
 #[test]
 fn processes_are_recorded_without_an_index() {
     let lab = Lab::privileged();
-    let program = program(&lab, "running_here");
+    let program = program(&lab, &["-DPROVIDER=running_here"]);
     let mut before = Process::spawn(Command::new(&program));
     let mut other = Process::spawn(Command::new(&program));
     hit(&mut before, 1);
@@ -60,7 +59,7 @@ fn processes_are_recorded_without_an_index() {
 #[test]
 fn list_shows_files_with_their_processes() {
     let lab = Lab::privileged();
-    let program = program(&lab, "running_listed");
+    let program = program(&lab, &["-DPROVIDER=running_listed"]);
     let mut process = Process::spawn(Command::new(&program));
     hit(&mut process, 1);
     let json = lab.usdtrec(["list", "-a", "--format", "json", "running_listed:*"]);
@@ -132,7 +131,7 @@ fn in_overlay(lab: &Lab, lower: &Path, name: &str) -> Process {
 fn an_inode_below_two_overlays_is_planted_once() {
     let lab = Lab::privileged();
     need_tool("unshare");
-    let built = program(&lab, "running_overlay");
+    let built = program(&lab, &["-DPROVIDER=running_overlay"]);
     let lower = lab.file("lower");
     fs::create_dir(&lower).expect("a folder");
     fs::rename(&built, lower.join("running")).expect("the program");

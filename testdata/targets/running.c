@@ -1,4 +1,4 @@
-// Hits its probe as often as each line of its input says, and prints how often it did in all.
+// Hits its probe, of the provider that an option of the compiler defines, as often as each line of its input says, and prints how often it did in all.
 #include <stdio.h>
 #include <sys/sdt.h>
 
@@ -8,7 +8,7 @@ int main(void) {
   while (scanf("%d", &count) == 1) {
     while (count-- > 0) {
       hits++;
-      DTRACE_PROBE1(running, hit, hits);
+      DTRACE_PROBE1(PROVIDER, hit, hits);
     }
     printf("%ld\n", hits);
     fflush(stdout);

@@ -270,6 +270,6 @@ mod tests {
         let read: Shortfall = serde_json::from_str(json).unwrap();
         assert_eq!(read.kind, ShortfallKind::Other);
         let word = serde_json::to_value(ShortfallKind::NoBreakpoint).unwrap();
-        assert_eq!(word, ShortfallKind::NoBreakpoint.word());
+        assert_eq!(word, "no_breakpoint");
     }
 }

@@ -1,8 +1,7 @@
 //! Answers and events as text, tables, JSON, CSV and lines. A view computes nothing.
 //!
-//! JSON and CSV are views like text, written by hand: their members are an interface (`report/FIELDS.md`) with rules of
-//! its own (integers beyond 64 bits, infinities as texts, `null` against absent, keys of groups as members), and fields
-//! of `usdtrec-analysis` can be renamed without changing it. So the answers do not implement `Serialize`. What is wrong with a trace (`Notices`, `NoEventsReason`) becomes sentences here.
+//! [`answer`] has the answers as public data, whose serialization is the JSON of `report`; `report/FIELDS.md` has its members. What is wrong with a trace
+//! (`Notices`, `NoEventsReason`) becomes sentences here.
 
 #![forbid(unsafe_code)]
 
@@ -11,7 +10,7 @@ pub(crate) mod answer_style;
 pub(crate) mod bars;
 pub mod call_words;
 pub mod cells;
-pub(crate) mod columns;
+pub mod columns;
 pub mod diff;
 #[cfg(feature = "flame")]
 pub mod flame;

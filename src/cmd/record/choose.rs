@@ -8,9 +8,9 @@ use anyhow::Context as _;
 use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
 use usdtrec_buildid_cache::process::{self, MappedFile};
 use usdtrec_buildid_cache::{Cache, CacheError, Running, RunningFile, open, running};
-use usdtrec_format::{Pattern, counted};
 use usdtrec_format::control_group::{container_id, path_of_process};
 use usdtrec_format::escape::escape;
+use usdtrec_format::{Pattern, counted};
 use usdtrec_record::{EventSelector, Request, Selection, select};
 
 use crate::advice::explained;

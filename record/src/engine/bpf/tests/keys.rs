@@ -12,13 +12,13 @@ use super::machine::Hit;
 use super::{Planned, Strings, common, memory, value_of};
 use crate::engine::bpf::control::Control;
 use crate::engine::bpf::insn::{Code, Helper, If, Label, Map, Reg, Width};
-use crate::engine::bpf::kernel::tells_processes;
+use crate::engine::bpf::kernel::version::tells_processes;
 use crate::engine::bpf::nonresident::Touch;
 use crate::engine::bpf::preemption::Preemption;
 use crate::engine::bpf::program::target::Target;
 use crate::engine::bpf::program::{Common, Program, Spec, Who, rooms, slots};
 use crate::engine::bpf::sys::{self, MapKind, MapShape, ProgramKind, Uprobes};
-use crate::privilege;
+use crate::host::privilege;
 
 const STRINGS: Strings = Strings {
     limit: 30,
