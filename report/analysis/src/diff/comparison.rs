@@ -6,7 +6,7 @@ use usdtrec_trace::form::Form;
 use crate::diff::hypothesis_test::{of_quantiles, of_rates, of_shares};
 use crate::diff::metric::{Estimate, Metric, MetricKind, MetricSubject, Percentile, ShareOf};
 use crate::diff::quantiles::Ranked;
-use crate::diff::recording::{ArgumentSide, ProbeSide, Recording, SpanSide};
+use crate::diff::recording::{ArgumentSide, ComparedRecording, ProbeSide, SpanSide};
 use crate::diff::sides::Sides;
 use crate::diff::significance::Level;
 use crate::diff::similarity::{
@@ -29,9 +29,9 @@ type Asked<'s> = Box<dyn Fn(&Level) -> Metric + 's>;
 #[derive(Debug)]
 pub struct Comparison {
     /// The first recording.
-    pub a: Recording,
+    pub a: ComparedRecording,
     /// The second recording.
-    pub b: Recording,
+    pub b: ComparedRecording,
     /// All figures, in the order of subjects.
     pub figures: Vec<Metric>,
     /// Figures that were tested.
@@ -79,7 +79,7 @@ pub enum WhichRecording {
 
 impl Comparison {
     /// Compares all that both have: of like recordings, some figure is beyond noise in so many cases (0 to 1) at most.
-    pub(crate) fn new(a: Recording, b: Recording, level: f64) -> Self {
+    pub(crate) fn new(a: ComparedRecording, b: ComparedRecording, level: f64) -> Self {
         let Gathered {
             figures,
             tested,
@@ -102,7 +102,7 @@ struct Gathered {
     left_out: Vec<LeftOut>,
 }
 
-fn gather(recordings: Sides<&Recording>, level: f64) -> Gathered {
+fn gather(recordings: Sides<&ComparedRecording>, level: f64) -> Gathered {
     let mut pairs = Pairs {
         asked: Vec::new(),
         figures: Vec::new(),
@@ -131,9 +131,9 @@ struct Pairs<'s> {
 }
 
 impl<'s> Pairs<'s> {
-    fn all(&mut self, recordings: Sides<&'s Recording>) {
+    fn all(&mut self, recordings: Sides<&'s ComparedRecording>) {
         let Sides { a, b } = recordings;
-        let rates = recordings.map(Recording::slices_per_second).both();
+        let rates = recordings.map(ComparedRecording::slices_per_second).both();
         for (event, one) in &a.probes {
             match b.probes.get(event) {
                 Some(other) => self.probe(event, Sides { a: one, b: other }, rates),

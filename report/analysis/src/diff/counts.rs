@@ -3,7 +3,7 @@
 use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 use usdtrec_trace::rows::Rows;
-use usdtrec_trace::session::ids::Target;
+use usdtrec_trace::session::ids::SampleTarget;
 use usdtrec_trace::session::resolver::Resolver;
 
 use crate::diff::slices::{Counts, SLICES, add};
@@ -82,7 +82,7 @@ impl RecordingCounts {
         rows: &Rows,
         slice: usize,
         resolver: &mut Resolver<'_>,
-        target: Target,
+        target: SampleTarget,
         sample: &Sample<'_>,
     ) {
         let Some(&Some(row)) = rows.of_event.get(target.event as usize) else {

@@ -36,7 +36,7 @@ use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::time_span::TimeSpan;
 
 use crate::diff::comparison::Comparison;
-use crate::diff::recording::{Recording, RecordingQuestion};
+use crate::diff::recording::{ComparedRecording, RecordingQuestion};
 use crate::diff::sides::Sides;
 
 /// In how many of the comparisons of like with like some figure is called beyond noise, at most.
@@ -55,7 +55,7 @@ pub fn compare(
     let Sides { a, b } = sessions;
     let [of_a, of_b] = filters([a, b], selection)?;
     let recording = |session: &TraceSession, asked| {
-        Recording::new(session, asked, by).map_err(|error| match error {
+        ComparedRecording::new(session, asked, by).map_err(|error| match error {
             ReportError::Question(error) => ReportError::QuestionOfOne {
                 path: session.path().to_owned(),
                 error,

@@ -40,7 +40,7 @@ pub(crate) struct RecordingQuestion {
 
 /// A recording.
 #[derive(Debug)]
-pub struct Recording {
+pub struct ComparedRecording {
     /// Facts about the trace.
     pub origin: Origin,
     /// Why nothing of it is compared, if so: it does not have what is requested.
@@ -86,7 +86,7 @@ pub(crate) struct SpanSide {
     pub(crate) groups: BTreeMap<GroupKey, Ranked>,
 }
 
-impl Recording {
+impl ComparedRecording {
     /// Reads a recording once.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use usdtrec_trace::events::selection::SampleFilter;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::Hit;
-use usdtrec_trace::session::ids::Target;
+use usdtrec_trace::session::ids::SampleTarget;
 use usdtrec_trace::session::resolver::Resolver;
 
 use crate::groups::reused_pids::ReusedPids;
@@ -60,7 +60,7 @@ pub(crate) struct ChosenGroups {
 
 impl<'a> Grouping<'a> {
     /// The table of a sample.
-    pub(crate) fn table(&self, target: Target) -> Option<usize> {
+    pub(crate) fn table(&self, target: SampleTarget) -> Option<usize> {
         let row = self.rows.of_event.get(target.event as usize).copied();
         row.flatten().map(|row| if self.apart { row } else { 0 })
     }
@@ -128,7 +128,7 @@ impl<'a> Grouping<'a> {
         &self,
         is_first: bool,
         make: impl Fn() -> A + Sync,
-        add: impl Fn(&mut A, &mut Resolver<'a>, Target, &Sample<'_>) + Sync,
+        add: impl Fn(&mut A, &mut Resolver<'a>, SampleTarget, &Sample<'_>) + Sync,
         notices: &mut Notices,
     ) -> Vec<A> {
         let Folded { states, outcome } = self.fold(
@@ -152,7 +152,7 @@ impl<'a> Grouping<'a> {
     fn fold<A: Send>(
         &self,
         make: impl Fn() -> A + Sync,
-        add: impl Fn(&mut A, &mut Resolver<'a>, Target, &Sample<'_>) + Sync,
+        add: impl Fn(&mut A, &mut Resolver<'a>, SampleTarget, &Sample<'_>) + Sync,
     ) -> Folded<A> {
         let Self {
             session, filter, ..
@@ -168,7 +168,7 @@ impl<'a> Grouping<'a> {
         &self,
         tables: &[bool],
         combine: Combine,
-        figure: impl Fn(&mut Resolver<'a>, Target, &Sample<'_>) -> u64 + Sync,
+        figure: impl Fn(&mut Resolver<'a>, SampleTarget, &Sample<'_>) -> u64 + Sync,
         notices: &mut Notices,
     ) -> GroupBounds {
         let all = tables.iter().filter(|has| **has).count();

@@ -26,7 +26,7 @@ use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::Hit;
-use usdtrec_trace::session::ids::Target;
+use usdtrec_trace::session::ids::SampleTarget;
 use usdtrec_trace::session::resolver::Resolver;
 
 use crate::losses::Losses;
@@ -228,7 +228,7 @@ impl Asked<'_> {
     fn figure<'s>(
         &'s self,
         scale: f64,
-    ) -> impl Fn(&mut Resolver<'_>, Target, &Sample<'_>) -> u64 + Sync + 's {
+    ) -> impl Fn(&mut Resolver<'_>, SampleTarget, &Sample<'_>) -> u64 + Sync + 's {
         let session = self.grouping.session;
         move |resolver, target, sample| match &self.places {
             Some(places) if self.is_by_value() => argument_value(places, resolver, target, sample)
@@ -281,7 +281,7 @@ impl Asked<'_> {
         &self,
         groups: &mut Groups,
         resolver: &mut Resolver<'_>,
-        target: Target,
+        target: SampleTarget,
         sample: &Sample<'_>,
     ) {
         if let Some(table) = self.grouping.table(target) {

@@ -2,11 +2,11 @@
 
 use usdtrec_format::perf::Sample;
 use usdtrec_trace::events::fold::{Folded, fold};
-use usdtrec_trace::events::outcome::Outcome;
+use usdtrec_trace::events::outcome::ReadOutcome;
 use usdtrec_trace::events::selection::SampleFilter;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
-use usdtrec_trace::session::ids::Target;
+use usdtrec_trace::session::ids::SampleTarget;
 use usdtrec_trace::session::resolver::Resolver;
 
 use crate::spans::own_keys::own_keys;
@@ -21,7 +21,7 @@ pub(crate) struct Beside<S, A> {
     pub(crate) spans: Option<S>,
     /// The states that samples were added to.
     pub(crate) states: Vec<A>,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: ReadOutcome,
 }
 
 /// Adds every sample that is selected to one of several states, as [`fold`] does, and matches the spans that are found by the names of probes,
@@ -32,7 +32,7 @@ pub(crate) fn fold_with_spans<A: Send, S>(
     rows: &Rows,
     by: Vec<Key>,
     make: impl Fn() -> A + Sync,
-    add: impl Fn(&mut A, &mut Resolver<'_>, Target, &Sample<'_>) + Sync,
+    add: impl Fn(&mut A, &mut Resolver<'_>, SampleTarget, &Sample<'_>) + Sync,
     found: impl FnOnce(&SpanWalk<'_>, Spans) -> S,
 ) -> Beside<S, A> {
     let pairs = Pair::find(session, |event| filter.event(event));

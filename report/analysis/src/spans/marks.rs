@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 use foldhash::quality::RandomState;
 use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
-use usdtrec_trace::session::ids::Target;
+use usdtrec_trace::session::ids::SampleTarget;
 use usdtrec_trace::session::resolver::Resolver;
 
 /// Arguments with a mark each; the marks of further ones are combined.
@@ -58,7 +58,7 @@ impl Agreement {
     pub(crate) fn marks(
         &self,
         resolver: &mut Resolver<'_>,
-        target: Target,
+        target: SampleTarget,
         sample: &Sample<'_>,
     ) -> Marks {
         let Some(places) = self.places.get(target.event as usize) else {

@@ -5,13 +5,13 @@ use usdtrec_format::perf::Sample;
 
 use usdtrec_trace::events::order::place::{PlacedBody, SamplePlace};
 use usdtrec_trace::events::order::{Window, in_order};
-use usdtrec_trace::events::outcome::Outcome;
+use usdtrec_trace::events::outcome::ReadOutcome;
 use usdtrec_trace::events::selection::SampleFilter;
 use usdtrec_trace::pool::Pool;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::{Hit, ParsedHit};
-use usdtrec_trace::session::ids::Target;
+use usdtrec_trace::session::ids::SampleTarget;
 use usdtrec_trace::session::resolver::Resolver;
 
 use crate::spans::covers::{Covers, WindowCovers};
@@ -129,7 +129,7 @@ pub(crate) struct Walked<A> {
     pub(crate) spans: Spans,
     /// The states that samples were added to.
     pub(crate) states: Vec<A>,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: ReadOutcome,
 }
 
 /// A walk over a trace.
@@ -176,7 +176,7 @@ impl<'s> SpanWalk<'s> {
     pub(crate) fn run<A: Send>(
         &self,
         make: impl Fn() -> A + Sync,
-        add: impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>) + Sync,
+        add: impl Fn(&mut A, &mut Resolver<'s>, SampleTarget, &Sample<'_>) + Sync,
         asked: impl Fn(usize) -> bool,
     ) -> Walked<A> {
         let roles = Role::from_pairs(self.pairs, self.session.events().events.len());
@@ -240,7 +240,7 @@ impl<'s> SpanWalk<'s> {
         roles: &[Vec<Role>],
         hashing: &Dictionary,
         window: Window<'_>,
-        add: &impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>),
+        add: &impl Fn(&mut A, &mut Resolver<'s>, SampleTarget, &Sample<'_>),
     ) -> WindowRest {
         let mut unknown = 0;
         for number in 0..window.len() {
@@ -324,7 +324,7 @@ impl<'s> SpanWalk<'s> {
     /// Whether a beginning counts although its event is not among those requested, as with `--span a..b -e b`.
     fn begins_unasked(
         &self,
-        target: Target,
+        target: SampleTarget,
         sample: &Sample<'_>,
         resolver: &mut Resolver<'s>,
     ) -> bool {

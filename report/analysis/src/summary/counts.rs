@@ -7,7 +7,7 @@ use usdtrec_trace::process::comm::ProcessNumber;
 use usdtrec_trace::process::names::NameId;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
-use usdtrec_trace::session::ids::Target;
+use usdtrec_trace::session::ids::SampleTarget;
 use usdtrec_trace::session::resolver::Resolver;
 
 use crate::stats::argument::ArgumentStats;
@@ -92,7 +92,7 @@ impl Summary {
         &mut self,
         rows: &Rows,
         resolver: &mut Resolver<'_>,
-        target: Target,
+        target: SampleTarget,
         sample: &Sample<'_>,
     ) {
         let Some(&Some(row)) = rows.of_event.get(target.event as usize) else {

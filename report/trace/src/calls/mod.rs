@@ -25,7 +25,7 @@ use crate::calls::function::{FunctionNumber, FunctionText, Functions, ScriptFunc
 use crate::calls::paths::{CallPath, CallPaths};
 use crate::calls::role::{CallRole, roles};
 use crate::session::TraceSession;
-use crate::session::ids::Target;
+use crate::session::ids::SampleTarget;
 use crate::session::resolver::Resolver;
 
 /// What a hit does to the stack of functions of its thread.
@@ -87,7 +87,7 @@ impl ScriptCalls {
     pub(crate) fn step(
         &self,
         resolver: &mut Resolver<'_>,
-        target: Target,
+        target: SampleTarget,
         sample: &Sample<'_>,
         text: &mut FunctionText,
     ) -> CallStep {

@@ -6,7 +6,7 @@ use usdtrec_format::schema::{NamePart, ScriptCall};
 
 use crate::calls::function::FunctionText;
 use crate::session::events::Event;
-use crate::session::ids::Target;
+use crate::session::ids::SampleTarget;
 use crate::session::resolver::Resolver;
 
 /// Shown in place of a part that is not known.
@@ -78,7 +78,7 @@ impl CallRole {
     pub(crate) fn read(
         &self,
         resolver: &mut Resolver<'_>,
-        target: Target,
+        target: SampleTarget,
         sample: &Sample<'_>,
         text: &mut FunctionText,
     ) {

@@ -6,12 +6,12 @@ use usdtrec_format::trace::{BlockReader, Damage};
 
 use crate::calls::ScriptCalls;
 use crate::events::order::{Window, in_order};
-use crate::events::outcome::Outcome;
+use crate::events::outcome::ReadOutcome;
 use crate::events::selection::SampleFilter;
 use crate::pool::Pool;
 use crate::session::TraceSession;
 use crate::session::hit::ParsedHit;
-use crate::session::ids::Target;
+use crate::session::ids::SampleTarget;
 use crate::session::resolver::Resolver;
 use crate::session::scan::SampleBlock;
 
@@ -21,7 +21,7 @@ pub struct Folded<A> {
     /// The states that samples were added to.
     pub states: Vec<A>,
     /// What went wrong on the way.
-    pub outcome: Outcome,
+    pub outcome: ReadOutcome,
 }
 
 /// State of a thread.
@@ -38,7 +38,7 @@ pub fn fold_until<'s, A: Send>(
     filter: &SampleFilter,
     stop: impl Fn() -> bool + Sync,
     make: impl Fn() -> A + Sync,
-    add: impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>) + Sync,
+    add: impl Fn(&mut A, &mut Resolver<'s>, SampleTarget, &Sample<'_>) + Sync,
 ) -> Folded<A> {
     let workers = Pool::default();
     let one = |block: &SampleBlock| {
@@ -63,9 +63,9 @@ pub fn fold_until<'s, A: Send>(
         let blocks = blocks.par_iter().filter(|block| filter.block(block));
         blocks.filter_map(one).collect()
     };
-    let mut outcome = Outcome {
+    let mut outcome = ReadOutcome {
         damage,
-        ..Outcome::default()
+        ..ReadOutcome::default()
     };
     let states = workers.take_all().into_iter().map(|worker| {
         outcome.unknown += worker.unknown;
@@ -80,7 +80,7 @@ pub fn fold<'s, A: Send>(
     session: &'s TraceSession,
     filter: &SampleFilter,
     make: impl Fn() -> A + Sync,
-    add: impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>) + Sync,
+    add: impl Fn(&mut A, &mut Resolver<'s>, SampleTarget, &Sample<'_>) + Sync,
 ) -> Folded<A> {
     fold_until(session, filter, || false, make, add)
 }
@@ -91,7 +91,7 @@ pub fn fold_called<'s, A: Send>(
     filter: &SampleFilter,
     calls: &ScriptCalls,
     make: impl Fn() -> A + Sync,
-    add: impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>) + Sync,
+    add: impl Fn(&mut A, &mut Resolver<'s>, SampleTarget, &Sample<'_>) + Sync,
 ) -> Folded<A> {
     let workers = Pool::default();
     let show = |window: Window<'_>| {
@@ -133,7 +133,7 @@ impl<'s, A> Worker<'s, A> {
         session: &'s TraceSession,
         filter: &SampleFilter,
         block: &SampleBlock,
-        add: impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>),
+        add: impl Fn(&mut A, &mut Resolver<'s>, SampleTarget, &Sample<'_>),
     ) -> Result<Option<Damage>, Damage> {
         let records = self.reader.read(session.trace(), &block.block)?;
         for record in Records::new(records) {

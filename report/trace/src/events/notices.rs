@@ -3,7 +3,7 @@
 use usdtrec_format::schema::Disagreement;
 use usdtrec_format::trace::{Damage, Shortfall};
 
-use crate::events::outcome::Outcome;
+use crate::events::outcome::ReadOutcome;
 use crate::session::TraceSession;
 
 /// Places of damage that are kept of a stream, which may never end.
@@ -64,7 +64,7 @@ impl Notices {
     }
 
     /// Adds what went wrong in a walk.
-    pub fn add(&mut self, outcome: Outcome) {
+    pub fn add(&mut self, outcome: ReadOutcome) {
         self.damage.extend(outcome.damage);
         self.damage.sort_by_key(|damage| damage.offset);
         self.damage.dedup();
@@ -73,7 +73,7 @@ impl Notices {
     }
 
     /// Adds what came of one of several walks over the same.
-    pub fn add_once(&mut self, outcome: Outcome) {
+    pub fn add_once(&mut self, outcome: ReadOutcome) {
         let unknown = self.unknown.max(outcome.unknown);
         self.add(outcome);
         self.unknown = unknown;

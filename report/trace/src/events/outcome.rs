@@ -4,7 +4,7 @@ use usdtrec_format::trace::Damage;
 
 /// The outcome of reading the samples of a trace.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct ReadOutcome {
     /// Blocks that could not be read.
     pub(crate) damage: Vec<Damage>,
     /// Whether samples were shown before all earlier ones were known.

@@ -1,11 +1,11 @@
 //! The part of a sample that is read before it is parsed: its event and its time.
 
 use crate::session::events::Events;
-use crate::session::ids::{SampleIds, Target};
+use crate::session::ids::{SampleIds, SampleTarget};
 
 /// A sample's event, from the body of its record.
 #[inline]
-pub(crate) fn target_of(body: &[u8], events: &Events, ids: &SampleIds) -> Option<Target> {
+pub(crate) fn target_of(body: &[u8], events: &Events, ids: &SampleIds) -> Option<SampleTarget> {
     if ids.in_front {
         return ids.get(u64::from_le_bytes(*body.first_chunk::<8>()?));
     }
@@ -17,7 +17,7 @@ pub(crate) fn target_of(body: &[u8], events: &Events, ids: &SampleIds) -> Option
 /// When a sample's event was hit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimedTarget {
-    pub(crate) target: Target,
+    pub(crate) target: SampleTarget,
     /// Time, ns of the trace's clock; 0 without times.
     pub(crate) time: u64,
 }

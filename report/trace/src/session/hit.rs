@@ -2,13 +2,13 @@
 
 use usdtrec_format::perf::Sample;
 
-use crate::session::ids::Target;
+use crate::session::ids::SampleTarget;
 
 /// A sample, with the event and site that it is of.
 #[derive(Clone, Copy, Debug)]
 pub struct Hit<'h> {
     /// The event and the site.
-    pub target: Target,
+    pub target: SampleTarget,
     /// The sample.
     pub sample: &'h Sample<'h>,
 }
@@ -17,7 +17,7 @@ pub struct Hit<'h> {
 #[derive(Clone, Copy, Debug)]
 pub struct ParsedHit<'a> {
     /// The event and the site.
-    pub target: Target,
+    pub target: SampleTarget,
     /// The sample.
     pub sample: Sample<'a>,
 }

@@ -7,7 +7,7 @@ use crate::session::events::Events;
 
 /// The event and the site of a sample id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct SampleTarget {
     /// Index of the event.
     pub event: u32,
     /// Index of the site; `None` if the id alone does not say.
@@ -20,10 +20,10 @@ pub(crate) struct SampleIds {
     /// Whether every sample begins with its id (`PERF_SAMPLE_IDENTIFIER`).
     pub(crate) in_front: bool,
     /// Whom a sample without an id belongs to: the only event that fires.
-    pub(crate) only: Option<Target>,
+    pub(crate) only: Option<SampleTarget>,
     first: u64,
-    dense: Vec<Option<Target>>,
-    sparse: HashMap<u64, Target>,
+    dense: Vec<Option<SampleTarget>>,
+    sparse: HashMap<u64, SampleTarget>,
 }
 
 /// Most entries of the dense table for each id in it.
@@ -34,7 +34,7 @@ impl SampleIds {
         let mut targets = HashMap::default();
         for (event, attr) in (0..).zip(attrs) {
             for &id in &attr.ids {
-                targets.insert(id, Target { event, site: None });
+                targets.insert(id, SampleTarget { event, site: None });
             }
         }
         for shared in by_id(events).chunk_by(|a, b| a.0 == b.0) {
@@ -42,7 +42,7 @@ impl SampleIds {
             if let [(id, event, site), ref others @ ..] = *shared {
                 let known = targets.get(&id).map_or(event, |target| target.event);
                 let site = others.is_empty().then_some(site);
-                targets.insert(id, Target { event: known, site });
+                targets.insert(id, SampleTarget { event: known, site });
             }
         }
         let firing: Vec<u32> = (0..)
@@ -51,7 +51,7 @@ impl SampleIds {
             .map(|(at, _)| at)
             .collect();
         let only = match firing[..] {
-            [event] => Some(Target { event, site: None }),
+            [event] => Some(SampleTarget { event, site: None }),
             _ => None,
         };
         let in_front = !attrs.is_empty()
@@ -69,7 +69,7 @@ impl SampleIds {
         ids
     }
 
-    fn fill(&mut self, targets: HashMap<u64, Target>) {
+    fn fill(&mut self, targets: HashMap<u64, SampleTarget>) {
         let first = targets.keys().min().copied().unwrap_or(0);
         let last = targets.keys().max().copied().unwrap_or(0);
         if last - first >= SPREAD.saturating_mul(targets.len() as u64) + 1024 {
@@ -85,7 +85,7 @@ impl SampleIds {
 
     /// The event and the site of an id.
     #[inline]
-    pub(crate) fn get(&self, id: u64) -> Option<Target> {
+    pub(crate) fn get(&self, id: u64) -> Option<SampleTarget> {
         match self.dense.get(id.wrapping_sub(self.first) as usize) {
             Some(target) => *target,
             None if self.sparse.is_empty() => None,
@@ -183,8 +183,8 @@ mod tests {
         SampleIds::new(attrs, &events)
     }
 
-    fn target(event: u32, site: Option<u32>) -> Option<Target> {
-        Some(Target { event, site })
+    fn target(event: u32, site: Option<u32>) -> Option<SampleTarget> {
+        Some(SampleTarget { event, site })
     }
 
     #[test]

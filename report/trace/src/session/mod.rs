@@ -25,7 +25,7 @@ use usdtrec_format::trace::{Damage, Shortfall, Trace, TraceInfo};
 
 use crate::session::deferred_chains::DeferredChains;
 use crate::session::events::Events;
-use crate::session::ids::Target;
+use crate::session::ids::SampleTarget;
 use crate::session::scan::{LostByEvent, SampleBlock};
 
 use usdtrec_format::trace::TimeRange;
@@ -337,7 +337,7 @@ impl TraceSession {
     }
 
     /// Whether the call chains of an event are found by frame pointers, and end where one is 0 if nothing else is said.
-    pub(crate) fn follows_frame_pointers(&self, target: Target) -> bool {
+    pub(crate) fn follows_frame_pointers(&self, target: SampleTarget) -> bool {
         let event = self.events.events.get(target.event as usize);
         let event = event.filter(|event| event.attr.sample_max_stack > 0);
         let probes = self.info().definitions.as_ref().map(|all| &all.probes);
@@ -446,7 +446,7 @@ impl TraceSession {
     }
 
     /// What a sample counts for, as perf weighs it.
-    pub fn weight(&self, target: Target, sample: &Sample<'_>) -> u64 {
+    pub fn weight(&self, target: SampleTarget, sample: &Sample<'_>) -> u64 {
         let event = self.events.events.get(target.event as usize);
         event.map_or(1, |event| event.weight(sample))
     }
@@ -459,7 +459,7 @@ impl TraceSession {
 
     /// The site that a sample hit: the one of its id; else of those of its event the one at its address.
     #[inline]
-    pub fn site_of(&self, target: Target, sample: &Sample<'_>) -> Option<usize> {
+    pub fn site_of(&self, target: SampleTarget, sample: &Sample<'_>) -> Option<usize> {
         match target.site {
             Some(site) => Some(site as usize),
             None => self.site_at(target, sample),
@@ -467,7 +467,7 @@ impl TraceSession {
     }
 
     #[cold]
-    fn site_at(&self, target: Target, sample: &Sample<'_>) -> Option<usize> {
+    fn site_at(&self, target: SampleTarget, sample: &Sample<'_>) -> Option<usize> {
         let sites = self.events.events.get(target.event as usize)?.sites.clone();
         if sites.len() == 1 {
             return Some(sites.start);

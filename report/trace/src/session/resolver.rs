@@ -18,7 +18,7 @@ use crate::process::names::NameId;
 use crate::process::process_field::{ProcessFacts, ProcessField, ProcessValue};
 use crate::process::{Dso, DsoId, Mapping};
 use crate::session::TraceSession;
-use crate::session::ids::Target;
+use crate::session::ids::SampleTarget;
 use crate::session::text_place::TextPlace;
 use crate::symbols::Symbol;
 use crate::symbols::known_inlining::FoundInlining;
@@ -311,7 +311,7 @@ impl<'s> Resolver<'s> {
     /// Says which frames of a chain are of interrupted code, and completes the reason why it is cut.
     pub fn settle_chain(
         &mut self,
-        target: Target,
+        target: SampleTarget,
         sample: &Sample<'_>,
         chain: &mut [ChainAddress],
         cut: Option<StackCut>,
@@ -337,12 +337,12 @@ impl<'s> Resolver<'s> {
 
 impl<'s> Resolver<'s> {
     /// The stack of a sample, the innermost frame first; at its end, why it is cut.
-    pub fn stack(&mut self, target: Target, sample: &Sample<'_>) -> &[StackPart] {
+    pub fn stack(&mut self, target: SampleTarget, sample: &Sample<'_>) -> &[StackPart] {
         self.find_chain(target, sample, |chains| &mut chains.all)
     }
 
     /// The frame above that of the hit, or why it is not known; `None` if the hit's is the outermost one.
-    pub fn caller(&mut self, target: Target, sample: &Sample<'_>) -> Option<StackPart> {
+    pub fn caller(&mut self, target: SampleTarget, sample: &Sample<'_>) -> Option<StackPart> {
         let parts = self.find_chain(target, sample, |chains| &mut chains.callers);
         parts.get(WITH_CALLER - 1).copied()
     }
@@ -350,7 +350,7 @@ impl<'s> Resolver<'s> {
     /// Calls `each` with each frame of a sample's stack, and of the hit, and `each_made` with those where code may be that was made at run time.
     pub fn each_place(
         &mut self,
-        target: Target,
+        target: SampleTarget,
         sample: &Sample<'_>,
         mut each: impl FnMut(StackPlace),
         mut each_made: impl FnMut(MadePlace),
@@ -374,7 +374,7 @@ impl<'s> Resolver<'s> {
 
     fn find_chain<'r>(
         &'r mut self,
-        target: Target,
+        target: SampleTarget,
         sample: &Sample<'_>,
         choose: impl for<'c> FnOnce(&'c mut StackChains<'s>) -> &'c mut CallChains<'s>,
     ) -> &'r [StackPart] {
@@ -395,7 +395,7 @@ impl<'s> Resolver<'s> {
     /// The addresses of a sample's chain, in a buffer that the caller gives back, and why the chain is cut.
     fn chain(
         &mut self,
-        target: Target,
+        target: SampleTarget,
         sample: &Sample<'_>,
         choose: impl for<'c> FnOnce(&'c mut StackChains<'s>) -> &'c mut CallChains<'s>,
     ) -> (Vec<ChainAddress>, Option<StackCut>) {

@@ -15,7 +15,7 @@ use usdtrec_unwind::{MappedCode, ProcessCode, RegisterPlaces, StackCopy, StackFr
 use crate::address_cache::{AddressCache, TimedAddress, TimedAnswer};
 use crate::process::{DsoId, Mapping};
 use crate::session::TraceSession;
-use crate::session::ids::Target;
+use crate::session::ids::SampleTarget;
 use crate::unwind::chain_address::{ChainAddress, FrameKind};
 use crate::unwind::cut::{LastFrame, StackCut};
 use crate::unwind::known_cut::arch_of;
@@ -135,7 +135,7 @@ impl<'s> CallChains<'s> {
     /// does. Returns why it is cut; `None` if it is not, as far as is known.
     pub fn find(
         &mut self,
-        target: Target,
+        target: SampleTarget,
         sample: &Sample<'_>,
         addresses: &mut Vec<ChainAddress>,
     ) -> Option<StackCut> {
@@ -186,7 +186,7 @@ impl<'s> CallChains<'s> {
     /// Appends the addresses of the stack that was copied.
     fn unwind(
         &mut self,
-        target: Target,
+        target: SampleTarget,
         sample: &Sample<'_>,
         limit: usize,
         addresses: &mut Vec<ChainAddress>,

@@ -6,7 +6,7 @@ use usdtrec_analysis::diff::comparison::Comparison;
 use usdtrec_analysis::diff::metric::{
     Estimate, Metric, MetricKind, MetricSubject, ShareOf, Verdict,
 };
-use usdtrec_analysis::diff::recording::Recording;
+use usdtrec_analysis::diff::recording::ComparedRecording;
 use usdtrec_analysis::diff::slices::SLICES;
 use usdtrec_format::escape::escape_json;
 
@@ -77,7 +77,7 @@ pub(crate) fn csv(csv: Csv, comparison: &Comparison, options: &DiffOptions) -> S
     out
 }
 
-fn json_side(side: &Recording) -> Value {
+fn json_side(side: &ComparedRecording) -> Value {
     json!({
         "file": side.origin.file,
         "host": side.origin.host,

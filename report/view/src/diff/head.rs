@@ -1,7 +1,7 @@
 //! The head of a comparison: both recordings, and their losses.
 
 use usdtrec_analysis::diff::comparison::Comparison;
-use usdtrec_analysis::diff::recording::Recording;
+use usdtrec_analysis::diff::recording::ComparedRecording;
 use usdtrec_analysis::diff::slices::total;
 use usdtrec_format::counted;
 use usdtrec_format::escape::escape;
@@ -14,7 +14,7 @@ use crate::numbers::duration;
 use crate::theme::Theme;
 
 /// Appends the lines about a recording.
-pub(crate) fn put_head(name: &str, side: &Recording, theme: Theme, out: &mut String) {
+pub(crate) fn put_head(name: &str, side: &ComparedRecording, theme: Theme, out: &mut String) {
     let events = side.events();
     let lost = words(&side.losses);
     let line = format!(

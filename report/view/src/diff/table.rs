@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthStr as _;
 use usdtrec_analysis::diff::comparison::Comparison;
 use usdtrec_analysis::diff::metric::{Metric, MetricKind, MetricSubject};
-use usdtrec_analysis::diff::recording::Recording;
+use usdtrec_analysis::diff::recording::ComparedRecording;
 use usdtrec_analysis::diff::slices::total;
 use usdtrec_format::escape::escape;
 use usdtrec_trace::form::Form;
@@ -51,7 +51,7 @@ impl Tables<'_> {
 }
 
 /// The rate of a probe.
-fn rate_of(subject: &MetricSubject, recording: &Recording) -> String {
+fn rate_of(subject: &MetricSubject, recording: &ComparedRecording) -> String {
     let probe = match subject {
         MetricSubject::Probe(event) => recording.probes.get(event),
         _ => None,

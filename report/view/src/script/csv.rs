@@ -10,7 +10,7 @@ use usdtrec_trace::fields::{FIELDS, Field, FieldSpec, FieldValues, Fields};
 use usdtrec_trace::form::Form;
 use usdtrec_trace::process::process_field::ProcessValue;
 use usdtrec_trace::session::TraceSession;
-use usdtrec_trace::session::ids::Target;
+use usdtrec_trace::session::ids::SampleTarget;
 use usdtrec_trace::session::resolver::Resolver;
 use usdtrec_trace::symbols::known_inlining::FoundInlining;
 
@@ -161,7 +161,7 @@ impl<'s> CsvLines<'s> {
     /// Appends a sample's line.
     pub(crate) fn line(
         &mut self,
-        target: Target,
+        target: SampleTarget,
         sample: &Sample<'_>,
         before: PreviousTimes,
         out: &mut Text,
@@ -197,7 +197,13 @@ impl<'s> CsvLines<'s> {
         out.byte(b'\n');
     }
 
-    fn since(&self, target: Target, sample: &Sample<'_>, before: PreviousTimes, out: &mut Text) {
+    fn since(
+        &self,
+        target: SampleTarget,
+        sample: &Sample<'_>,
+        before: PreviousTimes,
+        out: &mut Text,
+    ) {
         let events = &self.resolver.session().events().events;
         let event = events.get(target.event as usize);
         if event.is_some_and(|event| event.sampled_fields().has(Field::Time)) {
@@ -205,7 +211,7 @@ impl<'s> CsvLines<'s> {
         }
     }
 
-    fn field(&mut self, field: Field, target: Target, sample: &Sample<'_>, out: &mut Text) {
+    fn field(&mut self, field: Field, target: SampleTarget, sample: &Sample<'_>, out: &mut Text) {
         let session = self.resolver.session();
         let event = session.events().events.get(target.event as usize);
         if event.is_some_and(|event| !event.sampled_fields().has(field)) {
@@ -269,7 +275,7 @@ impl<'s> CsvLines<'s> {
         }
     }
 
-    fn arguments(&mut self, target: Target, sample: &Sample<'_>, out: &mut Text) {
+    fn arguments(&mut self, target: SampleTarget, sample: &Sample<'_>, out: &mut Text) {
         let unknown = &self.style.unknown;
         let site = self.resolver.session().site_of(target, sample);
         let values = site.map(|site| self.resolver.values(site, sample));

@@ -18,7 +18,7 @@ use usdtrec_trace::form::Form;
 use usdtrec_trace::process::names::{EscapedName, NameId};
 use usdtrec_trace::process::process_field::ProcessValue;
 use usdtrec_trace::session::TraceSession;
-use usdtrec_trace::session::ids::Target;
+use usdtrec_trace::session::ids::SampleTarget;
 use usdtrec_trace::session::resolver::{Place, Resolver};
 use usdtrec_trace::symbols::known_inlining::FoundInlining;
 use usdtrec_trace::unwind::CallChains;
@@ -225,7 +225,7 @@ impl<'s> JsonLines<'s> {
     #[inline]
     pub(crate) fn line(
         &mut self,
-        target: Target,
+        target: SampleTarget,
         sample: &Sample<'_>,
         before: PreviousTimes,
         out: &mut Text,
@@ -358,7 +358,7 @@ impl<'s> JsonLines<'s> {
     }
 
     /// The call chain, and why it is cut.
-    fn chain(&mut self, target: Target, sample: &Sample<'_>, out: &mut Text) {
+    fn chain(&mut self, target: SampleTarget, sample: &Sample<'_>, out: &mut Text) {
         if let Some(calls) = &self.style.calls {
             let path = self.resolver.path().unwrap_or_default();
             return script_frames(&calls.functions(path), self.style.max_stack, out);
@@ -431,7 +431,7 @@ impl<'s> JsonLines<'s> {
     fn arguments(
         &mut self,
         event: &JsonEvent,
-        target: Target,
+        target: SampleTarget,
         sample: &Sample<'_>,
         out: &mut Text,
     ) {

@@ -9,7 +9,7 @@ use usdtrec_trace::events::order::before::PreviousTimes;
 use usdtrec_trace::events::selection::SampleFilter;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::Hit;
-use usdtrec_trace::session::ids::Target;
+use usdtrec_trace::session::ids::SampleTarget;
 
 use crate::format::Format;
 use crate::script::csv::{CsvLines, CsvStyle};
@@ -88,7 +88,7 @@ impl<'s> LineWriter<'s> {
     /// Appends a sample's line.
     pub(crate) fn line(
         &mut self,
-        target: Target,
+        target: SampleTarget,
         sample: &Sample<'_>,
         before: PreviousTimes,
         out: &mut Text,

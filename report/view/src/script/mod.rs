@@ -22,7 +22,7 @@ use usdtrec_analysis::spans::matcher::OpenSpans;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::notices::Notices;
 use usdtrec_trace::events::order::{Window, in_order};
-use usdtrec_trace::events::outcome::Outcome;
+use usdtrec_trace::events::outcome::ReadOutcome;
 use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
 use usdtrec_trace::pool::Pool;
 use usdtrec_trace::session::TraceSession;
@@ -96,7 +96,7 @@ pub fn print(
             })
         });
         writer.finish()?;
-        outcome.or(Ok::<_, ReportError>(Outcome::default()))
+        outcome.or(Ok::<_, ReportError>(ReadOutcome::default()))
     })?;
     notices.add(outcome);
     Ok(notices)

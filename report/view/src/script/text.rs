@@ -22,7 +22,7 @@ use usdtrec_trace::fields::{Field, Fields};
 use usdtrec_trace::form::Form;
 use usdtrec_trace::process::process_field::ProcessValue;
 use usdtrec_trace::session::TraceSession;
-use usdtrec_trace::session::ids::Target;
+use usdtrec_trace::session::ids::SampleTarget;
 use usdtrec_trace::session::resolver::{Place, Resolver};
 use usdtrec_trace::symbols::known_inlining::FoundInlining;
 use usdtrec_trace::unwind::CallChains;
@@ -205,7 +205,7 @@ impl<'s> TextLines<'s> {
     #[inline]
     pub(crate) fn line(
         &mut self,
-        target: Target,
+        target: SampleTarget,
         sample: &Sample<'_>,
         before: PreviousTimes,
         out: &mut Text,
@@ -258,7 +258,7 @@ impl<'s> TextLines<'s> {
     }
 
     /// The address of the hit and those of its callers, one a line, why there are no more of them, and an empty line.
-    fn chain(&mut self, fields: Fields, target: Target, sample: &Sample<'_>, out: &mut Text) {
+    fn chain(&mut self, fields: Fields, target: SampleTarget, sample: &Sample<'_>, out: &mut Text) {
         out.byte(b'\n');
         if let Some(calls) = &self.style.calls {
             let path = self.resolver.path().unwrap_or_default();
@@ -404,7 +404,7 @@ impl<'s> TextLines<'s> {
         }
     }
 
-    fn period(&self, target: Target, sample: &Sample<'_>, out: &mut Text) {
+    fn period(&self, target: SampleTarget, sample: &Sample<'_>, out: &mut Text) {
         let weight = self.resolver.session().weight(target, sample);
         out.right(&weight.to_string(), 10);
         out.byte(b' ');

@@ -16,7 +16,7 @@ use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::events::Event;
-use usdtrec_trace::session::ids::Target;
+use usdtrec_trace::session::ids::SampleTarget;
 use usdtrec_trace::session::resolver::Resolver;
 use usdtrec_trace::symbols::NameOfSymbol;
 use usdtrec_trace::symbols::known_inlining::FoundInlining;
@@ -232,7 +232,7 @@ impl Key {
         &self,
         rows: &Rows,
         resolver: &mut Resolver<'_>,
-        target: Target,
+        target: SampleTarget,
         sample: &Sample<'_>,
         dictionary: &Dictionary,
     ) -> KeyWords {
@@ -370,7 +370,7 @@ impl Key {
 }
 
 /// Whether an event's samples have call chains.
-fn has_chain(session: &TraceSession, target: Target) -> bool {
+fn has_chain(session: &TraceSession, target: SampleTarget) -> bool {
     let event = session.events().events.get(target.event as usize);
     event.is_some_and(Event::has_chain)
 }
@@ -395,7 +395,7 @@ fn path_words(key: &ScriptKey, path: Option<CallPath>, dictionary: &Dictionary) 
 /// The words of the function with the probe: where stacks were recorded, the one that is inlined there.
 fn symbol_words(
     resolver: &mut Resolver<'_>,
-    target: Target,
+    target: SampleTarget,
     sample: &Sample<'_>,
     dictionary: &Dictionary,
 ) -> KeyWords {
@@ -446,7 +446,7 @@ fn source(kind: u64, word: u64, dictionary: &Dictionary) -> KeyValue {
 /// The words of a caller: callers are the same if their names are, as functions with probes are.
 fn caller_words(
     resolver: &mut Resolver<'_>,
-    target: Target,
+    target: SampleTarget,
     sample: &Sample<'_>,
     dictionary: &Dictionary,
 ) -> KeyWords {
@@ -497,7 +497,7 @@ fn name(session: &TraceSession, id: NameId) -> &str {
 pub(crate) fn argument_value<'r>(
     places: &[Option<usize>],
     resolver: &'r mut Resolver<'_>,
-    target: Target,
+    target: SampleTarget,
     sample: &Sample<'_>,
 ) -> Option<&'r Value> {
     let place = places.get(target.event as usize).copied().flatten()?;

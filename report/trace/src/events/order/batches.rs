@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use usdtrec_format::trace::{BlockReader, Damage};
 
 use crate::events::order::pending::{LoadedBlock, Mark};
-use crate::events::outcome::Outcome;
+use crate::events::outcome::ReadOutcome;
 use crate::pool::Pool;
 use crate::session::TraceSession;
 
@@ -71,7 +71,7 @@ impl<'s, P: PlannedBlock> Batches<'s, P> {
     pub(crate) fn next(
         &mut self,
         load: impl Fn(&P, &mut BlockReader, &mut LoadedBlock) -> Result<(), Damage> + Sync,
-        outcome: &mut Outcome,
+        outcome: &mut ReadOutcome,
     ) -> bool {
         if self.read == self.plan.len() {
             return !self.pending.is_empty();
@@ -113,7 +113,7 @@ impl<'s, P: PlannedBlock> Batches<'s, P> {
     }
 
     /// For each block in memory, the number of records that can be taken.
-    pub(crate) fn settled(&self, outcome: &mut Outcome) -> Vec<usize> {
+    pub(crate) fn settled(&self, outcome: &mut ReadOutcome) -> Vec<usize> {
         let mut mark = self.marks.get(self.read).copied();
         let bytes: usize = self.pending.iter().map(LoadedBlock::memory).sum();
         if mark.is_some() && bytes > MAX_PENDING {

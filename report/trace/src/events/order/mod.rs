@@ -37,7 +37,7 @@ use crate::events::order::pending::{
     LoadedBlock, Mark, SampleEntry, WindowPart, merged, record_at, samples, windows,
 };
 use crate::events::order::place::{PlacedBody, SamplePlace};
-use crate::events::outcome::Outcome;
+use crate::events::outcome::ReadOutcome;
 use crate::events::selection::SampleFilter;
 use crate::session::TraceSession;
 use crate::session::scan::SampleBlock;
@@ -110,8 +110,8 @@ pub fn in_order<R: Send, E>(
     calls: Option<&ScriptCalls>,
     show: impl Fn(Window<'_>) -> R + Sync,
     mut take: impl FnMut(R) -> Result<(), E>,
-) -> Result<Outcome, E> {
-    let mut outcome = Outcome::default();
+) -> Result<ReadOutcome, E> {
+    let mut outcome = ReadOutcome::default();
     // Calls and returns that are not shown change the stacks of what is.
     let read = calls.map(|calls| filter.relaxed(|event| filter.event(event) || calls.has(event)));
     let read = read.as_ref().unwrap_or(filter);

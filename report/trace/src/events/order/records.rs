@@ -11,7 +11,7 @@ use usdtrec_format::trace::{Block, BlockReader, Damage};
 
 use crate::events::order::batches::{Batches, PlannedBlock};
 use crate::events::order::pending::{LoadedBlock, Mark, SampleEntry, SampleKey};
-use crate::events::outcome::Outcome;
+use crate::events::outcome::ReadOutcome;
 use crate::events::selection::SampleFilter;
 use crate::session::TraceSession;
 use crate::session::resolver::Resolver;
@@ -69,8 +69,8 @@ pub fn records_in_order<E>(
     session: &TraceSession,
     filter: &SampleFilter,
     mut take: impl FnMut(OrderedRecord<'_>) -> Result<(), E>,
-) -> Result<Outcome, E> {
-    let mut outcome = Outcome::default();
+) -> Result<ReadOutcome, E> {
+    let mut outcome = ReadOutcome::default();
     let walk = RecordWalk::new(session, filter);
     let mut batches = Batches::new(session, plan(session, filter));
     let load = |planned: &PlannedRecords<'_>, reader: &mut _, loaded: &mut _| {

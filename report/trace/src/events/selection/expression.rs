@@ -12,7 +12,7 @@ use crate::process::EscapedName;
 use crate::process::process_field::ProcessValue;
 use crate::question_error::QuestionError;
 use crate::session::TraceSession;
-use crate::session::ids::Target;
+use crate::session::ids::SampleTarget;
 use crate::session::resolver::Resolver;
 use crate::symbols::demangle::demangle_value;
 
@@ -104,7 +104,7 @@ impl Expression {
     /// Whether it is true of a sample.
     pub(crate) fn is_true(
         &self,
-        target: Target,
+        target: SampleTarget,
         sample: &Sample<'_>,
         resolver: &mut Resolver<'_>,
     ) -> bool {

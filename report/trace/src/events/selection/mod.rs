@@ -18,7 +18,7 @@ use crate::list::list;
 use crate::question_error::QuestionError;
 use crate::session::TraceSession;
 use crate::session::events::Event;
-use crate::session::ids::Target;
+use crate::session::ids::SampleTarget;
 use crate::session::resolver::Resolver;
 use crate::session::scan::SampleBlock;
 
@@ -174,7 +174,7 @@ impl SampleFilter {
 
     /// Whether a sample is requested, as far as event and time say.
     #[inline]
-    pub fn early(&self, target: Target, time: u64) -> bool {
+    pub fn early(&self, target: SampleTarget, time: u64) -> bool {
         self.events.get(target.event as usize) == Some(&true) && self.time.contains(time)
     }
 
@@ -185,13 +185,23 @@ impl SampleFilter {
 
     /// Whether a span that a hit ends is requested, as far as that hit says.
     #[inline]
-    pub fn ends(&self, target: Target, sample: &Sample<'_>, resolver: &mut Resolver<'_>) -> bool {
+    pub fn ends(
+        &self,
+        target: SampleTarget,
+        sample: &Sample<'_>,
+        resolver: &mut Resolver<'_>,
+    ) -> bool {
         let of_end = self.of_end.as_ref();
         of_end.is_none_or(|of_end| of_end.is_true(target, sample, resolver))
     }
 
     /// Whether a sample is requested, where [`early`](Self::early) does not say all.
-    pub fn late(&self, target: Target, sample: &Sample<'_>, resolver: &mut Resolver<'_>) -> bool {
+    pub fn late(
+        &self,
+        target: SampleTarget,
+        sample: &Sample<'_>,
+        resolver: &mut Resolver<'_>,
+    ) -> bool {
         (self.pids.is_empty() || self.pids.contains(&sample.pid))
             && (self.tids.is_empty() || self.tids.contains(&sample.tid))
             && self

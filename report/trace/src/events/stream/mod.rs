@@ -24,7 +24,7 @@ use crate::events::selection::{EventSelection, SampleFilter};
 use crate::events::stream::queue::{DueRecords, Queue, Settled};
 use crate::question_error::QuestionError;
 use crate::session::hit::ParsedHit;
-use crate::session::ids::Target;
+use crate::session::ids::SampleTarget;
 use crate::session::resolver::Resolver;
 use crate::session::{Sources, TraceSession};
 use crate::time_span::TimeSpan;
@@ -77,7 +77,7 @@ impl StreamSamples<'_> {
     /// Calls `show` with each selected sample.
     pub fn each(
         self,
-        mut show: impl FnMut(Target, &Sample<'_>) -> Result<(), ReportError>,
+        mut show: impl FnMut(SampleTarget, &Sample<'_>) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
         self.each_with(|_| false, |target, sample, _| show(target, sample))
     }
@@ -86,7 +86,7 @@ impl StreamSamples<'_> {
     pub fn each_with(
         self,
         of_use: impl Fn(usize) -> bool,
-        mut show: impl FnMut(Target, &Sample<'_>, bool) -> Result<(), ReportError>,
+        mut show: impl FnMut(SampleTarget, &Sample<'_>, bool) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
         let (session, filter) = (self.session, self.filter);
         let time = filter.time();

@@ -7,7 +7,7 @@ use usdtrec_trace::fields::{Field, FieldValues};
 use usdtrec_trace::process::process_field::ProcessValue;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::Hit;
-use usdtrec_trace::session::ids::Target;
+use usdtrec_trace::session::ids::SampleTarget;
 use usdtrec_trace::session::resolver::Resolver;
 use usdtrec_trace::symbols::known_inlining::FoundInlining;
 
@@ -43,7 +43,7 @@ impl<'s> TemplateLines<'s> {
     #[inline]
     pub(crate) fn line(
         &mut self,
-        target: Target,
+        target: SampleTarget,
         sample: &Sample<'_>,
         before: PreviousTimes,
         out: &mut Text,
