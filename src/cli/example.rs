@@ -49,7 +49,10 @@ const EXAMPLES: &[(&str, [Example; 3])] = &[
     (
         "list",
         [
-            example("Probes of the indexed files", "usdtrec list"),
+            example(
+                "What runs on this host and has probes, in which container or unit",
+                "usdtrec list -a",
+            ),
             example(
                 "Probes of a file, with their sites and arguments",
                 "usdtrec list -v --file ./app",

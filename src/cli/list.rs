@@ -33,7 +33,7 @@ pub(crate) struct ListArgs {
     /// List the probes of all files that this process maps (comma list)
     #[arg(short, long, value_name = "PID", value_delimiter = ',')]
     pub(crate) pid: Vec<u32>,
-    /// Show the files with probes whose code a process of this host runs, in any container, with the processes; with -v, their probes
+    /// Show the files with probes that processes of this host run, in any container; with -v, their probes
     #[arg(short, long, conflicts_with_all = ["file", "pid", "dir"])]
     pub(crate) all: bool,
     /// With -a, group the files by the containers and units that run them
