@@ -169,7 +169,7 @@ fn more_files_than_the_limit() {
     lab.usdtrec(["buildid-cache", "--scan", "many"]).success();
     let binary = Path::new(env!("CARGO_BIN_EXE_usdtrec"));
     let shell = format!(
-        "ulimit -S -n 100; exec {} record -a -o trace -e ticker:tick -- sh -c 'ulimit -S -n'",
+        "ulimit -S -n 100; exec {} record -o trace -e ticker:tick -- sh -c 'ulimit -S -n'",
         String::from_utf8_lossy(binary.as_os_str().as_bytes())
     );
     let record = lab.at_home(Path::new("sh"), ["-c", &shell]);
