@@ -63,7 +63,7 @@ fn list_shows_files_with_their_processes() {
     let mut process = Process::spawn(Command::new(&program));
     hit(&mut process, 1);
     let json = lab.usdtrec(["list", "-a", "--format", "json", "running_listed:*"]);
-    let json = json.success().silent().stdout;
+    let json = json.success().stdout;
     let file: Value = serde_json::from_str(&json).expect("one line");
     assert_eq!(file["path"], program.to_str().expect("a path"));
     assert_eq!(

@@ -250,7 +250,7 @@ fn question(args: &ReportArgs) -> anyhow::Result<Question> {
             sort: args.sort.clone(),
             value: args.value.clone(),
             top: args.top,
-            order: args.order.unwrap_or_default().0,
+            order: args.order.unwrap_or_default().0.of_numbers()?,
         }
     })
 }

@@ -323,7 +323,7 @@ fn groups_of_items_are_those_of_a_calculation() {
             "{order}: {figures:?}"
         );
     }
-    for (order, reason) in [("self", "are of spans"), ("p99.9", "are of spans")] {
+    for (order, reason) in [("self", "found \"self\""), ("p99.9", "found \"p99.9\"")] {
         let question = [
             "report", "--sort", "kind", "--value", "number", "--order", order,
         ];

@@ -220,7 +220,7 @@ impl GroupOrder {
     ///
     /// # Errors
     /// [`QuestionError::Order`] for a figure that spans alone have.
-    pub(crate) fn of_numbers(self) -> Result<Self, QuestionError> {
+    pub fn of_numbers(self) -> Result<Self, QuestionError> {
         match self {
             Self::Total => Ok(Self::Sum),
             Self::Own | Self::P999 => {

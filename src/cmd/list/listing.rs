@@ -13,7 +13,7 @@ use usdtrec_buildid_cache::{
     Cache, Indexed, MAX_FILES_OF_USER, ProbeSource, Running, WalkEvent, open, process, running,
     suggest, walk,
 };
-use usdtrec_format::Pattern;
+use usdtrec_format::{Pattern, counted};
 use usdtrec_format::escape::{escape, shown};
 
 use crate::cli::ListArgs;
@@ -195,15 +195,19 @@ impl Listing {
 /// Prints which processes and files could not be read.
 pub(in crate::cmd) fn warn_about_unread(running: &Running) {
     if running.denied > 0 {
+        let hint = match rustix::process::geteuid().is_root() {
+            true => "",
+            false => " (run as root, or with CAP_SYS_PTRACE)",
+        };
         say(format_args!(
-            "usdtrec: {} processes of other users are left out: reading what they map needs CAP_SYS_PTRACE (root)",
-            running.denied
+            "usdtrec: left out, because their mappings may not be read: {}{hint}",
+            counted(running.denied, "process")
         ));
     }
     if running.unreadable > 0 {
         say(format_args!(
-            "usdtrec: {} files that processes map are left out: they cannot be read",
-            running.unreadable
+            "usdtrec: left out, because they cannot be read: {} that processes map",
+            counted(running.unreadable, "file")
         ));
     }
     for (user, files) in &running.unread {

@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr as _;
 use usdtrec_buildid_cache::{Running, RunningFile};
 use usdtrec_format::control_group::{container_id, path_of_process, unit};
 use usdtrec_format::escape::{escape, escape_json, shown};
-use usdtrec_format::{BuildId, Pattern, Probe};
+use usdtrec_format::{BuildId, Pattern, Probe, counted};
 
 use crate::cli::{ListArgs, ListFormat};
 use crate::fold;
@@ -126,7 +126,7 @@ fn summary(places: &BTreeSet<Place>) -> String {
     }
     let count = |is: fn(&Place) -> bool, what: &str| {
         let count = places.iter().filter(|place| is(place)).count();
-        (count > 0).then(|| format!("{count} {what}{}", if count == 1 { "" } else { "s" }))
+        (count > 0).then(|| counted(count, what))
     };
     let counts = [
         count(|place| matches!(place, Place::Container(_)), "container"),
@@ -190,12 +190,11 @@ fn print_places(
     }
     for (number, (place, (pids, rows))) in by_place.iter().enumerate() {
         let line = if number == 0 { "" } else { "\n" };
-        let plural = if pids.len() == 1 { "" } else { "es" };
         writeln!(
             out,
-            "{line}{}: {} process{plural}",
+            "{line}{}: {}",
             place.text(),
-            pids.len()
+            counted(pids.len(), "process")
         )?;
         Row::print_all(out, "  ", rows)?;
     }

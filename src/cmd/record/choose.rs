@@ -40,7 +40,9 @@ pub(super) fn choose(
         files = traced(args);
         if is_system_wide(args) {
             let found = running().context("/proc")?;
-            warn_about_unread(&found);
+            if args.verbose || !rustix::process::geteuid().is_root() {
+                warn_about_unread(&found);
+            }
             let mapped = found.files.iter().map(|file| Arc::clone(&file.mapped.file));
             files.extend(mapped);
             host = Some(found);
@@ -108,13 +110,10 @@ fn print_running(host: &Running, events: &[EventSelector], selection: &Selection
         0 => String::new(),
         number => format!(", {}", counted(number, "container")),
     };
-    let processes = match pids.len() {
-        1 => "1 process".to_owned(),
-        number => format!("{number} processes"),
-    };
     say(format_args!(
-        "usdtrec: running now: {}, {processes}{containers}",
-        counted(inodes.len(), "file")
+        "usdtrec: running now: {}, {}{containers}",
+        counted(inodes.len(), "file"),
+        counted(pids.len(), "process")
     ));
 }
 
