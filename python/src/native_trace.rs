@@ -6,7 +6,9 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use usdtrec_report::rows::{LossCounts, RowQuestion, RowReader};
-use usdtrec_report::{AnswerQuestions as _, EventSelection, HintWords, Sentences, Sources, TraceSession};
+use usdtrec_report::{
+    AnswerQuestions as _, EventSelection, HintWords, Sentences, Sources, TraceSession,
+};
 
 use crate::failure::{Error, exception};
 use crate::native_rows::NativeRows;

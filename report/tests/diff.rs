@@ -7,7 +7,7 @@ use serde_json::Value;
 use usdtrec_report::Format;
 use usdtrec_report::diff::{self, DiffOptions};
 use usdtrec_report::{EventSelection, ReportError};
-use usdtrec_testing::{SplitMix64, test};
+use usdtrec_testing::test;
 
 /// What happens in a recording: `app:request` at random times, each followed by `app:done` after its latency.
 #[derive(Clone, Copy, Debug)]
@@ -42,10 +42,34 @@ const WORK: Work = Work {
     fourth: 1,
 };
 
-/// An exponentially distributed time of this mean.
-fn random_time(random: &mut SplitMix64, mean: u64) -> u64 {
-    let uniform = (random.below(1 << 53) + 1) as f64 / (1_u64 << 53) as f64;
-    (-uniform.ln() * mean as f64) as u64
+/// Marsaglia's xorshift.
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Self {
+        let mut random = Self(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        for _ in 0..8 {
+            random.next();
+        }
+        random
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
+    }
+
+    /// Exponential, of this mean.
+    fn time(&mut self, mean: u64) -> u64 {
+        let uniform = (self.below(1 << 53) + 1) as f64 / (1_u64 << 53) as f64;
+        (-uniform.ln() * mean as f64) as u64
+    }
 }
 
 impl Work {
@@ -55,11 +79,11 @@ impl Work {
 
     fn rests(self, time: u64) -> bool {
         let phase = time.checked_div(self.phase);
-        phase.is_some_and(|phase| SplitMix64(self.seed ^ phase << 32).below(2) == 0)
+        phase.is_some_and(|phase| Random::new(self.seed ^ phase << 32).below(2) == 0)
     }
 
     fn record_into(self, mut recording: Recording) -> Recording {
-        let mut random = SplitMix64(self.seed);
+        let mut random = Random::new(self.seed);
         let length = self.seconds * 1_000_000_000;
         let mut hits = Vec::new();
         let mut left = self.requests;
@@ -79,14 +103,14 @@ impl Work {
                 let hit = Hit {
                     tid,
                     time: HIT.time + begin + at * 1000,
-                    si: random_time(&mut random, 4096),
+                    si: random.time(4096),
                     stack: [0, random.below(5), 0, 0],
                     ..HIT
                 };
                 hits.push(hit);
                 if random.below(self.done) == 0 {
                     let factor = if hit.stack[1] == 4 { self.fourth } else { 1 };
-                    let time = hit.time + random_time(&mut random, mean * factor);
+                    let time = hit.time + random.time(mean * factor);
                     hits.push(Hit {
                         id: DONE,
                         ax: if random.below(10) == 0 { 500 } else { 200 },

@@ -19,7 +19,7 @@ pub struct ClockFacts {
 
 impl ClockFacts {
     /// Maximum number of steps that are shown.
-    pub(crate) const MAX_STEPS: usize = 256;
+    pub const MAX_STEPS: usize = 256;
 
     /// `None` if the trace has no readings with errors.
     pub(crate) fn from_session(session: &TraceSession) -> Option<Self> {

@@ -22,7 +22,7 @@ pub struct ExportOptions {
     pub stacks: StackKind,
     /// The argument of begins or ends that has the id of the trace in the sense of OpenTelemetry, as 32 hexadecimal digits, a UUID or a `traceparent`.
     pub trace_id: Option<String>,
-    /// Arguments whose numbers are counters, in [`RowFormat::Perfetto`](crate::export::RowFormat::Perfetto).
+    /// Arguments whose numbers are counters, in [`RowFormat::Perfetto`](crate::RowFormat::Perfetto).
     pub counters: Vec<String>,
     /// Whether the output is compressed with gzip.
     pub gzip: bool,

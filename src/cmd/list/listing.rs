@@ -13,8 +13,8 @@ use usdtrec_buildid_cache::{
     Cache, Indexed, MAX_FILES_OF_USER, ProbeSource, Running, WalkEvent, open, process, running,
     suggest, walk,
 };
-use usdtrec_format::{Pattern, counted};
 use usdtrec_format::escape::{escape, shown};
+use usdtrec_format::{Pattern, counted};
 
 use crate::cli::ListArgs;
 use crate::mutex::locked;

@@ -243,7 +243,7 @@ impl<'s> SpanWalk<'s> {
         add: &impl Fn(&mut A, &mut Resolver<'s>, SampleTarget, &Sample<'_>),
     ) -> WindowRest {
         let mut unknown = 0;
-        for number in 0..window.len() {
+        for number in 0..window.sample_count() {
             let PlacedBody { body, place } = window.get(number).unwrap_or_default();
             let Some(ParsedHit { target, sample }) = self.session.sample(body) else {
                 unknown += 1;

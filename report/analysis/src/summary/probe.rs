@@ -76,7 +76,7 @@ pub struct TextFacts {
 
 impl TextFacts {
     /// Texts that are shown one by one.
-    pub(crate) const MAX_TEXTS: usize = 256;
+    pub const MAX_TEXTS: usize = 256;
 
     fn new(texts: &TextCounts) -> Option<Self> {
         let all = texts.by_count();

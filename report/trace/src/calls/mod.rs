@@ -1,8 +1,8 @@
 //! The functions of a script that a thread is in at each event: PHP, Python, Ruby, Java, without any support of the runtime.
 //!
 //! They follow from the calls and returns that were recorded ([`ScriptCall`](usdtrec_format::schema::ScriptCall)), in the order of time.
-//! What needs the arguments of hits is done in parallel ([`ScriptCalls::step`]), what needs their order is a few words a hit
-//! ([`CallThreads::take`](threads::CallThreads::take)).
+//! What needs the arguments of hits is done in parallel (`ScriptCalls::step`), what needs their order is a few words a hit
+//! (`CallThreads::take`).
 //!
 //! Schemas say at which probes functions are called and return. Each path of calls has a number, so the answer does not
 //! depend on the number of threads.

@@ -100,7 +100,7 @@ pub fn fold_called<'s, A: Send>(
             .unwrap_or_else(|| (make(), Resolver::new(session)));
         let (state, resolver) = &mut worker;
         let mut unknown = 0;
-        for number in 0..window.len() {
+        for number in 0..window.sample_count() {
             let found = window.get(number).unwrap_or_default();
             match session.sample(found.body) {
                 Some(ParsedHit { target, sample }) => {

@@ -13,7 +13,7 @@
 //!
 //! The settled part is divided into windows of time, which are merged and shown in parallel. Of equal times
 //! the order of the file decides. In memory are a batch and the blocks that reach beyond it; a trace whose
-//! blocks all overlap would be wholly in memory, so that beyond [`MAX_PENDING`](batches::MAX_PENDING) bytes the oldest
+//! blocks all overlap would be wholly in memory, so that beyond `MAX_PENDING` bytes the oldest
 //! samples are shown although an earlier one may follow.
 
 mod batches;
@@ -70,7 +70,7 @@ impl<'a> Window<'a> {
     }
 
     /// Number of its samples.
-    pub const fn len(self) -> usize {
+    pub const fn sample_count(self) -> usize {
         self.entries.len()
     }
 
