@@ -19,7 +19,10 @@ use usdtrec_format::escape::shown;
 use self::listed_probes::choose;
 use self::listing::Listing;
 #[cfg(feature = "record")]
-pub(super) use self::listing::warn_about_unread;
+pub(super) use self::{
+    listing::warn_about_unread,
+    running::{container_of_process, matching},
+};
 use super::selection;
 use crate::cli::{ListArgs, ListFormat};
 use crate::fold;
@@ -37,7 +40,7 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     let mut listing = Listing::default();
     listing.gather(args, buildid_dir)?;
     if let Some(running) = listing.running.as_ref().filter(|_| !args.verbose) {
-        let files = running::matching(running, &patterns);
+        let files = running::matching(running, patterns.iter());
         running::print(args, &files)?;
         return Ok(listing.print_nothing(args, files.is_empty()));
     }

@@ -20,13 +20,17 @@ const CONTAINER_DIGITS: usize = 12;
 const BUILD_ID_DIGITS: usize = 12;
 
 /// A file that runs, and its probes that were asked for.
-pub(super) struct Matching<'a> {
-    running: &'a RunningFile,
+pub(in crate::cmd) struct Matching<'a> {
+    pub(in crate::cmd) running: &'a RunningFile,
     probes: Vec<&'a Probe>,
 }
 
 /// The files with probes that match any of the patterns (all probes without patterns).
-pub(super) fn matching<'a>(running: &'a Running, patterns: &[Pattern]) -> Vec<Matching<'a>> {
+pub(in crate::cmd) fn matching<'a, 'p>(
+    running: &'a Running,
+    patterns: impl Iterator<Item = &'p Pattern>,
+) -> Vec<Matching<'a>> {
+    let patterns: Vec<&Pattern> = patterns.collect();
     let wanted = |probe: &&Probe| {
         let mut patterns = patterns.iter();
         patterns.len() == 0 || patterns.any(|one| one.matches(&probe.provider, &probe.name))
@@ -61,6 +65,22 @@ pub(super) fn print(args: &ListArgs, files: &[Matching<'_>]) -> anyhow::Result<(
     Ok(out.flush()?)
 }
 
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The path of the control group of a process; `None` if it has ended, or there are no control groups.
+fn control_group(pid: u32) -> Option<String> {
+    let lines = fs::read(format!("/proc/{pid}/cgroup")).ok()?;
+    path_of_process(&lines, false).map(text)
+}
+
+/// The id of the container that a process is in.
+#[cfg(feature = "record")]
+pub(in crate::cmd) fn container_of_process(pid: u32) -> Option<String> {
+    container_id(&control_group(pid)?).map(str::to_owned)
+}
+
 /// A process that runs a file. It may have ended meanwhile.
 #[derive(Debug, Default, Serialize)]
 struct Process {
@@ -76,13 +96,12 @@ struct Process {
 
 impl Process {
     fn read(pid: u32) -> Self {
-        let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).ok();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let cgroup = read("cgroup").and_then(|lines| path_of_process(&lines, false).map(text));
+        let name = fs::read(format!("/proc/{pid}/comm")).ok();
+        let cgroup = control_group(pid);
         let path = cgroup.as_deref().unwrap_or_default();
         Self {
             pid,
-            comm: read("comm").map(|name| text(name.strip_suffix(b"\n").unwrap_or(&name))),
+            comm: name.map(|name| text(name.strip_suffix(b"\n").unwrap_or(&name))),
             container: container_id(path).map(str::to_owned),
             unit: unit(path).map(str::to_owned),
             cgroup,

@@ -7,15 +7,14 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
 use usdtrec_buildid_cache::process::{self, MappedFile};
-use usdtrec_buildid_cache::{Cache, CacheError, Running, RunningFile, open, running};
-use usdtrec_format::control_group::{container_id, path_of_process};
+use usdtrec_buildid_cache::{Cache, CacheError, Running, open, running};
+use usdtrec_format::counted;
 use usdtrec_format::escape::escape;
-use usdtrec_format::{Pattern, counted};
 use usdtrec_record::{EventSelector, Request, Selection, select};
 
 use crate::advice::explained;
 use crate::cli::CaptureArgs;
-use crate::cmd::list::warn_about_unread;
+use crate::cmd::list::{container_of_process, matching, warn_about_unread};
 use crate::functions::Functions;
 use crate::schemas;
 use crate::terminal::say;
@@ -87,22 +86,21 @@ const fn is_system_wide(args: &CaptureArgs) -> bool {
 /// Prints which of the files that run now are selected by patterns without a path: each inode once.
 fn print_running(host: &Running, events: &[EventSelector], selection: &Selection) {
     let patterns = events.iter().map(|event| &event.pattern);
-    let patterns: Vec<&Pattern> = patterns.filter(|one| one.path().is_none()).collect();
-    let files = host.files.iter().filter(|file| {
-        let mut probes = file.mapped.scan.binary.probes.iter();
-        probes.any(|probe| {
-            let mut patterns = patterns.iter();
-            patterns.any(|pattern| pattern.matches(&probe.provider, &probe.name))
-        })
-    });
-    let files: Vec<&RunningFile> = files.collect();
+    let patterns = patterns.filter(|one| one.path().is_none());
+    let files = matching(host, patterns);
     let selected = selection.probes.iter();
     let selected: HashSet<FileId> = selected.map(|probe| probe.program.file().id()).collect();
-    let mut inodes: Vec<FileId> = files.iter().map(|file| file.mapped.file.id()).collect();
+    let mut inodes: Vec<FileId> = files
+        .iter()
+        .map(|file| file.running.mapped.file.id())
+        .collect();
     inodes.retain(|inode| selected.contains(inode));
-    let pids = files.iter().flat_map(|file| file.processes.iter().copied());
-    let pids: HashSet<u32> = pids.collect();
-    let containers: HashSet<String> = pids.iter().filter_map(|pid| container(*pid)).collect();
+    let pids = files.iter().flat_map(|file| &file.running.processes);
+    let pids: HashSet<u32> = pids.copied().collect();
+    let containers: HashSet<String> = pids
+        .iter()
+        .filter_map(|pid| container_of_process(*pid))
+        .collect();
     if inodes.is_empty() {
         return;
     }
@@ -115,13 +113,6 @@ fn print_running(host: &Running, events: &[EventSelector], selection: &Selection
         counted(inodes.len(), "file"),
         counted(pids.len(), "process")
     ));
-}
-
-/// The id of the container that a process is in.
-fn container(pid: u32) -> Option<String> {
-    let lines = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
-    let path = str::from_utf8(path_of_process(&lines, false)?).ok()?;
-    container_id(path).map(str::to_owned)
 }
 
 /// The files of the traced processes and of the command, indexed or not. Unreadable ones are skipped.
