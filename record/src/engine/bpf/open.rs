@@ -1,5 +1,6 @@
 //! Attaching all probes: the objects in the kernel, the programs, and the processes that are followed.
 
+use usdtrec_format::Btf;
 use usdtrec_format::perf::EventAttr;
 
 use super::super::opened::{Opened, ProbeAttr};
@@ -7,7 +8,7 @@ use super::super::options::AttachRequest;
 use super::attach::Attaching;
 use super::attach::attacher::{AttachedSites, BadSite};
 use super::attach::site_programs::Site;
-use super::kernel::btf::Btf;
+use super::kernel::btf;
 use super::kernel::trials::functions_take_memory;
 use super::nonresident::Touch;
 use super::objects::{Objects, setup};
@@ -35,7 +36,7 @@ impl BpfEngine {
         if !in_first_pid_namespace() {
             return Err(RecordError::NoBpf(BpfRefusal::PidNamespace));
         }
-        let btf = Btf::read();
+        let btf = btf::from_sysfs();
         let preemption = Preemption::from_btf(btf.as_ref())?;
         let thread_base = thread_base(btf.as_ref());
         let has_thread = thread_base.is_some();
