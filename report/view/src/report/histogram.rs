@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use unicode_width::UnicodeWidthStr as _;
 use usdtrec_analysis::histogram::{Edge, Histograms};
 use usdtrec_analysis::measured::Division;
 use usdtrec_format::escape::escape;
@@ -10,6 +11,7 @@ use usdtrec_trace::form::Form;
 
 use crate::answer_style::AnswerStyle;
 use crate::bars::bar;
+use crate::columns::{right, shortened};
 use crate::head;
 use crate::measured::{ambiguities, form, measured};
 use crate::text::quoted::Csv;
@@ -50,11 +52,7 @@ pub fn label(from: &Edge, form: &Form) -> String {
     if let Edge::Text(text) = from {
         let whole = readable(from, form);
         let whole = whole.map_or_else(|| String::from_utf8_lossy(text), Cow::Owned);
-        let mut label: String = escape(&whole).chars().take(MAX_CHARACTERS).collect();
-        if label.chars().count() == MAX_CHARACTERS {
-            label.push('…');
-        }
-        return label;
+        return shortened(&whole, MAX_CHARACTERS);
     }
     shown_decimal(&edge(from), form)
 }
@@ -85,12 +83,13 @@ pub(crate) fn text(histograms: &Histograms, style: AnswerStyle) -> String {
         let labels: Vec<String> = labels.collect();
         let buckets = || histogram.buckets.iter();
         let widest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
-        let width = widest(&mut labels.iter().map(|label| label.chars().count()));
+        let width = widest(&mut labels.iter().map(|label| label.width()));
         let digits = widest(&mut buckets().map(|bucket| bucket.count.to_string().len()));
         let most = buckets().map(|bucket| bucket.count).max().unwrap_or(0);
         for (bucket, label) in buckets().zip(&labels) {
             let line = format!(
-                "{label:>width$}  {:>digits$}  {}",
+                "{}  {:>digits$}  {}",
+                right(label, width),
                 bucket.count,
                 theme.bar(&bar(bucket.count, most, BAR))
             );
