@@ -1,6 +1,5 @@
 //! Histograms as text and CSV; `report/FIELDS.md` describes columns.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthStr as _;
@@ -15,7 +14,7 @@ use crate::columns::{right, shortened};
 use crate::head;
 use crate::measured::{ambiguities, form, measured};
 use crate::text::quoted::Csv;
-use crate::text::scalar::{decimal, shown_decimal};
+use crate::text::scalar::{decimal, shown};
 
 /// Columns of the longest bar.
 const BAR: usize = 42;
@@ -49,12 +48,13 @@ pub(crate) fn readable(edge: &Edge, form: &Form) -> Option<String> {
 /// The label of a bucket's bar.
 pub fn label(from: &Edge, form: &Form) -> String {
     const MAX_CHARACTERS: usize = 30;
-    if let Edge::Text(text) = from {
-        let whole = readable(from, form);
-        let whole = whole.map_or_else(|| String::from_utf8_lossy(text), Cow::Owned);
-        return shortened(&whole, MAX_CHARACTERS);
+    match from {
+        Edge::Number(number) => shown(*number, form),
+        Edge::Text(_) => {
+            let whole = readable(from, form).unwrap_or_else(|| edge(from));
+            shortened(&whole, MAX_CHARACTERS)
+        }
     }
-    shown_decimal(&edge(from), form)
 }
 
 /// Histograms as text, a bar for each bucket.
