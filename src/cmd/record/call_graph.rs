@@ -17,12 +17,10 @@ pub(super) fn from_args(args: &RecordArgs) -> Result<Option<CallGraph>, Usage> {
     if args.stack_rate.is_some() && matches!(args.capture.engine, Perf | PerfPmu | PerfTracefs) {
         return Err(Usage("--stack-rate needs the bpf engine".to_owned()));
     }
-    if args.keep_stacks && args.max_stack.is_some() {
-        return Err(Usage(
-            "--max-stack has no effect with --keep-stacks: stacks are unwound when the trace is read"
-                .to_owned(),
-        ));
-    }
+    Usage::ensure(
+        !args.keep_stacks || args.max_stack.is_none(),
+        "--max-stack has no effect with --keep-stacks: stacks are unwound when the trace is read",
+    )?;
     let method = match args.call_graph.as_deref() {
         Some(text) => method(text)?,
         None if args.callers => CallGraphMethod::CopyNeeded,
