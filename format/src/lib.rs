@@ -39,7 +39,7 @@ pub mod trace;
 mod value;
 
 pub use arch::{Arch, Register, Uprobes};
-pub use build_id::{BuildId, BuildIdError};
+pub use build_id::{BuildId, BuildIdError, BuildIdPrefix};
 pub use code_names::{
     CodeNames, FileCode, KnownSymbols, LinedFrame, LinedPlace, MadeCode, NamedPlace, StringInFile,
     TimedPlace,
