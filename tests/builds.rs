@@ -160,3 +160,68 @@ fn a_build_id_that_is_not_of_one_build_is_refused_with_what_there_is() {
             .complains("expected 8 to 40 hexadecimal digits after @build-id:");
     }
 }
+
+#[test]
+fn two_builds_are_two_rows() {
+    let lab = Lab::privileged();
+    let builds = Builds::make(&lab, options!("builds_rows"));
+    for program in [&builds.old, &builds.new] {
+        let program = program.to_str().expect("a path");
+        lab.usdtrec(["buildid-cache", "--add", program]).success();
+    }
+    let hits = "echo 2 | ./old; echo 5 | ./new";
+    let event = "builds_rows:hit";
+    lab.usdtrec(["record", "-o", "trace", "-e", event, "--", "sh", "-c", hits])
+        .success();
+    let printed = |command: &[&str]| {
+        let command = command.iter().chain(&["-i", "trace"]);
+        lab.usdtrec(command).success().stdout
+    };
+    for key in ["build-id", "build_id"] {
+        let csv = printed(&["report", "--sort", key, "--format", "csv"]);
+        let rows = csv.lines().map(|line| {
+            let cells: Vec<&str> = line.split(',').collect();
+            [NEW, OLD, "build_id"].map(|id| cells.contains(&id))
+        });
+        let of_each = [
+            [false, false, true],
+            [true, false, false],
+            [false, true, false],
+        ];
+        assert_eq!(rows.collect::<Vec<_>>(), of_each, "{csv}");
+    }
+    let filter = format!("build_id == \"{OLD}\"");
+    for choice in [
+        ["--filter", &filter],
+        ["-e", &format!("{event}@build-id:{OLD}")],
+    ] {
+        let command = [
+            &["script", "-F", "event,build-id", "--format", "csv"][..],
+            &choice,
+        ];
+        assert_eq!(
+            printed(&command.concat()),
+            format!("build_id,event\n{OLD},sdt_{event}\n{OLD},sdt_{event}\n")
+        );
+    }
+    let template = printed(&["script", "--format", "{build_id:>41}|"]);
+    assert_eq!(
+        template.matches(&format!(" {NEW}|")).count(),
+        5,
+        "{template}"
+    );
+    let list = lab.usdtrec(["list", event]).success().stdout;
+    for (name, id) in [("old", OLD), ("new", NEW)] {
+        let line = format!("sdt_{event}@{}({})", lab.file(name).display(), &id[..12]);
+        assert!(list.contains(&line), "{list}");
+    }
+    // Groups of spans, too.
+    let demo = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/demo.data");
+    let command = [
+        "report", "-i", demo, "--span", "request", "--by", "build-id", "--format", "json",
+    ];
+    let json = lab.usdtrec(command).success().stdout;
+    assert!(json.contains(r#""key":"build_id""#), "{json}");
+    lab.usdtrec(["diff", "--by", "build-id", demo, demo])
+        .success();
+}
