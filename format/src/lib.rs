@@ -41,7 +41,7 @@ mod value;
 
 pub use arch::{Arch, Register, Uprobes};
 pub use btf::{Btf, KernelFunction};
-pub use build_id::{BuildId, BuildIdError};
+pub use build_id::{BuildId, BuildIdError, BuildIdPrefix};
 pub use code_names::{
     CodeNames, FileCode, KnownSymbols, LinedFrame, LinedPlace, MadeCode, NamedPlace, StringInFile,
     TimedPlace,

@@ -221,6 +221,7 @@ impl Search {
         let is_asked = |pattern: &&Pattern| {
             let mut probes = binary.probes.iter();
             (pattern.path().is_none() || is_recorded)
+                && pattern.fits_build(binary.build_id)
                 && probes.any(|probe| pattern.matches(&probe.provider, &probe.name))
         };
         let pattern = self.patterns.iter().find(is_asked)?;
