@@ -1,5 +1,7 @@
 //! The stages that records pass between the rings and the trace file.
 
+use std::ops::Range;
+
 use crate::batch::{Batch, Heads};
 use crate::cgroups::Cgroups;
 use crate::engine::Attached;
@@ -54,6 +56,21 @@ impl Pipeline {
             Some(&mut self.cgroups),
             optional(&mut self.stacks),
         ])
+    }
+
+    /// Takes probes that were added: their indexes in [`Attached::probes`], and the processes that are known to map their files.
+    ///
+    /// # Errors
+    /// Those of [`UserFilter::for_attached`].
+    #[expect(dead_code, reason = "the recording's loop will add probes")]
+    pub(crate) fn add(
+        &mut self,
+        session: &Session,
+        added: Range<usize>,
+        pids: &[i32],
+    ) -> Result<(), RecordError> {
+        let _ = (session, added, pids);
+        Err(RecordError::NotFollowed)
     }
 
     /// Takes the process records of what runs when the recording starts.

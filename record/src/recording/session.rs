@@ -8,12 +8,13 @@ use usdtrec_format::trace::{Compression, TraceInfo};
 use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
 
 use crate::engine::{
-    AttachRequest, Attached, EngineOptions, InKernel, InexactCounts, NotBetter, ProbeAttr,
-    SkippedMethod, UprobePmu, UsedEngine, missing_keeper,
+    AddedProbes, AttachRequest, Attached, EngineOptions, InKernel, InexactCounts, LatePart,
+    LatePlanter, NotBetter, ProbeAttr, SkippedMethod, UprobePmu, UsedEngine, missing_keeper,
 };
 use crate::error::RecordError;
 use crate::host;
 use crate::host::cpus;
+use crate::kernel_error::KernelOperation;
 use crate::left_breakpoints::SiteNotes;
 use crate::output::event_names;
 use crate::output::files::{Packing, Switch};
@@ -130,6 +131,34 @@ impl Session {
             notes,
             cpus,
         })
+    }
+
+    /// What attaches further probes while recording, in a thread of its own.
+    ///
+    /// # Errors
+    /// [`RecordError::NotFollowed`] with the perf engine.
+    #[expect(dead_code, reason = "the recording's loop will add probes")]
+    pub(crate) fn late_planter(&self) -> Result<LatePlanter, RecordError> {
+        self.attached.late_planter()
+    }
+
+    /// Adds attached probes. They record nothing before [`enable_added`](Self::enable_added): first the trace must have their events, and the
+    /// pipeline must know them ([`Pipeline::add`](crate::recording::Pipeline::add)).
+    #[expect(dead_code, reason = "the recording's loop will add probes")]
+    pub(crate) fn add(&mut self, part: LatePart) -> AddedProbes {
+        self.attached.add(part)
+    }
+
+    /// Enables probes that were added.
+    #[expect(dead_code, reason = "the recording's loop will add probes")]
+    pub(crate) fn enable_added(&self) -> Result<(), RecordError> {
+        self.attached
+            .engine
+            .enable()
+            .map_err(|source| RecordError::Kernel {
+                operation: KernelOperation::Enable,
+                source,
+            })
     }
 
     /// Probes that the kernel refused.
