@@ -86,7 +86,7 @@ pub(crate) fn refusal(refusal: &usdtrec_record::Refusal) -> String {
 }
 
 #[cfg(feature = "record")]
-pub(crate) use self::recording::{appeared, caution, guard_death, notice};
+pub(crate) use self::recording::{caution, guard_death, notice};
 
 /// Advice about recording.
 #[cfg(feature = "record")]
@@ -96,8 +96,8 @@ mod recording {
     use usdtrec_buildid_cache::elf::CheckError;
     use usdtrec_record::plan::ConditionError;
     use usdtrec_record::{
-        Appeared, Caution, GuardDeath, KernelOperation, NoProbe, Notice, RecordError, Refusal,
-        RefusalReason, Remedy, Searched, UsageError,
+        Caution, GuardDeath, KernelOperation, NoProbe, Notice, RecordError, Refusal, RefusalReason,
+        Searched, UsageError,
     };
 
     use crate::shell;
@@ -235,18 +235,6 @@ mod recording {
             }
             Some(libc::EACCES | libc::EPERM) if !usdtrec_record::has_admin() => Some(AS_ROOT),
             _ => None,
-        }
-    }
-
-    /// A file that appeared while recording, with how to record it.
-    pub(crate) fn appeared(file: &Appeared) -> String {
-        match file.remedy {
-            Remedy::Again => format!("{file}; record again to include it"),
-            Remedy::ByPath => {
-                let event = shell::event(&file.pattern, &file.path);
-                format!("{file}; record it with: -e {event}")
-            }
-            Remedy::ByProcess => format!("{file}; record it with: -p {}", file.pid),
         }
     }
 

@@ -9,7 +9,7 @@ use usdtrec_buildid_cache::{DeviceNumber, FileMapping, MemoryMapping};
 use usdtrec_format::perf::{Comm, Mmap, MmapFile, SampleId, SampleType, Task};
 
 use crate::host::process::Process;
-use crate::recording::build_ids::{BuildIds, FileId};
+use crate::recording::build_ids::BuildIds;
 use crate::recording::target::Target;
 
 /// Records of the processes that may hit a probe; with `data`, also of their readable mappings without code. Processes that end meanwhile are omitted.
@@ -124,17 +124,7 @@ impl Synthesis {
         let path = map.display_path();
         let path = path.as_os_str().as_bytes();
         let (DeviceNumber { major, minor }, inode) = (map.device, map.inode);
-        let file = FileId {
-            major,
-            minor,
-            inode,
-        };
-        let build_id = if map.deleted {
-            self.build_ids
-                .of_deleted(pid, path, &map.map_files_name(), file)
-        } else {
-            self.build_ids.of(pid, path, file)
-        };
+        let build_id = self.build_ids.of_mapping(pid, map);
         let unknown = MmapFile::Inode {
             major,
             minor,

@@ -62,7 +62,6 @@ impl Pipeline {
     ///
     /// # Errors
     /// Those of [`UserFilter::for_attached`].
-    #[expect(dead_code, reason = "the recording's loop will add probes")]
     pub(crate) fn add(
         &mut self,
         session: &Session,

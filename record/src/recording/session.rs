@@ -1,9 +1,10 @@
 //! A recording session: from attached probes to a finished trace.
 
 use std::io;
+use std::ops::Range;
 use std::time::Duration;
 
-use usdtrec_format::perf::{EventAttr, Pmu};
+use usdtrec_format::perf::{Attr, EventAttr, Pmu};
 use usdtrec_format::trace::{Compression, TraceInfo};
 use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
 
@@ -16,11 +17,13 @@ use crate::host;
 use crate::host::cpus;
 use crate::kernel_error::KernelOperation;
 use crate::left_breakpoints::SiteNotes;
+use crate::output::added_events::AddedEvents;
 use crate::output::event_names;
 use crate::output::files::{Packing, Switch};
 use crate::output::threads::Threads;
 use crate::plan::call_graph::CallGraph;
 use crate::recording::attach_callbacks::Planting;
+use crate::recording::following::Following;
 use crate::recording::metadata;
 use crate::recording::shortfalls::Shortfalls;
 use crate::recording::target::Target;
@@ -35,8 +38,8 @@ use crate::verify::ExpectedFiles;
 pub struct Options {
     /// What is recorded.
     pub target: Target,
-    /// Patterns of the probes. Files with matching probes that are first mapped while recording are reported.
-    pub patterns: Vec<Pattern>,
+    /// What is planted in files that appear while recording.
+    pub following: Following,
     /// Whether children that recorded processes start later are recorded, too.
     pub inherit: bool,
     /// Compression of the trace.
@@ -112,7 +115,8 @@ impl Session {
         for probe in &attached.probes {
             probe.program.free();
         }
-        if attached.probes.is_empty() {
+        let waits = options.following.waits && attached.refused.is_empty();
+        if attached.probes.is_empty() && !waits {
             let refused = attached.refused.pop();
             return Err(refused.map_or(RecordError::Nothing, |refused| refused.error));
         }
@@ -137,20 +141,17 @@ impl Session {
     ///
     /// # Errors
     /// [`RecordError::NotFollowed`] with the perf engine.
-    #[expect(dead_code, reason = "the recording's loop will add probes")]
     pub(crate) fn late_planter(&self) -> Result<LatePlanter, RecordError> {
         self.attached.late_planter()
     }
 
     /// Adds attached probes. They record nothing before [`enable_added`](Self::enable_added): first the trace must have their events, and the
     /// pipeline must know them ([`Pipeline::add`](crate::recording::Pipeline::add)).
-    #[expect(dead_code, reason = "the recording's loop will add probes")]
     pub(crate) fn add(&mut self, part: LatePart) -> AddedProbes {
         self.attached.add(part)
     }
 
     /// Enables probes that were added.
-    #[expect(dead_code, reason = "the recording's loop will add probes")]
     pub(crate) fn enable_added(&self) -> Result<(), RecordError> {
         self.attached
             .engine
@@ -296,17 +297,52 @@ impl Session {
 
     /// Whether all patterns that select a probe select any probe.
     fn is_by_any_pattern(&self, probe: &PlannedProbe) -> bool {
-        let patterns = self.options.patterns.iter();
-        let mut selecting = patterns
+        let events = self.options.following.events.iter();
+        let mut selecting = events
+            .map(|event| &event.pattern)
             .filter(|pattern| pattern.matches(&probe.provider, &probe.name))
             .peekable();
         selecting.peek().is_some() && selecting.all(Pattern::is_any)
     }
 
     fn definitions(&self) -> Definitions {
+        let Described { files, probes } = self.described(0..self.attached.probes.len());
+        Definitions {
+            version: Definitions::VERSION,
+            producer: self.options.producer.clone(),
+            engine: self.attached.engine.used().name().to_owned(),
+            uncounted: self.inexact().map(|reason| reason.to_string()),
+            files,
+            probes,
+        }
+    }
+
+    /// Probes that were added, by their indexes, for the trace.
+    pub(crate) fn describe_added(&self, range: Range<usize>) -> AddedEvents {
+        let Described { files, probes } = self.described(range.clone());
+        let added = self.attached.probes.iter().zip(&self.attached.attrs);
+        let added = added.skip(range.start).take(range.len());
+        let events: Vec<EventAttr> = added
+            .map(|(probe, attr)| self.written(probe, &attr.attr))
+            .collect();
+        let mut tracepoints = self.attached.engine.formats();
+        let is_of = |event: &EventAttr, id: u16| {
+            event.attr.kind == Attr::TRACEPOINT && event.attr.config == u64::from(id)
+        };
+        tracepoints.retain(|format| events.iter().any(|event| is_of(event, format.id)));
+        AddedEvents {
+            events,
+            tracepoints,
+            files,
+            probes,
+        }
+    }
+
+    fn described(&self, range: Range<usize>) -> Described {
         let mut files: Vec<FileDefinition> = Vec::new();
         let mut probes = Vec::new();
-        for (probe, attr) in self.attached.probes.iter().zip(&self.attached.attrs) {
+        let attached = self.attached.probes.iter().zip(&self.attached.attrs);
+        for (probe, attr) in attached.skip(range.start).take(range.len()) {
             let file = FileDefinition {
                 path: probe.path.clone(),
                 build_id: probe.build_id,
@@ -322,15 +358,15 @@ impl Session {
                 });
             probes.push(definition(probe, attr, index));
         }
-        Definitions {
-            version: Definitions::VERSION,
-            producer: self.options.producer.clone(),
-            engine: self.attached.engine.used().name().to_owned(),
-            uncounted: self.inexact().map(|reason| reason.to_string()),
-            files,
-            probes,
-        }
+        Described { files, probes }
     }
+}
+
+/// Probes as the trace has them.
+struct Described {
+    files: Vec<FileDefinition>,
+    /// The files of these are indexes in `files`.
+    probes: Vec<ProbeDefinition>,
 }
 
 fn definition(probe: &PlannedProbe, attr: &ProbeAttr, file: usize) -> ProbeDefinition {

@@ -45,7 +45,7 @@ impl Session {
             }
         });
         let command = command.transpose()?;
-        Ok(Recording::new(self, files, command, started, pipeline))
+        Recording::new(self, files, command, started, pipeline)
     }
 }
 

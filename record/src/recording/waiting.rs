@@ -60,6 +60,7 @@ impl Recording {
         polled.extend(attached.engine.program_rings().map(readable));
         let of_programs = outputs.end..polled.len();
         polled.extend(attached.readable().map(readable));
+        polled.push(readable(self.follower.descriptor()));
         polled.extend(self.cpus.descriptor().map(readable));
         polled.extend(self.files.clock_descriptor().map(readable));
         let threads = polled.len()..;
