@@ -46,7 +46,7 @@ impl Section {
 }
 
 /// The fields of the file header after magic and size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FileHeader {
     /// Bytes of one entry in `attrs`.
     pub(crate) attr_size: u64,
@@ -67,6 +67,8 @@ impl FileHeader {
     pub(crate) const LEN: usize = 8 + 8 + 8 + 3 * Section::LEN + 32;
     /// Value of the size field in pipe mode.
     pub(crate) const PIPE_LEN: usize = 8 + 8;
+    /// File offset of `attrs`.
+    pub(crate) const ATTRS_OFFSET: usize = 24;
     /// File offset of the size of `data`.
     pub(crate) const DATA_SIZE_OFFSET: u64 = 48;
     /// File offset of the feature bits.

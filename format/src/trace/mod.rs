@@ -84,6 +84,7 @@
 //! # }
 //! ```
 
+mod added_events;
 mod append;
 mod block;
 mod block_reader;
@@ -125,6 +126,7 @@ mod read_error;
 mod reader;
 mod record_counts;
 mod scan;
+mod section_records;
 mod shortfall;
 mod sink;
 mod storage;

@@ -280,7 +280,7 @@ impl Session {
             .chain([self.attached.processes.attr.clone()])
             .collect();
         info.tracepoints = self.attached.engine.formats();
-        event_names::make_unique(&mut info.events, &mut info.tracepoints);
+        event_names::make_unique(&[], &mut info.events, &mut info.tracepoints);
         info.definitions = Some(self.definitions());
         Ok(info)
     }
