@@ -16,7 +16,7 @@ use crate::error::TargetError;
 use crate::select::probe::PlannedProbe;
 
 impl Attached {
-    /// Opens everything, disabled, with the first engine that works.
+    /// Opens everything, disabled, with the first engine that works. Without probes, which may be added later, that is the bpf engine.
     pub(crate) fn open(
         probes: Vec<PlannedProbe>,
         request: &AttachRequest<'_>,
@@ -38,6 +38,9 @@ impl Attached {
                 }
                 Err(error) => return Err(error),
             }
+        }
+        if probes.is_empty() {
+            return Err(passed_over.unwrap_or(RecordError::NotFollowed));
         }
         perf::check(&probes, options)?;
         match (Self::open_perf(probes, request), passed_over) {
