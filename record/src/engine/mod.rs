@@ -36,8 +36,8 @@ pub use bpf::{
     StoppedProcess, guard_stopped,
 };
 pub(crate) use bpf::{
-    Counted, Counting, HeldProcesses, Repair, StackUse, TextFinding, stopped_processes,
-    uprobes_of_links,
+    Counted, Counting, HeldProcesses, LatePart, LatePlanter, LateSettings, Repair, StackUse,
+    TextFinding, stopped_processes, uprobes_of_links,
 };
 pub use choice::EngineChoice;
 pub(crate) use events::event::IdCount;
@@ -45,7 +45,7 @@ pub(crate) use events::pmu::UprobePmu;
 pub(crate) use events::process_events::{ProcessEvent, ProcessEvents, TimedEvent};
 pub use guard_process::{GuardDeath, GuardTask};
 pub use in_kernel::InKernel;
-pub(crate) use late_planter::{AddedProbes, LatePart, LatePlanter};
+pub(crate) use late_planter::AddedProbes;
 pub(crate) use opened::ProbeAttr;
 pub(crate) use options::AttachRequest;
 pub use options::EngineOptions;

@@ -6,6 +6,7 @@ pub(super) mod ending;
 pub(super) mod filter;
 mod finishing;
 pub(super) mod following;
+pub(super) mod late_planter;
 pub(super) mod losses;
 pub(super) mod metadata;
 mod outcome;

@@ -38,7 +38,7 @@ impl Pipeline {
         let graph = session.options.engine.graph;
         let id_type = attached.processes.attr.attr.id_type();
         Ok(Self {
-            user_filter: UserFilter::for_attached(attached)?,
+            user_filter: UserFilter::for_attached(attached, 0..attached.probes.len())?,
             verifier: Verifier::start(session),
             makers: graph.map(|_| CodeMakers::new(id_type)),
             cgroups: Cgroups::new(id_type),
@@ -65,11 +65,22 @@ impl Pipeline {
     pub(crate) fn add(
         &mut self,
         session: &Session,
-        added: Range<usize>,
+        added: &Range<usize>,
         pids: &[i32],
     ) -> Result<(), RecordError> {
-        let _ = (session, added, pids);
-        Err(RecordError::NotFollowed)
+        let attached = &session.attached;
+        let filters = UserFilter::for_attached(attached, added.clone())?;
+        match (&mut self.user_filter, filters) {
+            (Some(known), Some(filters)) => known.add(filters),
+            (none, Some(filters)) => *none = Some(filters),
+            (_, None) => {}
+        }
+        let probes = attached.probes.get(added.clone()).unwrap_or_default();
+        self.verifier.add(probes, pids);
+        if let Some(stacks) = &mut self.stacks {
+            stacks.add(attached, added);
+        }
+        Ok(())
     }
 
     /// Takes the process records of what runs when the recording starts.

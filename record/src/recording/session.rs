@@ -10,7 +10,7 @@ use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, Site
 
 use crate::engine::{
     AddedProbes, AttachRequest, Attached, EngineOptions, InKernel, InexactCounts, LatePart,
-    LatePlanter, NotBetter, ProbeAttr, SkippedMethod, UprobePmu, UsedEngine, missing_keeper,
+    LateSettings, NotBetter, ProbeAttr, SkippedMethod, UprobePmu, UsedEngine, missing_keeper,
 };
 use crate::error::RecordError;
 use crate::host;
@@ -24,8 +24,10 @@ use crate::output::threads::Threads;
 use crate::plan::call_graph::CallGraph;
 use crate::recording::attach_callbacks::Planting;
 use crate::recording::following::Following;
+use crate::recording::late_planter::LatePlanter;
 use crate::recording::metadata;
 use crate::recording::shortfalls::Shortfalls;
+use crate::recording::signals::Asked;
 use crate::recording::target::Target;
 use crate::select::probe::{PlannedProbe, RefusedProbe};
 use crate::semaphores::{self, Semaphores};
@@ -84,10 +86,12 @@ pub struct Session {
     /// Notes of the sites; `None` if they cannot be written. After `attached`: they are removed last.
     pub(crate) notes: Option<SiteNotes>,
     cpus: Vec<u32>,
+    /// Whether the recording is to end.
+    asked: Asked,
 }
 
 impl Session {
-    /// Attaches the probes.
+    /// Attaches the probes. There may be none yet, if the recording adds those of files that appear.
     ///
     /// # Errors
     /// [`RecordError`]: the kernel refuses, no probe could be attached, or a signal arrives.
@@ -98,13 +102,16 @@ impl Session {
     ) -> Result<Self, RecordError> {
         probes.iter_mut().try_for_each(PlannedProbe::find_shown)?;
         let cpus = wanted_cpus(options.engine.cpus.as_deref())?;
+        let asked = planting.signals.asked().map_err(no_signals)?;
         let request = AttachRequest {
             options: &options.engine,
             watch: options.target.watch(cpus.clone(), options.inherit)?,
             filter: options.target.filter(options.inherit),
             pmu: UprobePmu::find(),
-            planting,
+            asked: &asked,
+            say: planting.say,
         };
+        let waits = probes.is_empty();
         // Without root's rights there is nowhere to write them.
         let notes = SiteNotes::write(
             &ExpectedFiles::of_probes(&probes),
@@ -115,7 +122,9 @@ impl Session {
         for probe in &attached.probes {
             probe.program.free();
         }
-        let waits = options.following.waits && attached.refused.is_empty();
+        if waits && !attached.engine.follows() {
+            return Err(attached.passed_over.unwrap_or(RecordError::NotFollowed));
+        }
         if attached.probes.is_empty() && !waits {
             let refused = attached.refused.pop();
             return Err(refused.map_or(RecordError::Nothing, |refused| refused.error));
@@ -134,32 +143,8 @@ impl Session {
             shortfalls,
             notes,
             cpus,
+            asked,
         })
-    }
-
-    /// What attaches further probes while recording, in a thread of its own.
-    ///
-    /// # Errors
-    /// [`RecordError::NotFollowed`] with the perf engine.
-    pub(crate) fn late_planter(&self) -> Result<LatePlanter, RecordError> {
-        self.attached.late_planter()
-    }
-
-    /// Adds attached probes. They record nothing before [`enable_added`](Self::enable_added): first the trace must have their events, and the
-    /// pipeline must know them ([`Pipeline::add`](crate::recording::Pipeline::add)).
-    pub(crate) fn add(&mut self, part: LatePart) -> AddedProbes {
-        self.attached.add(part)
-    }
-
-    /// Enables probes that were added.
-    pub(crate) fn enable_added(&self) -> Result<(), RecordError> {
-        self.attached
-            .engine
-            .enable()
-            .map_err(|source| RecordError::Kernel {
-                operation: KernelOperation::Enable,
-                source,
-            })
     }
 
     /// Probes that the kernel refused.
@@ -263,7 +248,37 @@ impl Session {
         matches!(self.options.target, Target::Command(_))
     }
 
-    /// The head of the trace.
+    /// What attaches further probes while recording, in a thread of its own.
+    ///
+    /// # Errors
+    /// [`RecordError::NotFollowed`] with the perf engine; [`RecordError::Host`].
+    pub(crate) fn late_planter(&self) -> Result<LatePlanter, RecordError> {
+        let settings = LateSettings {
+            options: self.options.engine.clone(),
+            filter: self.options.target.filter(self.options.inherit),
+            pmu: self.attached.pmu,
+            asked: self.asked.try_clone().map_err(no_signals)?,
+        };
+        let engine = self.attached.late_planter(settings)?;
+        Ok(LatePlanter::new(engine, self.notes.as_ref()))
+    }
+
+    /// Adds attached probes. They record nothing before [`enable_added`](Self::enable_added): first the trace must have their events, and the
+    /// pipeline must know them ([`Pipeline::add`](crate::recording::Pipeline::add)).
+    pub(crate) fn add(&mut self, part: LatePart) -> AddedProbes {
+        self.attached.add(part)
+    }
+
+    /// Enables probes that were added.
+    pub(crate) fn enable_added(&self) -> Result<(), RecordError> {
+        let enabled = self.attached.engine.enable();
+        enabled.map_err(|source| RecordError::Kernel {
+            operation: KernelOperation::Enable,
+            source,
+        })
+    }
+
+    /// The head of the trace, with the probes that were added.
     pub(crate) fn describe(&self) -> Result<TraceInfo, RecordError> {
         let mut info = host::describe(&self.options.producer, self.options.command_line.clone())?;
         let pmus = [(1, "software"), (2, "tracepoint")];
@@ -274,11 +289,10 @@ impl Session {
             name: name.to_owned(),
         });
         info.pmus = pmus.collect();
-        let probes = self.attached.probes.iter().zip(&self.attached.attrs);
+        let attached = &self.attached;
+        let probes = attached.probes.iter().zip(&attached.attrs);
         let planted = probes.map(|(probe, attr)| self.written(probe, &attr.attr));
-        info.events = planted
-            .chain([self.attached.processes.attr.clone()])
-            .collect();
+        info.events = attached.in_order_of_trace(planted, attached.processes.attr.clone());
         info.tracepoints = self.attached.engine.formats();
         event_names::make_unique(&[], &mut info.events, &mut info.tracepoints);
         info.definitions = Some(self.definitions());
@@ -393,6 +407,13 @@ fn definition(probe: &PlannedProbe, attr: &ProbeAttr, file: usize) -> ProbeDefin
         arguments: probe.arguments.clone(),
         shown: probe.shown.clone(),
         sites: sites.collect(),
+    }
+}
+
+fn no_signals(source: io::Error) -> RecordError {
+    RecordError::Host {
+        what: "signals".to_owned(),
+        source,
     }
 }
 

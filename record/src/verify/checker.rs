@@ -43,6 +43,8 @@ const IDLE: Duration = Duration::from_secs(3600);
 /// What happens to processes.
 #[derive(Debug)]
 pub(super) enum Change {
+    /// Probes were added: the files with probes, those that were known before at the beginning.
+    Added(Arc<ExpectedFiles>),
     /// A process maps a file with probes.
     Mapped { pid: i32, mapped: MappedExpected },
     /// A process has the mappings of its parent.
@@ -165,6 +167,7 @@ impl Checker {
 
     fn take(&mut self, change: Change) {
         match change {
+            Change::Added(files) => self.files = files,
             Change::Mapped { pid, mapped } => self.map(pid, mapped),
             Change::Forked { pid, parent } => {
                 let is_sure = self.watched.get(&parent);

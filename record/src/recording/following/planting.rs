@@ -41,7 +41,7 @@ impl Recording {
         );
         if is_attached {
             let (pid, range) = (file.origin.pid, added.probes.clone());
-            self.pipeline.add(&self.session, range.clone(), &[pid])?;
+            self.pipeline.add(&self.session, &range, &[pid])?;
             let events = self.session.describe_added(range.clone());
             self.files.add_events(events)?;
             self.session.enable_added()?;
@@ -51,6 +51,7 @@ impl Recording {
                 origin: file.origin.clone(),
                 events: events.iter().map(String::as_str).collect(),
                 sites: probes.iter().map(|probe| probe.sites.len()).sum(),
+                is_everywhere: added.is_everywhere,
                 planted_at: trace_clock::now(),
             };
             self.follower.note(planted, &self.session.shortfalls);

@@ -21,6 +21,8 @@ pub(super) struct PlantedFile<'a> {
     pub(super) events: Vec<&'a str>,
     /// Number of sites.
     pub(super) sites: usize,
+    /// Whether they are planted in all processes of the file, although only some are recorded.
+    pub(super) is_everywhere: bool,
     /// When they were planted, ns of the trace's clock.
     pub(super) planted_at: u64,
 }
@@ -54,6 +56,7 @@ impl Reports {
             origin,
             events,
             sites,
+            is_everywhere,
             planted_at,
         } = file;
         let gap = planted_at.saturating_sub(origin.mapped_at);
@@ -67,12 +70,16 @@ impl Reports {
         };
         let probes = counted(events.len(), "probe");
         let owner = self.owner(&origin);
+        let scope = match is_everywhere {
+            true => ", in all processes of the file",
+            false => "",
+        };
         FoundShortfall {
             kind: ShortfallKind::Followed,
             events: named(events.iter().map(ToString::to_string)),
             sites: sites as u64,
             gap_ns,
-            found: format!("planted {probes} {when}{owner}"),
+            found: format!("planted {probes} {when}{scope}{owner}"),
             effect: "hits in that time are not recorded".to_owned(),
             ..about(origin)
         }
@@ -145,6 +152,7 @@ mod tests {
                 },
                 events: vec!["sdt_x:a", "sdt_x:b"],
                 sites: 3,
+                is_everywhere: false,
                 planted_at: 4_200_000,
             })
         };

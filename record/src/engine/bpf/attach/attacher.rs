@@ -18,7 +18,7 @@ use crate::engine::release::Release;
 use crate::engine::separate_process::{end_if_killed, planting};
 use crate::error::RecordError;
 use crate::kernel_error::{BpfRefusal, KernelOperation};
-use crate::recording::signals::Signals;
+use crate::recording::signals::Asked;
 use crate::select::probe::SiteOffsets;
 
 /// A site that was not attached to.
@@ -46,7 +46,7 @@ pub(in crate::engine::bpf) struct Method {
 /// Sites that are being attached to.
 pub(in crate::engine::bpf) struct Attacher<'a> {
     sites: &'a [Site<'a>],
-    signals: &'a Signals,
+    asked: &'a Asked,
     programs: SitePrograms,
     /// The links so far.
     linked: Vec<Linked>,
@@ -59,22 +59,13 @@ impl<'a> Attacher<'a> {
         sites: &'a [Site<'a>],
         programs: SitePrograms,
         method: Method,
-        signals: &'a Signals,
+        asked: &'a Asked,
     ) -> Self {
-        let attachment = Attachment {
-            attach_method: method.attach_method,
-            touch: method.touch,
-            not_faulted_in: None,
-            skipped: Vec::new(),
-            processes: None,
-            later: None,
-            links: Vec::new(),
-            events: Vec::new(),
-            programs: Arc::clone(&programs.programs),
-        };
+        let mut attachment = Attachment::empty(method.attach_method, method.touch);
+        attachment.programs = Arc::clone(&programs.programs);
         Self {
             sites,
-            signals,
+            asked,
             programs,
             linked: Vec::new(),
             attachment,
@@ -110,7 +101,7 @@ impl<'a> Attacher<'a> {
                 bad
             }
             AttachMethod::Event => {
-                request.planting.announce(self.sites.len());
+                request.announce(self.sites.len());
                 self.open_all(request.pmu.number()?)?
             }
         };
@@ -128,7 +119,7 @@ impl<'a> Attacher<'a> {
 
     /// Removes what is attached, if a signal has arrived.
     fn check_signals(&mut self) -> Result<(), RecordError> {
-        if self.signals.has_arrived() {
+        if self.asked.to_end() {
             let mut descriptors = self.attachment.take_descriptors();
             let linked = self.linked.drain(..).map(|linked| linked.link);
             descriptors.links.extend(linked);

@@ -49,6 +49,21 @@ pub(in crate::engine::bpf) struct Linked {
 }
 
 impl Attachment {
+    /// Without links.
+    pub(in crate::engine::bpf) fn empty(attach_method: AttachMethod, touch: Touch) -> Self {
+        Self {
+            attach_method,
+            touch,
+            not_faulted_in: None,
+            skipped: Vec::new(),
+            processes: None,
+            later: None,
+            links: Vec::new(),
+            events: Vec::new(),
+            programs: Arc::default(),
+        }
+    }
+
     pub(in crate::engine::bpf) fn programs(&self) -> usize {
         self.programs.len()
     }
