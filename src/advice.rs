@@ -202,12 +202,12 @@ mod recording {
                 "index another binary with: usdtrec buildid-cache --add PATH, or name it: {by_path}"
             ),
             Searched::Host => format!(
-                "what runs and has probes: usdtrec list -a; for a program that does not run yet, name it: {by_path}, or index it with: \
-                 usdtrec buildid-cache --add PATH"
+                "what runs and has probes: usdtrec list -a; for a program that does not run yet, name it: {by_path}, index it with: \
+                 usdtrec buildid-cache --add PATH, or wait for it with the bpf engine (without --no-wait)"
             ),
             Searched::Processes(_) => format!(
-                "if a library that has it is loaded later, name the library: {by_path}, or index it with: usdtrec buildid-cache --add PATH; \
-                 else record again once it is loaded"
+                "if a library that has it is loaded later, name the library: {by_path}, index it with: usdtrec buildid-cache --add PATH, \
+                 or wait for it with the bpf engine (without --no-wait)"
             ),
         }
     }

@@ -59,7 +59,7 @@ pub struct Request<'a> {
     pub processes: &'a [u32],
     /// Attach even if a check of the file fails.
     pub force: bool,
-    /// Whether a pattern without a path may select no probe yet.
+    /// Whether a pattern without a path may select no probe yet. An exact one of a provider that is known may not.
     pub may_wait: bool,
     /// Names and types of arguments.
     pub schemas: &'a Schemas,
@@ -305,8 +305,13 @@ impl Selector<'_> {
         }
         if !matched {
             let binaries = candidates.map(|candidate| &candidate.binary);
+            let mut probes = binaries.clone().flat_map(|binary| &binary.probes);
+            // A name that a known provider has not is taken for a mistake.
+            let is_mistake = pattern.path().is_some()
+                || pattern.is_exact()
+                    && probes.any(|probe| pattern.matches_provider(&probe.provider));
             let missing = NoProbe::new(pattern, self.processes, self.is_host, binaries);
-            if !self.may_wait || pattern.path().is_some() {
+            if !self.may_wait || is_mistake {
                 return Err(missing.into());
             }
             self.selection.refusals = before;
