@@ -67,3 +67,6 @@ impl Attached {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -58,7 +58,8 @@ impl Pipeline {
         ])
     }
 
-    /// Takes probes that were added: their indexes in [`Attached::probes`], and the processes that are known to map their files.
+    /// Takes probes that were added: their indexes in [`Attached::probes`], and recorded processes that are known to map their files.
+    /// Increments semaphores that the kernel counts wrong there.
     ///
     /// # Errors
     /// Those of [`UserFilter::for_attached`].
@@ -79,6 +80,9 @@ impl Pipeline {
         self.verifier.add(probes, pids);
         if let Some(stacks) = &mut self.stacks {
             stacks.add(attached, added);
+        }
+        if let Some(semaphores) = &session.semaphores {
+            semaphores.add(probes, pids);
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::ops::Range;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use usdtrec_format::perf::{Attr, EventAttr, Pmu};
@@ -24,7 +25,7 @@ use crate::output::threads::Threads;
 use crate::plan::call_graph::CallGraph;
 use crate::recording::attach_callbacks::Planting;
 use crate::recording::following::Following;
-use crate::recording::late_planter::LatePlanter;
+use crate::recording::late_planter::{LatePlanter, SemaphoreStart};
 use crate::recording::metadata;
 use crate::recording::shortfalls::Shortfalls;
 use crate::recording::signals::Asked;
@@ -88,6 +89,9 @@ pub struct Session {
     cpus: Vec<u32>,
     /// Whether the recording is to end.
     asked: Asked,
+    /// What counts semaphores of probes that are added, if no others were counted before.
+    semaphores_started: Sender<Semaphores>,
+    started_semaphores: Receiver<Semaphores>,
 }
 
 impl Session {
@@ -136,6 +140,7 @@ impl Session {
             request.pmu,
             shortfalls.clone(),
         )?;
+        let (semaphores_started, started_semaphores) = channel();
         Ok(Self {
             options,
             semaphores,
@@ -144,6 +149,8 @@ impl Session {
             notes,
             cpus,
             asked,
+            semaphores_started,
+            started_semaphores,
         })
     }
 
@@ -253,19 +260,30 @@ impl Session {
     /// # Errors
     /// [`RecordError::NotFollowed`] with the perf engine; [`RecordError::Host`].
     pub(crate) fn late_planter(&self) -> Result<LatePlanter, RecordError> {
+        let filter = self.options.target.filter(self.options.inherit);
+        let pmu = self.attached.pmu;
         let settings = LateSettings {
             options: self.options.engine.clone(),
-            filter: self.options.target.filter(self.options.inherit),
-            pmu: self.attached.pmu,
+            filter: filter.clone(),
+            pmu,
             asked: self.asked.try_clone().map_err(no_signals)?,
         };
         let engine = self.attached.late_planter(settings)?;
-        Ok(LatePlanter::new(engine, self.notes.as_ref()))
+        let semaphores = self.semaphores.is_none().then(|| SemaphoreStart {
+            filter,
+            pmu,
+            shortfalls: self.shortfalls.clone(),
+            started: self.semaphores_started.clone(),
+        });
+        Ok(LatePlanter::new(engine, self.notes.as_ref(), semaphores))
     }
 
     /// Adds attached probes. They record nothing before [`enable_added`](Self::enable_added): first the trace must have their events, and the
     /// pipeline must know them ([`Pipeline::add`](crate::recording::Pipeline::add)).
     pub(crate) fn add(&mut self, part: LatePart) -> AddedProbes {
+        if let Ok(semaphores) = self.started_semaphores.try_recv() {
+            self.semaphores = Some(semaphores);
+        }
         self.attached.add(part)
     }
 
