@@ -74,6 +74,11 @@ impl FileHeader {
     /// File offset of the feature bits.
     pub(crate) const FEATURES_OFFSET: u64 = 72;
 
+    /// Whether the attrs are in the data, because events were added while recording.
+    pub(crate) const fn has_late_attrs(&self) -> bool {
+        self.attrs.offset >= self.data.offset && self.data.offset != 0
+    }
+
     /// Parses the fields after magic and size.
     pub(crate) fn parse(mut cursor: Cursor<'_>) -> Option<Self> {
         let attr_size = cursor.u64()?;

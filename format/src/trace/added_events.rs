@@ -10,8 +10,9 @@
 //! | attrs | all attrs; those of former events with the ids where they were |
 //! | `VERSION` | the string, and after it the definitions in their own records |
 //!
-//! The footer of this flush has a feature table with the new sections. One write of the header commits attrs, features and data together,
-//! so that a killed recorder leaves all or nothing. What was written before stays valid for older footers.
+//! A footer follows, for readers of a file that is cut before the next one. The footer at the end of this flush has a feature table with the
+//! new sections. One write of the header commits attrs, features and data together, so that a killed recorder leaves all or nothing. What was
+//! written before stays valid for older footers.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -23,10 +24,11 @@ use super::head_sums::sum;
 use super::section_records::{MAX_PIECE, SectionRecords};
 use super::write_error::{EventFault, WriteError};
 use super::{TraceInfo, definitions_record, file_head};
+use crate::definitions::{Definitions, SiteDefinition};
 use crate::perf::feature::{Feature, put_name_and_ids, put_string};
 use crate::perf::header::Section;
 use crate::perf::tracing_data::{longest_text, put_tracing_data};
-use crate::perf::{Attr, EventAttr};
+use crate::perf::{Attr, EventAttr, SampleType};
 
 /// Checks events of which all but the first `former` were added.
 ///
@@ -48,6 +50,10 @@ pub(crate) fn check(former: &[EventAttr], info: &TraceInfo) -> Result<(), WriteE
         .flat_map(|event| &event.ids)
         .copied()
         .collect();
+    let uses_place = |event: &&EventAttr| event.attr.sample_type.has(SampleType::REGS_INTR);
+    if let Some(event) = info.events.iter().find(uses_place) {
+        return refuse(event, EventFault::InterruptRegisters);
+    }
     for (number, event) in info.events.iter().enumerate().skip(former.len()) {
         if number as u64 >= file_head::MAX_ATTRS {
             let max = file_head::MAX_ATTRS;
@@ -69,6 +75,67 @@ pub(crate) fn check(former: &[EventAttr], info: &TraceInfo) -> Result<(), WriteE
         bytes if bytes > MAX_PIECE => Err(WriteError::Formats { bytes }),
         _ => Ok(()),
     }
+}
+
+/// Why events that were added in the middle of a stream are ignored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AddedEventsFault {
+    /// The records are too long.
+    #[error("expected at most {max} bytes of attrs, names and definitions")]
+    TooLong {
+        /// The most, bytes.
+        max: usize,
+    },
+    /// An attr cannot be one of this trace.
+    #[error(transparent)]
+    Event(EventFault),
+    /// Definitions of events that the trace has are not repeated.
+    #[error("the definitions of former events are missing or differ")]
+    FormerEvents,
+    /// A site has a sample id that is not one of the events that were added.
+    #[error("a site has the sample id {id}, which is not one of theirs")]
+    ForeignId {
+        /// The sample id.
+        id: u64,
+    },
+}
+
+/// Joins a head and events that a stream adds to it. Nothing of the former events changes.
+///
+/// # Errors
+/// [`AddedEventsFault`].
+pub(crate) fn join(former: &TraceInfo, added: TraceInfo) -> Result<TraceInfo, AddedEventsFault> {
+    let mut info = former.clone();
+    let ids: HashSet<u64> = added
+        .events
+        .iter()
+        .flat_map(|event| &event.ids)
+        .copied()
+        .collect();
+    info.events.extend(added.events);
+    check(&former.events, &info).map_err(|error| match error {
+        WriteError::Event { fault, .. } => AddedEventsFault::Event(fault),
+        _ => AddedEventsFault::FormerEvents,
+    })?;
+    let (Some(known), Some(new)) = (&mut info.definitions, added.definitions) else {
+        return Err(AddedEventsFault::FormerEvents);
+    };
+    let Definitions { files, probes, .. } = new;
+    if !files.starts_with(&known.files) || !probes.starts_with(&known.probes) {
+        return Err(AddedEventsFault::FormerEvents);
+    }
+    let sites = probes
+        .iter()
+        .skip(known.probes.len())
+        .flat_map(|probe| &probe.sites);
+    let mut of_sites = sites.flat_map(|SiteDefinition { ids, .. }| ids);
+    if let Some(&id) = of_sites.find(|id| !ids.contains(id)) {
+        return Err(AddedEventsFault::ForeignId { id });
+    }
+    (known.files, known.probes) = (files, probes);
+    info.tracepoints.extend(added.tracepoints);
+    Ok(info)
 }
 
 /// Maximum length of the name of an event that is added, bytes.

@@ -7,11 +7,13 @@ use super::buffer::RecordBuffer;
 use super::chunk::RECORD_HEADER;
 use super::clock_readings::{self, ClockReading};
 use super::compression::Compression;
+use super::footer::{MIN_RECORD, put_ignored_record};
 use super::head::{check_attrs, feature_bodies};
 use super::index::IndexEntry;
 use super::ingest::Ingest;
 use super::pack_pool::PackPool;
 use super::part::Part;
+use super::section_records::MAX_RECORD;
 use super::sink::Sink;
 use super::write_error::{EventFault, WriteError};
 use super::writer::put_loss;
@@ -19,7 +21,7 @@ use super::{Loss, Storage, Totals, TraceInfo, added_events, definitions_record};
 use crate::perf::feature::{Feature, put_event_desc, put_name_and_ids};
 use crate::perf::header::FileHeader;
 use crate::perf::record::RecordBuilder;
-use crate::perf::tracing_data::put_tracing_data;
+use crate::perf::tracing_data::put_aligned_tracing_data;
 use crate::perf::{Attr, EventAttr, RecordType, SampleType, TracepointFormat};
 
 /// Maximum length of a record's body, bytes.
@@ -44,8 +46,7 @@ pub struct PipeWriter<W: Write> {
     totals: Totals,
     /// The events so far.
     events: Vec<EventAttr>,
-    /// Number of tracepoint formats that were written.
-    formats: usize,
+    formats: WrittenFormats,
     /// Whether a reader waits for the end of another round before it can show all events of the last one.
     unsettled: bool,
     /// Buffer of [`Sink`]s.
@@ -82,7 +83,7 @@ impl<W: Write> PipeWriter<W> {
             spare: Vec::new(),
             totals: Totals::default(),
             events: info.events.clone(),
-            formats: info.tracepoints.len(),
+            formats: WrittenFormats::default(),
             unsettled: false,
             out: Vec::new(),
             id_type,
@@ -93,7 +94,7 @@ impl<W: Write> PipeWriter<W> {
             put_attr(event, &mut head)?;
         }
         put_features(info, compression, &mut head);
-        put_formats(&info.tracepoints, &mut head);
+        writer.formats.put(&info.tracepoints, &mut head);
         put_definitions(info, &mut head)?;
         writer.write(&head)?;
         writer.flush_output()?;
@@ -113,11 +114,11 @@ impl<W: Write> PipeWriter<W> {
             put_attr(event, &mut records)?;
         }
         put_added_names(&info.events, former, &mut records);
-        let formats = info.tracepoints.get(self.formats..).unwrap_or_default();
-        put_formats(formats, &mut records);
+        let mut formats = self.formats;
+        formats.put(&info.tracepoints, &mut records);
         put_definitions(info, &mut records)?;
         self.events.clone_from(&info.events);
-        self.formats = info.tracepoints.len();
+        self.formats = formats;
         self.write(&records)?;
         self.flush_output()
     }
@@ -392,19 +393,48 @@ fn put_attr(event: &EventAttr, out: &mut Vec<u8>) -> Result<(), WriteError> {
     Ok(())
 }
 
-/// Appends a record with the length of `TRACING_DATA`, rounded up to 8 for perf, and the data after it.
-fn put_formats(formats: &[TracepointFormat], out: &mut Vec<u8>) {
-    if formats.is_empty() {
-        return;
+/// The formats of tracepoints that were written.
+#[derive(Clone, Copy, Debug, Default)]
+struct WrittenFormats {
+    count: usize,
+    /// Length of all `TRACING_DATA`, bytes.
+    len: usize,
+}
+
+impl WrittenFormats {
+    /// Appends a record with the length of `TRACING_DATA` and the data after it, with those of `formats` that were not written yet.
+    ///
+    /// perf has no second `TRACING_DATA` in a stream: it takes the length of all together (`trace_data_size` in
+    /// `tools/perf/util/trace-event-read.c`) and refuses another length. So records that it ignores make up the difference.
+    fn put(&mut self, formats: &[TracepointFormat], out: &mut Vec<u8>) {
+        let new = formats.get(self.count..).unwrap_or_default();
+        if new.is_empty() {
+            return;
+        }
+        let mut body = Vec::new();
+        put_aligned_tracing_data(new, &mut body);
+        let mut record = RecordBuilder::new(out, RecordType::HEADER_TRACING_DATA, 0);
+        record.bytes(&((self.len + body.len()) as u32).to_le_bytes());
+        record.bytes(&[0; 4]);
+        record.end();
+        out.extend(&body);
+        put_ignored(self.len, out);
+        self.len += body.len();
+        self.count = formats.len();
     }
-    let mut body = Vec::new();
-    put_tracing_data(formats, &mut body);
-    body.resize(body.len().next_multiple_of(8), 0);
-    let mut record = RecordBuilder::new(out, RecordType::HEADER_TRACING_DATA, 0);
-    record.bytes(&(body.len() as u32).to_le_bytes());
-    record.bytes(&[0; 4]);
-    record.end();
-    out.extend(body);
+}
+
+/// Appends `len` bytes of records that perf ignores. `len` is 0, or a multiple of 8 and at least [`MIN_RECORD`].
+fn put_ignored(mut len: usize, out: &mut Vec<u8>) {
+    while len > 0 {
+        // The rest is either nothing or long enough for another record.
+        let size = match len {
+            0..=MAX_RECORD => len,
+            _ => (len - MIN_RECORD).min(MAX_RECORD),
+        };
+        put_ignored_record(out, |out| out.resize(out.len() + size - RECORD_HEADER, 0));
+        len -= size;
+    }
 }
 
 impl<W: Write> std::fmt::Debug for PipeWriter<W> {

@@ -2,8 +2,8 @@
 //! them as records.
 //!
 //! They are in records of type 65, which perf ignores. A record has at most 65535 bytes. Where a section is longer, the header of the next
-//! record is inside the section, in 8 bytes that its readers skip: in an attr, those with `aux_watermark`, `sample_max_stack` and
-//! `__reserved_2`; in the formats of tracepoints, after a NUL that ends the text of a format.
+//! record is inside the section, in 8 bytes that its readers skip: in an attr those of `sample_regs_intr`, which samples have no use for; in
+//! the formats of tracepoints, after a NUL that ends the text of a format.
 
 use super::chunk::RECORD_HEADER;
 use super::footer::MIN_RECORD;
@@ -27,7 +27,7 @@ impl<'a> SectionRecords<'a> {
     /// Begins a record.
     pub(crate) fn begin(out: &'a mut Vec<u8>) -> Self {
         let record = out.len();
-        put_header(0, out);
+        put_header(out);
         Self { out, record }
     }
 
@@ -45,19 +45,20 @@ impl<'a> SectionRecords<'a> {
     pub(crate) fn make_room(&mut self, len: usize) {
         if !self.has_room(len) {
             self.end_record();
-            self.begin_record(0);
+            self.begin_record();
         }
     }
 
     /// Appends an attr. `following` is the length of what is appended before the next one or the end, bytes, at most [`MAX_PIECE`].
     pub(crate) fn put_attr(&mut self, attr: &Attr, following: usize) {
+        let start = self.out.len();
         attr.encode(self.out);
         if !self.has_room(following + Attr::WRITTEN) {
-            let header = self.out.len() - RECORD_HEADER;
-            self.out.truncate(header);
+            let rest = self.out.split_off(start + Attr::REGS_INTR_AT);
             self.set_size();
-            // A record of type 65 may have any `misc`.
-            self.begin_record(attr.sample_max_stack);
+            self.begin_record();
+            self.out
+                .extend_from_slice(rest.get(RECORD_HEADER..).unwrap_or_default());
         }
     }
 }
@@ -76,7 +77,7 @@ impl TextSink for SectionRecords<'_> {
             let size = (self.out.len() - self.record).next_multiple_of(8);
             self.out.resize(self.record + size, 0);
             self.set_size();
-            self.begin_record(0);
+            self.begin_record();
         }
         let len = (self.out.len() - length_at - 8) as u64;
         self.out[length_at..length_at + 8].copy_from_slice(&len.to_le_bytes());
@@ -103,15 +104,14 @@ impl SectionRecords<'_> {
         self.out[self.record + 6..self.record + 8].copy_from_slice(&size.to_le_bytes());
     }
 
-    fn begin_record(&mut self, misc: u16) {
+    fn begin_record(&mut self) {
         self.record = self.out.len();
-        put_header(misc, self.out);
+        put_header(self.out);
     }
 }
 
 /// Appends a record header without a size.
-fn put_header(misc: u16, out: &mut Vec<u8>) {
+fn put_header(out: &mut Vec<u8>) {
     out.extend(RecordType::HEADER_EVENT_TYPE.0.to_le_bytes());
-    out.extend(misc.to_le_bytes());
-    out.extend([0; 2]);
+    out.extend([0; 4]);
 }

@@ -84,6 +84,9 @@ pub enum EventFault {
         /// Number of ids.
         ids: usize,
     },
+    /// Its samples have registers of the interrupt, and events were added.
+    #[error("events cannot be added where samples have registers of the interrupt")]
+    InterruptRegisters,
     /// Another event has one of the ids.
     #[error("another event has the sample id {id}")]
     TakenId {

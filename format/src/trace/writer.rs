@@ -321,6 +321,17 @@ impl<S: Storage> TraceWriter<S> {
     fn write_round(&mut self, part: &mut Part, ends_round: bool) -> Result<(), WriteError> {
         let mut index = self.index.clone();
         let mut counts = self.counts;
+        let mut sink = Sink::new(&mut self.storage, &mut self.out, self.end);
+        let added = self.added.as_ref().filter(|added| !added.is_written);
+        let mut changed = None;
+        if let Some(AddedEvents { info, .. }) = added {
+            let at = sink.at();
+            let head = added_events::put(&self.head, info, at, sink.out())?;
+            // For readers of a file that is cut after it.
+            put_footer(&head, &mut index, &self.losses, &mut sink);
+            sink.drain_if_full()?;
+            changed = Some(head);
+        }
         let mut metadata: Option<Range<u64>> = None;
         let mut blocks = 0;
         let mut place = |entry: IndexEntry| {
@@ -332,14 +343,6 @@ impl<S: Storage> TraceWriter<S> {
             counts.add(&entry.counts);
             index.add(entry);
         };
-        let mut sink = Sink::new(&mut self.storage, &mut self.out, self.end);
-        let added = self.added.as_ref().filter(|added| !added.is_written);
-        let mut changed = None;
-        if let Some(AddedEvents { info, .. }) = added {
-            let at = sink.at();
-            changed = Some(added_events::put(&self.head, info, at, sink.out())?);
-            sink.drain_if_full()?;
-        }
         part.write_metadata(&mut self.pool, &mut sink, &mut place)?;
         part.write_samples(&mut self.pool, &mut sink, &mut place)?;
         if ends_round {

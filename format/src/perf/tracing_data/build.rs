@@ -114,6 +114,18 @@ pub(crate) fn put_tracing_data(formats: &[TracepointFormat], sink: &mut impl Tex
     sink.bytes().extend([0; 4 + 4 + 8]);
 }
 
+/// Appends the body with a length that is a multiple of 8: `header_event` has spaces.
+pub(crate) fn put_aligned_tracing_data(formats: &[TracepointFormat], out: &mut Vec<u8>) {
+    const TEXT_AT: usize = 10 + 4 + 6 + 12 + 8 + HEADER_PAGE.len() + 13 + 8;
+    let start = out.len();
+    put_tracing_data(formats, out);
+    let len = out.len() - start;
+    let missing = len.next_multiple_of(8) - len;
+    let text_at = start + TEXT_AT;
+    out[text_at - 8..text_at].copy_from_slice(&(missing as u64).to_le_bytes());
+    out.splice(text_at..text_at, [b' '; 7].into_iter().take(missing));
+}
+
 fn put_string(text: &str, out: &mut Vec<u8>) {
     out.extend((text.len() as u64).to_le_bytes());
     out.extend(text.bytes());
