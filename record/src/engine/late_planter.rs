@@ -25,7 +25,7 @@ pub(crate) struct AddedProbes {
 }
 
 impl Attached {
-    /// What attaches further probes.
+    /// What attaches further probes; there must be one only, because it numbers them.
     ///
     /// # Errors
     /// [`RecordError::NotFollowed`] with the perf engine; [`RecordError::Host`].

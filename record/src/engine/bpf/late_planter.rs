@@ -1,8 +1,8 @@
 //! Attaching further probes while a recording runs.
 //!
-//! A later part has links in all processes of its files where the recorded ones are not named: its programs record the processes of the
-//! map of recorded processes, which has every child from its `fork` on, so a hit is neither missed nor recorded twice while children are
-//! given links of the first part ([`children`](super::processes::children)).
+//! Where few recorded processes have links of their own ([`children`](super::processes::children)), so they have of later parts. Otherwise a
+//! later part has links in all processes of its files: its programs record the processes of the map of recorded processes, which has every
+//! child from its `fork` on, so a hit is neither missed nor recorded twice.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -20,11 +20,13 @@ use super::BpfEngine;
 use super::attach::Attaching;
 use super::attach::attach_method::AttachMethod;
 use super::attach::attacher::AttachedSites;
+use super::attach::site_programs::Site;
 use super::control::Control;
 use super::objects::{SharedMaps, setup};
 use super::open::{described, refused, sites, with_ids};
 use super::part::Part;
 use super::plan::{self, Ids};
+use super::processes::children::{Children, LinkAdder};
 use super::program::{Common, Who};
 use super::samples::Samples;
 use crate::error::RecordError;
@@ -37,6 +39,8 @@ use crate::select::probe::PlannedProbe;
 pub(crate) struct LatePlanter {
     settings: LateSettings,
     maps: SharedMaps,
+    /// What attaches to processes with links of their own; `None` if there are none.
+    apart: Option<LinkAdder>,
     /// Settings of the programs.
     common: Common,
     /// Attr of the recording's other events.
@@ -82,9 +86,6 @@ impl LatePlanter {
         let has_thread = self.common.thread_base.is_some();
         let groups = plan::group(probes, strings, has_thread, graph, self.ids.event)?;
         let samples = Samples::new(groups, self.ids);
-        let control = Control::new(samples.ids(), samples.strings());
-        let control = control.map_err(setup(BpfObject::Control))?;
-        samples.set_stack_sizes(&control);
         let request = AttachRequest {
             options,
             // For what all parts share.
@@ -94,23 +95,22 @@ impl LatePlanter {
             asked,
             say: &|_| {},
         };
-        let attaching = Attaching {
-            sites: &sites(&samples.groups),
-            common: with_ids(&self.common, &samples),
-            maps: self.maps.with_control(control.as_fd()),
-            request: &request,
-        };
-        let AttachedSites { attachment, bad } = attaching.run()?;
+        let attached = self.attach(&samples, &request)?;
         self.ids = samples.next_ids();
+        let AttachedPart {
+            sites,
+            control,
+            is_everywhere,
+        } = attached;
         let (probes, attrs) = described(&samples, &self.metadata);
         Ok(LatePart {
-            is_everywhere: attachment.processes.is_none() && self.common.who != Who::All,
+            is_everywhere,
             opened: Opened {
                 probes,
                 attrs,
-                refused: refused(&samples, bad),
+                refused: refused(&samples, sites.bad),
                 engine: Part {
-                    attachment,
+                    attachment: sites.attachment,
                     control: Arc::new(control),
                     samples,
                     probes_before: 0,
@@ -120,8 +120,72 @@ impl LatePlanter {
     }
 }
 
+/// Sites of a part that are attached to.
+struct AttachedPart {
+    sites: AttachedSites,
+    control: Control,
+    is_everywhere: bool,
+}
+
+impl LatePlanter {
+    fn attach(
+        &self,
+        samples: &Samples,
+        request: &AttachRequest<'_>,
+    ) -> Result<AttachedPart, RecordError> {
+        let sites = sites(&samples.groups);
+        let common = with_ids(&self.common, samples);
+        if let Some(apart) = self.apart.as_ref().filter(|apart| apart.is_fast()) {
+            let control = new_control(samples)?;
+            let mut attachment = self.attaching(&sites, &common, &control, request).plan()?;
+            if let Some(later) = attachment.later.take()
+                && apart.add(later.own, later.everywhere)
+            {
+                let bad = Vec::new();
+                return Ok(AttachedPart {
+                    sites: AttachedSites { attachment, bad },
+                    control,
+                    is_everywhere: apart.is_everywhere(),
+                });
+            }
+        }
+        // Links of other programs for these sites may not be closed yet. With a control map of their own these stay disabled.
+        let control = new_control(samples)?;
+        let sites = self.attaching(&sites, &common, &control, request).run()?;
+        let is_everywhere = sites.attachment.processes.is_none() && self.common.who != Who::All;
+        Ok(AttachedPart {
+            sites,
+            control,
+            is_everywhere,
+        })
+    }
+
+    fn attaching<'a>(
+        &'a self,
+        sites: &'a [Site<'a>],
+        common: &Common,
+        control: &'a Control,
+        request: &'a AttachRequest<'a>,
+    ) -> Attaching<'a> {
+        Attaching {
+            sites,
+            common: common.clone(),
+            maps: self.maps.with_control(control.as_fd()),
+            request,
+        }
+    }
+}
+
+/// The words of a part.
+fn new_control(samples: &Samples) -> Result<Control, RecordError> {
+    let control = Control::new(samples.ids(), samples.strings());
+    let control = control.map_err(setup(BpfObject::Control))?;
+    samples.set_stack_sizes(&control);
+    Ok(control)
+}
+
 impl BpfEngine {
-    /// What attaches further probes. `metadata` is the attr of the session's other events.
+    /// What attaches further probes, one for the recording. `metadata` is the attr of the session's other events.
     ///
     /// # Errors
     /// The error of duplicating descriptors.
@@ -146,6 +210,7 @@ impl BpfEngine {
                 ..settings
             },
             maps: self.objects.share()?,
+            apart: self.children.as_ref().map(Children::adder).transpose()?,
             common: Common {
                 touch: attachment.touch,
                 ..self.common.clone()

@@ -138,6 +138,10 @@ impl How {
         }
     }
 
+    fn is_named(&self) -> bool {
+        self.target != Target::All
+    }
+
     fn filter(&self) -> TaskFilter {
         self.target.filter(self.inherit)
     }
@@ -212,7 +216,8 @@ fn detach(attached: &mut Attached) {
     }
 }
 
-fn adds_to(how: &How, first: Option<&mut Program>, later: &mut Program) {
+/// Adds a probe to a recording. `stranger` is another process of its file, which is recorded only with all processes.
+fn adds_to(how: &How, first: Option<&mut Program>, later: &mut Program, stranger: &mut Program) {
     let signals = Signals::catch(false).unwrap();
     let probes = first.as_ref().map_or_else(Vec::new, |first| first.probes());
     let has_first = usize::from(first.is_some());
@@ -224,6 +229,7 @@ fn adds_to(how: &How, first: Option<&mut Program>, later: &mut Program) {
         first.hit(count);
         hits_of_first += count.unsigned_abs();
     };
+    let spares = attached.engine.spares_strangers();
     later.hit(7);
     let mut planter = how.planter(&attached, &signals);
     let probes = later.probes();
@@ -241,9 +247,15 @@ fn adds_to(how: &How, first: Option<&mut Program>, later: &mut Program) {
     assert_eq!(added.probes, has_first..has_first + 1);
     assert!(added.refused.is_empty(), "{added:?}");
     attached.engine.enable().unwrap();
+    let is_spared = how.is_named() && !added.is_everywhere;
+    assert!(is_spared || !spares, "{how:?}");
+    assert_eq!(stranger.breakpoints(), usize::from(!is_spared), "{how:?}");
     later.hit(2000);
     hit_first(500);
     later.hit(-50);
+    if how.is_named() {
+        stranger.hit(100);
+    }
     let in_child = if how.inherit { 50 } else { 0 };
     samples.end(&mut attached);
     later.hit(13);
@@ -254,6 +266,10 @@ fn adds_to(how: &How, first: Option<&mut Program>, later: &mut Program) {
     assert_eq!((tally.hits, tally.lost), (all, 0), "{how:?}");
     detach(&mut attached);
     assert_eq!(later.breakpoints(), 0, "{how:?}");
+    assert!(
+        !is_spared || attached.engine.spares_strangers() || !how.inherit,
+        "{how:?}"
+    );
 }
 
 #[test]
@@ -265,7 +281,8 @@ fn hits_of_added_probes_are_recorded_once_from_when_they_are_enabled() {
     let paths = ["asked_first", "asked_later"].map(|name| compile(directory.path(), name));
     for choice in [EngineChoice::BpfMulti, EngineChoice::BpfPerf] {
         for (is_named, inherit) in [(false, true), (true, true), (true, false)] {
-            let (mut first, mut later) = (Program::start(&paths[0]), Program::start(&paths[1]));
+            let [mut first, mut later, mut stranger] =
+                [0, 1, 1].map(|index: usize| Program::start(&paths[index]));
             let mut how = How {
                 choice,
                 target: Target::All,
@@ -275,8 +292,8 @@ fn hits_of_added_probes_are_recorded_once_from_when_they_are_enabled() {
             if is_named {
                 how.target = Target::Processes(vec![first.pid(), later.pid()]);
             }
-            adds_to(&how, Some(&mut first), &mut later);
-            adds_to(&how, None, &mut later);
+            adds_to(&how, Some(&mut first), &mut later, &mut stranger);
+            adds_to(&how, None, &mut later, &mut stranger);
         }
     }
 }
@@ -293,21 +310,21 @@ fn a_file_without_a_path_is_planted() {
     File::from(memory.try_clone().unwrap())
         .write_all(&fs::read(&path).unwrap())
         .unwrap();
-    let mut unlinked = Program::start(&path);
+    let [mut unlinked, mut stranger] = [(); 2].map(|()| Program::start(&path));
     fs::remove_file(path).unwrap();
     let path = |file: &dyn AsRawFd| format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
     // A file that is open for writing cannot be executed.
     let readable = File::open(path(&memory)).unwrap();
     drop(memory);
-    let mut in_memory = Program::start(path(&readable));
-    for later in [&mut unlinked, &mut in_memory] {
+    let [mut in_memory, mut other] = [(); 2].map(|()| Program::start(path(&readable)));
+    for (later, stranger) in [(&mut unlinked, &mut stranger), (&mut in_memory, &mut other)] {
         let how = How {
             choice: EngineChoice::Bpf,
             target: Target::Processes(vec![later.pid()]),
             inherit: true,
             ring_bytes: None,
         };
-        adds_to(&how, None, later);
+        adds_to(&how, None, later, stranger);
     }
 }
 

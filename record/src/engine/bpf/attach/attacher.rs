@@ -9,7 +9,7 @@ use super::super::nonresident::Touch;
 use super::super::sys::{self, Uprobes};
 use super::attach_method::AttachMethod;
 use super::attachment::{Attachment, Later, Linked};
-use super::links::Links;
+use super::links::{Links, PlannedLink};
 use super::site_event::{OpenSiteEvent, SiteEvent};
 use super::site_programs::{Site, SitePrograms};
 use crate::engine::events::refusal::site_meaning;
@@ -88,13 +88,7 @@ impl<'a> Attacher<'a> {
                 self.attachment.processes = processes.filter(|_| tells_processes());
                 let bad = self.link_all()?;
                 if is_apart {
-                    let links = |is_everywhere| self.planned(&bad, is_everywhere);
-                    let (own, everywhere) = (links(false)?, links(true)?);
-                    self.attachment.later = Some(Later {
-                        named: std::mem::take(&mut self.linked),
-                        own,
-                        everywhere,
-                    });
+                    self.prepare(&bad)?;
                 }
                 let linked = self.linked.drain(..).map(|linked| linked.link);
                 self.attachment.links.extend(linked);
@@ -115,6 +109,25 @@ impl<'a> Attacher<'a> {
         Err(errors
             .next()
             .unwrap_or(RecordError::NoBpf(BpfRefusal::NoSite)))
+    }
+
+    /// Attaches to nothing, and prepares the links.
+    pub(in crate::engine::bpf) fn plan(mut self) -> Result<Attachment, RecordError> {
+        self.prepare(&[])?;
+        Ok(self.attachment)
+    }
+
+    /// Prepares the links of processes that do not have them yet, without sites that the kernel refuses.
+    fn prepare(&mut self, bad: &[BadSite]) -> Result<(), RecordError> {
+        let links = |is_everywhere| self.planned(bad, is_everywhere);
+        let (own, everywhere) = (links(false)?, links(true)?);
+        self.attachment.later = Some(Later {
+            processes: self.attachment.processes.clone().unwrap_or_default(),
+            named: std::mem::take(&mut self.linked),
+            own,
+            everywhere,
+        });
+        Ok(())
     }
 
     /// Removes what is attached, if a signal has arrived.
@@ -245,7 +258,7 @@ impl<'a> Attacher<'a> {
 
     /// The links that there can be, without sites that the kernel refuses.
     fn planned(&self, bad: &[BadSite], is_everywhere: bool) -> Result<Links, RecordError> {
-        let mut links = Links::new(Arc::clone(&self.programs.programs));
+        let mut links = Links::default();
         for ((program, _), mut together) in self.programs.together(self.sites) {
             together.retain(|site| bad.iter().all(|bad| bad.site != *site));
             let Some(first) = together.first().and_then(|index| self.sites.get(*index)) else {
@@ -256,7 +269,12 @@ impl<'a> Attacher<'a> {
                 operation: KernelOperation::Links(first.probe.event()),
                 source,
             })?;
-            links.add(program, first.probe.file(), uprobes);
+            links.add(PlannedLink {
+                programs: &self.programs.programs,
+                program,
+                file: first.probe.file(),
+                uprobes,
+            });
         }
         Ok(links)
     }

@@ -32,7 +32,9 @@ pub(in crate::engine::bpf) struct Attachment {
 /// What is attached to processes that recorded ones start.
 #[derive(Debug)]
 pub(in crate::engine::bpf) struct Later {
-    /// The links of the named processes.
+    /// The named processes.
+    pub(in crate::engine::bpf) processes: Vec<u32>,
+    /// Their links.
     pub(in crate::engine::bpf) named: Vec<Linked>,
     /// For processes that get links of their own.
     pub(in crate::engine::bpf) own: Links,
