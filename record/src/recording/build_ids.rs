@@ -66,22 +66,20 @@ pub(crate) struct NewFiles {
 #[derive(Debug, Default)]
 pub(crate) struct BuildIds {
     known: HashMap<FileId, Option<BuildId>>,
-    /// `None` if files are not kept.
-    new: Option<NewFiles>,
+    new: NewFiles,
+    /// Whether files are not kept.
+    are_ignored: bool,
 }
 
 impl BuildIds {
-    /// Keeps the files that are read, until they are taken.
-    pub(crate) fn that_keep_files() -> Self {
-        Self {
-            new: Some(NewFiles::default()),
-            ..Self::default()
-        }
+    /// Keeps the files that are read from now on, or does not.
+    pub(crate) fn keep_files(&mut self, are_kept: bool) {
+        self.are_ignored = !are_kept;
     }
 
     /// The files that were read since the last call; of very many, the first ones.
     pub(crate) fn take_new(&mut self) -> NewFiles {
-        self.new.as_mut().map(std::mem::take).unwrap_or_default()
+        std::mem::take(&mut self.new)
     }
 
     /// The build-id of the file of a mapping that a record reports. `None` if it has no build-id, or cannot be opened any more.
@@ -150,21 +148,19 @@ impl BuildIds {
             // It is there, and is no ELF file.
             Err(error) if error.is_other_file() => None,
             Err(error) => {
-                if let (Some(new), ElfError::Io(error)) = (&mut self.new, error) {
-                    let is_denied = error.kind() == std::io::ErrorKind::PermissionDenied;
-                    new.denied += usize::from(is_denied);
-                }
+                let is_denied = matches!(&error, ElfError::Io(error) if error.kind() == std::io::ErrorKind::PermissionDenied);
+                self.new.denied += usize::from(is_denied && !self.are_ignored);
                 return None;
             }
         };
         let build_id = object.as_ref().and_then(ObjectFile::build_id);
-        if let (Some(new), Some(object)) = (&mut self.new, object) {
-            if new.files.len() == MAX_NEW_FILES {
+        if let Some(object) = object.filter(|_| !self.are_ignored) {
+            if self.new.files.len() == MAX_NEW_FILES {
                 // Not known: it is read again when it is mapped again.
-                new.too_many += 1;
+                self.new.too_many += 1;
                 return build_id;
             }
-            new.files.push(mapped.with(object));
+            self.new.files.push(mapped.with(object));
         }
         if self.known.len() >= MAX_KNOWN_FILES {
             // A recording may see new files for ever; files that are mapped again are read again.

@@ -26,7 +26,7 @@ use crate::plan::call_graph::CallGraph;
 use crate::recording::attach_callbacks::Planting;
 use crate::recording::following::Following;
 use crate::recording::late_planter::{LatePlanter, SemaphoreStart};
-use crate::recording::metadata;
+use crate::recording::metadata::Wanted;
 use crate::recording::shortfalls::Shortfalls;
 use crate::recording::signals::Asked;
 use crate::recording::target::Target;
@@ -236,13 +236,14 @@ impl Session {
         missing_keeper()
     }
 
-    /// Records of the processes that run already.
-    pub(crate) fn running_processes(&self) -> Vec<u8> {
-        metadata::synthesise(
-            &self.options.target,
-            self.attached.processes.attr.attr.id_type(),
-            self.maps_data(),
-        )
+    /// What is read of the processes that run already.
+    pub(crate) fn wanted_of_running(&self) -> Wanted {
+        Wanted {
+            target: self.options.target.clone(),
+            sample_type: self.attached.processes.attr.attr.id_type(),
+            data: self.maps_data(),
+            since: self.options.following.read_at,
+        }
     }
 
     /// Whether mappings without code are recorded: perf reads unwind tables through them.

@@ -42,6 +42,7 @@ pub(in crate::cmd) fn select(
         events,
         schemas: Arc::new(schemas::in_force(&args.schema)?),
         force: args.force,
+        read_at: Following::now(),
         complete: completion(buildid_dir),
     };
     let selection = choose(args, &following, buildid_dir)?;

@@ -73,7 +73,7 @@ impl Processes {
             later: Vec::new(),
             attr,
             watches_cpus: watch.tids == [-1],
-            build_ids: BuildIds::that_keep_files(),
+            build_ids: BuildIds::default(),
             filled: Vec::new(),
         })
     }

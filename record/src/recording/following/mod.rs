@@ -21,6 +21,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
+use rustix::time::{ClockId, clock_gettime};
 use usdtrec_format::BuildId;
 use usdtrec_format::schema::Schemas;
 
@@ -47,6 +48,8 @@ pub struct Following {
     pub schemas: Arc<Schemas>,
     /// Attach even if a check of the file fails.
     pub force: bool,
+    /// When the files that run were read, [ns since boot](Self::now).
+    pub read_at: u64,
     /// Whether a recording may begin without probes.
     pub waits: bool,
     /// Adds to planned probes what only the caller knows.
@@ -60,9 +63,21 @@ impl Default for Following {
             events: Vec::new(),
             schemas: Arc::default(),
             force: false,
+            read_at: 0,
             waits: false,
             complete: Arc::new(|_| {}),
         }
+    }
+}
+
+impl Following {
+    /// Time since boot, ns, within the precision of `/proc/PID/stat`.
+    #[must_use]
+    pub fn now() -> u64 {
+        const PRECISION: Duration = Duration::from_millis(20);
+        let now = clock_gettime(ClockId::Boottime);
+        let now = Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32);
+        now.saturating_sub(PRECISION).as_nanos() as u64
     }
 }
 
