@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use usdtrec_buildid_cache::elf::ObjectFile;
@@ -52,17 +53,42 @@ struct Program {
     child: Child,
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
+    /// The process that hits the probe; `None` for a child that is not started yet.
+    hits: Option<u32>,
 }
 
 impl Program {
     fn start(path: impl AsRef<Path>) -> Self {
-        let mut command = Command::new(path.as_ref());
+        let mut program = Self::run(&mut Command::new(path.as_ref()));
+        program.hits = Some(program.pid());
+        program
+    }
+
+    /// A shell that starts the program as its child when it is asked ([`begin`](Self::begin)).
+    fn start_shell(path: &Path) -> Self {
+        let script = format!("read line; {}; true", path.display());
+        Self::run(Command::new("sh").args(["-c", &script]))
+    }
+
+    fn run(command: &mut Command) -> Self {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         Self {
             input: child.stdin.take().unwrap(),
             output: BufReader::new(child.stdout.take().unwrap()).lines(),
             child,
+            hits: None,
+        }
+    }
+
+    /// Starts the child, if it is one that hits the probe.
+    fn begin(&mut self) {
+        if self.hits.is_none() {
+            writeln!(self.input, "begin").unwrap();
+            self.hit(0);
+            let children = format!("/proc/{0}/task/{0}/children", self.pid());
+            let children = fs::read_to_string(children).unwrap();
+            self.hits = Some(children.trim().parse().unwrap());
         }
     }
 
@@ -78,7 +104,7 @@ impl Program {
 
     /// Its probe.
     fn probes(&self) -> Vec<PlannedProbe> {
-        let path = format!("/proc/{}/exe", self.pid());
+        let path = format!("/proc/{}/exe", self.hits.unwrap());
         let file = Arc::new(ObjectFile::open(path.as_ref()).unwrap());
         let events = [EventSelector {
             pattern: Pattern::parse("asked_*:step").unwrap(),
@@ -91,7 +117,7 @@ impl Program {
             indexed: Vec::new(),
             files: vec![file],
             is_host: false,
-            processes: &[self.pid()],
+            processes: &[self.hits.unwrap()],
             force: false,
             schemas: &Schemas::default(),
         };
@@ -101,7 +127,21 @@ impl Program {
     /// Number of breakpoints that it has.
     fn breakpoints(&self) -> usize {
         let expected = ExpectedFiles::of_probes(&self.probes());
-        expected.planted_in(self.pid().cast_signed()).len()
+        expected.planted_in(self.hits.unwrap().cast_signed()).len()
+    }
+}
+
+impl Program {
+    /// Waits until it has no breakpoint: links of children that have ended may be closed later.
+    fn wait_until_undisturbed(&self) {
+        let begun = Instant::now();
+        while self.breakpoints() > 0 {
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "a breakpoint stays"
+            );
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 
@@ -163,7 +203,7 @@ impl How {
         attached
     }
 
-    fn planter(&self, attached: &Attached, signals: &Signals) -> LatePlanter {
+    fn planter(&self, attached: &Attached, signals: &Signals) -> PartPlanter {
         let settings = LateSettings {
             options: self.options(),
             filter: self.filter(),
@@ -209,12 +249,13 @@ impl Samples {
     }
 }
 
-/// Detaches the probes. This program is not the one that does it for the recorder.
+/// Detaches the probes.
 fn detach(attached: &mut Attached) {
-    if let Engine::Bpf(bpf) = &mut attached.engine {
-        drop(bpf.take_descriptors());
-    }
+    assert!(attached.engine.release().wait(Duration::from_secs(60)));
 }
+
+/// Number of children that hit a probe.
+const CHILDREN: i64 = 40;
 
 /// Adds a probe to a recording. `stranger` is another process of its file, which is recorded only with all processes.
 fn adds_to(how: &How, first: Option<&mut Program>, later: &mut Program, stranger: &mut Program) {
@@ -230,6 +271,7 @@ fn adds_to(how: &How, first: Option<&mut Program>, later: &mut Program, stranger
         hits_of_first += count.unsigned_abs();
     };
     let spares = attached.engine.spares_strangers();
+    later.begin();
     later.hit(7);
     let mut planter = how.planter(&attached, &signals);
     let probes = later.probes();
@@ -252,24 +294,31 @@ fn adds_to(how: &How, first: Option<&mut Program>, later: &mut Program, stranger
     assert_eq!(stranger.breakpoints(), usize::from(!is_spared), "{how:?}");
     later.hit(2000);
     hit_first(500);
-    later.hit(-50);
+    // So many that the probes are attached to all processes of the files at some time.
+    (0..CHILDREN).for_each(|_| later.hit(-10));
     if how.is_named() {
         stranger.hit(100);
     }
-    let in_child = if how.inherit { 50 } else { 0 };
+    // Another part for the same site.
+    let part = planter.plant(&probes).unwrap();
+    attached.add(part);
+    attached.engine.enable().unwrap();
+    later.hit(300);
+    later.hit(-30);
     samples.end(&mut attached);
     later.hit(13);
-    assert_eq!(samples.of(&attached, has_first), 2000 + in_child, "{how:?}");
+    let in_children = |hits: i64| if how.inherit { hits as u64 } else { 0 };
+    let last = 300 + in_children(30);
+    let added = 2000 + in_children(10 * CHILDREN) + last;
+    assert_eq!(samples.of(&attached, has_first), added, "{how:?}");
+    assert_eq!(samples.of(&attached, has_first + 1), last, "{how:?}");
     let all = samples.0.values().sum::<u64>();
-    assert_eq!(all, hits_of_first + 2000 + in_child, "{how:?}");
+    assert_eq!(all, hits_of_first + added + last, "{how:?}");
     let tally = Tally::read(&attached).unwrap();
     assert_eq!((tally.hits, tally.lost), (all, 0), "{how:?}");
     detach(&mut attached);
-    assert_eq!(later.breakpoints(), 0, "{how:?}");
-    assert!(
-        !is_spared || attached.engine.spares_strangers() || !how.inherit,
-        "{how:?}"
-    );
+    later.wait_until_undisturbed();
+    stranger.wait_until_undisturbed();
 }
 
 #[test]
@@ -295,6 +344,27 @@ fn hits_of_added_probes_are_recorded_once_from_when_they_are_enabled() {
             adds_to(&how, Some(&mut first), &mut later, &mut stranger);
             adds_to(&how, None, &mut later, &mut stranger);
         }
+    }
+}
+
+/// Added probes are attached to children that have links of their own, too.
+#[test]
+fn a_child_that_runs_gets_added_probes() {
+    if !can_record() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let paths = ["asked_parent", "asked_child"].map(|name| compile(directory.path(), name));
+    for choice in [EngineChoice::BpfMulti, EngineChoice::BpfPerf] {
+        let [mut first, mut stranger] = [0, 1].map(|index: usize| Program::start(&paths[index]));
+        let mut later = Program::start_shell(&paths[1]);
+        let how = How {
+            choice,
+            target: Target::Processes(vec![later.pid(), first.pid()]),
+            inherit: true,
+            ring_bytes: None,
+        };
+        adds_to(&how, Some(&mut first), &mut later, &mut stranger);
     }
 }
 
