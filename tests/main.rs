@@ -12,7 +12,6 @@
 )]
 
 mod another_reader;
-mod appeared;
 mod archive;
 mod argument_locations;
 mod attach;
@@ -41,6 +40,7 @@ mod far_semaphore;
 mod filter;
 #[cfg(feature = "flame")]
 mod flame;
+mod followed;
 mod functions;
 mod handmade;
 mod held_children;

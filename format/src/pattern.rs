@@ -122,6 +122,13 @@ impl Pattern {
         }
     }
 
+    /// Whether the pattern names a provider, and this is one that it matches.
+    #[must_use]
+    pub fn matches_provider(&self, provider: &str) -> bool {
+        let named = self.provider.as_ref();
+        named.is_some_and(|glob| glob.matches(provider))
+    }
+
     /// Whether the pattern matches an event name (`sdt_PROVIDER:NAME`).
     #[must_use]
     pub fn matches_event(&self, event: &str) -> bool {
@@ -399,6 +406,8 @@ mod tests {
         assert!(pattern.matches("app", "request"));
         assert!(!pattern.is_exact());
         assert!(Pattern::parse("app:x@./a").unwrap().is_exact());
+        assert!(pattern.matches_provider("app") && !pattern.matches_provider("a"));
+        assert!(!Pattern::parse("app").unwrap().matches_provider("app"));
     }
 
     #[test]

@@ -133,6 +133,9 @@ pub enum RecordError {
         #[source]
         source: io::Error,
     },
+    /// Perf events are not opened while recording.
+    #[error("the perf engine does not follow files that appear while recording")]
+    NotFollowed,
     /// Programs cannot be used.
     #[error("the bpf engine cannot be used: {0}")]
     NoBpf(BpfRefusal),

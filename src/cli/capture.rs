@@ -134,6 +134,11 @@ pub(crate) struct CaptureArgs {
     /// Take the names and types of arguments from this file (.toml, .d) first; may be repeated, the last file wins
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: Vec<PathBuf>,
+    /// Fail if a pattern selects no probe now, instead of waiting for a file that has one
+    ///
+    /// Files that processes begin to map while recording are recorded, too. A pattern with a path never waits. The perf engines do not follow files, and so do not wait.
+    #[arg(long)]
+    pub(crate) no_wait: bool,
     /// Attach even if a check of the file fails
     #[arg(short, long)]
     pub(crate) force: bool,

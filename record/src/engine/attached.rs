@@ -19,10 +19,12 @@ pub(crate) struct Attached {
     pub(crate) engine: Engine,
     /// The events of process records.
     pub(crate) processes: Processes,
-    /// The probes that are attached.
+    /// The probes that are attached, those that were added later at the end.
     pub(crate) probes: Vec<PlannedProbe>,
     /// Their attrs, in the same order.
     pub(crate) attrs: Vec<ProbeAttr>,
+    /// Number of those that the recording began with.
+    first_probes: usize,
     /// The planned probes that the kernel refused.
     pub(crate) refused: Vec<RefusedProbe>,
     /// Error of the bpf engine, if it was tried first.
@@ -40,6 +42,7 @@ impl Attached {
             refused,
         } = opened;
         Self {
+            first_probes: probes.len(),
             engine,
             processes,
             probes,
@@ -47,6 +50,29 @@ impl Attached {
             refused,
             passed_over: None,
             pmu,
+        }
+    }
+
+    /// What belongs to the events of the probes and to that of process records, in the order of the trace's events: those of the probes that
+    /// the recording began with, that of process records, those of probes that were added later.
+    pub(crate) fn in_order_of_trace<T>(
+        &self,
+        probes: impl IntoIterator<Item = T>,
+        processes: T,
+    ) -> Vec<T> {
+        let mut probes = probes.into_iter();
+        let mut all: Vec<T> = probes.by_ref().take(self.first_probes).collect();
+        all.push(processes);
+        all.extend(probes);
+        all
+    }
+
+    /// The index of a probe's event in the trace.
+    pub(crate) const fn event_index(&self, probe: usize) -> usize {
+        if probe < self.first_probes {
+            probe
+        } else {
+            probe + 1
         }
     }
 

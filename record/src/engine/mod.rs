@@ -18,6 +18,7 @@ mod dispatch;
 mod events;
 mod guard_process;
 mod in_kernel;
+mod late_planter;
 mod open;
 mod opened;
 mod options;
@@ -35,8 +36,8 @@ pub use bpf::{
     StoppedProcess, guard_stopped,
 };
 pub(crate) use bpf::{
-    Counted, Counting, HeldProcesses, Repair, StackUse, TextFinding, stopped_processes,
-    uprobes_of_links,
+    Counted, Counting, HeldProcesses, LatePart, LateSettings, PartPlanter, Repair, StackUse,
+    TextFinding, stopped_processes, uprobes_of_links,
 };
 pub use choice::EngineChoice;
 pub(crate) use events::event::IdCount;
@@ -44,6 +45,7 @@ pub(crate) use events::pmu::UprobePmu;
 pub(crate) use events::process_events::{ProcessEvent, ProcessEvents, TimedEvent};
 pub use guard_process::{GuardDeath, GuardTask};
 pub use in_kernel::InKernel;
+pub(crate) use late_planter::AddedProbes;
 pub(crate) use opened::ProbeAttr;
 pub(crate) use options::AttachRequest;
 pub use options::EngineOptions;

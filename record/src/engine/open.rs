@@ -16,7 +16,7 @@ use crate::error::TargetError;
 use crate::select::probe::PlannedProbe;
 
 impl Attached {
-    /// Opens everything, disabled, with the first engine that works.
+    /// Opens everything, disabled, with the first engine that works. Without probes, which may be added later, that is the bpf engine.
     pub(crate) fn open(
         probes: Vec<PlannedProbe>,
         request: &AttachRequest<'_>,
@@ -38,6 +38,9 @@ impl Attached {
                 }
                 Err(error) => return Err(error),
             }
+        }
+        if probes.is_empty() {
+            return Err(passed_over.unwrap_or(RecordError::NotFollowed));
         }
         perf::check(&probes, options)?;
         match (Self::open_perf(probes, request), passed_over) {
@@ -65,7 +68,12 @@ impl Attached {
             .options
             .graph
             .is_some_and(|graph| graph.keeps_copies);
-        let processes = Processes::open(mode(request, keeps)?, &request.watch)?;
+        // Probes of files that appear are planted as soon as possible.
+        let mode = Mode {
+            is_prompt: true,
+            ..mode(request, keeps)?
+        };
+        let processes = Processes::open(mode, &request.watch)?;
         let opened = BpfEngine::open(probes, request, &processes.attr)?;
         let opened = opened.with(|bpf| Engine::Bpf(Box::new(bpf)));
         Ok(Self::new(opened, processes, request.pmu))
@@ -96,6 +104,7 @@ fn mode(request: &AttachRequest<'_>, keeps: bool) -> Result<Mode, RecordError> {
         inherit: watch.inherit,
         enable_on_exec: watch.enable_on_exec,
         maps_data: false,
+        is_prompt: false,
         graph: None,
         counts_losses: true,
     };

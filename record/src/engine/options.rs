@@ -7,7 +7,8 @@ use super::task_filter::TaskFilter;
 use super::watch::Watch;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
-use crate::recording::attach_callbacks::Planting;
+use crate::recording::attach_callbacks::Caution;
+use crate::recording::signals::Asked;
 
 /// Options of the engine of a recording.
 #[derive(Clone, Debug)]
@@ -31,7 +32,7 @@ pub struct EngineOptions {
 }
 
 /// The options of an engine, and what they are applied to.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct AttachRequest<'a> {
     pub(crate) options: &'a EngineOptions,
     /// The threads and CPUs to open events for.
@@ -40,6 +41,23 @@ pub(crate) struct AttachRequest<'a> {
     pub(crate) filter: TaskFilter,
     /// The uprobe PMU.
     pub(crate) pmu: UprobePmu,
-    /// Callbacks of attaching.
-    pub(crate) planting: Planting<'a>,
+    /// Whether attaching is to end.
+    pub(crate) asked: &'a Asked,
+    /// Called with what the user should know before the recording begins.
+    pub(crate) say: &'a dyn Fn(&Caution),
+}
+
+/// Number of perf events from which on their end is announced.
+const ANNOUNCED_EVENTS: usize = 100;
+/// Time that the kernel takes to remove one, ms, measured on Linux 6.18: RCU grace periods under a global lock.
+const EACH_MS: usize = 90;
+
+impl AttachRequest<'_> {
+    /// Announces the removal of perf events, if it takes long.
+    pub(crate) fn announce(&self, events: usize) {
+        if events >= ANNOUNCED_EVENTS {
+            let seconds = (events * EACH_MS).div_ceil(1000);
+            (self.say)(&Caution::SlowEnd { events, seconds });
+        }
+    }
 }

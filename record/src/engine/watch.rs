@@ -1,7 +1,7 @@
 //! The threads and CPUs that are recorded.
 
 /// The threads and CPUs that are recorded, as the kernel takes them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Watch {
     /// Threads; only -1 for all.
     pub(crate) tids: Vec<i32>,

@@ -26,7 +26,7 @@ use usdtrec_format::Arch;
 pub(crate) use self::file_site::FileSite;
 pub(crate) use self::kernel_log::KernelLog;
 use self::notes::FoundNotes;
-pub(crate) use self::notes::{NotedSite, SiteNotes};
+pub(crate) use self::notes::{AddedNotes, NotedSite, SiteNotes};
 pub use self::others::BreakpointOwner;
 pub(crate) use self::others::OtherTracers;
 pub(crate) use self::own::OwnSites;

@@ -36,9 +36,13 @@ const MAX_SCAN_TIME: Duration = Duration::from_millis(200);
 pub(crate) struct SiteNotes {
     path: PathBuf,
     /// Locked. Processes that inherit the descriptor hold the lock, too.
-    _file: File,
+    file: File,
     is_kept: bool,
 }
+
+/// Adds to the notes of this recording.
+#[derive(Debug)]
+pub(crate) struct AddedNotes(File);
 
 /// A site that notes name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -78,14 +82,32 @@ impl SiteNotes {
         file.write_all(text(files, others).as_bytes())?;
         Ok(Self {
             path,
-            _file: file,
+            file,
             is_kept: false,
         })
+    }
+
+    /// Another handle, by which notes are added.
+    ///
+    /// # Errors
+    /// The error of duplicating the descriptor.
+    pub(crate) fn adding(&self) -> io::Result<AddedNotes> {
+        Ok(AddedNotes(self.file.try_clone()?))
     }
 
     /// Leaves the notes for a later repair.
     pub(crate) fn keep(mut self) {
         self.is_kept = true;
+    }
+}
+
+impl AddedNotes {
+    /// Adds notes, as [`SiteNotes::write`].
+    ///
+    /// # Errors
+    /// The error of writing.
+    pub(crate) fn add(&mut self, files: &ExpectedFiles, others: &[NotedSite]) -> io::Result<()> {
+        self.0.write_all(text(files, others).as_bytes())
     }
 }
 

@@ -38,11 +38,6 @@ pub enum Caution {
     NotKept(io::Error),
 }
 
-/// Number of perf events from which on their end is announced.
-const ANNOUNCED_EVENTS: usize = 100;
-/// Time that the kernel takes to remove one, ms, measured on Linux 6.18: RCU grace periods under a global lock.
-const EACH_MS: usize = 90;
-
 impl fmt::Display for Caution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -62,16 +57,6 @@ impl fmt::Display for Caution {
                 f,
                 "if this recorder and its guard process are both killed, processes stay stopped, and cannot be found again: {error}"
             ),
-        }
-    }
-}
-
-impl Planting<'_> {
-    /// Announces the removal of perf events, if it takes long.
-    pub(crate) fn announce(&self, events: usize) {
-        if events >= ANNOUNCED_EVENTS {
-            let seconds = (events * EACH_MS).div_ceil(1000);
-            (self.say)(&Caution::SlowEnd { events, seconds });
         }
     }
 }

@@ -64,7 +64,11 @@ impl Tally {
                 *losses.entry((event, id)).or_insert(0) += lost;
             }
         }
-        let loss = |((event, id), lost)| Loss { event, id, lost };
+        let loss = |((probe, id), lost)| Loss {
+            event: attached.event_index(probe),
+            id,
+            lost,
+        };
         tally.losses = losses.into_iter().map(loss).collect();
         tally.silent = silent(&by_probe);
         by_probe.retain(|probe| probe.lost > 0);

@@ -1,5 +1,7 @@
 //! The stages that records pass between the rings and the trace file.
 
+use std::ops::Range;
+
 use crate::batch::{Batch, Heads};
 use crate::cgroups::Cgroups;
 use crate::engine::Attached;
@@ -36,7 +38,7 @@ impl Pipeline {
         let graph = session.options.engine.graph;
         let id_type = attached.processes.attr.attr.id_type();
         Ok(Self {
-            user_filter: UserFilter::for_attached(attached)?,
+            user_filter: UserFilter::for_attached(attached, 0..attached.probes.len())?,
             verifier: Verifier::start(session),
             makers: graph.map(|_| CodeMakers::new(id_type)),
             cgroups: Cgroups::new(id_type),
@@ -54,6 +56,35 @@ impl Pipeline {
             Some(&mut self.cgroups),
             optional(&mut self.stacks),
         ])
+    }
+
+    /// Takes probes that were added: their indexes in [`Attached::probes`], and recorded processes that are known to map their files.
+    /// Increments semaphores that the kernel counts wrong there.
+    ///
+    /// # Errors
+    /// Those of [`UserFilter::for_attached`].
+    pub(crate) fn add(
+        &mut self,
+        session: &Session,
+        added: &Range<usize>,
+        pids: &[i32],
+    ) -> Result<(), RecordError> {
+        let attached = &session.attached;
+        let filters = UserFilter::for_attached(attached, added.clone())?;
+        match (&mut self.user_filter, filters) {
+            (Some(known), Some(filters)) => known.add(filters),
+            (none, Some(filters)) => *none = Some(filters),
+            (_, None) => {}
+        }
+        let probes = attached.probes.get(added.clone()).unwrap_or_default();
+        self.verifier.add(probes, pids);
+        if let Some(stacks) = &mut self.stacks {
+            stacks.add(attached, added);
+        }
+        if let Some(semaphores) = &session.semaphores {
+            semaphores.add(probes, pids);
+        }
+        Ok(())
     }
 
     /// Takes the process records of what runs when the recording starts.

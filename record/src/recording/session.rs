@@ -1,27 +1,34 @@
 //! A recording session: from attached probes to a finished trace.
 
 use std::io;
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use usdtrec_format::perf::{EventAttr, Pmu};
+use usdtrec_format::perf::{Attr, EventAttr, Pmu};
 use usdtrec_format::trace::{Compression, TraceInfo};
 use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
 
 use crate::engine::{
-    AttachRequest, Attached, EngineOptions, InKernel, InexactCounts, NotBetter, ProbeAttr,
-    SkippedMethod, UprobePmu, UsedEngine, missing_keeper,
+    AddedProbes, AttachRequest, Attached, EngineOptions, InKernel, InexactCounts, LatePart,
+    LateSettings, NotBetter, ProbeAttr, SkippedMethod, UprobePmu, UsedEngine, missing_keeper,
 };
 use crate::error::RecordError;
 use crate::host;
 use crate::host::cpus;
+use crate::kernel_error::KernelOperation;
 use crate::left_breakpoints::SiteNotes;
+use crate::output::added_events::AddedEvents;
 use crate::output::event_names;
 use crate::output::files::{Packing, Switch};
 use crate::output::threads::Threads;
 use crate::plan::call_graph::CallGraph;
 use crate::recording::attach_callbacks::Planting;
-use crate::recording::metadata;
+use crate::recording::following::Following;
+use crate::recording::late_planter::{LatePlanter, SemaphoreStart};
+use crate::recording::metadata::Wanted;
 use crate::recording::shortfalls::Shortfalls;
+use crate::recording::signals::Asked;
 use crate::recording::target::Target;
 use crate::select::probe::{PlannedProbe, RefusedProbe};
 use crate::semaphores::{self, Semaphores};
@@ -34,8 +41,8 @@ use crate::verify::ExpectedFiles;
 pub struct Options {
     /// What is recorded.
     pub target: Target,
-    /// Patterns of the probes. Files with matching probes that are first mapped while recording are reported.
-    pub patterns: Vec<Pattern>,
+    /// What is planted in files that appear while recording.
+    pub following: Following,
     /// Whether children that recorded processes start later are recorded, too.
     pub inherit: bool,
     /// Compression of the trace.
@@ -80,10 +87,15 @@ pub struct Session {
     /// Notes of the sites; `None` if they cannot be written. After `attached`: they are removed last.
     pub(crate) notes: Option<SiteNotes>,
     cpus: Vec<u32>,
+    /// Whether the recording is to end.
+    asked: Asked,
+    /// What counts semaphores of probes that are added, if no others were counted before.
+    semaphores_started: Sender<Semaphores>,
+    started_semaphores: Receiver<Semaphores>,
 }
 
 impl Session {
-    /// Attaches the probes.
+    /// Attaches the probes. There may be none yet, if the recording adds those of files that appear.
     ///
     /// # Errors
     /// [`RecordError`]: the kernel refuses, no probe could be attached, or a signal arrives.
@@ -94,13 +106,16 @@ impl Session {
     ) -> Result<Self, RecordError> {
         probes.iter_mut().try_for_each(PlannedProbe::find_shown)?;
         let cpus = wanted_cpus(options.engine.cpus.as_deref())?;
+        let asked = planting.signals.asked().map_err(no_signals)?;
         let request = AttachRequest {
             options: &options.engine,
             watch: options.target.watch(cpus.clone(), options.inherit)?,
             filter: options.target.filter(options.inherit),
             pmu: UprobePmu::find(),
-            planting,
+            asked: &asked,
+            say: planting.say,
         };
+        let waits = probes.is_empty();
         // Without root's rights there is nowhere to write them.
         let notes = SiteNotes::write(
             &ExpectedFiles::of_probes(&probes),
@@ -111,7 +126,10 @@ impl Session {
         for probe in &attached.probes {
             probe.program.free();
         }
-        if attached.probes.is_empty() {
+        if waits && !attached.engine.follows() {
+            return Err(attached.passed_over.unwrap_or(RecordError::NotFollowed));
+        }
+        if attached.probes.is_empty() && !waits {
             let refused = attached.refused.pop();
             return Err(refused.map_or(RecordError::Nothing, |refused| refused.error));
         }
@@ -122,6 +140,7 @@ impl Session {
             request.pmu,
             shortfalls.clone(),
         )?;
+        let (semaphores_started, started_semaphores) = channel();
         Ok(Self {
             options,
             semaphores,
@@ -129,6 +148,9 @@ impl Session {
             shortfalls,
             notes,
             cpus,
+            asked,
+            semaphores_started,
+            started_semaphores,
         })
     }
 
@@ -214,13 +236,14 @@ impl Session {
         missing_keeper()
     }
 
-    /// Records of the processes that run already.
-    pub(crate) fn running_processes(&self) -> Vec<u8> {
-        metadata::synthesise(
-            &self.options.target,
-            self.attached.processes.attr.attr.id_type(),
-            self.maps_data(),
-        )
+    /// What is read of the processes that run already.
+    pub(crate) fn wanted_of_running(&self) -> Wanted {
+        Wanted {
+            target: self.options.target.clone(),
+            sample_type: self.attached.processes.attr.attr.id_type(),
+            data: self.maps_data(),
+            since: self.options.following.read_at,
+        }
     }
 
     /// Whether mappings without code are recorded: perf reads unwind tables through them.
@@ -233,7 +256,48 @@ impl Session {
         matches!(self.options.target, Target::Command(_))
     }
 
-    /// The head of the trace.
+    /// What attaches further probes while recording, in a thread of its own.
+    ///
+    /// # Errors
+    /// [`RecordError::NotFollowed`] with the perf engine; [`RecordError::Host`].
+    pub(crate) fn late_planter(&self) -> Result<LatePlanter, RecordError> {
+        let filter = self.options.target.filter(self.options.inherit);
+        let pmu = self.attached.pmu;
+        let settings = LateSettings {
+            options: self.options.engine.clone(),
+            filter: filter.clone(),
+            pmu,
+            asked: self.asked.try_clone().map_err(no_signals)?,
+        };
+        let engine = self.attached.late_planter(settings)?;
+        let semaphores = self.semaphores.is_none().then(|| SemaphoreStart {
+            filter,
+            pmu,
+            shortfalls: self.shortfalls.clone(),
+            started: self.semaphores_started.clone(),
+        });
+        Ok(LatePlanter::new(engine, self.notes.as_ref(), semaphores))
+    }
+
+    /// Adds attached probes. They record nothing before [`enable_added`](Self::enable_added): first the trace must have their events, and the
+    /// pipeline must know them ([`Pipeline::add`](crate::recording::Pipeline::add)).
+    pub(crate) fn add(&mut self, part: LatePart) -> AddedProbes {
+        if let Ok(semaphores) = self.started_semaphores.try_recv() {
+            self.semaphores = Some(semaphores);
+        }
+        self.attached.add(part)
+    }
+
+    /// Enables probes that were added.
+    pub(crate) fn enable_added(&self) -> Result<(), RecordError> {
+        let enabled = self.attached.engine.enable();
+        enabled.map_err(|source| RecordError::Kernel {
+            operation: KernelOperation::Enable,
+            source,
+        })
+    }
+
+    /// The head of the trace, with the probes that were added.
     pub(crate) fn describe(&self) -> Result<TraceInfo, RecordError> {
         let mut info = host::describe(&self.options.producer, self.options.command_line.clone())?;
         let pmus = [(1, "software"), (2, "tracepoint")];
@@ -244,13 +308,12 @@ impl Session {
             name: name.to_owned(),
         });
         info.pmus = pmus.collect();
-        let probes = self.attached.probes.iter().zip(&self.attached.attrs);
+        let attached = &self.attached;
+        let probes = attached.probes.iter().zip(&attached.attrs);
         let planted = probes.map(|(probe, attr)| self.written(probe, &attr.attr));
-        info.events = planted
-            .chain([self.attached.processes.attr.clone()])
-            .collect();
+        info.events = attached.in_order_of_trace(planted, attached.processes.attr.clone());
         info.tracepoints = self.attached.engine.formats();
-        event_names::make_unique(&mut info.events, &mut info.tracepoints);
+        event_names::make_unique(&[], &mut info.events, &mut info.tracepoints);
         info.definitions = Some(self.definitions());
         Ok(info)
     }
@@ -267,17 +330,52 @@ impl Session {
 
     /// Whether all patterns that select a probe select any probe.
     fn is_by_any_pattern(&self, probe: &PlannedProbe) -> bool {
-        let patterns = self.options.patterns.iter();
-        let mut selecting = patterns
+        let events = self.options.following.events.iter();
+        let mut selecting = events
+            .map(|event| &event.pattern)
             .filter(|pattern| pattern.matches(&probe.provider, &probe.name))
             .peekable();
         selecting.peek().is_some() && selecting.all(Pattern::is_any)
     }
 
     fn definitions(&self) -> Definitions {
+        let Described { files, probes } = self.described(0..self.attached.probes.len());
+        Definitions {
+            version: Definitions::VERSION,
+            producer: self.options.producer.clone(),
+            engine: self.attached.engine.used().name().to_owned(),
+            uncounted: self.inexact().map(|reason| reason.to_string()),
+            files,
+            probes,
+        }
+    }
+
+    /// Probes that were added, by their indexes, for the trace.
+    pub(crate) fn describe_added(&self, range: Range<usize>) -> AddedEvents {
+        let Described { files, probes } = self.described(range.clone());
+        let added = self.attached.probes.iter().zip(&self.attached.attrs);
+        let added = added.skip(range.start).take(range.len());
+        let events: Vec<EventAttr> = added
+            .map(|(probe, attr)| self.written(probe, &attr.attr))
+            .collect();
+        let mut tracepoints = self.attached.engine.formats();
+        let is_of = |event: &EventAttr, id: u16| {
+            event.attr.kind == Attr::TRACEPOINT && event.attr.config == u64::from(id)
+        };
+        tracepoints.retain(|format| events.iter().any(|event| is_of(event, format.id)));
+        AddedEvents {
+            events,
+            tracepoints,
+            files,
+            probes,
+        }
+    }
+
+    fn described(&self, range: Range<usize>) -> Described {
         let mut files: Vec<FileDefinition> = Vec::new();
         let mut probes = Vec::new();
-        for (probe, attr) in self.attached.probes.iter().zip(&self.attached.attrs) {
+        let attached = self.attached.probes.iter().zip(&self.attached.attrs);
+        for (probe, attr) in attached.skip(range.start).take(range.len()) {
             let file = FileDefinition {
                 path: probe.path.clone(),
                 build_id: probe.build_id,
@@ -293,15 +391,15 @@ impl Session {
                 });
             probes.push(definition(probe, attr, index));
         }
-        Definitions {
-            version: Definitions::VERSION,
-            producer: self.options.producer.clone(),
-            engine: self.attached.engine.used().name().to_owned(),
-            uncounted: self.inexact().map(|reason| reason.to_string()),
-            files,
-            probes,
-        }
+        Described { files, probes }
     }
+}
+
+/// Probes as the trace has them.
+struct Described {
+    files: Vec<FileDefinition>,
+    /// The files of these are indexes in `files`.
+    probes: Vec<ProbeDefinition>,
 }
 
 fn definition(probe: &PlannedProbe, attr: &ProbeAttr, file: usize) -> ProbeDefinition {
@@ -328,6 +426,13 @@ fn definition(probe: &PlannedProbe, attr: &ProbeAttr, file: usize) -> ProbeDefin
         arguments: probe.arguments.clone(),
         shown: probe.shown.clone(),
         sites: sites.collect(),
+    }
+}
+
+fn no_signals(source: io::Error) -> RecordError {
+    RecordError::Host {
+        what: "signals".to_owned(),
+        source,
     }
 }
 

@@ -34,6 +34,14 @@ impl Asked {
     pub(crate) fn to_end(&self) -> bool {
         self.ends.load(Ordering::Relaxed) || is_readable(self.arrived.as_fd(), Duration::ZERO)
     }
+
+    /// Another handle.
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self {
+            arrived: self.arrived.try_clone()?,
+            ends: Arc::clone(&self.ends),
+        })
+    }
 }
 
 /// Catches the signals from its creation to the end of the process.

@@ -4,13 +4,14 @@
 //! here: perf events record no memory.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use usdtrec_decode::{Decoder, Filter, SampleTexts};
 use usdtrec_format::Value;
 use usdtrec_format::perf::SampleLayout;
 
 use crate::batch::{Batch, Record};
-use crate::engine::Attached;
+use crate::engine::{Attached, ProbeAttr};
 use crate::error::RecordError;
 use crate::recording::filter;
 use crate::select::probe::PlannedProbe;
@@ -34,39 +35,58 @@ struct Site {
 }
 
 impl UserFilter {
-    /// The filters of all attached probes that the kernel does not evaluate; `None` if there are none.
+    /// The filters of attached probes that the kernel does not evaluate; `None` if there are none. `probes` are indexes of
+    /// [`Attached::probes`].
     ///
     /// # Errors
     /// As [`filter::of_samples`].
-    pub(crate) fn for_attached(attached: &Attached) -> Result<Option<Self>, RecordError> {
+    pub(crate) fn for_attached(
+        attached: &Attached,
+        probes: Range<usize>,
+    ) -> Result<Option<Self>, RecordError> {
         let mut sites = HashMap::new();
-        let probes = attached.probes.iter().zip(&attached.attrs);
+        let of_probes = attached.probes.iter().zip(&attached.attrs);
+        let of_probes = of_probes.skip(probes.start).take(probes.len());
         let is_late = |probe: &PlannedProbe| probe.plan.raw.is_none() || probe.filter_in_recorder;
-        for (probe, attrs) in probes.filter(|(probe, _)| is_late(probe)) {
-            let Some(filter) = filter::of_samples(probe)? else {
-                continue;
-            };
-            let attr = &attrs.attr.attr;
-            for (site, ids) in probe.sites.iter().zip(&attrs.site_ids) {
-                let decoder = match &probe.plan.raw {
-                    Some(layout) => Decoder::of_raw(&site.site.args, probe.arch, layout),
-                    None => Decoder::of_operands(&site.operands, probe.arch, attr),
-                };
-                let decoder = decoder.typed(&probe.arguments);
-                sites.extend(ids.iter().map(|id| {
-                    let site = Site {
-                        filter: filter.clone(),
-                        values: decoder.values(),
-                        decoder: decoder.clone(),
-                        layout: SampleLayout::new(attr),
-                    };
-                    (*id, site)
-                }));
+        for (probe, attrs) in of_probes.filter(|(probe, _)| is_late(probe)) {
+            if let Some(filter) = filter::of_samples(probe)? {
+                sites.extend(sites_of(probe, attrs, &filter));
             }
         }
         let left_out = 0;
         Ok((!sites.is_empty()).then_some(Self { sites, left_out }))
     }
+
+    /// Adds the filters of further probes.
+    pub(crate) fn add(&mut self, others: Self) {
+        self.sites.extend(others.sites);
+    }
+}
+
+/// The sites of a probe with a filter, by sample id.
+fn sites_of<'a>(
+    probe: &'a PlannedProbe,
+    attrs: &'a ProbeAttr,
+    filter: &'a Filter,
+) -> impl Iterator<Item = (u64, Site)> + 'a {
+    let attr = &attrs.attr.attr;
+    let sites = probe.sites.iter().zip(&attrs.site_ids);
+    sites.flat_map(move |(site, ids)| {
+        let decoder = match &probe.plan.raw {
+            Some(layout) => Decoder::of_raw(&site.site.args, probe.arch, layout),
+            None => Decoder::of_operands(&site.operands, probe.arch, attr),
+        };
+        let decoder = decoder.typed(&probe.arguments);
+        ids.iter().map(move |id| {
+            let site = Site {
+                filter: filter.clone(),
+                values: decoder.values(),
+                decoder: decoder.clone(),
+                layout: SampleLayout::new(attr),
+            };
+            (*id, site)
+        })
+    })
 }
 
 impl Stage for UserFilter {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use usdtrec_format::trace::ShortfallKind;
 
-use super::file::CountedFile;
+use super::counted_files::CountedFiles;
 use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
 
 /// Maximum number of processes of a file that are named.
@@ -49,7 +49,7 @@ impl Gaps {
     }
 
     /// Reports them.
-    pub(super) fn report(self, files: &[CountedFile], shortfalls: &Shortfalls) {
+    pub(super) fn report(self, files: &CountedFiles, shortfalls: &Shortfalls) {
         for (file, gaps) in self.0 {
             if let Some(file) = files.get(file) {
                 gaps.report(&file.path, shortfalls);
@@ -66,12 +66,11 @@ impl FileGaps {
                 path: PathBuf::from(path),
                 pid: pid.and_then(|pid| pid.try_into().ok()),
                 processes,
-                events: Vec::new(),
-                sites: 0,
                 found: found.to_owned(),
                 effect: effect.to_owned(),
                 remedy: "a program that record starts itself (-- CMD) lacks none; a library may"
                     .to_owned(),
+                ..FoundShortfall::default()
             });
         };
         if !self.longest.is_empty() {

@@ -29,6 +29,7 @@
 //! of the ELF header, gaps between sections). It is the same location for a semaphore in all recordings, because the
 //! kernel allows one semaphore per location.
 
+mod counted_files;
 mod file;
 mod file_memory;
 mod gap;
@@ -87,6 +88,11 @@ pub(crate) fn places(probes: &[PlannedProbe]) -> Vec<NotedSite> {
     files.iter().flat_map(CountedFile::places).collect()
 }
 
+/// Whether the kernel counts semaphores of these probes wrong.
+pub(crate) fn are_counted_wrong(probes: &[PlannedProbe]) -> bool {
+    !CountedFile::of_probes(probes).is_empty()
+}
+
 impl Semaphores {
     /// Opens the records and starts the threads, so that they run at once when the probes are enabled; `None` if the kernel counts all semaphores of the probes right.
     pub(crate) fn start(
@@ -101,6 +107,24 @@ impl Semaphores {
             let _ = raised_processes(Repair::Now);
             return Ok(None);
         }
+        Self::of_files(files, filter, pmu, shortfalls).map(Some)
+    }
+
+    /// The same without probes, which are added later.
+    pub(crate) fn start_without_probes(
+        filter: &TaskFilter,
+        pmu: UprobePmu,
+        shortfalls: Shortfalls,
+    ) -> Result<Self, RecordError> {
+        Self::of_files(Vec::new(), filter, pmu, shortfalls)
+    }
+
+    fn of_files(
+        files: Vec<CountedFile>,
+        filter: &TaskFilter,
+        pmu: UprobePmu,
+        shortfalls: Shortfalls,
+    ) -> Result<Self, RecordError> {
         // What a killed recorder left would be counted twice.
         let _ = raised_processes(Repair::UntilEnded);
         let events = ProcessEvents::open(&cpus::online()?)?;
@@ -109,10 +133,20 @@ impl Semaphores {
             what: "threads".to_owned(),
             source,
         })?;
-        Ok(Some(Self {
+        Ok(Self {
             table,
             threads: Some(threads),
-        }))
+        })
+    }
+
+    /// Adds probes while recording, and increments their semaphores in `running`: recorded processes that map their files.
+    pub(crate) fn add(&self, probes: &[PlannedProbe], running: &[i32]) {
+        let files = CountedFile::of_probes(probes);
+        if !files.is_empty() {
+            let pids = running.iter().filter_map(|pid| (*pid).try_into().ok());
+            self.table.add(files, pids);
+            self.begin(running);
+        }
     }
 
     /// Increments semaphores from now on, first those of processes that ran already when the probes were attached: `running` are those that

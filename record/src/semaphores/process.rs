@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::time::{ClockId, clock_gettime};
 
+use super::counted_files::CountedFiles;
 use super::file::{CountedFile, Semaphore};
 use super::file_memory::FileMemory;
 use super::kept::{Kept, Note};
@@ -15,7 +16,7 @@ use crate::engine::Counting;
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) pid: u32,
-    pub(super) files: &'a [CountedFile],
+    pub(super) files: &'a CountedFiles,
     pub(super) kept: &'a Mutex<Kept>,
 }
 

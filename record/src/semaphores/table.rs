@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use usdtrec_format::trace::ShortfallKind;
 
+use super::counted_files::CountedFiles;
 use super::file::CountedFile;
 use super::gap::Gaps;
 use super::kept::Kept;
@@ -27,7 +28,7 @@ const MAX_RELEASE_TIME: Duration = Duration::from_secs(10);
 /// The processes, and what they have in common.
 #[derive(Debug)]
 pub(super) struct Table {
-    files: Vec<CountedFile>,
+    files: CountedFiles,
     counting: Counting,
     kept: Mutex<Kept>,
     processes: Mutex<HashMap<u32, Arc<Mutex<Process>>>>,
@@ -85,7 +86,7 @@ impl Table {
         shortfalls: Shortfalls,
     ) -> Self {
         Self {
-            files,
+            files: CountedFiles::new(files),
             counting,
             kept: Mutex::default(),
             processes: Mutex::default(),
@@ -97,13 +98,21 @@ impl Table {
         }
     }
 
+    /// Adds files, and processes that map them and are recorded.
+    pub(super) fn add(&self, files: Vec<CountedFile>, pids: impl Iterator<Item = u32>) {
+        self.files.add(files);
+        if let Recorded::These { pids: known, .. } = &mut *lock(&self.recorded) {
+            known.extend(pids);
+        }
+    }
+
     /// The file that appears so in mappings, by its index.
     pub(super) fn file(&self, identity: MapIdentity) -> Option<usize> {
         self.files.iter().position(|file| file.identity == identity)
     }
 
     /// Number of the files.
-    pub(super) const fn files(&self) -> usize {
+    pub(super) fn files(&self) -> usize {
         self.files.len()
     }
 
@@ -375,14 +384,12 @@ impl Table {
             path: file.path.clone(),
             pid: pid.try_into().ok(),
             processes: 1,
-            events: Vec::new(),
-            sites: 0,
             found: format!(
                 "the semaphore at {:#x} is {} after the end of the recording",
                 value.address, value.value
             ),
             effect: "another tracer uses it, or it could not be decremented".to_owned(),
-            remedy: String::new(),
+            ..FoundShortfall::default()
         });
     }
 
@@ -410,7 +417,7 @@ impl Table {
     const fn context(&self, pid: u32) -> Context<'_> {
         Context {
             pid,
-            files: self.files.as_slice(),
+            files: &self.files,
             kept: &self.kept,
         }
     }

@@ -105,11 +105,10 @@ pub(super) struct Found<'m> {
 }
 
 impl ProcessMaps {
-    /// `open` are files whose tables can be read whatever becomes of their paths and processes.
-    pub(super) fn new(id_type: SampleType, open: Vec<Arc<ObjectFile>>) -> Self {
+    pub(super) fn new(id_type: SampleType) -> Self {
         Self {
             id_type,
-            open,
+            open: Vec::new(),
             processes: HashMap::new(),
             files: Vec::new(),
             room: Rc::new(DescriptorRoom::new()),
@@ -118,6 +117,16 @@ impl ProcessMaps {
             changed: Vec::new(),
             changes: 0,
         }
+    }
+
+    /// Adds files whose tables can be read whatever becomes of their paths and processes.
+    pub(super) fn add_open(&mut self, open: Vec<Arc<ObjectFile>>) {
+        for file in &mut self.files {
+            if file.open.is_none() {
+                file.open = open.iter().find(|open| file.is_of(open)).cloned();
+            }
+        }
+        self.open.extend(open);
     }
 
     /// Takes process records, in the order of time.
@@ -513,7 +522,7 @@ mod tests {
 
     #[test]
     fn a_mapping_is_there_until_another_covers_it() {
-        let mut maps = ProcessMaps::new(TYPE, Vec::new());
+        let mut maps = ProcessMaps::new(TYPE);
         // In the order of two CPUs, not of time.
         maps.learn(Records::new(
             &[mapped(7, 20, 0x2000, "b"), mapped(7, 10, 0x1000, "aaa")].concat(),
@@ -541,7 +550,7 @@ mod tests {
 
     #[test]
     fn children_have_their_parents_mappings_until_they_execute_a_program() {
-        let mut maps = ProcessMaps::new(TYPE, Vec::new());
+        let mut maps = ProcessMaps::new(TYPE);
         maps.learn(Records::new(
             &[mapped(7, 10, 0x1000, "a"), forked(8, 7, 20)].concat(),
         ));
@@ -577,7 +586,7 @@ mod tests {
 
     #[test]
     fn what_is_too_much_is_unknown_and_not_what_was_there_before() {
-        let mut maps = ProcessMaps::new(TYPE, Vec::new());
+        let mut maps = ProcessMaps::new(TYPE);
         maps.learn(Records::new(&mapped(7, 10, 0x1000, "a")));
         for number in 1..MAX_MAPPINGS_OF_PROCESS as u64 {
             maps.learn(Records::new(&mapped(7, 10, 0x1000 * (2 * number + 1), "a")));

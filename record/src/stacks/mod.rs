@@ -23,6 +23,7 @@ mod rewrite;
 mod tables;
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc as Shared;
 
 use usdtrec_buildid_cache::elf::ObjectFile;
@@ -54,6 +55,8 @@ pub(crate) struct StackUnwinder {
     events: Vec<CopiedEvent>,
     /// What is known of each sample id.
     ids: HashMap<u64, CopiedId>,
+    arch: Arch,
+    graph: CallGraph,
     limit: usize,
     /// Column of the stack pointer in unwind tables.
     sp: Option<u16>,
@@ -143,10 +146,10 @@ const fn keeps_registers(plan: &CapturePlan) -> bool {
     plan.raw.is_none() && plan.registers != 0
 }
 
-/// The files with recorded probes, which are open.
-fn files(attached: &Attached) -> Vec<Shared<ObjectFile>> {
+/// The files of recorded probes, which are open.
+fn files(probes: &[PlannedProbe]) -> Vec<Shared<ObjectFile>> {
     let mut files: Vec<Shared<ObjectFile>> = Vec::new();
-    for probe in &attached.probes {
+    for probe in probes {
         if !files.iter().any(|file| Shared::ptr_eq(file, probe.file())) {
             files.push(probe.file().clone());
         }
@@ -159,18 +162,45 @@ impl StackUnwinder {
     pub(crate) fn for_attached(attached: &Attached, graph: Option<CallGraph>) -> Option<Self> {
         let graph = graph.filter(|graph| graph.unwinds())?;
         let arch = Arch::host()?;
-        let (mut events, mut ids) = (Vec::new(), HashMap::new());
-        let probes = attached.probes.iter().zip(&attached.attrs);
+        let mut unwinder = Self {
+            events: Vec::new(),
+            ids: HashMap::new(),
+            arch,
+            graph,
+            limit: graph.frames.into(),
+            sp: column(arch, arch.stack_pointer()),
+            unwinder: Unwinder::new(arch)?,
+            maps: ProcessMaps::new(attached.processes.attr.attr.id_type()),
+            copied: CopiedFunctions::new(arch),
+            known_stacks: KnownStacks::default(),
+            known: 0,
+            held: RecordBuffer::default(),
+            out: RecordBuffer::default(),
+            frames: Vec::new(),
+            addresses: Vec::new(),
+        };
+        unwinder.add(attached, &(0..attached.probes.len()));
+        Some(unwinder)
+    }
+
+    /// Takes attached probes, by their indexes in [`Attached::probes`].
+    pub(crate) fn add(&mut self, attached: &Attached, probes: &Range<usize>) {
+        let planned = attached.probes.get(probes.clone()).unwrap_or_default();
+        let attrs = attached.attrs.get(probes.clone()).unwrap_or_default();
+        self.maps.add_open(files(planned));
+        let graph = self.graph;
         let is_unwound =
             |probe: &PlannedProbe| probe.with_callers && !graph.keeps_copy(&probe.plan);
-        for (probe, of_trace) in probes.filter(|(probe, _)| is_unwound(probe)) {
+        let of_probes = planned.iter().zip(attrs);
+        for (probe, of_trace) in of_probes.filter(|(probe, _)| is_unwound(probe)) {
             let attr = &of_trace.attr.attr;
             let copied = CopiedId {
-                event: events.len(),
+                event: self.events.len(),
                 used: StackUse::default(),
             };
-            ids.extend(of_trace.attr.ids.iter().map(|id| (*id, copied)));
-            events.push(CopiedEvent {
+            self.ids
+                .extend(of_trace.attr.ids.iter().map(|id| (*id, copied)));
+            self.events.push(CopiedEvent {
                 stacks: CutStacks {
                     event: of_trace.attr.name.clone(),
                     cut: 0,
@@ -181,25 +211,10 @@ impl StackUnwinder {
                     },
                 },
                 layout: SampleLayout::new(attr),
-                places: RegisterPlaces::from_attr(attr, arch),
+                places: RegisterPlaces::from_attr(attr, self.arch),
                 keeps_registers: keeps_registers(&probe.plan),
             });
         }
-        Some(Self {
-            events,
-            ids,
-            limit: graph.frames.into(),
-            sp: column(arch, arch.stack_pointer()),
-            unwinder: Unwinder::new(arch)?,
-            maps: ProcessMaps::new(attached.processes.attr.attr.id_type(), files(attached)),
-            copied: CopiedFunctions::new(arch),
-            known_stacks: KnownStacks::default(),
-            known: 0,
-            held: RecordBuffer::default(),
-            out: RecordBuffer::default(),
-            frames: Vec::new(),
-            addresses: Vec::new(),
-        })
     }
 
     /// The attr of an event with this plan, whose copies are replaced.

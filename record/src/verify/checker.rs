@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread;
@@ -44,6 +43,8 @@ const IDLE: Duration = Duration::from_secs(3600);
 /// What happens to processes.
 #[derive(Debug)]
 pub(super) enum Change {
+    /// Probes were added: the files with probes, those that were known before at the beginning.
+    Added(Arc<ExpectedFiles>),
     /// A process maps a file with probes.
     Mapped { pid: i32, mapped: MappedExpected },
     /// A process has the mappings of its parent.
@@ -166,6 +167,7 @@ impl Checker {
 
     fn take(&mut self, change: Change) {
         match change {
+            Change::Added(files) => self.files = files,
             Change::Mapped { pid, mapped } => self.map(pid, mapped),
             Change::Forked { pid, parent } => {
                 let is_sure = self.watched.get(&parent);
@@ -398,11 +400,7 @@ impl Checker {
         let is_denied = self.denied.as_ref().is_some_and(is_denied);
         self.shortfalls.add(FoundShortfall {
             kind: ShortfallKind::NotChecked,
-            path: PathBuf::new(),
-            pid: None,
             processes: self.unchecked,
-            events: Vec::new(),
-            sites: 0,
             found: match &self.denied {
                 Some(error) => {
                     format!("without hits, could not be read: {error}")
@@ -415,6 +413,7 @@ impl Checker {
             } else {
                 String::new()
             },
+            ..FoundShortfall::default()
         });
     }
 
@@ -472,6 +471,7 @@ fn report(
             found,
             effect: effect.to_owned(),
             remedy: remedy.to_owned(),
+            ..FoundShortfall::default()
         });
     }
 }

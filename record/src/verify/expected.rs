@@ -51,7 +51,7 @@ pub(crate) struct ExpectedSite {
 
 /// The files with attached probes.
 #[derive(Debug)]
-pub(crate) struct ExpectedFiles(pub(crate) Vec<ExpectedFile>);
+pub(crate) struct ExpectedFiles(pub(crate) Vec<Shared<ExpectedFile>>);
 
 /// A mapping that a record reports of a file with probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,13 @@ impl ExpectedFiles {
                 file.add(probe.event(), &planned.site);
             }
         }
-        Self(files)
+        Self(files.into_iter().map(Shared::new).collect())
+    }
+
+    /// These and others, which follow them.
+    pub(super) fn with(&self, others: Self) -> Self {
+        let files = self.0.iter().cloned();
+        Self(files.chain(others.0).collect())
     }
 
     /// The file of a mapping that a record reports; `None` if it is another one.
@@ -249,6 +255,6 @@ impl ExpectedFiles {
             references: OnceLock::new(),
         };
         expected.add("sdt_a:b".to_owned(), &site);
-        Self(vec![expected])
+        Self(vec![Shared::new(expected)])
     }
 }

@@ -31,6 +31,7 @@ use usdtrec_format::perf::{Comm, Mmap, RecordType, SampleType, Task};
 
 use self::checker::{Change, Checker, LAST_TIME};
 pub(crate) use self::expected::ExpectedFiles;
+use self::expected::MappedExpected;
 pub(crate) use self::identity::MapIdentity;
 pub(crate) use self::look::address_of;
 pub(crate) use self::process::ProcessMemory;
@@ -38,6 +39,7 @@ pub use self::running::{SiteNote, notes_of_sites};
 use crate::batch::{Batch, Record};
 use crate::recording::session::Session;
 use crate::recording::target::Target;
+use crate::select::probe::PlannedProbe;
 use crate::stage::Stage;
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
@@ -87,6 +89,23 @@ impl Verifier {
             follows: session.options.inherit && !matches!(target, Target::Threads(_)),
             mapping: HashSet::new(),
             changes: thread.is_ok().then_some(changes),
+        }
+    }
+
+    /// Takes probes that were added, and processes that are known to map their files: the records of that have passed.
+    pub(crate) fn add(&mut self, probes: &[PlannedProbe], pids: &[i32]) {
+        let before = self.files.0.len();
+        self.files = Arc::new(self.files.with(ExpectedFiles::of_probes(probes)));
+        self.send(Change::Added(Arc::clone(&self.files)));
+        for file in before..self.files.0.len() {
+            for &pid in pids {
+                let mapped = MappedExpected {
+                    file,
+                    has_build_id: None,
+                    is_it: true,
+                };
+                self.note(SeenChange::Change(Change::Mapped { pid, mapped }));
+            }
         }
     }
 

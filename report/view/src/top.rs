@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use usdtrec_analysis::live_counts::{LiveCounts, LiveTotal};
 use usdtrec_trace::error::ReportError;
-use usdtrec_trace::events::selection::EventSelection;
+use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
 use usdtrec_trace::events::stream::{StreamSamples, StreamSummary, StreamView, watch};
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::event_name::short_name as short;
@@ -71,6 +71,16 @@ struct Top<'a> {
 impl StreamView for Top<'_> {
     fn show(&mut self, samples: StreamSamples<'_>) -> Result<(), ReportError> {
         self.counts.add(samples)
+    }
+
+    fn add_events(
+        &mut self,
+        session: &TraceSession,
+        filter: &SampleFilter,
+    ) -> Result<(), ReportError> {
+        let rows = Rows::new(session, |event| filter.event(event));
+        self.counts.add_events(rows);
+        Ok(())
     }
 
     fn lose(&mut self, _: &TraceSession, event: Option<usize>, lost: u64) {

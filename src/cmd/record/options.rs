@@ -14,8 +14,8 @@ use usdtrec_format::split_patterns;
 use usdtrec_format::trace::Compression;
 use usdtrec_record::plan::Strings;
 use usdtrec_record::{
-    CallGraph, Destination, EngineChoice, EngineOptions, EventSelector, NonResident, Options,
-    Signals, Switch, Target, Threads, parse_cpus,
+    CallGraph, Destination, EngineChoice, EngineOptions, EventSelector, Following, NonResident,
+    Options, Signals, Switch, Target, Threads, parse_cpus,
 };
 
 use super::call_graph;
@@ -117,7 +117,7 @@ pub(in crate::cmd) fn capture(
             .map(|text| parse_duration("--duration", text))
             .transpose()?,
         leave_command: false,
-        patterns: Vec::new(),
+        following: Following::default(),
         producer: concat!("usdtrec ", env!("CARGO_PKG_VERSION")).to_owned(),
         command_line: std::env::args_os()
             .map(|arg| arg.to_string_lossy().into_owned())
@@ -146,6 +146,9 @@ fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
     let given = Given::from_args(args);
     let reason = match args.engine {
         Perf | PerfTracefs | PerfPmu if args.lossless => "--lossless needs the bpf engine",
+        Perf | PerfTracefs | PerfPmu if args.no_wait => {
+            "--no-wait has no effect with a perf engine: it never waits"
+        }
         Perf | PerfTracefs | PerfPmu if given.nonresident => "--nonresident needs the bpf engine",
         Perf | PerfTracefs | PerfPmu if given.all_strings => {
             "--strings all needs the bpf engine: perf events read no texts"
@@ -162,6 +165,18 @@ fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
         _ => return Ok(()),
     };
     Err(Usage(reason.to_owned()))
+}
+
+/// Whether a recording may begin without probes.
+pub(super) fn waits(args: &CaptureArgs, events: &[EventSelector]) -> Result<bool, Usage> {
+    use cli::Engine::{Perf, PerfPmu, PerfTracefs};
+    if args.no_wait && events.iter().all(|event| event.pattern.path().is_some()) {
+        return Err(Usage(
+            "--no-wait has no effect: a pattern with a path never waits".to_owned(),
+        ));
+    }
+    let follows = !matches!(args.engine, Perf | PerfPmu | PerfTracefs);
+    Ok(follows && !args.no_wait)
 }
 
 /// Which of the options that have a usual value ask for another one.

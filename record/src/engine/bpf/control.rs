@@ -1,4 +1,5 @@
-//! Words that the programs share with the recorder:
+//! Words that the programs share with the recorder. Each part of the recording ([`Part`](super::part::Part)) has such words; of later parts
+//! those between the first word and the hits lost to filters are unused.
 //!
 //! | offset | bytes | |
 //! |---|---|---|

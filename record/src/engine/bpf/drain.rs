@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use super::super::outcome::EngineOutcome;
 use super::super::release::Release;
 use super::BpfEngine;
+use super::part::Parts;
 use super::rings::ringbuf::Left;
-use super::samples::Samples;
 use super::samples::stack_size::StackUse;
 
 /// Size of the batches of records that are passed on, bytes.
@@ -92,26 +92,25 @@ impl BpfEngine {
         let is_crowded = self.is_crowded();
         let Self {
             objects,
-            samples,
+            parts,
             batch,
             ..
         } = self;
-        let control = &objects.control;
-        control.set_looked();
-        let mut pass_on = |samples: &mut Samples, batch: &mut Vec<u8>| {
-            samples.learn_stacks(sink(batch), is_crowded, control);
+        objects.control.set_looked();
+        let mut pass_on = |parts: &mut Parts, batch: &mut Vec<u8>| {
+            parts.learn_stacks(sink(batch), is_crowded);
             batch.clear();
         };
         let left = objects.rings.drain(|record| {
-            samples.append(record, control, batch);
+            parts.append(record, batch);
             if batch.len() >= BATCH {
-                pass_on(samples, batch);
+                pass_on(parts, batch);
             }
         });
         if !batch.is_empty() {
-            pass_on(samples, batch);
+            pass_on(parts, batch);
         }
-        samples.choose_stack_sizes(objects.rings.fullest() >= NO_PAUSE_FILL, control);
+        parts.choose_stack_sizes(objects.rings.fullest() >= NO_PAUSE_FILL);
         // After a record that is still being written a ring may be full as before.
         if objects.rings.fullest() < CONTINUE_FILL {
             objects.let_go();

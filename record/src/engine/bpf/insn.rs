@@ -100,6 +100,8 @@ pub(super) enum Map {
     Rings,
     /// The words that are shared with the recorder.
     Control,
+    /// Those of the first part of the recording, which has what is about the whole.
+    FirstControl,
     /// The processes or threads that are recorded.
     Tracked,
     /// The processes that were stopped because the ring was nearly full.

@@ -16,6 +16,8 @@ mod lossless;
 mod nonresident;
 mod objects;
 mod open;
+mod part;
+mod part_planter;
 mod plan;
 mod preemption;
 mod processes;
@@ -34,8 +36,9 @@ use usdtrec_format::perf::TracepointFormat;
 use self::attach::attachment::Attachment;
 use self::nonresident::Touch;
 use self::objects::Objects;
+use self::part::Parts;
 use self::processes::children::Children;
-use self::samples::Samples;
+use self::program::Common;
 use super::events::event::IdCount;
 use super::guard_process::GuardDeath;
 use super::in_kernel::InKernel;
@@ -50,7 +53,7 @@ pub use self::lossless::pinned_map::StoppedProcess;
 pub(crate) use self::lossless::pinned_map::{Repair, stopped_processes};
 pub use self::lossless::stopped::{STOPPED_VERB, guard_stopped};
 pub use self::nonresident::NonResident;
-use self::plan::Group;
+pub(crate) use self::part_planter::{LatePart, LateSettings, PartPlanter};
 pub use self::processes::children::EverywhereReason;
 pub(crate) use self::processes::hold::HeldProcesses;
 pub(crate) use self::samples::TextFinding;
@@ -63,9 +66,10 @@ pub(super) use self::sys::{UprobeEvent, open_uprobe};
 pub(crate) struct BpfEngine {
     /// If probes are attached to the recorded processes only: what attaches them to the processes that these start.
     children: Option<Children>,
-    attachment: Attachment,
+    parts: Parts,
     objects: Objects,
-    samples: Samples,
+    /// Settings of all programs.
+    common: Common,
     /// Size that each ring should have, bytes. They are smaller if the kernel has no memory.
     wanted_ring_bytes: usize,
     /// Samples that are passed on together.
@@ -75,33 +79,39 @@ pub(crate) struct BpfEngine {
 impl BpfEngine {
     /// The formats of their samples, for stock perf.
     pub(crate) fn formats(&self) -> Vec<TracepointFormat> {
-        self.samples.groups.iter().map(Group::format).collect()
+        self.parts.formats()
     }
 
     /// The attach method.
     pub(crate) fn attach_method(&self) -> AttachMethod {
-        self.attachment.attach_method
+        // A recording may begin without probes.
+        let mut parts = self.parts.iter();
+        let part = parts.find(|part| part.samples.ids() > 0);
+        let part = part.unwrap_or(&self.parts.first);
+        part.attachment.attach_method
     }
 
     /// What is open in the kernel for the probes.
     pub(crate) fn in_kernel(&self) -> InKernel<'_> {
-        let attachment = &self.attachment;
+        let attachment = &self.parts.first.attachment;
+        let parts = || self.parts.iter().map(|part| &part.attachment);
         InKernel::Programs {
-            programs: attachment.programs(),
+            programs: parts().map(Attachment::programs).sum(),
             nonresident: match attachment.touch {
                 Touch::Never => NonResident::Never,
                 Touch::Always => NonResident::Always,
                 Touch::Look(_) => NonResident::Auto,
             },
             not_faulted_in: attachment.not_faulted_in.as_ref(),
-            links: attachment.links() + self.children.as_ref().map_or(0, Children::links),
+            links: parts().map(Attachment::links).sum::<usize>()
+                + self.children.as_ref().map_or(0, Children::links),
             scope: self.scope(),
         }
     }
 
     /// The attach methods that were tried before the one in use, and why they do not work.
     pub(crate) fn skipped(&self) -> &[SkippedMethod] {
-        &self.attachment.skipped
+        &self.parts.first.attachment.skipped
     }
 
     /// Size of each ring, bytes.
@@ -123,12 +133,12 @@ impl BpfEngine {
     /// Enables the programs.
     pub(crate) fn enable(&self) {
         self.objects.control.set_looked();
-        self.objects.control.set_enabled(true);
+        self.parts.set_enabled(true);
     }
 
     /// Disables the programs, and continues stopped processes.
     pub(crate) fn disable(&mut self) {
-        self.objects.control.set_enabled(false);
+        self.parts.set_enabled(false);
         self.objects.let_go();
     }
 
@@ -136,7 +146,7 @@ impl BpfEngine {
     fn scope(&self) -> Scope<'_> {
         match (
             &self.children,
-            &self.attachment.processes,
+            &self.parts.first.attachment.processes,
             &self.objects.tracked.not_held,
         ) {
             (Some(children), ..) => match children.reason() {
@@ -162,24 +172,29 @@ impl BpfEngine {
 
     /// What was counted besides hits and losses; `unfinished` hits had not ended in time.
     fn outcome(&self, unfinished: u64) -> EngineOutcome {
-        let (objects, samples) = (&self.objects, &self.samples);
+        let objects = &self.objects;
+        let samples = || self.parts.iter().map(|part| &part.samples);
+        let unjudged = self.parts.iter().map(|part| part.control.unjudged());
         let children = self.children.as_ref();
         EngineOutcome {
             unfinished,
-            without_stack: samples.without_stack,
-            unjudged: objects.control.unjudged(),
+            without_stack: samples().map(|samples| samples.without_stack).sum(),
+            unjudged: unjudged.sum(),
             suspensions: objects.control.suspensions(),
             missed_processes: objects.tracked.missed()
                 + objects.control.missed()
                 + children.map_or(0, Children::failed),
             planted_everywhere: children.and_then(Children::reason),
-            may_lack_texts: samples.lacks_texts,
+            may_lack_texts: samples().any(|samples| samples.lacks_texts),
         }
     }
 
     /// Takes the descriptors that keep the probes attached.
     pub(crate) fn take_descriptors(&mut self) -> Descriptors {
-        let mut descriptors = self.attachment.take_descriptors();
+        let mut descriptors = Descriptors::default();
+        for part in self.parts.iter_mut() {
+            descriptors.append(part.attachment.take_descriptors());
+        }
         if let Some(children) = &mut self.children {
             descriptors.links.append(&mut children.end());
         }
@@ -202,23 +217,24 @@ impl BpfEngine {
     /// Takes what the stacks of sample ids have needed since the last time, for the size of the next ones.
     pub(crate) fn learn_stacks(&mut self, used: impl Iterator<Item = (u64, StackUse)>) {
         let is_crowded = self.is_crowded();
-        let control = &self.objects.control;
-        self.samples.learn_stacks(used, is_crowded, control);
+        self.parts.learn_stacks(used, is_crowded);
     }
 
     /// Takes what hits have shown of arguments since the last time, for readers.
     pub(crate) fn take_texts(&mut self) -> Vec<TextFinding> {
-        self.samples.take_texts()
+        self.parts.take_texts()
     }
 
     /// Another file begins, whose readers have to be told all that holds.
     pub(crate) fn repeat_texts(&mut self) {
-        self.samples.repeat_texts();
+        for part in self.parts.iter_mut() {
+            part.samples.repeat_texts();
+        }
     }
 
     /// The count of each sample id.
     pub(crate) fn counts(&self) -> Vec<IdCount> {
-        self.samples.counts(&self.objects.control).collect()
+        self.parts.counts()
     }
 }
 

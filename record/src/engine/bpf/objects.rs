@@ -1,7 +1,8 @@
 //! What the programs and the recorder share in the kernel: maps and rings.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use usdtrec_format::Btf;
 
@@ -24,7 +25,8 @@ pub(super) struct Objects {
     pub(super) tracked: Tracked,
     /// `None` if processes are not stopped.
     pub(super) stopped: Option<Stopped>,
-    pub(super) control: Control,
+    /// That of the first part, which has what is about the whole recording.
+    pub(super) control: Arc<Control>,
     pub(super) rings: CpuRings,
     /// `None` if the rate of stacks is not limited.
     stack_rates: Option<OwnedFd>,
@@ -45,7 +47,7 @@ impl Objects {
             options,
             watch,
             filter,
-            planting,
+            say,
             ..
         } = request;
         let sizes = Sizes {
@@ -58,7 +60,7 @@ impl Objects {
         let tracked = tracked.map_err(setup(BpfObject::Follower))?;
         let stopped = options
             .lossless
-            .then(|| Stopped::new(&control, *planting))
+            .then(|| Stopped::new(&control, *say))
             .transpose();
         let stack_rates = options.graph.and_then(|graph| graph.rate);
         let stack_rates = stack_rates.map(|_| stack_rates::create()).transpose();
@@ -66,7 +68,7 @@ impl Objects {
             stack_rates: stack_rates.map_err(setup(BpfObject::Control))?,
             tracked,
             stopped: stopped.map_err(setup(BpfObject::StoppedProcesses))?,
-            control,
+            control: Arc::new(control),
             rings,
         })
     }
@@ -76,6 +78,7 @@ impl Objects {
         Maps {
             rings: self.rings.array(),
             control: self.control.as_fd(),
+            first_control: self.control.as_fd(),
             tracked: self.tracked.as_fd(),
             can_hold: self.tracked.hold.is_some(),
             stopped: self.stopped.as_ref().map(AsFd::as_fd),
@@ -84,10 +87,51 @@ impl Objects {
         }
     }
 
+    /// Duplicates of the descriptors of the maps.
+    pub(super) fn share(&self) -> io::Result<SharedMaps> {
+        let maps = self.maps();
+        let own = |map: BorrowedFd<'_>| map.try_clone_to_owned();
+        Ok(SharedMaps {
+            rings: own(maps.rings)?,
+            first_control: own(maps.first_control)?,
+            tracked: own(maps.tracked)?,
+            stopped: maps.stopped.map(own).transpose()?,
+            spared: maps.spared.map(own).transpose()?,
+            stack_rates: maps.stack_rates.map(own).transpose()?,
+        })
+    }
+
     /// Continues all stopped processes.
     pub(super) fn let_go(&self) {
         if let Some(stopped) = &self.stopped {
             stopped.let_go();
+        }
+    }
+}
+
+/// What all parts of a recording share, for a thread that attaches further ones.
+#[derive(Debug)]
+pub(super) struct SharedMaps {
+    rings: OwnedFd,
+    first_control: OwnedFd,
+    tracked: OwnedFd,
+    stopped: Option<OwnedFd>,
+    spared: Option<OwnedFd>,
+    stack_rates: Option<OwnedFd>,
+}
+
+impl SharedMaps {
+    /// The maps for the programs of a part. No process is held until they are attached to it.
+    pub(super) fn with_control<'a>(&'a self, control: BorrowedFd<'a>) -> Maps<'a> {
+        Maps {
+            rings: self.rings.as_fd(),
+            control,
+            first_control: self.first_control.as_fd(),
+            tracked: self.tracked.as_fd(),
+            can_hold: false,
+            stopped: self.stopped.as_ref().map(AsFd::as_fd),
+            spared: self.spared.as_ref().map(AsFd::as_fd),
+            stack_rates: self.stack_rates.as_ref().map(AsFd::as_fd),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Attaching all probes: the objects in the kernel, the programs, and the processes that are followed.
 
+use std::sync::Arc;
+
 use usdtrec_format::Btf;
-use usdtrec_format::perf::EventAttr;
+use usdtrec_format::perf::{Attr, EventAttr};
 
 use super::super::opened::{Opened, ProbeAttr};
 use super::super::options::AttachRequest;
@@ -12,7 +14,8 @@ use super::kernel::btf;
 use super::kernel::trials::functions_take_memory;
 use super::nonresident::Touch;
 use super::objects::{Objects, setup};
-use super::plan::{self, Group};
+use super::part::{Part, Parts};
+use super::plan::{self, Group, Ids};
 use super::preemption::Preemption;
 use super::processes::children::Children;
 use super::processes::follow;
@@ -25,7 +28,7 @@ use crate::kernel_error::{BpfObject, BpfRefusal};
 use crate::select::probe::{PlannedProbe, RefusedProbe};
 
 impl BpfEngine {
-    /// Attaches all probes, disabled. Sites that were not attached to are refused, each as a probe. They stay among the definitions,
+    /// Attaches all probes, disabled; there may be none yet. Sites that were not attached to are refused, each as a probe. They stay among the definitions,
     /// without hits. `metadata` is the attr of the session's other events.
     pub(crate) fn open(
         probes: &[PlannedProbe],
@@ -39,10 +42,16 @@ impl BpfEngine {
         let btf = btf::from_sysfs();
         let preemption = Preemption::from_btf(btf.as_ref())?;
         let thread_base = thread_base(btf.as_ref());
-        let has_thread = thread_base.is_some();
-        let groups = plan::group(probes, options.strings, has_thread, options.graph)?;
         let first_id = metadata.ids.iter().max().map_or(1, |id| id + 1);
-        let samples = Samples::new(groups, first_id);
+        let ids = Ids::first(first_id);
+        let groups = plan::group(
+            probes,
+            options.strings,
+            thread_base.is_some(),
+            options.graph,
+            ids.event,
+        )?;
+        let samples = Samples::new(groups, ids);
         let wanted_ring_bytes = ring_bytes(options.ring_bytes, request.watch.cpus.len());
         let mut objects = Objects::create(
             request,
@@ -58,19 +67,22 @@ impl BpfEngine {
             thread_base,
             preemption,
             functions_take_memory: functions_take_memory(preemption),
-            first_id,
-            ..common(request, &objects, &samples)
+            ..common(request, &objects)
         };
         let attaching = Attaching {
             sites: &sites(&samples.groups),
-            common,
+            common: with_ids(&common, &samples),
             maps: objects.maps(),
             request,
         };
         let AttachedSites {
             mut attachment,
             bad,
-        } = attaching.run()?;
+        } = if probes.is_empty() {
+            attaching.nothing()?
+        } else {
+            attaching.run()?
+        };
         let filled = objects.rings.wait_until_filled();
         filled.map_err(setup(BpfObject::Rings))?;
         if touch == Touch::Never && options.nonresident == NonResident::Auto {
@@ -86,24 +98,21 @@ impl BpfEngine {
                 None
             }
         };
-        let attrs = samples.attrs(&metadata.attr).into_iter();
-        let attrs = attrs.map(|attr| ProbeAttr {
-            site_ids: attr.ids.iter().map(|id| vec![*id]).collect(),
-            attr,
-        });
-        let groups = samples.groups.iter();
+        let (probes, attrs) = described(&samples, &metadata.attr);
         Ok(Opened {
-            probes: groups.map(|group| group.probe.clone()).collect(),
-            attrs: attrs.collect(),
-            refused: bad
-                .into_iter()
-                .filter_map(|bad| refused(&samples, bad))
-                .collect(),
+            probes,
+            attrs,
+            refused: refused(&samples, bad),
             engine: Self {
                 children,
-                attachment,
+                parts: Parts::new(Part {
+                    attachment,
+                    control: Arc::clone(&objects.control),
+                    samples,
+                    probes_before: 0,
+                }),
                 objects,
-                samples,
+                common,
                 wanted_ring_bytes,
                 batch: Vec::new(),
             },
@@ -111,27 +120,48 @@ impl BpfEngine {
     }
 }
 
-/// A site that was not attached to, as a probe.
-fn refused(samples: &Samples, BadSite { site, error }: BadSite) -> Option<RefusedProbe> {
-    let group = samples.group_of(site)?;
-    Some(RefusedProbe {
-        probe: group.probe.clone(),
-        error,
-    })
+/// The probes of the samples, and their attrs.
+pub(super) fn described(samples: &Samples, metadata: &Attr) -> (Vec<PlannedProbe>, Vec<ProbeAttr>) {
+    let probes = samples.groups.iter().map(|group| group.probe.clone());
+    let attrs = samples.attrs(metadata).into_iter().map(|attr| ProbeAttr {
+        site_ids: attr.ids.iter().map(|id| vec![*id]).collect(),
+        attr,
+    });
+    (probes.collect(), attrs.collect())
+}
+
+/// Sites that were not attached to, each as a probe.
+pub(super) fn refused(samples: &Samples, bad: Vec<BadSite>) -> Vec<RefusedProbe> {
+    let refused = bad.into_iter().filter_map(|BadSite { site, error }| {
+        let group = samples.group_of(site)?;
+        Some(RefusedProbe {
+            probe: group.probe.clone(),
+            error,
+        })
+    });
+    refused.collect()
 }
 
 /// What programs of a recording have in common, but for what the kernel's structures decide.
-fn common(request: &AttachRequest<'_>, objects: &Objects, samples: &Samples) -> Common {
+fn common(request: &AttachRequest<'_>, objects: &Objects) -> Common {
     Common {
         cpus: (request.options.cpus.is_some()).then(|| CpuRange::from_cpus(&request.watch.cpus)),
         who: follow::who(&request.filter),
-        ids: samples.ids() as u32,
-        strings: samples.strings() as u32,
         ring_bytes: objects.rings.bytes() as u32,
         stop: objects.stopped.as_ref().map(|_| Stop {
             at: (objects.rings.bytes() / 2) as u32,
         }),
         ..Common::default()
+    }
+}
+
+/// The same for the programs of these samples.
+pub(super) fn with_ids(common: &Common, samples: &Samples) -> Common {
+    Common {
+        first_id: samples.first_id(),
+        ids: samples.ids() as u32,
+        strings: samples.strings() as u32,
+        ..common.clone()
     }
 }
 
@@ -145,7 +175,7 @@ fn thread_base(btf: Option<&Btf>) -> Option<ThreadBase> {
 }
 
 /// All sites, in the order of their sample ids.
-fn sites(groups: &[Group]) -> Vec<Site<'_>> {
+pub(super) fn sites(groups: &[Group]) -> Vec<Site<'_>> {
     let of_group = groups.iter().flat_map(|group| {
         let sites = group.probe.sites.iter().zip(&group.plans);
         sites.map(move |(site, plan)| (group, site, plan))

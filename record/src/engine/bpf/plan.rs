@@ -23,7 +23,26 @@ use crate::select::refusal::RefusalReason;
 use crate::usage_error::UsageError;
 
 /// Id of our first tracepoint. The kernel's ids are small numbers.
-pub(super) const FIRST_TYPE: u16 = 10_001;
+const FIRST_TYPE: u32 = 10_001;
+
+/// The first ids of a part of the probes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ids {
+    /// The smallest sample id.
+    pub(super) sample: u64,
+    /// The smallest id of a tracepoint: more than 16 bits if none is left.
+    pub(super) event: u32,
+}
+
+impl Ids {
+    /// Those of the first part, whose sample ids begin with this.
+    pub(super) const fn first(sample: u64) -> Self {
+        Self {
+            sample,
+            event: FIRST_TYPE,
+        }
+    }
+}
 
 /// One event: sites of a probe that share a layout.
 #[derive(Debug)]
@@ -58,7 +77,7 @@ pub(super) struct SitePlan {
 }
 
 /// Groups the sites of all probes. Sites at which a filter is never true are omitted. `has_thread` is whether the base of thread-local
-/// storage is available.
+/// storage is available, `first_type` the id of the first tracepoint.
 ///
 /// # Errors
 /// [`RecordError::Usage`] if there are more events than ids, or a filter or argument list is invalid, or the filter is true at no site;
@@ -68,11 +87,13 @@ pub(super) fn group(
     strings: Strings,
     has_thread: bool,
     graph: Option<CallGraph>,
+    first_type: u32,
 ) -> Result<Vec<Group>, RecordError> {
     let mut planner = Planner {
         strings,
         has_thread,
         graph,
+        first_type,
         groups: Vec::new(),
     };
     for probe in probes {
@@ -103,6 +124,7 @@ struct Planner {
     strings: Strings,
     has_thread: bool,
     graph: Option<CallGraph>,
+    first_type: u32,
     groups: Vec<Group>,
 }
 
@@ -259,13 +281,9 @@ impl Planner {
 
     /// The id of the next group.
     fn next_id(&self) -> Result<u16, UsageError> {
-        let number = u16::try_from(self.groups.len()).ok();
-        number
-            .and_then(|number| FIRST_TYPE.checked_add(number))
-            .ok_or_else(|| {
-                let most = u16::MAX - FIRST_TYPE;
-                UsageError::TooManyEvents { most }
-            })
+        let id = self.first_type + self.groups.len() as u32;
+        let most = u16::MAX - FIRST_TYPE as u16;
+        u16::try_from(id).map_err(|_| UsageError::TooManyEvents { most })
     }
 }
 

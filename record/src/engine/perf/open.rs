@@ -21,7 +21,7 @@ impl PerfEngine {
         let watch = &request.watch;
         let rings = Rings::map(mode, &watch.cpus, request.options.ring_bytes)?;
         let sites = probes.iter().map(|probe| probe.sites.len()).sum();
-        request.planting.announce(method.removals(sites, watch));
+        request.announce(method.removals(sites, watch));
         let mut opened = Opened {
             engine: Self {
                 probes: Vec::new(),

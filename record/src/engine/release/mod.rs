@@ -45,6 +45,12 @@ pub(crate) struct Descriptors {
 }
 
 impl Descriptors {
+    /// Adds others.
+    pub(super) fn append(&mut self, others: Self) {
+        self.links.extend(others.links);
+        self.events.extend(others.events);
+    }
+
     /// Closes them, and waits for it, but not for long. Returns whether all are closed.
     pub(super) fn close(self) -> bool {
         Release::start(self).wait(REMOVAL_LIMIT)
@@ -219,6 +225,10 @@ fn start_helper(
     at_once: usize,
     closed: PipeWriter,
 ) -> io::Result<Child> {
+    if cfg!(test) {
+        // This program is not the helper.
+        return Err(io::ErrorKind::Unsupported.into());
+    }
     let mut command = Command::new("/proc/self/exe");
     command
         .args([RELEASE_VERB, &at_once.to_string()])

@@ -168,6 +168,12 @@ impl Event {
 impl Events {
     pub(crate) fn new(info: &TraceInfo, schemas: &Schemas) -> Self {
         let mut all = Self::default();
+        all.extend(info, schemas);
+        all
+    }
+
+    /// Adds the events that `info` has after those so far, which keep their numbers.
+    pub(crate) fn extend(&mut self, info: &TraceInfo, schemas: &Schemas) {
         let definitions = info.definitions.as_ref();
         let probes = definitions.map_or(&[][..], |definitions| &definitions.probes);
         // The first of those of one id.
@@ -178,7 +184,13 @@ impl Events {
         // A probe is one event's: files may claim anything.
         let mut is_taken = vec![false; probes.len()];
         let mut next = 0;
-        for attr in &info.events {
+        for probe in self.events.iter().filter_map(|event| event.probe) {
+            if let Some(is_taken) = is_taken.get_mut(probe) {
+                *is_taken = true;
+            }
+            next = probe + 1;
+        }
+        for attr in info.events.iter().skip(self.events.len()) {
             // A name may be damaged. Where definitions have no ids, they are in the order of the attrs, which also has events
             // without one.
             let mut by_id = attr.ids.iter().filter_map(|id| by_id.get(id).copied());
@@ -199,11 +211,11 @@ impl Events {
             }
             match (probe, definitions) {
                 (Some(probe), Some(definitions)) => {
-                    all.define(&mut event, probe, definitions, schemas)
+                    self.define(&mut event, probe, definitions, schemas);
                 }
                 _ if event.is_tracepoint() => {
                     if let Some(format) = formats.get(&attr.attr.config) {
-                        all.describe(&mut event, format, schemas);
+                        self.describe(&mut event, format, schemas);
                     }
                 }
                 _ => {}
@@ -211,9 +223,8 @@ impl Events {
             if event.name.is_empty() {
                 event.name = event_name(&event.attr);
             }
-            all.events.push(event);
+            self.events.push(event);
         }
-        all
     }
 
     /// Sites and arguments as our recorder defines them.

@@ -114,6 +114,24 @@ impl CsvStyle {
         })
     }
 
+    /// Takes the columns of a header that was printed before events were added. Arguments for which it has no column are not shown.
+    pub(crate) fn keep_columns(&mut self, printed: &Self) {
+        let places = printed.arguments.iter().zip(0..);
+        let places: HashMap<&str, usize> = places.map(|(name, at)| (&**name, at)).collect();
+        for columns in &mut self.events {
+            columns.retain_mut(|argument| {
+                let name = self.arguments.get(argument.column);
+                let place = name.and_then(|name| places.get(&**name));
+                place.is_some_and(|&place| {
+                    argument.column = place;
+                    true
+                })
+            });
+            columns.sort_by_key(|argument| argument.column);
+        }
+        self.arguments.clone_from(&printed.arguments);
+    }
+
     /// The header line.
     pub(crate) fn header(&self) -> String {
         let csv_field = |name| self.csv.field(name);

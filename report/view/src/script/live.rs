@@ -7,7 +7,7 @@ use usdtrec_analysis::spans::ends::EndsWorker;
 use usdtrec_analysis::spans::matcher::OpenSpans;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::order::before::PreviousTimes;
-use usdtrec_trace::events::selection::EventSelection;
+use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
 use usdtrec_trace::events::stream::{StreamSamples, StreamSummary, StreamView, watch};
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::events::Event;
@@ -36,13 +36,13 @@ pub struct StreamOutput<'a> {
 /// [`ReportError::Read`] if it is no stream of ours or of `perf record -o -`; [`ReportError::Question`] if it has no event that is
 /// requested or does not have the time of day that is, for a part of its length, which is not known, or for stacks without inlined functions if it
 /// has no stacks; [`ReportError::Write`] if it cannot be printed.
-pub fn print_stream(
+pub fn print_stream<'a>(
     input: impl Read,
     path: &Path,
     sources: &Sources,
     selection: &EventSelection,
-    options: &ScriptOptions,
-    to: StreamOutput<'_>,
+    options: &'a ScriptOptions,
+    to: StreamOutput<'a>,
 ) -> Result<StreamSummary, ReportError> {
     watch(input, path, sources, selection, |session, filter| {
         if sources.no_inline && !session.events().events.iter().any(Event::has_chain) {
@@ -55,6 +55,7 @@ pub fn print_stream(
             to.out.write_all(style.header().as_bytes())?;
         }
         Ok(Printer {
+            options,
             style,
             spans,
             open: OpenSpans::new(false),
@@ -67,6 +68,7 @@ pub fn print_stream(
 
 /// Prints samples.
 struct Printer<'a> {
+    options: &'a ScriptOptions,
     style: LineStyle,
     spans: Option<SpanColumn>,
     /// Beginnings that wait for their end.
@@ -116,6 +118,22 @@ impl StreamView for Printer<'_> {
         self.text = write(&mut shown, &mut worker)?;
         if wrote {
             out.flush()?;
+        }
+        Ok(())
+    }
+
+    fn add_events(
+        &mut self,
+        session: &TraceSession,
+        filter: &SampleFilter,
+    ) -> Result<(), ReportError> {
+        let mut style = LineStyle::new(session, filter, self.options)?;
+        if let (LineStyle::Csv(new), LineStyle::Csv(printed)) = (&mut style, &self.style) {
+            new.keep_columns(printed);
+        }
+        self.style = style;
+        if let Some(spans) = &mut self.spans {
+            spans.add_events(session, filter);
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use super::super::nonresident::Touch;
 use super::super::sys::{self, Uprobes};
 use super::attach_method::AttachMethod;
 use super::attachment::{Attachment, Later, Linked};
-use super::links::Links;
+use super::links::{Links, PlannedLink};
 use super::site_event::{OpenSiteEvent, SiteEvent};
 use super::site_programs::{Site, SitePrograms};
 use crate::engine::events::refusal::site_meaning;
@@ -18,7 +18,7 @@ use crate::engine::release::Release;
 use crate::engine::separate_process::{end_if_killed, planting};
 use crate::error::RecordError;
 use crate::kernel_error::{BpfRefusal, KernelOperation};
-use crate::recording::signals::Signals;
+use crate::recording::signals::Asked;
 use crate::select::probe::SiteOffsets;
 
 /// A site that was not attached to.
@@ -46,7 +46,7 @@ pub(in crate::engine::bpf) struct Method {
 /// Sites that are being attached to.
 pub(in crate::engine::bpf) struct Attacher<'a> {
     sites: &'a [Site<'a>],
-    signals: &'a Signals,
+    asked: &'a Asked,
     programs: SitePrograms,
     /// The links so far.
     linked: Vec<Linked>,
@@ -59,22 +59,13 @@ impl<'a> Attacher<'a> {
         sites: &'a [Site<'a>],
         programs: SitePrograms,
         method: Method,
-        signals: &'a Signals,
+        asked: &'a Asked,
     ) -> Self {
-        let attachment = Attachment {
-            attach_method: method.attach_method,
-            touch: method.touch,
-            not_faulted_in: None,
-            skipped: Vec::new(),
-            processes: None,
-            later: None,
-            links: Vec::new(),
-            events: Vec::new(),
-            programs: Arc::clone(&programs.programs),
-        };
+        let mut attachment = Attachment::empty(method.attach_method, method.touch);
+        attachment.programs = Arc::clone(&programs.programs);
         Self {
             sites,
-            signals,
+            asked,
             programs,
             linked: Vec::new(),
             attachment,
@@ -97,20 +88,14 @@ impl<'a> Attacher<'a> {
                 self.attachment.processes = processes.filter(|_| tells_processes());
                 let bad = self.link_all()?;
                 if is_apart {
-                    let links = |is_everywhere| self.planned(&bad, is_everywhere);
-                    let (own, everywhere) = (links(false)?, links(true)?);
-                    self.attachment.later = Some(Later {
-                        named: std::mem::take(&mut self.linked),
-                        own,
-                        everywhere,
-                    });
+                    self.prepare(&bad)?;
                 }
                 let linked = self.linked.drain(..).map(|linked| linked.link);
                 self.attachment.links.extend(linked);
                 bad
             }
             AttachMethod::Event => {
-                request.planting.announce(self.sites.len());
+                request.announce(self.sites.len());
                 self.open_all(request.pmu.number()?)?
             }
         };
@@ -126,9 +111,28 @@ impl<'a> Attacher<'a> {
             .unwrap_or(RecordError::NoBpf(BpfRefusal::NoSite)))
     }
 
+    /// Attaches to nothing, and prepares the links.
+    pub(in crate::engine::bpf) fn plan(mut self) -> Result<Attachment, RecordError> {
+        self.prepare(&[])?;
+        Ok(self.attachment)
+    }
+
+    /// Prepares the links of processes that do not have them yet, without sites that the kernel refuses.
+    fn prepare(&mut self, bad: &[BadSite]) -> Result<(), RecordError> {
+        let links = |is_everywhere| self.planned(bad, is_everywhere);
+        let (own, everywhere) = (links(false)?, links(true)?);
+        self.attachment.later = Some(Later {
+            processes: self.attachment.processes.clone().unwrap_or_default(),
+            named: std::mem::take(&mut self.linked),
+            own,
+            everywhere,
+        });
+        Ok(())
+    }
+
     /// Removes what is attached, if a signal has arrived.
     fn check_signals(&mut self) -> Result<(), RecordError> {
-        if self.signals.has_arrived() {
+        if self.asked.to_end() {
             let mut descriptors = self.attachment.take_descriptors();
             let linked = self.linked.drain(..).map(|linked| linked.link);
             descriptors.links.extend(linked);
@@ -254,7 +258,7 @@ impl<'a> Attacher<'a> {
 
     /// The links that there can be, without sites that the kernel refuses.
     fn planned(&self, bad: &[BadSite], is_everywhere: bool) -> Result<Links, RecordError> {
-        let mut links = Links::new(Arc::clone(&self.programs.programs));
+        let mut links = Links::default();
         for ((program, _), mut together) in self.programs.together(self.sites) {
             together.retain(|site| bad.iter().all(|bad| bad.site != *site));
             let Some(first) = together.first().and_then(|index| self.sites.get(*index)) else {
@@ -265,7 +269,12 @@ impl<'a> Attacher<'a> {
                 operation: KernelOperation::Links(first.probe.event()),
                 source,
             })?;
-            links.add(program, first.probe.file(), uprobes);
+            links.add(PlannedLink {
+                programs: &self.programs.programs,
+                program,
+                file: first.probe.file(),
+                uprobes,
+            });
         }
         Ok(links)
     }

@@ -32,7 +32,9 @@ pub(in crate::engine::bpf) struct Attachment {
 /// What is attached to processes that recorded ones start.
 #[derive(Debug)]
 pub(in crate::engine::bpf) struct Later {
-    /// The links of the named processes.
+    /// The named processes.
+    pub(in crate::engine::bpf) processes: Vec<u32>,
+    /// Their links.
     pub(in crate::engine::bpf) named: Vec<Linked>,
     /// For processes that get links of their own.
     pub(in crate::engine::bpf) own: Links,
@@ -49,6 +51,21 @@ pub(in crate::engine::bpf) struct Linked {
 }
 
 impl Attachment {
+    /// Without links.
+    pub(in crate::engine::bpf) fn empty(attach_method: AttachMethod, touch: Touch) -> Self {
+        Self {
+            attach_method,
+            touch,
+            not_faulted_in: None,
+            skipped: Vec::new(),
+            processes: None,
+            later: None,
+            links: Vec::new(),
+            events: Vec::new(),
+            programs: Arc::default(),
+        }
+    }
+
     pub(in crate::engine::bpf) fn programs(&self) -> usize {
         self.programs.len()
     }

@@ -11,20 +11,29 @@ use super::super::sys::{self, Uprobes};
 use crate::engine::separate_process::planting;
 
 /// One link for each program and file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::engine::bpf) struct Links {
     links: Vec<Link>,
-    programs: Arc<Vec<OwnedFd>>,
 }
 
 #[derive(Debug)]
 struct Link {
+    programs: Arc<Vec<OwnedFd>>,
     /// Index of its program.
     program: usize,
     /// Keeps `path` valid.
     _file: Arc<ObjectFile>,
     path: CString,
     uprobes: Uprobes,
+}
+
+/// A link of a program and the sites of one file.
+pub(in crate::engine::bpf) struct PlannedLink<'a> {
+    pub(in crate::engine::bpf) programs: &'a Arc<Vec<OwnedFd>>,
+    /// Index of its program.
+    pub(in crate::engine::bpf) program: usize,
+    pub(in crate::engine::bpf) file: &'a Arc<ObjectFile>,
+    pub(in crate::engine::bpf) uprobes: Uprobes,
 }
 
 /// The links that were created.
@@ -36,27 +45,26 @@ pub(in crate::engine::bpf) struct Planted {
 }
 
 impl Links {
-    /// Without links, for these programs.
-    pub(in crate::engine::bpf) const fn new(programs: Arc<Vec<OwnedFd>>) -> Self {
-        Self {
-            links: Vec::new(),
+    /// Adds a link.
+    pub(in crate::engine::bpf) fn add(&mut self, planned: PlannedLink<'_>) {
+        let PlannedLink {
             programs,
-        }
-    }
-
-    /// Adds a link for a program, by its index, and the sites of one file.
-    pub(in crate::engine::bpf) fn add(
-        &mut self,
-        program: usize,
-        file: &Arc<ObjectFile>,
-        uprobes: Uprobes,
-    ) {
+            program,
+            file,
+            uprobes,
+        } = planned;
         self.links.push(Link {
+            programs: Arc::clone(programs),
             program,
             path: file.kernel_path(),
             _file: Arc::clone(file),
             uprobes,
         });
+    }
+
+    /// Adds others.
+    pub(in crate::engine::bpf) fn append(&mut self, others: Self) {
+        self.links.extend(others.links);
     }
 
     /// Number of links.
@@ -71,7 +79,7 @@ impl Links {
         let planted = planting(|| {
             links.clear();
             for link in &self.links {
-                links.push(self.link(link, pid)?);
+                links.push(link.create(pid)?);
             }
             Ok(())
         });
@@ -85,17 +93,20 @@ impl Links {
     pub(in crate::engine::bpf) fn plant_everywhere(&self) -> Planted {
         let mut planted = Planted::default();
         for link in &self.links {
-            match planting(|| self.link(link, 0)) {
+            match planting(|| link.create(0)) {
                 Ok(link) => planted.links.push(link),
                 Err(error) => planted.error = Some(error),
             }
         }
         planted
     }
+}
 
-    fn link(&self, link: &Link, pid: u32) -> io::Result<OwnedFd> {
-        let program = self.programs.get(link.program).map(AsFd::as_fd);
+impl Link {
+    /// Creates it, for a process or, with 0, for all.
+    fn create(&self, pid: u32) -> io::Result<OwnedFd> {
+        let program = self.programs.get(self.program).map(AsFd::as_fd);
         let program = program.ok_or(io::ErrorKind::NotFound)?;
-        sys::link_uprobes(program, &link.path, &link.uprobes, pid)
+        sys::link_uprobes(program, &self.path, &self.uprobes, pid)
     }
 }

@@ -13,6 +13,8 @@ use std::io;
 
 use self::attach_method::AttachMethod;
 use self::attacher::{AttachedSites, Attacher, Method};
+use self::attachment::{Attachment, Later};
+use self::links::Links;
 use self::site_programs::{Loading, Maps, Site, SitePrograms};
 use self::skipped_method::{NotFaultedIn, SkippedMethod};
 use super::kernel::version::{is_since, tells_processes};
@@ -52,6 +54,49 @@ impl Attaching<'_> {
         Err(last.unwrap_or(RecordError::NoBpf(BpfRefusal::NoAttachMethod)))
     }
 
+    /// Attaches nothing: the attach method is the first that the kernel may have.
+    pub(super) fn nothing(&self) -> Result<AttachedSites, RecordError> {
+        let methods = self.request.options.choice.bpf_attach_methods();
+        let may_work = |method: &&AttachMethod| **method != AttachMethod::Multi || is_since(6, 6);
+        let method = methods.iter().find(may_work).or_else(|| methods.first());
+        let attach_method = *method.ok_or(RecordError::NoBpf(BpfRefusal::NoAttachMethod))?;
+        let mut attachment = Attachment::empty(attach_method, self.common.touch);
+        if attach_method == AttachMethod::Multi && self.maps.can_hold {
+            let processes = self.request.filter.named_processes();
+            attachment.later = processes.map(|processes| Later {
+                processes,
+                named: Vec::new(),
+                own: Links::default(),
+                everywhere: Links::default(),
+            });
+        }
+        Ok(AttachedSites {
+            attachment,
+            bad: Vec::new(),
+        })
+    }
+
+    /// Loads the programs, and prepares links for processes that get links of their own, and for the others. Attaches to nothing.
+    pub(super) fn plan(&self) -> Result<Attachment, RecordError> {
+        let common = Common {
+            who: Who::Apart,
+            ..self.common.clone()
+        };
+        let loading = Loading {
+            sites: self.sites,
+            common: &common,
+            maps: &self.maps,
+            attach_method: AttachMethod::Multi,
+        };
+        let asked = self.request.asked;
+        let programs = SitePrograms::load(&loading, asked)?;
+        let method = Method {
+            attach_method: AttachMethod::Multi,
+            touch: common.touch,
+        };
+        Attacher::new(self.sites, programs, method, asked).plan()
+    }
+
     /// Attaches the sites by one method. Not all kernels support the check of mappings: if it fails, memory that is not resident is not
     /// brought in.
     fn by(&self, attach_method: AttachMethod) -> Result<AttachedSites, RecordError> {
@@ -85,7 +130,7 @@ impl Attaching<'_> {
                 return Err(RecordError::NoBpf(refusal));
             }
         }
-        let signals = self.request.planting.signals;
+        let asked = self.request.asked;
         let is_apart = attach_method == AttachMethod::Multi && self.maps.can_hold;
         let common = Common {
             touch,
@@ -103,12 +148,12 @@ impl Attaching<'_> {
                 maps: &self.maps,
                 attach_method,
             };
-            let programs = SitePrograms::load(&loading, signals)?;
+            let programs = SitePrograms::load(&loading, asked)?;
             let method = Method {
                 attach_method,
                 touch,
             };
-            Attacher::new(self.sites, programs, method, signals).plant(self.request, is_apart)
+            Attacher::new(self.sites, programs, method, asked).plant(self.request, is_apart)
         };
         attached().map_err(|error| {
             if needs_newer(attach_method, &error) {

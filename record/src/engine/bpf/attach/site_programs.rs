@@ -18,7 +18,7 @@ use super::attach_method::AttachMethod;
 use crate::engine::release::{Descriptors, Release};
 use crate::error::RecordError;
 use crate::kernel_error::{BpfRefusal, KernelOperation};
-use crate::recording::signals::Signals;
+use crate::recording::signals::Asked;
 use crate::select::probe::PlannedProbe;
 
 /// A site to attach to.
@@ -33,7 +33,9 @@ pub(in crate::engine::bpf) struct Site<'a> {
 /// The maps that programs use.
 pub(in crate::engine::bpf) struct Maps<'a> {
     pub(in crate::engine::bpf) rings: BorrowedFd<'a>,
+    /// That of the part.
     pub(in crate::engine::bpf) control: BorrowedFd<'a>,
+    pub(in crate::engine::bpf) first_control: BorrowedFd<'a>,
     pub(in crate::engine::bpf) tracked: BorrowedFd<'a>,
     /// Whether processes that recorded ones start can be held until probes are attached to them.
     pub(in crate::engine::bpf) can_hold: bool,
@@ -103,10 +105,10 @@ impl SitePrograms {
     /// Generates and loads the programs.
     pub(in crate::engine::bpf) fn load(
         loading: &Loading<'_>,
-        signals: &Signals,
+        asked: &Asked,
     ) -> Result<Self, RecordError> {
         let codes = loading.codes()?;
-        let results = loading.load_all(&codes, signals)?;
+        let results = loading.load_all(&codes, asked)?;
         let mut of_code = Vec::new();
         let mut programs = Vec::new();
         for Loaded { program, codes } in results {
@@ -216,11 +218,11 @@ impl Loading<'_> {
     }
 
     /// Loads all codes, in as few programs as the kernel takes.
-    fn load_all(&self, codes: &Codes, signals: &Signals) -> Result<Vec<Loaded>, RecordError> {
+    fn load_all(&self, codes: &Codes, asked: &Asked) -> Result<Vec<Loaded>, RecordError> {
         let mut loaded = Vec::new();
         let mut packs = codes.packs(self.is_of_one_site());
         while !packs.is_empty() {
-            if signals.has_arrived() {
+            if asked.to_end() {
                 return Err(Release::start(Descriptors::default()).interrupted());
             }
             let generated = packs.iter().map(|pack| self.generate(&codes.sites(pack)));
@@ -330,6 +332,7 @@ fn load(code: &Code, maps: &Maps<'_>, attach_method: AttachMethod) -> Result<Own
     let code = code.with_maps(|map| match map {
         Map::Rings => maps.rings,
         Map::Control => maps.control,
+        Map::FirstControl => maps.first_control,
         Map::Stopped => maps.stopped.unwrap_or(maps.tracked),
         Map::Spared => maps.spared.unwrap_or(maps.tracked),
         Map::StackRates => maps.stack_rates.unwrap_or(maps.tracked),

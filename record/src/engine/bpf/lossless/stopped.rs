@@ -22,7 +22,7 @@ use super::pinned_map::{self, GUARD_TIME, Kept, Repair};
 use super::stopped_map;
 use crate::engine::guard_process::{GuardDeath, GuardProcess, GuardTask};
 use crate::error::RecordError;
-use crate::recording::attach_callbacks::{Caution, Planting};
+use crate::recording::attach_callbacks::Caution;
 use crate::usage_error::{HelperInput, UsageError};
 
 /// The first argument of the process that runs [`guard_stopped`].
@@ -58,14 +58,14 @@ impl Stopped {
     /// Creates the map and starts the guard, which disables the programs by `control` when the recorder has ended.
     pub(in crate::engine::bpf) fn new(
         control: &Control,
-        planting: Planting<'_>,
+        say: &dyn Fn(&Caution),
     ) -> io::Result<Self> {
-        heal(planting);
+        heal(say);
         let map = stopped_map::create()?;
         let kept = match Kept::new(map.as_fd()) {
             Ok(kept) => Some(kept),
             Err(error) => {
-                (planting.say)(&Caution::NotKept(error));
+                say(&Caution::NotKept(error));
                 None
             }
         };
@@ -76,7 +76,7 @@ impl Stopped {
             sys::insert(spared.as_fd(), *pid)?;
         }
         if !never.readers.is_empty() {
-            (planting.say)(&Caution::NeverStopped {
+            say(&Caution::NeverStopped {
                 pids: never.readers.into_iter().collect(),
             });
         }
@@ -130,7 +130,7 @@ impl Drop for Stopped {
 }
 
 /// Continues processes that killed recorders had stopped.
-fn heal(planting: Planting<'_>) {
+fn heal(say: &dyn Fn(&Caution)) {
     let Ok(processes) = pinned_map::stopped_processes(Repair::Now) else {
         // Errors of the directory are reported when it is used.
         return;
@@ -138,7 +138,7 @@ fn heal(planting: Planting<'_>) {
     let continued = processes.iter().filter(|process| process.is_stopped);
     let pids: Vec<u32> = continued.map(|process| process.pid).collect();
     if !pids.is_empty() {
-        (planting.say)(&Caution::Continued { pids });
+        say(&Caution::Continued { pids });
     }
 }
 
@@ -227,6 +227,8 @@ pub fn guard_stopped(kept: Option<&str>) -> Result<(), RecordError> {
         GUARD_TIME_KILLED
     };
     control.set_enabled(false);
+    // Programs of later parts have their own word for that.
+    control.set_stopping(false);
     // A program that started earlier may still be stopping its process.
     let begin = Instant::now();
     while begin.elapsed() < time {

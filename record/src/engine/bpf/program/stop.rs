@@ -11,7 +11,8 @@ impl Program<'_> {
     pub(super) fn stop(&mut self) {
         let asm = &mut self.asm;
         let ours = asm.label();
-        asm.load_control(control::STOPPING);
+        asm.set_map_value(Reg::R1, Map::FirstControl, control::STOPPING);
+        asm.load(Width::Double, Reg::R1, Reg::R1, 0);
         asm.jump_if(If::Equal, Reg::R1, 0, ours);
         asm.store_process(KEY);
         asm.call_map(Helper::MapLookup, Map::Spared, KEY);

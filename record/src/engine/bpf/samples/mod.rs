@@ -17,7 +17,7 @@ use self::string_history::{News, StringHistory};
 use self::text_lengths::TextLengths;
 use super::super::events::event::{Count, IdCount};
 use super::control::{self, Control};
-use super::plan::{FIRST_TYPE, Group};
+use super::plan::{Group, Ids};
 use super::program::{self, EndKind};
 
 /// Offset of the time in a sample, after the record's header, the id, the address and the thread.
@@ -27,8 +27,8 @@ const TIME: usize = 8 + 3 * 8;
 #[derive(Debug)]
 pub(super) struct Samples {
     pub(super) groups: Vec<Group>,
-    /// The smallest sample id.
-    first_id: u64,
+    /// The smallest ids.
+    first: Ids,
     /// One for each sample id.
     ids: Vec<IdState>,
     /// Evidence about the strings of each sample id, `strings` each.
@@ -65,8 +65,8 @@ struct IdState {
 }
 
 impl Samples {
-    /// No samples yet. The ids are those of the sites of all groups, in their order, from `first_id` on.
-    pub(super) fn new(groups: Vec<Group>, first_id: u64) -> Self {
+    /// No samples yet. The ids are those of the sites of all groups, in their order, from those of `first` on.
+    pub(super) fn new(groups: Vec<Group>, first: Ids) -> Self {
         let of_groups = groups.iter().enumerate().flat_map(|(index, group)| {
             let state = IdState {
                 group: index,
@@ -83,7 +83,7 @@ impl Samples {
         let strings = strings.max().unwrap_or(0);
         Self {
             histories: vec![StringHistory::default(); ids.len() * strings],
-            first_id,
+            first,
             ids,
             strings,
             groups,
@@ -92,6 +92,19 @@ impl Samples {
             sample: Vec::new(),
             lacks_texts: false,
             without_stack: 0,
+        }
+    }
+
+    /// The smallest sample id.
+    pub(super) const fn first_id(&self) -> u64 {
+        self.first.sample
+    }
+
+    /// The first ids that none of these has.
+    pub(super) fn next_ids(&self) -> Ids {
+        Ids {
+            sample: self.first.sample + self.ids.len() as u64,
+            event: self.first.event + self.groups.len() as u32,
         }
     }
 
@@ -137,7 +150,7 @@ impl Samples {
 
     /// The sample ids of a group.
     fn ids_of(&self, group: usize) -> Vec<u64> {
-        let ids = (self.first_id..).zip(&self.ids);
+        let ids = (self.first.sample..).zip(&self.ids);
         ids.filter(|(_, state)| state.group == group)
             .map(|(id, _)| id)
             .collect()
@@ -145,7 +158,7 @@ impl Samples {
 
     /// The count of each sample id.
     pub(super) fn counts(&self, control: &Control) -> impl Iterator<Item = IdCount> {
-        let ids = (self.first_id..).zip(&self.ids).enumerate();
+        let ids = (self.first.sample..).zip(&self.ids).enumerate();
         ids.map(|(index, (id, state))| {
             let lost = control.lost(index);
             let count = Count {
@@ -171,11 +184,10 @@ impl Samples {
         ) else {
             return;
         };
-        let index = u64::from_ne_bytes(*id).wrapping_sub(self.first_id) as usize;
-        let group = u16::from_ne_bytes(*kind).wrapping_sub(FIRST_TYPE);
+        let index = u64::from_ne_bytes(*id).wrapping_sub(self.first.sample) as usize;
+        let group = u32::from(u16::from_ne_bytes(*kind)).wrapping_sub(self.first.event);
         let word_at = self.long_texts_at(index);
-        let (Some(state), Some(group)) =
-            (self.ids.get_mut(index), self.groups.get(usize::from(group)))
+        let (Some(state), Some(group)) = (self.ids.get_mut(index), self.groups.get(group as usize))
         else {
             return;
         };
@@ -218,20 +230,19 @@ impl Samples {
         }
     }
 
-    /// Takes what the stacks of sample ids have needed since the last time, and whether the rings are crowded.
-    pub(super) fn learn_stacks(
+    /// Takes what the stacks of a sample id have needed since the last time, and whether the rings are crowded.
+    pub(super) fn learn_stack(
         &mut self,
-        used: impl IntoIterator<Item = (u64, StackUse)>,
+        id: u64,
+        used: StackUse,
         is_crowded: bool,
         control: &Control,
     ) {
-        for (id, used) in used {
-            let index = id.wrapping_sub(self.first_id) as usize;
-            if let Some(state) = self.ids.get_mut(index) {
-                state.used = used;
-            }
-            self.choose_stack_size(index, is_crowded, control);
+        let index = id.wrapping_sub(self.first.sample) as usize;
+        if let Some(state) = self.ids.get_mut(index) {
+            state.used = used;
         }
+        self.choose_stack_size(index, is_crowded, control);
     }
 
     /// At the end of a pass: chooses the sizes of stacks by what those of this pass have needed.
@@ -341,7 +352,7 @@ impl Samples {
             News::At(address) => (true, Some(address)),
         };
         let text = StringArgument {
-            site: self.first_id + index as u64,
+            site: self.first.sample + index as u64,
             argument,
             is_text,
             address,

@@ -393,7 +393,7 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
     let mut words = code.words.clone();
     for &(at, map) in &code.maps {
         let value = match map {
-            Map::Control => control + (words[at + 1] >> 32),
+            Map::Control | Map::FirstControl => control + (words[at + 1] >> 32),
             Map::Rings => RINGS,
             Map::Tracked => TRACKED,
             Map::Stopped => 3,

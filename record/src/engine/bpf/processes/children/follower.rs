@@ -1,9 +1,10 @@
 //! The thread that attaches to held processes.
 
 use std::collections::HashMap;
-use std::io::PipeReader;
+use std::io::{PipeReader, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -11,12 +12,13 @@ use rustix::process::{Pid, PidfdFlags, Resource, getrlimit, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::super::hold::{Call, Calls};
+use super::addition::Addition;
 use super::budget::Budget;
 use super::ended::{Ended, close};
 use super::everywhere::EverywhereReason;
 use super::hurry::Hurry;
 use super::table::Table;
-use crate::engine::bpf::attach::links::Links;
+use crate::engine::bpf::attach::links::{Links, Planted};
 use crate::engine::bpf::control::Control;
 
 /// Maximum number of running processes with links of their own, besides the named ones.
@@ -31,6 +33,14 @@ const SPARE_DESCRIPTORS: u64 = 256;
 /// How long a process is held while its old links are closed, after a thread other than the first executed a program.
 const EXECUTED_PATIENCE: Duration = Duration::from_millis(500);
 
+/// What the thread is woken for.
+#[derive(Debug)]
+pub(super) struct Woken {
+    /// Has a byte for each addition.
+    pub(super) woken: PipeReader,
+    pub(super) to_add: Receiver<Addition>,
+}
+
 /// Answers calls.
 #[derive(Debug)]
 pub(super) struct Follower {
@@ -39,6 +49,7 @@ pub(super) struct Follower {
     own: Links,
     everywhere: Links,
     table: Arc<Table>,
+    woken: Woken,
     /// Descriptors of the processes with links: they become readable when the processes end.
     living: HashMap<u32, OwnedFd>,
     /// Maximum number of them.
@@ -54,6 +65,7 @@ impl Follower {
         own: Links,
         everywhere: Links,
         table: Arc<Table>,
+        woken: Woken,
     ) -> Self {
         Self {
             calls,
@@ -61,6 +73,7 @@ impl Follower {
             own,
             everywhere,
             table,
+            woken,
             living: HashMap::new(),
             most: 0,
             ended: Ended::default(),
@@ -87,6 +100,7 @@ impl Follower {
             if self.table.reason().is_none() {
                 self.answer(&calls);
             }
+            self.take_additions();
             hurry.at_leisure(|| self.ended.go_on());
         }
         self.table.leave(self.ended.take());
@@ -95,7 +109,11 @@ impl Follower {
     /// Waits for calls and for processes that end. Returns `false` when it is to stop.
     fn wait(&mut self, stopped: &PipeReader) -> bool {
         let wanted = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
-        let mut polled = vec![wanted(stopped.as_fd()), wanted(self.calls.as_fd())];
+        let mut polled = vec![
+            wanted(stopped.as_fd()),
+            wanted(self.woken.woken.as_fd()),
+            wanted(self.calls.as_fd()),
+        ];
         let first = polled.len();
         let pids: Vec<u32> = self.living.keys().copied().collect();
         polled.extend(self.living.values().map(|process| wanted(process.as_fd())));
@@ -109,11 +127,16 @@ impl Follower {
         if polled.first().is_some_and(has) {
             return false;
         }
+        let is_woken = polled.get(1).is_some_and(has);
         let ended = polled.iter().skip(first).zip(pids);
         let ended: Vec<u32> = ended
             .filter_map(|(polled, pid)| has(polled).then_some(pid))
             .collect();
         drop(polled);
+        if is_woken {
+            // What it is woken for is in the channel.
+            let _ = self.woken.woken.read(&mut [0; 64]);
+        }
         for pid in ended {
             self.living.remove(&pid);
             self.ended.add(self.table.take(pid));
@@ -134,6 +157,51 @@ impl Follower {
         {
             self.plant_everywhere(reason);
         }
+    }
+
+    /// Adds links of further probes.
+    fn take_additions(&mut self) {
+        while let Ok(addition) = self.woken.to_add.try_recv() {
+            let Addition {
+                own,
+                everywhere,
+                added,
+            } = addition;
+            let is_added = self.add(own, everywhere);
+            // The thread that waits for it may have ended.
+            let _ = added.send(is_added);
+        }
+    }
+
+    /// Adds links to each process with links of its own, and to all processes if others have links. Returns `false` if the kernel refuses.
+    fn add(&mut self, own: Links, everywhere: Links) -> bool {
+        let mut planted = Vec::new();
+        let mut of_all = Planted::default();
+        let mut is_refused = false;
+        for &pid in self.living.keys() {
+            let Planted { links, error } = own.plant_in(pid);
+            planted.push((pid, links));
+            // One that has ended hits no more.
+            is_refused |= error.is_some_and(|error| error.raw_os_error() != Some(libc::ESRCH));
+        }
+        if self.table.reason().is_some() && !is_refused {
+            of_all = everywhere.plant_everywhere();
+            is_refused = of_all.error.is_some();
+        }
+        if is_refused {
+            let links = planted.into_iter().flat_map(|(_, links)| links);
+            self.ended.add(links.chain(of_all.links).collect());
+            return false;
+        }
+        for (pid, links) in planted {
+            self.table.add(pid, links);
+        }
+        self.table.leave(of_all.links);
+        self.own.append(own);
+        self.everywhere.append(everywhere);
+        let children = most_by_descriptors(self.own.len());
+        self.most = self.most.min(self.living.len() + children);
+        true
     }
 
     /// Whether these processes may have links of their own.

@@ -24,6 +24,11 @@
 //! * Beyond a limit the probes are attached to all processes of the files, once, and no child is held any more; `-v`
 //!   reports the reason.
 //!
+//! # Added probes
+//!
+//! Links of probes that are added while recording are created by the same thread ([`addition`]), so that a child gets either all links or
+//! is held until it has them.
+//!
 //! # Special processes
 //!
 //! * The kernel identifies a process by its first thread. If another thread replaces it (`execve`), the process is held
@@ -34,6 +39,7 @@
 //!   executed, until the probes are attached to all processes. If one of the named processes is real-time when
 //!   recording starts, they are from the start.
 
+mod addition;
 mod budget;
 mod ended;
 mod everywhere;
@@ -44,7 +50,7 @@ mod table;
 use std::io::{self, PipeWriter};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -53,9 +59,11 @@ use super::super::control::{self, Control};
 use super::hold::{HeldProcesses, Hold};
 use crate::engine::release::Descriptors;
 
-use self::follower::Follower;
+use self::addition::Addition;
+use self::follower::{Follower, Woken};
 use self::table::Table;
 
+pub(in crate::engine::bpf) use self::addition::LinkAdder;
 pub use self::everywhere::EverywhereReason;
 
 /// How long the end of the recording waits for attaching that has begun.
@@ -70,6 +78,9 @@ pub(in crate::engine::bpf) struct Children {
     /// Closes when the thread ends.
     ended: Receiver<()>,
     table: Arc<Table>,
+    additions: Sender<Addition>,
+    /// Wakes the thread for them.
+    wake: PipeWriter,
     held: Arc<HeldProcesses>,
     /// Links of the named processes.
     links: usize,
@@ -85,14 +96,15 @@ impl Children {
     ) -> io::Result<Self> {
         let own = || Control::from_descriptor(control.as_fd().try_clone_to_owned()?, control::HEAD);
         let (stopped, stop) = io::pipe()?;
+        let (woken, wake) = io::pipe()?;
         let (sender, ended) = channel();
+        let (additions, to_add) = channel();
         let calls = hold
             .take_calls()
             .ok_or_else(|| io::Error::other("somebody takes the calls already"))?;
         let links = later.named.len();
         let held = Arc::clone(calls.held());
         let table = Arc::new(Table::default());
-        let named = later.named.iter().map(|linked| linked.pid).collect();
         for linked in later.named {
             table.add(linked.pid, vec![linked.link]);
         }
@@ -102,19 +114,22 @@ impl Children {
             later.own,
             later.everywhere,
             Arc::clone(&table),
+            Woken { woken, to_add },
         );
         let children = Self {
             control: own()?,
             stop: Some(stop),
             ended,
             table,
+            additions,
+            wake,
             held,
             links,
             _hold: hold,
         };
         children.control.set_released(false);
         // A process that was started in the meantime was not held; it gets its probes before the programs are enabled.
-        follower.begin(named, children.control.calls());
+        follower.begin(later.processes, children.control.calls());
         thread::Builder::new()
             .name("children".to_owned())
             .spawn(move || {
@@ -133,6 +148,15 @@ impl Children {
         // Nothing is sent: this waits for the end of the thread.
         let _ = self.ended.recv_timeout(ATTACH_END_LIMIT);
         self.table.take_all()
+    }
+
+    /// What adds links.
+    pub(in crate::engine::bpf) fn adder(&self) -> io::Result<LinkAdder> {
+        Ok(LinkAdder {
+            table: Arc::clone(&self.table),
+            additions: self.additions.clone(),
+            wake: self.wake.try_clone()?,
+        })
     }
 
     /// Who is held.

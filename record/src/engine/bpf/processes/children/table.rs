@@ -39,6 +39,11 @@ impl Table {
         self.entries().own.entry(pid).or_default().extend(links);
     }
 
+    /// Number of processes with links.
+    pub(super) fn processes(&self) -> usize {
+        self.entries().own.len()
+    }
+
     /// Takes the links of a process; empty if it has no entry.
     pub(super) fn take(&self, pid: u32) -> Vec<OwnedFd> {
         self.entries().own.remove(&pid).unwrap_or_default()

@@ -1,0 +1,81 @@
+//! Attaching probes of files that appear while recording, in a thread of its own ([`engine`](crate::engine)).
+
+use std::sync::mpsc::Sender;
+
+use crate::engine::{self, LatePart, TaskFilter, UprobePmu};
+use crate::error::RecordError;
+use crate::left_breakpoints::{AddedNotes, SiteNotes};
+use crate::recording::shortfalls::Shortfalls;
+use crate::select::probe::PlannedProbe;
+use crate::semaphores::{self, Semaphores};
+use crate::verify::ExpectedFiles;
+
+/// Attaches probes of files that appear while recording.
+#[derive(Debug)]
+pub(crate) struct LatePlanter {
+    engine: engine::PartPlanter,
+    /// Notes of their sites; `None` if they cannot be written.
+    notes: Option<AddedNotes>,
+    semaphores: Option<SemaphoreStart>,
+}
+
+/// How the first probes with semaphores that the kernel counts wrong have these counted.
+#[derive(Debug)]
+pub(super) struct SemaphoreStart {
+    pub(super) filter: TaskFilter,
+    pub(super) pmu: UprobePmu,
+    pub(super) shortfalls: Shortfalls,
+    /// Takes what counts them, before the probes are attached.
+    pub(super) started: Sender<Semaphores>,
+}
+
+impl LatePlanter {
+    pub(super) fn new(
+        engine: engine::PartPlanter,
+        notes: Option<&SiteNotes>,
+        semaphores: Option<SemaphoreStart>,
+    ) -> Self {
+        Self {
+            engine,
+            notes: notes.and_then(|notes| notes.adding().ok()),
+            semaphores,
+        }
+    }
+
+    /// Attaches probes of files that are not recorded yet, disabled, for [`Session::add`](super::session::Session::add).
+    ///
+    /// # Errors
+    /// As [`Session::attach`](super::session::Session::attach); [`RecordError::Interrupted`] if the recording ends meanwhile.
+    pub(crate) fn plant(&mut self, mut probes: Vec<PlannedProbe>) -> Result<LatePart, RecordError> {
+        probes.iter_mut().try_for_each(PlannedProbe::find_shown)?;
+        if let Some(notes) = &mut self.notes {
+            let others = semaphores::places(&probes);
+            // As at the start of a recording: without notes a breakpoint that stays is found by looking at all files.
+            let _ = notes.add(&ExpectedFiles::of_probes(&probes), &others);
+        }
+        let needs = |_: &mut SemaphoreStart| semaphores::are_counted_wrong(&probes);
+        if let Some(start) = self.semaphores.take_if(needs) {
+            start.begin()?;
+        }
+        let planted = self.engine.plant(&probes);
+        for probe in &probes {
+            probe.program.free();
+        }
+        planted
+    }
+}
+
+impl SemaphoreStart {
+    fn begin(self) -> Result<(), RecordError> {
+        let Self {
+            filter,
+            pmu,
+            shortfalls,
+            started,
+        } = self;
+        let semaphores = Semaphores::start_without_probes(&filter, pmu, shortfalls)?;
+        // Nobody takes it if the recording has ended.
+        let _ = started.send(semaphores);
+        Ok(())
+    }
+}
