@@ -1,5 +1,6 @@
 //! `top`: the rates of a stream's probes, as a table at regular intervals.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -77,10 +78,10 @@ impl StreamView for Top<'_> {
         &mut self,
         session: &TraceSession,
         filter: &SampleFilter,
-    ) -> Result<(), ReportError> {
+    ) -> Result<BTreeSet<String>, ReportError> {
         let rows = Rows::new(session, |event| filter.event(event));
         self.counts.add_events(rows);
-        Ok(())
+        Ok(BTreeSet::new())
     }
 
     fn lose(&mut self, _: &TraceSession, event: Option<usize>, lost: u64) {
