@@ -15,11 +15,7 @@ use crate::theme::Theme;
 pub(crate) fn put_head(name: &str, side: &ComparedRecording, theme: Theme, out: &mut String) {
     let totals = head::totals(side.events(), side.duration(), true, &side.losses);
     let line = format!("# {name} {}: {totals}", escape(&side.origin.file));
-    if side.losses.total() > 0 {
-        theme.put_alarm(&line, out);
-    } else {
-        theme.put_remark(&line, out);
-    }
+    theme.put_totals(&line, side.losses.total(), out);
     for line in head::lines(&side.origin) {
         let mut lines = String::new();
         folded(&line, "#   ", &mut lines);

@@ -42,11 +42,7 @@ fn put_head(facts: &SummaryFacts, theme: Theme, out: &mut String) {
         &facts.losses,
     );
     let line = folded_line(&format!("{}: {totals}", escape(&facts.origin.file)));
-    if facts.losses.total() > 0 {
-        theme.put_alarm(&line, out);
-    } else {
-        theme.put_remark(&line, out);
-    }
+    theme.put_totals(&line, facts.losses.total(), out);
     for line in head::lines(&facts.origin) {
         theme.put_remark(&folded_line(&line), out);
     }
