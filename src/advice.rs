@@ -97,7 +97,7 @@ mod recording {
     use usdtrec_record::plan::ConditionError;
     use usdtrec_record::{
         Appeared, Caution, GuardDeath, KernelOperation, NoProbe, Notice, RecordError, Refusal,
-        RefusalReason, Remedy, Searched, UsageError,
+        RefusalReason, Remedy, Searched, TargetError, UsageError,
     };
 
     use crate::shell;
@@ -113,6 +113,9 @@ mod recording {
             RecordError::Usage(error) => of_usage(error).map(str::to_owned),
             RecordError::Command { command, .. } => super::optional_value::advice(command),
             RecordError::NoProbe(error) => Some(of_no_probe(error)),
+            RecordError::Target(TargetError::TooManyChildren { .. }) => {
+                Some("record all processes with -a, or these without children with -i".to_owned())
+            }
             RecordError::Find(error) => super::of_cache(error),
             RecordError::FileOfProcess {
                 is_outside: true, ..

@@ -175,6 +175,14 @@ pub enum TargetError {
     /// A process or thread does not exist.
     #[error("there is no process or thread {0}")]
     Missing(u32),
+    /// The processes have too many children.
+    #[error("the processes have {found} children, expected at most {most}")]
+    TooManyChildren {
+        /// Number of children.
+        found: usize,
+        /// Maximum number.
+        most: usize,
+    },
     /// A process ended before its threads were read.
     #[error("process {0} has ended")]
     Ended(u32),

@@ -37,6 +37,7 @@ pub use engine::{
 };
 pub use error::{Interruption, RecordError, Removal, TargetError};
 pub use host::cpus::parse as parse_cpus;
+pub use host::descendants::descendants;
 pub use host::limits::raise_open_files;
 pub use host::privilege::{check as check_privilege, has_admin};
 pub use kernel_error::{BpfObject, BpfRefusal, ErrorMeaning, KernelOperation};

@@ -80,7 +80,7 @@ pub(crate) struct CaptureArgs {
     /// Record all processes [default without -p, -t and CMD]
     #[arg(short, long)]
     pub(crate) all_cpus: bool,
-    /// Record these processes, and the threads and children that they start (comma list)
+    /// Record these processes, and their threads and children, those that they start later, too (comma list)
     #[arg(
         short,
         long,

@@ -10,7 +10,7 @@ use usdtrec_buildid_cache::process::{self, MappedFile};
 use usdtrec_buildid_cache::{Cache, CacheError, Running, open, running};
 use usdtrec_format::counted;
 use usdtrec_format::escape::escape;
-use usdtrec_record::{EventSelector, Request, Selection, select};
+use usdtrec_record::{EventSelector, Request, Selection, descendants, select};
 
 use crate::advice::explained;
 use crate::cli::CaptureArgs;
@@ -120,7 +120,11 @@ fn traced(args: &CaptureArgs) -> Vec<Arc<ObjectFile>> {
     let command = args.command.first();
     let command = command.and_then(|program| open(Path::new(program)).ok());
     let mut files: Vec<Arc<ObjectFile>> = command.into_iter().map(Arc::new).collect();
-    for &pid in args.pid.iter().chain(&args.tid) {
+    let children = match args.no_inherit {
+        true => Vec::new(),
+        false => descendants(&args.pid),
+    };
+    for &pid in args.pid.iter().chain(&args.tid).chain(&children) {
         let mapped = process::binaries(pid)
             .map(|files| files.mapped)
             .unwrap_or_default();

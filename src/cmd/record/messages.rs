@@ -59,6 +59,20 @@ pub(super) fn print_refused_engines(session: &Session) {
     }
 }
 
+/// Prints that processes are recorded, too, which those of `-p` had started before.
+pub(super) fn print_children(args: &CaptureArgs, children: &[u32]) {
+    let of = match &*args.pid {
+        [pid] => pid.to_string(),
+        _ => "them".to_owned(),
+    };
+    let are = match children.len() {
+        0 => return,
+        1 => format!("1 child of {of} is"),
+        number => format!("{number} children of {of} are"),
+    };
+    say(format_args!("usdtrec: {are} recorded, too (-i: not)"));
+}
+
 /// Prints that rings are smaller than they should be.
 pub(super) fn print_smaller_rings(session: &Session) {
     if let Some(wanted) = session.unavailable_ring_bytes() {

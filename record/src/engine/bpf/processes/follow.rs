@@ -12,10 +12,11 @@ use super::super::insn::{Assembler, Code, Helper, If, Map, Op, Reg, Width};
 use super::super::kernel::btf::Btf;
 use super::super::kernel::members::Members;
 use super::super::preemption::{self, Preemption};
-use super::super::program::Who;
+use super::super::program::{FOLLOWED, Who};
 use super::super::sys::{self, ProgramKind};
 use super::hold::Hold;
 use crate::engine::task_filter::TaskFilter;
+use crate::host::descendants::descendants;
 
 /// Maximum number of processes or threads at a time.
 const MAX_TASKS: u32 = 65_536;
@@ -75,6 +76,9 @@ impl Tracked {
         for &id in ids {
             sys::insert(tracked.as_fd(), id)?;
         }
+        if matches!(filter, TaskFilter::Processes(_)) {
+            tracked.add_late(ids);
+        }
         Ok(tracked)
     }
 
@@ -120,6 +124,14 @@ impl Tracked {
             }
         }
         Ok(())
+    }
+
+    /// Adds the processes that these have started since they were named, and before the program on `fork` knew them.
+    fn add_late(&self, named: &[u32]) {
+        for id in descendants(named) {
+            // There is one entry for each process at most; of a process that has ended meanwhile it stays, as it does of a named one.
+            let _ = sys::add(self.as_fd(), id, FOLLOWED);
+        }
     }
 
     /// Number of processes that the program on `fork` was not run for. From Linux 7.0 on such a program may be preempted, and is not run for another
