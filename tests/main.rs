@@ -24,6 +24,7 @@ mod changed_outputs;
 mod changed_programs;
 #[path = "hostile/changes.rs"]
 mod changes;
+mod chosen;
 mod clocks;
 mod common;
 mod cxx;

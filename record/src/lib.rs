@@ -6,6 +6,7 @@
 
 mod batch;
 mod cgroups;
+mod chosen;
 mod clocks;
 mod command;
 pub mod debug_info;
@@ -27,6 +28,7 @@ mod stage;
 mod usage_error;
 mod verify;
 
+pub use chosen::{ChoiceError, GroupName, ProcessChoice};
 pub use clocks::moment::{Moment, Waited};
 pub use command::{HeldCommand, RunningCommand};
 pub use engine::{

@@ -84,6 +84,8 @@ pub(super) enum Helper {
     RingSubmit = 132,
     RingDiscard = 133,
     RingQuery = 134,
+    AncestorCgroupId = 123,
+    ReadKernelStr = 115,
     CopyFromUser = 148,
     CurrentTaskBtf = 158,
     AttachCookie = 174,
@@ -102,6 +104,12 @@ pub(super) enum Map {
     Control,
     /// The processes or threads that are recorded.
     Tracked,
+    /// The ids of the control groups that are recorded.
+    Groups,
+    /// Names and paths of later ones.
+    GroupNames,
+    /// The executables that are recorded: the addresses of their inodes.
+    Executables,
     /// The processes that were stopped because the ring was nearly full.
     Stopped,
     /// The processes that are never stopped.
@@ -254,6 +262,13 @@ impl Assembler {
     pub(super) fn atomic_fetch_add(&mut self, to: Reg, offset: i16, from: Reg) {
         const FETCH: i32 = 1;
         self.push(ATOMIC, to as u8, from as u8, offset, FETCH);
+    }
+
+    /// `pointer` = the pointer at an offset of the structure that it points to; jumps to `missing` if it is null.
+    pub(super) fn follow(&mut self, pointer: Reg, offset: u32, missing: Label) {
+        self.op_value(Op::Add, pointer, offset.cast_signed());
+        self.load(Width::Double, pointer, pointer, 0);
+        self.jump_if(If::Equal, pointer, 0, missing);
     }
 
     /// `to = from`.

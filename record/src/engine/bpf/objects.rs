@@ -10,7 +10,9 @@ use super::control::Control;
 use super::kernel::btf::Btf;
 use super::lossless::stopped::Stopped;
 use super::preemption::Preemption;
+use super::processes::executables::Executables;
 use super::processes::follow::Tracked;
+use super::processes::groups::Groups;
 use super::rings::cpu_rings::{CpuRings, Sizes};
 use super::samples::Samples;
 use super::samples::stack_rates;
@@ -21,6 +23,10 @@ use crate::kernel_error::{BpfObject, KernelOperation};
 #[derive(Debug)]
 pub(super) struct Objects {
     pub(super) tracked: Tracked,
+    /// `None` if processes of all control groups are recorded.
+    pub(super) groups: Option<Groups>,
+    /// `None` if all executables are recorded.
+    pub(super) executables: Option<Executables>,
     /// `None` if processes are not stopped.
     pub(super) stopped: Option<Stopped>,
     pub(super) control: Control,
@@ -55,6 +61,10 @@ impl Objects {
         let apart = attach::can_be_apart(request).then_some(&control);
         let tracked = Tracked::new(filter, btf, preemption, apart);
         let tracked = tracked.map_err(setup(BpfObject::Follower))?;
+        let choice = &options.processes;
+        let groups = (!choice.groups.is_empty()).then(|| Groups::follow(choice, btf));
+        let executables =
+            (!choice.executables.is_empty()).then(|| Executables::open(&choice.executables, btf));
         let stopped = options
             .lossless
             .then(|| Stopped::new(&control, *planting))
@@ -64,6 +74,8 @@ impl Objects {
         Ok(Self {
             stack_rates: stack_rates.map_err(setup(BpfObject::Control))?,
             tracked,
+            groups: groups.transpose()?,
+            executables: executables.transpose()?,
             stopped: stopped.map_err(setup(BpfObject::StoppedProcesses))?,
             control,
             rings,
@@ -76,6 +88,8 @@ impl Objects {
             rings: self.rings.array(),
             control: self.control.as_fd(),
             tracked: self.tracked.as_fd(),
+            groups: self.groups.as_ref().map(AsFd::as_fd),
+            executables: self.executables.as_ref().map(AsFd::as_fd),
             can_hold: self.tracked.hold.is_some(),
             stopped: self.stopped.as_ref().map(AsFd::as_fd),
             stack_rates: self.stack_rates.as_ref().map(AsFd::as_fd),

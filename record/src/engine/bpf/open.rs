@@ -14,6 +14,7 @@ use super::objects::{Objects, setup};
 use super::plan::{self, Group};
 use super::preemption::Preemption;
 use super::processes::children::Children;
+use super::processes::executables::Executables;
 use super::processes::follow;
 use super::program::{Common, CpuRange, Spec, Stop, ThreadBase};
 use super::rings::ring_size::ring_bytes;
@@ -124,6 +125,8 @@ fn common(request: &AttachRequest<'_>, objects: &Objects, samples: &Samples) -> 
     Common {
         cpus: (request.options.cpus.is_some()).then(|| CpuRange::from_cpus(&request.watch.cpus)),
         who: follow::who(&request.filter),
+        in_groups: objects.groups.is_some(),
+        executables: objects.executables.as_ref().map(Executables::members),
         ids: samples.ids() as u32,
         strings: samples.strings() as u32,
         ring_bytes: objects.rings.bytes() as u32,

@@ -1,6 +1,35 @@
 //! What programs on tracepoints need of the kernel.
 
 use super::super::preemption::Preemption;
+use super::btf::Btf;
+
+/// Where the kernel has the inode that a process executes, and that of an open file; offsets, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine::bpf) struct ExecutableMembers {
+    /// `task_struct.mm`, `mm_struct.exe_file`, `file.f_inode`.
+    pub(in crate::engine::bpf) mm: u32,
+    pub(in crate::engine::bpf) exe_file: u32,
+    pub(in crate::engine::bpf) inode: u32,
+    /// `task_struct.files`, `files_struct.fdt`, `fdtable.fd`.
+    pub(in crate::engine::bpf) files: u32,
+    pub(in crate::engine::bpf) table: u32,
+    pub(in crate::engine::bpf) descriptors: u32,
+}
+
+impl ExecutableMembers {
+    /// `None` if this kernel does not have one of the members.
+    pub(in crate::engine::bpf) fn find(btf: &Btf) -> Option<Self> {
+        let one = |structure, member| btf.member(structure, &[member]);
+        Some(Self {
+            mm: one("task_struct", "mm")?,
+            exe_file: one("mm_struct", "exe_file")?,
+            inode: one("file", "f_inode")?,
+            files: one("task_struct", "files")?,
+            table: one("files_struct", "fdt")?,
+            descriptors: one("fdtable", "fd")?,
+        })
+    }
+}
 
 /// Offsets of members of the kernel's structures, bytes, and how preemption is disabled.
 #[derive(Clone, Copy, Debug)]

@@ -37,6 +37,7 @@ impl Program<'_> {
             asm.jump(out);
             asm.place(counts);
         }
+        self.is_chosen(out);
         if self.common.who == Who::All {
             return;
         }

@@ -2,6 +2,7 @@
 
 use usdtrec_format::{Arch, RawLayout};
 
+use super::super::kernel::members::ExecutableMembers;
 use super::super::nonresident::Touch;
 use super::super::preemption::Preemption;
 use super::who::Who;
@@ -38,6 +39,10 @@ pub(in crate::engine::bpf) struct Common {
     pub(in crate::engine::bpf) cpus: Option<Vec<CpuRange>>,
     /// Whose hits are recorded.
     pub(in crate::engine::bpf) who: Who,
+    /// Whether only hits in the control groups in the map are recorded.
+    pub(in crate::engine::bpf) in_groups: bool,
+    /// Where the executable of a process is found, if only those in the map are recorded.
+    pub(in crate::engine::bpf) executables: Option<ExecutableMembers>,
     /// Smallest sample id. Its losses are the first word of the losses.
     pub(in crate::engine::bpf) first_id: u64,
     /// Number of sample ids.
