@@ -27,6 +27,7 @@ mod changes;
 mod chosen;
 mod clocks;
 mod common;
+mod contained;
 mod cxx;
 mod debug_info;
 #[cfg(feature = "debuginfod")]

@@ -105,8 +105,10 @@ pub enum BpfObject {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BpfRefusal {
-    /// The recorder is in a pid namespace; programs see the kernel's process ids.
-    #[error("process ids of this container differ from the kernel's")]
+    /// The recorder is in a pid namespace, and programs cannot find the ids of processes in it.
+    #[error(
+        "process ids of this container differ from the kernel's, which does not describe its structures (/sys/kernel/btf/vmlinux)"
+    )]
     PidNamespace,
     /// No attach method is left to try.
     #[error("no attach method is left")]

@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn the_recorder_is_not_its_parents_child() {
         let own = std::process::id();
-        let parents = HashMap::from_iter(running());
+        let parents: HashMap<u32, u32> = running().collect();
         assert!(!descendants(&[parents[&own]]).contains(&own));
     }
 }

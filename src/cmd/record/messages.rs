@@ -39,6 +39,8 @@ pub(in crate::cmd) fn attached_line(verb: &str, session: &Session) -> String {
     let exactness = exactness.unwrap_or_default();
     let scope = if session.spares_strangers() {
         "; attached to the recorded processes and their children only"
+    } else if session.is_in_namespace() {
+        "; processes of this pid namespace only"
     } else {
         ""
     };

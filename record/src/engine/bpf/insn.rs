@@ -5,6 +5,8 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use super::kernel::pid_namespace::PidNamespace;
+
 /// A register. `R0` has the result of a call, `R1` to `R5` have its arguments and are not preserved, and `R10` is the end of the 512 bytes
 /// of stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +86,7 @@ pub(super) enum Helper {
     RingSubmit = 132,
     RingDiscard = 133,
     RingQuery = 134,
+    NamespaceIds = 120,
     AncestorCgroupId = 123,
     ReadKernelStr = 115,
     CopyFromUser = 148,
@@ -172,6 +175,8 @@ pub(super) struct Assembler {
     jumps: Vec<(usize, Label)>,
     /// Indexes of words that call a function of the program or load its address.
     calls: Vec<(usize, Label)>,
+    /// The stack slot of the current task's ids, if they are not those that the kernel gives.
+    ids: Option<i16>,
 }
 
 /// Classes and modes of opcodes.
@@ -362,9 +367,31 @@ impl Assembler {
         self.call(Helper::MapUpdate);
     }
 
+    /// From here on, ids of the current task are those in its namespace: they are stored in a stack slot of 8 bytes. Jumps to `outside` if the task is
+    /// not in it. Does nothing without a namespace.
+    pub(super) fn use_namespace(
+        &mut self,
+        namespace: Option<PidNamespace>,
+        slot: i16,
+        outside: Label,
+    ) {
+        if let Some(namespace) = namespace {
+            namespace.store_ids(self, slot, outside);
+            self.ids = Some(slot);
+        }
+    }
+
+    /// `R0` = the ids of the current thread, and in the upper half, process.
+    pub(super) fn thread_and_process(&mut self) {
+        match self.ids {
+            Some(slot) => self.load(Width::Double, Reg::R0, Reg::R10, slot),
+            None => self.call(Helper::PidTgid),
+        }
+    }
+
     /// Stores the id of the current process in a stack slot of 4 bytes.
     pub(super) fn store_process(&mut self, slot: i16) {
-        self.call(Helper::PidTgid);
+        self.thread_and_process();
         self.op_value(Op::ShiftRight, Reg::R0, 32);
         self.store(Width::Word, Reg::R10, slot, Reg::R0);
     }

@@ -7,9 +7,8 @@ use super::super::options::AttachRequest;
 use super::attach;
 use super::attach::site_programs::Maps;
 use super::control::Control;
-use super::kernel::btf::Btf;
+use super::kernel::RunningKernel;
 use super::lossless::stopped::Stopped;
-use super::preemption::Preemption;
 use super::processes::executables::Executables;
 use super::processes::follow::Tracked;
 use super::processes::groups::Groups;
@@ -40,8 +39,7 @@ impl Objects {
     pub(super) fn create(
         request: &AttachRequest<'_>,
         ring_bytes: usize,
-        btf: Option<&Btf>,
-        preemption: Option<Preemption>,
+        kernel: RunningKernel<'_>,
         samples: &Samples,
     ) -> Result<Self, RecordError> {
         let control = Control::new(samples.ids(), samples.strings());
@@ -58,10 +56,10 @@ impl Objects {
             bytes: ring_bytes,
         };
         let rings = CpuRings::new(sizes).map_err(setup(BpfObject::Rings))?;
-        let apart = attach::can_be_apart(request).then_some(&control);
-        let tracked = Tracked::new(filter, btf, preemption, apart);
+        let can_hold = attach::can_be_apart(request) && kernel.namespace.is_none();
+        let tracked = Tracked::new(filter, kernel, can_hold.then_some(&control));
         let tracked = tracked.map_err(setup(BpfObject::Follower))?;
-        let choice = &options.processes;
+        let (choice, btf) = (&options.processes, kernel.btf);
         let groups = (!choice.groups.is_empty()).then(|| Groups::follow(choice, btf));
         let executables =
             (!choice.executables.is_empty()).then(|| Executables::open(&choice.executables, btf));

@@ -7,7 +7,9 @@ use super::super::options::AttachRequest;
 use super::attach::Attaching;
 use super::attach::attacher::{AttachedSites, BadSite};
 use super::attach::site_programs::Site;
+use super::kernel::RunningKernel;
 use super::kernel::btf::Btf;
+use super::kernel::pid_namespace::PidNamespace;
 use super::kernel::trials::functions_take_memory;
 use super::nonresident::Touch;
 use super::objects::{Objects, setup};
@@ -33,30 +35,28 @@ impl BpfEngine {
         metadata: &EventAttr,
     ) -> Result<Opened<Self>, RecordError> {
         let options = request.options;
-        if !in_first_pid_namespace() {
-            return Err(RecordError::NoBpf(BpfRefusal::PidNamespace));
-        }
         let btf = Btf::read();
         let preemption = Preemption::from_btf(btf.as_ref())?;
+        let namespace = PidNamespace::own(btf.as_ref());
+        let kernel = RunningKernel {
+            btf: btf.as_ref(),
+            preemption,
+            namespace: namespace.map_err(|_| RecordError::NoBpf(BpfRefusal::PidNamespace))?,
+        };
         let thread_base = thread_base(btf.as_ref());
         let has_thread = thread_base.is_some();
         let groups = plan::group(probes, options.strings, has_thread, options.graph)?;
         let first_id = metadata.ids.iter().max().map_or(1, |id| id + 1);
         let samples = Samples::new(groups, first_id);
         let wanted_ring_bytes = ring_bytes(options.ring_bytes, request.watch.cpus.len());
-        let mut objects = Objects::create(
-            request,
-            wanted_ring_bytes,
-            btf.as_ref(),
-            preemption,
-            &samples,
-        )?;
+        let mut objects = Objects::create(request, wanted_ring_bytes, kernel, &samples)?;
         samples.set_stack_sizes(&objects.control);
         let touch = Touch::new(options.nonresident, btf.as_ref());
         let common = Common {
             touch,
             thread_base,
             preemption,
+            namespace: kernel.namespace,
             functions_take_memory: functions_take_memory(preemption),
             first_id,
             ..common(request, &objects, &samples)
@@ -101,6 +101,7 @@ impl BpfEngine {
                 .collect(),
             engine: Self {
                 children,
+                in_namespace: kernel.namespace.is_some(),
                 attachment,
                 objects,
                 samples,
@@ -167,11 +168,4 @@ fn sites(groups: &[Group]) -> Vec<Site<'_>> {
             },
         })
         .collect()
-}
-
-/// Whether this process is in the initial pid namespace, whose process ids programs see.
-fn in_first_pid_namespace() -> bool {
-    // PROC_PID_INIT_INO, include/linux/proc_ns.h
-    const FIRST: &str = "pid:[4026531836]";
-    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == FIRST)
 }

@@ -2,6 +2,7 @@
 
 use super::super::preemption::Preemption;
 use super::btf::Btf;
+use super::pid_namespace::PidNamespace;
 
 /// Where the kernel has the inode that a process executes, and that of an open file; offsets, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,4 +47,6 @@ pub(in crate::engine::bpf) struct Members {
     pub(in crate::engine::bpf) priority: u32,
     /// How preemption is disabled: while a program is preempted, the kernel does not run it for other threads of the CPU.
     pub(in crate::engine::bpf) preemption: Option<Preemption>,
+    /// The pid namespace of the recorder, if it is not the first one. Then no process is held.
+    pub(in crate::engine::bpf) namespace: Option<PidNamespace>,
 }
