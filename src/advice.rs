@@ -105,7 +105,7 @@ mod recording {
     use usdtrec_record::plan::ConditionError;
     use usdtrec_record::{
         Caution, GuardDeath, KernelOperation, NoProbe, Notice, RecordError, Refusal, RefusalReason,
-        Searched, UsageError,
+        Searched, TargetError, UsageError,
     };
 
     use crate::shell;
@@ -122,6 +122,9 @@ mod recording {
             RecordError::Command { command, .. } => super::optional_value::advice(command),
             RecordError::NoProbe(error) => Some(of_no_probe(error)),
             RecordError::Build(error) => super::of_build(error),
+            RecordError::Target(TargetError::TooManyChildren { .. }) => {
+                Some("record all processes with -a, or these without children with -i".to_owned())
+            }
             RecordError::Find(error) => super::of_cache(error),
             RecordError::FileOfProcess {
                 is_outside: true, ..

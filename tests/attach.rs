@@ -1,5 +1,8 @@
 //! Who is recorded: `-a`, `-p`, `-t`, `-C`, `-- CMD`, and recorders side by side.
 
+use std::fs;
+use std::process::Command;
+
 use crate::common::{Build, Event, Lab, Process, Recorder, Ticker, test};
 
 /// Counter and thread of each recorded tick, as the ticker prints them.
@@ -58,6 +61,48 @@ fn one_process() {
     );
     let workers = events.iter().filter(|event| event.comm == "worker").count();
     assert_eq!(workers, 7, "hits of the thread that renamed itself");
+}
+
+/// `-p` of a shell that has started a program, which has started three children.
+#[test]
+fn children_that_exist_already() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "forks.c", "forks");
+    let event = format!("sdt_forks:hit@{}", program.display());
+    for (alone, said) in [(false, Some("4 children")), (true, None)] {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "\"$0\" many 3; exit"]).arg(&program);
+        let mut shell = Process::spawn(shell);
+        shell.say("start");
+        while shell.line().expect("a line") != "ready" {}
+        let pid = shell.pid().to_string();
+        let options = ["record", "-p", &pid, "-o", "trace", "-e", &event];
+        let alone = alone.then_some("-i");
+        let mut recorder = Process::spawn(lab.command(options.into_iter().chain(alone)));
+        if let Some(children) = said {
+            let line = recorder.until_error_line("recorded, too");
+            let expected = format!("usdtrec: {children} of {pid} are recorded, too (-i: not)");
+            assert_eq!(line, expected);
+        }
+        recorder.until_error_line("[ usdtrec record:");
+        shell.say("end");
+        shell.finish().success();
+        // The recorder ends with them.
+        recorder
+            .finish()
+            .success()
+            .complains(&format!("process {pid} and what it started have ended"));
+        let mut hits = lab.events("trace");
+        hits.sort_by_key(|hit| hit.integer(1));
+        let hits: Vec<i128> = hits.iter().map(|hit| hit.integer(1)).collect();
+        let expected: &[i128] = if said.is_some() {
+            &[10_000, 10_001, 10_002]
+        } else {
+            &[]
+        };
+        assert_eq!(hits, expected);
+        fs::remove_file(lab.file("trace")).expect("the trace");
+    }
 }
 
 #[test]

@@ -48,7 +48,7 @@ impl Group {
     }
 
     /// Words of a shell that move its process into it.
-    fn enter(&self) -> String {
+    pub(crate) fn enter(&self) -> String {
         let entries = self.directories.iter().map(|directory| {
             let procs = directory.join("cgroup.procs");
             format!("sh -c 'echo $PPID > {}' 2>/dev/null", procs.display())

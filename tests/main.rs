@@ -24,8 +24,10 @@ mod changed_outputs;
 mod changed_programs;
 #[path = "hostile/changes.rs"]
 mod changes;
+mod chosen;
 mod clocks;
 mod common;
+mod contained;
 mod cxx;
 mod debug_info;
 #[cfg(feature = "debuginfod")]

@@ -8,6 +8,7 @@ use usdtrec_buildid_cache::{BuildError, CacheError};
 use usdtrec_format::escape::shown;
 use usdtrec_format::trace::WriteError;
 
+use crate::chosen::ChoiceError;
 use crate::kernel_error::{BpfRefusal, ErrorMeaning, KernelOperation, in_brackets};
 use crate::output::watched_file::FileChange;
 use crate::select::no_probe::NoProbe;
@@ -21,6 +22,9 @@ pub enum RecordError {
     /// A parameter is invalid, or the engine does not support it.
     #[error(transparent)]
     Usage(#[from] UsageError),
+    /// Processes cannot be chosen.
+    #[error(transparent)]
+    Choice(#[from] ChoiceError),
     /// A pattern selects no probe.
     #[error(transparent)]
     NoProbe(#[from] NoProbe),
@@ -181,6 +185,14 @@ pub enum TargetError {
     /// A process or thread does not exist.
     #[error("there is no process or thread {0}")]
     Missing(u32),
+    /// The processes have too many children.
+    #[error("the processes have {found} children, expected at most {most}")]
+    TooManyChildren {
+        /// Number of children.
+        found: usize,
+        /// Maximum number.
+        most: usize,
+    },
     /// A process ended before its threads were read.
     #[error("process {0} has ended")]
     Ended(u32),

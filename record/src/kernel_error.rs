@@ -87,6 +87,12 @@ pub enum BpfObject {
     /// What follows the recorded processes.
     #[error("program that follows processes")]
     Follower,
+    /// What follows the chosen control groups.
+    #[error("map of control groups, or program that follows them")]
+    Groups,
+    /// The chosen executables.
+    #[error("map of executables")]
+    Executables,
     /// The map of processes that are stopped until the ring is drained.
     #[error("map of stopped processes")]
     StoppedProcesses,
@@ -99,8 +105,10 @@ pub enum BpfObject {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BpfRefusal {
-    /// The recorder is in a pid namespace; programs see the kernel's process ids.
-    #[error("process ids of this container differ from the kernel's")]
+    /// The recorder is in a pid namespace, and programs cannot find the ids of processes in it.
+    #[error(
+        "process ids of this container differ from the kernel's, which does not describe its structures (/sys/kernel/btf/vmlinux)"
+    )]
     PidNamespace,
     /// No attach method is left to try.
     #[error("no attach method is left")]
@@ -121,6 +129,12 @@ pub enum BpfRefusal {
         "from Linux 6.13 on programs need bpf_preempt_disable, which this kernel does not describe (/sys/kernel/btf/vmlinux)"
     )]
     Preemption,
+    /// Programs cannot ask for the control groups above that of a hit.
+    #[error("choosing control groups needs Linux 5.15")]
+    ControlGroups,
+    /// Programs cannot find what a process executes.
+    #[error("choosing executables needs Linux 5.11 with BTF (/sys/kernel/btf/vmlinux)")]
+    Executables,
     /// A site has more arguments than a program can read.
     #[error("too many arguments for a program")]
     TooManyArguments,

@@ -6,6 +6,7 @@
 
 mod batch;
 mod cgroups;
+mod chosen;
 mod clocks;
 mod command;
 pub mod debug_info;
@@ -27,6 +28,7 @@ mod stage;
 mod usage_error;
 mod verify;
 
+pub use chosen::{ChoiceError, GroupName, ProcessChoice};
 pub use clocks::moment::{Moment, Waited};
 pub use command::{HeldCommand, RunningCommand};
 pub use engine::{
@@ -37,6 +39,7 @@ pub use engine::{
 };
 pub use error::{Interruption, RecordError, Removal, TargetError};
 pub use host::cpus::parse as parse_cpus;
+pub use host::descendants::descendants;
 pub use host::limits::raise_open_files;
 pub use host::privilege::{check as check_privilege, has_admin};
 pub use kernel_error::{BpfObject, BpfRefusal, ErrorMeaning, KernelOperation};

@@ -140,6 +140,9 @@ pub enum ProgramFeature {
     /// Taking the stacks of some hits only.
     #[error("limiting the rate of stacks")]
     StackRate,
+    /// Choosing processes by control group or executable.
+    #[error("choosing processes by control group or executable")]
+    ProcessChoice,
     /// A choice of the memory that is brought in.
     #[error("reading memory that is not resident")]
     NonResident,

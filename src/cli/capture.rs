@@ -80,7 +80,7 @@ pub(crate) struct CaptureArgs {
     /// Record all processes [default without -p, -t and CMD]
     #[arg(short, long)]
     pub(crate) all_cpus: bool,
-    /// Record these processes, and the threads and children that they start (comma list)
+    /// Record these processes, and their threads and children, those that they start later, too (comma list)
     #[arg(
         short,
         long,
@@ -92,6 +92,28 @@ pub(crate) struct CaptureArgs {
     /// Record only these threads (comma list)
     #[arg(short, long, value_name = "TID", value_delimiter = ',', conflicts_with_all = ["all_cpus", "pid"])]
     pub(crate) tid: Vec<u32>,
+    /// Record only processes in these control groups and those below them: a path (/system.slice/cron.service), an id, or the name of a directory (comma list)
+    ///
+    /// Processes that come later are recorded, too, also if a group of this name or path is made again. Several of --cgroup, --container and --unit add up. Needs the bpf engine,
+    /// Linux 5.15 and control groups of version 2. In a trace: --filter 'cgroup ~ "*/cron.service"'.
+    #[arg(short = 'G', long, value_name = "PATH|ID|NAME", value_delimiter = ',', conflicts_with_all = ["pid", "tid"])]
+    pub(crate) cgroup: Vec<String>,
+    /// Record only processes in these containers: the first digits of an id (at least 4), or of the uid of a Kubernetes pod (comma list)
+    ///
+    /// As --cgroup; ids are found in the paths of control groups, as Docker, containerd, CRI-O and Podman make them, and names of those of systemd-nspawn and LXC. In a trace:
+    /// --filter 'container ~ "3f2a*"'.
+    #[arg(long, value_name = "ID|NAME", value_delimiter = ',', conflicts_with_all = ["pid", "tid"])]
+    pub(crate) container: Vec<String>,
+    /// Record only processes of these units of systemd (nginx.service; comma list)
+    ///
+    /// As --cgroup; a name without a suffix is a service.
+    #[arg(long, value_name = "UNIT", value_delimiter = ',', conflicts_with_all = ["pid", "tid"])]
+    pub(crate) unit: Vec<String>,
+    /// Record only processes that execute this file, under whatever path; with --cgroup, --container or --unit, only those of them (may be repeated)
+    ///
+    /// Processes that start later are recorded from their first hit on. A file that replaces it at its path is taken within a tenth of a second. Needs the bpf engine.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["pid", "tid"])]
+    pub(crate) exe: Vec<PathBuf>,
     /// With -p or CMD, do not record children
     ///
     /// Probes are then attached to the recorded processes only, so that other processes of the same program have no overhead (bpf engine, Linux 6.11).

@@ -90,6 +90,14 @@ impl Engine {
         }
     }
 
+    /// Whether hits outside of the recorder's pid namespace are not recorded.
+    pub(crate) const fn is_in_namespace(&self) -> bool {
+        match self {
+            Self::Bpf(bpf) => bpf.is_in_namespace(),
+            Self::Perf(_) => false,
+        }
+    }
+
     /// The processes that are held until the probes are attached to them; `None` if none are.
     pub(crate) fn held(&self) -> Option<&Arc<HeldProcesses>> {
         match self {

@@ -5,6 +5,7 @@ use super::choice::EngineChoice;
 use super::events::pmu::UprobePmu;
 use super::task_filter::TaskFilter;
 use super::watch::Watch;
+use crate::chosen::ProcessChoice;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
 use crate::recording::attach_callbacks::Caution;
@@ -29,6 +30,8 @@ pub struct EngineOptions {
     pub nonresident: NonResident,
     /// Stop processes instead of losing their hits.
     pub lossless: bool,
+    /// The processes, of those of the target, whose hits are recorded.
+    pub processes: ProcessChoice,
 }
 
 /// The options of an engine, and what they are applied to.

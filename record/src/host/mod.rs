@@ -1,6 +1,7 @@
 //! The description of the recording machine in the trace.
 
 pub(super) mod cpus;
+pub(super) mod descendants;
 pub(super) mod limits;
 pub(super) mod pagemap;
 pub(super) mod privilege;

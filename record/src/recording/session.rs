@@ -197,6 +197,12 @@ impl Session {
         self.attached.engine.spares_strangers()
     }
 
+    /// Whether the recorder is in a pid namespace, as of a container, and processes outside of it are not recorded.
+    #[must_use]
+    pub const fn is_in_namespace(&self) -> bool {
+        self.attached.engine.is_in_namespace()
+    }
+
     /// Why hits may be missing or duplicated without being counted as lost; `None` if counts are exact.
     #[must_use]
     pub fn inexact(&self) -> Option<InexactCounts> {

@@ -98,10 +98,12 @@ impl TaskFilter {
     }
 
     /// The processes that were named, if those that they start may be held: one that runs in real time could keep us from all processors
-    /// meanwhile.
+    /// meanwhile. `None` if there are too many, with their children: a hit in one of them visits the links of all.
     pub(crate) fn held_processes(&self) -> Option<Vec<u32>> {
+        const MAX_LINKED_PROCESSES: usize = 16;
         let pids = self.named_processes()?;
-        (!pids.iter().any(|pid| runs_in_real_time(*pid))).then_some(pids)
+        (pids.len() <= MAX_LINKED_PROCESSES && !pids.iter().any(|pid| runs_in_real_time(*pid)))
+            .then_some(pids)
     }
 }
 

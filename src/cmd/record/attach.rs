@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use usdtrec_format::schema::Schemas;
 use usdtrec_record::{
-    Following, HeldCommand, Options, Planting, Selection, Signals, Target, check_privilege,
-    raise_open_files,
+    Following, HeldCommand, Options, Planting, RecordError, Selection, Signals, Target,
+    TargetError, check_privilege, descendants, raise_open_files,
 };
 
 use super::choose::{choose, completion};
-use super::messages::{print_refused_engines, print_sites, print_smaller_rings};
+use super::messages::{print_children, print_refused_engines, print_sites, print_smaller_rings};
 use super::options::{events, waits};
 use crate::advice;
 use crate::cli::CaptureArgs;
@@ -78,7 +78,8 @@ pub(in crate::cmd) fn attach(
     let held = (!args.command.is_empty())
         .then(|| HeldCommand::fork(&args.command, muted))
         .transpose()?;
-    options.target = target(args, held.as_ref());
+    let children = existing_children(args)?;
+    options.target = target(args, &children, held.as_ref());
     options.following = selected.following;
     let planting = Planting {
         signals,
@@ -97,6 +98,7 @@ pub(in crate::cmd) fn attach(
         ));
     }
     if !args.quiet {
+        print_children(args, &children);
         print_smaller_rings(&session);
     }
     if args.verbose {
@@ -106,9 +108,26 @@ pub(in crate::cmd) fn attach(
     Ok(Ready { session, held })
 }
 
-fn target(args: &CaptureArgs, held: Option<&HeldCommand>) -> Target {
+/// The processes that those of `-p` have started already and that are recorded, too.
+fn existing_children(args: &CaptureArgs) -> Result<Vec<u32>, RecordError> {
+    /// Each thread has an event on each CPU, for its name and mappings.
+    const MAX_CHILDREN: usize = 2048;
+    if args.no_inherit || args.pid.is_empty() {
+        return Ok(Vec::new());
+    }
+    let children = descendants(&args.pid);
+    match children.len() {
+        found if found > MAX_CHILDREN => {
+            let most = MAX_CHILDREN;
+            Err(TargetError::TooManyChildren { found, most }.into())
+        }
+        _ => Ok(children),
+    }
+}
+
+fn target(args: &CaptureArgs, children: &[u32], held: Option<&HeldCommand>) -> Target {
     match held {
-        _ if !args.pid.is_empty() => Target::Processes(args.pid.clone()),
+        _ if !args.pid.is_empty() => Target::Processes([&*args.pid, children].concat()),
         _ if !args.tid.is_empty() => Target::Threads(args.tid.clone()),
         Some(held) if !args.all_cpus => Target::Command(held.pid()),
         _ => Target::All,

@@ -10,8 +10,11 @@ use usdtrec_buildid_cache::process::{self, MappedFile};
 use usdtrec_buildid_cache::{Cache, CacheError, Running, open, running};
 use usdtrec_format::counted;
 use usdtrec_format::escape::escape;
-use usdtrec_record::{EventSelector, Following, PlannedProbe, Request, Selection, select};
+use usdtrec_record::{
+    EventSelector, Following, PlannedProbe, RecordError, Request, Selection, descendants, select,
+};
 
+use super::options::process_choice;
 use crate::advice::explained;
 use crate::cli::CaptureArgs;
 use crate::cmd::list::{Matching, container_of_process, matching, warn_about_unread};
@@ -38,7 +41,8 @@ pub(super) fn choose(
         };
         files = traced(args);
         if is_system_wide(args) {
-            let found = running().context("/proc")?;
+            let mut found = running().context("/proc")?;
+            keep_chosen(&mut found, args)?;
             if args.verbose || !rustix::process::geteuid().is_root() {
                 warn_about_unread(&found);
             }
@@ -84,6 +88,20 @@ const fn is_system_wide(args: &CaptureArgs) -> bool {
     args.pid.is_empty() && args.tid.is_empty() && (args.all_cpus || args.command.is_empty())
 }
 
+/// Leaves out what only processes run that are not recorded.
+fn keep_chosen(found: &mut Running, args: &CaptureArgs) -> anyhow::Result<()> {
+    let choice = process_choice(args);
+    if choice.is_all() {
+        return Ok(());
+    }
+    let chosen = choice.running().map_err(RecordError::from)?;
+    for file in &mut found.files {
+        file.processes.retain(|pid| chosen.contains(pid));
+    }
+    found.files.retain(|file| !file.processes.is_empty());
+    Ok(())
+}
+
 /// Prints which of the files that run now are selected by patterns without a path: each inode once.
 fn print_running(host: &Running, events: &[EventSelector], selection: &Selection) {
     let patterns = events.iter().map(|event| &event.pattern);
@@ -123,7 +141,11 @@ fn traced(args: &CaptureArgs) -> Vec<Arc<ObjectFile>> {
     let command = args.command.first();
     let command = command.and_then(|program| open(Path::new(program)).ok());
     let mut files: Vec<Arc<ObjectFile>> = command.into_iter().map(Arc::new).collect();
-    for &pid in args.pid.iter().chain(&args.tid) {
+    let children = match args.no_inherit {
+        true => Vec::new(),
+        false => descendants(&args.pid),
+    };
+    for &pid in args.pid.iter().chain(&args.tid).chain(&children) {
         let mapped = process::binaries(pid)
             .map(|files| files.mapped)
             .unwrap_or_default();

@@ -39,6 +39,8 @@ pub(in crate::cmd) fn attached_line(verb: &str, session: &Session) -> String {
     let exactness = exactness.unwrap_or_default();
     let scope = if session.spares_strangers() {
         "; attached to the recorded processes and their children only"
+    } else if session.is_in_namespace() {
+        "; processes of this pid namespace only"
     } else {
         ""
     };
@@ -57,6 +59,20 @@ pub(super) fn print_refused_engines(session: &Session) {
         let error = advice::message(error);
         say(format_args!("usdtrec: bpf engine not used: {error}"));
     }
+}
+
+/// Prints that processes are recorded, too, which those of `-p` had started before.
+pub(super) fn print_children(args: &CaptureArgs, children: &[u32]) {
+    let of = match &*args.pid {
+        [pid] => pid.to_string(),
+        _ => "them".to_owned(),
+    };
+    let are = match children.len() {
+        0 => return,
+        1 => format!("1 child of {of} is"),
+        number => format!("{number} children of {of} are"),
+    };
+    say(format_args!("usdtrec: {are} recorded, too (-i: not)"));
 }
 
 /// Prints that rings are smaller than they should be.

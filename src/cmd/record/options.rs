@@ -14,8 +14,8 @@ use usdtrec_format::split_patterns;
 use usdtrec_format::trace::Compression;
 use usdtrec_record::plan::Strings;
 use usdtrec_record::{
-    CallGraph, Destination, EngineChoice, EngineOptions, EventSelector, Following, NonResident,
-    Options, Signals, Switch, Target, Threads, parse_cpus,
+    CallGraph, Destination, EngineChoice, EngineOptions, EventSelector, Following, GroupName,
+    NonResident, Options, ProcessChoice, Signals, Switch, Target, Threads, parse_cpus,
 };
 
 use super::call_graph;
@@ -134,14 +134,38 @@ fn engine_options(args: &CaptureArgs, graph: Option<CallGraph>) -> anyhow::Resul
         graph,
         nonresident: nonresident(args.nonresident),
         lossless: args.lossless,
+        processes: process_choice(args),
     })
+}
+
+/// The processes of `--cgroup`, `--container`, `--unit` and `--exe`.
+pub(super) fn process_choice(args: &CaptureArgs) -> ProcessChoice {
+    let named = |names: &[String], kind: fn(String) -> GroupName| {
+        names.iter().cloned().map(kind).collect::<Vec<_>>()
+    };
+    ProcessChoice {
+        groups: [
+            named(&args.cgroup, GroupName::Cgroup),
+            named(&args.container, GroupName::Container),
+            named(&args.unit, GroupName::Unit),
+        ]
+        .concat(),
+        executables: args.exe.clone(),
+    }
 }
 
 /// Refuses options that would have no effect with the engine that is asked for, or with each other.
 fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
     use cli::Engine::{Bpf, BpfMulti, BpfPerf, Perf, PerfPmu, PerfTracefs};
     let given = Given::from_args(args);
+    let chooses = !process_choice(args).is_all();
     let reason = match args.engine {
+        _ if chooses && !args.all_cpus && !args.command.is_empty() => {
+            "--cgroup, --container, --unit and --exe choose among all processes: to record them while CMD runs, add -a"
+        }
+        Perf | PerfTracefs | PerfPmu if chooses => {
+            "--cgroup, --container, --unit and --exe need the bpf engine"
+        }
         Perf | PerfTracefs | PerfPmu if args.lossless => "--lossless needs the bpf engine",
         Perf | PerfTracefs | PerfPmu if args.no_wait => {
             "--no-wait has no effect with a perf engine: it never waits"

@@ -152,13 +152,12 @@ impl Program<'_> {
     /// `R9` = a number that is known of each hit.
     fn field(&mut self, field: SampleField, no: Label) {
         let asm = &mut self.asm;
-        let helper = match field {
-            SampleField::Pid | SampleField::Tid => Helper::PidTgid,
-            SampleField::Cpu => Helper::CpuId,
-            SampleField::Uid => Helper::UidGid,
+        match field {
+            SampleField::Pid | SampleField::Tid => asm.thread_and_process(),
+            SampleField::Cpu => asm.call(Helper::CpuId),
+            SampleField::Uid => asm.call(Helper::UidGid),
             SampleField::Comm | SampleField::ProcessText(_) => return asm.jump(no),
-        };
-        asm.call(helper);
+        }
         asm.copy(Reg::R9, Reg::R0);
         if field == SampleField::Pid {
             asm.op_value(Op::ShiftRight, Reg::R9, 32);

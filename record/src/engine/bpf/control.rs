@@ -145,11 +145,6 @@ impl Control {
             .is_none_or(|word| word.load(Ordering::SeqCst) != 0)
     }
 
-    /// Number of processes that were started without links of their own.
-    pub(super) fn calls(&self) -> u64 {
-        self.load(CALLS)
-    }
-
     /// Number of processes that were started without links of their own since the last call; resets it.
     pub(super) fn take_calls(&self) -> u64 {
         self.word(CALLS)

@@ -26,6 +26,9 @@ impl BpfEngine {
     /// Passes complete records to `sink`, which returns what the stacks among them have needed. Returns whether many more have been written
     /// meanwhile.
     pub(crate) fn drain(&mut self, mut sink: impl FnMut(&[u8]) -> Vec<(u64, StackUse)>) -> bool {
+        if let Some(executables) = &mut self.objects.executables {
+            executables.look();
+        }
         self.pass(&mut sink) == Left::More && self.is_crowded()
     }
 

@@ -5,6 +5,8 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use super::kernel::pid_namespace::PidNamespace;
+
 /// A register. `R0` has the result of a call, `R1` to `R5` have its arguments and are not preserved, and `R10` is the end of the 512 bytes
 /// of stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +86,9 @@ pub(super) enum Helper {
     RingSubmit = 132,
     RingDiscard = 133,
     RingQuery = 134,
+    NamespaceIds = 120,
+    AncestorCgroupId = 123,
+    ReadKernelStr = 115,
     CopyFromUser = 148,
     CurrentTaskBtf = 158,
     AttachCookie = 174,
@@ -104,6 +109,12 @@ pub(super) enum Map {
     FirstControl,
     /// The processes or threads that are recorded.
     Tracked,
+    /// The ids of the control groups that are recorded.
+    Groups,
+    /// Names and paths of later ones.
+    GroupNames,
+    /// The executables that are recorded: the addresses of their inodes.
+    Executables,
     /// The processes that were stopped because the ring was nearly full.
     Stopped,
     /// The processes that are never stopped.
@@ -166,6 +177,8 @@ pub(super) struct Assembler {
     jumps: Vec<(usize, Label)>,
     /// Indexes of words that call a function of the program or load its address.
     calls: Vec<(usize, Label)>,
+    /// The stack slot of the current task's ids, if they are not those that the kernel gives.
+    ids: Option<i16>,
 }
 
 /// Classes and modes of opcodes.
@@ -256,6 +269,13 @@ impl Assembler {
     pub(super) fn atomic_fetch_add(&mut self, to: Reg, offset: i16, from: Reg) {
         const FETCH: i32 = 1;
         self.push(ATOMIC, to as u8, from as u8, offset, FETCH);
+    }
+
+    /// `pointer` = the pointer at an offset of the structure that it points to; jumps to `missing` if it is null.
+    pub(super) fn follow(&mut self, pointer: Reg, offset: u32, missing: Label) {
+        self.op_value(Op::Add, pointer, offset.cast_signed());
+        self.load(Width::Double, pointer, pointer, 0);
+        self.jump_if(If::Equal, pointer, 0, missing);
     }
 
     /// `to = from`.
@@ -349,9 +369,31 @@ impl Assembler {
         self.call(Helper::MapUpdate);
     }
 
+    /// From here on, ids of the current task are those in its namespace: they are stored in a stack slot of 8 bytes. Jumps to `outside` if the task is
+    /// not in it. Does nothing without a namespace.
+    pub(super) fn use_namespace(
+        &mut self,
+        namespace: Option<PidNamespace>,
+        slot: i16,
+        outside: Label,
+    ) {
+        if let Some(namespace) = namespace {
+            namespace.store_ids(self, slot, outside);
+            self.ids = Some(slot);
+        }
+    }
+
+    /// `R0` = the ids of the current thread, and in the upper half, process.
+    pub(super) fn thread_and_process(&mut self) {
+        match self.ids {
+            Some(slot) => self.load(Width::Double, Reg::R0, Reg::R10, slot),
+            None => self.call(Helper::PidTgid),
+        }
+    }
+
     /// Stores the id of the current process in a stack slot of 4 bytes.
     pub(super) fn store_process(&mut self, slot: i16) {
-        self.call(Helper::PidTgid);
+        self.thread_and_process();
         self.op_value(Op::ShiftRight, Reg::R0, 32);
         self.store(Width::Word, Reg::R10, slot, Reg::R0);
     }

@@ -70,6 +70,8 @@ pub(crate) struct BpfEngine {
     objects: Objects,
     /// Settings of all programs.
     common: Common,
+    /// Whether processes outside of the recorder's pid namespace are not recorded.
+    in_namespace: bool,
     /// Size that each ring should have, bytes. They are smaller if the kernel has no memory.
     wanted_ring_bytes: usize,
     /// Samples that are passed on together.
@@ -163,6 +165,11 @@ impl BpfEngine {
     pub(crate) fn is_apart(&self) -> bool {
         let children = self.children.as_ref();
         children.is_some_and(|children| children.reason().is_none())
+    }
+
+    /// Whether processes outside of the recorder's pid namespace are not recorded.
+    pub(crate) const fn is_in_namespace(&self) -> bool {
+        self.in_namespace
     }
 
     /// The processes that are held until the sites are attached to them; `None` if none are.

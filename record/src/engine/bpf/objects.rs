@@ -4,15 +4,15 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use usdtrec_format::Btf;
-
 use super::super::options::AttachRequest;
 use super::attach;
 use super::attach::site_programs::Maps;
 use super::control::Control;
+use super::kernel::RunningKernel;
 use super::lossless::stopped::Stopped;
-use super::preemption::Preemption;
+use super::processes::executables::Executables;
 use super::processes::follow::Tracked;
+use super::processes::groups::Groups;
 use super::rings::cpu_rings::{CpuRings, Sizes};
 use super::samples::Samples;
 use super::samples::stack_rates;
@@ -23,6 +23,10 @@ use crate::kernel_error::{BpfObject, KernelOperation};
 #[derive(Debug)]
 pub(super) struct Objects {
     pub(super) tracked: Tracked,
+    /// `None` if processes of all control groups are recorded.
+    pub(super) groups: Option<Groups>,
+    /// `None` if all executables are recorded.
+    pub(super) executables: Option<Executables>,
     /// `None` if processes are not stopped.
     pub(super) stopped: Option<Stopped>,
     /// That of the first part, which has what is about the whole recording.
@@ -37,8 +41,7 @@ impl Objects {
     pub(super) fn create(
         request: &AttachRequest<'_>,
         ring_bytes: usize,
-        btf: Option<&Btf>,
-        preemption: Option<Preemption>,
+        kernel: RunningKernel<'_>,
         samples: &Samples,
     ) -> Result<Self, RecordError> {
         let control = Control::new(samples.ids(), samples.strings());
@@ -55,9 +58,13 @@ impl Objects {
             bytes: ring_bytes,
         };
         let rings = CpuRings::new(sizes).map_err(setup(BpfObject::Rings))?;
-        let apart = attach::can_be_apart(request).then_some(&control);
-        let tracked = Tracked::new(filter, btf, preemption, apart);
+        let can_hold = attach::can_be_apart(request) && kernel.namespace.is_none();
+        let tracked = Tracked::new(filter, kernel, can_hold.then_some(&control));
         let tracked = tracked.map_err(setup(BpfObject::Follower))?;
+        let (choice, btf) = (&options.processes, kernel.btf);
+        let groups = (!choice.groups.is_empty()).then(|| Groups::follow(choice, btf));
+        let executables =
+            (!choice.executables.is_empty()).then(|| Executables::open(&choice.executables, btf));
         let stopped = options
             .lossless
             .then(|| Stopped::new(&control, *say))
@@ -67,6 +74,8 @@ impl Objects {
         Ok(Self {
             stack_rates: stack_rates.map_err(setup(BpfObject::Control))?,
             tracked,
+            groups: groups.transpose()?,
+            executables: executables.transpose()?,
             stopped: stopped.map_err(setup(BpfObject::StoppedProcesses))?,
             control: Arc::new(control),
             rings,
@@ -80,6 +89,8 @@ impl Objects {
             control: self.control.as_fd(),
             first_control: self.control.as_fd(),
             tracked: self.tracked.as_fd(),
+            groups: self.groups.as_ref().map(AsFd::as_fd),
+            executables: self.executables.as_ref().map(AsFd::as_fd),
             can_hold: self.tracked.hold.is_some(),
             stopped: self.stopped.as_ref().map(AsFd::as_fd),
             stack_rates: self.stack_rates.as_ref().map(AsFd::as_fd),
@@ -95,6 +106,8 @@ impl Objects {
             rings: own(maps.rings)?,
             first_control: own(maps.first_control)?,
             tracked: own(maps.tracked)?,
+            groups: maps.groups.map(own).transpose()?,
+            executables: maps.executables.map(own).transpose()?,
             stopped: maps.stopped.map(own).transpose()?,
             spared: maps.spared.map(own).transpose()?,
             stack_rates: maps.stack_rates.map(own).transpose()?,
@@ -115,6 +128,8 @@ pub(super) struct SharedMaps {
     rings: OwnedFd,
     first_control: OwnedFd,
     tracked: OwnedFd,
+    groups: Option<OwnedFd>,
+    executables: Option<OwnedFd>,
     stopped: Option<OwnedFd>,
     spared: Option<OwnedFd>,
     stack_rates: Option<OwnedFd>,
@@ -128,6 +143,8 @@ impl SharedMaps {
             control,
             first_control: self.first_control.as_fd(),
             tracked: self.tracked.as_fd(),
+            groups: self.groups.as_ref().map(AsFd::as_fd),
+            executables: self.executables.as_ref().map(AsFd::as_fd),
             can_hold: false,
             stopped: self.stopped.as_ref().map(AsFd::as_fd),
             spared: self.spared.as_ref().map(AsFd::as_fd),

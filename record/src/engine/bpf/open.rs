@@ -10,7 +10,9 @@ use super::super::options::AttachRequest;
 use super::attach::Attaching;
 use super::attach::attacher::{AttachedSites, BadSite};
 use super::attach::site_programs::Site;
+use super::kernel::RunningKernel;
 use super::kernel::btf;
+use super::kernel::pid_namespace::PidNamespace;
 use super::kernel::trials::functions_take_memory;
 use super::nonresident::Touch;
 use super::objects::{Objects, setup};
@@ -18,6 +20,7 @@ use super::part::{Part, Parts};
 use super::plan::{self, Group, Ids};
 use super::preemption::Preemption;
 use super::processes::children::Children;
+use super::processes::executables::Executables;
 use super::processes::follow;
 use super::program::{Common, CpuRange, Spec, Stop, ThreadBase};
 use super::rings::ring_size::ring_bytes;
@@ -36,11 +39,14 @@ impl BpfEngine {
         metadata: &EventAttr,
     ) -> Result<Opened<Self>, RecordError> {
         let options = request.options;
-        if !in_first_pid_namespace() {
-            return Err(RecordError::NoBpf(BpfRefusal::PidNamespace));
-        }
         let btf = btf::from_sysfs();
         let preemption = Preemption::from_btf(btf.as_ref())?;
+        let namespace = PidNamespace::own(btf.as_ref());
+        let kernel = RunningKernel {
+            btf: btf.as_ref(),
+            preemption,
+            namespace: namespace.map_err(|_| RecordError::NoBpf(BpfRefusal::PidNamespace))?,
+        };
         let thread_base = thread_base(btf.as_ref());
         let first_id = metadata.ids.iter().max().map_or(1, |id| id + 1);
         let ids = Ids::first(first_id);
@@ -53,19 +59,14 @@ impl BpfEngine {
         )?;
         let samples = Samples::new(groups, ids);
         let wanted_ring_bytes = ring_bytes(options.ring_bytes, request.watch.cpus.len());
-        let mut objects = Objects::create(
-            request,
-            wanted_ring_bytes,
-            btf.as_ref(),
-            preemption,
-            &samples,
-        )?;
+        let mut objects = Objects::create(request, wanted_ring_bytes, kernel, &samples)?;
         samples.set_stack_sizes(&objects.control);
         let touch = Touch::new(options.nonresident, btf.as_ref());
         let common = Common {
             touch,
             thread_base,
             preemption,
+            namespace: kernel.namespace,
             functions_take_memory: functions_take_memory(preemption),
             ..common(request, &objects)
         };
@@ -105,6 +106,7 @@ impl BpfEngine {
             refused: refused(&samples, bad),
             engine: Self {
                 children,
+                in_namespace: kernel.namespace.is_some(),
                 parts: Parts::new(Part {
                     attachment,
                     control: Arc::clone(&objects.control),
@@ -147,6 +149,8 @@ fn common(request: &AttachRequest<'_>, objects: &Objects) -> Common {
     Common {
         cpus: (request.options.cpus.is_some()).then(|| CpuRange::from_cpus(&request.watch.cpus)),
         who: follow::who(&request.filter),
+        in_groups: objects.groups.is_some(),
+        executables: objects.executables.as_ref().map(Executables::members),
         ring_bytes: objects.rings.bytes() as u32,
         stop: objects.stopped.as_ref().map(|_| Stop {
             at: (objects.rings.bytes() / 2) as u32,
@@ -195,11 +199,4 @@ pub(super) fn sites(groups: &[Group]) -> Vec<Site<'_>> {
             },
         })
         .collect()
-}
-
-/// Whether this process is in the initial pid namespace, whose process ids programs see.
-fn in_first_pid_namespace() -> bool {
-    // PROC_PID_INIT_INO, include/linux/proc_ns.h
-    const FIRST: &str = "pid:[4026531836]";
-    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == FIRST)
 }

@@ -17,6 +17,7 @@ use usdtrec_format::perf::{RecordType, Records};
 use usdtrec_format::schema::Schemas;
 
 use super::*;
+use crate::chosen::ProcessChoice;
 use crate::engine::{
     AttachRequest, EngineChoice, EngineOptions, NonResident, TaskFilter, UprobePmu,
 };
@@ -119,6 +120,7 @@ impl Program {
             is_host: false,
             processes: &[self.hits.unwrap()],
             force: false,
+            may_wait: false,
             schemas: &Schemas::default(),
         };
         select(request).unwrap().probes
@@ -175,6 +177,7 @@ impl How {
             graph: None,
             nonresident: NonResident::Auto,
             lossless: false,
+            processes: ProcessChoice::default(),
         }
     }
 

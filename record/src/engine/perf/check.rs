@@ -25,6 +25,9 @@ pub(crate) fn check(probes: &[PlannedProbe], options: &EngineOptions) -> Result<
     if options.lossless {
         return Err(UsageError::NeedsBpf(ProgramFeature::Lossless).into());
     }
+    if !options.processes.is_all() {
+        return Err(UsageError::NeedsBpf(ProgramFeature::ProcessChoice).into());
+    }
     if options.nonresident != NonResident::Auto {
         return Err(UsageError::NeedsBpf(ProgramFeature::NonResident).into());
     }

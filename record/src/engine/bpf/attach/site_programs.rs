@@ -37,6 +37,8 @@ pub(in crate::engine::bpf) struct Maps<'a> {
     pub(in crate::engine::bpf) control: BorrowedFd<'a>,
     pub(in crate::engine::bpf) first_control: BorrowedFd<'a>,
     pub(in crate::engine::bpf) tracked: BorrowedFd<'a>,
+    pub(in crate::engine::bpf) groups: Option<BorrowedFd<'a>>,
+    pub(in crate::engine::bpf) executables: Option<BorrowedFd<'a>>,
     /// Whether processes that recorded ones start can be held until probes are attached to them.
     pub(in crate::engine::bpf) can_hold: bool,
     pub(in crate::engine::bpf) stopped: Option<BorrowedFd<'a>>,
@@ -333,6 +335,8 @@ fn load(code: &Code, maps: &Maps<'_>, attach_method: AttachMethod) -> Result<Own
         Map::Rings => maps.rings,
         Map::Control => maps.control,
         Map::FirstControl => maps.first_control,
+        Map::Groups => maps.groups.unwrap_or(maps.tracked),
+        Map::Executables => maps.executables.unwrap_or(maps.tracked),
         Map::Stopped => maps.stopped.unwrap_or(maps.tracked),
         Map::Spared => maps.spared.unwrap_or(maps.tracked),
         Map::StackRates => maps.stack_rates.unwrap_or(maps.tracked),

@@ -1,6 +1,36 @@
 //! What programs on tracepoints need of the kernel.
 
 use super::super::preemption::Preemption;
+use super::pid_namespace::PidNamespace;
+use usdtrec_format::Btf;
+
+/// Where the kernel has the inode that a process executes, and that of an open file; offsets, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine::bpf) struct ExecutableMembers {
+    /// `task_struct.mm`, `mm_struct.exe_file`, `file.f_inode`.
+    pub(in crate::engine::bpf) mm: u32,
+    pub(in crate::engine::bpf) exe_file: u32,
+    pub(in crate::engine::bpf) inode: u32,
+    /// `task_struct.files`, `files_struct.fdt`, `fdtable.fd`.
+    pub(in crate::engine::bpf) files: u32,
+    pub(in crate::engine::bpf) table: u32,
+    pub(in crate::engine::bpf) descriptors: u32,
+}
+
+impl ExecutableMembers {
+    /// `None` if this kernel does not have one of the members.
+    pub(in crate::engine::bpf) fn find(btf: &Btf) -> Option<Self> {
+        let one = |structure, member| btf.member(structure, &[member]);
+        Some(Self {
+            mm: one("task_struct", "mm")?,
+            exe_file: one("mm_struct", "exe_file")?,
+            inode: one("file", "f_inode")?,
+            files: one("task_struct", "files")?,
+            table: one("files_struct", "fdt")?,
+            descriptors: one("fdtable", "fd")?,
+        })
+    }
+}
 
 /// Offsets of members of the kernel's structures, bytes, and how preemption is disabled.
 #[derive(Clone, Copy, Debug)]
@@ -17,4 +47,6 @@ pub(in crate::engine::bpf) struct Members {
     pub(in crate::engine::bpf) priority: u32,
     /// How preemption is disabled: while a program is preempted, the kernel does not run it for other threads of the CPU.
     pub(in crate::engine::bpf) preemption: Option<Preemption>,
+    /// The pid namespace of the recorder, if it is not the first one. Then no process is held.
+    pub(in crate::engine::bpf) namespace: Option<PidNamespace>,
 }

@@ -9,21 +9,37 @@ use super::super::sys::{self, ProgramKind};
 /// Whether programs can ask which site was hit (`bpf_get_attach_cookie`, Linux 5.15).
 pub(in crate::engine::bpf) fn has_cookies() -> bool {
     static HAS: OnceLock<bool> = OnceLock::new();
-    *HAS.get_or_init(|| {
-        let mut asm = Assembler::default();
-        asm.call(Helper::AttachCookie);
-        asm.exit_with(0);
-        let Some(code) = asm.finish() else {
-            return true;
-        };
-        // 5.10 says `invalid func unknown#174`. Another reason comes again with the programs themselves.
-        match sys::load(ProgramKind::Uprobe, &code) {
-            Ok(_) => true,
-            Err(refusal) => !refusal
-                .reason
-                .is_some_and(|reason| reason.contains("unknown")),
-        }
-    })
+    *HAS.get_or_init(|| has(Helper::AttachCookie))
+}
+
+/// Whether programs can follow pointers from the task of a hit by their types (`bpf_get_current_task_btf`, Linux 5.11).
+pub(in crate::engine::bpf) fn has_task_types() -> bool {
+    has(Helper::CurrentTaskBtf)
+}
+
+/// Whether programs can call a helper, whose argument, if it has one, is a number or the context.
+fn has(helper: Helper) -> bool {
+    let mut asm = Assembler::default();
+    if helper == Helper::AncestorCgroupId {
+        asm.set(Reg::R1, 1);
+    }
+    asm.call(helper);
+    asm.exit_with(0);
+    let Some(code) = asm.finish() else {
+        return true;
+    };
+    // 5.10 says `invalid func unknown#174`. Another reason comes again with the programs themselves.
+    match sys::load(ProgramKind::Uprobe, &code) {
+        Ok(_) => true,
+        Err(refusal) => !refusal
+            .reason
+            .is_some_and(|reason| reason.contains("unknown")),
+    }
+}
+
+/// Whether programs can ask for the control groups above that of a hit (`bpf_get_current_ancestor_cgroup_id`, Linux 5.15 for tracing programs).
+pub(in crate::engine::bpf) fn has_ancestors() -> bool {
+    has(Helper::AncestorCgroupId)
 }
 
 /// Whether global functions may have an address as an argument (Linux 5.12), and be called while preemption is disabled, if it has to be

@@ -7,22 +7,23 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use usdtrec_format::Btf;
-
 use super::super::control::Control;
 use super::super::insn::{Assembler, Code, Helper, If, Map, Op, Reg, Width};
+use super::super::kernel::RunningKernel;
 use super::super::kernel::members::Members;
-use super::super::preemption::{self, Preemption};
-use super::super::program::Who;
+use super::super::preemption;
+use super::super::program::{FOLLOWED, Who};
 use super::super::sys::{self, ProgramKind};
 use super::hold::Hold;
 use crate::engine::task_filter::TaskFilter;
+use crate::host::descendants::descendants;
 
 /// Maximum number of processes or threads at a time.
 const MAX_TASKS: u32 = 65_536;
 
 const KEY: i16 = -4;
 const VALUE: i16 = -8;
+const IDS: i16 = -16;
 /// The tracepoint of new processes.
 const FORK: &str = "sched_process_fork";
 /// `BPF_NOEXIST`.
@@ -46,8 +47,7 @@ impl Tracked {
     /// if the kernel supports it.
     pub(in crate::engine::bpf) fn new(
         filter: &TaskFilter,
-        btf: Option<&Btf>,
-        preemption: Option<Preemption>,
+        kernel: RunningKernel<'_>,
         hold: Option<&Control>,
     ) -> io::Result<Self> {
         let entries = match filter {
@@ -64,11 +64,11 @@ impl Tracked {
         let ids = match filter {
             TaskFilter::All => return Ok(tracked),
             TaskFilter::Processes(ids) => {
-                tracked.follow(btf, preemption, true, hold)?;
+                tracked.follow(kernel, true, hold)?;
                 ids
             }
             TaskFilter::ProcessesAlone(ids) => {
-                tracked.follow(btf, preemption, false, None)?;
+                tracked.follow(kernel, false, None)?;
                 ids
             }
             TaskFilter::Threads(ids) => ids,
@@ -76,19 +76,21 @@ impl Tracked {
         for &id in ids {
             sys::insert(tracked.as_fd(), id)?;
         }
+        if matches!(filter, TaskFilter::Processes(_)) {
+            tracked.add_late(ids);
+        }
         Ok(tracked)
     }
 
     /// Removes processes that end from the map, and adds children if they are recorded.
     fn follow(
         &mut self,
-        btf: Option<&Btf>,
-        preemption: Option<Preemption>,
+        kernel: RunningKernel<'_>,
         children: bool,
         hold: Option<&Control>,
     ) -> io::Result<()> {
         let missing = || io::Error::other("the kernel does not describe its structures (BTF)");
-        let btf = btf.ok_or_else(missing)?;
+        let btf = kernel.btf.ok_or_else(missing)?;
         let member = |structure, name| btf.member(structure, &[name]).ok_or_else(missing);
         let members = Members {
             tgid: member("task_struct", "tgid")?,
@@ -96,7 +98,8 @@ impl Tracked {
             live: member("signal_struct", "live")?,
             flags: member("signal_struct", "flags")?,
             priority: member("task_struct", "prio")?,
-            preemption,
+            preemption: kernel.preemption,
+            namespace: kernel.namespace,
         };
         if let Some(control) = hold {
             match Hold::new(control, self.map.as_fd(), members, btf) {
@@ -121,6 +124,14 @@ impl Tracked {
             }
         }
         Ok(())
+    }
+
+    /// Adds the processes that these have started since they were named, and before the program on `fork` knew them.
+    fn add_late(&self, named: &[u32]) {
+        for id in descendants(named) {
+            // There is one entry for each process at most; of a process that has ended meanwhile it stays, as it does of a named one.
+            let _ = sys::add(self.as_fd(), id, FOLLOWED);
+        }
     }
 
     /// Number of processes that the program on `fork` was not run for. From Linux 7.0 on such a program may be preempted, and is not run for another
@@ -155,11 +166,20 @@ fn forked(members: Members) -> Option<Code> {
     let out = asm.label();
     asm.copy(Reg::R6, Reg::R1);
     preemption::disable(&mut asm, members.preemption);
+    asm.use_namespace(members.namespace, IDS, out);
     asm.store_process(KEY);
     asm.call_map(Helper::MapLookup, Map::Tracked, KEY);
     asm.jump_if(If::Equal, Reg::R0, 0, out);
-    asm.load(Width::Double, Reg::R3, Reg::R6, 8);
-    load(&mut asm, Width::Word, members.tgid);
+    match members.namespace {
+        Some(namespace) => {
+            asm.load(Width::Double, Reg::R7, Reg::R6, 8);
+            namespace.child_id(&mut asm, IDS, out);
+        }
+        None => {
+            asm.load(Width::Double, Reg::R3, Reg::R6, 8);
+            load(&mut asm, Width::Word, members.tgid);
+        }
+    }
     asm.store(Width::Word, Reg::R10, VALUE, Reg::R3);
     asm.address(Reg::R3, Reg::R10, VALUE.into());
     // A new thread is of a process that the map has. Replacing its element would let a lookup at the same time miss it, and its hit.
@@ -178,6 +198,7 @@ fn ended(members: Members) -> Option<Code> {
     load(&mut asm, Width::Double, members.signal);
     load(&mut asm, Width::Word, members.live);
     asm.jump_if(If::NotEqual, Reg::R3, 0, out);
+    asm.use_namespace(members.namespace, IDS, out);
     asm.store_process(KEY);
     asm.call_map(Helper::MapDelete, Map::Tracked, KEY);
     asm.place(out);

@@ -122,7 +122,7 @@ impl Program<'_> {
         asm.store(Width::Double, Reg::R7, 0, Reg::R1);
         asm.load(Width::Double, Reg::R1, Reg::R6, pc);
         asm.store(Width::Double, Reg::R7, 16, Reg::R1);
-        asm.call(Helper::PidTgid);
+        asm.thread_and_process();
         asm.store(Width::Word, Reg::R7, THREAD as i16, Reg::R0);
         asm.op_value(Op::ShiftRight, Reg::R0, 32);
         asm.store(Width::Word, Reg::R7, 24, Reg::R0);

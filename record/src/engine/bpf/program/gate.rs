@@ -4,7 +4,7 @@ use super::super::control;
 use super::super::insn::{Helper, If, Label, Map, Op, Reg, Width};
 use super::builder::Program;
 use super::cookie::Cookie;
-use super::slots::{COOKIE, KEY};
+use super::slots::{COOKIE, IDS, KEY};
 use super::spec::CpuRange;
 use super::who::{LINKED, Who};
 
@@ -37,6 +37,8 @@ impl Program<'_> {
             asm.jump(out);
             asm.place(counts);
         }
+        self.asm.use_namespace(self.common.namespace, IDS, out);
+        self.is_chosen(out);
         if self.common.who == Who::All {
             return;
         }
@@ -44,7 +46,7 @@ impl Program<'_> {
             self.keep_cookie();
         }
         let asm = &mut self.asm;
-        asm.call(Helper::PidTgid);
+        asm.thread_and_process();
         if self.common.who != Who::Threads {
             asm.op_value(Op::ShiftRight, Reg::R0, 32);
         }

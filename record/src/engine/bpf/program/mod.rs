@@ -12,6 +12,7 @@
 mod absent;
 mod address;
 mod builder;
+mod chosen;
 mod cookie;
 mod frame_function;
 mod frame_pointers;

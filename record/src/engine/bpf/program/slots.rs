@@ -28,6 +28,8 @@ pub(super) const READS: i16 = -96;
 pub(super) const STACK_SIZE: i16 = -104;
 /// Size of the end of the record, bytes: what the callers are found from.
 pub(super) const STACK_END: i16 = -112;
+/// Ids of the thread and process in the pid namespace of the recorder, if it is not the first one. No text of a filter reaches it.
+pub(super) const IDS: i16 = -320;
 /// Key of the map of the rates of stacks: the cookie of the site, and the thread.
 pub(super) const RATE_KEY: i16 = -128;
 /// A new value of that map: when a second began, and the number of stacks since.

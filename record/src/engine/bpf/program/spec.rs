@@ -2,6 +2,8 @@
 
 use usdtrec_format::{Arch, RawLayout};
 
+use super::super::kernel::members::ExecutableMembers;
+use super::super::kernel::pid_namespace::PidNamespace;
 use super::super::nonresident::Touch;
 use super::super::preemption::Preemption;
 use super::who::Who;
@@ -38,6 +40,12 @@ pub(in crate::engine::bpf) struct Common {
     pub(in crate::engine::bpf) cpus: Option<Vec<CpuRange>>,
     /// Whose hits are recorded.
     pub(in crate::engine::bpf) who: Who,
+    /// The pid namespace of the recorder, outside of which nothing is recorded; `None` if it is the first one.
+    pub(in crate::engine::bpf) namespace: Option<PidNamespace>,
+    /// Whether only hits in the control groups in the map are recorded.
+    pub(in crate::engine::bpf) in_groups: bool,
+    /// Where the executable of a process is found, if only those in the map are recorded.
+    pub(in crate::engine::bpf) executables: Option<ExecutableMembers>,
     /// Smallest sample id. Its losses are the first word of the losses.
     pub(in crate::engine::bpf) first_id: u64,
     /// Number of sample ids.

@@ -28,6 +28,8 @@ pub(in crate::engine::bpf) enum MapKind {
 /// `BPF_F_MMAPABLE`.
 const MAPPABLE: u32 = 1 << 10;
 
+/// `BPF_NOEXIST`: the key must not be in the map.
+const IS_NEW: u64 = 1;
 /// `BPF_EXIST`: the key must be in the map.
 const EXISTS: u64 = 2;
 
@@ -109,6 +111,26 @@ pub(in crate::engine::bpf) fn create_ids(entries: u32) -> io::Result<OwnedFd> {
         entries,
     };
     create_map(MapKind::Hash, shape)
+}
+
+/// Creates a hash map with 4-byte values.
+pub(in crate::engine::bpf) fn create_set(key_size: u32, entries: u32) -> io::Result<OwnedFd> {
+    let shape = MapShape {
+        key_size,
+        value_size: 4,
+        entries,
+    };
+    create_map(MapKind::Hash, shape)
+}
+
+/// Adds a key with the value 1 to a hash map with 8-byte keys and 4-byte values.
+pub(in crate::engine::bpf) fn insert_id(map: BorrowedFd<'_>, key: u64) -> io::Result<()> {
+    element(MAP_UPDATE_ELEM, map, &key, Some(&mut 1_u32), 0)
+}
+
+/// Adds a key with the value 1 to a hash map with 256-byte keys and 4-byte values.
+pub(in crate::engine::bpf) fn insert_name(map: BorrowedFd<'_>, key: &[u8; 256]) -> io::Result<()> {
+    element(MAP_UPDATE_ELEM, map, key, Some(&mut 1_u32), 0)
 }
 
 /// Creates a ring of so many bytes, in the memory of a NUMA node if one is given.
@@ -202,6 +224,11 @@ pub(in crate::engine::bpf) fn create_works(entries: u32) -> io::Result<OwnedFd> 
 /// Adds a key with the value 1 to a hash map with 4-byte keys and values.
 pub(in crate::engine::bpf) fn insert(map: BorrowedFd<'_>, key: u32) -> io::Result<()> {
     element(MAP_UPDATE_ELEM, map, &key, Some(&mut 1_u32), 0)
+}
+
+/// Adds a key that is not in a hash map with 4-byte keys and values.
+pub(in crate::engine::bpf) fn add(map: BorrowedFd<'_>, key: u32, mut value: u32) -> io::Result<()> {
+    element(MAP_UPDATE_ELEM, map, &key, Some(&mut value), IS_NEW)
 }
 
 /// Changes the value of a key that is in a hash map with 4-byte keys and values.

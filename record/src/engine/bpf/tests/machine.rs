@@ -400,7 +400,9 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
             Map::Spared => 4,
             Map::StackRates => RATES,
             Map::Counts => COUNTS,
-            Map::Held | Map::Calls => unreachable!("not in programs of sites"),
+            Map::Held | Map::Calls | Map::Groups | Map::GroupNames | Map::Executables => {
+                unreachable!("not in programs of sites")
+            }
         };
         words[at] = words[at] & 0xffff_ffff | value << 32;
         words[at + 1] = value & !0xffff_ffff;

@@ -81,13 +81,13 @@ impl Follower {
         }
     }
 
-    /// Takes over the processes that have links already. `calls` is the number of processes that were started so far.
-    pub(super) fn begin(&mut self, named: Vec<u32>, calls: u64) {
+    /// Takes over the processes that have links already.
+    pub(super) fn begin(&mut self, named: Vec<u32>) {
         let named = named.into_iter().filter_map(|pid| Some((pid, open(pid)?)));
         self.living = named.collect();
         let children = MAX_LINKED_PROCESSES.min(most_by_descriptors(self.own.len()));
         self.most = self.living.len() + children;
-        if calls > 0 && !self.calls.knows_all() {
+        if !self.calls.knows_all() {
             self.plant_everywhere(EverywhereReason::Early);
         }
     }

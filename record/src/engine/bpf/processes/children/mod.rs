@@ -129,7 +129,7 @@ impl Children {
         };
         children.control.set_released(false);
         // A process that was started in the meantime was not held; it gets its probes before the programs are enabled.
-        follower.begin(later.processes, children.control.calls());
+        follower.begin(later.processes);
         thread::Builder::new()
             .name("children".to_owned())
             .spawn(move || {

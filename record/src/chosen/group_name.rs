@@ -1,0 +1,141 @@
+//! Names of control groups, containers and units.
+
+use std::fmt;
+use std::path::Path;
+
+use usdtrec_format::control_group::container_id;
+use usdtrec_format::escape::escape;
+
+use super::ChoiceError;
+use super::hierarchy::Group;
+
+/// Digits of a container's id that are enough.
+const MIN_DIGITS: usize = 4;
+
+/// The name of control groups. Those below them are meant, too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GroupName {
+    /// A control group: its path (`/system.slice/cron.service`, also without the first slash or with the mount point), its id, or the name of its
+    /// directory.
+    Cgroup(String),
+    /// A container: the first digits of its id, or of the uid of a Kubernetes pod; the name of one of systemd-nspawn or LXC.
+    Container(String),
+    /// A unit of systemd; without a suffix, a service.
+    Unit(String),
+}
+
+impl GroupName {
+    /// Maximum length of a path or name, bytes: programs compare that many.
+    pub(crate) const MAX_BYTES: usize = 255;
+
+    /// The same with the path below the mount point.
+    pub(super) fn below(&self, mount: &Path) -> Self {
+        match self {
+            Self::Cgroup(path) => {
+                let below = Path::new(path).strip_prefix(mount).ok();
+                let below = below.and_then(Path::to_str).map(|path| format!("/{path}"));
+                let path = below.as_deref().unwrap_or(path).trim_end_matches('/');
+                Self::Cgroup(match path.strip_prefix('/') {
+                    None if path.contains('/') => format!("/{path}"),
+                    _ => path.to_owned(),
+                })
+            }
+            Self::Unit(name) if !name.contains('.') => Self::Unit(format!("{name}.service")),
+            _ => self.clone(),
+        }
+    }
+
+    /// Whether it can be that of a group.
+    pub(super) fn check(&self) -> Result<(), ChoiceError> {
+        let (Self::Cgroup(text) | Self::Container(text) | Self::Unit(text)) = self;
+        match self {
+            Self::Cgroup(path) if path.is_empty() => Err(ChoiceError::Root),
+            _ if text.len() > Self::MAX_BYTES => Err(ChoiceError::TooLong(self.clone())),
+            Self::Container(id) if id.is_empty() => Err(ChoiceError::NotInPath(self.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it is that of a group.
+    pub(super) fn is(&self, group: &Group) -> bool {
+        match self {
+            Self::Cgroup(path) if path.starts_with('/') => *path == group.path,
+            Self::Cgroup(id) if id.parse() == Ok(group.id) => true,
+            _ => self.is_directory(group.name()),
+        }
+    }
+
+    /// Whether it is that of the last directory of a group's path.
+    pub(super) fn is_directory(&self, directory: &str) -> bool {
+        match self {
+            Self::Cgroup(name) | Self::Unit(name) => name == directory,
+            Self::Container(id) if is_digits(id) => {
+                container_id(directory).is_some_and(|known| known.starts_with(id))
+                    || pod(directory).is_some_and(|pod| pod.starts_with(&id.replace('_', "-")))
+                    || is_named(directory, id)
+            }
+            Self::Container(name) => is_named(directory, name),
+        }
+    }
+
+    /// The container's id in the name of a group that this is the name of.
+    pub(super) fn container_of<'a>(&self, group: &'a Group) -> Option<&'a str> {
+        let id = container_id(group.name());
+        id.filter(|_| matches!(self, Self::Container(_)))
+    }
+
+    /// Whether it is a name of a container that most runtimes do not put into paths.
+    pub(super) fn is_unknown_to_paths(&self) -> bool {
+        matches!(self, Self::Container(name) if !is_digits(name))
+    }
+
+    /// What a later group is known by.
+    pub(super) fn of_later<'a>(&'a self, group: &'a Group) -> Option<&'a str> {
+        match self {
+            Self::Cgroup(id) if id.parse() == Ok(group.id) => None,
+            Self::Cgroup(name) | Self::Unit(name) => Some(name),
+            Self::Container(_) => Some(group.name()),
+        }
+    }
+}
+
+impl fmt::Display for GroupName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (word, name) = match self {
+            Self::Cgroup(name) => ("control group", name),
+            Self::Container(name) => ("container", name),
+            Self::Unit(name) => ("unit", name),
+        };
+        write!(f, "{word} {}", escape(name))
+    }
+}
+
+fn is_digits(id: &str) -> bool {
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'-' | b'_');
+    id.len() >= MIN_DIGITS && id.bytes().all(is_digit)
+}
+
+/// The uid of a Kubernetes pod: `podUID`, or `kubepods-…-podUID.slice` with underscores (systemd's driver).
+fn pod(directory: &str) -> Option<String> {
+    let name = directory.strip_suffix(".slice").unwrap_or(directory);
+    let uid = match name.strip_prefix("pod") {
+        Some(uid) => uid,
+        None => name.strip_prefix("kubepods")?.rsplit_once("-pod")?.1,
+    };
+    Some(uid.replace('_', "-"))
+}
+
+/// Whether the directory of a container has its name: `machine-NAME.scope`, `systemd-nspawn@NAME.service`, `lxc.payload.NAME`.
+fn is_named(directory: &str, name: &str) -> bool {
+    let names = [
+        ("machine-", ".scope"),
+        ("systemd-nspawn@", ".service"),
+        ("lxc.payload.", ""),
+    ];
+    names.iter().any(|(before, after)| {
+        let rest = directory.strip_prefix(before);
+        // systemd escapes what a name may have besides letters and digits.
+        let found = rest.and_then(|rest| rest.strip_suffix(after));
+        found.is_some_and(|found| found == name || found.replace("\\x2d", "-") == name)
+    })
+}

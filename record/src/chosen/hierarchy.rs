@@ -1,0 +1,92 @@
+//! The directories of control groups, version 2.
+
+use std::fs;
+use std::os::unix::fs::DirEntryExt;
+use std::path::{Path, PathBuf};
+
+/// Maximum number of directories that are read.
+const MAX_GROUPS: usize = 1 << 16;
+
+/// A control group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// Its path below the mount point, with a slash first.
+    pub(crate) path: String,
+    /// The kernel's id: the number of the directory's inode (`kernfs_node.id`, on 64-bit machines).
+    pub(crate) id: u64,
+}
+
+impl Group {
+    /// Number of directories of the path up to which programs find a group above that of a hit.
+    pub(crate) const MAX_DEPTH: usize = 16;
+
+    /// Name of its directory.
+    pub(crate) fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Number of directories of its path.
+    pub(super) fn depth(&self) -> usize {
+        self.path.matches('/').count()
+    }
+
+    /// Whether a path is that of this group or of one below it.
+    pub(super) fn has(&self, path: &str) -> bool {
+        let rest = path.strip_prefix(&*self.path);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
+/// Where the control groups are mounted.
+#[derive(Clone, Debug)]
+pub(crate) struct Hierarchy {
+    pub(super) mount: PathBuf,
+}
+
+impl Hierarchy {
+    /// `None` if there are no control groups of version 2.
+    pub(crate) fn find() -> Option<Self> {
+        let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+        let mount = mounts.lines().find_map(|line| {
+            let mut words = line.split(' ').skip(1);
+            let (directory, kind) = (words.next()?, words.next()?);
+            (kind == "cgroup2").then_some(directory)
+        });
+        mount.map(|mount| Self {
+            mount: mount.into(),
+        })
+    }
+
+    /// All groups but the root.
+    pub(crate) fn groups(&self) -> Vec<Group> {
+        let mut groups = below(&self.mount, "");
+        let mut next = 0;
+        while let Some(group) = groups.get(next).filter(|_| groups.len() < MAX_GROUPS) {
+            let inner = below(&self.mount, &group.path);
+            groups.extend(inner);
+            next += 1;
+        }
+        groups
+    }
+}
+
+/// The groups in a group. One that is removed meanwhile has none.
+fn below(mount: &Path, path: &str) -> Vec<Group> {
+    let directory = mount.join(path.trim_start_matches('/'));
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    directories
+        .map(|entry| Group {
+            path: format!("{path}/{}", entry.file_name().to_string_lossy()),
+            id: entry.ino(),
+        })
+        .collect()
+}
+
+/// The path of a process.
+pub(super) fn path_of_process(pid: i32) -> Option<String> {
+    let lines = fs::read(format!("/proc/{pid}/cgroup")).ok()?;
+    let lines = String::from_utf8_lossy(&lines).into_owned();
+    let line = lines.lines().find_map(|line| line.strip_prefix("0::"))?;
+    Some(line.to_owned())
+}

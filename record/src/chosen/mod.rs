@@ -1,0 +1,214 @@
+//! Choosing the processes whose hits are recorded, by their control group or executable.
+//!
+//! Control groups are those of version 2. Programs compare the ids of the group of a hit and of those above it with a
+//! map (`engine/bpf/processes/groups.rs`). Runtimes are not asked: containers and units are found by the names of directories.
+
+mod group_name;
+mod hierarchy;
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use usdtrec_format::control_group::{container_id, path_of_process, unit};
+
+use crate::host::process::Process;
+
+pub use self::group_name::GroupName;
+pub(crate) use self::hierarchy::{Group, Hierarchy};
+
+/// Which processes' hits are recorded: those that are in one of the control groups, if there are any, and execute one of the files, if there are any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessChoice {
+    /// Control groups.
+    pub groups: Vec<GroupName>,
+    /// Paths of executables.
+    pub executables: Vec<PathBuf>,
+}
+
+/// A chosen control group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ChosenGroup {
+    pub(crate) group: Group,
+    /// What another one is known by that is made later: its name, or its path with a first slash. `None` if it was chosen by its id.
+    pub(crate) later: Option<String>,
+}
+
+/// A choice cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChoiceError {
+    /// There is no control group of this name.
+    #[error("{}", of_no_group(.name, .there))]
+    NoGroup {
+        /// The name.
+        name: GroupName,
+        /// The containers, units or control groups that processes are in.
+        there: Vec<String>,
+    },
+    /// A container or unit is in hierarchies of version 1.
+    #[error(
+        "{0} is in control groups of version 1, which programs do not see: name its processes (-p), or filter the trace"
+    )]
+    OldGroup(GroupName),
+    /// The beginning of an id is that of several containers.
+    #[error("{name} may be each of {}", .containers.join(", "))]
+    Ambiguous {
+        /// The name.
+        name: GroupName,
+        /// Ids of the containers.
+        containers: Vec<String>,
+    },
+    /// A container's id is not given.
+    #[error(
+        "{0}: expected at least 4 hexadecimal digits of the container's id, or of the uid of a Kubernetes pod; other names of containers are known to \
+         their runtime only, except for those of systemd-nspawn and LXC"
+    )]
+    NotInPath(GroupName),
+    /// There are no control groups of version 2.
+    #[error("there are no control groups of version 2 here")]
+    NoHierarchy,
+    /// Everything is in the root.
+    #[error("the root of the control groups has all processes: use -a")]
+    Root,
+    /// A path is longer than programs compare.
+    #[error("{0}: expected a path of at most {max} bytes", max = GroupName::MAX_BYTES)]
+    TooLong(GroupName),
+    /// A group is nested too deeply.
+    #[error("{path}: expected a control group at most {max} directories deep", max = Group::MAX_DEPTH)]
+    TooDeep {
+        /// Path of the group.
+        path: String,
+    },
+    /// An executable cannot be opened.
+    #[error("{}", usdtrec_format::escape::shown(.path))]
+    Executable {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+fn of_no_group(name: &GroupName, there: &[String]) -> String {
+    match there {
+        [] => format!("there is no {name}"),
+        _ => format!("there is no {name}; there are: {}", there.join(", ")),
+    }
+}
+
+impl ProcessChoice {
+    /// Whether all processes are recorded.
+    #[must_use]
+    pub const fn is_all(&self) -> bool {
+        self.groups.is_empty() && self.executables.is_empty()
+    }
+
+    /// The chosen processes that run now.
+    ///
+    /// # Errors
+    /// [`ChoiceError`]: something that was named does not exist.
+    pub fn running(&self) -> Result<HashSet<u32>, ChoiceError> {
+        let groups = self.groups()?;
+        let executables = self.executables.iter().map(|path| {
+            let found = fs::metadata(path).map_err(|source| ChoiceError::Executable {
+                path: path.clone(),
+                source,
+            })?;
+            Ok((found.dev(), found.ino()))
+        });
+        let executables = executables.collect::<Result<Vec<_>, ChoiceError>>()?;
+        let is_chosen = |pid: i32| {
+            let in_group = || {
+                let path = hierarchy::path_of_process(pid);
+                path.is_some_and(|path| groups.iter().any(|chosen| chosen.group.has(&path)))
+            };
+            let runs = || {
+                let file = fs::metadata(format!("/proc/{pid}/exe"));
+                file.is_ok_and(|file| executables.contains(&(file.dev(), file.ino())))
+            };
+            (self.groups.is_empty() || in_group()) && (executables.is_empty() || runs())
+        };
+        let all = Process::all().into_iter().flatten();
+        let chosen = all.filter(|process| is_chosen(process.pid));
+        Ok(chosen
+            .filter_map(|process| process.pid.try_into().ok())
+            .collect())
+    }
+
+    /// The chosen control groups, without those below them.
+    ///
+    /// # Errors
+    /// [`ChoiceError`]: one that was named does not exist.
+    pub(crate) fn groups(&self) -> Result<Vec<ChosenGroup>, ChoiceError> {
+        if self.groups.is_empty() {
+            return Ok(Vec::new());
+        }
+        let hierarchy = Hierarchy::find().ok_or(ChoiceError::NoHierarchy)?;
+        let all = hierarchy.groups();
+        let mut chosen = Vec::new();
+        for name in &self.groups {
+            let name = name.below(&hierarchy.mount);
+            name.check()?;
+            let found: Vec<&Group> = all.iter().filter(|group| name.is(group)).collect();
+            if found.is_empty() {
+                return Err(missing(name));
+            }
+            let containers: BTreeSet<&str> = found
+                .iter()
+                .filter_map(|group| name.container_of(group))
+                .collect();
+            if containers.len() > 1 {
+                let containers = containers.into_iter().map(str::to_owned).collect();
+                return Err(ChoiceError::Ambiguous { name, containers });
+            }
+            if let Some(deep) = found.iter().find(|group| group.depth() > Group::MAX_DEPTH) {
+                let path = usdtrec_format::escape::escape(&deep.path).into_owned();
+                return Err(ChoiceError::TooDeep { path });
+            }
+            chosen.extend(found.into_iter().map(|group| ChosenGroup {
+                later: name.of_later(group).map(str::to_owned),
+                group: group.clone(),
+            }));
+        }
+        Ok(chosen)
+    }
+}
+
+/// Why a name is that of no group.
+fn missing(name: GroupName) -> ChoiceError {
+    /// Maximum number of names that are listed.
+    const MAX_LISTED: usize = 12;
+    let processes = Process::all().into_iter().flatten();
+    let paths = processes.filter_map(|process| {
+        let lines = fs::read(format!("/proc/{}/cgroup", process.pid)).ok()?;
+        let path = path_of_process(&lines, false)?;
+        Some(String::from_utf8_lossy(path).into_owned())
+    });
+    let paths: BTreeSet<String> = paths.filter(|path| path != "/").collect();
+    let mut directories = paths.iter().flat_map(|path| path.split('/'));
+    let is_path = matches!(&name, GroupName::Cgroup(path) if paths.contains(path));
+    if is_path || directories.any(|directory| name.is_directory(directory)) {
+        return ChoiceError::OldGroup(name);
+    }
+    if name.is_unknown_to_paths() {
+        return ChoiceError::NotInPath(name);
+    }
+    let there = paths.iter().filter_map(|path| match &name {
+        GroupName::Cgroup(_) => Some(&**path),
+        GroupName::Container(_) => container_id(path),
+        GroupName::Unit(_) => unit(path),
+    });
+    let there: BTreeSet<&str> = there.collect();
+    let more = there.len().saturating_sub(MAX_LISTED);
+    let shown = there.into_iter().take(MAX_LISTED);
+    let mut there: Vec<String> = shown
+        .map(|name| usdtrec_format::escape::escape(name).into_owned())
+        .collect();
+    if more > 0 {
+        there.push(format!("and {more} more"));
+    }
+    ChoiceError::NoGroup { name, there }
+}

@@ -1,0 +1,160 @@
+//! The programs whose processes are recorded: a map of the addresses of their inodes in the kernel.
+//!
+//! At a hit the address of the inode that the process executes is looked up, so it does not matter under which path, in which mount namespace and on
+//! which file system that is (the device numbers that `stat(2)` gives are not those of the kernel on btrfs and overlays). The addresses do not reach
+//! the recorder: a program that it runs adds that of a file that it has open, and while it has, no other inode gets the address. A file that has
+//! replaced one at its path is taken in the next pass of the recorder, within a tenth of a second.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, fstat, openat, stat};
+
+use super::super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
+use super::super::kernel::members::ExecutableMembers;
+use super::super::kernel::trials::has_task_types;
+use super::super::objects::setup;
+use super::super::sys::{self, ProgramKind};
+use crate::chosen::ChoiceError;
+use crate::error::RecordError;
+use crate::kernel_error::{BpfObject, BpfRefusal};
+use usdtrec_format::Btf;
+
+/// Maximum number of files that are taken.
+const MAX_FILES: usize = 256;
+
+/// Stack slots.
+const INODE: i16 = -8;
+const VALUE: i16 = -16;
+
+/// The map, and the files that it has.
+#[derive(Debug)]
+pub(in crate::engine::bpf) struct Executables {
+    inodes: OwnedFd,
+    members: ExecutableMembers,
+    paths: Vec<Executable>,
+    /// Keeps the addresses of the inodes.
+    open: Vec<OwnedFd>,
+}
+
+/// A path, and the file that was there when it was last looked at.
+#[derive(Debug)]
+struct Executable {
+    path: PathBuf,
+    id: FileId,
+}
+
+/// Device and inode number.
+type FileId = (u64, u64);
+
+impl Executables {
+    /// Takes the files at these paths.
+    pub(in crate::engine::bpf) fn open(
+        paths: &[PathBuf],
+        btf: Option<&Btf>,
+    ) -> Result<Self, RecordError> {
+        let members = btf.and_then(ExecutableMembers::find);
+        let members = members.filter(|_| has_task_types());
+        let members = members.ok_or(RecordError::NoBpf(BpfRefusal::Executables))?;
+        let inodes = sys::create_set(8, MAX_FILES as u32);
+        let mut executables = Self {
+            inodes: inodes.map_err(setup(BpfObject::Executables))?,
+            members,
+            paths: Vec::new(),
+            open: Vec::new(),
+        };
+        for path in paths {
+            let file = open(path).map_err(|source| ChoiceError::Executable {
+                path: path.clone(),
+                source,
+            })?;
+            let id = executables.take(file);
+            executables.paths.push(Executable {
+                path: path.clone(),
+                id: id.map_err(setup(BpfObject::Executables))?,
+            });
+        }
+        Ok(executables)
+    }
+
+    /// Where the kernel has the inode that a process executes.
+    pub(in crate::engine::bpf) const fn members(&self) -> ExecutableMembers {
+        self.members
+    }
+
+    /// Takes the files that have replaced others since the last time.
+    pub(in crate::engine::bpf) fn look(&mut self) {
+        for index in 0..self.paths.len() {
+            let Executable { path, id } = &self.paths[index];
+            let is_new = stat(path).is_ok_and(|found| (found.st_dev, found.st_ino) != *id);
+            if !is_new || self.open.len() >= MAX_FILES {
+                continue;
+            }
+            // If there is no file now, one may come.
+            if let Ok(id) = open(path).and_then(|file| self.take(file)) {
+                self.paths[index].id = id;
+            }
+        }
+    }
+
+    /// Adds the inode of an open file to the map.
+    fn take(&mut self, file: OwnedFd) -> io::Result<FileId> {
+        let found = fstat(&file)?;
+        let code = add(self.members, &file);
+        let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
+        let program = sys::load(ProgramKind::Run, &code.with_maps(|_| self.as_fd()))?;
+        match sys::run(program.as_fd())? {
+            0 => {
+                self.open.push(file);
+                Ok((found.st_dev, found.st_ino))
+            }
+            error => Err(io::Error::from_raw_os_error(error.saturating_neg())),
+        }
+    }
+}
+
+impl AsFd for Executables {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inodes.as_fd()
+    }
+}
+
+/// Opens a file by its path, for its inode only.
+fn open(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    Ok(openat(CWD, path, flags, Mode::empty())?)
+}
+
+/// Adds the inode of an open file of the process that runs this. The result is 0, or a negative error number.
+fn add(members: ExecutableMembers, file: &OwnedFd) -> Option<Code> {
+    let mut asm = Assembler::default();
+    let out = asm.label();
+    let at = u32::try_from(file.as_raw_fd()).ok()?.checked_mul(8)?;
+    asm.call(Helper::CurrentTask);
+    asm.copy(Reg::R3, Reg::R0);
+    for offset in [
+        members.files,
+        members.table,
+        members.descriptors,
+        at,
+        members.inode,
+    ] {
+        read(&mut asm, offset, out);
+    }
+    asm.store_value(Width::Word, Reg::R10, VALUE, 1);
+    asm.update_map(Map::Executables, INODE, VALUE);
+    asm.place(out);
+    asm.exit();
+    asm.finish()
+}
+
+/// `R3`, and its slot, = the pointer in kernel memory at `R3 + offset`.
+fn read(asm: &mut Assembler, offset: u32, out: Label) {
+    asm.op_value(Op::Add, Reg::R3, offset.cast_signed());
+    asm.address(Reg::R1, Reg::R10, INODE.into());
+    asm.set(Reg::R2, 8);
+    asm.call(Helper::ReadKernel);
+    asm.jump_if(If::NotEqual, Reg::R0, 0, out);
+    asm.load(Width::Double, Reg::R3, Reg::R10, INODE);
+}

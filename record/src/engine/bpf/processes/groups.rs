@@ -1,0 +1,188 @@
+//! The control groups whose processes are recorded: a map of their ids, which a program on the creation of groups adds to, so that a unit or container
+//! that is started again is recorded from its first hit on.
+//!
+//! At a hit the ids of the group and of those above it are looked up, from the root on. The kernel creates and removes groups one at a time
+//! (`cgroup_mutex`), so the programs need not disable preemption. Lockdown (confidentiality) lets programs read no names: then later groups are not known.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use super::super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
+use super::super::kernel::trials::has_ancestors;
+use super::super::objects::setup;
+use super::super::sys::{self, ProgramKind};
+use crate::chosen::{GroupName, ProcessChoice};
+use crate::error::RecordError;
+use crate::kernel_error::{BpfObject, BpfRefusal};
+use usdtrec_format::Btf;
+
+/// Maximum number of groups at a time.
+const MAX_GROUPS: u32 = 4096;
+/// Maximum number of their names and paths.
+const MAX_NAMES: u32 = 256;
+/// Size of a name or path in the map, bytes, with a NUL at least.
+const NAME_BYTES: i16 = GroupName::MAX_BYTES as i16 + 1;
+
+/// Stack slots.
+const ID: i16 = -8;
+const VALUE: i16 = -16;
+const NAME: i16 = VALUE - NAME_BYTES;
+
+/// The map, and what updates it.
+#[derive(Debug)]
+pub(in crate::engine::bpf) struct Groups {
+    ids: OwnedFd,
+    _links: Vec<OwnedFd>,
+}
+
+/// Offsets of members of the kernel's structures, bytes.
+#[derive(Clone, Copy, Debug)]
+struct Members {
+    /// `cgroup.root`, `cgroup_root.hierarchy_id`: 0 for version 2.
+    root: u32,
+    hierarchy: u32,
+    /// `cgroup.kn`, `kernfs_node.id`, `kernfs_node.name`.
+    node: u32,
+    id: u32,
+    name: u32,
+}
+
+impl Members {
+    fn find(btf: &Btf) -> Option<Self> {
+        Some(Self {
+            root: btf.member("cgroup", &["root"])?,
+            hierarchy: btf.member("cgroup_root", &["hierarchy_id"])?,
+            node: btf.member("cgroup", &["kn"])?,
+            id: btf.member("kernfs_node", &["id"])?,
+            name: btf.member("kernfs_node", &["name"])?,
+        })
+    }
+}
+
+impl Groups {
+    /// Finds the groups, and follows those that are made later.
+    pub(in crate::engine::bpf) fn follow(
+        choice: &ProcessChoice,
+        btf: Option<&Btf>,
+    ) -> Result<Self, RecordError> {
+        if !has_ancestors() {
+            return Err(RecordError::NoBpf(BpfRefusal::ControlGroups));
+        }
+        let error = |source| setup(BpfObject::Groups)(source);
+        let ids = sys::create_set(8, MAX_GROUPS).map_err(error)?;
+        let names = sys::create_set(NAME_BYTES as u32, MAX_NAMES).map_err(error)?;
+        let links = link(btf, ids.as_fd(), names.as_fd()).map_err(error)?;
+        let groups = Self { ids, _links: links };
+        // A group that is made after the directories were read, and before its name was in the map, is found by reading them again.
+        for _ in 0..2 {
+            for chosen in choice.groups()? {
+                if let Some(name) = &chosen.later {
+                    sys::insert_name(names.as_fd(), &key(name)).map_err(error)?;
+                }
+                sys::insert_id(groups.as_fd(), chosen.group.id).map_err(error)?;
+            }
+        }
+        Ok(groups)
+    }
+}
+
+impl AsFd for Groups {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.ids.as_fd()
+    }
+}
+
+/// A name or path as the map has it.
+fn key(name: &str) -> [u8; NAME_BYTES as usize] {
+    let mut key = [0; NAME_BYTES as usize];
+    // Longer ones are refused (`GroupName::check`), and the last byte is NUL.
+    let (room, _) = key.split_at_mut(GroupName::MAX_BYTES.min(name.len()));
+    room.copy_from_slice(&name.as_bytes()[..room.len()]);
+    key
+}
+
+/// Attaches the programs on the creation and removal of groups.
+fn link(btf: Option<&Btf>, ids: BorrowedFd<'_>, names: BorrowedFd<'_>) -> io::Result<Vec<OwnedFd>> {
+    let missing = || io::Error::other("the kernel does not describe its control groups (BTF)");
+    let btf = btf.ok_or_else(missing)?;
+    let members = Members::find(btf).ok_or_else(missing)?;
+    let programs = [
+        ("cgroup_mkdir", made(members)),
+        ("cgroup_rmdir", removed(members)),
+    ];
+    let link = |(tracepoint, code): (&str, Option<Code>)| {
+        let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
+        let kind = ProgramKind::Tracepoint(btf.tracepoint(tracepoint).ok_or_else(missing)?);
+        let code = code.with_maps(|map| match map {
+            Map::GroupNames => names,
+            _ => ids,
+        });
+        let program = sys::load(kind, &code)?;
+        sys::link_tracepoint(program.as_fd())
+    };
+    programs.into_iter().map(link).collect()
+}
+
+/// `cgroup_mkdir(cgroup, path)`: adds a group whose name or path is in the map.
+fn made(members: Members) -> Option<Code> {
+    let mut asm = Assembler::default();
+    let (out, add) = (asm.label(), asm.label());
+    store_id(&mut asm, members, out);
+    asm.load(Width::Double, Reg::R7, Reg::R1, 8);
+    asm.follow(Reg::R3, members.node, out);
+    asm.follow(Reg::R3, members.name, out);
+    is_named(&mut asm, Reg::R3, add);
+    is_named(&mut asm, Reg::R7, add);
+    asm.jump(out);
+    asm.place(add);
+    asm.store_value(Width::Word, Reg::R10, VALUE, 1);
+    asm.update_map(Map::Groups, ID, VALUE);
+    asm.place(out);
+    asm.exit_with(0);
+    asm.finish()
+}
+
+/// `cgroup_rmdir(cgroup, path)`: removes a group.
+fn removed(members: Members) -> Option<Code> {
+    let mut asm = Assembler::default();
+    let out = asm.label();
+    store_id(&mut asm, members, out);
+    asm.call_map(Helper::MapDelete, Map::Groups, ID);
+    asm.place(out);
+    asm.exit_with(0);
+    asm.finish()
+}
+
+/// Stores the id of the program's group in its slot; `R3` = the group, and `R1` is the context still. Jumps to `out` if it is one of version 1, which may
+/// have the id of another.
+fn store_id(asm: &mut Assembler, members: Members, out: Label) {
+    asm.load(Width::Double, Reg::R6, Reg::R1, 0);
+    asm.copy(Reg::R3, Reg::R6);
+    asm.follow(Reg::R3, members.root, out);
+    asm.op_value(Op::Add, Reg::R3, members.hierarchy.cast_signed());
+    asm.load(Width::Word, Reg::R3, Reg::R3, 0);
+    asm.jump_if(If::NotEqual, Reg::R3, 0, out);
+    asm.copy(Reg::R3, Reg::R6);
+    asm.follow(Reg::R3, members.node, out);
+    asm.op_value(Op::Add, Reg::R3, members.id.cast_signed());
+    asm.load(Width::Double, Reg::R3, Reg::R3, 0);
+    asm.store(Width::Double, Reg::R10, ID, Reg::R3);
+    asm.copy(Reg::R3, Reg::R6);
+}
+
+/// Jumps to `found` if the text at an address is in the map of names.
+fn is_named(asm: &mut Assembler, text: Reg, found: Label) {
+    let unreadable = asm.label();
+    asm.copy(Reg::R8, text);
+    for word in 0..NAME_BYTES / 8 {
+        asm.store_value(Width::Double, Reg::R10, NAME + 8 * word, 0);
+    }
+    asm.address(Reg::R1, Reg::R10, NAME.into());
+    asm.set(Reg::R2, NAME_BYTES.into());
+    asm.copy(Reg::R3, Reg::R8);
+    asm.call(Helper::ReadKernelStr);
+    asm.jump_if(If::AtMostSigned, Reg::R0, 0, unreadable);
+    asm.call_map(Helper::MapLookup, Map::GroupNames, NAME);
+    asm.jump_if(If::NotEqual, Reg::R0, 0, found);
+    asm.place(unreadable);
+}

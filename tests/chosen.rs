@@ -1,0 +1,234 @@
+//! Processes that are chosen by their control group, container, unit or executable: the programs in the kernel refuse hits of others.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::cgroups::Group;
+use crate::common::{Build, Lab, Process, Recorder, Ticker, need_tool, run, test};
+
+/// Counters of the recorded hits, in the order of time.
+#[track_caller]
+fn counters(lab: &Lab) -> Vec<i128> {
+    let events = lab.events("trace");
+    events.iter().map(|event| event.integer(1)).collect()
+}
+
+/// Where control groups of version 2 are mounted.
+fn mount() -> PathBuf {
+    let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts");
+    let mut lines = mounts
+        .lines()
+        .map(|line| line.split(' ').collect::<Vec<_>>());
+    let line = lines.find(|words| words[2] == "cgroup2");
+    line.expect("control groups of version 2")[1].into()
+}
+
+/// The directory of a group.
+fn directory(group: &Group) -> PathBuf {
+    mount().join(&group.path[1..])
+}
+
+#[test]
+fn each_name_of_a_control_group() {
+    let lab = Lab::privileged();
+    let (group, other) = (Group::new(&lab, "one"), Group::new(&lab, "one-more"));
+    let mut one = Ticker::start(&lab);
+    let mut stranger = Ticker::again(one.program());
+    group.take(one.pid());
+    other.take(stranger.pid());
+    let event = one.event("tick");
+    let directory = directory(&group);
+    let id = fs::metadata(&directory).expect("the group").ino();
+    let name = group.path[1..].to_owned();
+    for option in [
+        format!("--cgroup={}", group.path),
+        format!("--cgroup={}", directory.display()),
+        format!("-G{id}"),
+        format!("--cgroup={name}"),
+        // Two kinds add up.
+        format!("--unit={name}.service --cgroup={name}"),
+    ] {
+        let unit = Group::new(&lab, "one.service");
+        let options = ["-a", "-o", "trace", "-e", &event];
+        let recorder = Recorder::start(&lab, options.into_iter().chain(option.split(' ')));
+        stranger.hit("fire 5");
+        one.hit("fire 3");
+        stranger.hit("fire 5");
+        one.hit("thread 2");
+        one.hit("fork 1");
+        recorder.stop();
+        assert_eq!(counters(&lab), [0, 1, 2, 0, 1, 0], "{option}");
+        drop(unit);
+    }
+}
+
+/// Groups below the chosen one, also those that are made later.
+#[test]
+fn descendants() {
+    let lab = Lab::privileged();
+    let outer = Group::new(&lab, "outer");
+    let mut one = Ticker::start(&lab);
+    let event = one.event("tick");
+    let options = ["-G", &outer.path, "-o", "trace", "-e", &event];
+    let recorder = Recorder::start(&lab, options);
+    one.hit("fire 1");
+    let inner = Group::new(&lab, "outer/inner");
+    let innermost = Group::new(&lab, "outer/inner/innermost");
+    for group in [&inner, &innermost, &outer] {
+        group.take(one.pid());
+        one.hit("fire 2");
+    }
+    drop(one);
+    recorder.stop();
+    assert_eq!(counters(&lab), [0, 1, 0, 1, 0, 1]);
+}
+
+/// A unit and a container that are started again and again: a group of the same name is another one, whose first process hits at once.
+#[test]
+fn groups_that_are_made_again() {
+    let lab = Lab::privileged();
+    let id = "0123456789abcdef".repeat(4);
+    let program = Build::USUAL.make(&lab, "ticker.c", "ticker");
+    let event = format!("sdt_ticker:tick@{}", program.display());
+    for (name, option) in [
+        ("x@1.service", "--unit"),
+        (&*id, "--container"),
+        ("again", "-G"),
+    ] {
+        let mut group = Group::new(&lab, name);
+        let value = match option {
+            "--container" => id[..12].to_owned(),
+            "-G" => group.path.clone(),
+            _ => group.path[1..].to_owned(),
+        };
+        let other = Group::new(&lab, &format!("other{}", &name[..3]));
+        let recorder = Recorder::start(&lab, [option, &value, "-o", "trace", "-e", &event]);
+        for _ in 0..20 {
+            drop(group);
+            group = Group::new(&lab, name);
+            for (group, hits) in [(&group, 3), (&other, 2)] {
+                let script = format!("{}; exec \"$0\" {hits}", group.enter());
+                let mut shell = Command::new("sh");
+                shell.args(["-c", &script]).arg(&program);
+                run(shell).success();
+            }
+        }
+        recorder.stop();
+        assert_eq!(counters(&lab), [0, 1, 2].repeat(20), "{option}");
+    }
+}
+
+/// A program under another path, in another process, and one that the dynamic loader executes: that is its executable.
+#[test]
+fn executables() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "ticker.c", "ticker");
+    let linked = lab.file("linked");
+    fs::hard_link(&program, &linked).expect("a link");
+    let loader = loader(&program);
+    let mut one = Ticker::again(&program);
+    let mut command = Command::new(&loader);
+    command.arg(&program);
+    let mut other = Process::spawn(command);
+    let event = one.event("tick");
+    for (executable, expected) in [(&linked, 3), (&loader, 4)] {
+        let executable = executable.to_str().expect("a path");
+        let options = ["--exe", executable, "-o", "trace", "-e", &event];
+        let recorder = Recorder::start(&lab, options);
+        one.hit("fire 3");
+        other.say("fire 4");
+        while other.line().expect("a line") != "done" {}
+        recorder.stop();
+        assert_eq!(counters(&lab).len(), expected, "{executable}");
+    }
+}
+
+/// The dynamic loader of a program.
+fn loader(program: &Path) -> PathBuf {
+    need_tool("readelf");
+    let mut command = Command::new("readelf");
+    command.arg("-lW").arg(program);
+    let text = run(command).success().stdout;
+    let (_, rest) = text.split_once("interpreter: ").expect("a loader");
+    rest.split(']').next().expect("its path").into()
+}
+
+/// A program that is replaced by rename; it is its library that has the probe.
+#[test]
+fn an_executable_that_is_replaced() {
+    let lab = Lab::privileged();
+    let library = Build {
+        options: &["-shared", "-fPIC", "-O1"],
+        ..Build::USUAL
+    };
+    let library = library.make(&lab, "library.c", "liblibrary.so");
+    let program = Build::USUAL.make(&lab, "library_user.c", "user");
+    let (stranger, next) = (lab.file("stranger"), lab.file("next"));
+    fs::copy(&program, &stranger).expect("a copy");
+    let event = format!("*:work@{}", library.display());
+    let path = program.to_str().expect("a path");
+    let recorder = Recorder::start(&lab, ["--exe", path, "-o", "trace", "-e", &event]);
+    for _ in 0..3 {
+        for program in [&program, &stranger] {
+            let mut command = Command::new(program);
+            command.arg(&library);
+            run(command).success();
+        }
+        fs::copy(&stranger, &next).expect("a copy");
+        fs::rename(&next, &program).expect("an upgrade");
+        // It is noticed within a tenth of a second.
+        std::thread::sleep(std::time::Duration::from_millis(500));
+    }
+    recorder.stop();
+    assert_eq!(lab.events("trace").len(), 15);
+}
+
+#[test]
+fn what_cannot_be_chosen() {
+    let lab = Lab::privileged();
+    let (first, second) = ("0123".repeat(16), format!("{}4567", "0123".repeat(15)));
+    let groups = [first, second].map(|id| Group::new(&lab, &id));
+    let one = Ticker::start(&lab);
+    groups[0].take(one.pid());
+    let event = one.event("tick");
+    let pid = one.pid().to_string();
+    for (options, status, said) in [
+        (
+            &["--unit", "no-such-unit"][..],
+            1,
+            "there is no unit no-such-unit.service",
+        ),
+        (
+            &["-G", "/no/such"],
+            1,
+            "there is no control group /no/such; there are: /",
+        ),
+        (
+            &["-G", "/"],
+            1,
+            "the root of the control groups has all processes: use -a",
+        ),
+        (
+            &["--container", "01230123"],
+            1,
+            "container 01230123 may be each of 0123",
+        ),
+        (
+            &["--container", "web"],
+            1,
+            "expected at least 4 hexadecimal digits",
+        ),
+        (&["--exe", "/no/such"], 1, "/no/such"),
+        (&["-G", "x", "-p", &pid], 2, "cannot be used with"),
+        (&["-G", "x", "--engine", "perf"], 2, "need the bpf engine"),
+        (&["-G", "x", "--", "true"], 2, "add -a"),
+    ] {
+        let record = ["record", "-o", "trace", "-e", &event];
+        lab.usdtrec(record.iter().chain(options))
+            .exits(status)
+            .complains(said);
+    }
+    assert!(!lab.file("trace").exists());
+}
