@@ -10,8 +10,8 @@
 //! | 8 | 16 each | feature table |
 //! | | | newest node of the [`index`](super::index) |
 //!
-//! The next flush appends after this record, which then is one more ignored record. Until the 8-byte write of that flush, the contents of
-//! the trace do not change. When the recorder ends normally, the data end between two records, and the table and the last node follow
+//! The next flush appends after this record, which then is one more ignored record. Until the 8-byte write of that flush (a longer one
+//! where [events were added](super::added_events)), the contents of the trace do not change. When the recorder ends normally, the data end between two records, and the table and the last node follow
 //! without a record around them.
 //!
 //! A pass over the rings that finds more than a megabyte is written in parts, each of them committed; the round ends
