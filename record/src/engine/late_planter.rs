@@ -1,13 +1,13 @@
 //! Adding probes to a recording that runs: those of files that processes map later.
 //!
-//! Planning, loading programs and attaching take milliseconds, in which the rings must be drained. So a [`LatePlanter`] is used by another
+//! Planning, loading programs and attaching take milliseconds, in which the rings must be drained. So a [`PartPlanter`] is used by another
 //! thread. What it has attached, a [`LatePart`], records nothing until the loop of the recording has added it to [`Attached`] and to what else
 //! knows the probes, and has enabled it.
 
 use std::ops::Range;
 
 use super::attached::Attached;
-use super::bpf::{LatePart, LatePlanter, LateSettings};
+use super::bpf::{LatePart, LateSettings, PartPlanter};
 use super::dispatch::Engine;
 use super::opened::Opened;
 use crate::error::RecordError;
@@ -29,7 +29,7 @@ impl Attached {
     ///
     /// # Errors
     /// [`RecordError::NotFollowed`] with the perf engine; [`RecordError::Host`].
-    pub(crate) fn late_planter(&self, settings: LateSettings) -> Result<LatePlanter, RecordError> {
+    pub(crate) fn late_planter(&self, settings: LateSettings) -> Result<PartPlanter, RecordError> {
         let Engine::Bpf(bpf) = &self.engine else {
             return Err(RecordError::NotFollowed);
         };

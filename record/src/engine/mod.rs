@@ -36,7 +36,7 @@ pub use bpf::{
     StoppedProcess, guard_stopped,
 };
 pub(crate) use bpf::{
-    Counted, Counting, HeldProcesses, LatePart, LatePlanter, LateSettings, Repair, StackUse,
+    Counted, Counting, HeldProcesses, LatePart, LateSettings, PartPlanter, Repair, StackUse,
     TextFinding, stopped_processes, uprobes_of_links,
 };
 pub use choice::EngineChoice;

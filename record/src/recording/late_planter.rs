@@ -13,7 +13,7 @@ use crate::verify::ExpectedFiles;
 /// Attaches probes of files that appear while recording.
 #[derive(Debug)]
 pub(crate) struct LatePlanter {
-    engine: engine::LatePlanter,
+    engine: engine::PartPlanter,
     /// Notes of their sites; `None` if they cannot be written.
     notes: Option<AddedNotes>,
     semaphores: Option<SemaphoreStart>,
@@ -31,7 +31,7 @@ pub(super) struct SemaphoreStart {
 
 impl LatePlanter {
     pub(super) fn new(
-        engine: engine::LatePlanter,
+        engine: engine::PartPlanter,
         notes: Option<&SiteNotes>,
         semaphores: Option<SemaphoreStart>,
     ) -> Self {

@@ -203,7 +203,7 @@ impl How {
         attached
     }
 
-    fn planter(&self, attached: &Attached, signals: &Signals) -> LatePlanter {
+    fn planter(&self, attached: &Attached, signals: &Signals) -> PartPlanter {
         let settings = LateSettings {
             options: self.options(),
             filter: self.filter(),

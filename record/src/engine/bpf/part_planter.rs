@@ -36,7 +36,7 @@ use crate::select::probe::PlannedProbe;
 
 /// Attaches further probes while a recording runs, in a thread of its own: it takes milliseconds, in which the rings must be drained.
 #[derive(Debug)]
-pub(crate) struct LatePlanter {
+pub(crate) struct PartPlanter {
     settings: LateSettings,
     maps: SharedMaps,
     /// What attaches to processes with links of their own; `None` if there are none.
@@ -70,7 +70,7 @@ pub(crate) struct LatePart {
     pub(in crate::engine) is_everywhere: bool,
 }
 
-impl LatePlanter {
+impl PartPlanter {
     /// Attaches probes of files that are not recorded yet, disabled.
     ///
     /// # Errors
@@ -127,7 +127,7 @@ struct AttachedPart {
     is_everywhere: bool,
 }
 
-impl LatePlanter {
+impl PartPlanter {
     fn attach(
         &self,
         samples: &Samples,
@@ -193,7 +193,7 @@ impl BpfEngine {
         &self,
         settings: LateSettings,
         metadata: &Attr,
-    ) -> io::Result<LatePlanter> {
+    ) -> io::Result<PartPlanter> {
         let attachment = &self.parts.first.attachment;
         let choice = match attachment.attach_method {
             _ if self.parts.first.samples.ids() == 0 => settings.options.choice,
@@ -201,7 +201,7 @@ impl BpfEngine {
             AttachMethod::Event => EngineChoice::BpfPerf,
         };
         let last = self.parts.iter().last().unwrap_or(&self.parts.first);
-        Ok(LatePlanter {
+        Ok(PartPlanter {
             settings: LateSettings {
                 options: EngineOptions {
                     choice,
