@@ -10,7 +10,7 @@ mod reports;
 
 use std::error::Error;
 
-use usdtrec_buildid_cache::CacheError;
+use usdtrec_buildid_cache::{BuildError, CacheError};
 use usdtrec_report::ReportError;
 
 use crate::shell;
@@ -51,6 +51,9 @@ fn for_error(error: &(dyn Error + 'static)) -> Vec<String> {
     if let Some(error) = error.downcast_ref::<CacheError>() {
         return of_cache(error).into_iter().collect();
     }
+    if let Some(error) = error.downcast_ref::<BuildError>() {
+        return of_build(error).into_iter().collect();
+    }
     if let Some(error) = error.downcast_ref::<ReportError>() {
         return of_report(error).into_iter().collect();
     }
@@ -76,6 +79,11 @@ fn of_cache(error: &CacheError) -> Option<String> {
     }
 }
 
+fn of_build(error: &BuildError) -> Option<String> {
+    let advice = "give more digits, or all";
+    error.is_ambiguous.then(|| advice.to_owned())
+}
+
 /// A refusal with its advice.
 #[cfg(feature = "record")]
 pub(crate) fn refusal(refusal: &usdtrec_record::Refusal) -> String {
@@ -86,7 +94,7 @@ pub(crate) fn refusal(refusal: &usdtrec_record::Refusal) -> String {
 }
 
 #[cfg(feature = "record")]
-pub(crate) use self::recording::{appeared, caution, guard_death, notice};
+pub(crate) use self::recording::{caution, guard_death, notice};
 
 /// Advice about recording.
 #[cfg(feature = "record")]
@@ -96,8 +104,8 @@ mod recording {
     use usdtrec_buildid_cache::elf::CheckError;
     use usdtrec_record::plan::ConditionError;
     use usdtrec_record::{
-        Appeared, Caution, GuardDeath, KernelOperation, NoProbe, Notice, RecordError, Refusal,
-        RefusalReason, Remedy, Searched, UsageError,
+        Caution, GuardDeath, KernelOperation, NoProbe, Notice, RecordError, Refusal, RefusalReason,
+        Searched, UsageError,
     };
 
     use crate::shell;
@@ -113,6 +121,7 @@ mod recording {
             RecordError::Usage(error) => of_usage(error).map(str::to_owned),
             RecordError::Command { command, .. } => super::optional_value::advice(command),
             RecordError::NoProbe(error) => Some(of_no_probe(error)),
+            RecordError::Build(error) => super::of_build(error),
             RecordError::Find(error) => super::of_cache(error),
             RecordError::FileOfProcess {
                 is_outside: true, ..
@@ -202,12 +211,12 @@ mod recording {
                 "index another binary with: usdtrec buildid-cache --add PATH, or name it: {by_path}"
             ),
             Searched::Host => format!(
-                "what runs and has probes: usdtrec list -a; for a program that does not run yet, name it: {by_path}, or index it with: \
-                 usdtrec buildid-cache --add PATH"
+                "what runs and has probes: usdtrec list -a; for a program that does not run yet, name it: {by_path}, index it with: \
+                 usdtrec buildid-cache --add PATH, or wait for it with the bpf engine (without --no-wait)"
             ),
             Searched::Processes(_) => format!(
-                "if a library that has it is loaded later, name the library: {by_path}, or index it with: usdtrec buildid-cache --add PATH; \
-                 else record again once it is loaded"
+                "if a library that has it is loaded later, name the library: {by_path}, index it with: usdtrec buildid-cache --add PATH, \
+                 or wait for it with the bpf engine (without --no-wait)"
             ),
         }
     }
@@ -235,18 +244,6 @@ mod recording {
             }
             Some(libc::EACCES | libc::EPERM) if !usdtrec_record::has_admin() => Some(AS_ROOT),
             _ => None,
-        }
-    }
-
-    /// A file that appeared while recording, with how to record it.
-    pub(crate) fn appeared(file: &Appeared) -> String {
-        match file.remedy {
-            Remedy::Again => format!("{file}; record again to include it"),
-            Remedy::ByPath => {
-                let event = shell::event(&file.pattern, &file.path);
-                format!("{file}; record it with: -e {event}")
-            }
-            Remedy::ByProcess => format!("{file}; record it with: -p {}", file.pid),
         }
     }
 

@@ -158,7 +158,7 @@ fn of_what_is_recorded() {
     assert!(traced.stdout.contains(r"ev\x1b[31ml"), "{}", traced.stdout);
     let top = ["top", "-e", "ev*:*", "-d", "200ms", "--", path];
     harmless(&lab, &top).success();
-    harmless(&lab, &["record", "-e", "ev*:no*", "-a"]).exits(1);
+    harmless(&lab, &["record", "--no-wait", "-e", "ev*:no*", "-a"]).exits(1);
     harmless(
         &lab,
         &[

@@ -12,11 +12,11 @@
 )]
 
 mod another_reader;
-mod appeared;
 mod archive;
 mod argument_locations;
 mod attach;
 mod bpf;
+mod builds;
 mod cache;
 mod callers;
 mod cgroups;
@@ -40,6 +40,7 @@ mod far_semaphore;
 mod filter;
 #[cfg(feature = "flame")]
 mod flame;
+mod followed;
 mod functions;
 mod handmade;
 mod held_children;

@@ -98,7 +98,8 @@ fn list_shows_files_with_their_processes() {
 #[test]
 fn what_does_not_run_is_said() {
     let lab = Lab::privileged();
-    lab.usdtrec(["record", "-a", "-e", "no_such_provider:hit", "-o", "trace"])
+    let no_wait = ["record", "-a", "--no-wait", "-e", "no_such_provider:hit"];
+    lab.usdtrec(no_wait)
         .exits(1)
         .complains("no process runs a file with a probe no_such_provider:hit now, and no indexed binary has one")
         .complains("usdtrec list -a");

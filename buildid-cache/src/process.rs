@@ -74,6 +74,40 @@ pub fn binaries(pid: u32) -> io::Result<ProcessFiles> {
     Ok(files)
 }
 
+/// Opens the file of a mapping of a process, and reads its headers.
+///
+/// It is opened by the mapping's link in `/proc/PID/map_files`: no path that a process chose is opened. Without CAP_CHECKPOINT_RESTORE it is
+/// opened by its path below the root directory of the process, if that leads to the same inode number.
+///
+/// # Errors
+/// [`ElfError`].
+pub fn open_mapped(pid: u32, mapping: &FileMapping) -> Result<ObjectFile, ElfError> {
+    let process = OpenProcess::open(pid)?;
+    let opened = Mapping(mapping).open_object(&process.directory, process.handle.as_fd());
+    Ok(opened?.file)
+}
+
+/// Opens the file of a mapping of a process that has ended: by its path, if that leads to the same device and inode number from here.
+///
+/// # Errors
+/// [`ElfError`], also if it is another file.
+pub fn open_formerly_mapped(mapping: &FileMapping) -> Result<ObjectFile, ElfError> {
+    let path = &mapping.path;
+    let found = openat(
+        CWD,
+        path,
+        OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW,
+        Mode::empty(),
+    );
+    let found = found.map_err(io::Error::from)?;
+    let id = rustix::fs::fstat(&found).map_err(io::Error::from)?;
+    let device = rustix::fs::makedev(mapping.device.major, mapping.device.minor);
+    if (id.st_dev, id.st_ino) != (device, mapping.inode) {
+        return Err(ElfError::Io(io::ErrorKind::NotFound.into()));
+    }
+    ObjectFile::from_file(open_path::open_readable(found.as_fd(), path)?, path.clone())
+}
+
 impl MappedFile {
     /// Whether it has neither probes nor damaged notes.
     pub(crate) fn has_nothing(&self) -> bool {
@@ -147,11 +181,28 @@ impl OpenProcess {
     }
 }
 
+/// The file of a mapping.
+struct OpenedMapping {
+    file: ObjectFile,
+    /// Whether it was deleted or replaced after it was mapped.
+    deleted: bool,
+}
+
 /// A file that a process maps.
 struct Mapping<'a>(&'a FileMapping);
 
 impl Mapping<'_> {
     fn read(&self, proc: &Path, handle: BorrowedFd<'_>) -> Result<MappedFile, ElfError> {
+        let OpenedMapping { file, deleted } = self.open_object(proc, handle)?;
+        Ok(MappedFile {
+            scan: file.scan()?,
+            file: Arc::new(file),
+            deleted,
+        })
+    }
+
+    /// Opens the mapped file and finds a path for it.
+    fn open_object(&self, proc: &Path, handle: BorrowedFd<'_>) -> Result<OpenedMapping, ElfError> {
         let (file, is_inside) = self.open(proc, handle)?;
         let id = FileId::from(&file.metadata()?);
         let inside = proc
@@ -167,11 +218,7 @@ impl Mapping<'_> {
             path.into()
         });
         let file = ObjectFile::from_file(file, path)?;
-        Ok(MappedFile {
-            scan: file.scan()?,
-            file: Arc::new(file),
-            deleted,
-        })
+        Ok(OpenedMapping { file, deleted })
     }
 
     /// Opens the mapped file. The flag says whether it was found by its path.

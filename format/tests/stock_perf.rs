@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
+use support::added;
 use support::log::Log;
 use support::{EVENTS, LOSSES, info, push_round, rounds, time, trace_bytes};
 use usdtrec_format::trace::{Compression, TraceWriter};
@@ -223,5 +224,98 @@ fn what_perf_inject_makes_of_it_is_read() {
         assert_eq!(found.sorted(), (0..5000).collect::<Vec<_>>());
         assert_eq!(trace.info().definitions, info().definitions);
         assert_eq!(trace.info().events[1].name, "sdt_app:done");
+    }
+}
+
+/// The lines of `perf script` of a recording to which events are added, with their names and arguments.
+fn check_added(script: &str, adding: &[usize]) {
+    let samples = added::expected(adding, added::SAMPLES * adding.len() as u64);
+    let lines: Vec<&str> = script.lines().filter(|line| !line.is_empty()).collect();
+    assert_eq!(lines.len(), samples.len());
+    for (line, (id, number)) in lines.iter().zip(samples) {
+        let event = match id.checked_sub(added::FIRST_ID) {
+            Some(event) => format!("sdt_late:n{event}: "),
+            None => "sdt_app:".to_owned(),
+        };
+        let argument = match id.checked_sub(added::FIRST_ID) {
+            Some(_) => format!("arg1={number}"),
+            None => String::new(),
+        };
+        let at = time(number);
+        let at = format!("{}.{:09}:", at / 1_000_000_000, at % 1_000_000_000);
+        for part in [&event, &argument, &at] {
+            assert!(line.contains(part.as_str()), "{part} is not in {line}");
+        }
+    }
+}
+
+/// What `perf report` has above the event of the last sample.
+fn heading_of_last(adding: &[usize]) -> String {
+    let samples = added::expected(adding, added::SAMPLES * adding.len() as u64);
+    let (id, _) = samples[samples.len() - 1];
+    format!("of event 'sdt_late:n{}'", id - added::FIRST_ID)
+}
+
+/// 2500 events have attrs, names and formats that do not fit into a record.
+#[test]
+fn events_that_were_added_are_read() {
+    if !have_perf() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (file, injected) = (
+        directory.path().join("t.data"),
+        directory.path().join("i.data"),
+    );
+    for adding in [&[0, 3, 3, 40][..], &[0, 2500]] {
+        for compression in BOTH {
+            std::fs::write(&file, added::file(adding, compression)).unwrap();
+            check_added(&perf(&file, &["script", "--ns"]), adding);
+            let report = perf(&file, &["report", "--stdio"]);
+            let heading = heading_of_last(adding);
+            assert!(report.contains(&heading), "{heading}");
+            let head = perf(&file, &["report", "--header-only"]);
+            assert!(head.contains("name = sdt_late:n2, "), "{head}");
+            let events = perf(&file, &["evlist"]);
+            let names: Vec<&str> = events.lines().collect();
+            let count = adding.last().unwrap();
+            assert_eq!(names[..2], ["sdt_app:start", "sdt_app:done"]);
+            assert_eq!(names[3], "sdt_late:n0");
+            assert_eq!(names[2 + count], format!("sdt_late:n{}", count - 1));
+            perf(&file, &["inject", "-o", injected.to_str().unwrap()]);
+            let trace = usdtrec_format::trace::Trace::open(&injected).unwrap();
+            let names = trace.info().events.iter().map(|event| &event.name);
+            let expected = added::info_with(*count);
+            assert!(names.eq(expected.events.iter().map(|event| &event.name)));
+            assert_eq!(
+                trace.info().definitions,
+                added::info_with(*count).definitions
+            );
+        }
+    }
+}
+
+#[test]
+fn events_that_were_added_to_a_pipe_are_read() {
+    if !have_perf() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("t.data");
+    for adding in [&[0, 3, 3, 40][..], &[2, 2], &[0, 1200]] {
+        for compression in BOTH {
+            std::fs::write(&file, added::stream(adding, compression)).unwrap();
+            check_added(&perf(&file, &["script", "--ns"]), adding);
+            let report = perf(&file, &["report", "--stdio"]);
+            let heading = heading_of_last(adding);
+            assert!(report.contains(&heading), "{heading}");
+            let piped = Command::new(program())
+                .args(["script", "--ns", "-i", "-"])
+                .stdin(std::fs::File::open(&file).unwrap())
+                .output()
+                .unwrap();
+            assert_eq!(String::from_utf8_lossy(&piped.stderr), "");
+            check_added(&String::from_utf8_lossy(&piped.stdout), adding);
+        }
     }
 }

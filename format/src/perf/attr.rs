@@ -37,7 +37,7 @@ pub struct Attr {
     pub sample_stack_user: u32,
     /// `clockid`.
     pub clockid: i32,
-    /// `sample_regs_intr`.
+    /// `sample_regs_intr`; 0 if samples do not have these registers.
     pub sample_regs_intr: u64,
     /// `sample_max_stack`: frames of a call chain by frame pointers, at most; 0 if nothing is said.
     pub sample_max_stack: u16,
@@ -52,6 +52,8 @@ impl Attr {
     pub const DUMMY: u64 = 9;
     /// Size of what [`encode`](Self::encode) writes: perf 6.1 refuses more than 128.
     pub const WRITTEN: usize = 112;
+    /// Offset of `sample_regs_intr`, bytes.
+    pub(crate) const REGS_INTR_AT: usize = 96;
     /// Minimum size that is read, bytes (`PERF_ATTR_SIZE_VER0`).
     pub const MIN: usize = 64;
     /// Bit of [`flags`](Self::flags): threads and children that start later have the event, too.
@@ -83,7 +85,7 @@ impl Attr {
         let len = bytes.len().min(Self::WRITTEN);
         whole[..len].copy_from_slice(&bytes[..len]);
         let mut cursor = Cursor::new(&whole);
-        Some(Self {
+        let mut attr = Self {
             kind: cursor.u32()?,
             size: cursor.u32()?,
             config: cursor.u64()?,
@@ -104,7 +106,11 @@ impl Attr {
                 let _aux_watermark = cursor.u32()?;
                 cursor.u16()?
             },
-        })
+        };
+        if !attr.sample_type.has(SampleType::REGS_INTR) {
+            attr.sample_regs_intr = 0;
+        }
+        Some(attr)
     }
 
     /// Appends the attr as [`WRITTEN`](Self::WRITTEN) bytes, ignoring [`size`](Self::size).
@@ -175,6 +181,8 @@ impl SampleType {
     pub const STACK_USER: Self = Self(1 << 13);
     /// Event id at a fixed position.
     pub const IDENTIFIER: Self = Self(1 << 16);
+    /// Registers at the time of the interrupt.
+    pub const REGS_INTR: Self = Self(1 << 18);
     /// The bits that select the parts of a [`SampleId`](super::SampleId).
     pub const SAMPLE_ID: Self = Self(
         Self::TID.0

@@ -131,12 +131,15 @@ pub(crate) fn put_event_desc(events: &[EventAttr], out: &mut Vec<u8>) {
     out.extend((Attr::WRITTEN as u32).to_le_bytes());
     for event in events {
         event.attr.encode(out);
-        out.extend((event.ids.len() as u32).to_le_bytes());
-        put_string(&event.name, out);
-        for id in &event.ids {
-            out.extend(id.to_le_bytes());
-        }
+        put_name_and_ids(&event.name, &event.ids, out);
     }
+}
+
+/// Appends what follows an attr in `EVENT_DESC`.
+pub(crate) fn put_name_and_ids(name: &str, ids: &[u64], out: &mut Vec<u8>) {
+    out.extend((ids.len() as u32).to_le_bytes());
+    put_string(name, out);
+    out.extend(ids.iter().flat_map(|id| id.to_le_bytes()));
 }
 
 /// Parses `EVENT_DESC`.

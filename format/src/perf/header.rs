@@ -46,7 +46,7 @@ impl Section {
 }
 
 /// The fields of the file header after magic and size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FileHeader {
     /// Bytes of one entry in `attrs`.
     pub(crate) attr_size: u64,
@@ -67,10 +67,17 @@ impl FileHeader {
     pub(crate) const LEN: usize = 8 + 8 + 8 + 3 * Section::LEN + 32;
     /// Value of the size field in pipe mode.
     pub(crate) const PIPE_LEN: usize = 8 + 8;
+    /// File offset of `attrs`.
+    pub(crate) const ATTRS_OFFSET: usize = 24;
     /// File offset of the size of `data`.
     pub(crate) const DATA_SIZE_OFFSET: u64 = 48;
     /// File offset of the feature bits.
     pub(crate) const FEATURES_OFFSET: u64 = 72;
+
+    /// Whether the attrs are in the data, because events were added while recording.
+    pub(crate) const fn has_late_attrs(&self) -> bool {
+        self.attrs.offset >= self.data.offset && self.data.offset != 0
+    }
 
     /// Parses the fields after magic and size.
     pub(crate) fn parse(mut cursor: Cursor<'_>) -> Option<Self> {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
+use super::added_events::AddedEventsFault;
 use super::codec::CodecError;
 use super::definitions_record::DefinitionsError;
 use super::io_cause::IoCause;
@@ -96,6 +97,9 @@ pub enum DamageKind {
         /// Number of tracepoints before it.
         known: usize,
     },
+    /// Events that were added in the middle of a stream are not those of a recorder.
+    #[error("events that were added while recording are ignored: {0}")]
+    AddedEvents(AddedEventsFault),
     /// The definitions of probes cannot be decoded.
     #[error(transparent)]
     Definitions(DefinitionsError),

@@ -1,7 +1,8 @@
 //! The encoding of the probe definitions in a trace.
 //!
 //! The blob is stored in the `VERSION` feature section after the string, where `perf inject` keeps it, and a second time at the start of
-//! the data, split into type-65 records, for pipes and for files whose feature table is lost:
+//! the data, split into type-65 records, for pipes and for files whose feature table is lost. When events were added, the `VERSION` section is
+//! in the data, and the blob that follows its string is in such records once.
 //!
 //! | offset | bytes | |
 //! |---|---|---|
@@ -15,6 +16,7 @@
 //! Payload of a record, with sizes in bytes: `USDTPART` (8), number of the part from 0 (4), number of parts (4), length (4), 0 (4), the
 //! part.
 
+use std::borrow::Cow;
 use std::io;
 
 use super::chunk::RECORD_HEADER;
@@ -75,27 +77,22 @@ pub(crate) fn put_records(blob: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Reads the blob from the records at the start of the data; `None` if it is missing or incomplete.
+/// Reads the blob from the records at a file offset; `None` if it is missing or incomplete.
 ///
 /// # Errors
 /// [`ReadError::Read`].
-pub(crate) fn read_records(
-    source: &TraceFiles,
-    data_offset: u64,
-) -> Result<Option<Vec<u8>>, ReadError> {
+pub(crate) fn read_records(source: &TraceFiles, mut at: u64) -> Result<Option<Vec<u8>>, ReadError> {
     let mut parts = Parts::default();
-    let mut at = data_offset;
     let mut bytes = Vec::new();
     loop {
         source.read(at, usize::from(u16::MAX), &mut bytes)?;
         let Some(record) = Records::new(&bytes).next() else {
             return Ok(None);
         };
-        let before = parts.next;
         if let Some(blob) = parts.take(&record) {
             return Ok(Some(blob));
         }
-        if parts.next == before {
+        if parts.next == 0 {
             return Ok(None);
         }
         at += (RECORD_HEADER + record.body.len()) as u64;
@@ -111,34 +108,71 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Adds a record if it has the next part. Returns the blob after the last part.
+    /// Adds a record if it has the next part, or the first one of another blob. Returns the blob after the last part.
     pub(crate) fn take(&mut self, record: &RawRecord<'_>) -> Option<Vec<u8>> {
-        let (count, part) = part(record, self.next)?;
+        let part = Part::parse(record);
+        let Some(part) = part.filter(|part| [0, self.next].contains(&part.number)) else {
+            self.next = 0;
+            return None;
+        };
+        if part.number == 0 {
+            self.blob.clear();
+        }
         if self.blob.len() as u64 > MAX_JSON {
             return None;
         }
-        self.blob.extend_from_slice(part);
-        self.next += 1;
-        (self.next == count).then(|| {
+        self.blob.extend_from_slice(part.bytes);
+        self.next = part.number + 1;
+        (self.next == part.count).then(|| {
             self.next = 0;
             std::mem::take(&mut self.blob)
         })
     }
 }
 
-/// The number of parts and the bytes of this part; `None` if the record is not part `number`.
-fn part<'a>(record: &RawRecord<'a>, number: u32) -> Option<(u32, &'a [u8])> {
-    if record.kind != RecordType::HEADER_EVENT_TYPE {
-        return None;
+/// A part of a blob.
+struct Part<'a> {
+    /// Its number, from 0.
+    number: u32,
+    /// Number of parts.
+    count: u32,
+    bytes: &'a [u8],
+}
+
+impl<'a> Part<'a> {
+    /// The part in a record; `None` if the record has none.
+    fn parse(record: &RawRecord<'a>) -> Option<Self> {
+        if record.kind != RecordType::HEADER_EVENT_TYPE || !is_part(record.body) {
+            return None;
+        }
+        let mut cursor = Cursor::new(record.body);
+        cursor.take(PART_MAGIC.len())?;
+        let (number, count) = (cursor.u32()?, cursor.u32()?);
+        let len = cursor.u32()? as usize;
+        cursor.u32()?;
+        Some(Self {
+            number,
+            count,
+            bytes: cursor.take(len)?,
+        })
     }
-    let mut cursor = Cursor::new(record.body);
-    if cursor.take(8)? != PART_MAGIC.as_slice() || cursor.u32()? != number {
-        return None;
+}
+
+/// Whether the payload of a record of type 65 is a part of a blob.
+pub(crate) fn is_part(payload: &[u8]) -> bool {
+    payload.starts_with(&PART_MAGIC)
+}
+
+/// The blob that follows the string in the `VERSION` section: as it is, or in its records, which the rest of the string's record precedes.
+/// Empty if there is none.
+pub(crate) fn blob_of_section(rest: &[u8]) -> Cow<'_, [u8]> {
+    if is_blob(rest) {
+        return Cow::Borrowed(rest);
     }
-    let count = cursor.u32()?;
-    let len = cursor.u32()? as usize;
-    cursor.u32()?;
-    Some((count, cursor.take(len)?))
+    let records = rest.get(rest.len() % RECORD_HEADER..).unwrap_or_default();
+    let mut parts = Parts::default();
+    let blob = Records::new(records).find_map(|record| parts.take(&record));
+    Cow::Owned(blob.unwrap_or_default())
 }
 
 /// Why the definitions of a trace cannot be decoded.
@@ -247,6 +281,6 @@ fn frame(blob: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// Whether `bytes` start with a blob.
-pub(crate) fn is_blob(bytes: &[u8]) -> bool {
+fn is_blob(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
 }

@@ -206,10 +206,14 @@ impl Features {
 
     /// Decodes the definitions from a blob, unless there are definitions already.
     pub(crate) fn take_definitions(&mut self, offset: u64, blob: &[u8]) {
-        if self.info.definitions.is_some() || !definitions_record::is_blob(blob) {
+        if self.info.definitions.is_some() {
             return;
         }
-        match definitions_record::decode(blob) {
+        let blob = definitions_record::blob_of_section(blob);
+        if blob.is_empty() {
+            return;
+        }
+        match definitions_record::decode(&blob) {
             Ok(definitions) => self.info.definitions = Some(definitions),
             Err(error) => self
                 .damage

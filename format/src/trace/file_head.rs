@@ -39,6 +39,23 @@ pub(crate) struct Attrs {
 }
 
 impl Form {
+    /// Reads the file header until two reads agree: a recorder that adds events writes more of it than the processor does at once.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub(crate) fn read_settled(source: &TraceFiles) -> Result<Self, ReadError> {
+        const MAX_READS: usize = 16;
+        let mut form = Self::read(source)?;
+        for _ in 1..MAX_READS {
+            let again = Self::read(source)?;
+            if again == form {
+                break;
+            }
+            form = again;
+        }
+        Ok(form)
+    }
+
     /// Reads the file header.
     ///
     /// # Errors

@@ -30,7 +30,7 @@ use super::time_range::TimeRange;
 use crate::perf::RecordType;
 
 /// Minimum size of a type-65 record, bytes. perf 6.1 reads a fixed part of it before it ignores it.
-const MIN_RECORD: usize = 80;
+pub(crate) const MIN_RECORD: usize = 80;
 
 /// Appends a type-65 record. Returns the offset of its payload in `out`.
 pub(crate) fn put_ignored_record(out: &mut Vec<u8>, payload: impl FnOnce(&mut Vec<u8>)) -> usize {

@@ -16,6 +16,8 @@
 //! The alignment is for perf, which maps the data by pages of up to 64 KiB: the record after whose first 8 bytes the data end (see
 //! [`footer`](super::footer)) must not be longer than its distance from the start of the page.
 
+use std::collections::BTreeMap;
+
 use super::chunk::MAX_RAW;
 use super::compression::Compression;
 use super::head_sums::{HeadSums, sum};
@@ -29,10 +31,18 @@ use crate::perf::{Attr, EventAttr, SampleType};
 const DATA_ALIGN: u64 = 65536;
 
 /// The parts of a head that the writer needs later.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Head {
     /// File offset of the data.
     pub(crate) data_offset: u64,
+    /// The file header, with a data size of 0.
+    pub(crate) header: FileHeader,
+    /// Where the ids of each event are.
+    pub(crate) ids: Vec<Section>,
+    /// Checksum of ids and attrs.
+    pub(crate) attrs_sum: u32,
+    /// The feature sections, and their checksums.
+    features: BTreeMap<Feature, SummedSection>,
     /// The feature table.
     pub(crate) table: Vec<u8>,
     /// File offset of the `SAMPLE_TIME` section.
@@ -43,6 +53,14 @@ pub(crate) struct Head {
     pub(crate) definitions: Vec<u8>,
     /// Checksums of the head.
     pub(crate) sums: Option<HeadSums>,
+}
+
+/// A feature section.
+#[derive(Clone, Copy, Debug)]
+struct SummedSection {
+    section: Section,
+    /// 0 if it changes while recording.
+    sum: u32,
 }
 
 /// A head, and its encoding.
@@ -68,20 +86,18 @@ impl Head {
                 definitions_record::encode(definitions).map_err(WriteError::Definitions)?;
         }
         let mut bytes = vec![0; FileHeader::LEN];
-        let attrs = put_attrs(&info.events, Ids::FirstTwice, &mut bytes);
-        let attrs_sum = sum(&bytes[FileHeader::LEN..]);
-        let mut features = [0; 4];
-        let mut sums = Vec::new();
+        let WrittenAttrs { attrs, ids } = put_attrs(&info.events, Ids::FirstTwice, &mut bytes);
+        head.ids = ids;
+        head.attrs_sum = sum(&bytes[FileHeader::LEN..]);
         for (feature, body) in feature_bodies(info, compression, &head.definitions) {
             let section = Section {
                 offset: bytes.len() as u64,
                 size: body.len() as u64,
             };
             let changes = matches!(feature, Feature::SAMPLE_TIME | Feature::COMPRESSED);
-            sums.push(if changes { 0 } else { sum(&body) });
+            let sum = if changes { 0 } else { sum(&body) };
             bytes.extend(body);
-            section.encode(&mut head.table);
-            features[feature.0 as usize / 64] |= 1 << (feature.0 % 64);
+            head.set_section(feature, section, sum);
             match feature {
                 Feature::SAMPLE_TIME => head.sample_time = section.offset,
                 Feature::COMPRESSED => head.ratio = Some(section.offset + RATIO_AT),
@@ -90,24 +106,50 @@ impl Head {
         }
         head.data_offset = (bytes.len() as u64).next_multiple_of(DATA_ALIGN);
         bytes.resize(head.data_offset as usize, 0);
-        let header = FileHeader {
+        head.header = FileHeader {
             attr_size: (Attr::WRITTEN + Section::LEN) as u64,
             attrs,
             data: Section {
                 offset: head.data_offset,
                 size: 0,
             },
-            features,
+            features: [0; 4],
         };
-        bytes[..FileHeader::LEN].copy_from_slice(&header.encode());
-        head.sums = Some(HeadSums {
-            header,
-            attrs: attrs_sum,
-            table: sum(&head.table),
-            features: sums,
-        });
+        head.update();
+        bytes[..FileHeader::LEN].copy_from_slice(&head.header.encode());
         Ok(EncodedHead { head, bytes })
     }
+
+    /// Sets a feature section. [`update`](Self::update) completes the change.
+    pub(crate) fn set_section(&mut self, feature: Feature, section: Section, sum: u32) {
+        self.features
+            .insert(feature, SummedSection { section, sum });
+    }
+
+    /// Sets feature bits, table and checksums for the sections and attrs.
+    pub(crate) fn update(&mut self) {
+        self.table.clear();
+        self.header.features = [0; 4];
+        for (feature, SummedSection { section, .. }) in &self.features {
+            section.encode(&mut self.table);
+            self.header.features[feature.0 as usize / 64] |= 1 << (feature.0 % 64);
+        }
+        self.sums = Some(HeadSums {
+            header: self.header,
+            attrs: self.attrs_sum,
+            table: sum(&self.table),
+            features: self.features.values().map(|of| of.sum).collect(),
+        });
+    }
+}
+
+/// Attrs that were written.
+#[derive(Debug)]
+pub(crate) struct WrittenAttrs {
+    /// The attrs.
+    pub(crate) attrs: Section,
+    /// The ids of each.
+    pub(crate) ids: Vec<Section>,
 }
 
 /// Which ids the attrs have.
@@ -119,9 +161,10 @@ pub(crate) enum Ids {
     FirstTwice,
 }
 
-/// Appends ids and attrs. Returns the section of the attrs.
-pub(crate) fn put_attrs(events: &[EventAttr], which: Ids, bytes: &mut Vec<u8>) -> Section {
+/// Appends ids and attrs.
+pub(crate) fn put_attrs(events: &[EventAttr], which: Ids, bytes: &mut Vec<u8>) -> WrittenAttrs {
     let mut attrs = Vec::new();
+    let mut all_ids = Vec::new();
     let mut repeated = match which {
         Ids::Once => None,
         Ids::FirstTwice => events.iter().flat_map(|event| &event.ids).next(),
@@ -138,13 +181,17 @@ pub(crate) fn put_attrs(events: &[EventAttr], which: Ids, bytes: &mut Vec<u8>) -
         };
         event.attr.encode(&mut attrs);
         ids.encode(&mut attrs);
+        all_ids.push(ids);
     }
     let section = Section {
         offset: bytes.len() as u64,
         size: attrs.len() as u64,
     };
     bytes.extend(attrs);
-    section
+    WrittenAttrs {
+        attrs: section,
+        ids: all_ids,
+    }
 }
 
 /// Offset of the ratio in the `COMPRESSED` section, after version, type and level.

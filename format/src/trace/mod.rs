@@ -13,6 +13,7 @@
 //! | end of the round | record of type 68 |
 //! | footer | the data end 8 bytes after its start, where perf reads the feature table |
 //! | *more rounds* | |
+//! | added events | at the start of a round, ids, attrs and changed feature sections, definitions, in records of type 65, and a footer |
 //! | control groups | in chunks of metadata, of each process after its first hit, records of type 65 |
 //! | shortfalls | in chunks of metadata, what the recorder found not to work, records of type 65 |
 //! | digests | after about a hundred rounds, a copy of their metadata in a record of type 65 |
@@ -24,6 +25,9 @@
 //! A flush appends a round and a footer, and then moves the end of the data by one write of 8 bytes. So the file always contains all rounds
 //! whose flush returned, for usdtrec and for stock perf (6.1 and later); the remains of a killed flush after the footer are ignored. This
 //! holds if the process is killed. If the machine fails, data that the kernel has not written back are lost.
+//!
+//! Events that are added while recording, because a library or a program appears, are in the data. Then the one write is that of the header's
+//! fields from offset 24 on: attrs, data and features change together, so that a file has all of an addition or nothing of it.
 //!
 //! Without compression, and if they do not compress, records are stored in the round as plain records.
 //!
@@ -84,6 +88,7 @@
 //! # }
 //! ```
 
+mod added_events;
 mod append;
 mod block;
 mod block_reader;
@@ -125,6 +130,7 @@ mod read_error;
 mod reader;
 mod record_counts;
 mod scan;
+mod section_records;
 mod shortfall;
 mod sink;
 mod storage;
@@ -137,6 +143,7 @@ mod window;
 mod write_error;
 mod writer;
 
+pub use added_events::AddedEventsFault;
 pub use append::{AppendError, append_code_names};
 pub use block::{Block, BlockKind};
 pub use block_reader::BlockReader;

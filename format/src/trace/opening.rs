@@ -4,6 +4,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 
+use super::added_events::sum_of_attrs;
 use super::block::{Block, BlockKind};
 use super::chunk::RECORD_HEADER;
 use super::clock_readings::{self, ClockReading, FoundReadings};
@@ -69,6 +70,8 @@ pub(crate) struct Opening {
     code_names: Option<CodeNames>,
     /// The newest node with checksums, and its offset.
     checked: Option<(u64, IndexNode)>,
+    /// File offsets of records in a pipe's data that add events.
+    head_records: Vec<u64>,
 }
 
 impl Opening {
@@ -93,7 +96,7 @@ impl Opening {
     /// [`ReadError`].
     pub(crate) fn open_all(files: Vec<File>) -> Result<Trace, ReadError> {
         let mut source = TraceFiles::new(files)?;
-        let form = Form::read(&source)?;
+        let form = Form::read_settled(&source)?;
         // Updated after reading the header, so that a growing file is at least as long as its header says.
         source.update_len()?;
         let mut opening = Self {
@@ -113,12 +116,15 @@ impl Opening {
             index_end: None,
             code_names: None,
             checked: None,
+            head_records: Vec::new(),
         };
         match form {
             Form::File(header) => opening.read_file(&header)?,
             Form::Pipe => opening.read_pipe()?,
         }
+        let head_records = std::mem::take(&mut opening.head_records);
         let mut trace = opening.into_trace()?;
+        pipe::add_events(&mut trace, &head_records)?;
         group_read::find_counts(&mut trace);
         Ok(trace)
     }
@@ -154,7 +160,7 @@ impl Opening {
     }
 
     fn read_pipe(&mut self) -> Result<(), ReadError> {
-        let head = pipe::read_head(&self.source)?;
+        let (head, end) = pipe::read_head(&self.source)?;
         self.attrs = head.attrs;
         self.features = head.features;
         let part = FileHeader::PIPE_LEN as u64..self.source.len();
@@ -163,7 +169,9 @@ impl Opening {
             cut: true,
             pipe: true,
         };
-        let found = scan(&self.source, part, rules)?;
+        let mut found = scan(&self.source, part, rules)?;
+        self.head_records = std::mem::take(&mut found.head_records);
+        self.head_records.retain(|&at| at >= end);
         self.finished = found.damage.is_empty();
         self.read_scanned_clocks(&found)?;
         self.take_scan(found);
@@ -171,7 +179,8 @@ impl Opening {
     }
 
     fn read_file(&mut self, header: &FileHeader) -> Result<(), ReadError> {
-        let header = &self.check_header(header)?;
+        let header = self.check_header(header)?;
+        let header = &self.header_before_cut(header)?;
         let mut attrs = Attrs::read(&self.source, header)?;
         self.attrs = attrs.attrs;
         self.damage.append(&mut attrs.damage);
@@ -186,9 +195,16 @@ impl Opening {
             Some(table_at) => Some(table_at),
             None => self.read_without_index(header, &data)?,
         };
+        if data.cut && header.has_late_attrs() {
+            // Their definitions are later ones than those of an older table.
+            self.read_definitions(header)?;
+        }
         if let Some(table_at) = table_at {
-            let table_at = self.check_table(header, table_at)?;
-            match FeatureTable::read(&self.source, table_at, &header.features)? {
+            // An older table may have fewer sections.
+            let older = self.sums().filter(|_| data.cut);
+            let bits = older.map_or(header.features, |sums| sums.header.features);
+            let table_at = self.check_table(&bits, table_at)?;
+            match FeatureTable::read(&self.source, table_at, &bits)? {
                 Some(table) => {
                     let sums = self.sums().map_or(&[][..], |sums| &sums.features);
                     let sums = sums.to_vec();
@@ -200,7 +216,7 @@ impl Opening {
             }
         }
         self.check_attrs(header)?;
-        self.read_definitions(header.data.offset)?;
+        self.read_definitions(header)?;
         // If the data size is unknown, they were scanned already.
         for part in others.into_iter().filter(|_| !data.cut) {
             let found = self.scan(part, false)?;
@@ -240,14 +256,28 @@ impl Opening {
         })
     }
 
+    /// The header, or, if the file is cut and has no footer with its attrs, that of the last footer.
+    fn header_before_cut(&mut self, header: FileHeader) -> Result<FileHeader, ReadError> {
+        if !header.has_late_attrs() || !DataEnd::find(&self.source, &header).cut {
+            return Ok(header);
+        }
+        let found = self.scan(header.data.offset..self.source.len(), true)?;
+        self.older_footer(&found)?;
+        let written = self.sums().map(|sums| sums.header);
+        Ok(written.map_or(header, |written| FileHeader {
+            data: header.data,
+            ..written
+        }))
+    }
+
     /// The offset of an undamaged feature table: `table_at`, or one before an older node, as each flush writes the table again.
-    fn check_table(&mut self, header: &FileHeader, table_at: u64) -> Result<u64, ReadError> {
+    fn check_table(&mut self, bits: &[u64; 4], table_at: u64) -> Result<u64, ReadError> {
         /// Maximum number of older nodes to try.
         const MAX: usize = 64;
         let Some(expected) = self.sums().map(|sums| sums.table) else {
             return Ok(table_at);
         };
-        let len = FeatureTable::len(&header.features);
+        let len = FeatureTable::len(bits);
         if sum(&self.source.bytes(table_at, len)?) == expected {
             return Ok(table_at);
         }
@@ -275,12 +305,25 @@ impl Opening {
     fn check_attrs(&mut self, header: &FileHeader) -> Result<(), ReadError> {
         /// Maximum length that is checked, bytes. More ids are not read, either.
         const MAX: u64 = 256 << 20;
-        let Some(expected) = self.sums().map(|sums| sums.attrs) else {
+        let written = self.sums().filter(|sums| sums.header.attrs == header.attrs);
+        let Some(expected) = written.map(|sums| sums.attrs) else {
             return Ok(());
         };
-        let from = FileHeader::LEN as u64;
+        let is_late = header.has_late_attrs();
+        let from = match is_late {
+            true => header.attrs.offset,
+            false => FileHeader::LEN as u64,
+        };
         let len = header.attrs.end().saturating_sub(from);
-        if len > MAX || sum(&self.source.bytes(from, len as usize)?) == expected {
+        if len > MAX {
+            return Ok(());
+        }
+        let bytes = self.source.bytes(from, len as usize)?;
+        let found = match is_late {
+            true => sum_of_attrs(&bytes, self.attrs.iter().flat_map(|attr| &attr.ids)),
+            false => sum(&bytes),
+        };
+        if found == expected {
             return Ok(());
         }
         let is_repeated = self.features.describes_events();
@@ -392,7 +435,7 @@ impl Opening {
         let start = header.data.offset;
         let mut found = self.scan(start..data.end, data.cut)?;
         let mut cut = data.cut;
-        let older = self.older_footer(&found, header)?;
+        let older = self.older_footer(&found)?;
         if !cut && older.is_some_and(|at| at != data.end) {
             let table = FeatureTable::read(&self.source, data.end, &header.features)?;
             if table.is_none() {
@@ -404,10 +447,10 @@ impl Opening {
                 found = self.scan(start..self.source.len(), true)?;
             }
         }
-        let rolling = found.last_ignored == Some(data.end);
+        let rolling = found.footers.back() == Some(&data.end);
         self.finished = !cut && !rolling;
         self.note_missing_end(header, data);
-        let older = self.older_footer(&found, header)?;
+        let older = self.older_footer(&found)?;
         if !data.cut && (rolling || older.is_some()) {
             self.damage.push(Damage::new(data.end, DamageKind::Index));
         }
@@ -433,23 +476,19 @@ impl Opening {
         self.damage.push(Damage::new(at, kind));
     }
 
-    /// The offset of the payload of the last type-65 record, if that is a footer; its checksums are then used.
-    fn older_footer(
-        &mut self,
-        found: &ScannedRecords,
-        header: &FileHeader,
-    ) -> Result<Option<u64>, ReadError> {
-        let Some(at) = found.last_ignored else {
-            return Ok(None);
-        };
-        let node_at = at + FeatureTable::len(&header.features) as u64;
-        let node = self.source.bytes(node_at, usize::from(u16::MAX))?;
-        let node = IndexNode::parse(&node);
-        let is_footer = node.is_some();
-        if self.checked.is_none() {
-            self.checked = node.map(|node| (node_at, node));
+    /// The offset of the payload of the last footer; its checksums are used if there are no others.
+    fn older_footer(&mut self, found: &ScannedRecords) -> Result<Option<u64>, ReadError> {
+        for &at in found.footers.iter().rev() {
+            let Some((node_at, node)) = index_reader::newest_node(&self.source, at)? else {
+                continue;
+            };
+            let bits = node.head.as_ref().map(|head| head.header.features);
+            if bits.is_some_and(|bits| at + FeatureTable::len(&bits) as u64 == node_at) {
+                self.checked.get_or_insert((node_at, node));
+                return Ok(Some(at));
+            }
         }
-        Ok(is_footer.then_some(at))
+        Ok(None)
     }
 
     fn scan(&self, part: Range<u64>, cut: bool) -> Result<ScannedRecords, ReadError> {
@@ -478,12 +517,19 @@ impl Opening {
             .then_some(RECORD_HEADER + first)
     }
 
-    /// Reads the definitions from the records at the start of the data, unless the features had them.
-    fn read_definitions(&mut self, data_offset: u64) -> Result<(), ReadError> {
-        if self.features.info.definitions.is_none()
-            && let Some(blob) = definitions_record::read_records(&self.source, data_offset)?
-        {
-            self.features.take_definitions(data_offset, &blob);
+    /// Reads the definitions from their records, unless they are known: at the start of the data, or after the attrs of events that were added
+    /// and the record of the `VERSION` string.
+    fn read_definitions(&mut self, header: &FileHeader) -> Result<(), ReadError> {
+        if self.features.info.definitions.is_some() {
+            return Ok(());
+        }
+        let mut at = header.data.offset;
+        if header.has_late_attrs() {
+            let end = header.attrs.end();
+            at = end + u64::from(record_size(&self.source.bytes(end, RECORD_HEADER)?));
+        }
+        if let Some(blob) = definitions_record::read_records(&self.source, at)? {
+            self.features.take_definitions(at, &blob);
         }
         Ok(())
     }

@@ -7,19 +7,25 @@
 //! | records 80 | features: number (8), body. `COMPRESSED` first; `EVENT_DESC` after the attrs that it names |
 //! | record 66 | length (4), 0 (4); that many bytes of `TRACING_DATA` follow the record |
 //! | records 65 | the probe definitions, which perf ignores |
+//! | records 64, 80, 66, 65 | between rounds: events that are added while recording, and the definitions of all |
 //! | records | data, as in a file |
 
+use super::TraceInfo;
+use super::added_events::{self, AddedEventsFault};
 use super::chunk::RECORD_HEADER;
-use super::definitions_record::Parts;
+use super::damage::Damage;
+use super::damage_kind::DamageKind;
+use super::definitions_record::{self, Parts};
 use super::features::Features;
 use super::file_head::{AttrIds, MAX_ATTRS};
 use super::read_error::ReadError;
+use super::reader::Trace;
 use super::trace_files::TraceFiles;
 use super::window::Window;
 use crate::perf::cursor::Cursor;
 use crate::perf::feature::{Feature, take_ids};
 use crate::perf::header::{FileHeader, Section};
-use crate::perf::{Attr, RawRecord, RecordType, Records};
+use crate::perf::{Attr, RawRecord, RecordType, Records, TracingData};
 
 /// The contents of a head.
 #[derive(Debug, Default)]
@@ -45,6 +51,11 @@ pub(crate) enum HeadRecord {
 }
 
 impl PipeHead {
+    /// Whether it has the definitions, after which no more of it follows: further attrs are those of events that are added.
+    pub(crate) const fn is_whole(&self) -> bool {
+        self.features.info.definitions.is_some()
+    }
+
     /// Takes a record whose header is at `offset` in the stream.
     pub(crate) fn take(&mut self, record: &RawRecord<'_>, offset: u64) -> HeadRecord {
         let body_at = offset + RECORD_HEADER as u64;
@@ -78,23 +89,110 @@ impl PipeHead {
     }
 }
 
-/// Reads the head of a pipe's data that were stored in a file.
+/// Events that are added in the middle of a stream, by records as those of its head. The definitions are the last of them.
+#[derive(Debug, Default)]
+pub(crate) struct AddedRecords {
+    head: PipeHead,
+    /// Length of the records, bytes.
+    len: usize,
+}
+
+impl AddedRecords {
+    /// Maximum length of the records, bytes.
+    const MAX: usize = 64 << 20;
+
+    /// Takes a record of types 64, 65 or 80 whose header is at `offset`. With the last one, returns the former head with the events.
+    ///
+    /// # Errors
+    /// [`DamageKind`] if the events are not those of a recorder: they are ignored.
+    pub(crate) fn take(
+        &mut self,
+        record: &RawRecord<'_>,
+        offset: u64,
+        former: &TraceInfo,
+    ) -> Result<Option<TraceInfo>, DamageKind> {
+        let is_part = record.kind == RecordType::HEADER_EVENT_TYPE;
+        if is_part && (self.head.attrs.is_empty() || !definitions_record::is_part(record.body)) {
+            return Ok(None);
+        }
+        self.len = self.len.saturating_add(record.body.len());
+        if self.len > Self::MAX {
+            *self = Self::default();
+            let fault = AddedEventsFault::TooLong { max: Self::MAX };
+            return Err(DamageKind::AddedEvents(fault));
+        }
+        self.head.take(record, offset);
+        if !self.head.is_whole() {
+            return Ok(None);
+        }
+        let PipeHead {
+            attrs,
+            mut features,
+            ..
+        } = std::mem::take(self).head;
+        features.finish(attrs);
+        let info = added_events::join(former, features.info);
+        info.map(Some).map_err(DamageKind::AddedEvents)
+    }
+
+    /// Takes the formats of tracepoints.
+    pub(crate) fn take_tracepoints(&mut self, offset: u64, found: TracingData) {
+        self.head.features.take_tracepoints(offset, found);
+    }
+
+    /// Takes out the damage found.
+    pub(crate) fn take_damage(&mut self) -> Vec<Damage> {
+        std::mem::take(&mut self.head.features.damage)
+    }
+}
+
+/// Adds the events of records in the middle of a pipe's data that were stored in a file.
 ///
 /// # Errors
 /// [`ReadError::Read`].
-pub(crate) fn read_head(source: &TraceFiles) -> Result<PipeHead, ReadError> {
+pub(crate) fn add_events(trace: &mut Trace, records: &[u64]) -> Result<(), ReadError> {
+    let mut added = AddedRecords::default();
+    let mut bytes = Vec::new();
+    for &at in records {
+        trace.source.read(at, usize::from(u16::MAX), &mut bytes)?;
+        let Some(record) = Records::new(&bytes).next() else {
+            continue;
+        };
+        if record.kind == RecordType::HEADER_TRACING_DATA {
+            let len = Cursor::new(record.body).u32().unwrap_or_default() as usize;
+            let at = at + (RECORD_HEADER + record.body.len()) as u64;
+            let section = trace.source.bytes(at, len.min(AddedRecords::MAX))?;
+            added.take_tracepoints(at, TracingData::parse(&section));
+        } else {
+            match added.take(&record, at, &trace.info) {
+                Ok(Some(info)) => trace.info = info,
+                Ok(None) => {}
+                Err(kind) => trace.damage.push(Damage::new(at, kind)),
+            }
+        }
+        trace.damage.append(&mut added.take_damage());
+    }
+    Ok(())
+}
+
+/// Reads the head of a pipe's data that were stored in a file. Returns its end, too.
+///
+/// # Errors
+/// [`ReadError::Read`].
+pub(crate) fn read_head(source: &TraceFiles) -> Result<(PipeHead, u64), ReadError> {
     let mut window = Window::new(source);
     let mut head = PipeHead::default();
     let mut at = FileHeader::PIPE_LEN as u64;
     loop {
         let bytes = window.peek(at, usize::from(u16::MAX))?;
         let Some(record) = Records::new(bytes).next() else {
-            return Ok(head);
+            return Ok((head, at));
         };
         let taken = head.take(&record, at);
         at += (RECORD_HEADER + record.body.len()) as u64;
         match taken {
-            HeadRecord::Data => return Ok(head),
+            HeadRecord::Data => return Ok((head, at)),
+            HeadRecord::Taken if head.is_whole() => return Ok((head, at)),
             HeadRecord::TracingData(len) => {
                 let section = Section {
                     offset: at,

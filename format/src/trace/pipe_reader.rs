@@ -6,7 +6,7 @@ use super::chunk::{ChunkHeader, RECORD_HEADER};
 use super::codec::{FrameDecompressor, StreamDecompressor};
 use super::damage::Damage;
 use super::damage_kind::{ChunkDamage, DamageKind};
-use super::pipe::{HeadRecord, PipeHead};
+use super::pipe::{AddedRecords, HeadRecord, PipeHead};
 use super::process_cgroup::is_of_processes;
 use super::read_error::ReadError;
 use super::stream::{MAX_BLOCK, piece};
@@ -26,6 +26,11 @@ const MAX_HEAD: usize = 64 << 20;
 pub struct PipeReader<R> {
     input: Input<R>,
     head: Trace,
+    /// The head as far as it was read, and records that add events to it.
+    info: TraceInfo,
+    added: AddedRecords,
+    /// Whether `info` has events that were not taken yet.
+    has_added: bool,
     /// Records before the first sample that are not part of the head.
     early: Vec<u8>,
     frames: FrameDecompressor,
@@ -37,7 +42,7 @@ pub struct PipeReader<R> {
 }
 
 impl<R: Read> PipeReader<R> {
-    /// Reads the head. Blocks until the first record after the head arrives.
+    /// Reads the head. Blocks until its last record or the first one after the head arrives.
     ///
     /// # Errors
     /// [`ReadError`] if the data are not a perf.data file in pipe mode.
@@ -68,6 +73,9 @@ impl<R: Read> PipeReader<R> {
                 let found = formats(&mut input, len)?;
                 head.features.take_tracepoints(offset, found);
             }
+            if head.is_whole() {
+                break;
+            }
         }
         let PipeHead {
             attrs,
@@ -77,7 +85,10 @@ impl<R: Read> PipeReader<R> {
         features.finish(attrs);
         Ok(Self {
             input,
+            info: features.info.clone(),
             head: Trace::of_head(features.info, features.damage),
+            added: AddedRecords::default(),
+            has_added: false,
             early,
             frames: FrameDecompressor::default(),
             frame: Vec::new(),
@@ -99,8 +110,14 @@ impl<R: Read> PipeReader<R> {
         std::mem::replace(&mut self.head, empty)
     }
 
+    /// The head with events that were added, if the last [`read`](Self::read) found some: samples of these events come with later reads.
+    /// Former events keep their indexes.
+    pub fn take_added(&mut self) -> Option<TraceInfo> {
+        std::mem::take(&mut self.has_added).then(|| self.info.clone())
+    }
+
     /// Appends the whole records that have arrived, decompressed, including the ends of rounds ([`RecordType::FINISHED_ROUND`]). Blocks
-    /// until there is at least one. Returns `false` at the end of the stream.
+    /// until there is at least one, or events were added. Returns `false` at the end of the stream.
     ///
     /// # Errors
     /// [`ReadError::Read`], with the offset in the stream.
@@ -123,8 +140,29 @@ impl<R: Read> PipeReader<R> {
                 _ => 0,
             };
             self.input.skip(len);
-            self.input.discard(following as usize)?;
+            if following != 0 {
+                let offset = self.input.offset;
+                let found = formats(&mut self.input, following)?;
+                self.added.take_tracepoints(offset, found);
+            }
+            self.damage.append(&mut self.added.take_damage());
+            if self.has_added {
+                return Ok(true);
+            }
         }
+    }
+
+    /// Takes a record of a head at the front, which may add events.
+    fn take_head_record(&mut self, len: usize) -> Result<(), DamageKind> {
+        let Some(record) = Records::new(self.input.front(len)).next() else {
+            return Ok(());
+        };
+        let offset = self.input.offset;
+        if let Some(info) = self.added.take(&record, offset, &self.info)? {
+            self.info = info;
+            self.has_added = true;
+        }
+        Ok(())
     }
 
     /// Damage found since the last call, with offsets in the stream.
@@ -153,14 +191,13 @@ impl<R: Read> PipeReader<R> {
                 },
                 None => self.take_piece(len, out).map_err(DamageKind::Stream),
             },
-            // Records of the head, and records that perf ignores.
-            RecordType::HEADER_ATTR
-            | RecordType::HEADER_FEATURE
-            | RecordType::HEADER_TRACING_DATA => Ok(()),
+            // What follows it is taken later.
+            RecordType::HEADER_TRACING_DATA => Ok(()),
+            RecordType::HEADER_ATTR | RecordType::HEADER_FEATURE => self.take_head_record(len),
             RecordType::HEADER_EVENT_TYPE
                 if !bytes.get(RECORD_HEADER..).is_some_and(is_of_processes) =>
             {
-                Ok(())
+                self.take_head_record(len)
             }
             _ => {
                 out.extend_from_slice(bytes);

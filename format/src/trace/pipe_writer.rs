@@ -7,20 +7,22 @@ use super::buffer::RecordBuffer;
 use super::chunk::RECORD_HEADER;
 use super::clock_readings::{self, ClockReading};
 use super::compression::Compression;
+use super::footer::{MIN_RECORD, put_ignored_record};
 use super::head::{check_attrs, feature_bodies};
 use super::index::IndexEntry;
 use super::ingest::Ingest;
 use super::pack_pool::PackPool;
 use super::part::Part;
+use super::section_records::MAX_RECORD;
 use super::sink::Sink;
 use super::write_error::{EventFault, WriteError};
 use super::writer::put_loss;
-use super::{Loss, Storage, Totals, TraceInfo, definitions_record};
-use crate::perf::feature::{Feature, put_event_desc};
+use super::{Loss, Storage, Totals, TraceInfo, added_events, definitions_record};
+use crate::perf::feature::{Feature, put_event_desc, put_name_and_ids};
 use crate::perf::header::FileHeader;
 use crate::perf::record::RecordBuilder;
-use crate::perf::tracing_data::put_tracing_data;
-use crate::perf::{EventAttr, RecordType, SampleType};
+use crate::perf::tracing_data::put_aligned_tracing_data;
+use crate::perf::{Attr, EventAttr, RecordType, SampleType, TracepointFormat};
 
 /// Maximum length of a record's body, bytes.
 const MAX_BODY: usize = u16::MAX as usize / 8 * 8 - RECORD_HEADER;
@@ -42,6 +44,9 @@ pub struct PipeWriter<W: Write> {
     /// Empty buffers that keep their memory, for samples and for metadata.
     spare: Vec<[RecordBuffer; 2]>,
     totals: Totals,
+    /// The events so far.
+    events: Vec<EventAttr>,
+    formats: WrittenFormats,
     /// Whether a reader waits for the end of another round before it can show all events of the last one.
     unsettled: bool,
     /// Buffer of [`Sink`]s.
@@ -77,6 +82,8 @@ impl<W: Write> PipeWriter<W> {
             parts: Vec::new(),
             spare: Vec::new(),
             totals: Totals::default(),
+            events: info.events.clone(),
+            formats: WrittenFormats::default(),
             unsettled: false,
             out: Vec::new(),
             id_type,
@@ -87,14 +94,33 @@ impl<W: Write> PipeWriter<W> {
             put_attr(event, &mut head)?;
         }
         put_features(info, compression, &mut head);
-        put_formats(info, &mut head);
-        if let Some(definitions) = &info.definitions {
-            let blob = definitions_record::encode(definitions).map_err(WriteError::Definitions)?;
-            definitions_record::put_records(&blob, &mut head);
-        }
+        writer.formats.put(&info.tracepoints, &mut head);
+        put_definitions(info, &mut head)?;
         writer.write(&head)?;
         writer.flush_output()?;
         Ok(writer)
+    }
+
+    /// Writes events that are added, as [`TraceWriter::add_events`](super::TraceWriter::add_events) takes them; of the tracepoint formats, those
+    /// after the former ones. Call it only between flushes.
+    ///
+    /// # Errors
+    /// As there, and [`WriteError::Io`].
+    pub fn add_events(&mut self, info: &TraceInfo) -> Result<(), WriteError> {
+        added_events::check(&self.events, info)?;
+        let former = self.events.len();
+        let mut records = Vec::new();
+        for event in info.events.iter().skip(former) {
+            put_attr(event, &mut records)?;
+        }
+        put_added_names(&info.events, former, &mut records);
+        let mut formats = self.formats;
+        formats.put(&info.tracepoints, &mut records);
+        put_definitions(info, &mut records)?;
+        self.events.clone_from(&info.events);
+        self.formats = formats;
+        self.write(&records)?;
+        self.flush_output()
     }
 
     /// Buffers whole records, as [`TraceWriter::push`](super::TraceWriter::push) does.
@@ -309,6 +335,35 @@ fn put_event_descs(events: &[EventAttr], out: &mut Vec<u8>) {
     }
 }
 
+/// Appends the names of events of which all but the first `former` were added. perf names events by their order and leaves those alone that
+/// have a name, so that the record has the former ones, too, unless it gets too long.
+fn put_added_names(events: &[EventAttr], former: usize, out: &mut Vec<u8>) {
+    let mut body = Vec::new();
+    body.extend((events.len() as u32).to_le_bytes());
+    body.extend((Attr::MIN as u32).to_le_bytes());
+    for (number, event) in events.iter().enumerate() {
+        let end = body.len() + Attr::MIN;
+        event.attr.encode(&mut body);
+        body.truncate(end);
+        let is_added = number >= former;
+        let ids = if is_added { event.ids.as_slice() } else { &[] };
+        put_name_and_ids(&event.name, ids, &mut body);
+    }
+    if body.len() + 8 <= MAX_BODY {
+        put_feature(Feature::EVENT_DESC, &body, out);
+    } else {
+        put_event_descs(events.get(former..).unwrap_or_default(), out);
+    }
+}
+
+fn put_definitions(info: &TraceInfo, out: &mut Vec<u8>) -> Result<(), WriteError> {
+    if let Some(definitions) = &info.definitions {
+        let blob = definitions_record::encode(definitions).map_err(WriteError::Definitions)?;
+        definitions_record::put_records(&blob, out);
+    }
+    Ok(())
+}
+
 fn put_feature(feature: Feature, body: &[u8], out: &mut Vec<u8>) {
     if body.len() + 8 > MAX_BODY {
         return;
@@ -338,19 +393,48 @@ fn put_attr(event: &EventAttr, out: &mut Vec<u8>) -> Result<(), WriteError> {
     Ok(())
 }
 
-/// Appends a record with the length of `TRACING_DATA`, rounded up to 8 for perf, and the data after it.
-fn put_formats(info: &TraceInfo, out: &mut Vec<u8>) {
-    if info.tracepoints.is_empty() {
-        return;
+/// The formats of tracepoints that were written.
+#[derive(Clone, Copy, Debug, Default)]
+struct WrittenFormats {
+    count: usize,
+    /// Length of all `TRACING_DATA`, bytes.
+    len: usize,
+}
+
+impl WrittenFormats {
+    /// Appends a record with the length of `TRACING_DATA` and the data after it, with those of `formats` that were not written yet.
+    ///
+    /// perf has no second `TRACING_DATA` in a stream: it takes the length of all together (`trace_data_size` in
+    /// `tools/perf/util/trace-event-read.c`) and refuses another length. So records that it ignores make up the difference.
+    fn put(&mut self, formats: &[TracepointFormat], out: &mut Vec<u8>) {
+        let new = formats.get(self.count..).unwrap_or_default();
+        if new.is_empty() {
+            return;
+        }
+        let mut body = Vec::new();
+        put_aligned_tracing_data(new, &mut body);
+        let mut record = RecordBuilder::new(out, RecordType::HEADER_TRACING_DATA, 0);
+        record.bytes(&((self.len + body.len()) as u32).to_le_bytes());
+        record.bytes(&[0; 4]);
+        record.end();
+        out.extend(&body);
+        put_ignored(self.len, out);
+        self.len += body.len();
+        self.count = formats.len();
     }
-    let mut body = Vec::new();
-    put_tracing_data(&info.tracepoints, &mut body);
-    body.resize(body.len().next_multiple_of(8), 0);
-    let mut record = RecordBuilder::new(out, RecordType::HEADER_TRACING_DATA, 0);
-    record.bytes(&(body.len() as u32).to_le_bytes());
-    record.bytes(&[0; 4]);
-    record.end();
-    out.extend(body);
+}
+
+/// Appends `len` bytes of records that perf ignores. `len` is 0, or a multiple of 8 and at least [`MIN_RECORD`].
+fn put_ignored(mut len: usize, out: &mut Vec<u8>) {
+    while len > 0 {
+        // The rest is either nothing or long enough for another record.
+        let size = match len {
+            0..=MAX_RECORD => len,
+            _ => (len - MIN_RECORD).min(MAX_RECORD),
+        };
+        put_ignored_record(out, |out| out.resize(out.len() + size - RECORD_HEADER, 0));
+        len -= size;
+    }
 }
 
 impl<W: Write> std::fmt::Debug for PipeWriter<W> {

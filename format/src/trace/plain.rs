@@ -17,7 +17,7 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use super::Loss;
 use super::compression::Compression;
 use super::definitions_record;
-use super::head::{Ids, feature_bodies, put_attrs};
+use super::head::{Ids, WrittenAttrs, feature_bodies, put_attrs};
 use super::read_error::ReadError;
 use super::reader::Trace;
 use super::time_range::TimeRange;
@@ -98,7 +98,7 @@ impl<W: Write + Seek> PlainWriter<W> {
             version.extend(definitions_record::encode(definitions)?);
         }
         let mut bytes = vec![0; FileHeader::LEN];
-        let attrs = put_attrs(&head.events, Ids::Once, &mut bytes);
+        let WrittenAttrs { attrs, .. } = put_attrs(&head.events, Ids::Once, &mut bytes);
         let first = head.events.first();
         let mut out = BufWriter::new(out);
         out.write_all(&bytes)?;

@@ -70,6 +70,11 @@ impl Trace {
         &self.info
     }
 
+    /// Replaces the head by one with events that were added ([`PipeReader::take_added`](super::PipeReader::take_added)).
+    pub fn set_info(&mut self, info: TraceInfo) {
+        self.info = info;
+    }
+
     /// The blocks in file order.
     #[must_use]
     pub fn blocks(&self) -> &[Block] {

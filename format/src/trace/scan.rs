@@ -2,6 +2,7 @@
 //!
 //! Nothing is decompressed: the header of a chunk describes its records.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::block::{Block, BlockKind};
@@ -9,6 +10,7 @@ use super::chunk::{ChunkHeader, FRAME_AT, RECORD_HEADER};
 use super::clock_readings::is_readings;
 use super::damage::Damage;
 use super::damage_kind::{DamageKind, NoRecord, WholeBefore};
+use super::definitions_record;
 use super::process_cgroup::is_of_processes;
 use super::read_error::ReadError;
 use super::record_counts::RecordCounts;
@@ -20,6 +22,8 @@ use crate::perf::RecordType;
 const PLAIN_BLOCK: u64 = 1 << 20;
 /// Maximum length of a block of compressed pieces, bytes.
 const STREAM_BLOCK: u64 = 64 << 10;
+/// Maximum number of records that may be footers. Records with parts of a head may look like footers.
+const FOOTERS: usize = 256;
 /// Step of the search for the next chunk, bytes.
 const SEARCH: usize = 1 << 16;
 
@@ -30,8 +34,10 @@ pub(crate) struct ScannedRecords {
     pub(crate) blocks: Vec<Block>,
     /// Damage found.
     pub(crate) damage: Vec<Damage>,
-    /// File offset of the payload of the last type-65 record.
-    pub(crate) last_ignored: Option<u64>,
+    /// File offsets of the payloads of the last type-65 records that may be footers.
+    pub(crate) footers: VecDeque<u64>,
+    /// File offsets of records of the head in the data of a pipe.
+    pub(crate) head_records: Vec<u64>,
     /// File offsets of the payloads of clock readings.
     pub(crate) clocks: Vec<u64>,
 }
@@ -78,6 +84,15 @@ pub(crate) fn scan(
     Ok(walk.found)
 }
 
+impl ScannedRecords {
+    fn add_footer(&mut self, payload: u64) {
+        if self.footers.len() == FOOTERS {
+            self.footers.pop_front();
+        }
+        self.footers.push_back(payload);
+    }
+}
+
 enum ScanStep {
     /// File offset of the next record.
     To(u64),
@@ -122,16 +137,26 @@ impl Scanner<'_> {
                     .and_then(|body| body.first_chunk());
                 let len = len.map_or(0, |len| u32::from_le_bytes(*len));
                 self.close(at);
+                self.found.head_records.push(at);
                 return Ok(ScanStep::To(next + u64::from(len)));
             }
             RecordType::HEADER_EVENT_TYPE
                 if !bytes.get(RECORD_HEADER..).is_some_and(is_of_processes) =>
             {
-                let payload = at + RECORD_HEADER as u64;
-                self.found.last_ignored = Some(payload);
-                if bytes.get(RECORD_HEADER..).is_some_and(is_readings) {
-                    self.found.clocks.push(payload);
+                let payload_at = at + RECORD_HEADER as u64;
+                let payload = bytes.get(RECORD_HEADER..).unwrap_or_default();
+                let is_part = definitions_record::is_part(payload);
+                if is_readings(payload) {
+                    self.found.clocks.push(payload_at);
+                } else if is_part && self.rules.pipe {
+                    self.found.head_records.push(at);
+                } else if !is_part {
+                    self.found.add_footer(payload_at);
                 }
+                self.collect(BlockKind::Plain, at, next, PLAIN_BLOCK);
+            }
+            RecordType::HEADER_ATTR | RecordType::HEADER_FEATURE if self.rules.pipe => {
+                self.found.head_records.push(at);
                 self.collect(BlockKind::Plain, at, next, PLAIN_BLOCK);
             }
             RecordType::FINISHED_ROUND => self.collect(BlockKind::Plain, at, next, PLAIN_BLOCK),
@@ -147,7 +172,7 @@ impl Scanner<'_> {
     fn over_the_end(&mut self, at: u64, kind: RecordType, size: u64) -> ScanStep {
         let footer = kind == RecordType::HEADER_EVENT_TYPE && at + RECORD_HEADER as u64 == self.end;
         if footer && !self.rules.cut {
-            self.found.last_ignored = Some(self.end);
+            self.found.add_footer(self.end);
             self.close(at);
             return ScanStep::To(self.end);
         }

@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::own_record::{Magic, OwnFields, is_own, own_fields};
+use crate::build_id::BuildId;
 use crate::definitions::path_bytes;
 use crate::escape::{escape, shown};
 use crate::perf::cursor::until_nul;
@@ -55,6 +56,12 @@ pub struct Shortfall {
     /// Number of processes.
     #[serde(default)]
     pub processes: u64,
+    /// Build-id of a file that appeared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build_id: Option<BuildId>,
+    /// Time from the mapping of a file that appeared to the planting of its probes, ns; `None` if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap_ns: Option<u64>,
     /// What was found, in the first process.
     pub found: String,
     /// What follows from it.
@@ -83,6 +90,10 @@ pub enum ShortfallKind {
     Gap,
     /// Processes that could not be checked and had no hits.
     NotChecked,
+    /// A file appeared while recording: hits before its probes were planted.
+    Followed,
+    /// A file appeared while recording, and its probes were not planted.
+    NotFollowed,
     /// A breakpoint was left in a process after the end of the recording.
     BreakpointLeft,
     /// A semaphore is not 0 in a process after the end of the recording.
@@ -209,6 +220,8 @@ mod tests {
             sites: 5,
             pids: vec![7, 8],
             processes: 4,
+            build_id: Some("00ff".parse().unwrap()),
+            gap_ns: Some(u64::MAX),
             found: "the semaphore at 0x10 is 0".to_owned(),
             effect: "the probe is not executed".to_owned(),
             remedy: "record -p 7".to_owned(),

@@ -27,6 +27,15 @@ pub enum WriteError {
         /// The error in its attr.
         fault: EventFault,
     },
+    /// The events do not begin with those that the trace has.
+    #[error("expected the events of the trace, with others after them")]
+    FormerEvents,
+    /// A format of a tracepoint does not fit into a record.
+    #[error("a tracepoint format of {bytes} bytes does not fit into a record")]
+    Formats {
+        /// Length of the longest one, bytes.
+        bytes: usize,
+    },
     /// The probe definitions cannot be encoded.
     #[error("cannot write the probe definitions")]
     Definitions(#[source] std::io::Error),
@@ -70,10 +79,31 @@ pub enum EventFault {
         first_read_format: u64,
     },
     /// The ids do not fit into a record of at most 65535 bytes.
-    #[error("its {ids} ids do not fit into a record of a pipe")]
+    #[error("its {ids} ids do not fit into a record")]
     TooManyIds {
         /// Number of ids.
         ids: usize,
+    },
+    /// Its samples have registers of the interrupt, and events were added.
+    #[error("events cannot be added where samples have registers of the interrupt")]
+    InterruptRegisters,
+    /// Another event has one of the ids.
+    #[error("another event has the sample id {id}")]
+    TakenId {
+        /// The sample id.
+        id: u64,
+    },
+    /// The name does not fit into a record.
+    #[error("its name of {bytes} bytes does not fit into a record")]
+    TooLong {
+        /// Length of the name, bytes.
+        bytes: usize,
+    },
+    /// A trace can have no more events.
+    #[error("a trace can have {max} events")]
+    TooMany {
+        /// The most.
+        max: u64,
     },
 }
 

@@ -21,10 +21,10 @@ use super::record_counts::RecordCounts;
 use super::sink::Sink;
 use super::time_range::TimeRange;
 use super::write_error::WriteError;
-use super::{Loss, Storage, TraceInfo, definitions_record};
+use super::{Loss, Storage, TraceInfo, added_events, definitions_record};
 use crate::perf::header::FileHeader;
 use crate::perf::record::RecordBuilder;
-use crate::perf::{LostSamples, RecordType, SampleId, SampleType};
+use crate::perf::{EventAttr, LostSamples, RecordType, SampleId, SampleType};
 
 /// Totals of a written trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,6 +37,16 @@ pub struct Totals {
     pub file_bytes: u64,
 }
 
+/// Events that were added.
+struct AddedEvents {
+    /// All events, and what describes them.
+    info: TraceInfo,
+    /// The head without them.
+    first: Head,
+    /// Whether they are in the file.
+    is_written: bool,
+}
+
 /// Number of parts in hand for each helper thread.
 const PARTS: usize = 4;
 
@@ -44,6 +54,10 @@ const PARTS: usize = 4;
 pub struct TraceWriter<S: Storage = File> {
     storage: S,
     head: Head,
+    /// The events so far.
+    events: Vec<EventAttr>,
+    /// The events that were added, if any were.
+    added: Option<AddedEvents>,
     /// The head as it was written first, from file offset 0 to the data.
     start: Vec<u8>,
     ingest: Ingest,
@@ -89,6 +103,8 @@ impl<S: Storage> TraceWriter<S> {
             .map_or_else(SampleType::default, |event| event.attr.id_type());
         let mut writer = Self {
             storage,
+            events: info.events.clone(),
+            added: None,
             ingest: Ingest::new(id_type),
             pool: PackPool::new(compression).map_err(WriteError::Compressor)?,
             parts: VecDeque::new(),
@@ -120,10 +136,37 @@ impl<S: Storage> TraceWriter<S> {
     /// [`WriteError::Io`].
     pub fn restore_head(&mut self) -> Result<(), WriteError> {
         write(&mut self.storage, &self.start, 0)?;
+        if let Some(added) = &mut self.added {
+            self.head.clone_from(&added.first);
+            added.is_written = false;
+        }
         match self.counts.time() {
             Some(time) => self.write_time(time),
             None => Ok(()),
         }
+    }
+
+    /// Adds events: those of `info` after the ones that the trace has, which `info` begins with. Of its other fields only the formats of
+    /// tracepoints and the definitions are taken. The next flush writes them, before its records.
+    ///
+    /// # Errors
+    /// [`WriteError::FormerEvents`], [`WriteError::Event`], [`WriteError::Formats`]; the events are as before.
+    pub fn add_events(&mut self, info: &TraceInfo) -> Result<(), WriteError> {
+        added_events::check(&self.events, info)?;
+        self.events.clone_from(&info.events);
+        let former = self.added.take();
+        self.added = Some(AddedEvents {
+            info: info.clone(),
+            first: former.map_or_else(|| self.head.clone(), |former| former.first),
+            is_written: false,
+        });
+        Ok(())
+    }
+
+    /// Whether the next flush writes events that were added.
+    #[must_use]
+    pub fn has_added_events(&self) -> bool {
+        self.added.as_ref().is_some_and(|added| !added.is_written)
     }
 
     /// Buffers whole records, in the order of their ring. After bytes that are not whole records, the next [`flush`](Self::flush) writes all
@@ -204,7 +247,7 @@ impl<S: Storage> TraceWriter<S> {
     }
 
     fn flush_as(&mut self, ends_round: bool) -> Result<(), WriteError> {
-        if self.unflushed() != 0 {
+        if self.unflushed() != 0 || self.has_added_events() && self.parts.is_empty() {
             let empty = self.spare.pop().unwrap_or_default();
             let part = Part::take(&mut self.ingest, empty, &mut self.pool, ends_round);
             self.parts.push_back(part);
@@ -278,6 +321,17 @@ impl<S: Storage> TraceWriter<S> {
     fn write_round(&mut self, part: &mut Part, ends_round: bool) -> Result<(), WriteError> {
         let mut index = self.index.clone();
         let mut counts = self.counts;
+        let mut sink = Sink::new(&mut self.storage, &mut self.out, self.end);
+        let added = self.added.as_ref().filter(|added| !added.is_written);
+        let mut changed = None;
+        if let Some(AddedEvents { info, .. }) = added {
+            let at = sink.at();
+            let head = added_events::put(&self.head, info, at, sink.out())?;
+            // For readers of a file that is cut after it.
+            put_footer(&head, &mut index, &self.losses, &mut sink);
+            sink.drain_if_full()?;
+            changed = Some(head);
+        }
         let mut metadata: Option<Range<u64>> = None;
         let mut blocks = 0;
         let mut place = |entry: IndexEntry| {
@@ -289,7 +343,6 @@ impl<S: Storage> TraceWriter<S> {
             counts.add(&entry.counts);
             index.add(entry);
         };
-        let mut sink = Sink::new(&mut self.storage, &mut self.out, self.end);
         part.write_metadata(&mut self.pool, &mut sink, &mut place)?;
         part.write_samples(&mut self.pool, &mut sink, &mut place)?;
         if ends_round {
@@ -300,10 +353,14 @@ impl<S: Storage> TraceWriter<S> {
             index.digest = digest;
         }
         put_clocks(&self.clocks, &mut index, &mut sink);
-        let footer = put_footer(&self.head, &mut index, &self.losses, &mut sink);
+        let head = changed.as_ref().unwrap_or(&self.head);
+        let footer = put_footer(head, &mut index, &self.losses, &mut sink);
         sink.drain()?;
         self.write_sample_time(&counts)?;
-        self.commit(footer.data_end)?;
+        match changed {
+            Some(head) => self.commit_head(head, footer.data_end)?,
+            None => self.commit(footer.data_end)?,
+        }
         self.end = footer.end;
         self.index = index;
         self.clocks.clear();
@@ -342,6 +399,20 @@ impl<S: Storage> TraceWriter<S> {
     fn commit(&mut self, data_end: u64) -> Result<(), WriteError> {
         let size = data_end - self.head.data_offset;
         self.write_at(&size.to_le_bytes(), FileHeader::DATA_SIZE_OFFSET)
+    }
+
+    /// As [`commit`](Self::commit), with the attrs and features of another head.
+    fn commit_head(&mut self, head: Head, data_end: u64) -> Result<(), WriteError> {
+        let mut header = head.header;
+        header.data.size = data_end - head.data_offset;
+        let from = FileHeader::ATTRS_OFFSET;
+        // One write within a page, which no signal interrupts.
+        self.write_at(&header.encode()[from..], from as u64)?;
+        self.head = head;
+        if let Some(added) = &mut self.added {
+            added.is_written = true;
+        }
+        Ok(())
     }
 
     fn write_sample_time(&mut self, counts: &RecordCounts) -> Result<(), WriteError> {

@@ -47,6 +47,14 @@ impl Log {
         }
     }
 
+    /// Whether a step is one copy within a page, which no signal parts: a commit.
+    pub fn is_commit(&self, step: usize) -> bool {
+        match &self.0.borrow()[step] {
+            Step::Write(offset, bytes) => bytes.len() <= 8 || *offset == 24,
+            Step::SetLen(_) => true,
+        }
+    }
+
     /// The file after some whole steps and the first `torn` bytes of the next.
     pub fn image(&self, steps: usize, torn: usize) -> Vec<u8> {
         let mut image = Vec::new();

@@ -29,6 +29,11 @@ pub(crate) enum Engine {
 }
 
 impl Engine {
+    /// Whether probes can be added while recording.
+    pub(crate) const fn follows(&self) -> bool {
+        matches!(self, Self::Bpf(_))
+    }
+
     /// The engine, and the attach method.
     pub(crate) fn used(&self) -> UsedEngine {
         match self {

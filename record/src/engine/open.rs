@@ -68,7 +68,12 @@ impl Attached {
             .options
             .graph
             .is_some_and(|graph| graph.keeps_copies);
-        let processes = Processes::open(mode(request, keeps)?, &request.watch)?;
+        // Probes of files that appear are planted as soon as possible.
+        let mode = Mode {
+            is_prompt: true,
+            ..mode(request, keeps)?
+        };
+        let processes = Processes::open(mode, &request.watch)?;
         let opened = BpfEngine::open(probes, request, &processes.attr)?;
         let opened = opened.with(|bpf| Engine::Bpf(Box::new(bpf)));
         Ok(Self::new(opened, processes, request.pmu))
@@ -99,6 +104,7 @@ fn mode(request: &AttachRequest<'_>, keeps: bool) -> Result<Mode, RecordError> {
         inherit: watch.inherit,
         enable_on_exec: watch.enable_on_exec,
         maps_data: false,
+        is_prompt: false,
         graph: None,
         counts_losses: true,
     };

@@ -5,11 +5,17 @@ use std::collections::{HashMap, HashSet};
 
 use usdtrec_format::perf::{Attr, EventAttr, TracepointFormat};
 
-/// Makes the names unique as `perf probe` does: the second event `a:b` becomes `a:b_1`. A probe has several events if its sites have their
+/// Makes the names of events unique among themselves and `former` ones, which keep theirs, as `perf probe` does: the second event `a:b` becomes `a:b_1`. A probe has several events if its sites have their
 /// arguments in different forms, or if several files have it.
-pub(crate) fn make_unique(events: &mut [EventAttr], formats: &mut [TracepointFormat]) {
-    let mut taken: HashSet<String> = events.iter().map(|event| event.name.clone()).collect();
-    let mut met: HashMap<String, u32> = HashMap::new();
+pub(crate) fn make_unique(
+    former: &[EventAttr],
+    events: &mut [EventAttr],
+    formats: &mut [TracepointFormat],
+) {
+    let names = former.iter().map(|event| event.name.clone());
+    let mut met: HashMap<String, u32> = names.map(|name| (name, 0)).collect();
+    let all = former.iter().chain(&*events);
+    let mut taken: HashSet<String> = all.map(|event| event.name.clone()).collect();
     let mut by_id: HashMap<u64, &mut TracepointFormat> = formats
         .iter_mut()
         .map(|format| (format.id.into(), format))
@@ -66,10 +72,14 @@ mod tests {
             ..TracepointFormat::default()
         };
         let mut formats = [format(1), format(3), format(5)];
-        make_unique(&mut events, &mut formats);
+        make_unique(&[], &mut events, &mut formats);
         let names: Vec<_> = events.iter().map(|event| event.name.as_str()).collect();
         assert_eq!(names, ["a:b", "a:b_1", "a:b_2", "c:d", "a:b_3", "a:b_1_1"]);
         let formats = formats.map(|format| format.name);
         assert_eq!(formats, ["b", "b_2", "b_3"]);
+        let mut added = ["a:b", "a:b_1", "e:f", "e:f"].map(|name| event(name, 0));
+        make_unique(&events, &mut added, &mut []);
+        let names = added.map(|event| event.name);
+        assert_eq!(names, ["a:b_4", "a:b_1_2", "e:f", "e:f_1"]);
     }
 }

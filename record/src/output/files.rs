@@ -11,6 +11,7 @@ use usdtrec_format::trace::{Compression, Loss, Totals, TraceInfo, TraceWriter, W
 use crate::clocks::Clocks;
 use crate::clocks::trace_clock;
 use crate::error::RecordError;
+use crate::output::added_events::AddedEvents;
 use crate::output::outlet::Outlet;
 use crate::output::sync::DiskSync;
 use crate::output::threads::Threads;
@@ -200,6 +201,20 @@ impl Files {
             self.flush()?;
         }
         Ok(())
+    }
+
+    /// Adds events to this file and the next ones; records of their ids may be pushed after that. To be called between passes over all rings.
+    /// Returns the index of the first one among the trace's events, as [`Loss::event`].
+    ///
+    /// # Errors
+    /// The writer's; the events are as before if they are refused.
+    pub(crate) fn add_events(&mut self, added: AddedEvents) -> Result<usize, RecordError> {
+        let first = self.info.events.len();
+        let mut info = self.info.clone();
+        added.add_to(&mut info);
+        self.writer.add_events(&info)?;
+        self.info = info;
+        Ok(first)
     }
 
     /// Notes that recording begins now: the probes are live.

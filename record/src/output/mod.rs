@@ -1,5 +1,6 @@
 //! The files of a recording, and how they are written.
 
+pub(super) mod added_events;
 pub(super) mod event_names;
 pub(super) mod files;
 pub(super) mod outlet;

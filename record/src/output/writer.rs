@@ -75,7 +75,7 @@ impl Writer {
     /// Whether a flush is of use, now or later.
     pub(crate) fn wants_flush(&self) -> bool {
         match self {
-            Self::File(writer, _) => writer.pending() > 0,
+            Self::File(writer, _) => writer.pending() > 0 || writer.has_added_events(),
             Self::Pipe(writer, pace, _) => {
                 pace.heartbeat || writer.pending() > 0 || writer.is_unsettled()
             }
@@ -181,6 +181,15 @@ impl Writer {
                 Ok(())
             }
             Self::Pipe(writer, ..) => writer.write_losses(losses),
+        }
+    }
+
+    /// Adds the events of `info` after those that the trace has: a pipe has them at once, a file with its next flush. To be called between
+    /// flushes.
+    pub(crate) fn add_events(&mut self, info: &TraceInfo) -> Result<(), WriteError> {
+        match self {
+            Self::File(writer, _) => writer.add_events(info),
+            Self::Pipe(writer, ..) => writer.add_events(info),
         }
     }
 

@@ -3,20 +3,23 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use usdtrec_buildid_cache::elf::{ElfError, ObjectFile};
+use usdtrec_buildid_cache::process::{open_formerly_mapped, open_mapped};
+use usdtrec_buildid_cache::{DeviceNumber, FileMapping};
 use usdtrec_format::BuildId;
+use usdtrec_format::perf::{Mmap, MmapFile};
+
+use crate::host::process::Process;
 
 /// A file as mappings identify it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct FileId {
-    /// Major number of its device.
-    pub(crate) major: u32,
-    /// Minor number.
-    pub(crate) minor: u32,
-    /// Inode.
-    pub(crate) inode: u64,
+struct FileId {
+    device: DeviceNumber,
+    inode: u64,
+    /// Generation of the inode, whose number another file may get; 0 if it is not known.
+    generation: u64,
 }
 
 /// Maximum number of known files.
@@ -30,83 +33,134 @@ const MAX_NEW_FILES: usize = 256;
 pub(crate) struct NewFile {
     /// The process.
     pub(crate) pid: i32,
+    /// Its user; `None` if it has ended.
+    pub(crate) user: Option<u32>,
+    /// When it was mapped, ns of the trace's clock; 0 if that is not known.
+    pub(crate) mapped_at: u64,
     /// Path of the file, as the process sees it.
     pub(crate) path: PathBuf,
     /// The file.
     pub(crate) object: ObjectFile,
 }
 
+/// A mapping, and the process that has or had it.
+#[derive(Debug)]
+struct Mapped {
+    pid: i32,
+    mapped_at: u64,
+    mapping: FileMapping,
+}
+
+/// Files that were read and not taken yet.
+#[derive(Debug, Default)]
+pub(crate) struct NewFiles {
+    /// The files.
+    pub(crate) files: Vec<NewFile>,
+    /// Number of files that were too many to be kept.
+    pub(crate) too_many: usize,
+    /// Number of files that may not be opened.
+    pub(crate) denied: usize,
+}
+
 /// Known build-ids; `None` for files without one.
 #[derive(Debug, Default)]
 pub(crate) struct BuildIds {
     known: HashMap<FileId, Option<BuildId>>,
-    /// Files that were read and not taken yet; `None` if they are not kept.
-    new: Option<Vec<NewFile>>,
+    new: NewFiles,
+    /// Whether files are not kept.
+    are_ignored: bool,
 }
 
 impl BuildIds {
-    /// Keeps the files that are read, until they are taken.
-    pub(crate) fn that_keep_files() -> Self {
-        Self {
-            new: Some(Vec::new()),
-            ..Self::default()
-        }
+    /// Keeps the files that are read from now on, or does not.
+    pub(crate) fn keep_files(&mut self, are_kept: bool) {
+        self.are_ignored = !are_kept;
     }
 
     /// The files that were read since the last call; of very many, the first ones.
-    pub(crate) fn take_new(&mut self) -> Vec<NewFile> {
-        self.new.as_mut().map(std::mem::take).unwrap_or_default()
+    pub(crate) fn take_new(&mut self) -> NewFiles {
+        std::mem::take(&mut self.new)
     }
 
-    /// The build-id of the file that process `pid` maps from `path`. `None` if it has no build-id, or cannot be opened any more.
-    pub(crate) fn of(&mut self, pid: i32, path: &[u8], file: FileId) -> Option<BuildId> {
+    /// The build-id of the file of a mapping that a record reports. `None` if it has no build-id, or cannot be opened any more.
+    pub(crate) fn of_record(&mut self, map: &Mmap<'_>) -> Option<BuildId> {
+        const DELETED: &[u8] = b" (deleted)";
+        let MmapFile::Inode {
+            major,
+            minor,
+            inode,
+            generation,
+        } = map.file
+        else {
+            return None;
+        };
+        let device = DeviceNumber { major, minor };
+        let file = FileId {
+            device,
+            inode,
+            generation,
+        };
+        self.of(file, || {
+            let live = map.path.strip_suffix(DELETED);
+            let path = OsStr::from_bytes(live.unwrap_or(map.path));
+            Mapped {
+                pid: map.pid,
+                mapped_at: map.id.time,
+                mapping: FileMapping {
+                    range: map.start..map.start.saturating_add(map.len),
+                    permissions: [true, false, map.is_executable()],
+                    is_private: true,
+                    offset: map.offset,
+                    device,
+                    inode,
+                    path: path.into(),
+                    deleted: live.is_some(),
+                },
+            }
+        })
+    }
+
+    /// As [`of_record`](Self::of_record), of a mapping that a process has now.
+    pub(crate) fn of_mapping(&mut self, pid: i32, mapping: &FileMapping) -> Option<BuildId> {
+        let file = FileId {
+            device: mapping.device,
+            inode: mapping.inode,
+            generation: 0,
+        };
+        self.of(file, || Mapped {
+            pid,
+            mapped_at: 0,
+            mapping: mapping.clone(),
+        })
+    }
+
+    fn of(&mut self, file: FileId, mapped: impl FnOnce() -> Mapped) -> Option<BuildId> {
+        // Memory of no file.
+        if file.inode == 0 {
+            return None;
+        }
         if let Some(build_id) = self.known.get(&file) {
             return *build_id;
         }
-        let path = Path::new(OsStr::from_bytes(path));
-        let below = path.strip_prefix("/").ok()?;
-        // First through the root directory of the process: it may have another root, or have ended.
-        let views = [
-            PathBuf::from(format!("/proc/{pid}/root")).join(below),
-            path.to_owned(),
-        ];
-        self.read(pid, path, &views, file)
-    }
-
-    /// The build-id of a deleted file, which is opened by the mapping's name in `map_files`.
-    pub(crate) fn of_deleted(
-        &mut self,
-        pid: i32,
-        path: &[u8],
-        link: &str,
-        file: FileId,
-    ) -> Option<BuildId> {
-        if let Some(build_id) = self.known.get(&file) {
-            return *build_id;
-        }
-        let view = PathBuf::from(format!("/proc/{pid}/map_files/{link}"));
-        self.read(pid, Path::new(OsStr::from_bytes(path)), &[view], file)
-    }
-
-    /// Reads the build-id through the first path that leads to the file.
-    fn read(&mut self, pid: i32, path: &Path, views: &[PathBuf], file: FileId) -> Option<BuildId> {
-        // Opened once, so that the file with the mapping's inode is the one that is read.
-        let opened = views.iter().map(|view| ObjectFile::open(view));
-        let mut reached = opened.filter(|opened| match opened {
-            Ok(opened) => opened.id().inode == file.inode,
-            // The file exists, and is not an ELF file.
-            Err(error) => !matches!(error, ElfError::Io(_)),
-        });
-        let object = reached.next()?.ok();
+        let mapped = mapped();
+        let object = match mapped.open() {
+            Ok(object) => Some(object),
+            // It is there, and is no ELF file.
+            Err(error) if error.is_other_file() => None,
+            Err(error) => {
+                let is_denied = matches!(&error, ElfError::Io(error) if error.kind() == std::io::ErrorKind::PermissionDenied);
+                self.new.denied += usize::from(is_denied && !self.are_ignored);
+                return None;
+            }
+        };
         let build_id = object.as_ref().and_then(ObjectFile::build_id);
-        if let (Some(new), Some(object)) = (&mut self.new, object)
-            && new.len() < MAX_NEW_FILES
-        {
-            new.push(NewFile {
-                pid,
-                path: path.to_owned(),
-                object,
-            });
+        if let Some(object) = object.filter(|_| !self.are_ignored) {
+            if self.new.files.len() == MAX_NEW_FILES {
+                // Not known: it is read again when it is mapped again.
+                self.new.too_many += 1;
+                return build_id;
+            }
+            self.new.files.push(mapped.with(object));
         }
         if self.known.len() >= MAX_KNOWN_FILES {
             // A recording may see new files for ever; files that are mapped again are read again.
@@ -114,5 +168,34 @@ impl BuildIds {
         }
         self.known.insert(file, build_id);
         build_id
+    }
+}
+
+impl Mapped {
+    /// Opens the file: as the process maps it, or, if that has ended, by its path.
+    fn open(&self) -> Result<ObjectFile, ElfError> {
+        let is_it = |object: &ObjectFile| object.id().inode == self.mapping.inode;
+        let gone = || ElfError::Io(std::io::ErrorKind::NotFound.into());
+        let by_process = u32::try_from(self.pid).map_err(|_| gone())?;
+        match open_mapped(by_process, &self.mapping) {
+            // The id of the process may be that of another by now.
+            Ok(object) if is_it(&object) => Ok(object),
+            Ok(_) => Err(gone()),
+            Err(ElfError::Io(error)) => {
+                open_formerly_mapped(&self.mapping).map_err(|_| ElfError::Io(error))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn with(self, object: ObjectFile) -> NewFile {
+        let process = Process::open(self.pid);
+        NewFile {
+            pid: self.pid,
+            user: process.and_then(|process| process.owner()).ok(),
+            mapped_at: self.mapped_at,
+            path: self.mapping.path,
+            object,
+        }
     }
 }

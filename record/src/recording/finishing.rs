@@ -21,6 +21,7 @@ impl Recording {
         let elapsed = self.started.elapsed();
         let is_asked = matches!(looped, Ok(End::Signal));
         signals.forget();
+        self.follower.end();
         self.look_last();
         // From here on only: other tracers leave breakpoints, too.
         let log = KernelLog::from_now();
@@ -35,7 +36,8 @@ impl Recording {
             pipeline.take(files, records);
         });
         pipeline.finish(files);
-        self.watcher.take(attached.processes.take_new_files());
+        self.follower.take(attached.processes.take_new_files());
+        self.follower.finish(&self.session.shortfalls);
         self.write_shortfalls();
         self.write_texts();
         self.cpus.look_now();
@@ -48,7 +50,7 @@ impl Recording {
             tally: earlier,
             command,
             cpus,
-            watcher,
+            follower,
             ..
         } = self;
         let mut syncs = Vec::new();
@@ -75,7 +77,7 @@ impl Recording {
                     .stacks
                     .as_ref()
                     .map_or_else(Vec::new, StackUnwinder::cut_stacks),
-                appeared: watcher.finish(),
+                followed: follower.files(),
                 shortfalls: session.shortfalls.all(),
                 changes: finished.changes,
                 end,

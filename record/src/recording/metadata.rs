@@ -9,14 +9,19 @@ use usdtrec_buildid_cache::{DeviceNumber, FileMapping, MemoryMapping};
 use usdtrec_format::perf::{Comm, Mmap, MmapFile, SampleId, SampleType, Task};
 
 use crate::host::process::Process;
-use crate::recording::build_ids::{BuildIds, FileId};
+use crate::recording::build_ids::{BuildIds, NewFiles};
 use crate::recording::target::Target;
 
-/// Records of the processes that may hit a probe; with `data`, also of their readable mappings without code. Processes that end meanwhile are omitted.
-pub(crate) fn synthesise(target: &Target, sample_type: SampleType, data: bool) -> Vec<u8> {
+/// Records of the processes that may hit a probe, and the files of those that began since a time. Processes that end meanwhile are omitted.
+pub(crate) fn synthesise(wanted: &Wanted) -> Synthesised {
+    let target = &wanted.target;
     let mut synthesis = Synthesis {
-        sample_type,
-        data,
+        sample_type: wanted.sample_type,
+        data: wanted.data,
+        since: match target {
+            Target::All | Target::Command(_) => wanted.since,
+            Target::Processes(_) | Target::Threads(_) => 0,
+        },
         out: Vec::new(),
         build_ids: BuildIds::default(),
     };
@@ -26,7 +31,29 @@ pub(crate) fn synthesise(target: &Target, sample_type: SampleType, data: bool) -
             let _ = synthesis.process(&process);
         }
     }
-    synthesis.out
+    Synthesised {
+        records: synthesis.out,
+        new_files: synthesis.build_ids.take_new(),
+    }
+}
+
+/// What is read of the processes that run.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) target: Target,
+    pub(crate) sample_type: SampleType,
+    /// Whether readable mappings without code have records, too.
+    pub(crate) data: bool,
+    /// When the files that run were read, ns since boot: those of processes that began before are known, unless processes are named.
+    pub(crate) since: u64,
+}
+
+/// What was read of them.
+#[derive(Debug, Default)]
+pub(crate) struct Synthesised {
+    pub(crate) records: Vec<u8>,
+    /// Files that may be unknown.
+    pub(crate) new_files: NewFiles,
 }
 
 /// Process ids of the target.
@@ -63,6 +90,7 @@ struct Synthesis {
     sample_type: SampleType,
     /// Whether mappings without code have records, too.
     data: bool,
+    since: u64,
     out: Vec<u8>,
     build_ids: BuildIds,
 }
@@ -70,6 +98,7 @@ struct Synthesis {
 impl Synthesis {
     fn process(&mut self, process: &Process) -> io::Result<()> {
         let stat = process.stat()?;
+        self.build_ids.keep_files(stat.started() >= self.since);
         self.thread(process.pid, process.pid, stat.ppid, &stat.comm);
         // Kernel threads and processes of other users have no maps to read; their names still count.
         let maps = std::fs::read(format!("/proc/{}/maps", process.pid)).unwrap_or_default();
@@ -124,17 +153,7 @@ impl Synthesis {
         let path = map.display_path();
         let path = path.as_os_str().as_bytes();
         let (DeviceNumber { major, minor }, inode) = (map.device, map.inode);
-        let file = FileId {
-            major,
-            minor,
-            inode,
-        };
-        let build_id = if map.deleted {
-            self.build_ids
-                .of_deleted(pid, path, &map.map_files_name(), file)
-        } else {
-            self.build_ids.of(pid, path, file)
-        };
+        let build_id = self.build_ids.of_mapping(pid, map);
         let unknown = MmapFile::Inode {
             major,
             minor,

@@ -1,11 +1,11 @@
 //! A running session: the loop that waits for records, drains the rings and writes.
 
-pub(super) mod appeared;
 pub(super) mod attach_callbacks;
 pub(super) mod build_ids;
 pub(super) mod ending;
 pub(super) mod filter;
 mod finishing;
+pub(super) mod following;
 pub(super) mod late_planter;
 pub(super) mod losses;
 pub(super) mod metadata;
@@ -30,7 +30,7 @@ use crate::engine::{GuardDeath, TextFinding};
 use crate::error::RecordError;
 use crate::host::cpus::Changes;
 use crate::output::files::Files;
-use crate::recording::appeared::Watcher;
+use crate::recording::following::Follower;
 use crate::recording::losses::Tally;
 use crate::recording::session::Session;
 use crate::recording::signals::Signals;
@@ -65,7 +65,7 @@ pub struct Recording {
     /// CPUs that go off line or come on line.
     cpus: Changes,
     /// Files that appear.
-    watcher: Watcher,
+    follower: Follower,
     guard_deaths: Vec<GuardDeath>,
 }
 
@@ -76,14 +76,15 @@ impl Recording {
         command: Option<RunningCommand>,
         started: Instant,
         pipeline: Pipeline,
-    ) -> Self {
+    ) -> Result<Self, RecordError> {
         let cpus = Changes::new(
             session.cpus().to_vec(),
             session.options.engine.cpus.is_some(),
         );
         let alive = session.attached.processes.hangups().map(|_| true).collect();
-        let watcher = Watcher::for_session(&session);
-        Self {
+        let follower = Follower::start(&session);
+        let follower = follower.map_err(|source| host_error("new files (a thread)", source))?;
+        Ok(Self {
             session,
             files,
             command,
@@ -95,9 +96,9 @@ impl Recording {
             is_behind: false,
             snapshot: None,
             cpus,
-            watcher,
+            follower,
             guard_deaths: Vec::new(),
-        }
+        })
     }
 
     /// The loop. Returns why it ended.
@@ -110,6 +111,7 @@ impl Recording {
             let end = self.wait(signals)?;
             self.files.look_at_clocks()?;
             self.drain();
+            self.plant_found()?;
             self.write_losses()?;
             let came = self.cpus.look();
             self.note_cpus();
@@ -122,7 +124,6 @@ impl Recording {
             progress(Progress {
                 elapsed: self.started.elapsed(),
                 totals: self.files.totals(),
-                appeared: self.watcher.found(),
                 shortfalls: self.session.shortfalls.all(),
                 changes: self.files.changes().to_vec(),
                 guard_deaths: self.guard_deaths.clone(),
@@ -212,7 +213,7 @@ impl Recording {
         if let Some(stacks) = &mut pipeline.stacks {
             attached.engine.learn_stacks(stacks.take_used());
         }
-        self.watcher.take(attached.processes.take_new_files());
+        self.follower.take(attached.processes.take_new_files());
         self.write_shortfalls();
         self.write_texts();
     }

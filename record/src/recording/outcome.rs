@@ -8,8 +8,8 @@ use crate::engine::{EngineOutcome, GuardDeath};
 use crate::error::RecordError;
 use crate::makers::MakerFiles;
 use crate::output::watched_file::FileChange;
-use crate::recording::appeared::AppearedFiles;
 use crate::recording::ending::Ending;
+use crate::recording::following::FollowedFiles;
 use crate::recording::losses::ProbeLoss;
 use crate::stacks::{CutStacks, FileElsewhere};
 
@@ -48,8 +48,8 @@ pub struct Outcome {
     pub changed_cpus: Vec<u32>,
     /// Whether hits on those CPUs are missing without being counted, as with perf events.
     pub cpus_uncounted: bool,
-    /// Files with selected probes that processes first mapped while recording. They were not recorded.
-    pub appeared: AppearedFiles,
+    /// Files that processes first mapped while recording.
+    pub followed: FollowedFiles,
     /// What was found not to work in recorded processes, so that hits are missing without being counted.
     pub shortfalls: Vec<Shortfall>,
     /// Files that have another name now.
@@ -80,8 +80,6 @@ pub struct Progress {
     pub elapsed: Duration,
     /// Totals of all files so far.
     pub totals: Totals,
-    /// Files that appeared so far.
-    pub appeared: AppearedFiles,
     /// What was found not to work so far.
     pub shortfalls: Vec<Shortfall>,
     /// What others did to the files that are written, so far.

@@ -1,10 +1,11 @@
 //! A recording session: from attached probes to a finished trace.
 
 use std::io;
+use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use usdtrec_format::perf::{EventAttr, Pmu};
+use usdtrec_format::perf::{Attr, EventAttr, Pmu};
 use usdtrec_format::trace::{Compression, TraceInfo};
 use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
 
@@ -17,13 +18,15 @@ use crate::host;
 use crate::host::cpus;
 use crate::kernel_error::KernelOperation;
 use crate::left_breakpoints::SiteNotes;
+use crate::output::added_events::AddedEvents;
 use crate::output::event_names;
 use crate::output::files::{Packing, Switch};
 use crate::output::threads::Threads;
 use crate::plan::call_graph::CallGraph;
 use crate::recording::attach_callbacks::Planting;
+use crate::recording::following::Following;
 use crate::recording::late_planter::{LatePlanter, SemaphoreStart};
-use crate::recording::metadata;
+use crate::recording::metadata::Wanted;
 use crate::recording::shortfalls::Shortfalls;
 use crate::recording::signals::Asked;
 use crate::recording::target::Target;
@@ -38,8 +41,8 @@ use crate::verify::ExpectedFiles;
 pub struct Options {
     /// What is recorded.
     pub target: Target,
-    /// Patterns of the probes. Files with matching probes that are first mapped while recording are reported.
-    pub patterns: Vec<Pattern>,
+    /// What is planted in files that appear while recording.
+    pub following: Following,
     /// Whether children that recorded processes start later are recorded, too.
     pub inherit: bool,
     /// Compression of the trace.
@@ -122,6 +125,9 @@ impl Session {
         let mut attached = Attached::open(probes, &request)?;
         for probe in &attached.probes {
             probe.program.free();
+        }
+        if waits && !attached.engine.follows() {
+            return Err(attached.passed_over.unwrap_or(RecordError::NotFollowed));
         }
         if attached.probes.is_empty() && !waits {
             let refused = attached.refused.pop();
@@ -230,13 +236,14 @@ impl Session {
         missing_keeper()
     }
 
-    /// Records of the processes that run already.
-    pub(crate) fn running_processes(&self) -> Vec<u8> {
-        metadata::synthesise(
-            &self.options.target,
-            self.attached.processes.attr.attr.id_type(),
-            self.maps_data(),
-        )
+    /// What is read of the processes that run already.
+    pub(crate) fn wanted_of_running(&self) -> Wanted {
+        Wanted {
+            target: self.options.target.clone(),
+            sample_type: self.attached.processes.attr.attr.id_type(),
+            data: self.maps_data(),
+            since: self.options.following.read_at,
+        }
     }
 
     /// Whether mappings without code are recorded: perf reads unwind tables through them.
@@ -306,7 +313,7 @@ impl Session {
         let planted = probes.map(|(probe, attr)| self.written(probe, &attr.attr));
         info.events = attached.in_order_of_trace(planted, attached.processes.attr.clone());
         info.tracepoints = self.attached.engine.formats();
-        event_names::make_unique(&mut info.events, &mut info.tracepoints);
+        event_names::make_unique(&[], &mut info.events, &mut info.tracepoints);
         info.definitions = Some(self.definitions());
         Ok(info)
     }
@@ -323,17 +330,52 @@ impl Session {
 
     /// Whether all patterns that select a probe select any probe.
     fn is_by_any_pattern(&self, probe: &PlannedProbe) -> bool {
-        let patterns = self.options.patterns.iter();
-        let mut selecting = patterns
+        let events = self.options.following.events.iter();
+        let mut selecting = events
+            .map(|event| &event.pattern)
             .filter(|pattern| pattern.matches(&probe.provider, &probe.name))
             .peekable();
         selecting.peek().is_some() && selecting.all(Pattern::is_any)
     }
 
     fn definitions(&self) -> Definitions {
+        let Described { files, probes } = self.described(0..self.attached.probes.len());
+        Definitions {
+            version: Definitions::VERSION,
+            producer: self.options.producer.clone(),
+            engine: self.attached.engine.used().name().to_owned(),
+            uncounted: self.inexact().map(|reason| reason.to_string()),
+            files,
+            probes,
+        }
+    }
+
+    /// Probes that were added, by their indexes, for the trace.
+    pub(crate) fn describe_added(&self, range: Range<usize>) -> AddedEvents {
+        let Described { files, probes } = self.described(range.clone());
+        let added = self.attached.probes.iter().zip(&self.attached.attrs);
+        let added = added.skip(range.start).take(range.len());
+        let events: Vec<EventAttr> = added
+            .map(|(probe, attr)| self.written(probe, &attr.attr))
+            .collect();
+        let mut tracepoints = self.attached.engine.formats();
+        let is_of = |event: &EventAttr, id: u16| {
+            event.attr.kind == Attr::TRACEPOINT && event.attr.config == u64::from(id)
+        };
+        tracepoints.retain(|format| events.iter().any(|event| is_of(event, format.id)));
+        AddedEvents {
+            events,
+            tracepoints,
+            files,
+            probes,
+        }
+    }
+
+    fn described(&self, range: Range<usize>) -> Described {
         let mut files: Vec<FileDefinition> = Vec::new();
         let mut probes = Vec::new();
-        for (probe, attr) in self.attached.probes.iter().zip(&self.attached.attrs) {
+        let attached = self.attached.probes.iter().zip(&self.attached.attrs);
+        for (probe, attr) in attached.skip(range.start).take(range.len()) {
             let file = FileDefinition {
                 path: probe.path.clone(),
                 build_id: probe.build_id,
@@ -349,15 +391,15 @@ impl Session {
                 });
             probes.push(definition(probe, attr, index));
         }
-        Definitions {
-            version: Definitions::VERSION,
-            producer: self.options.producer.clone(),
-            engine: self.attached.engine.used().name().to_owned(),
-            uncounted: self.inexact().map(|reason| reason.to_string()),
-            files,
-            probes,
-        }
+        Described { files, probes }
     }
+}
+
+/// Probes as the trace has them.
+struct Described {
+    files: Vec<FileDefinition>,
+    /// The files of these are indexes in `files`.
+    probes: Vec<ProbeDefinition>,
 }
 
 fn definition(probe: &PlannedProbe, attr: &ProbeAttr, file: usize) -> ProbeDefinition {

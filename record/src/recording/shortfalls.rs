@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use usdtrec_format::BuildId;
 use usdtrec_format::perf::{SampleId, SampleType};
 use usdtrec_format::trace::{Shortfall, ShortfallKind};
 
@@ -10,6 +11,8 @@ use crate::clocks::trace_clock;
 
 /// Maximum number of shortfalls of a recording. Further ones are counted with the last one of their kind.
 const MAX_SHORTFALLS: usize = 64;
+/// The same of files that appear: any user can map files.
+const MAX_FILES: usize = 24;
 /// Maximum number of processes and events that are named in one.
 const NAMED: usize = 6;
 
@@ -31,7 +34,7 @@ struct Noted {
 }
 
 /// Something that was found in one process.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FoundShortfall {
     pub(crate) kind: ShortfallKind,
     /// The file; empty if it is about several. Shortfalls of one kind and file are one, with several processes.
@@ -44,6 +47,10 @@ pub(crate) struct FoundShortfall {
     pub(crate) events: Vec<String>,
     /// Number of sites concerned in this process.
     pub(crate) sites: u64,
+    /// Build-id of a file that appeared.
+    pub(crate) build_id: Option<BuildId>,
+    /// Time in which hits were missed, ns.
+    pub(crate) gap_ns: Option<u64>,
     /// What was found.
     pub(crate) found: String,
     /// What follows from it.
@@ -57,13 +64,16 @@ impl Shortfalls {
     pub(crate) fn add(&self, found: FoundShortfall) {
         let mut known = self.known();
         known.has_changed = true;
-        let is_same = |noted: &Noted| {
-            noted.shortfall.kind == found.kind && noted.shortfall.path == found.path
-        };
-        let same = known.all.iter().position(is_same).or_else(|| {
-            let is_kind = |noted: &Noted| noted.shortfall.kind == found.kind;
-            let last = known.all.iter().rposition(is_kind);
-            last.filter(|_| known.all.len() >= MAX_SHORTFALLS)
+        let is_kind = |noted: &&Noted| noted.shortfall.kind == found.kind;
+        let is_same = |noted: &Noted| is_kind(&noted) && noted.shortfall.path == found.path;
+        let of_kind = known.all.iter().filter(is_kind).count();
+        let is_full = known.all.len() >= MAX_SHORTFALLS || of_kind >= most_of(found.kind);
+        // Each file that was planted is one, also of the same path.
+        let is_one = found.kind == ShortfallKind::Followed && !is_full;
+        let same = known.all.iter().position(is_same).filter(|_| !is_one);
+        let same = same.or_else(|| {
+            let last = known.all.iter().rposition(|noted| is_kind(&noted));
+            last.filter(|_| is_full)
         });
         let number = known.all.len();
         let noted = match same {
@@ -120,6 +130,14 @@ impl Shortfalls {
     }
 }
 
+/// Maximum number of shortfalls of one kind.
+const fn most_of(kind: ShortfallKind) -> usize {
+    match kind {
+        ShortfallKind::Followed | ShortfallKind::NotFollowed => MAX_FILES,
+        _ => MAX_SHORTFALLS,
+    }
+}
+
 impl Noted {
     /// One without processes.
     fn new(number: u32, found: &FoundShortfall) -> Self {
@@ -128,6 +146,7 @@ impl Noted {
                 number,
                 kind: found.kind,
                 path: found.path.clone(),
+                build_id: found.build_id,
                 found: found.found.clone(),
                 effect: found.effect.clone(),
                 remedy: found.remedy.clone(),
@@ -140,8 +159,15 @@ impl Noted {
     fn join(&mut self, found: FoundShortfall) {
         self.is_written = false;
         let shortfall = &mut self.shortfall;
-        if found.path != shortfall.path {
+        let is_first = shortfall.processes == 0;
+        if found.path != shortfall.path || !is_first && found.kind == ShortfallKind::Followed {
             shortfall.path = PathBuf::new();
+            shortfall.build_id = None;
+        }
+        // The longest of several files.
+        if found.gap_ns > shortfall.gap_ns {
+            shortfall.gap_ns = found.gap_ns;
+            shortfall.found = found.found;
         }
         shortfall.processes += found.processes;
         shortfall.sites = shortfall.sites.max(found.sites);
@@ -159,6 +185,8 @@ impl Noted {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use usdtrec_format::perf::Records;
 
     use super::*;
@@ -174,8 +202,7 @@ mod tests {
             events: vec!["sdt_a:b".to_owned()],
             sites: 1,
             found: format!("found in {pid}"),
-            effect: String::new(),
-            remedy: String::new(),
+            ..FoundShortfall::default()
         }
     }
 
@@ -221,5 +248,28 @@ mod tests {
         assert_eq!(all.len(), MAX_SHORTFALLS);
         assert_eq!(all.iter().map(|noted| noted.processes).sum::<u64>(), 1000);
         assert_eq!(all[MAX_SHORTFALLS - 1].path, PathBuf::new());
+    }
+
+    #[test]
+    fn files_that_appear_leave_room_for_others() {
+        let shortfalls = Shortfalls::default();
+        let last = MAX_FILES as i32 + 5;
+        for file in 0..last {
+            shortfalls.add(FoundShortfall {
+                gap_ns: Some(if file == last - 2 { 9 } else { 3 }),
+                ..found(ShortfallKind::Followed, "/same", file)
+            });
+        }
+        shortfalls.add(found(ShortfallKind::Semaphore, "/a", 1));
+        let all = shortfalls.all();
+        assert_eq!(all.len(), MAX_FILES + 1);
+        assert_eq!(
+            (&*all[0].path, all[0].gap_ns),
+            (Path::new("/same"), Some(3))
+        );
+        let rest = &all[MAX_FILES - 1];
+        assert_eq!((rest.processes, rest.gap_ns), (6, Some(9)));
+        assert_eq!(rest.found, format!("found in {}", last - 2));
+        assert_eq!(rest.path, PathBuf::new());
     }
 }

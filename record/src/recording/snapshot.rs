@@ -22,10 +22,8 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     /// Starts reading the processes, in a thread of its own.
     pub(crate) fn begin(session: &Session) -> Self {
-        let target = session.options.target.clone();
-        let sample_type = session.attached.processes.attr.attr.id_type();
-        let data = session.maps_data();
-        let read = move || metadata::synthesise(&target, sample_type, data);
+        let wanted = session.wanted_of_running();
+        let read = move || metadata::synthesise(&wanted).records;
         Self {
             processes: std::thread::spawn(read),
             complete: None,

@@ -7,6 +7,7 @@ use crate::command::HeldCommand;
 use crate::error::RecordError;
 use crate::kernel_error::KernelOperation;
 use crate::output::files::{Destination, Files};
+use crate::recording::metadata::{self, Synthesised};
 use crate::recording::session::Session;
 use crate::recording::{Pipeline, Recording};
 
@@ -23,10 +24,11 @@ impl Session {
     ) -> Result<Recording, RecordError> {
         let mut pipeline = Pipeline::new(&self)?;
         let mut files = Files::create(self.describe()?, self.options.packing(), destination)?;
+        let mut running = Synthesised::default();
         if !self.starts_at_exec() {
             self.attached.processes.enable().map_err(start_failed)?;
-            let running = self.running_processes();
-            pipeline.take_running(&mut files, &running);
+            running = metadata::synthesise(&self.wanted_of_running());
+            pipeline.take_running(&mut files, &running.records);
         }
         files.flush()?;
         // If the command is not the target, the probes are enabled before it starts.
@@ -45,7 +47,10 @@ impl Session {
             }
         });
         let command = command.transpose()?;
-        Ok(Recording::new(self, files, command, started, pipeline))
+        let mut recording = Recording::new(self, files, command, started, pipeline)?;
+        // A process may have mapped them since the probes were selected.
+        recording.follower.take(running.new_files);
+        Ok(recording)
     }
 }
 

@@ -17,6 +17,9 @@ const GATHER_SHARE: u32 = 8;
 /// The rate at which a CPU is assumed to fill a ring at most, bytes per second: records accumulate until half of a ring would be filled.
 const MAX_BYTES_PER_SECOND: usize = 512 << 20;
 
+/// Time in which process records accumulate after the first one. Probes of files that appear are planted later by as much.
+const PROCESS_GATHER_TIME: Duration = Duration::from_millis(5);
+
 /// Samples before which none are waited for if stacks are unwound: the first ones have the largest copies, and decide how large others are.
 const LEARNING_SAMPLES: u64 = 1000;
 
@@ -60,6 +63,8 @@ impl Recording {
         polled.extend(attached.engine.program_rings().map(readable));
         let of_programs = outputs.end..polled.len();
         polled.extend(attached.readable().map(readable));
+        let of_processes = of_programs.end..polled.len();
+        polled.push(readable(self.follower.descriptor()));
         polled.extend(self.cpus.descriptor().map(readable));
         polled.extend(self.files.clock_descriptor().map(readable));
         let threads = polled.len()..;
@@ -80,6 +85,9 @@ impl Recording {
         let has_first = polled[of_programs]
             .iter()
             .any(|ring| has(ring, PollFlags::IN));
+        let has_process_records = polled[of_processes]
+            .iter()
+            .any(|ring| has(ring, PollFlags::IN));
         let hung_up: Vec<bool> = polled[threads].iter().map(hung_up).collect();
         drop(polled);
         for (alive, hung_up) in self.alive.iter_mut().filter(|alive| **alive).zip(hung_up) {
@@ -97,6 +105,9 @@ impl Recording {
             // These rings wake the recorder for the first record; the records that follow it closely are read in one pass.
             std::thread::sleep(MIN_GATHER_TIME);
             std::thread::sleep(self.gather_more());
+        } else if has_process_records && !self.is_behind {
+            // A program that begins has several records.
+            std::thread::sleep(PROCESS_GATHER_TIME);
         }
         self.is_over()
     }

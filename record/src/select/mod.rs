@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc as Shared;
 
 use usdtrec_buildid_cache::elf::{CheckError, ElfError, FileId, FileState, ObjectFile};
-use usdtrec_buildid_cache::{Indexed, locate};
+use usdtrec_buildid_cache::{Indexed, chosen_build, locate};
 use usdtrec_format::expr::{Capture, Expr};
 use usdtrec_format::schema::{Description, Disagreement, Schemas};
 use usdtrec_format::{Arch, Binary, CapturePlan, Operand, Pattern, Probe, Site, Uprobes};
@@ -28,7 +28,7 @@ use crate::select::probe::PlannedProbe;
 use crate::select::probe_info::add_debug_info;
 use crate::select::program::Program;
 use crate::select::refusal::{Refusal, RefusalReason};
-use crate::select::shared_inode::is_same_inode;
+pub(crate) use crate::select::shared_inode::is_same_inode;
 
 /// An event to record: its probes, and what is recorded of their hits.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ pub struct EventSelector {
 /// What to select, and where to look for it.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// The events. Each of them must select a probe.
+    /// The events.
     pub events: &'a [EventSelector],
     /// The probes in files, according to the cache. This is a hint: the files' own notes are read before a probe is attached.
     pub indexed: Vec<Indexed>,
@@ -59,6 +59,8 @@ pub struct Request<'a> {
     pub processes: &'a [u32],
     /// Attach even if a check of the file fails.
     pub force: bool,
+    /// Whether a pattern without a path may select no probe yet. An exact one of a provider that is known may not.
+    pub may_wait: bool,
     /// Names and types of arguments.
     pub schemas: &'a Schemas,
 }
@@ -74,6 +76,8 @@ pub struct Selection {
     pub disagreements: Vec<Disagreement>,
     /// Files named by path in the patterns; the caller may index them.
     pub named: Vec<Shared<ObjectFile>>,
+    /// Patterns that select no probe yet.
+    pub waiting: Vec<NoProbe>,
     /// Patterns without a probe in the files that the traced processes map. They were looked up in the indexed files.
     pub not_mapped: Vec<String>,
     /// Whether sites are 5-byte nops, which some kernels replace by calls, and a trial on a process of our own found that this kernel
@@ -84,12 +88,13 @@ pub struct Selection {
 /// Selects probes and checks their files and sites.
 ///
 /// # Errors
-/// [`RecordError::NoProbe`] if a pattern selects no probe; [`RecordError::Refused`] if none of the selected probes can be attached;
+/// [`RecordError::NoProbe`] if a pattern selects no probe, and may not wait; [`RecordError::Build`] if its build-id is not that of one build; [`RecordError::Refused`] if none of the selected probes can be attached;
 /// [`RecordError::Find`], [`RecordError::File`] and [`RecordError::FileOfProcess`] if the file of a pattern cannot be opened.
 pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
     let mut selector = Selector {
         processes: request.processes,
         is_host: request.is_host,
+        may_wait: request.may_wait,
         force: request.force,
         schemas: request.schemas,
         event: None,
@@ -118,15 +123,55 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
         } else if is_mapped {
             selector.pattern(pattern, files.iter())?;
         } else {
+            let waiting = selector.selection.waiting.len();
             selector.pattern(pattern, files.iter().chain(&indexed))?;
-            let text = pattern.text().to_owned();
-            selector.selection.not_mapped.push(text);
+            if selector.selection.waiting.len() == waiting {
+                let text = pattern.text().to_owned();
+                selector.selection.not_mapped.push(text);
+            }
         }
     }
     let mut selection = selector.selection;
     add_debug_info(&mut selection.probes);
     selection.tried_nops = nop5::was_tried_and_sound();
     Ok(selection)
+}
+
+/// Selects the probes of one file that appeared while recording. Without probes, the refusals say why.
+pub(crate) fn select_in_file(
+    file: &Shared<ObjectFile>,
+    events: &[EventSelector],
+    schemas: &Schemas,
+    force: bool,
+) -> Selection {
+    let mut selector = Selector {
+        processes: &[],
+        is_host: false,
+        may_wait: false,
+        force,
+        schemas,
+        event: None,
+        seen: HashSet::new(),
+        open: HashMap::new(),
+        programs: HashMap::new(),
+        selection: Selection::default(),
+    };
+    let candidate = Candidate::of_file(file);
+    for (event, candidate) in events.iter().zip(candidate.iter().cycle()) {
+        selector.event = Some(event);
+        // A pattern whose probes are all refused is no error: others may select some.
+        let mut refusals = std::mem::take(&mut selector.selection.refusals);
+        let new = match selector.pattern(&event.pattern, std::iter::once(candidate)) {
+            Err(RecordError::Refused(new)) => new,
+            _ => std::mem::take(&mut selector.selection.refusals),
+        };
+        new.into_iter()
+            .for_each(|refusal| refusal.add_to(&mut refusals));
+        selector.selection.refusals = refusals;
+    }
+    let mut selection = selector.selection;
+    add_debug_info(&mut selection.probes);
+    selection
 }
 
 /// Removes older builds of a path if the file that is now at the path is indexed.
@@ -210,7 +255,7 @@ impl Candidate {
     }
 
     fn has(&self, pattern: &Pattern) -> bool {
-        self.matching(pattern).next().is_some()
+        pattern.fits_build(self.binary.build_id) && self.matching(pattern).next().is_some()
     }
 }
 
@@ -223,6 +268,7 @@ fn matching<'a>(binary: &'a Binary, pattern: &'a Pattern) -> impl Iterator<Item 
 struct Selector<'a> {
     processes: &'a [u32],
     is_host: bool,
+    may_wait: bool,
     force: bool,
     schemas: &'a Schemas,
     /// The event that is being selected.
@@ -248,18 +294,34 @@ impl Selector<'_> {
         pattern: &Pattern,
         candidates: impl Iterator<Item = &'c Candidate> + Clone,
     ) -> Result<(), RecordError> {
+        let build = chosen_build(
+            pattern,
+            candidates.clone().map(|candidate| &candidate.binary),
+        )?;
+        let is_chosen = |candidate: &&Candidate| {
+            let is_build = build.is_none() || candidate.binary.build_id == build;
+            is_build && candidate.has(pattern)
+        };
         let (mut matched, mut planned) = (false, false);
         let before = std::mem::take(&mut self.selection.refusals);
-        for candidate in candidates
-            .clone()
-            .filter(|candidate| candidate.has(pattern))
-        {
+        for candidate in candidates.clone().filter(is_chosen) {
             matched = true;
             planned |= self.candidate(pattern, candidate);
         }
         if !matched {
             let binaries = candidates.map(|candidate| &candidate.binary);
-            return Err(NoProbe::new(pattern, self.processes, self.is_host, binaries).into());
+            let mut probes = binaries.clone().flat_map(|binary| &binary.probes);
+            // A name that a known provider has not is taken for a mistake.
+            let is_mistake = pattern.path().is_some()
+                || pattern.is_exact()
+                    && probes.any(|probe| pattern.matches_provider(&probe.provider));
+            let missing = NoProbe::new(pattern, self.processes, self.is_host, binaries);
+            if !self.may_wait || is_mistake {
+                return Err(missing.into());
+            }
+            self.selection.refusals = before;
+            self.selection.waiting.push(missing);
+            return Ok(());
         }
         if !planned {
             let refusals = std::mem::take(&mut self.selection.refusals);

@@ -52,6 +52,29 @@ impl NoProbe {
     }
 }
 
+impl NoProbe {
+    /// A message that a file with probes that match is waited for.
+    #[must_use]
+    pub fn waiting(&self) -> String {
+        let probes = format!("probes that match '{}'", self.pattern);
+        let message = match &self.searched {
+            Searched::Processes(pids) if pids.len() == 1 => {
+                format!("process {} maps no file with {probes} now", pids[0])
+            }
+            Searched::Processes(_) => format!("the traced processes map no file with {probes} now"),
+            Searched::Index => format!("the command's program has no {probes}"),
+            Searched::Host | Searched::File(_) => {
+                format!("no process maps a file with {probes} now")
+            }
+        };
+        let closest = match &*self.closest {
+            [] => String::new(),
+            closest => format!("\n  closest: {}", closest.join(", ")),
+        };
+        format!("{message}: waiting{closest}")
+    }
+}
+
 impl std::error::Error for NoProbe {}
 
 impl fmt::Display for NoProbe {

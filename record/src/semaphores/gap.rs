@@ -66,12 +66,11 @@ impl FileGaps {
                 path: PathBuf::from(path),
                 pid: pid.and_then(|pid| pid.try_into().ok()),
                 processes,
-                events: Vec::new(),
-                sites: 0,
                 found: found.to_owned(),
                 effect: effect.to_owned(),
                 remedy: "a program that record starts itself (-- CMD) lacks none; a library may"
                     .to_owned(),
+                ..FoundShortfall::default()
             });
         };
         if !self.longest.is_empty() {

@@ -384,14 +384,12 @@ impl Table {
             path: file.path.clone(),
             pid: pid.try_into().ok(),
             processes: 1,
-            events: Vec::new(),
-            sites: 0,
             found: format!(
                 "the semaphore at {:#x} is {} after the end of the recording",
                 value.address, value.value
             ),
             effect: "another tracer uses it, or it could not be decremented".to_owned(),
-            remedy: String::new(),
+            ..FoundShortfall::default()
         });
     }
 

@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread;
@@ -401,11 +400,7 @@ impl Checker {
         let is_denied = self.denied.as_ref().is_some_and(is_denied);
         self.shortfalls.add(FoundShortfall {
             kind: ShortfallKind::NotChecked,
-            path: PathBuf::new(),
-            pid: None,
             processes: self.unchecked,
-            events: Vec::new(),
-            sites: 0,
             found: match &self.denied {
                 Some(error) => {
                     format!("without hits, could not be read: {error}")
@@ -418,6 +413,7 @@ impl Checker {
             } else {
                 String::new()
             },
+            ..FoundShortfall::default()
         });
     }
 
@@ -475,6 +471,7 @@ fn report(
             found,
             effect: effect.to_owned(),
             remedy: remedy.to_owned(),
+            ..FoundShortfall::default()
         });
     }
 }

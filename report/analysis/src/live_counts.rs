@@ -97,6 +97,12 @@ impl LiveCounts {
         }
     }
 
+    /// Takes the rows of a stream to which events were added. Former rows keep their places.
+    pub fn add_events(&mut self, rows: Rows) {
+        self.counts.resize_with(rows.rows.len(), Counts::default);
+        self.rows = rows;
+    }
+
     /// Counts samples.
     pub fn add(&mut self, samples: StreamSamples<'_>) -> Result<(), ReportError> {
         let known = samples.session.processes();

@@ -133,6 +133,8 @@ pub(super) fn silent() -> Recorded {
         sites: 1,
         pids: vec![100],
         processes: 1,
+        build_id: Some("00ff".parse().unwrap()),
+        gap_ns: Some(1),
         found: "no breakpoint".to_owned(),
         effect: "no hits".to_owned(),
         remedy: "record again".to_owned(),

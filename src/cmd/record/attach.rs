@@ -1,19 +1,20 @@
 //! Selecting probes and attaching them.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use usdtrec_format::Pattern;
 use usdtrec_format::schema::Schemas;
 use usdtrec_record::{
-    EventSelector, HeldCommand, Options, Planting, Selection, Signals, Target, check_privilege,
+    Following, HeldCommand, Options, Planting, Selection, Signals, Target, check_privilege,
     raise_open_files,
 };
 
-use super::choose::choose;
+use super::choose::{choose, completion};
 use super::messages::{print_refused_engines, print_sites, print_smaller_rings};
-use super::options::events;
+use super::options::{events, waits};
 use crate::advice;
 use crate::cli::CaptureArgs;
+use crate::schemas;
 use crate::terminal::say;
 
 /// Probes that are attached but not yet enabled, and the command that waits for them.
@@ -25,7 +26,7 @@ pub(in crate::cmd) struct Ready {
 /// Selected probes.
 pub(in crate::cmd) struct Selected {
     selection: Selection,
-    patterns: Vec<Pattern>,
+    following: Following,
 }
 
 /// Selects the probes, and prints what is not recorded.
@@ -36,7 +37,15 @@ pub(in crate::cmd) fn select(
     let events = events(args)?;
     check_privilege()?;
     raise_open_files();
-    let selection = choose(args, &events, buildid_dir)?;
+    let following = Following {
+        waits: waits(args, &events)?,
+        events,
+        schemas: Arc::new(schemas::in_force(&args.schema)?),
+        force: args.force,
+        read_at: Following::now(),
+        complete: completion(buildid_dir),
+    };
+    let selection = choose(args, &following, buildid_dir)?;
     for refusal in &selection.refusals {
         say(format_args!("usdtrec: {}", advice::refusal(refusal)));
     }
@@ -49,9 +58,12 @@ pub(in crate::cmd) fn select(
             say(format_args!("usdtrec: {disagreement}"));
         }
     }
+    for missing in selection.waiting.iter().filter(|_| !args.quiet) {
+        say(format_args!("usdtrec: {}", missing.waiting()));
+    }
     Ok(Selected {
         selection,
-        patterns: patterns(&events),
+        following,
     })
 }
 
@@ -67,7 +79,7 @@ pub(in crate::cmd) fn attach(
         .then(|| HeldCommand::fork(&args.command, muted))
         .transpose()?;
     options.target = target(args, held.as_ref());
-    options.patterns = selected.patterns;
+    options.following = selected.following;
     let planting = Planting {
         signals,
         say: &|caution| {
@@ -92,10 +104,6 @@ pub(in crate::cmd) fn attach(
         print_sites(&session);
     }
     Ok(Ready { session, held })
-}
-
-fn patterns(events: &[EventSelector]) -> Vec<Pattern> {
-    events.iter().map(|wanted| wanted.pattern.clone()).collect()
 }
 
 fn target(args: &CaptureArgs, held: Option<&HeldCommand>) -> Target {

@@ -10,21 +10,21 @@ use usdtrec_buildid_cache::process::{self, MappedFile};
 use usdtrec_buildid_cache::{Cache, CacheError, Running, open, running};
 use usdtrec_format::counted;
 use usdtrec_format::escape::escape;
-use usdtrec_record::{EventSelector, Request, Selection, select};
+use usdtrec_record::{EventSelector, Following, PlannedProbe, Request, Selection, select};
 
 use crate::advice::explained;
 use crate::cli::CaptureArgs;
-use crate::cmd::list::{container_of_process, matching, warn_about_unread};
+use crate::cmd::list::{Matching, container_of_process, matching, warn_about_unread};
 use crate::functions::Functions;
-use crate::schemas;
 use crate::terminal::say;
 
 /// Selects the probes from the cache and from the binaries of the traced processes and the command.
 pub(super) fn choose(
     args: &CaptureArgs,
-    events: &[EventSelector],
+    following: &Following,
     buildid_dir: Option<&Path>,
 ) -> anyhow::Result<Selection> {
+    let events = &following.events;
     let cache = crate::cmd::buildid_cache::open(buildid_dir);
     let (mut indexed, mut files, mut host) = (Vec::new(), Vec::new(), None);
     if events.iter().any(|wanted| wanted.pattern.path().is_none()) {
@@ -55,13 +55,14 @@ pub(super) fn choose(
         is_host: host.is_some(),
         processes: &processes,
         force: args.force,
-        schemas: &schemas::in_force(&args.schema)?,
+        may_wait: following.waits,
+        schemas: &following.schemas,
     })?;
     if let Some(host) = host.filter(|_| !args.quiet) {
         print_running(&host, events, &selection);
     }
     let dir = cache.as_ref().ok().map(Cache::dir);
-    add_functions(&mut selection, dir);
+    add_functions(&mut selection.probes, dir);
     // If one does not exist, that is said next, and nothing is attached.
     let exist = |pid: &u32| Path::new(&format!("/proc/{pid}")).exists();
     let not_mapped = selection.not_mapped.iter();
@@ -87,10 +88,12 @@ const fn is_system_wide(args: &CaptureArgs) -> bool {
 fn print_running(host: &Running, events: &[EventSelector], selection: &Selection) {
     let patterns = events.iter().map(|event| &event.pattern);
     let patterns = patterns.filter(|one| one.path().is_none());
-    let files = matching(host, patterns);
+    // Of a build that is only indexed, nothing runs.
+    let files = patterns.flat_map(|one| matching(host, [one].into_iter()).unwrap_or_default());
+    let files: Vec<Matching<'_>> = files.collect();
     let selected = selection.probes.iter();
     let selected: HashSet<FileId> = selected.map(|probe| probe.program.file().id()).collect();
-    let mut inodes: Vec<FileId> = files
+    let mut inodes: HashSet<FileId> = files
         .iter()
         .map(|file| file.running.mapped.file.id())
         .collect();
@@ -133,10 +136,19 @@ fn traced(args: &CaptureArgs) -> Vec<Arc<ObjectFile>> {
     files
 }
 
+/// Adds to the probes of files that appear what [`choose`] adds to those of the selection.
+pub(super) fn completion(
+    buildid_dir: Option<&Path>,
+) -> Arc<dyn Fn(&mut [PlannedProbe]) + Send + Sync> {
+    let cache = Cache::open(buildid_dir).ok();
+    let dir = cache.map(|cache| cache.dir().to_owned());
+    Arc::new(move |probes| add_functions(probes, dir.as_deref()))
+}
+
 /// Adds to each site the function that it is in, for readers on hosts that do not have the file.
-fn add_functions(selection: &mut Selection, buildid_dir: Option<&Path>) {
+fn add_functions(probes: &mut [PlannedProbe], buildid_dir: Option<&Path>) {
     let mut functions = Functions::new(buildid_dir);
-    for probe in &mut selection.probes {
+    for probe in probes {
         for site in &mut probe.sites {
             let offset = site.site.offset;
             let file = probe.program.file();

@@ -9,7 +9,7 @@ use usdtrec_format::escape::shown;
 use usdtrec_format::trace::Shortfall;
 use usdtrec_format::{CapturePlan, counted};
 use usdtrec_record::{
-    AppearedFiles, CallGraph, CutCause, CutStacks, End, Notice, Outcome, PlannedProbe, PlannedSite,
+    CallGraph, CutCause, CutStacks, End, FollowedFiles, Notice, Outcome, PlannedProbe, PlannedSite,
     Progress, Session,
 };
 
@@ -281,8 +281,6 @@ fn print_cut_stacks(cut_stacks: &[CutStacks]) {
 /// Reports of what happens while recording, each printed once.
 pub(in crate::cmd) struct RunningReports {
     quiet: bool,
-    /// Number of files reported so far.
-    files: usize,
     /// Number of changes of files that are written.
     changes: usize,
     /// Number of guard processes that were killed.
@@ -295,7 +293,6 @@ impl RunningReports {
     pub(in crate::cmd) const fn new(quiet: bool) -> Self {
         Self {
             quiet,
-            files: 0,
             changes: 0,
             deaths: 0,
             shortfalls: 0,
@@ -304,15 +301,13 @@ impl RunningReports {
 
     /// Whether there is something that is not reported yet.
     pub(in crate::cmd) const fn has_new(&self, progress: &Progress) -> bool {
-        progress.appeared.first.len() > self.files
-            || progress.changes.len() > self.changes
+        progress.changes.len() > self.changes
             || progress.guard_deaths.len() > self.deaths
             || progress.shortfalls.len() > self.shortfalls
     }
 
     /// Prints what is not reported yet.
     pub(in crate::cmd) fn print_new(&mut self, progress: &Progress) {
-        self.print_files(&progress.appeared);
         for change in progress.changes.iter().skip(self.changes) {
             say(format_args!("usdtrec: {change}"));
         }
@@ -334,29 +329,43 @@ impl RunningReports {
         self.shortfalls = shortfalls.len();
     }
 
-    fn print_files(&mut self, appeared: &AppearedFiles) {
-        if self.quiet {
-            return;
-        }
-        for file in appeared.first.iter().skip(self.files) {
-            say(format_args!("usdtrec: {}", advice::appeared(file)));
-        }
-        self.files = appeared.first.len();
-    }
-
     /// At the end: prints what is not reported yet, the shortfalls of which more processes were found meanwhile, and a summary line of
-    /// the files.
+    /// the files that appeared.
     pub(in crate::cmd) fn print_all(&mut self, outcome: &Outcome) {
-        self.print_files(&outcome.appeared);
-        if let Some(summary) = outcome.appeared.summary().filter(|_| !self.quiet) {
-            say(format_args!("usdtrec: {summary}"));
-        }
         let printed = outcome.shortfalls.iter().take(self.shortfalls);
         for shortfall in printed.filter(|shortfall| shortfall.processes > 1) {
             say(format_args!("usdtrec: {shortfall}"));
         }
         self.print_shortfalls(&outcome.shortfalls);
+        if let Some(files) = followed(outcome.followed).filter(|_| !self.quiet) {
+            say(format_args!("usdtrec: {files}"));
+        }
     }
+}
+
+/// What became of the files that appeared while recording; `None` if none did.
+fn followed(files: FollowedFiles) -> Option<String> {
+    let FollowedFiles {
+        planted,
+        refused,
+        unread,
+        denied,
+    } = files;
+    let counts = [
+        (planted, "", "followed: "),
+        (refused, " with selected probes", "not followed: "),
+        (
+            unread,
+            " of unknown content, too many at once",
+            "not read: ",
+        ),
+        (denied, " that may not be opened", "not read: "),
+    ];
+    let counts = counts.into_iter().filter(|(number, ..)| *number > 0);
+    let words: Vec<String> = counts
+        .map(|(number, which, what)| format!("{what}{}{which}", counted(number, "file")))
+        .collect();
+    (!words.is_empty()).then(|| words.join("; "))
 }
 
 fn times(number: u64) -> String {

@@ -57,8 +57,37 @@ const COMMON: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\ts
     \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
     \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n";
 
-/// The body of the section.
-pub(crate) fn put_tracing_data(formats: &[TracepointFormat], out: &mut Vec<u8>) {
+/// What a section is appended to.
+pub(crate) trait TextSink {
+    /// The bytes, to append to.
+    fn bytes(&mut self) -> &mut Vec<u8>;
+
+    /// Appends the text of a format with its length. `following` is the most that is appended before the end of the next one, bytes.
+    fn put_text(&mut self, text: &str, following: usize);
+}
+
+impl TextSink for Vec<u8> {
+    fn bytes(&mut self) -> &mut Vec<u8> {
+        self
+    }
+
+    fn put_text(&mut self, text: &str, _: usize) {
+        put_string(text, self);
+    }
+}
+
+/// The most that a section has from the end of a format's text to the end of the next one, bytes.
+pub(crate) fn longest_text(formats: &[TracepointFormat]) -> usize {
+    /// Numbers, lengths, and what ends the section.
+    const OTHERS: usize = 64;
+    let len = |format: &TracepointFormat| format.text().len() + format.system.len() + 1;
+    formats.iter().map(len).max().unwrap_or(0) + OTHERS
+}
+
+/// Appends the body of the section.
+pub(crate) fn put_tracing_data(formats: &[TracepointFormat], sink: &mut impl TextSink) {
+    let following = longest_text(formats);
+    let out = sink.bytes();
     out.extend(b"\x17\x08\x44tracing0.6\0");
     out.extend([0, 8]);
     out.extend(PAGE.to_le_bytes());
@@ -76,13 +105,25 @@ pub(crate) fn put_tracing_data(formats: &[TracepointFormat], out: &mut Vec<u8>) 
             .iter()
             .filter(|format| format.c_system() == system)
             .collect();
-        out.extend(system.bytes().chain([0]));
-        out.extend((of_system.len() as u32).to_le_bytes());
+        sink.bytes().extend(system.bytes().chain([0]));
+        sink.bytes().extend((of_system.len() as u32).to_le_bytes());
         for format in of_system {
-            put_string(&format.text(), out);
+            sink.put_text(&format.text(), following);
         }
     }
-    out.extend([0; 4 + 4 + 8]);
+    sink.bytes().extend([0; 4 + 4 + 8]);
+}
+
+/// Appends the body with a length that is a multiple of 8: `header_event` has spaces.
+pub(crate) fn put_aligned_tracing_data(formats: &[TracepointFormat], out: &mut Vec<u8>) {
+    const TEXT_AT: usize = 10 + 4 + 6 + 12 + 8 + HEADER_PAGE.len() + 13 + 8;
+    let start = out.len();
+    put_tracing_data(formats, out);
+    let len = out.len() - start;
+    let missing = len.next_multiple_of(8) - len;
+    let text_at = start + TEXT_AT;
+    out[text_at - 8..text_at].copy_from_slice(&(missing as u64).to_le_bytes());
+    out.splice(text_at..text_at, [b' '; 7].into_iter().take(missing));
 }
 
 fn put_string(text: &str, out: &mut Vec<u8>) {

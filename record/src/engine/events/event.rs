@@ -33,6 +33,8 @@ pub(crate) struct Mode {
     pub(crate) enable_on_exec: bool,
     /// Whether mappings without code have records, too.
     pub(crate) maps_data: bool,
+    /// Whether the reader of a ring is woken by each record.
+    pub(crate) is_prompt: bool,
     /// How the callers of hits are found; `None` if they are not.
     pub(crate) graph: Option<CallGraph>,
     /// Whether the kernel counts losses per event (`PERF_FORMAT_LOST`, Linux 6.0).

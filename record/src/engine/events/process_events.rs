@@ -54,6 +54,7 @@ impl ProcessEvents {
             inherit: false,
             enable_on_exec: false,
             maps_data: false,
+            is_prompt: true,
             graph: None,
             counts_losses: false,
         };

@@ -19,7 +19,7 @@ use super::refusal::{has_ended, refusal};
 use super::rings::Rings;
 use crate::error::RecordError;
 use crate::error::TargetError;
-use crate::recording::build_ids::{BuildIds, FileId, NewFile};
+use crate::recording::build_ids::{BuildIds, NewFiles};
 
 /// Size of the ring of each CPU if memory allows it, bytes.
 const RING: usize = 256 << 10;
@@ -73,7 +73,7 @@ impl Processes {
             later: Vec::new(),
             attr,
             watches_cpus: watch.tids == [-1],
-            build_ids: BuildIds::that_keep_files(),
+            build_ids: BuildIds::default(),
             filled: Vec::new(),
         })
     }
@@ -126,7 +126,7 @@ impl Processes {
     }
 
     /// The ELF files that processes mapped for the first time since the last call.
-    pub(crate) fn take_new_files(&mut self) -> Vec<NewFile> {
+    pub(crate) fn take_new_files(&mut self) -> NewFiles {
         self.build_ids.take_new()
     }
 
@@ -170,24 +170,7 @@ fn mapping(record: RawRecord<'_>, sample_type: SampleType) -> Option<Mmap<'_>> {
 
 /// A mapping with the build-id of its file, if it is known.
 fn with_build_id<'a>(mapping: Mmap<'a>, build_ids: &mut BuildIds) -> Mmap<'a> {
-    let MmapFile::Inode {
-        major,
-        minor,
-        inode,
-        ..
-    } = mapping.file
-    else {
-        return mapping;
-    };
-    let build_id = build_ids.of(
-        mapping.pid,
-        mapping.path,
-        FileId {
-            major,
-            minor,
-            inode,
-        },
-    );
+    let build_id = build_ids.of_record(&mapping);
     Mmap {
         file: build_id.map_or(mapping.file, MmapFile::BuildId),
         ..mapping

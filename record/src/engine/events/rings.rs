@@ -165,7 +165,8 @@ enum Failure {
 }
 
 fn map_all(mode: Mode, cpus: &[u32], bytes: usize, page: usize) -> Result<Vec<Ring>, Failure> {
-    let owner = KernelAttr::ring_owner(mode, (bytes / 4) as u32);
+    let wakeup = if mode.is_prompt { 1 } else { bytes / 4 };
+    let owner = KernelAttr::ring_owner(mode, wakeup as u32);
     let map = |cpu: &u32| {
         let event = Event::open(&owner, -1, *cpu).map_err(Failure::Open)?;
         Ring::map(event, bytes, page).map_err(Failure::Map)

@@ -105,6 +105,23 @@ impl SpanEnds {
         })
     }
 
+    /// Adds the spans of events that were added to a stream. Spans that are open are not affected.
+    pub fn add_events(&mut self, session: &TraceSession, filter: &SampleFilter) {
+        let former = self.roles.len();
+        let mut pairs = Pair::find(session, |event| event >= former);
+        pairs.retain(|pair| pair.dones.iter().any(|&done| filter.event(done)));
+        // Rows are in the order of events.
+        self.rows = Rows::new(session, |_| true);
+        self.keys.extend(own_keys(&pairs, session, &self.rows));
+        let events = session.events().events.len();
+        let mut roles = Role::from_pairs(&pairs, events).split_off(former.min(events));
+        for role in roles.iter_mut().flatten() {
+            role.pair += self.names.len() as u32;
+        }
+        self.roles.extend(roles);
+        self.names.extend(pairs.into_iter().map(|pair| pair.name));
+    }
+
     /// Whether an event begins or ends a span.
     pub fn has_role(&self, event: usize) -> bool {
         self.roles.get(event).is_some_and(|roles| !roles.is_empty())

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use foldhash::HashMap;
+use usdtrec_format::trace::TraceInfo;
 use usdtrec_format::{BuildId, FileDefinition};
 
 /// What the kernel appends to the path of a file that is gone.
@@ -71,6 +72,24 @@ enum Version {
 }
 
 impl RecordedFiles {
+    /// The files that the head of a trace names.
+    pub(crate) fn from_info(info: &TraceInfo) -> Self {
+        let defined = info.definitions.as_ref();
+        let defined = defined.map_or(&[][..], |all| all.files.as_slice());
+        let of_defined = defined.iter().filter_map(|file| {
+            Some(FileBuildId {
+                path: &file.path,
+                build_id: file.build_id?,
+            })
+        });
+        let named = info.build_ids.iter().map(|entry| FileBuildId {
+            path: &entry.path,
+            build_id: entry.build_id,
+        });
+        let build_ids: Vec<_> = of_defined.chain(named).collect();
+        Self::new(defined, &build_ids)
+    }
+
     /// `build_ids` are those of files that the trace names, by path.
     pub(crate) fn new(files: &[FileDefinition], build_ids: &[FileBuildId<'_>]) -> Self {
         let mut recorded = Self {

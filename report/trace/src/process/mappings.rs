@@ -56,6 +56,11 @@ impl Mappings {
         }
     }
 
+    /// Takes other recorded files, for files that are mapped from now on.
+    pub(crate) fn set_recorded(&mut self, recorded: Arc<RecordedFiles>) {
+        self.recorded = recorded;
+    }
+
     /// Puts the mappings of the log of a whole trace in order. `build_ids` are those of files that the trace names elsewhere, by path, for
     /// mappings that carry none.
     #[must_use]

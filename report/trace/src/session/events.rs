@@ -8,7 +8,7 @@ use usdtrec_format::perf::{Attr, EventAttr, Sample, SampleLayout, SampleType, Tr
 use usdtrec_format::schema::telemetry::Telemetry;
 use usdtrec_format::schema::{Argument, Disagreement, ProbeSchema, Schemas, ScriptCall};
 use usdtrec_format::trace::TraceInfo;
-use usdtrec_format::{Arch, Definitions, Probe, ProbeDefinition, ShownArgument};
+use usdtrec_format::{Arch, BuildId, Definitions, Probe, ProbeDefinition, ShownArgument};
 
 use crate::session::event_name::{event_name, short_name};
 
@@ -23,6 +23,8 @@ pub struct Event {
     pub attr: Attr,
     /// Index of its definition in [`Definitions::probes`]; `None` if the trace has none for it.
     pub probe: Option<usize>,
+    /// The build-id of the file with the probe, if the trace has it.
+    pub build_id: Option<BuildId>,
     /// Its arguments, as an argument list names and chooses them.
     pub arguments: Vec<Argument>,
     /// The names that schemas have for them, if a list names, chooses or orders them.
@@ -97,6 +99,7 @@ impl Event {
             layout: SampleLayout::new(&attr.attr),
             attr: attr.attr.clone(),
             probe: None,
+            build_id: None,
             arguments: Vec::new(),
             own_names: None,
             types: Vec::new(),
@@ -165,6 +168,12 @@ impl Event {
 impl Events {
     pub(crate) fn new(info: &TraceInfo, schemas: &Schemas) -> Self {
         let mut all = Self::default();
+        all.extend(info, schemas);
+        all
+    }
+
+    /// Adds the events that `info` has after those so far, which keep their numbers.
+    pub(crate) fn extend(&mut self, info: &TraceInfo, schemas: &Schemas) {
         let definitions = info.definitions.as_ref();
         let probes = definitions.map_or(&[][..], |definitions| &definitions.probes);
         // The first of those of one id.
@@ -175,7 +184,13 @@ impl Events {
         // A probe is one event's: files may claim anything.
         let mut is_taken = vec![false; probes.len()];
         let mut next = 0;
-        for attr in &info.events {
+        for probe in self.events.iter().filter_map(|event| event.probe) {
+            if let Some(is_taken) = is_taken.get_mut(probe) {
+                *is_taken = true;
+            }
+            next = probe + 1;
+        }
+        for attr in info.events.iter().skip(self.events.len()) {
             // A name may be damaged. Where definitions have no ids, they are in the order of the attrs, which also has events
             // without one.
             let mut by_id = attr.ids.iter().filter_map(|id| by_id.get(id).copied());
@@ -196,11 +211,11 @@ impl Events {
             }
             match (probe, definitions) {
                 (Some(probe), Some(definitions)) => {
-                    all.define(&mut event, probe, definitions, schemas)
+                    self.define(&mut event, probe, definitions, schemas);
                 }
                 _ if event.is_tracepoint() => {
                     if let Some(format) = formats.get(&attr.attr.config) {
-                        all.describe(&mut event, format, schemas);
+                        self.describe(&mut event, format, schemas);
                     }
                 }
                 _ => {}
@@ -208,9 +223,8 @@ impl Events {
             if event.name.is_empty() {
                 event.name = event_name(&event.attr);
             }
-            all.events.push(event);
+            self.events.push(event);
         }
-        all
     }
 
     /// Sites and arguments as our recorder defines them.
@@ -219,7 +233,8 @@ impl Events {
             return;
         };
         let first = self.sites.len();
-        let arch = all.files.get(defined.file).and_then(|file| file.arch);
+        let file = all.files.get(defined.file);
+        let arch = file.and_then(|file| file.arch);
         let own = self.arguments(defined, arch, schemas);
         let named = ProbeName {
             provider: &defined.provider,
@@ -242,6 +257,7 @@ impl Events {
         self.sites.extend(sites(defined, &own, &event.attr, all));
         event.sites = first..self.sites.len();
         event.probe = Some(probe);
+        event.build_id = file.and_then(|file| file.build_id);
         event.is_probe = true;
         event.show(own, defined.shown.as_deref());
     }

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
+use usdtrec_format::BuildId;
 use usdtrec_format::perf::{DeferredChain, Sample};
 use usdtrec_format::schema::Schemas;
 use usdtrec_format::trace::{Damage, Shortfall, Trace, TraceInfo};
@@ -32,7 +33,7 @@ use usdtrec_format::trace::TimeRange;
 
 use crate::error::ReportError;
 use crate::process::log::ProcessLog;
-use crate::process::mappers::{FileBuildId, Mappers, RecordedFiles};
+use crate::process::mappers::{Mappers, RecordedFiles};
 use crate::process::mappings::Mappings;
 use crate::process::process_field::ProcessField;
 use crate::process::{Dso, DsoId, Processes};
@@ -142,30 +143,14 @@ impl TraceSession {
         let info = trace.info();
         let mut events = Events::new(info, &sources.schemas);
         let ids = SampleIds::new(&info.events, &events);
-        let defined = info.definitions.iter().flat_map(|all| &all.files);
-        let named = info.build_ids.iter();
-        let build_ids: Vec<_> = defined
-            .filter_map(|file| {
-                Some(FileBuildId {
-                    path: &file.path,
-                    build_id: file.build_id?,
-                })
-            })
-            .chain(named.map(|entry| FileBuildId {
-                path: &entry.path,
-                build_id: entry.build_id,
-            }))
-            .collect();
-        let defined = info.definitions.as_ref().map(|all| all.files.as_slice());
-        let recorded = RecordedFiles::new(defined.unwrap_or_default(), &build_ids);
-        let recorded = Arc::new(recorded);
+        let recorded = Arc::new(RecordedFiles::from_info(info));
         let mut scan = Scan::new(&trace, &events, &ids, sources.time.as_ref(), &recorded);
         let lost = scan.losses();
         let mut shortfalls = BTreeMap::new();
         learn_shortfalls(&mut shortfalls, scan.log.take_shortfalls());
         text_arguments::learn(&mut events, &ids, &scan.log.take_text_arguments());
         if let Some(filter) = &sources.filter {
-            text_arguments::declare(&mut events, filter);
+            text_arguments::declare(&mut events, 0, filter);
         }
         let processes = Processes::new(&mut scan.log);
         let mappers = scan.log.take_mappers();
@@ -210,6 +195,23 @@ impl TraceSession {
             let mappings = Mappings::with_recorded(Arc::clone(&self.recorded)).settle(log);
             Mapped::new(mappings, &self.trace, &self.sources)
         })
+    }
+
+    /// Takes the head of a stream with events that were added. Former events and sites keep their numbers.
+    pub(crate) fn add_events(&mut self, info: TraceInfo) {
+        let former = self.events.events.len();
+        self.events.extend(&info, &self.sources.schemas);
+        self.ids = SampleIds::new(&info.events, &self.events);
+        if let Some(filter) = &self.sources.filter {
+            text_arguments::declare(&mut self.events, former, filter);
+        }
+        self.places = OnceLock::new();
+        self.recorded = Arc::new(RecordedFiles::from_info(&info));
+        self.trace.set_info(info);
+        if let Some(mapped) = self.mapped.get_mut() {
+            mapped.mappings.set_recorded(Arc::clone(&self.recorded));
+            mapped.symbols.set_recorded(&self.trace);
+        }
     }
 
     /// Adds to a session of a stream what happened to processes after all that is known.
@@ -438,6 +440,12 @@ impl TraceSession {
     /// Whether the trace may have a field of the process of a hit.
     pub fn has_of_process(&self, field: &ProcessField) -> bool {
         (field.is_in)(&self.processes, self.info())
+    }
+
+    /// The build-id of the file with the probe of a sample, if the trace has it.
+    pub(crate) fn build_id(&self, sample: &Sample<'_>) -> Option<BuildId> {
+        let target = self.ids.get(sample.id).or(self.ids.only)?;
+        self.events.events.get(target.event as usize)?.build_id
     }
 
     /// The event of a sample id.

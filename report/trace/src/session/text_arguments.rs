@@ -16,8 +16,8 @@ pub(crate) fn learn(events: &mut Events, ids: &SampleIds, texts: &[StringArgumen
     }
 }
 
-/// Has the arguments that a filter compares with a text be texts.
-pub(crate) fn declare(events: &mut Events, filter: &str) {
+/// Has the arguments that a filter compares with a text be texts, of all events but the first `former`.
+pub(crate) fn declare(events: &mut Events, former: usize, filter: &str) {
     // One that is wrong is reported where it is used.
     let Ok(filter) = Expr::parse(filter) else {
         return;
@@ -26,7 +26,7 @@ pub(crate) fn declare(events: &mut Events, filter: &str) {
     filter.each_text(&mut |Name { text: name, .. }| {
         // An argument of one of the two events of a span has the event's name in front.
         let (event_name, bare) = name.rsplit_once('.').unwrap_or(("", name));
-        for event in &*events {
+        for event in events.iter().skip(former) {
             let of_event = || event.is_called(event_name).then(|| event.argument(bare));
             let argument = event.argument(name).or_else(|| of_event().flatten());
             let Some(argument) = argument else { continue };

@@ -104,13 +104,16 @@ impl Symbols {
     }
 
     /// Takes the functions that a trace names before those of files, and the functions of its sites where no symbol is found.
-    pub(crate) fn with_recorded(self, trace: &Trace) -> Self {
+    pub(crate) fn with_recorded(mut self, trace: &Trace) -> Self {
+        self.set_recorded(trace);
+        self.stored = trace.code_names().map(StoredNames::new).unwrap_or_default();
+        self
+    }
+
+    /// Takes the functions of a trace's sites.
+    pub(crate) fn set_recorded(&mut self, trace: &Trace) {
         let definitions = trace.info().definitions.as_ref();
-        Self {
-            recorded: definitions.map(RecordedFunctions::new).unwrap_or_default(),
-            stored: trace.code_names().map(StoredNames::new).unwrap_or_default(),
-            ..self
-        }
+        self.recorded = definitions.map(RecordedFunctions::new).unwrap_or_default();
     }
 
     /// Takes these files instead of those at their paths.

@@ -108,6 +108,10 @@ pub struct ShortfallRow {
     pub pids: Vec<i32>,
     /// Number of processes.
     pub processes: u64,
+    /// Build-id of a file that appeared while recording.
+    pub build_id: Option<String>,
+    /// Time from the mapping of that file to the planting of its probes, ns; `None` if it is not known.
+    pub gap_ns: Option<u64>,
     /// What was found, in the first process.
     pub found: String,
     /// What follows from it.
@@ -211,6 +215,8 @@ impl ShortfallRow {
             sites: shortfall.sites,
             pids: shortfall.pids.clone(),
             processes: shortfall.processes,
+            build_id: shortfall.build_id.map(|build_id| build_id.to_string()),
+            gap_ns: shortfall.gap_ns,
             found: shortfall.found.clone(),
             effect: shortfall.effect.clone(),
             remedy: (!remedy.is_empty()).then_some(remedy),

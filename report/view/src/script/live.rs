@@ -1,5 +1,6 @@
 //! `script` of a stream while it is written.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use usdtrec_analysis::spans::ends::EndsWorker;
 use usdtrec_analysis::spans::matcher::OpenSpans;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::order::before::PreviousTimes;
-use usdtrec_trace::events::selection::EventSelection;
+use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
 use usdtrec_trace::events::stream::{StreamSamples, StreamSummary, StreamView, watch};
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::events::Event;
@@ -36,13 +37,13 @@ pub struct StreamOutput<'a> {
 /// [`ReportError::Read`] if it is no stream of ours or of `perf record -o -`; [`ReportError::Question`] if it has no event that is
 /// requested or does not have the time of day that is, for a part of its length, which is not known, or for stacks without inlined functions if it
 /// has no stacks; [`ReportError::Write`] if it cannot be printed.
-pub fn print_stream(
+pub fn print_stream<'a>(
     input: impl Read,
     path: &Path,
     sources: &Sources,
     selection: &EventSelection,
-    options: &ScriptOptions,
-    to: StreamOutput<'_>,
+    options: &'a ScriptOptions,
+    to: StreamOutput<'a>,
 ) -> Result<StreamSummary, ReportError> {
     watch(input, path, sources, selection, |session, filter| {
         if sources.no_inline && !session.events().events.iter().any(Event::has_chain) {
@@ -55,6 +56,7 @@ pub fn print_stream(
             to.out.write_all(style.header().as_bytes())?;
         }
         Ok(Printer {
+            options,
             style,
             spans,
             open: OpenSpans::new(false),
@@ -67,6 +69,7 @@ pub fn print_stream(
 
 /// Prints samples.
 struct Printer<'a> {
+    options: &'a ScriptOptions,
     style: LineStyle,
     spans: Option<SpanColumn>,
     /// Beginnings that wait for their end.
@@ -118,6 +121,23 @@ impl StreamView for Printer<'_> {
             out.flush()?;
         }
         Ok(())
+    }
+
+    fn add_events(
+        &mut self,
+        session: &TraceSession,
+        filter: &SampleFilter,
+    ) -> Result<BTreeSet<String>, ReportError> {
+        let mut style = LineStyle::new(session, filter, self.options)?;
+        let hidden = match (&mut style, &self.style) {
+            (LineStyle::Csv(new), LineStyle::Csv(printed)) => new.keep_columns(printed),
+            _ => BTreeSet::new(),
+        };
+        self.style = style;
+        if let Some(spans) = &mut self.spans {
+            spans.add_events(session, filter);
+        }
+        Ok(hidden)
     }
 
     fn lose(&mut self, session: &TraceSession, event: Option<usize>, lost: u64) {

@@ -80,16 +80,31 @@ impl SpanColumn {
         if options.times != TimeOrigin::Clock && !all {
             return Err(QuestionError::TimesBesideSpans.into());
         }
-        let name = |name: &String| match options.format {
+        let mut column = Self {
+            names: Vec::new(),
+            ends,
+            format: options.format,
+        };
+        column.add_names();
+        Ok(Some(column))
+    }
+
+    /// Adds the spans of events that were added to a stream.
+    pub(crate) fn add_events(&mut self, session: &TraceSession, filter: &SampleFilter) {
+        self.ends.add_events(session, filter);
+        self.add_names();
+    }
+
+    /// Adds the names of spans that have none yet.
+    fn add_names(&mut self) {
+        let format = self.format;
+        let name = |name: &String| match format {
             Format::Text => escape(name).into_owned(),
             Format::Json => json_string(name),
             format => format.csv().field(name).into_owned(),
         };
-        Ok(Some(Self {
-            names: ends.names.iter().map(name).collect(),
-            ends,
-            format: options.format,
-        }))
+        let new = self.ends.names.iter().skip(self.names.len());
+        self.names.extend(new.map(name));
     }
 
     /// Appends the lines of a window.

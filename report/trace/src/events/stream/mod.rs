@@ -9,13 +9,14 @@
 
 pub(crate) mod queue;
 
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
 
 use usdtrec_format::perf::{
     DeferredChain, Lost, LostSamples, RawRecord, RecordType, Records, Sample, SampleId, SampleType,
 };
-use usdtrec_format::trace::PipeReader;
+use usdtrec_format::trace::{PipeReader, TraceInfo};
 
 use crate::error::ReportError;
 use crate::events::no_events::NoEventsReason;
@@ -52,6 +53,14 @@ pub trait StreamView {
 
     /// Takes that events were lost; of `None` it is not known which.
     fn lose(&mut self, session: &TraceSession, event: Option<usize>, lost: u64);
+
+    /// Called when events were added to the session. Former ones keep their numbers, and samples of the new ones follow. Returns the names of
+    /// arguments that cannot be shown.
+    fn add_events(
+        &mut self,
+        session: &TraceSession,
+        filter: &SampleFilter,
+    ) -> Result<BTreeSet<String>, ReportError>;
 
     /// Called after each part of the stream. Returns whether to go on.
     fn goes_on(&mut self) -> Result<bool, ReportError> {
@@ -144,6 +153,9 @@ pub fn watch<V: StreamView>(
     while pipe.read(&mut records).map_err(ReportError::Read)? {
         live.take(&records)?;
         records.clear();
+        if let Some(info) = pipe.take_added() {
+            live.add_events(info)?;
+        }
         live.streamed.notices.add_damage(pipe.take_damage());
         if !live.view.goes_on()? {
             return Ok(live.streamed);
@@ -172,6 +184,20 @@ struct Live<'a, V> {
 }
 
 impl<V: StreamView> Live<'_, V> {
+    /// Takes the head with events that were added, whose samples come later.
+    fn add_events(&mut self, info: TraceInfo) -> Result<(), ReportError> {
+        self.session.add_events(info);
+        self.queue.set_files(&self.session);
+        self.filter = SampleFilter::new(self.selection, &self.session)?;
+        let notices = &mut self.streamed.notices;
+        notices
+            .disagreements
+            .clone_from(&self.session.events().disagreements);
+        let hidden = self.view.add_events(&self.session, &self.filter)?;
+        self.streamed.notices.without_column.extend(hidden);
+        Ok(())
+    }
+
     /// Takes records, and shows what they settle.
     fn take(&mut self, records: &[u8]) -> Result<(), ReportError> {
         let mut due = None;

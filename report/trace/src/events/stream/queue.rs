@@ -58,6 +58,11 @@ impl Queue {
         }
     }
 
+    /// Takes the files of a session to which events were added.
+    pub(crate) fn set_files(&mut self, session: &TraceSession) {
+        self.files = Arc::clone(session.recorded_files());
+    }
+
     pub(crate) fn push(&mut self, record: &RawRecord<'_>, time: u64) {
         let waiting = Waiting {
             time,

@@ -1,0 +1,213 @@
+//! Files that wait to be read, in turn for the users whose processes mapped them: any user can map any number of files, and those of others do not
+//! wait for them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::recording::build_ids::NewFile;
+
+/// Maximum number of files of one user that wait, and of all users.
+const MAX_OF_USER: usize = 128;
+const MAX_WAITING: usize = 512;
+/// Ratio of the pause after the files of a user to the time that reading them took: they take at most a fifth of a CPU.
+const PAUSE: u32 = 4;
+/// Pauses that a user has not to wait for: a program that begins maps many files at once.
+const BURST: Duration = Duration::from_millis(400);
+
+/// The queue.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    users: BTreeMap<u32, Waiting>,
+    /// Number of files that wait.
+    number: usize,
+    /// The user whose file was taken last.
+    last: u32,
+    /// Whether the recording ends, so that nobody pauses.
+    is_ending: bool,
+    /// Whether no file comes any more.
+    is_closed: bool,
+}
+
+/// What waits of a user.
+#[derive(Debug, Default)]
+struct Waiting {
+    files: VecDeque<NewFile>,
+    /// When all pauses of earlier files are over.
+    paused_until: Option<Instant>,
+}
+
+impl Waiting {
+    /// When a file may be read.
+    fn due(&self, now: Instant) -> Instant {
+        let until = self.paused_until.unwrap_or(now);
+        until.checked_sub(BURST).unwrap_or(now)
+    }
+}
+
+/// A file, the user whose turn it was, and whether the recording ends.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub(super) user: u32,
+    pub(super) file: NewFile,
+    pub(super) is_ending: bool,
+}
+
+impl Queue {
+    /// Adds a file of a user. Returns whether there was room for it.
+    pub(super) fn add(&self, user: u32, file: NewFile) -> bool {
+        let mut state = self.state();
+        let number = state.number;
+        let waiting = state.users.entry(user).or_default();
+        if number >= MAX_WAITING || waiting.files.len() >= MAX_OF_USER {
+            return false;
+        }
+        waiting.files.push_back(file);
+        state.number += 1;
+        self.changed.notify_one();
+        true
+    }
+
+    /// The next file, when it is due; `None` when the queue is closed and has none.
+    pub(super) fn take(&self) -> Option<Taken> {
+        let mut state = self.state();
+        loop {
+            let now = Instant::now();
+            if let Some(taken) = state.take_due(now) {
+                return Some(taken);
+            }
+            if state.is_closed {
+                return None;
+            }
+            state = match state.next_due(now) {
+                None => self
+                    .changed
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner),
+                Some(due) => {
+                    let time = due.saturating_duration_since(now);
+                    let waited = self.changed.wait_timeout(state, time);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    /// Notes how long the last file of a user took.
+    pub(super) fn note_time(&self, user: u32, taken: Duration) {
+        let mut state = self.state();
+        let now = Instant::now();
+        let waiting = state.users.entry(user).or_default();
+        let begin = waiting.paused_until.map_or(now, |until| until.max(now));
+        waiting.paused_until = Some(begin + taken * PAUSE);
+        let is_needed =
+            |waiting: &Waiting| !waiting.files.is_empty() || waiting.paused_until > Some(now);
+        state.users.retain(|_, waiting| is_needed(waiting));
+    }
+
+    /// The recording ends.
+    pub(super) fn end(&self) {
+        self.state().is_ending = true;
+        self.changed.notify_all();
+    }
+
+    /// No file comes any more. The recording ends.
+    pub(super) fn close(&self) {
+        self.state().is_closed = true;
+        self.end();
+    }
+
+    /// Number of files that wait.
+    pub(super) fn len(&self) -> usize {
+        self.state().number
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// A file of the user whose turn it is.
+    fn take_due(&mut self, now: Instant) -> Option<Taken> {
+        let is_ending = self.is_ending;
+        let has_due =
+            |waiting: &Waiting| !waiting.files.is_empty() && (is_ending || waiting.due(now) <= now);
+        let after = self.users.range(self.last.saturating_add(1)..);
+        let mut users = after.chain(self.users.range(..=self.last));
+        let user = *users.find(|(_, waiting)| has_due(waiting))?.0;
+        let file = self.users.get_mut(&user)?.files.pop_front()?;
+        self.last = user;
+        self.number -= 1;
+        Some(Taken {
+            user,
+            file,
+            is_ending,
+        })
+    }
+
+    fn next_due(&self, now: Instant) -> Option<Instant> {
+        let waiting = self.users.values();
+        let waiting = waiting.filter(|waiting| !waiting.files.is_empty());
+        waiting.map(|waiting| waiting.due(now)).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use usdtrec_buildid_cache::elf::ObjectFile;
+
+    use super::*;
+
+    fn file(pid: i32) -> NewFile {
+        let path = std::env::current_exe().unwrap();
+        NewFile {
+            pid,
+            user: None,
+            mapped_at: 0,
+            object: ObjectFile::open(&path).unwrap(),
+            path,
+        }
+    }
+
+    fn taken(queue: &Queue) -> i32 {
+        queue.take().unwrap().file.pid
+    }
+
+    #[test]
+    fn users_take_turns_and_are_bounded() {
+        let queue = Queue::default();
+        for number in 0..MAX_OF_USER {
+            assert!(queue.add(1000, file(number as i32)));
+        }
+        assert!(!queue.add(1000, file(-1)), "too many of one user");
+        assert!(queue.add(0, file(5000)));
+        assert!(queue.add(u32::MAX, file(6000)));
+        let order: Vec<i32> = (0..4).map(|_| taken(&queue)).collect();
+        assert_eq!(order, [0, 6000, 5000, 1]);
+        assert_eq!(queue.len(), MAX_OF_USER - 2);
+    }
+
+    #[test]
+    fn who_took_long_pauses_and_others_do_not() {
+        let queue = Queue::default();
+        queue.add(1000, file(1));
+        queue.add(1000, file(2));
+        assert_eq!(taken(&queue), 1);
+        queue.note_time(1000, BURST);
+        queue.add(0, file(3));
+        assert_eq!(taken(&queue), 3);
+        let now = Instant::now();
+        assert!(queue.state().next_due(now).unwrap() > now);
+        queue.close();
+        let last = queue.take().unwrap();
+        assert_eq!((last.file.pid, last.is_ending), (2, true));
+        assert!(queue.take().is_none());
+    }
+}

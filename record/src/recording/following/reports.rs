@@ -1,0 +1,176 @@
+//! What is said of files that appeared, and written to the trace.
+
+use std::time::Duration;
+
+use usdtrec_format::counted;
+use usdtrec_format::trace::ShortfallKind;
+
+use super::Origin;
+use super::search::{RefusedFile, SelectedFile};
+use crate::host::process::Process;
+use crate::recording::shortfalls::FoundShortfall;
+use crate::recording::target::Target;
+
+/// Maximum number of events that are named.
+const NAMED: usize = 6;
+
+/// A file whose probes were planted.
+pub(super) struct PlantedFile<'a> {
+    pub(super) origin: Origin,
+    /// The events, each once.
+    pub(super) events: Vec<&'a str>,
+    /// Number of sites.
+    pub(super) sites: usize,
+    /// Whether they are planted in all processes of the file, although only some are recorded.
+    pub(super) is_everywhere: bool,
+    /// When they were planted, ns of the trace's clock.
+    pub(super) planted_at: u64,
+}
+
+/// Makes the reports of a recording.
+#[derive(Debug)]
+pub(super) struct Reports {
+    /// Users whose files are planted without naming them: root, and those of the recorded processes.
+    users: Vec<u32>,
+}
+
+impl Reports {
+    pub(super) fn for_target(target: &Target) -> Self {
+        let pids: &[u32] = match target {
+            Target::All => &[],
+            Target::Processes(ids) | Target::Threads(ids) => ids,
+            Target::Command(pid) => std::slice::from_ref(pid),
+        };
+        let owner = |pid: &u32| {
+            let process = Process::open(i32::try_from(*pid).ok()?).ok()?;
+            process.owner().ok()
+        };
+        let users = pids.iter().filter_map(owner);
+        Self {
+            users: std::iter::once(0).chain(users).collect(),
+        }
+    }
+
+    pub(super) fn planted(&self, file: PlantedFile<'_>) -> FoundShortfall {
+        let PlantedFile {
+            origin,
+            events,
+            sites,
+            is_everywhere,
+            planted_at,
+        } = file;
+        let gap = planted_at.saturating_sub(origin.mapped_at);
+        let gap_ns = (origin.mapped_at > 0).then_some(gap);
+        let when = match gap_ns {
+            Some(gap) => {
+                let ms = Duration::from_nanos(gap).as_secs_f64() * 1e3;
+                format!("{ms:.1} ms after it was mapped")
+            }
+            None => "after it was mapped".to_owned(),
+        };
+        let probes = counted(events.len(), "probe");
+        let owner = self.owner(&origin);
+        let scope = match is_everywhere {
+            true => ", in all processes of the file",
+            false => "",
+        };
+        FoundShortfall {
+            kind: ShortfallKind::Followed,
+            events: named(events.iter().map(ToString::to_string)),
+            sites: sites as u64,
+            gap_ns,
+            found: format!("planted {probes} {when}{scope}{owner}"),
+            effect: "hits in that time are not recorded".to_owned(),
+            ..about(origin)
+        }
+    }
+
+    pub(super) fn refused(&self, file: RefusedFile) -> FoundShortfall {
+        let RefusedFile { file, reason } = file;
+        let SelectedFile {
+            origin,
+            pattern,
+            events,
+        } = file;
+        let owner = self.owner(&origin);
+        FoundShortfall {
+            kind: ShortfallKind::NotFollowed,
+            events: named(events.into_iter()),
+            found: format!(
+                "mapped while recording, with probes that match '{pattern}'{owner}, not planted: {reason}"
+            ),
+            effect: "its hits are not recorded".to_owned(),
+            ..about(origin)
+        }
+    }
+
+    /// The owner of a file, if another user than root and those of the recorded processes.
+    fn owner(&self, origin: &Origin) -> String {
+        match self.users.contains(&origin.owner) {
+            true => String::new(),
+            false => format!(" (owned by user {})", origin.owner),
+        }
+    }
+}
+
+fn named(events: impl Iterator<Item = String>) -> Vec<String> {
+    events.take(NAMED).collect()
+}
+
+fn about(origin: Origin) -> FoundShortfall {
+    FoundShortfall {
+        path: origin.path,
+        pid: Some(origin.pid),
+        processes: 1,
+        build_id: origin.build_id,
+        ..FoundShortfall::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(owner: u32) -> Origin {
+        Origin {
+            pid: 7,
+            mapped_at: 1_000_000,
+            path: "/lib/x.so".into(),
+            build_id: None,
+            owner,
+        }
+    }
+
+    #[test]
+    fn the_gap_and_a_foreign_owner_are_named() {
+        let reports = Reports::for_target(&Target::All);
+        let planted = |owner, mapped_at| {
+            reports.planted(PlantedFile {
+                origin: Origin {
+                    mapped_at,
+                    ..origin(owner)
+                },
+                events: vec!["sdt_x:a", "sdt_x:b"],
+                sites: 3,
+                is_everywhere: false,
+                planted_at: 4_200_000,
+            })
+        };
+        let own = planted(0, 1_000_000);
+        assert_eq!(own.found, "planted 2 probes 3.2 ms after it was mapped");
+        assert_eq!(
+            (own.gap_ns, own.sites, own.pid),
+            (Some(3_200_000), 3, Some(7))
+        );
+        let foreign = planted(1000, 0);
+        assert_eq!(
+            foreign.found,
+            "planted 2 probes after it was mapped (owned by user 1000)"
+        );
+        assert_eq!(foreign.gap_ns, None);
+        let mine = std::process::id();
+        let reports = Reports::for_target(&Target::Processes(vec![mine]));
+        let user = rustix::process::geteuid().as_raw();
+        assert_eq!(reports.owner(&origin(user)), "");
+    }
+}

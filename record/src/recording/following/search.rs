@@ -1,0 +1,277 @@
+//! Reads files, selects their probes and attaches them.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Instant;
+
+use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
+use usdtrec_buildid_cache::locate;
+use usdtrec_format::Binary;
+
+use super::budget::Budget;
+use super::queue::{Queue, Taken};
+use super::{Following, Origin, owner};
+use crate::engine::LatePart;
+use crate::error::{RecordError, with_source};
+use crate::recording::build_ids::NewFile;
+use crate::recording::late_planter::LatePlanter;
+use crate::recording::session::Session;
+use crate::select::program::Program;
+use crate::select::refusal::Refusal;
+use crate::select::{EventSelector, Selection, is_same_inode, select_in_file};
+
+/// Why a file is not planted that was found too late.
+pub(super) const ENDED: &str = "the recording ended first";
+
+/// What the thread has found.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// Probes that are attached and not enabled.
+    Planted(AttachedFile),
+    /// A file with selected probes that are not attached.
+    Refused(RefusedFile),
+}
+
+/// A file whose probes are attached.
+#[derive(Debug)]
+pub(super) struct AttachedFile {
+    /// What is known of it if it is refused after all.
+    pub(super) file: SelectedFile,
+    pub(super) part: Box<LatePart>,
+    /// Probes of the file that are not attached.
+    pub(super) refusals: Vec<Refusal>,
+}
+
+/// A file with selected probes.
+#[derive(Clone, Debug)]
+pub(super) struct SelectedFile {
+    pub(super) origin: Origin,
+    /// A pattern that selects some of its probes.
+    pub(super) pattern: String,
+    /// The events, the first few.
+    pub(super) events: Vec<String>,
+}
+
+/// A file whose probes are not attached.
+#[derive(Debug)]
+pub(super) struct RefusedFile {
+    pub(super) file: SelectedFile,
+    pub(super) reason: String,
+}
+
+/// What was attached.
+struct Planted {
+    part: Box<LatePart>,
+    refusals: Vec<Refusal>,
+}
+
+/// The state of the thread.
+pub(super) struct Search {
+    following: Following,
+    /// For the patterns with a path: that path, absolute.
+    paths: Vec<Option<PathBuf>>,
+    /// Files that are recorded.
+    recorded: Vec<Arc<Program>>,
+    budget: Budget,
+    /// Attaches; or why that is impossible.
+    planter: Result<LatePlanter, RecordError>,
+    queue: Arc<Queue>,
+    found: Sender<Found>,
+    wake: Arc<OwnedFd>,
+}
+
+impl Search {
+    pub(super) fn new(
+        session: &Session,
+        queue: Arc<Queue>,
+        found: Sender<Found>,
+        wake: Arc<OwnedFd>,
+    ) -> Self {
+        let mut recorded: Vec<Arc<Program>> = Vec::new();
+        for probe in session.probes() {
+            if !recorded.contains(&probe.program) {
+                recorded.push(Arc::clone(&probe.program));
+            }
+        }
+        let following = session.options.following.clone();
+        let absolute = |event: &EventSelector| {
+            let located = locate(event.pattern.path()?).ok()?;
+            std::path::absolute(located).ok()
+        };
+        Self {
+            paths: following.events.iter().map(absolute).collect(),
+            following,
+            recorded,
+            budget: Budget::default(),
+            planter: session.late_planter(),
+            queue,
+            found,
+            wake,
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        while let Some(taken) = self.queue.take() {
+            let (user, begun) = (taken.user, Instant::now());
+            let found = self.look(taken);
+            self.queue.note_time(user, begun.elapsed());
+            let Some(found) = found else {
+                continue;
+            };
+            // The recording has ended.
+            if self.found.send(found).is_err() {
+                return;
+            }
+            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// Plants the selected probes of a file; `None` if it has none, or is recorded.
+    fn look(&mut self, taken: Taken) -> Option<Found> {
+        let Taken {
+            user,
+            file,
+            is_ending,
+        } = taken;
+        if self.is_recorded(&file) {
+            return None;
+        }
+        let binary = file.object.binary().ok()?;
+        let events = self.selecting(&file, &binary);
+        let pattern = events.first()?.pattern.text().to_owned();
+        let selected = SelectedFile {
+            events: event_names(&binary, &events),
+            pattern,
+            origin: Origin {
+                pid: file.pid,
+                mapped_at: file.mapped_at,
+                path: file.object.path().to_owned(),
+                build_id: binary.build_id,
+                owner: owner(&file),
+            },
+        };
+        let sites = sites(&binary, &events);
+        let planted = match is_ending {
+            true => Err(ENDED.to_owned()),
+            false => self.plant(user, sites, Arc::new(file.object), &events),
+        };
+        Some(match planted {
+            Ok(Planted { part, refusals }) => Found::Planted(AttachedFile {
+                file: selected,
+                part,
+                refusals,
+            }),
+            Err(reason) => Found::Refused(RefusedFile {
+                file: selected,
+                reason,
+            }),
+        })
+    }
+
+    /// Selects and attaches the probes of a file; or why they are not attached.
+    fn plant(
+        &mut self,
+        user: u32,
+        sites: usize,
+        object: Arc<ObjectFile>,
+        events: &[EventSelector],
+    ) -> Result<Planted, String> {
+        let budget = self.budget.add(user, sites);
+        budget.map_err(|exceeded| exceeded.to_string())?;
+        let planter = self.planter.as_mut();
+        let planter = planter.map_err(|error| with_source(error))?;
+        let Following {
+            schemas,
+            force,
+            complete,
+            ..
+        } = &self.following;
+        let Selection {
+            mut probes,
+            refusals,
+            ..
+        } = select_in_file(&object, events, schemas, *force);
+        let Some(first) = probes.first() else {
+            let reasons = refusals.iter().map(|refusal| refusal.reason.to_string());
+            return Err(reasons.collect::<Vec<_>>().join("; "));
+        };
+        // It is not tried again.
+        self.recorded.push(Arc::clone(&first.program));
+        complete(&mut probes);
+        let part = planter.plant(probes);
+        Ok(Planted {
+            part: Box::new(part.map_err(|error| with_source(&error))?),
+            refusals,
+        })
+    }
+
+    /// Whether its probes are attached, or were refused.
+    fn is_recorded(&self, file: &NewFile) -> bool {
+        let object = &file.object;
+        self.recorded.iter().any(|program| {
+            let known = program.file();
+            known.id() == object.id()
+                || object.build_id().is_some()
+                    && object.build_id() == known.build_id()
+                    && is_same_inode(known.file(), object.file())
+        })
+    }
+
+    /// The events whose patterns select probes of a file.
+    fn selecting(&self, file: &NewFile, binary: &Binary) -> Vec<EventSelector> {
+        let has_probe = |event: &EventSelector| {
+            let mut probes = binary.probes.iter();
+            event.pattern.fits_build(binary.build_id)
+                && probes.any(|probe| event.pattern.matches(&probe.provider, &probe.name))
+        };
+        let events = self.following.events.iter().zip(&self.paths);
+        let selecting = events.filter(|(event, path)| {
+            has_probe(event)
+                && match (event.pattern.path(), path) {
+                    (None, _) => true,
+                    (Some(_), None) => false,
+                    (Some(_), Some(path)) => is_at(file, path),
+                }
+        });
+        selecting.map(|(event, _)| event.clone()).collect()
+    }
+}
+
+/// Whether a path leads to a file: as its process sees it, or from here.
+fn is_at(file: &NewFile, path: &PathBuf) -> bool {
+    let id = Some(file.object.id());
+    let inside = || {
+        let below = path.strip_prefix("/").ok()?;
+        FileId::from_path(&PathBuf::from(format!("/proc/{}/root", file.pid)).join(below))
+    };
+    file.path == *path || FileId::from_path(path) == id || inside() == id
+}
+
+/// Number of sites of the selected probes.
+fn sites(binary: &Binary, events: &[EventSelector]) -> usize {
+    let is_selected = |provider: &str, name: &str| {
+        let mut events = events.iter();
+        events.any(|event| event.pattern.matches(provider, name))
+    };
+    let probes = binary.probes.iter();
+    let selected = probes.filter(|probe| is_selected(&probe.provider, &probe.name));
+    selected.map(|probe| probe.sites.len()).sum()
+}
+
+/// Names of the selected probes' events, the first few.
+fn event_names(binary: &Binary, events: &[EventSelector]) -> Vec<String> {
+    const NAMED: usize = 6;
+    let mut names: Vec<String> = Vec::new();
+    for probe in &binary.probes {
+        let mut selecting = events.iter();
+        if selecting.any(|event| event.pattern.matches(&probe.provider, &probe.name)) {
+            names.push(probe.event());
+        }
+        if names.len() == NAMED {
+            break;
+        }
+    }
+    names
+}
