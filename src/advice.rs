@@ -10,7 +10,7 @@ mod reports;
 
 use std::error::Error;
 
-use usdtrec_buildid_cache::CacheError;
+use usdtrec_buildid_cache::{BuildError, CacheError};
 use usdtrec_report::ReportError;
 
 use crate::shell;
@@ -51,6 +51,9 @@ fn for_error(error: &(dyn Error + 'static)) -> Vec<String> {
     if let Some(error) = error.downcast_ref::<CacheError>() {
         return of_cache(error).into_iter().collect();
     }
+    if let Some(error) = error.downcast_ref::<BuildError>() {
+        return of_build(error).into_iter().collect();
+    }
     if let Some(error) = error.downcast_ref::<ReportError>() {
         return of_report(error).into_iter().collect();
     }
@@ -74,6 +77,11 @@ fn of_cache(error: &CacheError) -> Option<String> {
         )),
         _ => None,
     }
+}
+
+fn of_build(error: &BuildError) -> Option<String> {
+    let advice = "give more digits, or all";
+    error.is_ambiguous.then(|| advice.to_owned())
 }
 
 /// A refusal with its advice.
@@ -113,6 +121,7 @@ mod recording {
             RecordError::Usage(error) => of_usage(error).map(str::to_owned),
             RecordError::Command { command, .. } => super::optional_value::advice(command),
             RecordError::NoProbe(error) => Some(of_no_probe(error)),
+            RecordError::Build(error) => super::of_build(error),
             RecordError::Find(error) => super::of_cache(error),
             RecordError::FileOfProcess {
                 is_outside: true, ..

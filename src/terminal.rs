@@ -42,6 +42,16 @@ fn printable(message: &str) -> String {
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
 
+impl Usage {
+    /// Refuses options unless they are right.
+    pub(crate) fn ensure(are_right: bool, message: impl Into<String>) -> Result<(), Self> {
+        match are_right {
+            true => Ok(()),
+            false => Err(Self(message.into())),
+        }
+    }
+}
+
 impl fmt::Display for Usage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

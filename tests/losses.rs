@@ -170,7 +170,11 @@ fn what_is_not_exact_is_said() {
         // On a busy machine a process may end before it was checked, which is said.
         let shortfalls = json["shortfalls"].as_array().expect("a list");
         let is_not_checked = |shortfall: &serde_json::Value| shortfall["kind"] == "not_checked";
-        assert!(shortfalls.iter().all(is_not_checked), "{case}{text}");
+        // Inherited events may leave a child without a breakpoint.
+        assert!(
+            !exact || shortfalls.iter().all(is_not_checked),
+            "{case}{text}"
+        );
         let exact = exact && shortfalls.is_empty();
         assert_eq!(!text.contains("not exact: "), exact, "{case}{text}");
         assert_eq!(json["lost_exact"], exact, "{case}");

@@ -16,6 +16,7 @@ mod archive;
 mod argument_locations;
 mod attach;
 mod bpf;
+mod builds;
 mod cache;
 mod callers;
 mod cgroups;

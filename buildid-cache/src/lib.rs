@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod builds;
 mod cache;
 mod copy;
 mod directory;
@@ -22,11 +23,12 @@ mod running;
 mod store;
 mod walk;
 
+pub use builds::{Build, BuildError, chosen_build};
 pub use cache::{Cache, CacheError, LockWaitCallback, distrust};
 pub use entry::{Entry, Indexed, ProbeSource};
 pub use file_mapping::{DeviceNumber, FileMapping};
 pub use find_file::{locate, open, resolve};
-pub use lookup::{IndexedProbe, select, suggest};
+pub use lookup::{IndexedProbe, WantedFile, select, suggest};
 pub use memory_mapping::MemoryMapping;
 pub use running::{MAX_FILES_OF_USER, Running, RunningFile, running};
 pub use store::AddedFile;

@@ -1,9 +1,10 @@
 //! Selects probes by pattern, and suggests similar names.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use usdtrec_format::{Binary, Pattern, Probe};
+use usdtrec_format::{Binary, BuildId, Pattern, Probe};
 
+use crate::builds::{BuildError, chosen_build};
 use crate::entry::Indexed;
 use crate::find_file::resolve;
 
@@ -34,20 +35,21 @@ impl<'a> IndexedProbe<'a> {
 }
 
 /// The probes that match a pattern, in the order of the binaries.
-#[must_use]
-pub fn select<'a>(binaries: &'a [Indexed], pattern: &Pattern) -> Vec<IndexedProbe<'a>> {
-    let wanted = pattern.path().map(WantedPath::new);
-    let fits = |indexed: &&Indexed| {
-        wanted
-            .as_ref()
-            .is_none_or(|wanted| wanted.is(&indexed.binary.path))
-    };
-    binaries
+///
+/// # Errors
+/// [`BuildError`]: the pattern does not name one build.
+pub fn select<'a>(
+    binaries: &'a [Indexed],
+    pattern: &Pattern,
+) -> Result<Vec<IndexedProbe<'a>>, BuildError> {
+    let all = binaries.iter().map(|indexed| &indexed.binary);
+    let wanted = WantedFile::new(pattern, all)?;
+    let found = binaries
         .iter()
-        .filter(fits)
+        .filter(|indexed| wanted.is(&indexed.binary))
         .flat_map(IndexedProbe::all_of)
-        .filter(|found| pattern.matches(&found.probe.provider, &found.probe.name))
-        .collect()
+        .filter(|found| pattern.matches(&found.probe.provider, &found.probe.name));
+    Ok(found.collect())
 }
 
 /// Up to `count` events (`sdt_PROVIDER:NAME`) with names similar to the pattern, the most similar first.
@@ -90,21 +92,37 @@ pub fn suggest<'a>(
     near.into_iter().map(|(_, event)| event).collect()
 }
 
-/// The path of a pattern, as written and with links resolved.
-struct WantedPath<'a> {
-    written: &'a Path,
-    resolved: Option<std::path::PathBuf>,
+/// The file that a pattern names, if it names one.
+#[derive(Clone, Debug)]
+pub struct WantedFile<'a> {
+    /// Its path, as written and with links resolved.
+    written: Option<&'a Path>,
+    resolved: Option<PathBuf>,
+    build: Option<BuildId>,
 }
 
-impl<'a> WantedPath<'a> {
-    fn new(written: &'a Path) -> Self {
-        Self {
+impl<'a> WantedFile<'a> {
+    /// The file of a pattern, among these.
+    ///
+    /// # Errors
+    /// [`BuildError`]: the pattern does not name one build.
+    pub fn new<'b>(
+        pattern: &'a Pattern,
+        binaries: impl Iterator<Item = &'b Binary>,
+    ) -> Result<Self, BuildError> {
+        let written = pattern.path();
+        Ok(Self {
             written,
-            resolved: resolve(written).ok(),
-        }
+            resolved: written.and_then(|path| resolve(path).ok()),
+            build: chosen_build(pattern, binaries)?,
+        })
     }
 
-    fn is(&self, path: &Path) -> bool {
-        path == self.written || self.resolved.as_deref() == Some(path)
+    /// Whether it is this one.
+    #[must_use]
+    pub fn is(&self, binary: &Binary) -> bool {
+        let path = binary.path.as_path();
+        let is_path = |written| path == written || self.resolved.as_deref() == Some(path);
+        self.written.is_none_or(is_path) && (self.build.is_none() || self.build == binary.build_id)
     }
 }

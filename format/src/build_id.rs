@@ -48,6 +48,46 @@ impl BuildId {
     }
 }
 
+/// The first digits of a build-id, or all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildIdPrefix {
+    /// Lower-case hexadecimal digits.
+    digits: String,
+}
+
+impl BuildIdPrefix {
+    /// Minimum number of digits.
+    pub const MIN: usize = 8;
+
+    /// Parses [`MIN`](Self::MIN) to 40 hexadecimal digits; `None` for any other text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_long = (Self::MIN..=2 * BuildId::MAX).contains(&text.len());
+        let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        (is_long && is_hex).then(|| Self {
+            digits: text.to_ascii_lowercase(),
+        })
+    }
+
+    /// Whether a build-id begins with these digits.
+    #[must_use]
+    pub fn is_of(&self, id: BuildId) -> bool {
+        id.to_string().starts_with(&self.digits)
+    }
+
+    /// Whether these are all digits of a build-id.
+    #[must_use]
+    pub fn is_whole(&self, id: BuildId) -> bool {
+        id.to_string() == self.digits
+    }
+}
+
+impl fmt::Display for BuildIdPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.digits)
+    }
+}
+
 impl fmt::Display for BuildId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_bytes()

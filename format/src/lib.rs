@@ -13,6 +13,7 @@
 //! | schema files and the built-in set | [`schema`] | `schemas` |
 
 mod arch;
+mod btf;
 mod build_id;
 mod code_names;
 mod code_place;
@@ -39,7 +40,8 @@ pub mod trace;
 mod value;
 
 pub use arch::{Arch, Register, Uprobes};
-pub use build_id::{BuildId, BuildIdError};
+pub use btf::{Btf, KernelFunction};
+pub use build_id::{BuildId, BuildIdError, BuildIdPrefix};
 pub use code_names::{
     CodeNames, FileCode, KnownSymbols, LinedFrame, LinedPlace, MadeCode, NamedPlace, StringInFile,
     TimedPlace,

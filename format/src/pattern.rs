@@ -1,8 +1,14 @@
-//! Patterns that select probes: `[sdt_]PROVIDER:NAME[@PATH]` with the globs `*`, `?` and `[…]`. In PATH, `\,` is a comma and `\\`
-//! a backslash, because lists of patterns are separated by commas.
+//! Patterns that select probes: `[sdt_]PROVIDER:NAME[@FILE]` with the globs `*`, `?` and `[…]`. FILE is a path, in which `\,` is a comma and
+//! `\\` a backslash, because lists of patterns are separated by commas; or `build-id:HEX`, the first digits of a build-id (a file of such a
+//! name is `./build-id:HEX`).
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+
+use crate::build_id::{BuildId, BuildIdPrefix};
+
+/// What a build-id in the place of a path begins with.
+const BUILD_ID: &str = "build-id:";
 
 /// A pattern that selects probes by provider and name.
 ///
@@ -14,7 +20,14 @@ pub struct Pattern {
     text: String,
     provider: Option<Glob>,
     name: Glob,
-    path: Option<PathBuf>,
+    file: Option<NamedFile>,
+}
+
+/// The file of a pattern.
+#[derive(Clone, Debug)]
+enum NamedFile {
+    Path(PathBuf),
+    Build(BuildIdPrefix),
 }
 
 /// Error of parsing a pattern.
@@ -22,12 +35,24 @@ pub struct Pattern {
 #[non_exhaustive]
 pub enum PatternError {
     /// Provider, name or path is empty.
-    #[error("{text:?}: {part} is missing; expected [sdt_]PROVIDER:NAME[@PATH]")]
+    #[error("{text:?}: {part} is missing; expected [sdt_]PROVIDER:NAME[@PATH|@build-id:HEX]")]
     Missing {
         /// The pattern.
         text: String,
         /// The empty part.
         part: &'static str,
+    },
+    /// What follows `@build-id:` is no build-id.
+    #[error(
+        "{text:?}: expected {} to {} hexadecimal digits after @build-id:, found {found:?} (a file of this name is @./build-id:…)",
+        BuildIdPrefix::MIN,
+        2 * BuildId::MAX
+    )]
+    BuildId {
+        /// The pattern.
+        text: String,
+        /// What follows.
+        found: String,
     },
     /// A bracket of a glob is not closed, or is no range of characters.
     #[error("{text:?}: at byte {position}: {reason}")]
@@ -55,9 +80,9 @@ impl Pattern {
             Some((provider, rest)) => (Some(provider), rest),
             None => (None, text),
         };
-        let (name, path) = match rest.split_once('@') {
+        let (name, file) = match rest.split_once('@') {
             Some((_, "")) => return Err(missing("the path after @")),
-            Some((name, path)) => (name, Some(PathBuf::from(unescaped(path)))),
+            Some((name, file)) => (name, Some(NamedFile::parse(text, file)?)),
             None => (rest, None),
         };
         if name.is_empty() {
@@ -84,11 +109,11 @@ impl Pattern {
             text: text.to_owned(),
             provider,
             name: glob(name)?,
-            path,
+            file,
         })
     }
 
-    /// Whether the pattern matches a probe, ignoring its path.
+    /// Whether the pattern matches a probe, ignoring its file.
     #[must_use]
     pub fn matches(&self, provider: &str, name: &str) -> bool {
         match &self.provider {
@@ -113,10 +138,29 @@ impl Pattern {
             .is_some_and(|(provider, name)| self.matches(provider, name))
     }
 
-    /// The file that the probe must be in, as written after `@`.
+    /// The path of the file that the probe must be in, as written after `@`.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
-        self.path.as_deref()
+        match &self.file {
+            Some(NamedFile::Path(path)) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The build-id of the file that the probe must be in, as written after `@build-id:`.
+    #[must_use]
+    pub const fn build(&self) -> Option<&BuildIdPrefix> {
+        match &self.file {
+            Some(NamedFile::Build(build)) => Some(build),
+            _ => None,
+        }
+    }
+
+    /// Whether a file with this build-id can be that of the pattern: it names no build-id, or this one.
+    #[must_use]
+    pub fn fits_build(&self, id: Option<BuildId>) -> bool {
+        let is_of = |build: &BuildIdPrefix| id.is_some_and(|id| build.is_of(id));
+        self.build().is_none_or(is_of)
     }
 
     /// Whether the pattern has no globs, so that it matches one provider and name only.
@@ -128,13 +172,27 @@ impl Pattern {
     /// Whether the pattern says nothing about provider, probe and file, as `*:*`.
     #[must_use]
     pub fn is_any(&self) -> bool {
-        self.path.is_none() && self.text.chars().all(|c| "*?:".contains(c))
+        self.file.is_none() && self.text.chars().all(|c| "*?:".contains(c))
     }
 
     /// The pattern as written.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
+    }
+}
+
+impl NamedFile {
+    /// Parses what follows `@` in the pattern `text`.
+    fn parse(text: &str, file: &str) -> Result<Self, PatternError> {
+        let Some(digits) = file.strip_prefix(BUILD_ID) else {
+            return Ok(Self::Path(PathBuf::from(unescaped(file))));
+        };
+        let build = BuildIdPrefix::parse(digits).ok_or_else(|| PatternError::BuildId {
+            text: text.to_owned(),
+            found: digits.to_owned(),
+        });
+        build.map(Self::Build)
     }
 }
 
@@ -350,6 +408,28 @@ mod tests {
         assert!(Pattern::parse("app:x@./a").unwrap().is_exact());
         assert!(pattern.matches_provider("app") && !pattern.matches_provider("a"));
         assert!(!Pattern::parse("app").unwrap().matches_provider("app"));
+    }
+
+    #[test]
+    fn a_build_id_chooses_a_file() {
+        let id = |text: &str| Some(text.parse().unwrap());
+        let pattern = Pattern::parse("app:x@build-id:3F2a0011").unwrap();
+        assert_eq!(pattern.path(), None);
+        assert!(pattern.fits_build(id("3f2a001177")));
+        assert!(!pattern.fits_build(id("3f2a0012")));
+        assert!(!pattern.fits_build(None));
+        assert!(pattern.is_exact() && !pattern.is_any());
+        assert!(!Pattern::parse("*:*@build-id:3f2a00117").unwrap().is_any());
+        let other = Pattern::parse("app:x@./build-id:3f2a0011").unwrap();
+        assert_eq!(other.path(), Some(Path::new("./build-id:3f2a0011")));
+        assert!(other.fits_build(None));
+        for digits in ["", "3f2a001", "3f2a001g", &"0".repeat(41), "3f2a0011 "] {
+            let text = format!("app:x@build-id:{digits}");
+            let error = Pattern::parse(&text).unwrap_err().to_string();
+            assert!(error.contains("8 to 40 hexadecimal digits"), "{error}");
+        }
+        let list = "a:b@build-id:3f2a0011,c:d";
+        assert_eq!(split_patterns(list), ["a:b@build-id:3f2a0011", "c:d"]);
     }
 
     #[test]

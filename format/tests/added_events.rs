@@ -324,7 +324,7 @@ fn a_stream_cannot_change_former_events() {
     taken.events[3].ids = vec![101];
     assert_eq!(
         fault(&with(&former, &taken)),
-        AddedEventsFault::Event(EventFault::TakenId { id: 101 })
+        AddedEventsFault::TakenId { id: 101 }
     );
     // A site with one.
     let mut foreign = info_with(1);

@@ -38,7 +38,7 @@ pub fn run(bytes: &[u8]) {
     }
     let binaries = cache.binaries().unwrap();
     let pattern = Pattern::parse("app:hit*").unwrap();
-    for IndexedProbe { probe, .. } in select(&binaries, &pattern) {
+    for IndexedProbe { probe, .. } in select(&binaries, &pattern).unwrap_or_default() {
         assert_eq!(probe.provider, "app");
     }
     assert!(suggest(binaries.iter().map(|indexed| &indexed.binary), &pattern, 3).len() <= 3);

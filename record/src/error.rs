@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use usdtrec_buildid_cache::CacheError;
 use usdtrec_buildid_cache::elf::ElfError;
+use usdtrec_buildid_cache::{BuildError, CacheError};
 use usdtrec_format::escape::shown;
 use usdtrec_format::trace::WriteError;
 
@@ -24,6 +24,9 @@ pub enum RecordError {
     /// A pattern selects no probe.
     #[error(transparent)]
     NoProbe(#[from] NoProbe),
+    /// The build-id of a pattern is not that of one build.
+    #[error(transparent)]
+    Build(#[from] BuildError),
     /// A file name of a pattern was not found.
     #[error(transparent)]
     Find(CacheError),

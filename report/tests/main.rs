@@ -7,6 +7,7 @@
     reason = "what does not hold in a test is a failed test"
 )]
 
+mod added_events;
 mod answers;
 mod clocks;
 mod deferred_chains;

@@ -58,9 +58,9 @@ pub(crate) enum NonResident {
 /// Options shared by `record`, `trace` and `top`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CaptureArgs {
-    /// Probes to record: [sdt_]PROVIDER:NAME[(ARGUMENTS)][@PATH], with globs (comma list, may be repeated)
+    /// Probes to record: [sdt_]PROVIDER:NAME[(ARGUMENTS)][@PATH|@build-id:HEX], with globs (comma list, may be repeated)
     ///
-    /// PATH is a binary; without it, the cached binaries are searched, and those of -p, -t and CMD, or with -a those of all processes. Write a comma in PATH as \,. ARGUMENTS is a list of expressions to record
+    /// PATH is a binary, HEX the first digits of a build-id, at least 8; without a path, the cached binaries are searched, and those of -p, -t and CMD, or with -a those of all processes. Write a comma in PATH as \,. ARGUMENTS is a list of expressions to record
     /// instead of the probe's own arguments: port=arg4, url=str(*arg1), fd=*(s32*)(arg1+8), key=str(arg2, len), len=(u8)arg3,
     /// head=bytes(arg2, 16). Lists that compute or read anything need the bpf engine; those that only name, choose and order arguments do not.
     #[arg(short, long, value_name = "EVENT", required = true)]

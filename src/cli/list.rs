@@ -24,7 +24,7 @@ pub(crate) enum ListKey {
 /// `usdtrec list`.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Probes to list: [sdt_]PROVIDER:NAME, with globs; a pattern without a colon matches any part of a name [default: all]
+    /// Probes to list: [sdt_]PROVIDER:NAME[@PATH|@build-id:HEX], with globs; a pattern without a colon matches any part of a name [default: all]
     #[arg(value_name = "PATTERN")]
     pub(crate) patterns: Vec<String>,
     /// List the probes of this ELF file instead of the cache's

@@ -43,7 +43,7 @@ pub(crate) struct SelectionArgs {
 /// Selection of events.
 #[derive(Debug, Args)]
 pub(crate) struct WhichArgs {
-    /// Show only these probes: [sdt_]PROVIDER:NAME, with globs (comma list, may be repeated)
+    /// Show only these probes: [sdt_]PROVIDER:NAME[@PATH|@build-id:HEX], with globs (comma list, may be repeated)
     #[arg(short, long, value_name = "EVENT", value_parser = patterns)]
     pub(crate) event: Vec<Patterns>,
     /// Take the names and types of arguments from this file (.toml, .d) instead of the trace; may be repeated, the last file wins

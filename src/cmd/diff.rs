@@ -9,7 +9,7 @@ use super::report::{colours, has_functions, plain_numbers};
 use super::selection::{self, Extent};
 use crate::advice::HINTS;
 use crate::cli::{DiffArgs, OutputFormat};
-use crate::terminal::{self, Usage};
+use crate::terminal::Usage;
 
 /// Runs the verb.
 pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
@@ -28,22 +28,16 @@ pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         hints: HINTS,
     };
     let inline = args.inline;
-    if inline.no_inline && !args.by.iter().any(|key| has_functions(key)) {
-        return Err(Usage(
-            "--no-inline has no effect on diff without stacks: use it with --by stack, caller or sym"
-                .to_owned(),
-        )
-        .into());
-    }
+    Usage::ensure(
+        !inline.no_inline || args.by.iter().any(|key| has_functions(key)),
+        "--no-inline has no effect on diff without stacks: use it with --by stack, caller or sym",
+    )?;
     let a = selection::open_file(&args.a, &args.which, inline, Extent::Whole, buildid_dir)?;
     let b = selection::open_file(&args.b, &args.which, inline, Extent::Whole, buildid_dir)?;
     let asked = selection::selection(&args.which);
     let notices = diff::print(&a, &b, &asked, &options, &mut selection::output()?)?;
     for (session, notices) in [a, b].iter().zip(&notices) {
-        selection::print_notices(session.path(), notices);
-        if let Some(tail) = session.trace().uncommitted() {
-            terminal::warn(session.path(), tail);
-        }
+        selection::print_faults(session, notices);
     }
     Ok(ExitCode::SUCCESS)
 }

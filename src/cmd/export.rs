@@ -26,24 +26,22 @@ const STDOUT: &str = "-";
 
 /// Runs the verb.
 pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    if args.trace_id.is_some() && !matches!(args.to, ExportTo::Otlp | ExportTo::OtlpProto) {
-        return Err(
-            Usage("--trace-id has no effect without --to otlp or otlp-proto".to_owned()).into(),
-        );
-    }
-    if !args.counter.is_empty() && args.to != ExportTo::Perfetto {
-        let refused = "--counter has no effect without --to perfetto";
-        return Err(Usage(refused.to_owned()).into());
-    }
+    Usage::ensure(
+        args.trace_id.is_none() || matches!(args.to, ExportTo::Otlp | ExportTo::OtlpProto),
+        "--trace-id has no effect without --to otlp or otlp-proto",
+    )?;
+    Usage::ensure(
+        args.counter.is_empty() || args.to == ExportTo::Perfetto,
+        "--counter has no effect without --to perfetto",
+    )?;
     check_folder(args)?;
     check_perf(args)?;
     check_stacks(args)?;
     selection::refuse_no_inline_of_scripts(args.selection.inline, args.stacks)?;
-    let redacts = !args.drop.is_empty() || !args.hash.is_empty();
-    if redacts && args.to != ExportTo::Parquet {
-        let refused = "--drop and --hash have no effect without --to parquet";
-        return Err(Usage(refused.to_owned()).into());
-    }
+    Usage::ensure(
+        args.drop.is_empty() && args.hash.is_empty() || args.to == ExportTo::Parquet,
+        "--drop and --hash have no effect without --to parquet",
+    )?;
     let Some(format) = format(args.to) else {
         return dataset(args, buildid_dir);
     };
@@ -104,15 +102,12 @@ fn check_folder(args: &ExportArgs) -> Result<(), Usage> {
         ExportTo::Parquet => "parquet",
         _ => return Ok(()),
     };
-    if args.output.as_os_str() == STDOUT {
-        return Err(Usage(format!("--to {name} writes a folder: -o - is none")));
-    }
-    if args.to != ExportTo::Parquet && !args.span.is_empty() {
-        return Err(Usage(format!(
-            "--span has no effect with --to {name}, which has events alone"
-        )));
-    }
-    Ok(())
+    let refused = format!("--to {name} writes a folder: -o - is none");
+    Usage::ensure(args.output.as_os_str() != STDOUT, refused)?;
+    Usage::ensure(
+        args.to == ExportTo::Parquet || args.span.is_empty(),
+        format!("--span has no effect with --to {name}, which has events alone"),
+    )
 }
 
 /// Refuses what has no effect on copies of records.
@@ -120,11 +115,10 @@ fn check_perf(args: &ExportArgs) -> Result<(), Usage> {
     if args.to != ExportTo::Perf {
         return Ok(());
     }
-    if args.output.extension() == Some("gz".as_ref()) {
-        return Err(Usage(
-            "--to perf writes a plain file: expected a name that does not end with .gz".to_owned(),
-        ));
-    }
+    Usage::ensure(
+        args.output.extension() != Some("gz".as_ref()),
+        "--to perf writes a plain file: expected a name that does not end with .gz",
+    )?;
     let option = match args.selection.inline.no_inline {
         _ if !args.span.is_empty() => "--span",
         true => "--no-inline",
@@ -146,11 +140,10 @@ fn check_stacks(args: &ExportArgs) -> Result<(), Usage> {
         let refused = format!("{option} has no effect without --to folded or pprof");
         return Err(Usage(refused));
     }
-    if args.min.is_some() && args.to == ExportTo::Html {
-        let refused = "--min has no effect with --to html, which has spans of all durations";
-        return Err(Usage(refused.to_owned()));
-    }
-    Ok(())
+    Usage::ensure(
+        args.min.is_none() || args.to != ExportTo::Html,
+        "--min has no effect with --to html, which has spans of all durations",
+    )
 }
 
 #[cfg(feature = "parquet")]

@@ -12,7 +12,6 @@ use usdtrec_report::question::{SpanQuestion, StackWeight};
 
 use super::selection::{self, Extent};
 use crate::cli::{FlameArgs, stack_kind};
-use crate::terminal;
 use crate::unfinished_file::UnfinishedFile;
 use crate::units::min_ns;
 
@@ -33,10 +32,7 @@ pub(crate) fn run(args: &FlameArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
     let mut picture = Vec::new();
     let notices = flame::print(&session, &asked, &options, &mut picture)?;
     write(&args.output, &picture)?;
-    selection::print_notices(&args.selection.input, &notices);
-    if let Some(tail) = session.trace().uncommitted() {
-        terminal::warn(&args.selection.input, tail);
-    }
+    selection::print_faults(&session, &notices);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -61,10 +57,7 @@ fn diff(
     let notices = flame::print_diff(&a, &b, &asked, &options, &mut picture)?;
     write(&args.output, &picture)?;
     for (session, notices) in [a, b].iter().zip(&notices) {
-        selection::print_notices(session.path(), notices);
-        if let Some(tail) = session.trace().uncommitted() {
-            terminal::warn(session.path(), tail);
-        }
+        selection::print_faults(session, notices);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -21,7 +21,7 @@ use self::listing::Listing;
 #[cfg(feature = "record")]
 pub(super) use self::{
     listing::warn_about_unread,
-    running::{container_of_process, matching},
+    running::{Matching, container_of_process, matching},
 };
 use super::selection;
 use crate::cli::{ListArgs, ListFormat};
@@ -40,11 +40,11 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     let mut listing = Listing::default();
     listing.gather(args, buildid_dir)?;
     if let Some(running) = listing.running.as_ref().filter(|_| !args.verbose) {
-        let files = running::matching(running, patterns.iter());
+        let files = running::matching(running, patterns.iter())?;
         running::print(args, &files)?;
         return Ok(listing.print_nothing(args, files.is_empty()));
     }
-    let found = choose(&listing.binaries, &patterns);
+    let found = choose(&listing.binaries, &patterns)?;
     let mut out = BufWriter::new(io::stdout());
     match args.format {
         ListFormat::Json if args.verbose => {

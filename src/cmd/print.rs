@@ -15,14 +15,11 @@ pub(super) fn options(args: &PrintArgs) -> Result<ScriptOptions, Usage> {
     refuse(args)?;
     let fields = fields(args);
     let shown = fields.apply(Fields::TRACEPOINT);
-    if matches!(args.format, ScriptFormat::Known(OutputFormat::Text))
-        && shown.has(Field::Symoff)
-        && !shown.has(Field::Sym)
-    {
-        return Err(Usage(
-            "-F symoff has no effect without sym, after which it is printed: add sym".to_owned(),
-        ));
-    }
+    let is_text = matches!(args.format, ScriptFormat::Known(OutputFormat::Text));
+    Usage::ensure(
+        !is_text || !shown.has(Field::Symoff) || shown.has(Field::Sym),
+        "-F symoff has no effect without sym, after which it is printed: add sym",
+    )?;
     Ok(ScriptOptions {
         fields: if args.tod {
             fields.and(Field::Tod)

@@ -13,9 +13,9 @@ use super::selection::Extent;
 use super::{export, selection};
 use crate::advice::HINTS;
 use crate::cli::{Colour, HistScale, OutputFormat, ReportArgs, stack_kind};
+use crate::progress;
 use crate::terminal::Usage;
 use crate::units::{min_ns, nanoseconds};
-use crate::{progress, terminal};
 
 /// Groups of spans that text shows if nothing is said; other formats have all.
 const TEXT_GROUPS: usize = 10;
@@ -49,10 +49,7 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         report::write(&answer, &options, out)?;
         Ok::<_, ReportError>(answer.into_notices())
     })?;
-    selection::print_notices(&args.selection.input, &notices);
-    if let Some(tail) = session.trace().uncommitted() {
-        terminal::warn(&args.selection.input, tail);
-    }
+    selection::print_faults(&session, &notices);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -62,9 +59,8 @@ fn write_page(
     page: &Path,
     buildid_dir: Option<&Path>,
 ) -> anyhow::Result<ExitCode> {
-    if !args.key.is_empty() && args.span.is_none() {
-        return Err(Usage("--key has no effect on --html without --span".to_owned()).into());
-    }
+    let refused = "--key has no effect on --html without --span";
+    Usage::ensure(args.key.is_empty() || args.span.is_some(), refused)?;
     let options = ExportOptions {
         spans: args.span.clone().into_iter().collect(),
         key: args.key.clone(),

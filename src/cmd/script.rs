@@ -68,12 +68,10 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
 fn refuse(args: &ScriptArgs) -> Result<(), Usage> {
     let no_inline = args.selection.inline.no_inline;
     selection::refuse_no_inline_of_scripts(args.selection.inline, args.stacks)?;
-    if no_inline && args.hide_call_graph {
-        return Err(Usage(
-            "--no-inline has no effect with --hide-call-graph: inlined functions are in stacks"
-                .to_owned(),
-        ));
-    }
+    Usage::ensure(
+        !no_inline || !args.hide_call_graph,
+        "--no-inline has no effect with --hide-call-graph: inlined functions are in stacks",
+    )?;
     let option = match (args.hide_call_graph, args.max_stack, args.stacks) {
         (true, ..) => "--hide-call-graph",
         (_, Some(_), _) => "--max-stack",

@@ -116,13 +116,12 @@ pub(super) fn open_file(
         TraceSession::open(path, &sources)
     };
     let session = opened.map_err(|error| named(error, path))?;
-    if inline.no_inline && !session.events().events.iter().any(Event::has_chain) {
-        return Err(Usage(format!(
-            "--no-inline has no effect on {}, which has no stacks: record -g records them",
-            shown(path)
-        ))
-        .into());
-    }
+    let has_stacks = || session.events().events.iter().any(Event::has_chain);
+    let refused = format!(
+        "--no-inline has no effect on {}, which has no stacks: record -g records them",
+        shown(path)
+    );
+    Usage::ensure(!inline.no_inline || has_stacks(), refused)?;
     Ok(session)
 }
 
@@ -131,13 +130,10 @@ pub(super) fn refuse_no_inline_of_scripts(
     inline: InlineArgs,
     stacks: Option<Stacks>,
 ) -> Result<(), Usage> {
-    if !inline.no_inline || stack_kind(stacks) != StackKind::Script {
-        return Ok(());
-    }
-    Err(Usage(
-        "--no-inline has no effect on --stacks script: functions of scripts are not inlined"
-            .to_owned(),
-    ))
+    Usage::ensure(
+        !inline.no_inline || stack_kind(stacks) != StackKind::Script,
+        "--no-inline has no effect on --stacks script: functions of scripts are not inlined",
+    )
 }
 
 /// Adds the trace's path to an error that is about the trace and does not name it.
@@ -213,6 +209,14 @@ pub(super) fn output() -> io::Result<File> {
 pub(super) fn print_notices(path: &Path, notices: &Notices) {
     for sentence in notices.sentences(HINTS) {
         terminal::warn(path, &sentence);
+    }
+}
+
+/// Prints notices about a trace on stderr, and whether its end is not whole.
+pub(super) fn print_faults(session: &TraceSession, notices: &Notices) {
+    print_notices(session.path(), notices);
+    if let Some(tail) = session.trace().uncommitted() {
+        terminal::warn(session.path(), tail);
     }
 }
 

@@ -1,8 +1,8 @@
 /* Threads that serve requests, and a function that calls itself: begins and ends of spans as fast as they come.
  *     requests COUNT THREADS [log]
- * Prints the number of requests. With `log` some requests change the CPU, the threads finish jobs that the main thread began, and
- * each request is printed: `request ID KIND INNER OUTER`, what is inside of the span and what the span is inside of, ns of
- * CLOCK_MONOTONIC; `job ID INNER OUTER` for jobs. */
+ * Prints the number of requests. With `log` some requests change the CPU, the first calls of all threads overlap, the threads finish
+ * jobs that the main thread began, and each request is printed: `request ID KIND INNER OUTER`, what is inside of the span and what
+ * the span is inside of, ns of CLOCK_MONOTONIC; `job ID INNER OUTER` for jobs. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -20,6 +20,8 @@ struct times {
 
 static long count;
 static struct times *requests, *jobs;
+static pthread_barrier_t first_calls;
+static __thread int has_called;
 
 static long now(void)
 {
@@ -39,6 +41,10 @@ static void stay_on(long cpu)
 __attribute__((noinline)) static void descend(int depth)
 {
     DTRACE_PROBE1(requests, function__entry, depth);
+    if (requests && !has_called) {
+        has_called = 1;
+        pthread_barrier_wait(&first_calls);
+    }
     if (depth > 1)
         descend(depth - 1);
     DTRACE_PROBE1(requests, function__return, depth);
@@ -102,6 +108,7 @@ int main(int argc, char **argv)
     count = argc > 1 ? atol(argv[1]) : 1000;
     long others = argc > 2 ? atol(argv[2]) : 2;
     others = others < 64 ? others : 64;
+    pthread_barrier_init(&first_calls, 0, others);
     if (argc > 3) {
         requests = calloc(count * others, sizeof *requests);
         jobs = calloc(JOBS * others, sizeof *jobs);

@@ -87,9 +87,15 @@ pub enum AddedEventsFault {
         /// The most, bytes.
         max: usize,
     },
-    /// An attr cannot be one of this trace.
-    #[error(transparent)]
-    Event(EventFault),
+    /// An attr samples other fields than the recorder of this trace does.
+    #[error("an attr samples other fields than those of the former events")]
+    Attr,
+    /// Another event has one of the sample ids.
+    #[error("another event has the sample id {id}")]
+    TakenId {
+        /// The sample id.
+        id: u64,
+    },
     /// Definitions of events that the trace has are not repeated.
     #[error("the definitions of former events are missing or differ")]
     FormerEvents,
@@ -115,7 +121,11 @@ pub(crate) fn join(former: &TraceInfo, added: TraceInfo) -> Result<TraceInfo, Ad
         .collect();
     info.events.extend(added.events);
     check(&former.events, &info).map_err(|error| match error {
-        WriteError::Event { fault, .. } => AddedEventsFault::Event(fault),
+        WriteError::Event {
+            fault: EventFault::TakenId { id },
+            ..
+        } => AddedEventsFault::TakenId { id },
+        WriteError::Event { .. } | WriteError::Formats { .. } => AddedEventsFault::Attr,
         _ => AddedEventsFault::FormerEvents,
     })?;
     let (Some(known), Some(new)) = (&mut info.definitions, added.definitions) else {

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc as Shared;
 
 use usdtrec_buildid_cache::elf::{CheckError, ElfError, FileId, FileState, ObjectFile};
-use usdtrec_buildid_cache::{Indexed, locate};
+use usdtrec_buildid_cache::{Indexed, chosen_build, locate};
 use usdtrec_format::expr::{Capture, Expr};
 use usdtrec_format::schema::{Description, Disagreement, Schemas};
 use usdtrec_format::{Arch, Binary, CapturePlan, Operand, Pattern, Probe, Site, Uprobes};
@@ -88,7 +88,7 @@ pub struct Selection {
 /// Selects probes and checks their files and sites.
 ///
 /// # Errors
-/// [`RecordError::NoProbe`] if a pattern selects no probe, and may not wait; [`RecordError::Refused`] if none of the selected probes can be attached;
+/// [`RecordError::NoProbe`] if a pattern selects no probe, and may not wait; [`RecordError::Build`] if its build-id is not that of one build; [`RecordError::Refused`] if none of the selected probes can be attached;
 /// [`RecordError::Find`], [`RecordError::File`] and [`RecordError::FileOfProcess`] if the file of a pattern cannot be opened.
 pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
     let mut selector = Selector {
@@ -255,7 +255,7 @@ impl Candidate {
     }
 
     fn has(&self, pattern: &Pattern) -> bool {
-        self.matching(pattern).next().is_some()
+        pattern.fits_build(self.binary.build_id) && self.matching(pattern).next().is_some()
     }
 }
 
@@ -294,12 +294,17 @@ impl Selector<'_> {
         pattern: &Pattern,
         candidates: impl Iterator<Item = &'c Candidate> + Clone,
     ) -> Result<(), RecordError> {
+        let build = chosen_build(
+            pattern,
+            candidates.clone().map(|candidate| &candidate.binary),
+        )?;
+        let is_chosen = |candidate: &&Candidate| {
+            let is_build = build.is_none() || candidate.binary.build_id == build;
+            is_build && candidate.has(pattern)
+        };
         let (mut matched, mut planned) = (false, false);
         let before = std::mem::take(&mut self.selection.refusals);
-        for candidate in candidates
-            .clone()
-            .filter(|candidate| candidate.has(pattern))
-        {
+        for candidate in candidates.clone().filter(is_chosen) {
             matched = true;
             planned |= self.candidate(pattern, candidate);
         }

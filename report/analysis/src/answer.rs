@@ -3,7 +3,6 @@
 use usdtrec_format::perf::Sample;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::notices::Notices;
-use usdtrec_trace::events::selection::span_filter::SpanEvents;
 use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
@@ -19,7 +18,7 @@ use crate::span_report::facts::{SpanFacts, SpanReport};
 use crate::span_report::request::SpanRequest;
 use crate::span_report::{facts as span_facts, spans};
 use crate::spans::beside::fold_with_spans;
-use crate::spans::pair::Pair;
+use crate::spans::pair::{Pair, filter_of_pairs};
 use crate::spans::walk::{SpanWalk, Spans};
 use crate::stacks::weigh::weigh;
 use crate::stacks::weighed::WeighedStacks;
@@ -113,14 +112,7 @@ pub(crate) fn filter_of_spans(
     question: &SpanQuestion,
 ) -> Result<SampleFilter, ReportError> {
     let pairs = Pair::asked(&question.span, session)?;
-    let of = |side: fn(&Pair) -> &Vec<usize>| pairs.iter().flat_map(side).copied();
-    let starts: Vec<usize> = of(|pair| &pair.starts).collect();
-    let dones: Vec<usize> = of(|pair| &pair.dones).collect();
-    let ends = SpanEvents {
-        starts: &starts,
-        dones: &dones,
-    };
-    SampleFilter::of_spans(selection, session, ends)
+    filter_of_pairs(&pairs, selection, session)
 }
 
 /// Sums up all samples.

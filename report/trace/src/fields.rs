@@ -6,7 +6,7 @@
 
 use usdtrec_format::perf::SampleType;
 
-use crate::process::process_field::{CGROUP, CONTAINER, ProcessField, UID};
+use crate::process::process_field::{BUILD_ID, CGROUP, CONTAINER, ProcessField, UID};
 use crate::session::events::Event;
 
 /// A field of an event.
@@ -48,6 +48,8 @@ pub enum Field {
     Container,
     /// User of the process.
     Uid,
+    /// Build of the file with the probe.
+    BuildId,
 }
 
 /// What the values of a field are.
@@ -92,7 +94,7 @@ const fn of_process(field: Field, of_process: &'static ProcessField) -> FieldSpe
 }
 
 /// All fields, in the order of CSV's columns.
-pub const FIELDS: [FieldSpec; 18] = [
+pub const FIELDS: [FieldSpec; 19] = [
     FieldSpec {
         column: "time_ns",
         ..spec(Field::Time, "time", FieldValues::Time)
@@ -105,6 +107,7 @@ pub const FIELDS: [FieldSpec; 18] = [
     of_process(Field::Cgroup, &CGROUP),
     of_process(Field::Container, &CONTAINER),
     of_process(Field::Uid, &UID),
+    of_process(Field::BuildId, &BUILD_ID),
     spec(Field::Event, "event", FieldValues::Text),
     spec(Field::Ip, "ip", FieldValues::Number),
     spec(Field::Sym, "sym", FieldValues::Text),
@@ -121,6 +124,7 @@ impl Field {
     pub fn named(name: &str) -> Option<Self> {
         // What perf calls the arguments of a tracepoint.
         let name = if name == "trace" { "args" } else { name };
+        let name = canonical(name);
         let spec = FIELDS.iter().find(|spec| spec.name == name)?;
         Some(spec.field)
     }
@@ -165,8 +169,18 @@ pub fn process_field_help() -> Vec<String> {
     described.collect()
 }
 
+/// The name in JSON, where options may have a hyphen.
+fn canonical(name: &str) -> &str {
+    if name == "build-id" {
+        BUILD_ID.name
+    } else {
+        name
+    }
+}
+
 /// The field about the process of this name.
 pub fn process_field_named(name: &str) -> Option<&'static ProcessField> {
+    let name = canonical(name);
     process_fields()
         .map(|(_, field)| field)
         .find(|field| field.name == name)

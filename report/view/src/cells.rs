@@ -9,11 +9,11 @@ use usdtrec_format::Value;
 use usdtrec_format::escape::{escape, escape_bytes};
 use usdtrec_trace::form::Form;
 
+use crate::answer::figure::Figure;
 use crate::frames::{cut_text, frame_text, stack_json, stack_line};
 use crate::script::location::whole_source_text;
 use crate::stack_cut::reason;
 use crate::text::buffer::Text;
-use crate::text::scalar::json_decimal;
 
 /// A key's value in a group.
 #[derive(Clone, Debug, PartialEq)]
@@ -120,7 +120,7 @@ impl Cell {
             Datum::Same => json!(self.text),
             Datum::Text(text) => json!(text),
             Datum::Json(value) => value.clone(),
-            Datum::Number(number) => json_decimal(number),
+            Datum::Number(number) => json!(Figure::from_decimal(number)),
             Datum::None => Json::Null,
         }
     }

@@ -1,63 +1,72 @@
 //! Tables and folded lines, at most 80 columns wide where what is in them allows.
 
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use std::borrow::Cow;
 
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use usdtrec_format::escape::escape;
+
+use crate::table::{Table, TableCell};
 use crate::theme::Theme;
 
 /// Columns of a terminal.
 pub(crate) const WIDTH: usize = 80;
 
-/// How the cells of a column are aligned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ColumnSide {
-    Left,
-    Right,
-}
-
-/// Appends rows, the heading as the first of them, two blanks between columns. Of the first column, a cell that would make lines too long has a
-/// line of its own.
-pub(crate) fn put_columns(
-    rows: &[Vec<String>],
-    sides: &[ColumnSide],
-    theme: Theme,
-    out: &mut String,
-) {
+/// Appends a table, two blanks between columns. Of the first column, a cell that would make lines too long has a line of its own.
+pub(crate) fn put_table(table: &Table, theme: Theme, out: &mut String) {
+    let heading = table.columns.iter().map(|name| escape(name));
+    let mut lines: Vec<Vec<Cow<'_, str>>> = vec![heading.collect()];
+    let rows = table.rows.iter();
+    lines.extend(rows.map(|row| row.iter().map(TableCell::shown).collect()));
     let width = |column: usize| {
-        let lengths = rows
-            .iter()
-            .filter_map(|row| row.get(column))
-            .map(|cell| cell.width());
-        lengths.max().unwrap_or(0)
+        let cells = lines.iter().filter_map(|line| line.get(column));
+        cells.map(|cell| cell.width()).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..sides.len()).map(width).collect();
+    let mut widths: Vec<usize> = (0..table.columns.len()).map(width).collect();
     let others: usize = widths.iter().skip(1).map(|width| width + 2).sum();
-    let room = WIDTH.saturating_sub(others).max(8);
-    let first = widths.first().map_or(0, |&width| width.min(room));
-    for (number, row) in rows.iter().enumerate() {
+    if let Some(first) = widths.first_mut() {
+        *first = (*first).min(WIDTH.saturating_sub(others).max(8));
+    }
+    for (number, cells) in lines.iter().enumerate() {
+        // The heading is aligned as the first row.
+        let row = table.rows.get(number.saturating_sub(1));
+        let is_number = |at| {
+            row.and_then(|row| row.get(at))
+                .is_some_and(TableCell::is_number)
+        };
         let mut line = String::new();
-        for ((at, cell), side) in row.iter().enumerate().zip(sides) {
-            let width = if at == 0 { first } else { widths[at] };
+        for (at, (cell, &width)) in cells.iter().zip(&widths).enumerate() {
             if at > 0 {
                 line.push_str("  ");
-            } else if cell.width() > first {
+            } else if cell.width() > width {
                 line.push_str(cell);
                 line.push('\n');
-                line.push_str(&" ".repeat(first));
+                line.push_str(&" ".repeat(width));
                 continue;
             }
-            let blanks = " ".repeat(width.saturating_sub(cell.width()));
-            match side {
-                ColumnSide::Left => line.extend([cell.as_str(), &blanks]),
-                ColumnSide::Right => line.extend([blanks.as_str(), cell]),
-            }
+            line.push_str(&match is_number(at) {
+                true => right(cell, width),
+                false => left(cell, width),
+            });
         }
-        if number == 0 {
-            theme.put_heading(line.trim_end(), out);
-        } else {
-            out.push_str(line.trim_end());
-            out.push('\n');
+        match number {
+            0 => theme.put_heading(line.trim_end(), out),
+            _ => out.extend([line.trim_end(), "\n"]),
         }
     }
+}
+
+/// A text at the left of so many columns.
+pub(crate) fn left(text: &str, columns: usize) -> String {
+    format!("{text}{}", blanks(text, columns))
+}
+
+/// A text at the right of so many columns.
+pub(crate) fn right(text: &str, columns: usize) -> String {
+    format!("{}{text}", blanks(text, columns))
+}
+
+fn blanks(text: &str, columns: usize) -> String {
+    " ".repeat(columns.saturating_sub(text.width()))
 }
 
 /// Appends text as lines of at most [`WIDTH`] columns, `indent` before each.
@@ -100,6 +109,15 @@ pub fn fold(start: &str, text: &str, indent: &str, width: usize) -> String {
     out
 }
 
+/// A text of at most so many characters as it is shown; of a longer one, the beginning and `…`.
+pub fn shortened(text: &str, most: usize) -> String {
+    let shown = escape(text);
+    match shown.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &shown[..end]),
+        None => shown.into_owned(),
+    }
+}
+
 /// The beginning of a text that fits in so many columns, with `…` if it is not all.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
     if text.width() <= columns {
@@ -117,18 +135,26 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
 mod tests {
     use super::*;
 
+    fn shown(columns: [&str; 2], rows: &[(&str, u64)]) -> String {
+        let mut table = Table::new(columns);
+        table.rows.extend(rows.iter().map(|(name, count)| {
+            vec![TableCell::Code((*name).to_owned()), TableCell::count(count)]
+        }));
+        let mut out = String::new();
+        put_table(&table, Theme::default(), &mut out);
+        out
+    }
+
+    #[test]
+    fn what_programs_wrote_is_escaped() {
+        let out = shown(["\x1b[1m", "n"], &[("\x1b[2J\u{202e}", 1)]);
+        assert_eq!(out, "\\x1b[1m          n\n\\x1b[2J\\u{202e}  1\n");
+    }
+
     #[test]
     fn long_names_have_a_line_of_their_own() {
-        let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
         let long = "x".repeat(90);
-        let rows = [row(["Name", "Count"]), row([&long, "12"]), row(["b", "3"])];
-        let mut out = String::new();
-        put_columns(
-            &rows,
-            &[ColumnSide::Left, ColumnSide::Right],
-            Theme::default(),
-            &mut out,
-        );
+        let out = shown(["Name", "Count"], &[(&long, 12), ("b", 3)]);
         let lines: Vec<&str> = out.lines().collect();
         assert_eq!(lines[1], long);
         assert_eq!(lines[2].trim_start(), "12");
@@ -152,15 +178,17 @@ mod tests {
 
     #[test]
     fn characters_of_two_columns_count_twice() {
-        let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
-        let mut out = String::new();
-        let rows = [row(["名前", "数"]), row(["abcde", "12"])];
-        let sides = [ColumnSide::Left, ColumnSide::Right];
-        put_columns(&rows, &sides, Theme::default(), &mut out);
+        let out = shown(["名前", "数"], &[("abcde", 12)]);
         assert_eq!(out, "名前   数\nabcde  12\n");
         assert_eq!(fold("", "漢字 漢字 漢字", " ", 10), "漢字 漢字\n 漢字\n");
         assert_eq!(cut("漢字漢字", 8), "漢字漢字");
         assert_eq!(cut("漢字漢字", 7), "漢字漢…");
         assert_eq!(cut("漢字漢字", 6), "漢字…");
+    }
+
+    #[test]
+    fn long_texts_end_early() {
+        assert_eq!(shortened("größe", 5), "größe");
+        assert_eq!(shortened("größer", 5), "größe…");
     }
 }

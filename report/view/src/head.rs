@@ -1,11 +1,15 @@
 //! The head of a report: what was recorded where, when and how.
 
 use usdtrec_analysis::clock_facts::ClockFacts;
+use usdtrec_analysis::losses::Losses;
 use usdtrec_analysis::origin::Origin;
+use usdtrec_format::counted;
 use usdtrec_format::escape::escape;
 use usdtrec_trace::wall_times::ClockStep;
 
 use crate::columns::folded_from;
+use crate::losses::words;
+use crate::numbers;
 use crate::theme::Theme;
 
 /// A line of the head, with `# ` in front, as lines of at most 80 columns.
@@ -39,6 +43,17 @@ fn date(origin: &Origin) -> Option<String> {
 pub(crate) fn date_for_machines(origin: &Origin) -> Option<String> {
     let time = jiff::Timestamp::from_nanosecond(i128::from(origin.wall_ns?)).ok()?;
     Some(time.to_string())
+}
+
+/// How many events there are, in which time, and how many were lost. Without the times of a recording, the time is that `from first to last`.
+pub fn totals(events: u64, duration: u64, recorded: bool, losses: &Losses) -> String {
+    format!(
+        "{} in {}{}, {}",
+        counted(events, "event"),
+        numbers::duration(duration as f64),
+        if recorded { "" } else { " from first to last" },
+        words(losses)
+    )
 }
 
 /// Two lines about the recording: host, machine, kernel, date and engine; the command.

@@ -185,13 +185,7 @@ pub const DETAILS: [JsonDetail; 6] = [
     JsonDetail {
         word: "from_file",
         start: b",\"from_file\":{",
-        write: |_, value, out| {
-            let from_file = matches!(value, Value::String(text) if text.from_file);
-            if from_file {
-                out.fixed(b"true");
-            }
-            from_file
-        },
+        write: |_, value, out| put_if(matches!(value, Value::String(text) if text.from_file), out),
     },
     JsonDetail {
         word: "demangled",
@@ -201,13 +195,7 @@ pub const DETAILS: [JsonDetail; 6] = [
     JsonDetail {
         word: "cut",
         start: b",\"cut\":{",
-        write: |_, value, out| {
-            let cut = matches!(value, Value::String(text) if text.cut);
-            if cut {
-                out.fixed(b"true");
-            }
-            cut
-        },
+        write: |_, value, out| put_if(matches!(value, Value::String(text) if text.cut), out),
     },
     JsonDetail {
         word: "bytes",
@@ -227,6 +215,14 @@ pub const DETAILS: [JsonDetail; 6] = [
 ];
 
 /// Appends a text, if there is one; returns whether there is.
+/// Appends `true` if something is so.
+fn put_if(is_so: bool, out: &mut Text) -> bool {
+    if is_so {
+        out.fixed(b"true");
+    }
+    is_so
+}
+
 fn put_if_known(text: Option<String>, out: &mut Text) -> bool {
     text.is_some_and(|text| {
         out.json_string(&text);

@@ -8,7 +8,6 @@
 pub mod answer;
 pub(crate) mod answer_style;
 pub(crate) mod bars;
-pub mod call_words;
 pub mod cells;
 pub mod columns;
 pub mod diff;
@@ -29,8 +28,9 @@ pub mod report;
 pub mod script;
 pub mod sentences;
 pub mod stack_cut;
+pub mod stack_remarks;
+pub mod table;
 pub mod text;
 pub(crate) mod theme;
 pub mod top;
 pub mod weights;
-pub mod without_stack;

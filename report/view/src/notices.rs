@@ -2,6 +2,7 @@
 
 use usdtrec_format::escape::escape;
 use usdtrec_trace::events::notices::{EmptyExport, Notices};
+use usdtrec_trace::list::list;
 
 use crate::hints::{Hint, HintWords};
 use crate::sentences::Sentences;
@@ -60,6 +61,12 @@ impl Sentences for Notices {
             let name = escape(&gap.counter);
             format!("{} {values} of {name} {are} not in its counter", gap.values)
         }));
+        if !self.without_column.is_empty() {
+            let names = list(self.without_column.iter().map(String::as_str));
+            sentences.push(format!(
+                "probes that were added while recording have arguments without a column, which are not shown: {names}"
+            ));
+        }
         let empty = self.empty.map(|empty| match empty {
             EmptyExport::NoHits => "the export is empty: no event was selected",
             EmptyExport::NoSpans => {

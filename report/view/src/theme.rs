@@ -45,6 +45,14 @@ impl Theme {
         put(self.alarm, line, out);
     }
 
+    /// Appends a line about the whole trace, of which events may be lost.
+    pub(crate) fn put_totals(self, line: &str, lost: u64, out: &mut String) {
+        match lost {
+            0 => self.put_remark(line, out),
+            _ => self.put_alarm(line, out),
+        }
+    }
+
     /// A bar.
     pub(crate) fn bar(self, bar: &str) -> String {
         format!("{}{bar}{:#}", self.bar, self.bar)

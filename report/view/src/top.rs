@@ -1,11 +1,11 @@
 //! `top`: the rates of a stream's probes, as a table at regular intervals.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use usdtrec_analysis::live_counts::{LiveCounts, LiveTotal};
-use usdtrec_format::escape::escape;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
 use usdtrec_trace::events::stream::{StreamSamples, StreamSummary, StreamView, watch};
@@ -13,9 +13,10 @@ use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::event_name::short_name as short;
 use usdtrec_trace::session::{Sources, TraceSession};
 
-use crate::columns::{ColumnSide, put_columns};
+use crate::columns::put_table;
 use crate::numbers::rate;
 use crate::report::probes::processes;
+use crate::table::{Table, TableCell};
 use crate::theme::Theme;
 
 /// Options of `top`.
@@ -77,10 +78,10 @@ impl StreamView for Top<'_> {
         &mut self,
         session: &TraceSession,
         filter: &SampleFilter,
-    ) -> Result<(), ReportError> {
+    ) -> Result<BTreeSet<String>, ReportError> {
         let rows = Rows::new(session, |event| filter.event(event));
         self.counts.add_events(rows);
-        Ok(())
+        Ok(BTreeSet::new())
     }
 
     fn lose(&mut self, _: &TraceSession, event: Option<usize>, lost: u64) {
@@ -109,7 +110,7 @@ impl Top<'_> {
         let theme = Theme::new(self.options.colours);
         let elapsed = self.last.elapsed();
         theme.put_remark(&self.remark(elapsed), &mut out);
-        put_columns(&self.lines(elapsed), &SIDES, theme, &mut out);
+        put_table(&self.probes(elapsed), theme, &mut out);
         (self.show)(&out)?;
         self.tables += 1;
         self.last = Instant::now();
@@ -137,31 +138,22 @@ impl Top<'_> {
         remark
     }
 
-    /// The heading and a line for each probe that was hit, the most hits first.
-    fn lines(&self, elapsed: Duration) -> Vec<Vec<String>> {
+    /// The probes that were hit, the most hits first.
+    fn probes(&self, elapsed: Duration) -> Table {
         let elapsed = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
-        let heading = ["Probe", "Events", "/s", "Total", "Processes", "Lost"];
-        let mut lines = vec![heading.map(str::to_owned).to_vec()];
-        lines.extend(self.counts.probes().into_iter().map(|probe| {
-            vec![
-                escape(short(&probe.event)).into_owned(),
-                probe.hits.to_string(),
-                rate(probe.hits, elapsed),
-                probe.all.to_string(),
-                processes(&probe.processes, probe.has_others),
-                probe.lost.to_string(),
-            ]
-        }));
-        lines
+        let mut table = Table::new(["Probe", "Events", "/s", "Total", "Processes", "Lost"]);
+        table
+            .rows
+            .extend(self.counts.probes().into_iter().map(|probe| {
+                vec![
+                    TableCell::Code(short(&probe.event).to_owned()),
+                    TableCell::count(probe.hits),
+                    TableCell::number(rate(probe.hits, elapsed), probe.hits),
+                    TableCell::count(probe.all),
+                    TableCell::Text(processes(&probe.processes, probe.has_others)),
+                    TableCell::count(probe.lost),
+                ]
+            }));
+        table
     }
 }
-
-/// Sides of the table's columns.
-const SIDES: [ColumnSide; 6] = [
-    ColumnSide::Left,
-    ColumnSide::Right,
-    ColumnSide::Right,
-    ColumnSide::Right,
-    ColumnSide::Left,
-    ColumnSide::Right,
-];

@@ -1,15 +1,24 @@
 //! The probes to list.
 
-use usdtrec_buildid_cache::{Indexed, IndexedProbe, select};
+use usdtrec_buildid_cache::{BuildError, Indexed, IndexedProbe, select};
 use usdtrec_format::Pattern;
 
 /// The probes that match any of the patterns (all probes without patterns), in the order of `perf list`.
-pub(super) fn choose<'a>(binaries: &'a [Indexed], patterns: &[Pattern]) -> Vec<IndexedProbe<'a>> {
+///
+/// # Errors
+/// [`BuildError`]: a pattern does not name one build.
+pub(super) fn choose<'a>(
+    binaries: &'a [Indexed],
+    patterns: &[Pattern],
+) -> Result<Vec<IndexedProbe<'a>>, BuildError> {
     let mut found: Vec<IndexedProbe<'a>> = if patterns.is_empty() {
         IndexedProbe::all(binaries).collect()
     } else {
-        let found = patterns.iter().map(|pattern| select(binaries, pattern));
-        found.flatten().collect()
+        let mut found = Vec::new();
+        for pattern in patterns {
+            found.extend(select(binaries, pattern)?);
+        }
+        found
     };
     // perf sorts the text EVENT@BUILD-ID.
     found.sort_by_cached_key(|found| {
@@ -18,5 +27,5 @@ pub(super) fn choose<'a>(binaries: &'a [Indexed], patterns: &[Pattern]) -> Vec<I
         format!("{}@{id}", found.probe.event())
     });
     found.dedup_by(|a, b| std::ptr::eq(a.probe, b.probe));
-    found
+    Ok(found)
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
-use usdtrec_buildid_cache::{Running, RunningFile};
+use usdtrec_buildid_cache::{BuildError, Running, RunningFile, WantedFile};
 use usdtrec_format::control_group::{container_id, path_of_process, unit};
 use usdtrec_format::escape::{escape, escape_json, shown};
 use usdtrec_format::{BuildId, Pattern, Probe, counted};
@@ -26,23 +26,32 @@ pub(in crate::cmd) struct Matching<'a> {
 }
 
 /// The files with probes that match any of the patterns (all probes without patterns).
+///
+/// # Errors
+/// [`BuildError`]: a pattern does not name one build.
 pub(in crate::cmd) fn matching<'a, 'p>(
     running: &'a Running,
     patterns: impl Iterator<Item = &'p Pattern>,
-) -> Vec<Matching<'a>> {
-    let patterns: Vec<&Pattern> = patterns.collect();
-    let wanted = |probe: &&Probe| {
-        let mut patterns = patterns.iter();
-        patterns.len() == 0 || patterns.any(|one| one.matches(&probe.provider, &probe.name))
-    };
-    let files = running.files.iter().map(|running| Matching {
-        running,
-        probes: {
-            let probes = &running.mapped.scan.binary.probes;
-            probes.iter().filter(wanted).collect()
-        },
+) -> Result<Vec<Matching<'a>>, BuildError> {
+    let binaries = || running.files.iter().map(|file| &file.mapped.scan.binary);
+    let mut wanted = Vec::new();
+    for pattern in patterns {
+        wanted.push((pattern, WantedFile::new(pattern, binaries())?));
+    }
+    let files = running.files.iter().map(|running| {
+        let binary = &running.mapped.scan.binary;
+        let of_file = wanted.iter().filter(|(_, file)| file.is(binary));
+        let patterns: Vec<&Pattern> = of_file.map(|(pattern, _)| *pattern).collect();
+        let is_wanted = |probe: &&Probe| {
+            let is_of = |one: &&Pattern| one.matches(&probe.provider, &probe.name);
+            wanted.is_empty() || patterns.iter().any(is_of)
+        };
+        Matching {
+            running,
+            probes: binary.probes.iter().filter(is_wanted).collect(),
+        }
     });
-    files.filter(|file| !file.probes.is_empty()).collect()
+    Ok(files.filter(|file| !file.probes.is_empty()).collect())
 }
 
 /// Prints the files.

@@ -14,15 +14,13 @@ const DWARF: u32 = 8 << 10;
 /// How callers are recorded; `None` if they are not.
 pub(super) fn from_args(args: &RecordArgs) -> Result<Option<CallGraph>, Usage> {
     use Engine::{Perf, PerfPmu, PerfTracefs};
-    if args.stack_rate.is_some() && matches!(args.capture.engine, Perf | PerfPmu | PerfTracefs) {
-        return Err(Usage("--stack-rate needs the bpf engine".to_owned()));
-    }
-    if args.keep_stacks && args.max_stack.is_some() {
-        return Err(Usage(
-            "--max-stack has no effect with --keep-stacks: stacks are unwound when the trace is read"
-                .to_owned(),
-        ));
-    }
+    let is_perf = matches!(args.capture.engine, Perf | PerfPmu | PerfTracefs);
+    let refused = "--stack-rate needs the bpf engine";
+    Usage::ensure(args.stack_rate.is_none() || !is_perf, refused)?;
+    Usage::ensure(
+        !args.keep_stacks || args.max_stack.is_none(),
+        "--max-stack has no effect with --keep-stacks: stacks are unwound when the trace is read",
+    )?;
     let method = match args.call_graph.as_deref() {
         Some(text) => method(text)?,
         None if args.callers => CallGraphMethod::CopyNeeded,
@@ -43,16 +41,14 @@ pub(super) fn from_args(args: &RecordArgs) -> Result<Option<CallGraph>, Usage> {
         }
     };
     let without = &args.capture.without_callers;
-    if !without.is_empty() && without.iter().all(|without| *without) {
-        return Err(Usage(
-            "--no-call-graph after each -e leaves no event with callers: leave -g out".to_owned(),
-        ));
-    }
-    if args.keep_stacks && method == CallGraphMethod::FramePointers {
-        return Err(Usage(
-            "--keep-stacks has no effect with --call-graph fp: stacks are not copied".to_owned(),
-        ));
-    }
+    Usage::ensure(
+        without.is_empty() || without.contains(&false),
+        "--no-call-graph after each -e leaves no event with callers: leave -g out",
+    )?;
+    Usage::ensure(
+        !args.keep_stacks || method != CallGraphMethod::FramePointers,
+        "--keep-stacks has no effect with --call-graph fp: stacks are not copied",
+    )?;
     Ok(Some(CallGraph {
         method,
         frames: args.max_stack.unwrap_or(CallGraph::USUAL_FRAMES),

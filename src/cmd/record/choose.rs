@@ -14,7 +14,7 @@ use usdtrec_record::{EventSelector, Following, PlannedProbe, Request, Selection,
 
 use crate::advice::explained;
 use crate::cli::CaptureArgs;
-use crate::cmd::list::{container_of_process, matching, warn_about_unread};
+use crate::cmd::list::{Matching, container_of_process, matching, warn_about_unread};
 use crate::functions::Functions;
 use crate::terminal::say;
 
@@ -88,10 +88,12 @@ const fn is_system_wide(args: &CaptureArgs) -> bool {
 fn print_running(host: &Running, events: &[EventSelector], selection: &Selection) {
     let patterns = events.iter().map(|event| &event.pattern);
     let patterns = patterns.filter(|one| one.path().is_none());
-    let files = matching(host, patterns);
+    // Of a build that is only indexed, nothing runs.
+    let files = patterns.flat_map(|one| matching(host, [one].into_iter()).unwrap_or_default());
+    let files: Vec<Matching<'_>> = files.collect();
     let selected = selection.probes.iter();
     let selected: HashSet<FileId> = selected.map(|probe| probe.program.file().id()).collect();
-    let mut inodes: Vec<FileId> = files
+    let mut inodes: HashSet<FileId> = files
         .iter()
         .map(|file| file.running.mapped.file.id())
         .collect();

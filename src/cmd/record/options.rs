@@ -59,18 +59,15 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
     if is_pipe(args) {
         check_pipe(args)?;
     }
-    if args.switch_max_files.is_some() && args.switch_output.is_none() && args.every.is_none() {
-        return Err(Usage(
-            "--switch-max-files needs --switch-output or --every: other recordings have one file"
-                .to_owned(),
-        )
-        .into());
-    }
-    if args.threads.is_some() && args.compression_level == Some(0) {
-        return Err(
-            Usage("--threads has no effect with -z0: nothing is compressed".to_owned()).into(),
-        );
-    }
+    let has_files = args.switch_output.is_some() || args.every.is_some();
+    Usage::ensure(
+        args.switch_max_files.is_none() || has_files,
+        "--switch-max-files needs --switch-output or --every: other recordings have one file",
+    )?;
+    Usage::ensure(
+        args.threads.is_none() || args.compression_level != Some(0),
+        "--threads has no effect with -z0: nothing is compressed",
+    )?;
     Ok(Options {
         max_size: args
             .max_size
@@ -249,55 +246,41 @@ pub(super) fn is_pipe(args: &RecordArgs) -> bool {
 fn check_raw_samples(args: &RecordArgs) -> Result<(), Usage> {
     use cli::Engine::{Perf, PerfPmu, PerfTracefs};
     let engine = args.capture.engine;
-    if args.raw_samples && matches!(engine, Perf | PerfPmu | PerfTracefs) {
-        return Err(Usage(
-            "-R, --raw-samples: samples of perf engines have no arguments in their raw part; leave out --engine"
-                .to_owned(),
-        ));
-    }
-    Ok(())
+    Usage::ensure(
+        !args.raw_samples || !matches!(engine, Perf | PerfPmu | PerfTracefs),
+        "-R, --raw-samples: samples of perf engines have no arguments in their raw part; leave out --engine",
+    )
 }
 
 fn check_pipe(args: &RecordArgs) -> Result<(), Usage> {
-    if args.switch_output.is_some() {
-        return Err(Usage(
-            "--switch-output needs files: standard output (-o -) holds a single trace".to_owned(),
-        ));
-    }
-    if args.no_symbols {
-        return Err(Usage(
-            "--no-symbols has no effect with -o -: names of functions are stored in files only"
-                .to_owned(),
-        ));
-    }
-    if stdout().is_terminal() {
-        return Err(Usage(
-            "-o -: refusing to write a binary trace to a terminal\n  \
-             pipe it into a reader: usdtrec record -o - ... | usdtrec script -i -"
-                .to_owned(),
-        ));
-    }
+    Usage::ensure(
+        args.switch_output.is_none(),
+        "--switch-output needs files: standard output (-o -) holds a single trace",
+    )?;
+    Usage::ensure(
+        !args.no_symbols,
+        "--no-symbols has no effect with -o -: names of functions are stored in files only",
+    )?;
+    Usage::ensure(
+        !stdout().is_terminal(),
+        "-o -: refusing to write a binary trace to a terminal\n  \
+         pipe it into a reader: usdtrec record -o - ... | usdtrec script -i -",
+    )?;
     let output = stdout().as_fd().try_clone_to_owned().map(File::from);
     let found = output.and_then(|output| output.metadata());
-    if found.is_ok_and(|found| found.file_type().is_char_device()) {
-        return Err(Usage(
-            "-o -: expected a pipe or a file as standard output, found a device or nothing: no trace would be kept\n  \
-             to record without a trace: -o /dev/null"
-                .to_owned(),
-        ));
-    }
-    Ok(())
+    Usage::ensure(
+        !found.is_ok_and(|found| found.file_type().is_char_device()),
+        "-o -: expected a pipe or a file as standard output, found a device or nothing: no trace would be kept\n  \
+         to record without a trace: -o /dev/null",
+    )
 }
 
 /// `-m`: pages or a size, rounded up to a power of two pages.
 fn ring_bytes(text: &str) -> Result<usize, Usage> {
     let page = usdtrec_record::page_size() as u64;
     let bytes = parse_size("-m", text, page)?;
-    if bytes == 0 || bytes > 1 << 31 {
-        return Err(Usage(format!(
-            "-m: expected a ring of 1 page to 2G, found {text:?}"
-        )));
-    }
+    let expected = format!("-m: expected a ring of 1 page to 2G, found {text:?}");
+    Usage::ensure((1..=1 << 31).contains(&bytes), expected)?;
     Ok(bytes.max(page).next_power_of_two() as usize)
 }
 

@@ -22,8 +22,9 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
+use usdtrec_format::Btf;
+
 use super::insn::{Assembler, FunctionKind, Helper, If, Label, Op, Reg, Width};
-use super::kernel::btf::Btf;
 use super::preemption::{self, Preemption};
 
 /// Whether memory that is not resident is brought in.

@@ -4,11 +4,12 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use usdtrec_format::Btf;
+
 use super::super::options::AttachRequest;
 use super::attach;
 use super::attach::site_programs::Maps;
 use super::control::Control;
-use super::kernel::btf::Btf;
 use super::lossless::stopped::Stopped;
 use super::preemption::Preemption;
 use super::processes::follow::Tracked;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use usdtrec_format::Btf;
 use usdtrec_format::perf::{Attr, EventAttr};
 
 use super::super::opened::{Opened, ProbeAttr};
@@ -9,7 +10,7 @@ use super::super::options::AttachRequest;
 use super::attach::Attaching;
 use super::attach::attacher::{AttachedSites, BadSite};
 use super::attach::site_programs::Site;
-use super::kernel::btf::Btf;
+use super::kernel::btf;
 use super::kernel::trials::functions_take_memory;
 use super::nonresident::Touch;
 use super::objects::{Objects, setup};
@@ -38,7 +39,7 @@ impl BpfEngine {
         if !in_first_pid_namespace() {
             return Err(RecordError::NoBpf(BpfRefusal::PidNamespace));
         }
-        let btf = Btf::read();
+        let btf = btf::from_sysfs();
         let preemption = Preemption::from_btf(btf.as_ref())?;
         let thread_base = thread_base(btf.as_ref());
         let first_id = metadata.ids.iter().max().map_or(1, |id| id + 1);

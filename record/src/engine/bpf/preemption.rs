@@ -5,8 +5,10 @@
 //! records get values of other hits, and a pointer that the verifier has checked may be another one, which can crash the kernel. So our
 //! programs disable preemption while they use their stack.
 
+use usdtrec_format::Btf;
+
 use super::insn::Assembler;
-use super::kernel::btf::Btf;
+use super::kernel::btf;
 use super::kernel::version::is_since;
 use crate::error::RecordError;
 use crate::kernel_error::BpfRefusal;
@@ -28,7 +30,7 @@ impl Preemption {
             return Ok(None);
         }
         let read = if btf.is_none() {
-            Btf::from_kernel()
+            btf::from_kernel()
         } else {
             None
         };

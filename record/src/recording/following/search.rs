@@ -226,7 +226,8 @@ impl Search {
     fn selecting(&self, file: &NewFile, binary: &Binary) -> Vec<EventSelector> {
         let has_probe = |event: &EventSelector| {
             let mut probes = binary.probes.iter();
-            probes.any(|probe| event.pattern.matches(&probe.provider, &probe.name))
+            event.pattern.fits_build(binary.build_id)
+                && probes.any(|probe| event.pattern.matches(&probe.provider, &probe.name))
         };
         let events = self.following.events.iter().zip(&self.paths);
         let selecting = events.filter(|(event, path)| {

@@ -6,7 +6,6 @@ use usdtrec_format::{Missing, Value};
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::notices::Notices;
 use usdtrec_trace::events::order::{Window, in_order};
-use usdtrec_trace::events::selection::span_filter::SpanEvents;
 use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
 use usdtrec_trace::pool::Pool;
 use usdtrec_trace::rows::Rows;
@@ -18,7 +17,7 @@ use crate::rows::row_sink::{RowSide, RowSink, SpanRow};
 use crate::rows::row_window::{RowSource, RowWorker};
 use crate::rows::window_rows::WindowRows;
 use crate::spans::asked_keys::asked_keys;
-use crate::spans::pair::Pair;
+use crate::spans::pair::{Pair, filter_of_pairs};
 use crate::spans::role::Role;
 use crate::stats::keys::dictionary::Dictionary;
 
@@ -65,7 +64,7 @@ impl<'s> RowWalk<'s> {
             pairs = Pair::find(session, |event| filter.event(event));
             filter
         } else {
-            filter_of(&pairs, selection, session)?
+            filter_of_pairs(&pairs, selection, session)?
         };
         let roles = Role::from_pairs(&pairs, session.events().events.len());
         let of_pair = |event: usize| roles.get(event).is_some_and(|roles| !roles.is_empty());
@@ -174,20 +173,4 @@ impl RowSink for CountedRows<'_> {
         self.rows += 1;
         self.sink.span(span)
     }
-}
-
-/// The filter of spans that are requested: an expression may be about what ends them, too.
-fn filter_of(
-    pairs: &[Pair],
-    selection: &EventSelection,
-    session: &TraceSession,
-) -> Result<SampleFilter, ReportError> {
-    let of = |side: fn(&Pair) -> &Vec<usize>| pairs.iter().flat_map(side).copied();
-    let starts: Vec<usize> = of(|pair| &pair.starts).collect();
-    let dones: Vec<usize> = of(|pair| &pair.dones).collect();
-    let ends = SpanEvents {
-        starts: &starts,
-        dones: &dones,
-    };
-    SampleFilter::of_spans(selection, session, ends)
 }

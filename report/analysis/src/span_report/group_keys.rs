@@ -60,6 +60,11 @@ pub(crate) fn by(
     }
     let argument = bare.strip_suffix(":shape").unwrap_or(bare);
     let is_of_both = qualified.is_none() && has(false, argument) && has(true, argument);
+    let name = match (&key, qualified) {
+        // Which may be written with a hyphen.
+        (Key::Process(field), None) => field.name,
+        _ => name,
+    };
     Ok(GroupBy {
         name: name.to_owned(),
         key,

@@ -2,6 +2,8 @@
 
 use usdtrec_format::Pattern;
 use usdtrec_trace::error::ReportError;
+use usdtrec_trace::events::selection::span_filter::SpanEvents;
+use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
 use usdtrec_trace::list::list;
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::TraceSession;
@@ -112,4 +114,20 @@ fn events(text: &str, session: &TraceSession) -> Result<Vec<usize>, ReportError>
         .into());
     }
     Ok(found)
+}
+
+/// The filter of spans that are requested: an expression may be about what ends them, too.
+pub(crate) fn filter_of_pairs(
+    pairs: &[Pair],
+    selection: &EventSelection,
+    session: &TraceSession,
+) -> Result<SampleFilter, ReportError> {
+    let of = |side: fn(&Pair) -> &Vec<usize>| pairs.iter().flat_map(side).copied();
+    let starts: Vec<usize> = of(|pair| &pair.starts).collect();
+    let dones: Vec<usize> = of(|pair| &pair.dones).collect();
+    let ends = SpanEvents {
+        starts: &starts,
+        dones: &dones,
+    };
+    SampleFilter::of_spans(selection, session, ends)
 }

@@ -6,13 +6,14 @@ use usdtrec_analysis::question::CallOrder;
 use usdtrec_analysis::stacks::path::Step;
 use usdtrec_analysis::stacks::tree::CallTree;
 use usdtrec_analysis::stacks::weighed::{WeighedStacks, WeightUnit};
-use usdtrec_view::call_words::call_words;
+use usdtrec_view::columns::shortened;
 use usdtrec_view::folded::{root, step_text};
 use usdtrec_view::numbers::percent;
+use usdtrec_view::stack_remarks::{SPAN_TIME, stack_remarks};
 use usdtrec_view::weights::{title_of_all, weight_text};
-use usdtrec_view::without_stack::without_stack;
 
-use crate::html::markup::{Markup, percent_length, shortened};
+use crate::html::markup::{Markup, percent_length};
+use crate::html::notes::put_notes;
 
 /// Room for the frames, bytes.
 const ROOM: usize = 130 << 10;
@@ -54,16 +55,12 @@ pub(crate) fn put(stacks: &WeighedStacks, out: &mut Markup) {
     out.tag("<h3>")
         .text(&shortened(&title, MAX_NAME_CHARACTERS))
         .tag("</h3>\n");
-    if stacks.unit == WeightUnit::SpanTime {
-        let words = "by the stack of their begin, without the spans within them";
-        out.tag("<p class=\"note\">").text(words).tag("</p>\n");
-    }
-    for words in without_stack(stacks.without_stack) {
-        out.tag("<p class=\"note\">").text(&words).tag("</p>\n");
-    }
-    for words in stacks.calls.iter().flat_map(call_words) {
-        out.tag("<p class=\"note\">").text(&words).tag("</p>\n");
-    }
+    let span_time = (stacks.unit == WeightUnit::SpanTime).then(|| SPAN_TIME.to_owned());
+    put_notes(
+        "note",
+        span_time.into_iter().chain(stack_remarks(stacks)),
+        out,
+    );
     let frames = placed(stacks);
     let found = frames.len();
     // A caller weighs at least as much as what it calls, and was found before it: what is left out is at the ends.
@@ -92,7 +89,7 @@ pub(crate) fn put(stacks: &WeighedStacks, out: &mut Markup) {
         .tag("</svg>\n<p class=\"read\" aria-live=\"polite\"></p>\n");
     if shown < found {
         let more = format!("{} frames of less weight left out here", found - shown);
-        out.tag("<p class=\"note\">").text(&more).tag("</p>\n");
+        put_notes("note", [more], out);
     }
 }
 

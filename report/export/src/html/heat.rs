@@ -1,8 +1,10 @@
 //! Counts over time as shades.
 
 use usdtrec_analysis::stats::timeline::Timeline;
+use usdtrec_view::columns::shortened;
 
-use crate::html::markup::{Markup, shortened};
+use crate::html::markup::Markup;
+use crate::html::notes::put_notes;
 
 /// Shades.
 const LEVELS: u64 = 7;
@@ -61,7 +63,7 @@ impl ShadeMap<'_> {
                 "{left_out} {} with fewer {} left out here",
                 self.of_rows, self.unit
             );
-            out.tag("<p class=\"note\">").text(&more).tag("</p>\n");
+            put_notes("note", [more], out);
         }
         out.tag("</figure>\n");
     }

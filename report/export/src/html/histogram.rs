@@ -1,12 +1,14 @@
 //! A histogram as a table with bars.
 
-use usdtrec_analysis::histogram::{Bucket, Edge, Histogram};
+use usdtrec_analysis::histogram::{Edge, Histogram};
 use usdtrec_view::measured::form;
 use usdtrec_view::numbers::percent;
 use usdtrec_view::report::histogram::{edge, label, words};
+use usdtrec_view::table::TableCell;
 
 use crate::html::markup::{Markup, percent_length};
-use crate::html::table::{HtmlCell, HtmlColumn, HtmlTable};
+use crate::html::notes::put_notes;
+use crate::html::table::HtmlTable;
 
 /// Room for the rows, bytes.
 const ROOM: usize = 12 << 10;
@@ -14,23 +16,20 @@ const ROOM: usize = 12 << 10;
 /// Appends a histogram.
 pub(crate) fn put(histogram: &Histogram, unit: &str, out: &mut Markup) {
     let form = form(&histogram.of, true);
-    let mut columns = HtmlColumn::all(&["From", "", "Share", ""], 0);
-    for (at, column) in columns.iter_mut().enumerate() {
-        column.is_number = at < 3;
-        if at == 1 {
-            unit.clone_into(&mut column.name);
-        }
-    }
-    let mut table = HtmlTable::new("bars", columns, ROOM).in_order();
+    let mut table = HtmlTable::new("bars", ["From", unit, "Share", ""], ROOM).in_order();
     let counts = histogram.buckets.iter().map(|bucket| bucket.count);
     let most = counts.max().unwrap_or(0);
     for bucket in &histogram.buckets {
-        table.row(&[
-            first_cell(bucket, label(&bucket.from, &form)),
-            HtmlCell::count(bucket.count),
-            HtmlCell::number(percent(bucket.count, histogram.count), bucket.count),
-            HtmlCell::Part(bar(bucket.count, most)),
-        ]);
+        let label = label(&bucket.from, &form);
+        let cells = [
+            match &bucket.from {
+                Edge::Text(_) => TableCell::Code(label),
+                from => TableCell::number(label, edge(from)),
+            },
+            TableCell::count(bucket.count),
+            TableCell::number(percent(bucket.count, histogram.count), bucket.count),
+        ];
+        table.row(&cells, Some(&bar(bucket.count, most)));
     }
     table.put(out);
     let missing = match histogram.missing {
@@ -42,14 +41,7 @@ pub(crate) fn put(histogram: &Histogram, unit: &str, out: &mut Markup) {
         histogram.count,
         words(histogram.division)
     );
-    out.tag("<p class=\"note\">").text(&remark).tag("</p>\n");
-}
-
-fn first_cell(bucket: &Bucket, label: String) -> HtmlCell {
-    match &bucket.from {
-        Edge::Text(_) => HtmlCell::Code(label),
-        from => HtmlCell::number(label, edge(from)),
-    }
+    put_notes("note", [remark], out);
 }
 
 fn bar(count: u64, most: u64) -> Markup {

@@ -57,15 +57,6 @@ impl Markup {
     }
 }
 
-/// A text of at most so many characters as it is shown; of a longer one, the beginning and `…`.
-pub(crate) fn shortened(text: &str, most: usize) -> String {
-    let shown = escape(text);
-    match shown.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", shown.get(..end).unwrap_or_default()),
-        None => shown.into_owned(),
-    }
-}
-
 /// A part of a whole in percent of a length, for attributes.
 pub(crate) fn percent_length(part: f64) -> String {
     let text = format!("{part:.4}");
@@ -90,9 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_end_early() {
-        assert_eq!(shortened("größe", 5), "größe");
-        assert_eq!(shortened("größer", 5), "größe…");
+    fn lengths_have_no_more_digits_than_they_need() {
         assert_eq!(percent_length(100.0 / 3.0), "33.3333%");
         assert_eq!(percent_length(50.0), "50%");
         assert_eq!(percent_length(0.0), "0%");

@@ -1,6 +1,8 @@
 //! Sentences of a page.
 
-use crate::html::markup::{Markup, shortened};
+use usdtrec_view::columns::shortened;
+
+use crate::html::markup::Markup;
 
 /// Room for the sentences of one place, bytes.
 const ROOM: usize = 16 << 10;

@@ -1,16 +1,14 @@
 //! The page: its head, its sections in order, and the constants that browsers are told to trust.
 
 use usdtrec_analysis::overview::Overview;
-use usdtrec_format::counted;
+use usdtrec_view::columns::shortened;
 use usdtrec_view::head;
 use usdtrec_view::hints::HintWords;
-use usdtrec_view::losses::words;
-use usdtrec_view::numbers::duration;
 use usdtrec_view::report::losses;
 use usdtrec_view::report::unusual;
 use usdtrec_view::sentences::Sentences;
 
-use crate::html::markup::{Markup, shortened};
+use crate::html::markup::Markup;
 use crate::html::notes::put_notes;
 use crate::html::{flame, spans, summary};
 
@@ -98,15 +96,11 @@ fn put_start(file: &str, out: &mut Markup) {
 /// What was recorded where, and what is missing.
 fn put_header(overview: &Overview, out: &mut Markup) {
     let facts = &overview.summary;
-    let from = match facts.recorded {
-        Some(_) => "",
-        None => " from first to last",
-    };
-    let line = format!(
-        "{} in {}{from}, {}",
-        counted(facts.events, "event"),
-        duration(facts.duration() as f64),
-        words(&facts.losses)
+    let line = head::totals(
+        facts.events,
+        facts.duration(),
+        facts.recorded.is_some(),
+        &facts.losses,
     );
     out.tag("<header>\n<h1>")
         .text(&shortened(&facts.origin.file, 300))

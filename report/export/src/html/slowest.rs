@@ -5,12 +5,14 @@ use usdtrec_analysis::spans::slowest::SlowBegin;
 use usdtrec_analysis::stats::keys::stack::CallStack;
 use usdtrec_analysis::stats::timeline::Timeline;
 use usdtrec_format::counted;
+use usdtrec_view::columns::shortened;
 use usdtrec_view::frames::{cut_text, frame_text};
 use usdtrec_view::numbers::duration;
+use usdtrec_view::table::TableCell;
 use usdtrec_view::text::buffer::Text;
 
-use crate::html::markup::{Markup, percent_length, shortened};
-use crate::html::table::{HtmlCell, HtmlColumn, HtmlTable};
+use crate::html::markup::{Markup, percent_length};
+use crate::html::table::HtmlTable;
 
 /// Room for the rows, bytes.
 const ROOM: usize = 36 << 10;
@@ -25,11 +27,7 @@ const LEAST_BAR: f64 = 0.5;
 /// Appends the table.
 pub(crate) fn put(slowest: &[SlowFacts], timeline: Timeline, out: &mut Markup) {
     let names = ["Duration", "Begin", "Thread", "When and what"];
-    let mut columns = HtmlColumn::all(&names, names.len());
-    for column in columns.iter_mut().take(2) {
-        column.is_number = true;
-    }
-    let mut table = HtmlTable::new("slow", columns, ROOM);
+    let mut table = HtmlTable::new("slow", names, ROOM);
     for SlowFacts { slow, begin } in slowest {
         let began = slow.time.0;
         let seconds = format!(
@@ -37,12 +35,13 @@ pub(crate) fn put(slowest: &[SlowFacts], timeline: Timeline, out: &mut Markup) {
             began / 1_000_000_000,
             began % 1_000_000_000 / 1000
         );
-        table.row(&[
-            HtmlCell::number(duration(slow.duration as f64), slow.duration),
-            HtmlCell::number(seconds, began),
-            HtmlCell::Text(format!("{} {}", begin.comm, begin.tid)),
-            HtmlCell::Part(what(began, slow.duration, timeline, begin)),
-        ]);
+        let cells = [
+            TableCell::number(duration(slow.duration as f64), slow.duration),
+            TableCell::number(seconds, began),
+            TableCell::Text(format!("{} {}", begin.comm, begin.tid)),
+        ];
+        let what = what(began, slow.duration, timeline, begin);
+        table.row(&cells, Some(&what));
     }
     if !table.is_empty() {
         table.put(out);

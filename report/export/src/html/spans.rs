@@ -2,20 +2,20 @@
 
 use usdtrec_analysis::overview::Overview;
 use usdtrec_analysis::overview::spans::{SpanOverview, SpanShape};
-use usdtrec_analysis::span_report::facts::{DurationFacts, SpanFacts, SpanReport};
+use usdtrec_analysis::span_report::facts::{SpanFacts, SpanReport};
 use usdtrec_format::counted;
 use usdtrec_trace::form::Form;
-use usdtrec_view::cells::{cells, group_name};
+use usdtrec_view::columns::shortened;
 use usdtrec_view::hints::{HintWords, more_groups};
 use usdtrec_view::measured::ambiguities;
 use usdtrec_view::numbers::duration;
-use usdtrec_view::report::spans::{figures, name, remarks, warnings};
+use usdtrec_view::report::spans::{doubt, group_keys, group_table, remarks, seen, table, warnings};
 use usdtrec_view::text::scalar;
 
 use crate::html::heat::{ShadeMap, ShadeRow};
-use crate::html::markup::{Markup, shortened};
+use crate::html::markup::Markup;
 use crate::html::notes::put_notes;
-use crate::html::table::{HtmlCell, HtmlColumn, HtmlTable};
+use crate::html::table::HtmlTable;
 use crate::html::{histogram, slowest};
 
 /// Room for the rows of the table of all, and of groups, bytes.
@@ -23,75 +23,23 @@ const ROOM: usize = 48 << 10;
 const ROOM_OF_GROUPS: usize = 24 << 10;
 /// Kinds of spans in detail.
 pub(crate) const MAX_DETAILS: usize = 6;
-/// Maximum length of the name of a group, characters.
+/// Maximum length of the name of a span, characters.
 const MAX_NAME_CHARACTERS: usize = 200;
-
-/// The figures of spans in tables.
-const FIGURES: [&str; 9] = [
-    "Count", "p50", "p90", "p99", "p99.9", "max", "Sum", "Self", "Total",
-];
 
 /// The spans of a page: those that are named, or all of the summary.
 pub(crate) fn facts(overview: &Overview, are_named: bool) -> Vec<&SpanFacts> {
-    let all: Vec<&SpanFacts> = match are_named {
-        true => {
-            let reports = overview.spans.iter();
-            reports.flat_map(|found| &found.report.spans).collect()
-        }
-        false => overview.summary.spans.iter().collect(),
-    };
-    let (mut shown, unmatched): (Vec<&SpanFacts>, Vec<&SpanFacts>) = all
-        .into_iter()
-        .filter(|span| span.counts.is_seen())
-        .partition(|span| span.durations.count > 0);
-    shown.sort_by_key(|span| std::cmp::Reverse(span.durations.total()));
-    shown.extend(unmatched);
-    shown
+    let reports = overview.spans.iter();
+    match are_named {
+        true => seen(reports.flat_map(|found| &found.report.spans)),
+        false => seen(overview.summary.spans.iter()),
+    }
 }
 
 /// Appends the table of spans, with warnings and remarks.
 pub(crate) fn put_table(shown: &[&SpanFacts], hints: HintWords, out: &mut Markup) {
-    let all: Vec<SpanFacts> = shown.iter().map(|span| (*span).clone()).collect();
-    let mut names = vec!["Span"];
-    names.extend(FIGURES);
-    names.push("Open");
-    let mut table = HtmlTable::new("data spans", HtmlColumn::all(&names, 1), ROOM);
-    for span in shown {
-        let mut row = row(&name(span, &all), &span.durations);
-        row.push(HtmlCell::count(span.counts.going_on()));
-        table.row(&row);
-    }
-    table.put(out);
-    let warnings = shown
-        .iter()
-        .flat_map(|span| warnings(span, &name(span, &all), hints));
-    put_notes("warn", warnings, out);
-    put_notes("note", remarks(shown, &all), out);
-    if shown.iter().any(|span| !span.durations.exact) {
-        put_notes("note", ["percentiles are within 0.4 %".to_owned()], out);
-    }
-}
-
-fn row(name: &str, durations: &DurationFacts) -> Vec<HtmlCell> {
-    let values = [
-        durations.count,
-        durations.p50,
-        durations.p90,
-        durations.p99,
-        durations.p999,
-        durations.max,
-        durations.sum(),
-        durations.own(),
-        durations.total(),
-    ];
-    let mut shown = figures(name, durations).into_iter();
-    let first = shown.next().unwrap_or_default();
-    let mut row = vec![HtmlCell::Code(first)];
-    row.extend(shown.zip(values).map(|(shown, value)| match &*shown {
-        "-" => HtmlCell::NoNumber("-"),
-        _ => HtmlCell::number(shown, value),
-    }));
-    row
+    HtmlTable::of("data spans", &table(shown, shown), ROOM).put(out);
+    put_notes("warn", warnings(shown, shown, hints), out);
+    put_notes("note", remarks(shown, shown), out);
 }
 
 /// A kind of span in detail.
@@ -184,42 +132,22 @@ fn put_heat(shape: &SpanShape, found: &SpanOverview, out: &mut Markup) {
 }
 
 fn put_groups(report: &SpanReport, at: usize, out: &mut Markup) {
-    let groups = report.groups.get(at).map_or(&[][..], Vec::as_slice);
-    if groups.is_empty() {
+    let by = group_keys(report);
+    let table = group_table(report, at, &by, true);
+    if table.rows.is_empty() {
         return;
     }
-    let by: Vec<&str> = report.by.iter().map(|by| &*by.name).collect();
-    let by = by.join(", ");
     out.tag("<h3>By <code>").text(&by).tag("</code></h3>\n");
-    let mut names = vec![&*by];
-    names.extend(FIGURES);
-    let mut table = HtmlTable::new("data groups", HtmlColumn::all(&names, 1), ROOM_OF_GROUPS);
-    for group in groups {
-        let keys = report.by.iter().map(|by| &by.key);
-        let name = group_name(&cells(keys, &group.values, true));
-        table.row(&row(
-            &shortened(&name, MAX_NAME_CHARACTERS),
-            &group.durations,
-        ));
-    }
-    let others = report.others.get(at).and_then(Option::as_ref);
-    table.put(out);
-    let Some(others) = others else {
+    HtmlTable::of("data groups", &table, ROOM_OF_GROUPS).put(out);
+    let Some(others) = report.others.get(at).and_then(Option::as_ref) else {
         return;
     };
-    let durations = &others.durations;
     let words = format!(
         "{}: {} spans, together {}",
         more_groups(others.groups, HintWords::default()),
-        durations.count,
-        duration(durations.sum() as f64)
+        others.durations.count,
+        duration(others.durations.sum() as f64)
     );
     put_notes("note", [words], out);
-    if let Some(bound) = others.doubtful {
-        let words = format!(
-            "there were too many groups to keep all: one that is not shown may have up to {} in total",
-            duration(bound as f64)
-        );
-        put_notes("warn", [words], out);
-    }
+    put_notes("warn", doubt(others, report.order), out);
 }

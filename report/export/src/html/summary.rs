@@ -4,26 +4,26 @@ use usdtrec_analysis::heatmap::HeatMap;
 use usdtrec_analysis::overview::Overview;
 use usdtrec_analysis::overview::numbers::NumberOverview;
 use usdtrec_analysis::rate::Rates;
-use usdtrec_analysis::stats::ratio::per_second;
 use usdtrec_analysis::stats::timeline::Timeline;
 use usdtrec_analysis::summary::facts::SummaryFacts;
-use usdtrec_analysis::summary::probe::{ArgumentFacts, ProbeFacts, Spread};
+use usdtrec_analysis::summary::probe::{ArgumentFacts, Spread};
 use usdtrec_format::escape::quote;
-use usdtrec_trace::session::event_name::short_name as short;
+use usdtrec_view::columns::shortened;
 use usdtrec_view::hints::HintWords;
 use usdtrec_view::measured::{form, measured};
-use usdtrec_view::numbers::{percent, rate};
-use usdtrec_view::report::arguments::holds;
-use usdtrec_view::report::probes::{processes, silent};
+use usdtrec_view::numbers::percent;
+use usdtrec_view::report::probes::{self, silent};
 use usdtrec_view::report::short_names::ShortNames;
+use usdtrec_view::report::{arguments, busiest};
 use usdtrec_view::sentences::Sentences;
+use usdtrec_view::table::TableCell;
 use usdtrec_view::text::scalar;
 
 use crate::html::heat::{ShadeMap, ShadeRow};
 use crate::html::histogram;
-use crate::html::markup::{Markup, shortened};
+use crate::html::markup::Markup;
 use crate::html::notes::put_notes;
-use crate::html::table::{HtmlCell, HtmlColumn, HtmlTable};
+use crate::html::table::HtmlTable;
 
 /// Room for the rows of tables, bytes.
 const ROOM: usize = 64 << 10;
@@ -39,44 +39,13 @@ const MAX_PROCESSES: usize = 50;
 
 /// Appends the table of probes.
 pub(crate) fn put_probes(facts: &SummaryFacts, out: &mut Markup) {
-    let names = ["Event", "Events", "/s", "Share", "Lost", "Processes"];
-    let mut columns = HtmlColumn::all(&names, 1);
-    if let Some(last) = columns.last_mut() {
-        last.is_number = false;
-    }
-    let mut table = HtmlTable::new("data probes", columns, ROOM);
-    let has_hits = |probe: &&ProbeFacts| probe.count > 0 || probe.lost > 0;
-    for probe in facts.probes.iter().filter(has_hits) {
-        let lost = facts.losses.known(probe.lost);
-        let mut row = vec![
-            HtmlCell::Code(short(&probe.event).to_owned()),
-            HtmlCell::count(probe.count),
-        ];
-        row.extend(rates_cells(probe.count, facts));
-        row.push(lost.map_or(HtmlCell::NoNumber("?"), HtmlCell::count));
-        let names = processes(&probe.processes, probe.other_processes > 0);
-        row.push(HtmlCell::Text(names));
-        table.row(&row);
-    }
+    let table = HtmlTable::of("data probes", &probes::table(facts), ROOM);
     if !table.is_empty() {
         table.put(out);
     }
     put_notes("note", silent(facts), out);
     let reasons = facts.reasons.sentences(HintWords::default());
     put_notes("note", reasons, out);
-}
-
-/// The rate and the share of so many events.
-fn rates_cells(count: u64, facts: &SummaryFacts) -> [HtmlCell; 2] {
-    let duration = facts.duration_for(count);
-    let per_second = match per_second(count, duration) {
-        Some(number) => HtmlCell::number(rate(count, duration), number),
-        None => HtmlCell::NoNumber("-"),
-    };
-    [
-        per_second,
-        HtmlCell::number(percent(count, facts.events), count),
-    ]
 }
 
 /// Appends events over time.
@@ -102,34 +71,22 @@ pub(crate) fn put_rates(facts: &SummaryFacts, rates: &Rates, out: &mut Markup) {
 
 /// Appends what arguments hold.
 pub(crate) fn put_arguments(facts: &SummaryFacts, out: &mut Markup) {
-    let names = ["Argument", "Type", "What it holds"];
-    let mut table = HtmlTable::new("data arguments", HtmlColumn::all(&names, names.len()), ROOM);
-    let mut values = Markup::default();
-    let mut left_out = 0;
-    for probe in facts.probes.iter().filter(|probe| probe.count > 0) {
-        for argument in &probe.arguments {
-            let name = format!("{}.{}", short(&probe.event), argument.name);
-            let kind = match &argument.unit {
-                Some(unit) => format!("{} {unit}", argument.kind),
-                None => argument.kind.clone(),
-            };
-            table.row(&[
-                HtmlCell::Code(name.clone()),
-                HtmlCell::Text(kind),
-                HtmlCell::Text(holds(argument, true)),
-            ]);
-            let next = values_of(&name, argument);
-            match values.len() + next.len() > ROOM_OF_ALL_VALUES {
-                true => left_out += 1,
-                false => drop(values.append(&next)),
-            }
-        }
-    }
+    let table = HtmlTable::of("data arguments", &arguments::table(facts, true), ROOM);
     if table.is_empty() {
         return;
     }
+    let mut values = Markup::default();
+    let mut left_out = 0;
+    for (name, argument) in arguments::arguments(facts) {
+        let next = values_of(&name, argument);
+        match values.len() + next.len() > ROOM_OF_ALL_VALUES {
+            true => left_out += 1,
+            false => drop(values.append(&next)),
+        }
+    }
     out.tag("<section id=\"arguments\"><h2>Arguments</h2>\n");
     table.put(out);
+    put_notes("note", arguments::remark(facts).map(str::to_owned), out);
     out.append(&values);
     if left_out > 0 {
         let words = format!("values of {left_out} more arguments left out here");
@@ -142,7 +99,7 @@ pub(crate) fn put_arguments(facts: &SummaryFacts, out: &mut Markup) {
 fn values_of(name: &str, argument: &ArgumentFacts) -> Markup {
     let mut out = Markup::default();
     let names = ["Value", "Events", "Share"];
-    let mut table = HtmlTable::new("data values", HtmlColumn::all(&names, 1), ROOM_OF_VALUES);
+    let mut table = HtmlTable::new("data values", names, ROOM_OF_VALUES);
     let spreads = [&argument.integers, &argument.floats];
     for spread in spreads.into_iter().flatten() {
         put_numbers(spread, argument, &mut table);
@@ -154,11 +111,7 @@ fn values_of(name: &str, argument: &ArgumentFacts) -> Markup {
                 Some(name) => quote(&mut shown, name.as_bytes()),
                 None => quote(&mut shown, &text.value),
             }
-            table.row(&[
-                HtmlCell::Code(shown),
-                HtmlCell::count(text.count),
-                HtmlCell::number(percent(text.count, texts.count), text.count),
-            ]);
+            table.row(&value_row(shown, text.count, texts.count), None);
         }
         table.leave_out(texts.different.saturating_sub(MAX_VALUES));
     }
@@ -172,16 +125,20 @@ fn values_of(name: &str, argument: &ArgumentFacts) -> Markup {
     out
 }
 
+fn value_row(shown: String, count: u64, of: u64) -> [TableCell; 3] {
+    [
+        TableCell::Code(shown),
+        TableCell::count(count),
+        TableCell::number(percent(count, of), count),
+    ]
+}
+
 fn put_numbers(spread: &Spread, argument: &ArgumentFacts, table: &mut HtmlTable) {
     let values = spread.values.as_deref().unwrap_or_default();
     let form = argument.form.clone().human(true);
     for number in values.iter().take(MAX_VALUES) {
         let shown = scalar::shown(number.value, &form);
-        table.row(&[
-            HtmlCell::Code(shown),
-            HtmlCell::count(number.count),
-            HtmlCell::number(percent(number.count, spread.count), number.count),
-        ]);
+        table.row(&value_row(shown, number.count, spread.count), None);
     }
     table.leave_out(values.len().saturating_sub(MAX_VALUES));
 }
@@ -239,24 +196,9 @@ pub(crate) fn put_processes(overview: &Overview, out: &mut Markup) {
     if facts.busiest.all < 2 {
         return;
     }
-    let names = ["Process", "PID", "Events", "/s", "Share", "Probes"];
-    let mut table = HtmlTable::new(
-        "data processes",
-        HtmlColumn::all(&names, 1),
-        ROOM_OF_PROCESSES,
-    );
-    let shown = facts.busiest.first.len().min(MAX_PROCESSES);
-    for process in facts.busiest.first.iter().take(shown) {
-        let mut row = vec![
-            HtmlCell::Code(process.comm.clone()),
-            HtmlCell::number(process.pid.to_string(), process.pid),
-            HtmlCell::count(process.count),
-        ];
-        row.extend(rates_cells(process.count, facts));
-        row.push(HtmlCell::number(process.probes.to_string(), process.probes));
-        table.row(&row);
-    }
-    table.leave_out(facts.busiest.all.saturating_sub(shown));
+    let shown = busiest::table(facts, MAX_PROCESSES);
+    let mut table = HtmlTable::of("data processes", &shown, ROOM_OF_PROCESSES);
+    table.leave_out(facts.busiest.all.saturating_sub(shown.rows.len()));
     out.tag("<section id=\"processes\"><h2>Processes</h2>\n");
     table.put(out);
     out.tag("</section>\n");

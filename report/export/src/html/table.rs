@@ -1,39 +1,21 @@
 //! Tables of a page: of bounded size, and with numbers that a script can sort.
 
-use crate::html::markup::{Markup, shortened};
+use usdtrec_view::columns::shortened;
+use usdtrec_view::table::{Table, TableCell};
+
+use crate::html::markup::Markup;
+use crate::html::notes::put_notes;
 
 /// Maximum length of a text in a table, characters.
 const MAX_CHARACTERS: usize = 300;
-
-/// The heading of a column.
-#[derive(Clone, Debug)]
-pub(crate) struct HtmlColumn {
-    pub(crate) name: String,
-    /// Whether it is of numbers, which are aligned on the right and sorted by their values.
-    pub(crate) is_number: bool,
-}
-
-/// A cell.
-#[derive(Clone, Debug)]
-pub(crate) enum HtmlCell {
-    Text(String),
-    /// A text in the letters of code: a name, or a value.
-    Code(String),
-    /// A number: as it is shown, and in decimal without its unit.
-    Number {
-        shown: String,
-        value: String,
-    },
-    /// What should be a number, and is not known.
-    NoNumber(&'static str),
-    Part(Markup),
-}
 
 /// A table. Rows for which there is no room are counted.
 #[derive(Debug)]
 pub(crate) struct HtmlTable {
     class: &'static str,
-    columns: Vec<HtmlColumn>,
+    columns: Vec<String>,
+    /// Cells of the first row that are numbers: their columns are aligned on the right, and sorted by their values.
+    are_numbers: Vec<bool>,
     rows: Markup,
     /// Maximum length of the rows, bytes.
     most: usize,
@@ -42,44 +24,30 @@ pub(crate) struct HtmlTable {
     is_sorted: bool,
 }
 
-impl HtmlColumn {
-    /// Columns by their names, those from a place on of numbers.
-    pub(crate) fn all(names: &[&str], first_number: usize) -> Vec<Self> {
-        let names = names.iter().enumerate();
-        let columns = names.map(|(at, &name)| Self {
-            name: name.to_owned(),
-            is_number: at >= first_number,
-        });
-        columns.collect()
-    }
-}
-
-impl HtmlCell {
-    /// A number that is shown as it is.
-    pub(crate) fn count(number: u64) -> Self {
-        Self::number(number.to_string(), number)
-    }
-
-    /// A number that is shown in another way.
-    pub(crate) fn number(shown: String, value: impl ToString) -> Self {
-        Self::Number {
-            shown,
-            value: value.to_string(),
-        }
-    }
-}
-
 impl HtmlTable {
-    /// A table whose rows have at most so many bytes.
-    pub(crate) fn new(class: &'static str, columns: Vec<HtmlColumn>, most: usize) -> Self {
+    /// A table without rows, which are to have at most so many bytes.
+    pub(crate) fn new<'n>(
+        class: &'static str,
+        columns: impl IntoIterator<Item = &'n str>,
+        most: usize,
+    ) -> Self {
         Self {
             class,
-            columns,
+            columns: columns.into_iter().map(str::to_owned).collect(),
+            are_numbers: Vec::new(),
             rows: Markup::default(),
             most,
             left_out: 0,
             is_sorted: true,
         }
+    }
+
+    /// A table of an answer.
+    pub(crate) fn of(class: &'static str, table: &Table, most: usize) -> Self {
+        let columns = table.columns.iter().map(String::as_str);
+        let mut shown = Self::new(class, columns, most);
+        table.rows.iter().for_each(|row| shown.row(row, None));
+        shown
     }
 
     /// Keeps the order of its rows.
@@ -93,14 +61,20 @@ impl HtmlTable {
         self.rows.len() == 0
     }
 
-    /// Appends a row if it has room; after one that does not, there are none.
-    pub(crate) fn row(&mut self, cells: &[HtmlCell]) {
+    /// Appends a row if it has room; after one that does not, there are none. `drawing` is its last cell.
+    pub(crate) fn row(&mut self, cells: &[TableCell], drawing: Option<&Markup>) {
         let mut row = Markup::default();
         row.tag("<tr>");
         for cell in cells {
             put_cell(cell, &mut row);
         }
+        if let Some(drawing) = drawing {
+            row.tag("<td>").append(drawing).tag("</td>");
+        }
         row.tag("</tr>\n");
+        if self.are_numbers.is_empty() {
+            self.are_numbers = cells.iter().map(TableCell::is_number).collect();
+        }
         if self.left_out > 0 || self.rows.len() + row.len() > self.most {
             self.left_out += 1;
         } else {
@@ -121,35 +95,35 @@ impl HtmlTable {
             out.tag(" data-sort");
         }
         out.tag(">\n<thead><tr>");
-        for column in &self.columns {
-            out.tag(match column.is_number {
-                true => "<th scope=\"col\" class=\"n\">",
-                false => "<th scope=\"col\">",
+        for (at, column) in self.columns.iter().enumerate() {
+            out.tag(match self.are_numbers.get(at) {
+                Some(true) => "<th scope=\"col\" class=\"n\">",
+                _ => "<th scope=\"col\">",
             });
-            out.text(&column.name).tag("</th>");
+            out.text(column).tag("</th>");
         }
         out.tag("</tr></thead>\n<tbody>\n");
         out.append(&self.rows).tag("</tbody></table></div>\n");
         if self.left_out > 0 {
             let more = format!("{} more left out here", self.left_out);
-            out.tag("<p class=\"note\">").text(&more).tag("</p>\n");
+            put_notes("note", [more], out);
         }
     }
 }
 
-fn put_cell(cell: &HtmlCell, row: &mut Markup) {
+fn put_cell(cell: &TableCell, row: &mut Markup) {
     match cell {
-        HtmlCell::Text(text) => row.tag("<td>").text(&shortened(text, MAX_CHARACTERS)),
-        HtmlCell::Code(text) => row
+        TableCell::Text(text) => row.tag("<td>").text(&shortened(text, MAX_CHARACTERS)),
+        TableCell::Code(text) => row
             .tag("<td class=\"c\">")
             .text(&shortened(text, MAX_CHARACTERS)),
-        HtmlCell::Number { shown, value } => row
-            .tag("<td class=\"n\"")
-            .attribute("data-v", value)
-            .tag(">")
-            .text(shown),
-        HtmlCell::NoNumber(shown) => row.tag("<td class=\"n\">").text(shown),
-        HtmlCell::Part(part) => row.tag("<td>").append(part),
+        TableCell::Number { shown, value } => {
+            row.tag("<td class=\"n\"");
+            if let Some(value) = value {
+                row.attribute("data-v", value);
+            }
+            row.tag(">").text(shown)
+        }
     };
     row.tag("</td>");
 }

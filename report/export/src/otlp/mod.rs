@@ -23,9 +23,8 @@ use usdtrec_analysis::stats::keys::stacks::Stacks;
 use usdtrec_format::schema::telemetry::SpanKind;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::form::Form;
-use usdtrec_trace::process::process_field::{
-    CGROUP, CONTAINER, ProcessFacts, ProcessField, ProcessValue,
-};
+use usdtrec_trace::process::names::NameId;
+use usdtrec_trace::process::process_field::{CGROUP, CONTAINER, ProcessField, ProcessValue};
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::wall_times::WallTimes;
@@ -57,7 +56,7 @@ pub(crate) struct OtlpSpans<'a> {
     ids: SpanIdSource,
     stacks: Stacks,
     /// By process and its control group.
-    waiting: BTreeMap<(i32, ProcessFacts), ResourceSpans>,
+    waiting: BTreeMap<(i32, Option<NameId>), ResourceSpans>,
     count: usize,
     written: u64,
 }
@@ -249,7 +248,7 @@ impl<'a> OtlpSpans<'a> {
         let known = processes.comm(row.pid, row.time).name;
         let text = |field: &ProcessField| {
             let found = field.of(processes, row.process);
-            let text = found.and_then(ProcessValue::text);
+            let text = found.as_ref().and_then(ProcessValue::text);
             text.map_or_else(String::new, str::to_owned)
         };
         Resource {
@@ -319,7 +318,7 @@ impl RowSink for OtlpSpans<'_> {
             end: span.end_time().map(|end| self.wall(end)),
             attributes,
         };
-        let key = (begin.pid, begin.process);
+        let key = (begin.pid, begin.process.cgroup);
         let resource = match self.waiting.contains_key(&key) {
             true => None,
             false => Some(self.resource(begin)),

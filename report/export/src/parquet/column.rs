@@ -22,6 +22,35 @@ pub(crate) struct BatchColumn {
     pub(crate) is_overfull: bool,
 }
 
+/// Does the same with the builder of any type.
+macro_rules! of_any_type {
+    ($builder:expr, $values:ident => $what:expr) => {
+        match $builder {
+            Builder::Int32($values) => $what,
+            Builder::Int64($values) => $what,
+            Builder::UInt64($values) => $what,
+            Builder::Float64($values) => $what,
+            Builder::Bool($values) => $what,
+            Builder::Text($values) => $what,
+            Builder::Binary($values) => $what,
+        }
+    };
+}
+
+/// Functions that append a number, or null if it is none or the column is of another type.
+macro_rules! append {
+    ($($name:ident($kind:ty): $variant:ident),*) => {$(
+        #[inline]
+        pub(crate) fn $name(&mut self, value: Option<$kind>) {
+            match (&mut self.values, value) {
+                (Builder::$variant(values), Some(value)) => values.append_value(value),
+                _ => return self.pad_one(),
+            }
+            self.rows += 1;
+        }
+    )*};
+}
+
 #[derive(Debug)]
 enum Builder {
     Int32(Int32Builder),
@@ -63,15 +92,7 @@ impl BatchColumn {
     /// Appends null.
     pub(crate) fn pad_one(&mut self) {
         self.rows += 1;
-        match &mut self.values {
-            Builder::Int32(values) => values.append_null(),
-            Builder::Int64(values) => values.append_null(),
-            Builder::UInt64(values) => values.append_null(),
-            Builder::Float64(values) => values.append_null(),
-            Builder::Bool(values) => values.append_null(),
-            Builder::Text(values) => values.append_null(),
-            Builder::Binary(values) => values.append_null(),
-        }
+        of_any_type!(&mut self.values, values => values.append_null());
     }
 
     /// Bytes of the values.
@@ -85,49 +106,12 @@ impl BatchColumn {
         }
     }
 
-    #[inline]
-    pub(crate) fn int32(&mut self, value: Option<i32>) {
-        match (&mut self.values, value) {
-            (Builder::Int32(values), Some(value)) => values.append_value(value),
-            _ => return self.pad_one(),
-        }
-        self.rows += 1;
-    }
-
-    #[inline]
-    pub(crate) fn int64(&mut self, value: Option<i64>) {
-        match (&mut self.values, value) {
-            (Builder::Int64(values), Some(value)) => values.append_value(value),
-            _ => return self.pad_one(),
-        }
-        self.rows += 1;
-    }
-
-    #[inline]
-    pub(crate) fn uint64(&mut self, value: Option<u64>) {
-        match (&mut self.values, value) {
-            (Builder::UInt64(values), Some(value)) => values.append_value(value),
-            _ => return self.pad_one(),
-        }
-        self.rows += 1;
-    }
-
-    #[inline]
-    pub(crate) fn float64(&mut self, value: Option<f64>) {
-        match (&mut self.values, value) {
-            (Builder::Float64(values), Some(value)) => values.append_value(value),
-            _ => return self.pad_one(),
-        }
-        self.rows += 1;
-    }
-
-    #[inline]
-    pub(crate) fn bool(&mut self, value: Option<bool>) {
-        match (&mut self.values, value) {
-            (Builder::Bool(values), Some(value)) => values.append_value(value),
-            _ => return self.pad_one(),
-        }
-        self.rows += 1;
+    append! {
+        int32(i32): Int32,
+        int64(i64): Int64,
+        uint64(u64): UInt64,
+        float64(f64): Float64,
+        bool(bool): Bool
     }
 
     #[inline]
@@ -164,15 +148,7 @@ impl BatchColumn {
     /// Gives all values away.
     pub(crate) fn take(&mut self) -> ArrayRef {
         self.rows = 0;
-        match &mut self.values {
-            Builder::Int32(values) => Arc::new(values.finish()),
-            Builder::Int64(values) => Arc::new(values.finish()),
-            Builder::UInt64(values) => Arc::new(values.finish()),
-            Builder::Float64(values) => Arc::new(values.finish()),
-            Builder::Bool(values) => Arc::new(values.finish()),
-            Builder::Text(values) => Arc::new(values.finish()),
-            Builder::Binary(values) => Arc::new(values.finish()),
-        }
+        of_any_type!(&mut self.values, values => Arc::new(values.finish()))
     }
 }
 

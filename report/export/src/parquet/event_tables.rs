@@ -43,7 +43,6 @@ pub(crate) struct EventFacts {
     has_time: bool,
     /// The file with the probe.
     file: Option<String>,
-    pub(crate) build_id: Option<String>,
 }
 
 /// A hit, and the id of its stack.
@@ -102,7 +101,6 @@ impl EventFacts {
             arguments: Vec::new(),
             has_time: event.is_some_and(|event| event.attr.sample_type.has(SampleType::TIME)),
             file: file.map(|file| path_text(&file.path).into_owned()),
-            build_id: file.and_then(|file| file.build_id.map(|id| id.to_string())),
         }
     }
 
@@ -127,7 +125,6 @@ impl EventFacts {
         cells.text(row.comm.map(|id| name(session, id)));
         cells.process_fields(session.processes(), row.process);
         cells.text(self.file.as_deref());
-        cells.text(self.build_id.as_deref());
         cells.bool(Some(side == RowSide::NoBegin));
         cells.int64(stack);
         cells.int64(Some(facts.trace_id));

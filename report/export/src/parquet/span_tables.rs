@@ -134,7 +134,6 @@ pub(crate) fn put_facts(
     cells.int32(end.map(|end| end.tid));
     cells.int64(begin.cpu.map(i64::from));
     cells.int64(end.and_then(|end| end.cpu.map(i64::from)));
-    cells.text(of_begin.and_then(|event| event.build_id.as_deref()));
     cells.int64(stacks.begin);
     cells.int64(stacks.end);
     cells.int64(Some(facts.trace_id));

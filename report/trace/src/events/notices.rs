@@ -1,5 +1,7 @@
 //! Faults of a trace, or of an answer about it: damage, unknown samples, disorder.
 
+use std::collections::BTreeSet;
+
 use usdtrec_format::schema::Disagreement;
 use usdtrec_format::trace::{Damage, Shortfall};
 
@@ -30,6 +32,8 @@ pub struct Notices {
     pub counter_gaps: Vec<CounterGap>,
     /// What the recorder found not to work in recorded processes.
     pub shortfalls: Vec<Shortfall>,
+    /// Arguments of events that were added to a stream, for which its columns, which were printed before, have no place.
+    pub without_column: BTreeSet<String>,
     /// Why an export is empty.
     pub empty: Option<EmptyExport>,
 }

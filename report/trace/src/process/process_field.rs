@@ -1,9 +1,11 @@
-//! Fields about the process of an event: texts and numbers.
+//! Fields about the process of an event, and the build of the program that it runs: texts and numbers.
 
+use usdtrec_format::BuildId;
 use usdtrec_format::control_group::container_id;
 use usdtrec_format::trace::TraceInfo;
 
 use crate::process::Processes;
+use crate::process::hex_id::HexId;
 use crate::process::names::{EscapedName, NameId};
 
 /// What the trace says of a process at a time.
@@ -13,6 +15,8 @@ pub struct ProcessFacts {
     pub cgroup: Option<NameId>,
     /// Its real user id at the hit, in the initial user namespace.
     pub uid: Option<u32>,
+    /// The build-id of the file with the probe.
+    pub build_id: Option<BuildId>,
 }
 
 /// A field about a process.
@@ -39,6 +43,8 @@ pub struct ProcessField {
 pub enum ProcessValue<'p> {
     /// A text.
     Text(EscapedName<'p>),
+    /// An id.
+    Id(HexId),
     /// A number.
     Number(u64),
 }
@@ -85,6 +91,23 @@ pub static UID: ProcessField = ProcessField {
     },
 };
 
+/// Build of the file with the probe.
+pub static BUILD_ID: ProcessField = ProcessField {
+    name: "build_id",
+    help: "build-id of the file with the probe",
+    heading: "Build-ID",
+    is_number: false,
+    is_in: |_, info| {
+        let mut files = info.definitions.iter().flat_map(|all| &all.files);
+        files.any(|file| file.build_id.is_some())
+    },
+    needs: "the build-ids of the files with the probes; the trace has none",
+    get: |_, process| {
+        let id = process.build_id.map(|id| HexId::new(id.as_bytes()));
+        id.map(ProcessValue::Id).ok_or("<no build-id>")
+    },
+};
+
 impl ProcessField {
     /// The value; `None` if the trace does not have it, or the process has none.
     pub fn of<'p>(
@@ -105,13 +128,23 @@ impl ProcessField {
     }
 }
 
-impl<'p> ProcessValue<'p> {
+impl ProcessValue<'_> {
     /// The text, not escaped; `None` for a number.
     #[must_use]
-    pub const fn text(self) -> Option<&'p str> {
+    pub fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text.unescaped()),
+            Self::Id(id) => Some(id.as_str()),
             Self::Number(_) => None,
+        }
+    }
+
+    /// The same, escaped for a terminal.
+    #[must_use]
+    pub fn escaped(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text.text),
+            other => other.text(),
         }
     }
 
@@ -119,7 +152,7 @@ impl<'p> ProcessValue<'p> {
     #[must_use]
     pub const fn number(self) -> Option<u64> {
         match self {
-            Self::Text(_) => None,
+            Self::Text(_) | Self::Id(_) => None,
             Self::Number(number) => Some(number),
         }
     }

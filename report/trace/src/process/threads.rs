@@ -135,16 +135,9 @@ impl Threads {
 
     /// A thread is called `name` from `time` on, which no earlier call's exceeds; `None`: no name is known.
     pub(crate) fn set(&mut self, tid: i32, time: u64, name: Option<NameId>) {
-        let spans = self.by_tid.entry(tid).or_default();
-        let process = spans
-            .last()
-            .map_or(ProcessNumber::UNKNOWN, |span| span.process);
-        spans.push(Named {
-            time: time.into(),
-            tid,
-            name: name.unwrap_or(NO_NAME),
-            process,
-        });
+        let last = self.by_tid.get(&tid).and_then(|spans| spans.last());
+        let process = last.map_or(ProcessNumber::UNKNOWN, |span| span.process);
+        self.begin(tid, time, name, process);
     }
 
     /// As [`set`](Self::set), for the main thread of a process that begins.

@@ -8,7 +8,7 @@ use usdtrec_format::perf::{Attr, EventAttr, Sample, SampleLayout, SampleType, Tr
 use usdtrec_format::schema::telemetry::Telemetry;
 use usdtrec_format::schema::{Argument, Disagreement, ProbeSchema, Schemas, ScriptCall};
 use usdtrec_format::trace::TraceInfo;
-use usdtrec_format::{Arch, Definitions, Probe, ProbeDefinition, ShownArgument};
+use usdtrec_format::{Arch, BuildId, Definitions, Probe, ProbeDefinition, ShownArgument};
 
 use crate::session::event_name::{event_name, short_name};
 
@@ -23,6 +23,8 @@ pub struct Event {
     pub attr: Attr,
     /// Index of its definition in [`Definitions::probes`]; `None` if the trace has none for it.
     pub probe: Option<usize>,
+    /// The build-id of the file with the probe, if the trace has it.
+    pub build_id: Option<BuildId>,
     /// Its arguments, as an argument list names and chooses them.
     pub arguments: Vec<Argument>,
     /// The names that schemas have for them, if a list names, chooses or orders them.
@@ -97,6 +99,7 @@ impl Event {
             layout: SampleLayout::new(&attr.attr),
             attr: attr.attr.clone(),
             probe: None,
+            build_id: None,
             arguments: Vec::new(),
             own_names: None,
             types: Vec::new(),
@@ -230,7 +233,8 @@ impl Events {
             return;
         };
         let first = self.sites.len();
-        let arch = all.files.get(defined.file).and_then(|file| file.arch);
+        let file = all.files.get(defined.file);
+        let arch = file.and_then(|file| file.arch);
         let own = self.arguments(defined, arch, schemas);
         let named = ProbeName {
             provider: &defined.provider,
@@ -253,6 +257,7 @@ impl Events {
         self.sites.extend(sites(defined, &own, &event.attr, all));
         event.sites = first..self.sites.len();
         event.probe = Some(probe);
+        event.build_id = file.and_then(|file| file.build_id);
         event.is_probe = true;
         event.show(own, defined.shown.as_deref());
     }

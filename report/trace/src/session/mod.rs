@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
+use usdtrec_format::BuildId;
 use usdtrec_format::perf::{DeferredChain, Sample};
 use usdtrec_format::schema::Schemas;
 use usdtrec_format::trace::{Damage, Shortfall, Trace, TraceInfo};
@@ -439,6 +440,12 @@ impl TraceSession {
     /// Whether the trace may have a field of the process of a hit.
     pub fn has_of_process(&self, field: &ProcessField) -> bool {
         (field.is_in)(&self.processes, self.info())
+    }
+
+    /// The build-id of the file with the probe of a sample, if the trace has it.
+    pub(crate) fn build_id(&self, sample: &Sample<'_>) -> Option<BuildId> {
+        let target = self.ids.get(sample.id).or(self.ids.only)?;
+        self.events.events.get(target.event as usize)?.build_id
     }
 
     /// The event of a sample id.

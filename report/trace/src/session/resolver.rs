@@ -179,6 +179,7 @@ impl<'s> Resolver<'s> {
         ProcessFacts {
             cgroup: self.cgroup(sample.pid, sample.time),
             uid: sample.uid(),
+            build_id: self.session.build_id(sample),
         }
     }
 

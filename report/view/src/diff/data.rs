@@ -10,11 +10,11 @@ use usdtrec_analysis::diff::recording::ComparedRecording;
 use usdtrec_analysis::diff::slices::SLICES;
 use usdtrec_format::escape::escape_json;
 
+use crate::answer::figure::Figure;
 use crate::diff::names::{self, left_out, ordered, reason};
 use crate::diff::options::DiffOptions;
 use crate::head::date_for_machines;
 use crate::text::quoted::Csv;
-use crate::text::scalar::{self, json_decimal};
 
 /// Members of a figure, in their order.
 const MEMBERS: [&str; 17] = [
@@ -116,7 +116,7 @@ fn words(subject: &MetricSubject) -> [Option<String>; 4] {
 fn json_label(of: &ShareOf) -> Value {
     match of {
         ShareOf::Missing => Value::Null,
-        ShareOf::Number { number, .. } => scalar::json(*number),
+        ShareOf::Number { number, .. } => json!(Figure::from(*number)),
         ShareOf::Text { text, .. } => String::from_utf8_lossy(text).into(),
     }
 }
@@ -131,8 +131,8 @@ fn readable(metric: &Metric) -> Option<String> {
 
 fn json_amount(amount: &Estimate) -> Value {
     match amount.number {
-        Some(number) => scalar::json(number),
-        None => json_decimal(&amount.value.to_string()),
+        Some(number) => json!(Figure::from(number)),
+        None => json!(Figure::from_decimal(&amount.value.to_string())),
     }
 }
 

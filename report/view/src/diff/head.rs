@@ -3,31 +3,19 @@
 use usdtrec_analysis::diff::comparison::Comparison;
 use usdtrec_analysis::diff::recording::ComparedRecording;
 use usdtrec_analysis::diff::slices::total;
-use usdtrec_format::counted;
 use usdtrec_format::escape::escape;
 use usdtrec_trace::session::event_name::short_name as short;
 
 use crate::columns::folded;
 use crate::head;
-use crate::losses::{doubt, words};
-use crate::numbers::duration;
+use crate::losses::doubt;
 use crate::theme::Theme;
 
 /// Appends the lines about a recording.
 pub(crate) fn put_head(name: &str, side: &ComparedRecording, theme: Theme, out: &mut String) {
-    let events = side.events();
-    let lost = words(&side.losses);
-    let line = format!(
-        "# {name} {}: {} in {}, {lost}",
-        escape(&side.origin.file),
-        counted(events, "event"),
-        duration(side.duration() as f64),
-    );
-    if side.losses.total() > 0 {
-        theme.put_alarm(&line, out);
-    } else {
-        theme.put_remark(&line, out);
-    }
+    let totals = head::totals(side.events(), side.duration(), true, &side.losses);
+    let line = format!("# {name} {}: {totals}", escape(&side.origin.file));
+    theme.put_totals(&line, side.losses.total(), out);
     for line in head::lines(&side.origin) {
         let mut lines = String::new();
         folded(&line, "#   ", &mut lines);

@@ -9,9 +9,10 @@ use usdtrec_format::escape::escape;
 use usdtrec_trace::form::Form;
 use usdtrec_trace::session::event_name::short_name as short;
 
-use crate::columns::{ColumnSide, WIDTH, cut, put_columns};
+use crate::columns::{WIDTH, cut, put_table};
 use crate::diff::names::{self, label};
 use crate::numbers::{percent_of, rate};
+use crate::table::{Table, TableCell};
 use crate::text::scalar;
 use crate::theme::Theme;
 
@@ -68,15 +69,13 @@ pub(crate) fn table(
     theme: Theme,
     out: &mut String,
 ) {
-    let heading = [heading, "", "A", "B", "Change", "Noise"];
-    let mut rows = vec![heading.map(str::to_owned).to_vec()];
-    rows.extend(figures.iter().map(|figure| row(figure, tables)));
-    let mut sides = [ColumnSide::Right; 6];
-    (sides[0], sides[1]) = (ColumnSide::Left, ColumnSide::Left);
-    put_columns(&rows, &sides, theme, out);
+    let mut table = Table::new([heading, "", "A", "B", "Change", "Noise"]);
+    let rows = figures.iter().map(|figure| row(figure, tables));
+    table.rows.extend(rows);
+    put_table(&table, theme, out);
 }
 
-fn row(figure: &Metric, tables: &Tables<'_>) -> Vec<String> {
+fn row(figure: &Metric, tables: &Tables<'_>) -> Vec<TableCell> {
     let kind = match &figure.kind {
         MetricKind::Rate => "/s".to_owned(),
         MetricKind::Count => "count".to_owned(),
@@ -84,14 +83,13 @@ fn row(figure: &Metric, tables: &Tables<'_>) -> Vec<String> {
         MetricKind::Quantile(at) => format!("p{}", at.thousandths / 10),
         MetricKind::Share(_) => "share".to_owned(),
     };
-    let cell = |text: &str| escape(text).into_owned();
     vec![
-        name(figure, tables.human),
-        kind,
-        cell(&tables.shown(figure, 0)),
-        cell(&tables.shown(figure, 1)),
-        change(figure),
-        noise(figure),
+        TableCell::Code(name(figure, tables.human)),
+        TableCell::Text(kind),
+        TableCell::number(tables.shown(figure, 0), figure.a.value),
+        TableCell::number(tables.shown(figure, 1), figure.b.value),
+        TableCell::unsorted(change(figure)),
+        TableCell::unsorted(noise(figure)),
     ]
 }
 

@@ -18,11 +18,10 @@ use usdtrec_trace::events::selection::EventSelection;
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::TraceSession;
 
-use crate::call_words::call_words;
 use crate::flame::svg::Labels;
 use crate::losses::words;
+use crate::stack_remarks::stack_remarks;
 use crate::weights;
-use crate::without_stack::without_stack;
 
 pub use crate::flame::diff::print_diff;
 
@@ -87,9 +86,7 @@ fn labels(stacks: &WeighedStacks) -> Labels {
         "" => String::new(),
         host => format!("host {host}, "),
     };
-    let calls = stacks.calls.as_ref().map(call_words).unwrap_or_default();
-    let words_of_hits = without_stack(stacks.without_stack);
-    let remarks = calls.into_iter().chain(words_of_hits);
+    let remarks = stack_remarks(stacks).into_iter();
     let remarks: String = remarks.map(|words| format!("; {words}")).collect();
     Labels {
         title: title(stacks),

@@ -1,7 +1,8 @@
 //! The table of arguments: the distribution of their values.
 
-use std::fmt::Write as _;
+use std::borrow::Cow;
 
+use unicode_width::UnicodeWidthStr as _;
 use usdtrec_analysis::stats::frequency::Frequency;
 use usdtrec_analysis::stats::number::Scalar;
 use usdtrec_analysis::summary::facts::SummaryFacts;
@@ -9,69 +10,93 @@ use usdtrec_analysis::summary::probe::{ArgumentFacts, Spread, TextFacts};
 use usdtrec_format::escape::{escape, quote};
 use usdtrec_trace::form::Form;
 
-use crate::columns::folded_from;
+use crate::columns::{folded_from, left};
 use crate::numbers::percent;
 use crate::report::short_names::ShortNames;
+use crate::table::{Table, TableCell};
 use crate::text::scalar;
 use crate::theme::Theme;
 
 /// Maximum number of different values that are listed one by one.
 const LISTED: usize = 16;
 
-/// Appends the table of arguments of probes with events.
+/// Appends the table of arguments.
 pub(crate) fn put(facts: &SummaryFacts, human: bool, theme: Theme, out: &mut String) {
-    let with_events = || facts.probes.iter().filter(|probe| probe.count > 0);
-    let names = ShortNames::new(facts);
-    let heading = ["Argument", "Type", "What it holds"];
-    let mut rows = Vec::new();
-    let mut near = false;
-    for probe in with_events() {
-        for argument in &probe.arguments {
-            near |= [&argument.integers, &argument.floats]
-                .into_iter()
-                .flatten()
-                .any(|spread| !spread.exact);
-            let name = format!("{}.{}", names.of(&probe.event), argument.name);
-            rows.push([
-                escape(&name).into_owned(),
-                match &argument.unit {
-                    Some(unit) => format!("{} {unit}", argument.kind),
-                    None => argument.kind.clone(),
-                },
-                holds(argument, human),
-            ]);
-        }
-    }
-    if rows.is_empty() {
+    let table = table(facts, human);
+    if table.rows.is_empty() {
         return;
     }
+    let heading = table.columns.iter().map(|name| name.as_str().into());
+    let mut lines: Vec<Vec<Cow<'_, str>>> = vec![heading.collect()];
+    let rows = table.rows.iter();
+    lines.extend(rows.map(|row| row.iter().map(TableCell::shown).collect()));
     let width = |column: usize, most: usize| {
-        let lengths = rows
-            .iter()
-            .map(|row: &[String; 3]| row[column].chars().count());
-        let lengths = lengths.chain([heading[column].len()]);
-        lengths.filter(|&length| length <= most).max().unwrap_or(0)
+        let widths = lines.iter().map(|line| line[column].width());
+        widths.filter(|&width| width <= most).max().unwrap_or(0)
     };
     let (first, second) = (width(0, 34), width(1, 9));
     let indent = " ".repeat(first + second + 4);
     out.push('\n');
-    let [name, kind, holds] = heading;
-    theme.put_heading(&format!("{name:first$}  {kind:second$}  {holds}"), out);
-    for [name, kind, holds] in rows {
-        let mut line = format!("{name:first$}  {kind:second$}  ");
-        if line.chars().count() > indent.len() {
-            let _ = writeln!(out, "{}", line.trim_end());
-            line = indent.clone();
+    for (number, line) in lines.iter().enumerate() {
+        let [name, kind, holds] = &line[..] else {
+            continue;
+        };
+        let mut start = format!("{}  {}  ", left(name, first), left(kind, second));
+        if number == 0 {
+            theme.put_heading(&(start + holds), out);
+            continue;
         }
-        folded_from(&line, &holds, &indent, out);
+        if start.width() > indent.len() {
+            out.extend([start.trim_end(), "\n"]);
+            start.clone_from(&indent);
+        }
+        folded_from(&start, holds, &indent, out);
     }
-    if near {
-        out.push_str("~ means: within 1 %\n");
+    if let Some(remark) = remark(facts) {
+        out.extend([remark, "\n"]);
     }
 }
 
+/// The arguments of probes with events, with their names.
+pub fn arguments(facts: &SummaryFacts) -> impl Iterator<Item = (String, &ArgumentFacts)> {
+    let names = ShortNames::new(facts);
+    let probes = facts.probes.iter().filter(|probe| probe.count > 0);
+    let all = probes.flat_map(|probe| probe.arguments.iter().map(move |of| (probe, of)));
+    all.map(move |(probe, argument)| {
+        let name = format!("{}.{}", names.of(&probe.event), argument.name);
+        (name, argument)
+    })
+}
+
+/// The table of arguments.
+pub fn table(facts: &SummaryFacts, human: bool) -> Table {
+    let mut table = Table::new(["Argument", "Type", "What it holds"]);
+    for (name, argument) in arguments(facts) {
+        let kind = match &argument.unit {
+            Some(unit) => format!("{} {unit}", argument.kind),
+            None => argument.kind.clone(),
+        };
+        table.rows.push(vec![
+            TableCell::Code(name),
+            TableCell::Text(kind),
+            TableCell::Text(holds(argument, human)),
+        ]);
+    }
+    table
+}
+
+/// What is said below the table, if a number in it is not exact.
+pub fn remark(facts: &SummaryFacts) -> Option<&'static str> {
+    let mut all = arguments(facts);
+    let is_near = all.any(|(_, argument)| {
+        let spreads = [&argument.integers, &argument.floats];
+        spreads.into_iter().flatten().any(|spread| !spread.exact)
+    });
+    is_near.then_some("~ means: within 1 %")
+}
+
 /// The values of an argument, in words.
-pub fn holds(argument: &ArgumentFacts, human: bool) -> String {
+fn holds(argument: &ArgumentFacts, human: bool) -> String {
     let form = argument.form.clone().human(human);
     let spreads = [&argument.integers, &argument.floats];
     let spreads = spreads.into_iter().flatten();

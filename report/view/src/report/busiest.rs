@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use usdtrec_analysis::summary::facts::SummaryFacts;
-use usdtrec_format::escape::escape;
 
-use crate::columns::{ColumnSide, put_columns};
-use crate::numbers::{percent, rate};
+use crate::columns::put_table;
+use crate::report::probes::rate_and_share;
+use crate::table::{Table, TableCell};
 use crate::theme::Theme;
 
 /// Maximum number of processes shown.
@@ -17,22 +17,8 @@ pub(crate) fn put(facts: &SummaryFacts, theme: Theme, out: &mut String) {
     if facts.busiest.all < 2 {
         return;
     }
-    let heading = ["Process", "PID", "Events", "/s", "Share", "Probes"];
-    let mut rows = vec![heading.map(str::to_owned).to_vec()];
-    for process in facts.busiest.first.iter().take(SHOWN) {
-        rows.push(vec![
-            escape(&process.comm).into_owned(),
-            process.pid.to_string(),
-            process.count.to_string(),
-            rate(process.count, facts.duration_for(process.count)),
-            percent(process.count, facts.events),
-            process.probes.to_string(),
-        ]);
-    }
-    let mut sides = [ColumnSide::Right; 6];
-    sides[0] = ColumnSide::Left;
     out.push('\n');
-    put_columns(&rows, &sides, theme, out);
+    put_table(&table(facts, SHOWN), theme, out);
     let beyond = facts.probes.iter().any(|probe| probe.other_processes > 0);
     let rest = facts.busiest.all.saturating_sub(SHOWN);
     if rest > 0 {
@@ -40,4 +26,21 @@ pub(crate) fn put(facts: &SummaryFacts, theme: Theme, out: &mut String) {
         let s = if rest == 1 { "" } else { "es" };
         let _ = writeln!(out, "and {more}{rest} other process{s}");
     }
+}
+
+/// The busiest processes, at most so many.
+pub fn table(facts: &SummaryFacts, most: usize) -> Table {
+    let mut table = Table::new(["Process", "PID", "Events", "/s", "Share", "Probes"]);
+    for process in facts.busiest.first.iter().take(most) {
+        let [per_second, share] = rate_and_share(process.count, facts);
+        table.rows.push(vec![
+            TableCell::Code(process.comm.clone()),
+            TableCell::count(process.pid),
+            TableCell::count(process.count),
+            per_second,
+            share,
+            TableCell::count(process.probes),
+        ]);
+    }
+    table
 }

@@ -9,13 +9,12 @@ use usdtrec_analysis::stats::ratio::share;
 use usdtrec_format::escape::escape;
 
 use crate::answer_style::AnswerStyle;
-use crate::call_words::call_words;
 use crate::folded::step_text;
 use crate::head;
 use crate::losses::words;
 use crate::report::unnamed;
+use crate::stack_remarks::{SPAN_TIME, stack_remarks};
 use crate::weights::{title, weight_text};
-use crate::without_stack::without_stack;
 
 /// How a tree of stacks is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,10 +40,7 @@ pub(crate) fn text(stacks: &WeighedStacks, graph: CallGraphStyle, style: AnswerS
     head::put(&stacks.origin, &[], style.theme, &mut out);
     let losses = format!("# {}", words(&stacks.losses));
     style.theme.put_remark(&losses, &mut out);
-    for words in stacks.calls.iter().flat_map(call_words) {
-        style.theme.put_remark(&format!("# {words}"), &mut out);
-    }
-    for words in without_stack(stacks.without_stack) {
+    for words in stack_remarks(stacks) {
         style.theme.put_remark(&format!("# {words}"), &mut out);
     }
     if stacks.tables.is_empty() {
@@ -53,8 +49,8 @@ pub(crate) fn text(stacks: &WeighedStacks, graph: CallGraphStyle, style: AnswerS
     for table in &stacks.tables {
         let _ = writeln!(out, "#\n# {}", escape(&title(table, &stacks.unit)));
         if stacks.unit == WeightUnit::SpanTime {
-            let remark = "# by the stack of their begin, without the spans within them";
-            style.theme.put_remark(remark, &mut out);
+            let remark = format!("# {SPAN_TIME}");
+            style.theme.put_remark(&remark, &mut out);
         }
         let order = match graph.order {
             CallOrder::Caller => "the outermost function first",

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use unicode_width::UnicodeWidthStr as _;
 use usdtrec_analysis::groups::stats::{Sum, ValueFacts};
 use usdtrec_analysis::groups::table::SampleCount;
 use usdtrec_analysis::groups::{GroupTable, Grouped, OtherGroups, SampleGroup};
@@ -13,6 +14,7 @@ use usdtrec_trace::form::Form;
 
 use crate::answer_style::AnswerStyle;
 use crate::cells::{Cell, cells};
+use crate::columns::{left, right};
 use crate::head;
 use crate::hints::{HintWords, more_groups};
 use crate::text::buffer::Text;
@@ -128,8 +130,8 @@ fn one_table(table: &GroupTable, grouped: &Grouped, style: AnswerStyle, out: &mu
         .enumerate()
         .map(|(at, key)| {
             let cells = rows.iter().filter_map(|(cells, _)| cells.get(at));
-            let lengths = cells.map(|cell| cell.text.chars().count());
-            let widest = lengths.chain([key.heading().chars().count()]).max();
+            let lengths = cells.map(|cell| cell.text.width());
+            let widest = lengths.chain([key.heading().width()]).max();
             widest.unwrap_or(0).min(WIDEST)
         })
         .collect();
@@ -139,7 +141,7 @@ fn one_table(table: &GroupTable, grouped: &Grouped, style: AnswerStyle, out: &mu
         let cells: Vec<String> = (0..keys.len()).map(cell).collect();
         cells.join("  ").trim_end().to_owned()
     };
-    let heading = columns(&|at| format!("{:1$}", escape(keys[at].heading()), widths[at]));
+    let heading = columns(&|at| left(&escape(keys[at].heading()), widths[at]));
     let figures = Columns::new(table, grouped);
     let _ = writeln!(out, "# Overhead{samples}{}  {heading}", figures.heading());
     let _ = writeln!(
@@ -155,12 +157,9 @@ fn one_table(table: &GroupTable, grouped: &Grouped, style: AnswerStyle, out: &mu
         let cells = columns(&|at| {
             let cell = cells.get(at);
             let text = cell.map_or("", |cell| &cell.text);
-            let right = cell.is_some_and(Cell::is_number);
-            let width = widths[at];
-            if right {
-                format!("{text:>width$}")
-            } else {
-                format!("{text:width$}")
+            match cell.is_some_and(Cell::is_number) {
+                true => right(text, widths[at]),
+                false => left(text, widths[at]),
             }
         });
         let samples = format!("  {:>12}", count.samples);

@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 
+use unicode_width::UnicodeWidthStr as _;
 use usdtrec_analysis::heatmap::{HeatMaps, INTERVALS};
 use usdtrec_format::escape::escape;
 
 use crate::answer_style::AnswerStyle;
 use crate::bars::shade;
+use crate::columns::right;
 use crate::head;
 use crate::measured::{ambiguities, form, measured};
 use crate::numbers::duration;
@@ -40,12 +42,12 @@ pub(crate) fn text(maps: &HeatMaps, style: AnswerStyle) -> String {
         let labels = map.buckets.iter().rev();
         let labels = labels.map(|bucket| scalar::shown(bucket.from, &form));
         let labels: Vec<String> = labels.collect();
-        let lengths = labels.iter().map(|label| label.chars().count());
+        let lengths = labels.iter().map(|label| label.width());
         let width = lengths.max().unwrap_or(0);
         for (bucket, label) in map.buckets.iter().rev().zip(labels) {
             let cells = bucket.counts.iter().map(|&count| shade(count, map.most));
             let cells: String = cells.collect();
-            let _ = writeln!(out, "{label:>width$} │{}", cells.trim_end());
+            let _ = writeln!(out, "{} │{}", right(&label, width), cells.trim_end());
         }
         let end = timeline.begin(timeline.intervals as u64);
         let seconds = |time: u64| format!("{:.3}", time as f64 / 1e9);

@@ -1,8 +1,8 @@
 //! Histograms as text and CSV; `report/FIELDS.md` describes columns.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use unicode_width::UnicodeWidthStr as _;
 use usdtrec_analysis::histogram::{Edge, Histograms};
 use usdtrec_analysis::measured::Division;
 use usdtrec_format::escape::escape;
@@ -10,10 +10,11 @@ use usdtrec_trace::form::Form;
 
 use crate::answer_style::AnswerStyle;
 use crate::bars::bar;
+use crate::columns::{right, shortened};
 use crate::head;
 use crate::measured::{ambiguities, form, measured};
 use crate::text::quoted::Csv;
-use crate::text::scalar::{decimal, shown_decimal};
+use crate::text::scalar::{decimal, shown};
 
 /// Columns of the longest bar.
 const BAR: usize = 42;
@@ -47,16 +48,13 @@ pub(crate) fn readable(edge: &Edge, form: &Form) -> Option<String> {
 /// The label of a bucket's bar.
 pub fn label(from: &Edge, form: &Form) -> String {
     const MAX_CHARACTERS: usize = 30;
-    if let Edge::Text(text) = from {
-        let whole = readable(from, form);
-        let whole = whole.map_or_else(|| String::from_utf8_lossy(text), Cow::Owned);
-        let mut label: String = escape(&whole).chars().take(MAX_CHARACTERS).collect();
-        if label.chars().count() == MAX_CHARACTERS {
-            label.push('…');
+    match from {
+        Edge::Number(number) => shown(*number, form),
+        Edge::Text(_) => {
+            let whole = readable(from, form).unwrap_or_else(|| edge(from));
+            shortened(&whole, MAX_CHARACTERS)
         }
-        return label;
     }
-    shown_decimal(&edge(from), form)
 }
 
 /// Histograms as text, a bar for each bucket.
@@ -85,12 +83,13 @@ pub(crate) fn text(histograms: &Histograms, style: AnswerStyle) -> String {
         let labels: Vec<String> = labels.collect();
         let buckets = || histogram.buckets.iter();
         let widest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
-        let width = widest(&mut labels.iter().map(|label| label.chars().count()));
+        let width = widest(&mut labels.iter().map(|label| label.width()));
         let digits = widest(&mut buckets().map(|bucket| bucket.count.to_string().len()));
         let most = buckets().map(|bucket| bucket.count).max().unwrap_or(0);
         for (bucket, label) in buckets().zip(&labels) {
             let line = format!(
-                "{label:>width$}  {:>digits$}  {}",
+                "{}  {:>digits$}  {}",
+                right(label, width),
                 bucket.count,
                 theme.bar(&bar(bucket.count, most, BAR))
             );

@@ -2,7 +2,7 @@
 //! arguments hold, what was lost; then how to ask on.
 
 pub mod arguments;
-pub(crate) mod busiest;
+pub mod busiest;
 pub(crate) mod call_graph;
 pub(crate) mod data;
 pub(crate) mod groups;

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
+use unicode_width::UnicodeWidthStr as _;
 use usdtrec_analysis::summary::facts::SummaryFacts;
 use usdtrec_analysis::summary::next::{NextQuestion, next};
 
 use crate::answer_style::AnswerStyle;
-use crate::columns::WIDTH;
+use crate::columns::{WIDTH, left};
 use crate::hints::Hint;
 
 /// A line of the list.
@@ -51,18 +52,13 @@ const fn shows(question: &NextQuestion) -> &'static str {
 }
 
 fn put_lines(lines: &[Line], out: &mut String) {
-    let length = |line: &str| line.chars().count();
-    let width = lines
-        .iter()
-        .map(|line| length(&line.command))
-        .max()
-        .unwrap_or(0);
-    let fits = lines
-        .iter()
-        .all(|line| 2 + width + 2 + length(line.shows) <= WIDTH);
+    let widths = lines.iter().map(|line| line.command.width());
+    let width = widths.max().unwrap_or(0);
+    let mut lengths = lines.iter().map(|line| line.shows.width());
+    let fits = lengths.all(|length| 2 + width + 2 + length <= WIDTH);
     for Line { command, shows } in lines {
         let _ = if fits {
-            writeln!(out, "  {command:width$}  {shows}")
+            writeln!(out, "  {}  {shows}", left(command, width))
         } else {
             writeln!(out, "  {command}\n      {shows}")
         };

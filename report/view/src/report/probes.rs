@@ -2,55 +2,59 @@
 
 use std::fmt::Write as _;
 
+use usdtrec_analysis::stats::ratio::per_second;
 use usdtrec_analysis::summary::counts::NamedProcesses;
 use usdtrec_analysis::summary::facts::SummaryFacts;
 use usdtrec_format::escape::escape;
 use usdtrec_trace::session::event_name::short_name as short;
 
 use crate::answer_style::AnswerStyle;
-use crate::columns::{ColumnSide, folded, folded_from, put_columns};
+use crate::columns::{folded, folded_from, put_table};
 use crate::hints::HintWords;
 use crate::numbers::{percent, rate};
 use crate::sentences::Sentences;
+use crate::table::{Table, TableCell};
 
 /// Appends the table of probes, the names of probes without events, and the known reasons.
 pub(crate) fn put(facts: &SummaryFacts, style: AnswerStyle, out: &mut String) {
-    let theme = style.theme;
-    let heading = ["Probe", "Events", "/s", "Share", "Processes", "Lost"];
-    let mut rows = vec![heading.map(str::to_owned).to_vec()];
-    for probe in facts
-        .probes
-        .iter()
-        .filter(|probe| probe.count > 0 || probe.lost > 0)
-    {
-        rows.push(vec![
-            escape(short(&probe.event)).into_owned(),
-            probe.count.to_string(),
-            rate(probe.count, facts.duration_for(probe.count)),
-            percent(probe.count, facts.events),
-            processes(&probe.processes, probe.other_processes > 0),
-            (facts.losses.known(probe.lost))
-                .map_or_else(|| "?".to_owned(), |lost| lost.to_string()),
-        ]);
-    }
-    let sides = [
-        ColumnSide::Left,
-        ColumnSide::Right,
-        ColumnSide::Right,
-        ColumnSide::Right,
-        ColumnSide::Left,
-        ColumnSide::Right,
-    ];
     out.push('\n');
-    put_columns(&rows, &sides, theme, out);
-    without_events(facts, out);
-    reasons(facts, style.hints, out);
-}
-
-fn without_events(facts: &SummaryFacts, out: &mut String) {
+    put_table(&table(facts), style.theme, out);
     if let Some(text) = silent(facts) {
         folded(&text, "  ", out);
     }
+    reasons(facts, style.hints, out);
+}
+
+/// The probes with events, those kept or those lost.
+pub fn table(facts: &SummaryFacts) -> Table {
+    let mut table = Table::new(["Probe", "Events", "/s", "Share", "Processes", "Lost"]);
+    let probes = facts.probes.iter();
+    for probe in probes.filter(|probe| probe.count > 0 || probe.lost > 0) {
+        let [per_second, share] = rate_and_share(probe.count, facts);
+        let lost = facts.losses.known(probe.lost);
+        table.rows.push(vec![
+            TableCell::Code(short(&probe.event).to_owned()),
+            TableCell::count(probe.count),
+            per_second,
+            share,
+            TableCell::Text(processes(&probe.processes, probe.other_processes > 0)),
+            lost.map_or_else(|| TableCell::unsorted("?"), TableCell::count),
+        ]);
+    }
+    table
+}
+
+/// The rate and the share of so many events.
+pub(crate) fn rate_and_share(count: u64, facts: &SummaryFacts) -> [TableCell; 2] {
+    let duration = facts.duration_for(count);
+    let shown = rate(count, duration);
+    [
+        match per_second(count, duration) {
+            Some(number) => TableCell::number(shown, number),
+            None => TableCell::unsorted(shown),
+        },
+        TableCell::number(percent(count, facts.events), count),
+    ]
 }
 
 /// Names the probes without events; `None` if all have some.

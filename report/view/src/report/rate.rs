@@ -9,9 +9,10 @@ use usdtrec_trace::session::event_name::short_name;
 
 use crate::bars::sparkline;
 use crate::cells::cells;
-use crate::columns::{ColumnSide, folded_from, put_columns};
+use crate::columns::{folded_from, put_table};
 use crate::head;
 use crate::numbers::{duration, rate};
+use crate::table::{Table, TableCell};
 use crate::text::quoted::Csv;
 use crate::theme::Theme;
 
@@ -20,99 +21,89 @@ const COLUMNS: usize = 40;
 
 /// Rates as a table with a line for each series.
 pub(crate) fn text(rates: &Rates, human: bool, theme: Theme) -> String {
-    View(rates).text(human, theme)
+    let mut out = String::new();
+    head::put(&rates.origin, &[], theme, &mut out);
+    let interval = rates.timeline.interval;
+    let _ = writeln!(
+        out,
+        "# {} intervals of {}, least, mean and most a second\n",
+        rates.timeline.intervals,
+        duration(interval as f64)
+    );
+    let columns = ["Series", "Events", "least", "mean", "most", "over time"];
+    let mut table = Table::new(columns);
+    for series in &rates.series {
+        let event = series.event.iter();
+        let event = event.map(|event| escape(short_name(event)).into_owned());
+        let mut name: Vec<String> = event.collect();
+        let cells = cells(&rates.keys, &series.values, human);
+        name.extend(cells.iter().map(|cell| cell.text.trim().to_owned()));
+        table
+            .rows
+            .push(row(name.join(" "), interval, &series.counts));
+    }
+    if let Some(others) = &rates.others {
+        let name = "all other series".to_owned();
+        table.rows.push(row(name, interval, &others.counts));
+    }
+    put_table(&table, theme, &mut out);
+    if let Some(bound) = rates.others.as_ref().and_then(|others| others.doubtful) {
+        let warning = format!(
+            "there were too many series to keep all apart: one that is not shown may have up to {bound} events"
+        );
+        folded_from("WARNING: ", &warning, "  ", &mut out);
+    }
+    out
 }
 
 /// A header line, and a line for each interval of each series.
 pub(crate) fn csv(csv: Csv, rates: &Rates) -> String {
-    View(rates).csv(csv)
+    let by_event = rates.series.iter().any(|series| series.event.is_some());
+    let mut columns: Vec<&str> = if by_event { vec!["event"] } else { Vec::new() };
+    columns.extend(rates.keys.iter().map(Key::name));
+    columns.extend(["time_ns", "count", "others", "doubtful"]);
+    let columns: Vec<_> = columns.into_iter().map(|name| csv.field(name)).collect();
+    let mut out = columns.join(",") + "\n";
+    for series in &rates.series {
+        let cells = cells(&rates.keys, &series.values, false);
+        let mut start: Vec<String> = series
+            .event
+            .iter()
+            .map(|event| csv.field(event).into_owned())
+            .collect();
+        start.extend(cells.iter().map(|cell| csv.field(cell.csv()).into_owned()));
+        let start: String = start.into_iter().map(|field| field + ",").collect();
+        put_csv(rates, &start, &series.counts, ",false,", &mut out);
+    }
+    if let Some(others) = &rates.others {
+        let start = ",".repeat(rates.keys.len() + usize::from(by_event));
+        let doubtful = others.doubtful.map(|bound| bound.to_string());
+        let end = format!(",true,{}", doubtful.unwrap_or_default());
+        put_csv(rates, &start, &others.counts, &end, &mut out);
+    }
+    out
 }
 
-struct View<'r>(&'r Rates);
-
-impl View<'_> {
-    fn text(&self, human: bool, theme: Theme) -> String {
-        let mut out = String::new();
-        head::put(&self.0.origin, &[], theme, &mut out);
-        let interval = self.0.timeline.interval;
-        let _ = writeln!(
-            out,
-            "# {} intervals of {}, least, mean and most a second\n",
-            self.0.timeline.intervals,
-            duration(interval as f64)
-        );
-        let heading = ["Series", "Events", "least", "mean", "most", "over time"];
-        let mut rows = vec![heading.map(str::to_owned).to_vec()];
-        for series in &self.0.series {
-            let event = series.event.iter();
-            let event = event.map(|event| escape(short_name(event)).into_owned());
-            let mut name: Vec<String> = event.collect();
-            let cells = cells(&self.0.keys, &series.values, human);
-            name.extend(cells.iter().map(|cell| cell.text.trim().to_owned()));
-            rows.push(row(name.join(" "), interval, &series.counts));
-        }
-        if let Some(others) = &self.0.others {
-            rows.push(row("all other series".to_owned(), interval, &others.counts));
-        }
-        let mut sides = [ColumnSide::Right; 6];
-        (sides[0], sides[5]) = (ColumnSide::Left, ColumnSide::Left);
-        put_columns(&rows, &sides, theme, &mut out);
-        if let Some(bound) = self.0.others.as_ref().and_then(|others| others.doubtful) {
-            let warning = format!(
-                "there were too many series to keep all apart: one that is not shown may have up to {bound} events"
-            );
-            folded_from("WARNING: ", &warning, "  ", &mut out);
-        }
-        out
-    }
-
-    fn csv(&self, csv: Csv) -> String {
-        let by_event = self.0.series.iter().any(|series| series.event.is_some());
-        let mut columns: Vec<&str> = if by_event { vec!["event"] } else { Vec::new() };
-        columns.extend(self.0.keys.iter().map(Key::name));
-        columns.extend(["time_ns", "count", "others", "doubtful"]);
-        let columns: Vec<_> = columns.into_iter().map(|name| csv.field(name)).collect();
-        let mut out = columns.join(",") + "\n";
-        for series in &self.0.series {
-            let cells = cells(&self.0.keys, &series.values, false);
-            let mut start: Vec<String> = series
-                .event
-                .iter()
-                .map(|event| csv.field(event).into_owned())
-                .collect();
-            start.extend(cells.iter().map(|cell| csv.field(cell.csv()).into_owned()));
-            let start: String = start.into_iter().map(|field| field + ",").collect();
-            self.put_csv(&start, &series.counts, ",false,", &mut out);
-        }
-        if let Some(others) = &self.0.others {
-            let start = ",".repeat(self.0.keys.len() + usize::from(by_event));
-            let doubtful = others.doubtful.map(|bound| bound.to_string());
-            let end = format!(",true,{}", doubtful.unwrap_or_default());
-            self.put_csv(&start, &others.counts, &end, &mut out);
-        }
-        out
-    }
-
-    fn put_csv(&self, start: &str, counts: &[u64], end: &str, out: &mut String) {
-        for (at, count) in counts.iter().enumerate() {
-            let time = self.0.timeline.begin(at as u64);
-            let _ = writeln!(out, "{start}{time},{count}{end}");
-        }
+fn put_csv(rates: &Rates, start: &str, counts: &[u64], end: &str, out: &mut String) {
+    for (at, count) in counts.iter().enumerate() {
+        let time = rates.timeline.begin(at as u64);
+        let _ = writeln!(out, "{start}{time},{count}{end}");
     }
 }
 
 /// A line of the table.
-fn row(name: String, interval: u64, counts: &[u64]) -> Vec<String> {
+fn row(name: String, interval: u64, counts: &[u64]) -> Vec<TableCell> {
+    let per_second = |count, ns| TableCell::number(rate(count, ns), count);
     let sum: u64 = counts.iter().sum();
     let least = counts.iter().copied().min().unwrap_or(0);
     let most = counts.iter().copied().max().unwrap_or(0);
     vec![
-        name,
-        sum.to_string(),
-        rate(least, interval),
-        rate(sum, interval.saturating_mul(counts.len() as u64)),
-        rate(most, interval),
-        sparkline(&shrunk(counts)),
+        TableCell::Code(name),
+        TableCell::count(sum),
+        per_second(least, interval),
+        per_second(sum, interval.saturating_mul(counts.len() as u64)),
+        per_second(most, interval),
+        TableCell::Text(sparkline(&shrunk(counts))),
     ]
 }
 

@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use usdtrec_analysis::question::GroupOrder;
-use usdtrec_analysis::span_report::facts::{DurationFacts, SlowFacts, SpanFacts, SpanReport};
-use usdtrec_analysis::spans::covers::CoveredTime;
+use usdtrec_analysis::span_report::facts::{
+    DurationFacts, OtherSpans, SlowFacts, SpanFacts, SpanReport,
+};
 use usdtrec_format::escape::escape;
 
 use crate::answer_style::AnswerStyle;
 use crate::cells::{cells, group_name};
-use crate::columns::{ColumnSide, folded, folded_from, put_columns};
+use crate::columns::{folded, folded_from, put_table, shortened};
 use crate::head;
 use crate::hints::{Hint, HintWords, more_groups};
 use crate::measured::ambiguities;
-use crate::numbers::duration;
-use crate::numbers::percent;
+use crate::numbers::{duration, percent};
+use crate::table::{Table, TableCell};
 use crate::text::buffer::Text;
 use crate::theme::Theme;
 
@@ -40,57 +41,57 @@ pub(crate) fn render(report: &SpanReport, style: AnswerStyle) -> String {
         out.push_str("No spans.\n");
         return out;
     }
-    span_table(&report.spans, style, &mut out);
+    let all: Vec<&SpanFacts> = report.spans.iter().collect();
+    put(&all, style, &mut out);
     let mut spans: Vec<(usize, &SpanFacts)> = report.spans.iter().enumerate().collect();
     spans.sort_by_key(|(_, span)| std::cmp::Reverse(span.durations.total()));
     for (at, span) in spans {
+        let name = name(span, &all);
         let groups = report.groups.get(at).map_or(&[][..], Vec::as_slice);
         if !groups.is_empty() {
-            put_groups(report, at, span, style, &mut out);
+            put_groups(report, at, &name, style, &mut out);
         }
         let slowest = report.slowest.get(at).map_or(&[][..], Vec::as_slice);
-        put_slowest(&name(span, &report.spans), slowest, theme, &mut out);
+        put_slowest(&name, slowest, theme, &mut out);
     }
     out
 }
 
-/// Appends the table of spans, the longest total time first, with warnings and remarks.
-pub(crate) fn span_table(spans: &[SpanFacts], style: AnswerStyle, out: &mut String) {
-    let AnswerStyle { theme, hints, .. } = style;
-    let mut rows = vec![heading("Span")];
-    if let Some(row) = rows.first_mut() {
-        row.push("Open".to_owned());
-    }
-    let (mut sorted, unmatched): (Vec<&SpanFacts>, Vec<&SpanFacts>) = spans
-        .iter()
-        .filter(|span| span.counts.is_seen())
-        .partition(|span| span.durations.count > 0);
-    sorted.sort_by_key(|span| std::cmp::Reverse(span.durations.total()));
-    sorted.extend(unmatched);
-    for span in &sorted {
-        let mut row = figures(&name(span, spans), &span.durations);
-        row.push(span.counts.going_on().to_string());
-        rows.push(row);
-    }
-    let mut sides = vec![ColumnSide::Right; 11];
-    sides[0] = ColumnSide::Left;
-    put_columns(&rows, &sides, theme, out);
-    for warning in sorted
-        .iter()
-        .flat_map(|span| warnings(span, &name(span, spans), hints))
-    {
+/// Appends the table of spans, with warnings and remarks.
+pub(crate) fn put(all: &[&SpanFacts], style: AnswerStyle, out: &mut String) {
+    let shown = seen(all.iter().copied());
+    put_table(&table(&shown, all), style.theme, out);
+    for warning in warnings(&shown, all, style.hints) {
         folded_from("WARNING: ", &warning, "  ", out);
     }
-    for remark in remarks(&sorted, spans) {
+    for remark in remarks(&shown, all) {
         folded(&remark, "  ", out);
-    }
-    if sorted.iter().any(|span| !span.durations.exact) {
-        out.push_str("  percentiles are within 0.4 %\n");
     }
 }
 
+/// The spans that were seen: the longest total time first, and then those of which none ended.
+pub fn seen<'s>(spans: impl Iterator<Item = &'s SpanFacts>) -> Vec<&'s SpanFacts> {
+    let (mut seen, unmatched): (Vec<&SpanFacts>, Vec<&SpanFacts>) = spans
+        .filter(|span| span.counts.is_seen())
+        .partition(|span| span.durations.count > 0);
+    seen.sort_by_key(|span| std::cmp::Reverse(span.durations.total()));
+    seen.extend(unmatched);
+    seen
+}
+
+/// The table of spans.
+pub fn table(shown: &[&SpanFacts], all: &[&SpanFacts]) -> Table {
+    let mut table = Table::new(columns("Span").chain(["Open"]));
+    table.rows.extend(shown.iter().map(|span| {
+        let mut row = figures(name(span, all), &span.durations);
+        row.push(TableCell::count(span.counts.going_on()));
+        row
+    }));
+    table
+}
+
 /// The name of a span, without its provider unless another span has the same name.
-pub fn name(span: &SpanFacts, all: &[SpanFacts]) -> String {
+pub(crate) fn name(span: &SpanFacts, all: &[&SpanFacts]) -> String {
     let bare = |name| match str::split_once(name, ':') {
         Some((_, bare)) if !name.contains("..") => bare,
         _ => name,
@@ -105,8 +106,16 @@ pub fn name(span: &SpanFacts, all: &[SpanFacts]) -> String {
     escape(name).into_owned()
 }
 
+/// Warnings about spans.
+pub fn warnings(shown: &[&SpanFacts], all: &[&SpanFacts], hints: HintWords) -> Vec<String> {
+    let warnings = shown.iter();
+    warnings
+        .flat_map(|span| warnings_about(span, &name(span, all), hints))
+        .collect()
+}
+
 /// Warnings: more than one in a hundred begins has no end, or ends no begin.
-pub fn warnings(span: &SpanFacts, name: &str, hints: HintWords) -> Vec<String> {
+fn warnings_about(span: &SpanFacts, name: &str, hints: HintWords) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(key) = &span.better_key {
         let how = hints.between(": ", &Hint::SpanKey { name: key }, "");
@@ -158,8 +167,8 @@ pub fn warnings(span: &SpanFacts, name: &str, hints: HintWords) -> Vec<String> {
     warnings
 }
 
-/// Remarks: keys other than the thread, nesting, and hits that belong to no span.
-pub fn remarks(shown: &[&SpanFacts], all: &[SpanFacts]) -> Vec<String> {
+/// Remarks: keys other than the thread, nesting, hits that belong to no span, and how exact percentiles are.
+pub fn remarks(shown: &[&SpanFacts], all: &[&SpanFacts]) -> Vec<String> {
     let mut remarks = Vec::new();
     let mut keys: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for span in shown.iter().filter(|span| span.key != "tid") {
@@ -208,11 +217,14 @@ pub fn remarks(shown: &[&SpanFacts], all: &[SpanFacts]) -> Vec<String> {
         more(span.counts.unmatched)
     });
     remarks.extend(losses(shown, all));
+    if shown.iter().any(|span| !span.durations.exact) {
+        remarks.push("percentiles are within 0.4 %".to_owned());
+    }
     remarks
 }
 
 /// What losses mean for spans.
-fn losses(shown: &[&SpanFacts], all: &[SpanFacts]) -> Option<String> {
+fn losses(shown: &[&SpanFacts], all: &[&SpanFacts]) -> Option<String> {
     let lossy = shown
         .iter()
         .filter(|span| span.lost.is_some_and(|lost| lost > 0));
@@ -227,84 +239,76 @@ fn losses(shown: &[&SpanFacts], all: &[SpanFacts]) -> Option<String> {
     ))
 }
 
-fn heading(first: &str) -> Vec<String> {
+/// The columns of a table of spans.
+fn columns(first: &str) -> impl Iterator<Item = &str> {
     [
         first, "Count", "p50", "p90", "p99", "p99.9", "max", "Sum", "Self", "Total",
     ]
-    .map(str::to_owned)
-    .to_vec()
+    .into_iter()
 }
 
-/// The cells of a row of spans.
-pub fn figures(name: &str, durations: &DurationFacts) -> Vec<String> {
-    let of = |ns: u64| {
-        if durations.count == 0 {
-            "-".to_owned()
-        } else {
-            duration(ns as f64)
-        }
+/// A row of spans.
+fn figures(name: String, durations: &DurationFacts) -> Vec<TableCell> {
+    let cell = |ns: Option<u64>| match ns {
+        Some(ns) => TableCell::number(duration(ns as f64), ns),
+        None => TableCell::unsorted("-"),
     };
-    let covered = |of: fn(CoveredTime) -> u64| match durations.covered {
-        Some(covered) => duration(of(covered) as f64),
-        None => "-".to_owned(),
-    };
+    let known = |ns| cell((durations.count > 0).then_some(ns));
     vec![
-        name.to_owned(),
-        durations.count.to_string(),
-        of(durations.p50),
-        of(durations.p90),
-        of(durations.p99),
-        of(durations.p999),
-        of(durations.max),
-        duration(durations.sum() as f64),
-        covered(|covered| covered.own),
-        covered(|covered| covered.total),
+        TableCell::Code(name),
+        TableCell::count(durations.count),
+        known(durations.p50),
+        known(durations.p90),
+        known(durations.p99),
+        known(durations.p999),
+        known(durations.max),
+        cell(Some(durations.sum())),
+        cell(durations.covered.map(|covered| covered.own)),
+        cell(durations.covered.map(|covered| covered.total)),
     ]
 }
 
-fn put_groups(
-    report: &SpanReport,
-    at: usize,
-    span: &SpanFacts,
-    style: AnswerStyle,
-    out: &mut String,
-) {
-    let AnswerStyle {
-        human,
-        theme,
-        hints,
-    } = style;
-    let groups = report.groups.get(at).into_iter().flatten();
-    let by: Vec<&str> = report.by.iter().map(|by| &*by.name).collect();
-    let by = by.join(", ");
-    let span = name(span, &report.spans);
-    let mut rows = vec![heading(&format!("{span} by {}", escape(&by)))];
-    for group in groups {
+/// What spans are grouped by.
+pub fn group_keys(report: &SpanReport) -> String {
+    let names: Vec<&str> = report.by.iter().map(|by| &*by.name).collect();
+    names.join(", ")
+}
+
+/// The table of the groups of a kind of spans.
+pub fn group_table(report: &SpanReport, at: usize, first: &str, human: bool) -> Table {
+    let mut table = Table::new(columns(first));
+    for group in report.groups.get(at).into_iter().flatten() {
         let keys = report.by.iter().map(|by| &by.key);
         let name = group_name(&cells(keys, &group.values, human));
-        let name = match name.char_indices().nth(MAX_NAME_CHARACTERS) {
-            Some((end, _)) => format!("{}…", &name[..end]),
-            None => name,
-        };
-        rows.push(figures(&name, &group.durations));
+        let name = shortened(&name, MAX_NAME_CHARACTERS);
+        table.rows.push(figures(name, &group.durations));
     }
+    table
+}
+
+/// A warning about groups that are not shown, if there were too many to keep all.
+pub fn doubt(others: &OtherSpans, order: GroupOrder) -> Option<String> {
+    let bound = others.doubtful?;
+    let bound = match order {
+        GroupOrder::Count => bound.to_string(),
+        _ => duration(bound as f64),
+    };
+    Some(format!(
+        "there were too many groups to keep all: one that is not shown may have up to {bound} of what they are sorted by"
+    ))
+}
+
+fn put_groups(report: &SpanReport, at: usize, span: &str, style: AnswerStyle, out: &mut String) {
+    let first = format!("{span} by {}", group_keys(report));
+    let mut table = group_table(report, at, &first, style.human);
     let others = report.others.get(at).and_then(Option::as_ref);
-    if let Some(others) = others {
-        let name = more_groups(others.groups, hints);
-        rows.push(figures(&name, &others.durations));
-    }
-    let mut sides = vec![ColumnSide::Right; 10];
-    sides[0] = ColumnSide::Left;
+    table.rows.extend(others.map(|others| {
+        let name = more_groups(others.groups, style.hints);
+        figures(name, &others.durations)
+    }));
     out.push('\n');
-    put_columns(&rows, &sides, theme, out);
-    if let Some(bound) = others.and_then(|others| others.doubtful) {
-        let bound = match report.order {
-            GroupOrder::Count => bound.to_string(),
-            _ => duration(bound as f64),
-        };
-        let warning = format!(
-            "there were too many groups to keep all: one that is not shown may have up to {bound} of what they are sorted by"
-        );
+    put_table(&table, style.theme, out);
+    if let Some(warning) = others.and_then(|others| doubt(others, report.order)) {
         folded_from("WARNING: ", &warning, "  ", out);
     }
 }

@@ -1,14 +1,10 @@
 //! The summary of a trace as text, at most 80 columns wide where names allow.
 
 use usdtrec_analysis::summary::facts::SummaryFacts;
-use usdtrec_format::counted;
 use usdtrec_format::escape::escape;
 
 use crate::answer_style::AnswerStyle;
 use crate::head::{self, folded_line};
-use crate::losses::words;
-use crate::numbers::duration;
-use crate::report::spans::span_table;
 use crate::theme::Theme;
 
 /// The summary as text.
@@ -21,7 +17,11 @@ pub(crate) fn render(facts: &SummaryFacts, style: AnswerStyle) -> String {
         crate::report::probes::reasons(facts, style.hints, &mut out);
     } else {
         crate::report::probes::put(facts, style, &mut out);
-        spans(facts, style, &mut out);
+        let spans: Vec<_> = facts.spans.iter().collect();
+        if spans.iter().any(|span| span.counts.is_seen()) {
+            out.push('\n');
+            crate::report::spans::put(&spans, style, &mut out);
+        }
         crate::report::arguments::put(facts, human, theme, &mut out);
         crate::report::busiest::put(facts, theme, &mut out);
         crate::report::unusual::put(facts, theme, &mut out);
@@ -35,32 +35,15 @@ pub(crate) fn render(facts: &SummaryFacts, style: AnswerStyle) -> String {
 
 /// The lines with `#` in front that every report begins with.
 fn put_head(facts: &SummaryFacts, theme: Theme, out: &mut String) {
-    let line = format!(
-        "{}: {} in {}{}, {}",
-        escape(&facts.origin.file),
-        counted(facts.events, "event"),
-        duration(facts.duration() as f64),
-        if facts.recorded.is_some() {
-            ""
-        } else {
-            " from first to last"
-        },
-        words(&facts.losses)
+    let totals = head::totals(
+        facts.events,
+        facts.duration(),
+        facts.recorded.is_some(),
+        &facts.losses,
     );
-    let line = folded_line(&line);
-    if facts.losses.total() > 0 {
-        theme.put_alarm(&line, out);
-    } else {
-        theme.put_remark(&line, out);
-    }
+    let line = folded_line(&format!("{}: {totals}", escape(&facts.origin.file)));
+    theme.put_totals(&line, facts.losses.total(), out);
     for line in head::lines(&facts.origin) {
         theme.put_remark(&folded_line(&line), out);
-    }
-}
-
-fn spans(facts: &SummaryFacts, style: AnswerStyle, out: &mut String) {
-    if facts.spans.iter().any(|span| span.counts.is_seen()) {
-        out.push('\n');
-        span_table(&facts.spans, style, out);
     }
 }

@@ -1,5 +1,7 @@
 //! Comma-separated values (RFC 4180), one line a sample, with a header line; `report/FIELDS.md` describes the columns.
 
+use std::collections::BTreeSet;
+
 use foldhash::HashMap;
 use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
@@ -114,22 +116,26 @@ impl CsvStyle {
         })
     }
 
-    /// Takes the columns of a header that was printed before events were added. Arguments for which it has no column are not shown.
-    pub(crate) fn keep_columns(&mut self, printed: &Self) {
+    /// Takes the columns of a header that was printed before events were added. Returns the arguments for which it has no column.
+    pub(crate) fn keep_columns(&mut self, printed: &Self) -> BTreeSet<String> {
         let places = printed.arguments.iter().zip(0..);
         let places: HashMap<&str, usize> = places.map(|(name, at)| (&**name, at)).collect();
         for columns in &mut self.events {
             columns.retain_mut(|argument| {
                 let name = self.arguments.get(argument.column);
                 let place = name.and_then(|name| places.get(&**name));
-                place.is_some_and(|&place| {
-                    argument.column = place;
-                    true
-                })
+                argument.column = place.copied().unwrap_or_default();
+                place.is_some()
             });
             columns.sort_by_key(|argument| argument.column);
         }
-        self.arguments.clone_from(&printed.arguments);
+        let has_column = |name: &String| places.contains_key(&**name);
+        let arguments = std::mem::replace(&mut self.arguments, printed.arguments.clone());
+        let hidden = arguments.into_iter().filter(|name| !has_column(name));
+        match self.fields.has(Field::Args) {
+            true => hidden.collect(),
+            false => BTreeSet::new(),
+        }
     }
 
     /// The header line.
@@ -191,10 +197,11 @@ impl<'s> CsvLines<'s> {
                 match values {
                     FieldValues::Process(field) => {
                         match self.resolver.process_value(field, sample) {
-                            Ok(ProcessValue::Text(text)) => {
-                                out.string(&self.style.csv.field(text.text));
-                            }
                             Ok(ProcessValue::Number(number)) => out.unsigned(number),
+                            Ok(text) => {
+                                let text = text.escaped().unwrap_or_default();
+                                out.string(&self.style.csv.field(text));
+                            }
                             Err(_) => {}
                         }
                     }

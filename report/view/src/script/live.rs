@@ -1,5 +1,6 @@
 //! `script` of a stream while it is written.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::path::Path;
 
@@ -126,16 +127,17 @@ impl StreamView for Printer<'_> {
         &mut self,
         session: &TraceSession,
         filter: &SampleFilter,
-    ) -> Result<(), ReportError> {
+    ) -> Result<BTreeSet<String>, ReportError> {
         let mut style = LineStyle::new(session, filter, self.options)?;
-        if let (LineStyle::Csv(new), LineStyle::Csv(printed)) = (&mut style, &self.style) {
-            new.keep_columns(printed);
-        }
+        let hidden = match (&mut style, &self.style) {
+            (LineStyle::Csv(new), LineStyle::Csv(printed)) => new.keep_columns(printed),
+            _ => BTreeSet::new(),
+        };
         self.style = style;
         if let Some(spans) = &mut self.spans {
             spans.add_events(session, filter);
         }
-        Ok(())
+        Ok(hidden)
     }
 
     fn lose(&mut self, session: &TraceSession, event: Option<usize>, lost: u64) {

@@ -2,7 +2,6 @@
 
 use std::ops::RangeInclusive;
 
-use serde_json::{Value as Json, json};
 use usdtrec_analysis::stats::number::{Float, Integer, Scalar};
 use usdtrec_format::Value;
 use usdtrec_trace::form::Form;
@@ -22,23 +21,18 @@ pub(crate) fn decimal(number: Scalar) -> String {
 
 /// A number as it is shown for people.
 pub fn shown(number: Scalar, form: &Form) -> String {
-    shown_decimal(&decimal(number), form)
-}
-
-/// A number in decimal as it is shown for people.
-pub(crate) fn shown_decimal(decimal: &str, form: &Form) -> String {
-    let value = if let Ok(number) = decimal.parse() {
-        Value::Unsigned(number)
-    } else if let Ok(number) = decimal.parse() {
-        Value::Signed(number)
-    } else if let Ok(number) = decimal.parse() {
-        Value::Float64(number)
-    } else {
-        return decimal.to_owned();
-    };
     if *form == Form::Plain {
-        return decimal.to_owned();
+        return decimal(number);
     }
+    let value = match number {
+        Scalar::Integer(Integer(number)) => match (u64::try_from(number), i64::try_from(number)) {
+            (Ok(number), _) => Value::Unsigned(number),
+            (_, Ok(number)) => Value::Signed(number),
+            _ => Value::Float64(number as f64),
+        },
+        Scalar::Float(number) if number.is_single() => Value::Float32(number.value() as f32),
+        Scalar::Float(number) => Value::Float64(number.value()),
+    };
     let mut text = Text::default();
     text.formed(form, &value);
     text.into_string()
@@ -60,25 +54,6 @@ fn rounded(number: Scalar) -> Scalar {
     match number {
         Scalar::Integer(_) => Scalar::integer(three as i128),
         Scalar::Float(_) => Float::double(three).map_or(number, Scalar::Float),
-    }
-}
-
-/// A number for JSON.
-pub(crate) fn json(number: Scalar) -> Json {
-    json_decimal(&decimal(number))
-}
-
-/// A number in decimal for JSON; infinities as text.
-pub(crate) fn json_decimal(text: &str) -> Json {
-    if let Ok(number) = text.parse::<u64>() {
-        json!(number)
-    } else if let Ok(number) = text.parse::<i64>() {
-        json!(number)
-    } else {
-        match text.parse::<f64>() {
-            Ok(number) if number.is_finite() => json!(number),
-            _ => json!(text),
-        }
     }
 }
 

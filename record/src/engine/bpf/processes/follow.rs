@@ -7,9 +7,10 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use usdtrec_format::Btf;
+
 use super::super::control::Control;
 use super::super::insn::{Assembler, Code, Helper, If, Map, Op, Reg, Width};
-use super::super::kernel::btf::Btf;
 use super::super::kernel::members::Members;
 use super::super::preemption::{self, Preemption};
 use super::super::program::Who;

@@ -253,8 +253,8 @@ impl Key {
             Self::Tid => KeyWords::new(kind::KNOWN, u64::from(sample.tid as u32)),
             Self::Cpu => KeyWords::new(kind::KNOWN, u64::from(sample.cpu)),
             Self::Process(field) => match resolver.process_value(field, sample) {
-                Ok(ProcessValue::Text(text)) => of_text(text.text.as_bytes(), dictionary),
                 Ok(ProcessValue::Number(number)) => KeyWords::new(kind::UNSIGNED, number),
+                Ok(text) => of_text(text.escaped().unwrap_or_default().as_bytes(), dictionary),
                 Err(_) => KeyWords::new(kind::UNKNOWN, 0),
             },
             Self::Dso => match resolver.place(sample).file {

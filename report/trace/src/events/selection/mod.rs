@@ -240,7 +240,7 @@ fn events(patterns: &[Pattern], session: &TraceSession) -> Result<Vec<bool>, Rep
         .collect())
 }
 
-/// Whether a pattern selects an event: by its name, and by the end of its file's path where the pattern has one.
+/// Whether a pattern selects an event: by its name, and by the end of its file's path or its build-id where the pattern has one.
 fn fits(pattern: &Pattern, event: &Event, session: &TraceSession) -> bool {
     let named = pattern.matches_event(&event.name) || pattern.text() == event.name;
     let file = || {
@@ -252,4 +252,5 @@ fn fits(pattern: &Pattern, event: &Event, session: &TraceSession) -> bool {
         && pattern
             .path()
             .is_none_or(|path| file().is_some_and(|file| file.path.ends_with(path)))
+        && (pattern.build().is_none() || pattern.fits_build(file().and_then(|file| file.build_id)))
 }

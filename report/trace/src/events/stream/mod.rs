@@ -9,6 +9,7 @@
 
 pub(crate) mod queue;
 
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
 
@@ -53,12 +54,13 @@ pub trait StreamView {
     /// Takes that events were lost; of `None` it is not known which.
     fn lose(&mut self, session: &TraceSession, event: Option<usize>, lost: u64);
 
-    /// Called when events were added to the session. Former ones keep their numbers, and samples of the new ones follow.
+    /// Called when events were added to the session. Former ones keep their numbers, and samples of the new ones follow. Returns the names of
+    /// arguments that cannot be shown.
     fn add_events(
         &mut self,
         session: &TraceSession,
         filter: &SampleFilter,
-    ) -> Result<(), ReportError>;
+    ) -> Result<BTreeSet<String>, ReportError>;
 
     /// Called after each part of the stream. Returns whether to go on.
     fn goes_on(&mut self) -> Result<bool, ReportError> {
@@ -191,7 +193,9 @@ impl<V: StreamView> Live<'_, V> {
         notices
             .disagreements
             .clone_from(&self.session.events().disagreements);
-        self.view.add_events(&self.session, &self.filter)
+        let hidden = self.view.add_events(&self.session, &self.filter)?;
+        self.streamed.notices.without_column.extend(hidden);
+        Ok(())
     }
 
     /// Takes records, and shows what they settle.

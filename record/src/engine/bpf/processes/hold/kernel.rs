@@ -1,6 +1,7 @@
 //! Features of the running kernel for holding processes.
 
-use crate::engine::bpf::kernel::btf::Btf;
+use usdtrec_format::Btf;
+
 use crate::engine::bpf::kernel::members::Members;
 
 /// Offsets and functions of the running kernel that the programs need.

@@ -31,9 +31,10 @@ mod program;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use usdtrec_format::Btf;
+
 use super::super::control::Control;
 use super::super::insn::{Code, Map};
-use super::super::kernel::btf::Btf;
 use super::super::kernel::members::Members;
 use super::super::sys::{self, ProgramKind};
 
