@@ -24,8 +24,8 @@ pub(super) fn documented(verb: &str) -> BTreeSet<String> {
         let name = name.split("[=").next().expect("a name");
         name.to_owned()
     });
-    // When recordings begin is another matter (tests/schedule.rs).
-    let others = ["-h, --help", "--at", "--every"];
+    // When recordings begin is another matter (tests/schedule.rs), and so is what patterns without a path wait for (tests/followed.rs).
+    let others = ["-h, --help", "--at", "--every", "--no-wait"];
     names
         .filter(|name| !others.contains(&name.as_str()))
         .collect()
