@@ -81,6 +81,7 @@ mod registered_tests;
 mod reused_pids;
 mod ruby;
 mod running;
+mod runtime_probes;
 mod same_answers;
 mod schedule;
 mod schema;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Lab, run, test};
+use crate::common::{Build, Lab, need_tool, run, test};
 
 /// The verbs that the help lists.
 fn verbs(lab: &Lab) -> Vec<String> {
@@ -84,6 +84,73 @@ fn shells_read_the_completions() {
     );
     assert_eq!(run(shell).success().stdout, "report\nauto bpf perf\n");
     lab.usdtrec(["completions", "csh"]).exits(2);
+}
+
+/// Runs a script of a shell until it prints this: a busy machine may not answer in time, and a shell does not wait.
+#[track_caller]
+fn prints(lab: &Lab, shell: &str, script: &str, expected: &str) {
+    let program = env!("CARGO_BIN_EXE_usdtrec");
+    let directory = Path::new(program).parent().expect("a directory").display();
+    let mut printed = String::new();
+    for _ in 0..20 {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut command = lab.at_home(Path::new(shell), ["-c", script, program]);
+        command.env("PATH", format!("{directory}:{path}"));
+        printed = run(command).success().stdout;
+        if printed == expected {
+            return;
+        }
+    }
+    assert_eq!(printed, expected, "{shell}");
+}
+
+/// A lab with an index of the program's probes.
+fn indexed() -> Lab {
+    let lab = Lab::new();
+    let program = Build::USUAL.make(&lab, "ticker.c", "ticker");
+    let program = program.to_str().expect("a path");
+    lab.usdtrec(["buildid-cache", "--add", program]).success();
+    lab
+}
+
+/// Bash divides words at colons, and replaces the last of them.
+#[test]
+fn bash_completes_patterns() {
+    let complete = r#"source <("$0" completions bash)
+        try() { COMP_LINE="$1"; COMP_POINT=${#1}; COMPREPLY=()
+            _usdtrec_all "$0" "$2" "$3" 2> /dev/null; echo "${COMPREPLY[*]}"; }
+        try "usdtrec record -a -e ticker:ti" ti :
+        try "usdtrec trace --event=sdt_ticker:ti" ti :
+        try "usdtrec top -e 'a:b,ticker:ti" "'a:b,ticker:ti" -e
+        try "usdtrec list -a ticker:ti" ti :
+        COMP_WORDS=("$0" list --format ''); COMP_CWORD=3
+        try "usdtrec list --format " "" --format
+        complete -p usdtrec | grep -c _usdtrec_all"#;
+    let expected = "tick\ntick\n'a:b,ticker:tick\ntick\ntext json\n1\n";
+    prints(&indexed(), "bash", complete, expected);
+}
+
+#[test]
+fn fish_completes_patterns() {
+    need_tool("fish");
+    let complete = r#"usdtrec completions fish | source
+        for line in "record -e ticker:ti" "trace --event=sdt_ticker:ti" "list ticker:ti"
+            complete -C "usdtrec $line" | string replace -r "\t.*" ""
+        end
+        true"#;
+    let expected = "ticker:tick\n--event=sdt_ticker:tick\nticker:tick\n";
+    prints(&indexed(), "fish", complete, expected);
+}
+
+/// A completion of zsh needs a terminal: the script is read, and each pattern is completed by its function.
+#[test]
+fn zsh_completes_patterns() {
+    need_tool("zsh");
+    let complete = r#"autoload -U compinit; compinit -u -D; source <("$0" completions zsh)
+        "$0" completions zsh | grep -c ':_usdtrec_patterns'
+        compadd() { [[ "$1" = -a ]] && print -l ${(P)2}; }
+        PREFIX=sdt_ticker:ti; _usdtrec_patterns"#;
+    prints(&indexed(), "zsh", complete, "7\nsdt_ticker:tick\n");
 }
 
 /// The tasks for which a recorder starts the program are none of its verbs.

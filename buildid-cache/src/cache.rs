@@ -15,8 +15,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use usdtrec_format::BuildId;
 use usdtrec_format::escape::shown;
+use usdtrec_format::{BuildId, Probe};
 
 use rustix::process::geteuid;
 
@@ -218,6 +218,18 @@ impl Cache {
             .collect();
         found.retain(|indexed| indexed.is_current() || !current.contains(&indexed.binary.path));
         Ok(found)
+    }
+
+    /// The probes of all entries by perf's texts, which have no sites. No file outside the cache is read.
+    ///
+    /// # Errors
+    /// As [`entries`](Self::entries).
+    pub fn named_probes(&self) -> Result<Vec<Probe>, CacheError> {
+        let entries = self.entries()?;
+        Ok(entries
+            .iter()
+            .flat_map(|entry| entry.text().probes())
+            .collect())
     }
 
     /// Takes the lock for changes. Creates the cache directory if necessary.
