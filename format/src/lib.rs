@@ -35,6 +35,7 @@ mod probe;
 pub mod raw;
 pub mod schema;
 mod shown_argument;
+mod thread_context;
 pub mod trace;
 mod value;
 
@@ -59,4 +60,5 @@ pub use pattern::{Pattern, PatternError, split_patterns};
 pub use probe::{Binary, Probe, Site};
 pub use raw::{RawArgument, RawField, RawLayout, RawLength, RawString, StringStatus};
 pub use shown_argument::ShownArgument;
+pub use thread_context::{ContextStatus, NoContext, ThreadContext};
 pub use value::{Missing, StringAt, Value};

@@ -218,8 +218,8 @@ impl OwnedArgument {
 impl OwnedValue {
     fn of_process(value: Option<ProcessValue<'_>>) -> Self {
         match value {
-            Some(ProcessValue::Text(text)) => Self::Text(text.unescaped().to_owned()),
             Some(ProcessValue::Number(number)) => Self::Unsigned(number),
+            Some(text) => Self::Text(text.text().unwrap_or_default().to_owned()),
             None => Self::Missing,
         }
     }

@@ -90,6 +90,9 @@ pub enum BpfObject {
     /// The map of processes that are stopped until the ring is drained.
     #[error("map of stopped processes")]
     StoppedProcesses,
+    /// What has the places of thread contexts.
+    #[error("map of thread contexts, or program that follows processes for it")]
+    ThreadContexts,
     /// What attaches the probes to children.
     #[error("thread that plants in children")]
     Children,
@@ -121,6 +124,11 @@ pub enum BpfRefusal {
         "from Linux 6.13 on programs need bpf_preempt_disable, which this kernel does not describe (/sys/kernel/btf/vmlinux)"
     )]
     Preemption,
+    /// Thread contexts are requested, and the thread pointer is not known.
+    #[error(
+        "thread contexts are read on x86-64, and need a kernel that describes its structures (/sys/kernel/btf/vmlinux)"
+    )]
+    ThreadPointer,
     /// A site has more arguments than a program can read.
     #[error("too many arguments for a program")]
     TooManyArguments,

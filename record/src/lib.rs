@@ -24,6 +24,7 @@ mod select;
 mod semaphores;
 mod stacks;
 mod stage;
+mod thread_contexts;
 mod usage_error;
 mod verify;
 

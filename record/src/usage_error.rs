@@ -140,6 +140,9 @@ pub enum ProgramFeature {
     /// Taking the stacks of some hits only.
     #[error("limiting the rate of stacks")]
     StackRate,
+    /// Reading thread contexts.
+    #[error("reading thread contexts")]
+    ThreadContext,
     /// A choice of the memory that is brought in.
     #[error("reading memory that is not resident")]
     NonResident,

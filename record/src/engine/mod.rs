@@ -35,8 +35,8 @@ pub use bpf::{
     StoppedProcess, guard_stopped,
 };
 pub(crate) use bpf::{
-    Counted, Counting, HeldProcesses, Repair, StackUse, TextFinding, stopped_processes,
-    uprobes_of_links,
+    Counted, Counting, HeldProcesses, ModuleBlock, Repair, StackUse, TextFinding, VariableLocation,
+    VariableLocations, stopped_processes, uprobes_of_links,
 };
 pub use choice::EngineChoice;
 pub(crate) use events::event::IdCount;

@@ -32,6 +32,7 @@ impl Attached {
                 Err(error)
                     if options.choice == EngineChoice::Auto
                         && !options.lossless
+                        && !options.thread_context
                         && options.nonresident == NonResident::Auto =>
                 {
                     passed_over = Some(error);

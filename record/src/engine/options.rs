@@ -28,6 +28,8 @@ pub struct EngineOptions {
     pub nonresident: NonResident,
     /// Stop processes instead of losing their hits.
     pub lossless: bool,
+    /// Whether the thread context of each hit is read ([`usdtrec_format::ThreadContext`]).
+    pub thread_context: bool,
 }
 
 /// The options of an engine, and what they are applied to.

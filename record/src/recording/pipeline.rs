@@ -10,6 +10,7 @@ use crate::recording::session::Session;
 use crate::recording::user_filter::UserFilter;
 use crate::stacks::StackUnwinder;
 use crate::stage::{Stage, Stages};
+use crate::thread_contexts::ThreadContexts;
 use crate::verify::Verifier;
 
 /// The stages of a recording.
@@ -21,6 +22,8 @@ pub(crate) struct Pipeline {
     pub(super) verifier: Verifier,
     /// What programs say of the code that they make.
     pub(super) makers: Option<CodeMakers>,
+    /// Where processes have their thread contexts.
+    thread_contexts: Option<ThreadContexts>,
     /// The control groups of processes.
     cgroups: Cgroups,
     /// Replaces copies of stacks by what unwinding finds in them.
@@ -35,7 +38,9 @@ impl Pipeline {
         let attached = &session.attached;
         let graph = session.options.engine.graph;
         let id_type = attached.processes.attr.attr.id_type();
+        let locations = attached.engine.variable_locations().cloned();
         Ok(Self {
+            thread_contexts: locations.map(|locations| ThreadContexts::new(id_type, locations)),
             user_filter: UserFilter::for_attached(attached)?,
             verifier: Verifier::start(session),
             makers: graph.map(|_| CodeMakers::new(id_type)),
@@ -51,6 +56,7 @@ impl Pipeline {
             optional(&mut self.user_filter),
             Some(&mut self.verifier),
             optional(&mut self.makers),
+            optional(&mut self.thread_contexts),
             Some(&mut self.cgroups),
             optional(&mut self.stacks),
         ])

@@ -6,7 +6,7 @@
 
 use usdtrec_format::perf::SampleType;
 
-use crate::process::process_field::{CGROUP, CONTAINER, ProcessField, UID};
+use crate::process::process_field::{CGROUP, CONTAINER, ProcessField, SPAN_ID, TRACE_ID, UID};
 use crate::session::events::Event;
 
 /// A field of an event.
@@ -48,6 +48,10 @@ pub enum Field {
     Container,
     /// User of the process.
     Uid,
+    /// Trace of the request.
+    TraceId,
+    /// Span of the request.
+    SpanId,
 }
 
 /// What the values of a field are.
@@ -92,7 +96,7 @@ const fn of_process(field: Field, of_process: &'static ProcessField) -> FieldSpe
 }
 
 /// All fields, in the order of CSV's columns.
-pub const FIELDS: [FieldSpec; 18] = [
+pub const FIELDS: [FieldSpec; 20] = [
     FieldSpec {
         column: "time_ns",
         ..spec(Field::Time, "time", FieldValues::Time)
@@ -105,6 +109,8 @@ pub const FIELDS: [FieldSpec; 18] = [
     of_process(Field::Cgroup, &CGROUP),
     of_process(Field::Container, &CONTAINER),
     of_process(Field::Uid, &UID),
+    of_process(Field::TraceId, &TRACE_ID),
+    of_process(Field::SpanId, &SPAN_ID),
     spec(Field::Event, "event", FieldValues::Text),
     spec(Field::Ip, "ip", FieldValues::Number),
     spec(Field::Sym, "sym", FieldValues::Text),

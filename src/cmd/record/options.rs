@@ -137,6 +137,7 @@ fn engine_options(args: &CaptureArgs, graph: Option<CallGraph>) -> anyhow::Resul
         graph,
         nonresident: nonresident(args.nonresident),
         lossless: args.lossless,
+        thread_context: args.thread_context,
     })
 }
 
@@ -146,6 +147,9 @@ fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
     let given = Given::from_args(args);
     let reason = match args.engine {
         Perf | PerfTracefs | PerfPmu if args.lossless => "--lossless needs the bpf engine",
+        Perf | PerfTracefs | PerfPmu if args.thread_context => {
+            "--thread-context needs the bpf engine"
+        }
         Perf | PerfTracefs | PerfPmu if given.nonresident => "--nonresident needs the bpf engine",
         Perf | PerfTracefs | PerfPmu if given.all_strings => {
             "--strings all needs the bpf engine: perf events read no texts"

@@ -14,6 +14,7 @@ use super::processes::follow::Tracked;
 use super::rings::cpu_rings::{CpuRings, Sizes};
 use super::samples::Samples;
 use super::samples::stack_rates;
+use super::thread_contexts::ThreadContexts;
 use crate::error::RecordError;
 use crate::kernel_error::{BpfObject, KernelOperation};
 
@@ -25,6 +26,8 @@ pub(super) struct Objects {
     pub(super) stopped: Option<Stopped>,
     pub(super) control: Control,
     pub(super) rings: CpuRings,
+    /// `None` if thread contexts are not read.
+    pub(super) thread_contexts: Option<ThreadContexts>,
     /// `None` if the rate of stacks is not limited.
     stack_rates: Option<OwnedFd>,
 }
@@ -61,7 +64,12 @@ impl Objects {
             .transpose();
         let stack_rates = options.graph.and_then(|graph| graph.rate);
         let stack_rates = stack_rates.map(|_| stack_rates::create()).transpose();
+        let thread_contexts = options
+            .thread_context
+            .then(|| ThreadContexts::new(btf, preemption))
+            .transpose();
         Ok(Self {
+            thread_contexts: thread_contexts.map_err(setup(BpfObject::ThreadContexts))?,
             stack_rates: stack_rates.map_err(setup(BpfObject::Control))?,
             tracked,
             stopped: stopped.map_err(setup(BpfObject::StoppedProcesses))?,
@@ -79,6 +87,7 @@ impl Objects {
             can_hold: self.tracked.hold.is_some(),
             stopped: self.stopped.as_ref().map(AsFd::as_fd),
             stack_rates: self.stack_rates.as_ref().map(AsFd::as_fd),
+            thread_contexts: self.thread_contexts.as_ref().map(AsFd::as_fd),
             spared: self.stopped.as_ref().map(Stopped::spared),
         }
     }

@@ -39,7 +39,10 @@ impl BpfEngine {
         let preemption = Preemption::from_btf(btf.as_ref())?;
         let thread_base = thread_base(btf.as_ref());
         let has_thread = thread_base.is_some();
-        let groups = plan::group(probes, options.strings, has_thread, options.graph)?;
+        if options.thread_context && !has_thread {
+            return Err(RecordError::NoBpf(BpfRefusal::ThreadPointer));
+        }
+        let groups = plan::group(probes, options, has_thread)?;
         let first_id = metadata.ids.iter().max().map_or(1, |id| id + 1);
         let samples = Samples::new(groups, first_id);
         let wanted_ring_bytes = ring_bytes(options.ring_bytes, request.watch.cpus.len());

@@ -9,6 +9,7 @@ use usdtrec_format::{Arch, CapturePlan, Location, Operand, RawArgument, RawLayou
 use super::context::{register_offset, runs_here};
 use super::program::{EndKind, Rooms, rooms};
 use super::samples::compact::Shape;
+use crate::engine::options::EngineOptions;
 use crate::error::RecordError;
 use crate::plan::ReturnAddress;
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, StackSizes};
@@ -65,14 +66,14 @@ pub(super) struct SitePlan {
 /// [`RecordError::Refused`] for programs of another architecture.
 pub(super) fn group(
     probes: &[PlannedProbe],
-    strings: Strings,
+    options: &EngineOptions,
     has_thread: bool,
-    graph: Option<CallGraph>,
 ) -> Result<Vec<Group>, RecordError> {
     let mut planner = Planner {
-        strings,
+        strings: options.strings,
         has_thread,
-        graph,
+        has_context: options.thread_context,
+        graph: options.graph,
         groups: Vec::new(),
     };
     for probe in probes {
@@ -102,6 +103,8 @@ fn same(one: &PlannedProbe, other: &PlannedProbe) -> bool {
 struct Planner {
     strings: Strings,
     has_thread: bool,
+    /// Whether thread contexts are read.
+    has_context: bool,
     graph: Option<CallGraph>,
     groups: Vec<Group>,
 }
@@ -224,7 +227,8 @@ impl Planner {
         let return_address = graph
             .filter(|graph| graph.method == CallGraphMethod::FramePointers)
             .and_then(|_| probe.program.frames().return_address(site.site.pc));
-        let mut layout = layout(&captures, self.strings, &arguments);
+        let has_context = self.has_context && arch == Arch::X86_64;
+        let mut layout = layout(&captures, self.strings, &arguments, has_context);
         layout.listed = is_listed;
         Ok(Some(Planned {
             constants: constants(operands, &layout),
@@ -295,12 +299,14 @@ fn same_but_id(one: &RawLayout, other: &RawLayout) -> bool {
         string_limit,
         arguments,
         listed,
+        thread_context,
     } = one;
     *size == other.size
         && *missing == other.missing
         && *string_limit == other.string_limit
         && *arguments == other.arguments
         && *listed == other.listed
+        && *thread_context == other.thread_context
 }
 
 impl Planned {

@@ -25,6 +25,9 @@ pub(crate) fn check(probes: &[PlannedProbe], options: &EngineOptions) -> Result<
     if options.lossless {
         return Err(UsageError::NeedsBpf(ProgramFeature::Lossless).into());
     }
+    if options.thread_context {
+        return Err(UsageError::NeedsBpf(ProgramFeature::ThreadContext).into());
+    }
     if options.nonresident != NonResident::Auto {
         return Err(UsageError::NeedsBpf(ProgramFeature::NonResident).into());
     }

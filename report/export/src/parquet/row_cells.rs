@@ -26,7 +26,7 @@ impl<'c> RowCells<'c> {
             let value = field.of(processes, process);
             match field.is_number {
                 true => self.count(value.and_then(ProcessValue::number)),
-                false => self.text(value.and_then(ProcessValue::text)),
+                false => self.text(value.as_ref().and_then(ProcessValue::text)),
             }
         }
     }

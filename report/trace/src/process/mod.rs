@@ -11,6 +11,7 @@
 pub(crate) mod cgroups;
 pub mod comm;
 pub(crate) mod cover;
+pub mod hex_id;
 pub(crate) mod index;
 pub(crate) mod interner;
 pub(crate) mod living;

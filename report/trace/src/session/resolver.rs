@@ -179,6 +179,7 @@ impl<'s> Resolver<'s> {
         ProcessFacts {
             cgroup: self.cgroup(sample.pid, sample.time),
             uid: sample.uid(),
+            thread_context: self.session.thread_context(sample),
         }
     }
 

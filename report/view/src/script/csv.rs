@@ -173,10 +173,11 @@ impl<'s> CsvLines<'s> {
                 match values {
                     FieldValues::Process(field) => {
                         match self.resolver.process_value(field, sample) {
-                            Ok(ProcessValue::Text(text)) => {
-                                out.string(&self.style.csv.field(text.text));
-                            }
                             Ok(ProcessValue::Number(number)) => out.unsigned(number),
+                            Ok(text) => {
+                                let text = text.escaped().unwrap_or_default();
+                                out.string(&self.style.csv.field(text));
+                            }
                             Err(_) => {}
                         }
                     }

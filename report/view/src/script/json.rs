@@ -268,8 +268,8 @@ impl<'s> JsonLines<'s> {
             out.string(field.name);
             out.fixed(b"\":");
             match self.resolver.process_value(field, sample) {
-                Ok(ProcessValue::Text(text)) => out.string(&json_string(text.unescaped())),
                 Ok(ProcessValue::Number(number)) => out.unsigned(number),
+                Ok(text) => out.string(&json_string(text.text().unwrap_or_default())),
                 Err(_) => out.fixed(b"null"),
             }
         }

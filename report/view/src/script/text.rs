@@ -250,8 +250,8 @@ impl<'s> TextLines<'s> {
         for field in fields.process_fields() {
             out.byte(b' ');
             match self.resolver.process_value(field, sample) {
-                Ok(ProcessValue::Text(text)) => out.string(text.text),
                 Ok(ProcessValue::Number(number)) => out.unsigned(number),
+                Ok(text) => out.string(text.escaped().unwrap_or_default()),
                 Err(missing) => out.string(missing),
             }
         }

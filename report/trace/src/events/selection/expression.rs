@@ -123,11 +123,12 @@ impl Expression {
                 SampleField::ProcessText(name) => {
                     let field = process_field_named(name);
                     let found = field.and_then(|field| resolver.process_value(field, sample).ok());
-                    let text = found.and_then(|found| match found {
-                        ProcessValue::Text(text) => Some(text),
-                        ProcessValue::Number(_) => None,
+                    let text = found.map_or(Datum::Missing, |found| match found {
+                        ProcessValue::Text(text) => text_of(Some(text)),
+                        ProcessValue::Id(id) => Datum::Text(id.as_str().as_bytes().to_vec().into()),
+                        ProcessValue::Number(_) => Datum::Missing,
                     });
-                    texts.process.push((name, text_of(text)));
+                    texts.process.push((name, text));
                 }
                 _ => {}
             }

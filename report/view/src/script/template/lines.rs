@@ -142,8 +142,8 @@ impl<'s> TemplateLines<'s> {
             field => {
                 if let FieldValues::Process(field) = field.values() {
                     match self.resolver.process_value(field, sample) {
-                        Ok(ProcessValue::Text(found)) => text(found.text, spec, out),
                         Ok(ProcessValue::Number(number)) => unsigned(number, spec, out),
+                        Ok(found) => text(found.escaped().unwrap_or_default(), spec, out),
                         Err(_) => text("", spec, out),
                     }
                 }
