@@ -111,15 +111,13 @@ impl ObjectFile {
         let mut variable = None;
         let [mut gets_address, mut is_glibc, mut is_musl] = [false; 3];
         for (number, symbol) in (0..).zip(symbols.chunks_exact(SYMBOL_BYTES)) {
-            let Some(own) = name_of(symbol, &names) else {
-                continue;
-            };
+            let is = |wanted| is_called(symbol, &names, wanted);
             let is_defined = half(symbol, 6).is_some_and(|section| section != 0);
             let kind = symbol.get(4).map(|info| info & 15);
-            gets_address |= is_defined && own == GET_ADDRESS;
-            is_glibc |= is_defined && own == OF_GLIBC;
-            is_musl |= is_defined && own == OF_MUSL;
-            if own == name.as_bytes() && kind == Some(THREAD_LOCAL) {
+            gets_address |= is_defined && is(GET_ADDRESS);
+            is_glibc |= is_defined && is(OF_GLIBC);
+            is_musl |= is_defined && is(OF_MUSL);
+            if kind == Some(THREAD_LOCAL) && is(name.as_bytes()) {
                 variable = Some(Variable {
                     number,
                     value: word(symbol, 8).unwrap_or(0),
@@ -214,11 +212,12 @@ impl ObjectFile {
     }
 }
 
-/// The name of a symbol.
-fn name_of<'n>(symbol: &[u8], names: &'n [u8]) -> Option<&'n [u8]> {
-    let at = symbol.first_chunk().map(|at| u32::from_le_bytes(*at))?;
-    let rest = names.get(at as usize..)?;
-    rest.split(|byte| *byte == 0).next()
+/// Whether a symbol has this name. The end of the name is not searched for: the names of a hostile file may be long.
+fn is_called(symbol: &[u8], names: &[u8], wanted: &[u8]) -> bool {
+    let at = symbol.first_chunk().map(|at| u32::from_le_bytes(*at));
+    let rest = at.and_then(|at| names.get(at as usize..));
+    let after = rest.and_then(|rest| rest.strip_prefix(wanted));
+    after.is_some_and(|after| after.first() == Some(&0))
 }
 
 fn word(entry: &[u8], at: usize) -> Option<u64> {

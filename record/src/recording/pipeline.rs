@@ -66,6 +66,9 @@ impl Pipeline {
     pub(crate) fn take_running(&mut self, files: &mut Files, running: &[u8]) {
         self.take(files, running);
         self.end(files);
+        if let Some(contexts) = &self.thread_contexts {
+            contexts.wait_for_running();
+        }
     }
 
     /// The processes that map a file with attached probes, or may.

@@ -42,6 +42,7 @@ pub(crate) struct ThreadContexts {
     /// Since the last pass.
     changes: HashSet<Change>,
     thread: Option<FindingThread>,
+    /// Whether the thread got any.
     has_begun: bool,
 }
 
@@ -68,6 +69,14 @@ impl ThreadContexts {
             changes: HashSet::new(),
             thread: FindingThread::start(locations),
             has_begun: false,
+        }
+    }
+
+    /// Waits until the processes that run when the recording begins were looked at. Probes are not enabled yet.
+    pub(crate) fn wait_for_running(&self) {
+        if let (Some(thread), true) = (&self.thread, self.has_begun) {
+            // What was not looked at in time is not known yet.
+            let _ = thread.done.recv_timeout(START_LIMIT);
         }
     }
 
@@ -116,12 +125,7 @@ impl Stage for ThreadContexts {
         }
         let changes = std::mem::take(&mut self.changes);
         match thread.changes.try_send(changes) {
-            // The first pass is over what runs. Probes are not enabled yet.
-            Ok(()) if !self.has_begun => {
-                self.has_begun = true;
-                let _ = thread.done.recv_timeout(START_LIMIT);
-            }
-            Ok(()) => {}
+            Ok(()) => self.has_begun = true,
             // The thread is busy.
             Err(TrySendError::Full(changes)) => self.changes = changes,
             Err(TrySendError::Disconnected(_)) => self.thread = None,

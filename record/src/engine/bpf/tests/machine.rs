@@ -401,6 +401,7 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
             Map::StackRates => RATES,
             Map::Counts => COUNTS,
             Map::Held | Map::Calls => unreachable!("not in programs of sites"),
+            Map::ThreadContexts => unreachable!("no layout of these tests has a thread context"),
         };
         words[at] = words[at] & 0xffff_ffff | value << 32;
         words[at + 1] = value & !0xffff_ffff;
