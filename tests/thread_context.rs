@@ -428,6 +428,6 @@ fn what_cannot_be_read_is_refused_or_said() {
     lab.usdtrec(["report", "-i", "trace", "--sort", "trace_id"])
         .exits(1)
         .complains(
-            "trace_id needs the thread contexts of hits, which record --thread-context records",
+            "trace_id needs thread contexts, which a recorder reads at hits if it is asked to",
         );
 }

@@ -114,7 +114,7 @@ pub static UID: ProcessField = ProcessField {
 /// Id of the trace that the hit belongs to.
 pub static TRACE_ID: ProcessField = ProcessField {
     name: "trace_id",
-    help: "id of the OpenTelemetry trace that the thread was working on, with record --thread-context",
+    help: "id of the OpenTelemetry trace that the thread was working on, if thread contexts were recorded",
     column: "otel_trace_id",
     heading: "Trace",
     is_number: false,
@@ -127,7 +127,7 @@ pub static TRACE_ID: ProcessField = ProcessField {
 /// Id of the span that the hit is in.
 pub static SPAN_ID: ProcessField = ProcessField {
     name: "span_id",
-    help: "id of the OpenTelemetry span that was active, with record --thread-context",
+    help: "id of the OpenTelemetry span that was active, if thread contexts were recorded",
     column: "otel_span_id",
     heading: "Span",
     is_number: false,
@@ -138,7 +138,7 @@ pub static SPAN_ID: ProcessField = ProcessField {
 };
 
 const THREAD_CONTEXTS: &str =
-    "the thread contexts of hits, which record --thread-context records; the trace has none";
+    "thread contexts, which a recorder reads at hits if it is asked to; the trace has none";
 
 /// The reasons of [`NoContext`], in its order.
 const NO_CONTEXT: [&str; 5] = [
