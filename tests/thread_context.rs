@@ -397,6 +397,35 @@ fn exported_spans_are_children_of_those_of_the_program() {
 }
 
 #[test]
+fn filters_of_recordings_take_ids() {
+    let lab = Lab::privileged();
+    let mut target = Target::start(&lab, Model::IN_PROGRAM);
+    target.tell("set 1");
+    target.tell("hit 1");
+    let ids = target.printed[&0].clone();
+    let (trace, span) = ids.split_once(' ').expect("ids");
+    let (event, pid) = (target.event("hit"), target.process.pid().to_string());
+    let filter = format!(
+        "trace_id == \"{trace}\" && span_id ~ \"{}*\" && arg1 < 5",
+        &span[..4]
+    );
+    let filtered = ["-o", "trace", "-p", &pid, "-e", &event, "--filter", &filter];
+    let recorder = Recorder::start(&lab, filtered.iter().chain(&["--thread-context"]));
+    for command in [
+        "hit 2", "set 2", "hit 1", "clear", "hit 1", "set 1", "hit 3",
+    ] {
+        target.tell(command);
+    }
+    recorder.stop();
+    // Hit 0 was before it, 3 of another request, 4 of none, and the argument of others is larger.
+    let expected = [1, 2].map(|counter| (counter, ids.clone()));
+    assert_eq!(recorded(&lab), BTreeMap::from(expected));
+    lab.usdtrec(["record"].iter().chain(&filtered))
+        .exits(2)
+        .complains("has no argument trace_id");
+}
+
+#[test]
 fn what_cannot_be_read_is_refused_or_said() {
     let lab = Lab::privileged();
     let mut target = Target::start(&lab, Model::IN_PROGRAM);

@@ -25,6 +25,7 @@ pub mod escape;
 #[cfg(feature = "expressions")]
 pub mod expr;
 mod grammar;
+mod hex_id;
 #[cfg(feature = "expressions")]
 mod lexer;
 mod note;
@@ -51,6 +52,7 @@ pub use cpu_list::parse_cpu_list;
 pub use debug_files::{debug_file_by_build_id, debug_files_by_link};
 pub use definitions::{CapturePlan, Definitions, FileDefinition, ProbeDefinition, SiteDefinition};
 pub use grammar::{parse_operands, split_operands};
+pub use hex_id::HexId;
 pub use note::{Note, NoteError, NoteLayout, notes};
 pub use operand::{
     Constant, Extend, IndexedAddress, JsonOperand, Location, Operand, OperandError,

@@ -188,10 +188,19 @@ impl Planner {
             Ok(Condition::Always) => None,
             Ok(condition) => Some(condition),
             // The values of a list are not those that the filter compares.
-            Err(ConditionError::Unsupported(_) | ConditionError::FloatArithmetic)
-                if !is_listed && filter::of_samples(probe).is_ok() =>
+            Err(error @ (ConditionError::Unsupported(_) | ConditionError::FloatArithmetic))
+                if !is_listed =>
             {
-                filter_in_recorder = true;
+                match filter::of_samples(probe, self.has_context) {
+                    Ok(_) => filter_in_recorder = true,
+                    Err(unknown @ RecordError::Usage(UsageError::FilterName { .. })) => {
+                        return Err(unknown);
+                    }
+                    Err(_) => {
+                        let event = probe.event();
+                        return Err(UsageError::Filter { event, error }.into());
+                    }
+                }
                 None
             }
             Err(error) => {

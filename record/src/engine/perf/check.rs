@@ -17,7 +17,7 @@ pub(crate) fn check(probes: &[PlannedProbe], options: &EngineOptions) -> Result<
             let (event, argument) = (probe.event(), argument.to_string());
             return Err(UsageError::ComputedArgument { event, argument }.into());
         }
-        filter::of_samples(probe)?;
+        filter::of_samples(probe, false)?;
     }
     if let Some(graph) = options.graph {
         check_callers(graph)?;

@@ -2,10 +2,9 @@
 
 use usdtrec_format::control_group::container_id;
 use usdtrec_format::trace::TraceInfo;
-use usdtrec_format::{NoContext, ThreadContext};
+use usdtrec_format::{HexId, NoContext, ThreadContext};
 
 use crate::process::Processes;
-use crate::process::hex_id::HexId;
 use crate::process::names::{EscapedName, NameId};
 
 /// What the trace says of a process at a time.
