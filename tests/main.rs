@@ -100,6 +100,7 @@ mod stock_files;
 mod stock_perf;
 mod suggested_commands;
 mod suggested_options;
+mod thread_context;
 mod undisturbed_programs;
 mod users;
 mod verified;

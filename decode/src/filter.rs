@@ -179,13 +179,25 @@ fn either_name(
 }
 
 fn reads_memory(expression: &Expr<BoundName>) -> bool {
+    let is_about_process = |side: &Expr<BoundName>| {
+        matches!(
+            side,
+            Expr::Name(BoundName::Field(SampleField::ProcessText(_)))
+        )
+    };
     match expression {
+        Expr::Binary(_, left, right) if is_about_process(left) => {
+            !matches!(**right, Expr::Text(_)) && reads_memory(right)
+        }
+        Expr::Binary(_, left, right) if is_about_process(right) => {
+            !matches!(**left, Expr::Text(_)) && reads_memory(left)
+        }
         Expr::Text(_)
         | Expr::Str(..)
         | Expr::Bytes(..)
         | Expr::Load(..)
         | Expr::Unary(Unary::Address, _)
-        | Expr::Name(BoundName::Field(SampleField::Comm | SampleField::ProcessText(_))) => true,
+        | Expr::Name(BoundName::Field(SampleField::Comm)) => true,
         Expr::Unary(_, inner) | Expr::Cast(_, inner) => reads_memory(inner),
         Expr::Binary(_, left, right) => reads_memory(left) || reads_memory(right),
         _ => false,

@@ -32,6 +32,10 @@ impl SampleField {
     /// The fields that are known when a probe is hit.
     pub const OF_HIT: &'static [Self] = &[Self::Comm, Self::Pid, Self::Tid, Self::Cpu, Self::Uid];
 
+    /// The fields of the thread context, as far as it was recorded: ids as hexadecimal digits.
+    pub const OF_CONTEXT: &'static [Self] =
+        &[Self::ProcessText("trace_id"), Self::ProcessText("span_id")];
+
     /// The field of this name that is known when a probe is hit.
     #[must_use]
     pub fn of_hit(name: &str) -> Option<Self> {

@@ -26,6 +26,7 @@ pub mod escape;
 #[cfg(feature = "expressions")]
 pub mod expr;
 mod grammar;
+mod hex_id;
 #[cfg(feature = "expressions")]
 mod lexer;
 mod note;
@@ -36,6 +37,7 @@ mod probe;
 pub mod raw;
 pub mod schema;
 mod shown_argument;
+mod thread_context;
 pub mod trace;
 mod value;
 
@@ -52,6 +54,7 @@ pub use cpu_list::parse_cpu_list;
 pub use debug_files::{debug_file_by_build_id, debug_files_by_link};
 pub use definitions::{CapturePlan, Definitions, FileDefinition, ProbeDefinition, SiteDefinition};
 pub use grammar::{parse_operands, split_operands};
+pub use hex_id::HexId;
 pub use note::{Note, NoteError, NoteLayout, notes};
 pub use operand::{
     Constant, Extend, IndexedAddress, JsonOperand, Location, Operand, OperandError,
@@ -61,4 +64,5 @@ pub use pattern::{Pattern, PatternError, split_patterns};
 pub use probe::{Binary, Probe, Site};
 pub use raw::{RawArgument, RawField, RawLayout, RawLength, RawString, StringStatus};
 pub use shown_argument::ShownArgument;
+pub use thread_context::{ContextStatus, NoContext, ThreadContext};
 pub use value::{Missing, StringAt, Value};

@@ -37,6 +37,9 @@ pub struct RawLayout {
     /// Whether the arguments are those of an argument list instead of the note's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub listed: bool,
+    /// Offset of the [`ThreadContext`](crate::ThreadContext); `None` if none is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_context: Option<u16>,
 }
 
 /// An argument in the raw part.

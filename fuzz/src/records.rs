@@ -159,6 +159,7 @@ fn raw_layout() -> RawLayout {
             RawArgument::Constant,
         ],
         listed: false,
+        thread_context: None,
     }
 }
 

@@ -96,6 +96,9 @@ pub enum BpfObject {
     /// The map of processes that are stopped until the ring is drained.
     #[error("map of stopped processes")]
     StoppedProcesses,
+    /// What has the places of thread contexts.
+    #[error("map of thread contexts, or program that follows processes for it")]
+    ThreadContexts,
     /// What attaches the probes to children.
     #[error("thread that plants in children")]
     Children,
@@ -135,6 +138,14 @@ pub enum BpfRefusal {
     /// Programs cannot find what a process executes.
     #[error("choosing executables needs Linux 5.11 with BTF (/sys/kernel/btf/vmlinux)")]
     Executables,
+    /// Thread contexts are requested, and the thread pointer is not known.
+    #[error(
+        "thread contexts are read on x86-64, and need a kernel that describes its structures (/sys/kernel/btf/vmlinux)"
+    )]
+    ThreadPointer,
+    /// Thread contexts are requested in a pid namespace.
+    #[error("thread contexts are not read from inside of a pid namespace: record on the host")]
+    ThreadContextNamespace,
     /// A site has more arguments than a program can read.
     #[error("too many arguments for a program")]
     TooManyArguments,

@@ -25,6 +25,7 @@ mod select;
 mod semaphores;
 mod stacks;
 mod stage;
+mod thread_contexts;
 mod usage_error;
 mod verify;
 

@@ -143,6 +143,9 @@ pub enum ProgramFeature {
     /// Choosing processes by control group or executable.
     #[error("choosing processes by control group or executable")]
     ProcessChoice,
+    /// Reading thread contexts.
+    #[error("reading thread contexts")]
+    ThreadContext,
     /// A choice of the memory that is brought in.
     #[error("reading memory that is not resident")]
     NonResident,

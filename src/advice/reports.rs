@@ -29,6 +29,10 @@ fn of_question(error: &QuestionError) -> Option<String> {
         QuestionError::NoStacks { .. } => {
             "record with: usdtrec record -g, or perf record --call-graph dwarf"
         }
+        QuestionError::NotOfProcess {
+            what: "trace_id" | "span_id",
+            ..
+        } => "record with: usdtrec record --thread-context",
         QuestionError::NoScriptCalls { .. } => {
             "record the probes at which functions are called and return: record -e 'php:function__*', 'python:function__*', 'ruby:*method__*' or \
              'hotspot:method__*'"

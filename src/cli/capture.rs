@@ -150,6 +150,11 @@ pub(crate) struct CaptureArgs {
     /// parents can see that.
     #[arg(long)]
     pub(crate) lossless: bool,
+    /// Record the ids of the request that each hit belongs to: OpenTelemetry's thread context (bpf engine, x86-64)
+    ///
+    /// Programs with an SDK that shares it export the variable otel_thread_ctx_v1. Events then have the fields trace_id and span_id, or the reason why there are none. It takes 28 bytes of each event. --filter compares them, too (trace_id == "…"), in the recorder.
+    #[arg(long)]
+    pub(crate) thread_context: bool,
     /// Maximum number of bytes of user stack to copy for operands whose distance from the stack pointer is unknown (perf engine)
     #[arg(long, value_name = "SIZE", default_value = CaptureArgs::STACK_SIZE)]
     pub(crate) stack_size: String,

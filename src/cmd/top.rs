@@ -54,6 +54,10 @@ pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<
 
 /// Refuses options about arguments if no filter needs arguments.
 fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
+    if args.thread_context {
+        let reason = "--thread-context has no effect on top: it does not show to which requests events belong";
+        return Err(Usage(reason.to_owned()));
+    }
     if !args.filter.is_empty() {
         return Ok(());
     }

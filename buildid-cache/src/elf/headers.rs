@@ -5,8 +5,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use object::elf::{
-    self, ELF_NOTE_GNU, ET_REL, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PF_W, PF_X,
-    PT_DYNAMIC, PT_LOAD, PT_NOTE, SHF_ALLOC, SHF_COMPRESSED, SHF_EXECINSTR, SHT_NOBITS, SHT_NOTE,
+    self, ELF_NOTE_GNU, ET_EXEC, ET_REL, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PF_W, PF_X,
+    PT_DYNAMIC, PT_INTERP, PT_LOAD, PT_NOTE, PT_TLS, SHF_ALLOC, SHF_COMPRESSED, SHF_EXECINSTR,
+    SHT_NOBITS, SHT_NOTE,
 };
 use object::endian::Endianness;
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
@@ -32,6 +33,10 @@ pub(super) struct Headers {
     pub(super) arch: Option<Arch>,
     /// Whether the file is a relocatable object (`ET_REL`), which has no addresses yet.
     pub(super) relocatable: bool,
+    /// Whether the file has a fixed address (`ET_EXEC`) or names a loader, as programs do.
+    pub(super) is_program: bool,
+    /// `PT_TLS`.
+    pub(super) thread_local: Option<ThreadLocalSegment>,
     /// Class and byte order.
     pub(super) layout: NoteLayout,
     /// `PT_LOAD` segments.
@@ -44,6 +49,14 @@ pub(super) struct Headers {
     pub(super) build_id: Option<BuildId>,
     /// File offset and size in bytes of the program headers, the section headers and the dynamic section.
     pub(super) tables: [(u64, usize); 3],
+}
+
+/// A `PT_TLS` segment: what each thread has a copy of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ThreadLocalSegment {
+    pub(super) address: u64,
+    pub(super) memory_size: u64,
+    pub(super) align: u64,
 }
 
 /// A `PT_LOAD` segment.
@@ -130,6 +143,18 @@ impl Headers {
         Ok(Self {
             arch: Arch::from_elf(header.e_machine(endian).0, class64, big_endian),
             relocatable: header.e_type(endian) == ET_REL,
+            is_program: header.e_type(endian) == ET_EXEC
+                || program_headers
+                    .iter()
+                    .any(|segment| segment.p_type(endian) == PT_INTERP),
+            thread_local: program_headers
+                .iter()
+                .find(|segment| segment.p_type(endian) == PT_TLS)
+                .map(|segment| ThreadLocalSegment {
+                    address: segment.p_vaddr(endian).into(),
+                    memory_size: segment.p_memsz(endian).into(),
+                    align: segment.p_align(endian).into(),
+                }),
             layout: NoteLayout {
                 class64,
                 big_endian,

@@ -12,6 +12,7 @@ mod references;
 mod scan;
 mod section;
 mod semaphore;
+mod thread_local;
 
 pub use self::check::{CheckError, FileState};
 pub use self::error::ElfError;
@@ -22,3 +23,4 @@ pub use self::object_file::ObjectFile;
 pub use self::scan::{ProbeScan, build_id, read_binary, scan};
 pub use self::section::Section;
 pub use self::semaphore::SemaphoreFault;
+pub use self::thread_local::{Loader, LoaderSlot, LoaderSlotKind, ThreadLocal, ThreadLocals};

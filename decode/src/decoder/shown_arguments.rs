@@ -202,6 +202,7 @@ mod tests {
             string_limit: 64,
             arguments: vec![field(8, 8, Some(string)), field(16, 4, None)],
             listed: false,
+            thread_context: None,
         };
         let text = ArgumentType::String(Some(Length::Argument("len".to_owned())));
         let arguments = [

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use usdtrec_format::perf::TracepointFormat;
 
-use super::bpf::{AttachMethod, BpfEngine, HeldProcesses, SkippedMethod, StackUse, TextFinding};
+use super::bpf::{
+    AttachMethod, BpfEngine, HeldProcesses, SkippedMethod, StackUse, TextFinding, VariableLocations,
+};
 use super::events::event::IdCount;
 use super::events::rings::Rings;
 use super::guard_process::GuardDeath;
@@ -102,6 +104,14 @@ impl Engine {
     pub(crate) fn held(&self) -> Option<&Arc<HeldProcesses>> {
         match self {
             Self::Bpf(bpf) => bpf.held(),
+            Self::Perf(_) => None,
+        }
+    }
+
+    /// Where processes have their thread contexts; `None` if these are not read.
+    pub(crate) fn variable_locations(&self) -> Option<&VariableLocations> {
+        match self {
+            Self::Bpf(bpf) => bpf.variable_locations(),
             Self::Perf(_) => None,
         }
     }

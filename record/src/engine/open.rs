@@ -33,6 +33,7 @@ impl Attached {
                     if options.choice == EngineChoice::Auto
                         && !options.lossless
                         && options.processes.is_all()
+                        && !options.thread_context
                         && options.nonresident == NonResident::Auto =>
                 {
                     passed_over = Some(error);

@@ -32,6 +32,8 @@ pub struct EngineOptions {
     pub lossless: bool,
     /// The processes, of those of the target, whose hits are recorded.
     pub processes: ProcessChoice,
+    /// Whether the thread context of each hit is read ([`usdtrec_format::ThreadContext`]).
+    pub thread_context: bool,
 }
 
 /// The options of an engine, and what they are applied to.

@@ -1,7 +1,7 @@
 //! The layout of a sample's raw part from what is captured of each operand.
 
 use usdtrec_format::schema::{Argument, ArgumentType, Length};
-use usdtrec_format::{RawArgument, RawField, RawLayout, RawLength, RawString};
+use usdtrec_format::{RawArgument, RawField, RawLayout, RawLength, RawString, ThreadContext};
 
 use super::capture::Capture;
 use super::read::{Read, Source};
@@ -35,7 +35,13 @@ impl Strings {
 }
 
 /// The layout of the fields. The engine sets `id`. If the type of an argument is known, it determines whether a text is read.
-pub(crate) fn layout(captures: &[Capture], strings: Strings, known: &[Argument]) -> RawLayout {
+/// `has_context` is whether the thread context is read.
+pub(crate) fn layout(
+    captures: &[Capture],
+    strings: Strings,
+    known: &[Argument],
+    has_context: bool,
+) -> RawLayout {
     let strings_of = |place: usize, read: &Read| match known.get(place) {
         Some(argument) => strings.of(argument, read, length(argument, captures, known).is_some()),
         None if read.pointer => strings,
@@ -61,6 +67,7 @@ pub(crate) fn layout(captures: &[Capture], strings: Strings, known: &[Argument])
     let mut fields = fields(&mut arguments);
     fields.sort_by_key(|field| std::cmp::Reverse(field.size));
     let mut end = Room(RawLayout::FIELDS);
+    let thread_context = has_context.then(|| end.take_context());
     let mut faults = 0;
     for field in &mut fields {
         field.offset = end.take(field.size.into());
@@ -85,6 +92,7 @@ pub(crate) fn layout(captures: &[Capture], strings: Strings, known: &[Argument])
         string_limit: 0,
         arguments,
         listed: false,
+        thread_context,
     };
     if layout.strings().next().is_some() {
         layout.string_limit = strings.limit;
@@ -180,6 +188,13 @@ impl Room {
         self.0 = start + size;
         start
     }
+
+    /// Allocates a thread context at a multiple of 8: programs write its ids as words of 8 bytes.
+    const fn take_context(&mut self) -> u16 {
+        let start = self.0.next_multiple_of(8);
+        self.0 = start + ThreadContext::BYTES;
+        start
+    }
 }
 
 #[cfg(test)]
@@ -215,7 +230,7 @@ mod tests {
             Capture::Nothing(NotCaptured::Register("xmm0")),
             value(4, true, false),
         ];
-        let layout = layout(&captures, TEXT, &[]);
+        let layout = layout(&captures, TEXT, &[], false);
         let fields: Vec<_> = layout
             .arguments
             .iter()
@@ -254,7 +269,7 @@ mod tests {
             value(8, false, true),
             value(2, false, false),
         ];
-        let layout = layout(&captures, TEXT, &arguments);
+        let layout = layout(&captures, TEXT, &arguments, false);
         let read = layout.arguments.iter().map(|argument| match argument {
             RawArgument::Field(field) => field.string.map(|string| string.known),
             _ => None,
@@ -266,7 +281,7 @@ mod tests {
 
     #[test]
     fn without_strings_none_are_read() {
-        let layout = layout(&[value(8, false, true)], Strings::default(), &[]);
+        let layout = layout(&[value(8, false, true)], Strings::default(), &[], false);
         assert_eq!(layout.strings().count(), 0);
         assert_eq!(layout.size, 20);
     }

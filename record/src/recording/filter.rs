@@ -6,17 +6,25 @@ use crate::error::RecordError;
 use crate::select::probe::PlannedProbe;
 use crate::usage_error::UsageError;
 
-/// Binds the filter of a probe to the values that perf events sample.
+/// Binds the filter of a probe to the values that are in samples; `has_context` is whether they have the thread context.
 ///
 /// # Errors
 /// [`UsageError::FilterName`] for unknown arguments; [`UsageError::FilterReadsMemory`] and
 /// [`UsageError::FilterOfUser`] for texts and other memory, and for users, which are not sampled.
-pub(crate) fn of_samples(probe: &PlannedProbe) -> Result<Option<Filter>, RecordError> {
+pub(crate) fn of_samples(
+    probe: &PlannedProbe,
+    has_context: bool,
+) -> Result<Option<Filter>, RecordError> {
     let Some(asked) = probe.own_filter() else {
         return Ok(None);
     };
-    let fields = SampleField::OF_HIT;
-    let bound = Filter::bind(asked, &probe.event(), &probe.arguments, fields);
+    let of_context = SampleField::OF_CONTEXT.iter().filter(|_| has_context);
+    let fields: Vec<SampleField> = SampleField::OF_HIT
+        .iter()
+        .chain(of_context)
+        .copied()
+        .collect();
+    let bound = Filter::bind(asked, &probe.event(), &probe.arguments, &fields);
     let filter = bound.map_err(|error| {
         let (FilterError::Name(error) | FilterError::Word(error)) = error;
         UsageError::FilterName {

@@ -12,6 +12,7 @@ use crate::recording::session::Session;
 use crate::recording::user_filter::UserFilter;
 use crate::stacks::StackUnwinder;
 use crate::stage::{Stage, Stages};
+use crate::thread_contexts::ThreadContexts;
 use crate::verify::Verifier;
 
 /// The stages of a recording.
@@ -23,6 +24,8 @@ pub(crate) struct Pipeline {
     pub(super) verifier: Verifier,
     /// What programs say of the code that they make.
     pub(super) makers: Option<CodeMakers>,
+    /// Where processes have their thread contexts.
+    thread_contexts: Option<ThreadContexts>,
     /// The control groups of processes.
     cgroups: Cgroups,
     /// Replaces copies of stacks by what unwinding finds in them.
@@ -37,7 +40,9 @@ impl Pipeline {
         let attached = &session.attached;
         let graph = session.options.engine.graph;
         let id_type = attached.processes.attr.attr.id_type();
+        let locations = attached.engine.variable_locations().cloned();
         Ok(Self {
+            thread_contexts: locations.map(|locations| ThreadContexts::new(id_type, locations)),
             user_filter: UserFilter::for_attached(attached, 0..attached.probes.len())?,
             verifier: Verifier::start(session),
             makers: graph.map(|_| CodeMakers::new(id_type)),
@@ -53,6 +58,7 @@ impl Pipeline {
             optional(&mut self.user_filter),
             Some(&mut self.verifier),
             optional(&mut self.makers),
+            optional(&mut self.thread_contexts),
             Some(&mut self.cgroups),
             optional(&mut self.stacks),
         ])
@@ -91,6 +97,9 @@ impl Pipeline {
     pub(crate) fn take_running(&mut self, files: &mut Files, running: &[u8]) {
         self.take(files, running);
         self.end(files);
+        if let Some(contexts) = &self.thread_contexts {
+            contexts.wait_for_running();
+        }
     }
 
     /// The processes that map a file with attached probes, or may.

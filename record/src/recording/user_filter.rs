@@ -1,14 +1,15 @@
 //! Filters in user space, where the kernel cannot evaluate them: samples for which a filter is not true are not written.
 //!
 //! The decoder and the filter are those of `script`, so that both reject the same hits. Filters on texts are refused
-//! here: perf events record no memory.
+//! here: perf events record no memory. The ids of the thread context are in samples of programs.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-use usdtrec_decode::{Decoder, Filter, SampleTexts};
-use usdtrec_format::Value;
+use usdtrec_decode::{Decoder, Filter, SampleField, SampleTexts};
+use usdtrec_format::expr::Datum;
 use usdtrec_format::perf::SampleLayout;
+use usdtrec_format::{HexId, ThreadContext, Value};
 
 use crate::batch::{Batch, Record};
 use crate::engine::{Attached, ProbeAttr};
@@ -32,6 +33,8 @@ struct Site {
     decoder: Decoder,
     values: Vec<Value>,
     layout: SampleLayout,
+    /// Offset of the thread context in the raw part.
+    thread_context: Option<u16>,
 }
 
 impl UserFilter {
@@ -49,7 +52,8 @@ impl UserFilter {
         let of_probes = of_probes.skip(probes.start).take(probes.len());
         let is_late = |probe: &PlannedProbe| probe.plan.raw.is_none() || probe.filter_in_recorder;
         for (probe, attrs) in of_probes.filter(|(probe, _)| is_late(probe)) {
-            if let Some(filter) = filter::of_samples(probe)? {
+            let thread_context = probe.plan.raw.as_ref().and_then(|raw| raw.thread_context);
+            if let Some(filter) = filter::of_samples(probe, thread_context.is_some())? {
                 sites.extend(sites_of(probe, attrs, &filter));
             }
         }
@@ -83,6 +87,7 @@ fn sites_of<'a>(
                 values: decoder.values(),
                 decoder: decoder.clone(),
                 layout: SampleLayout::new(attr),
+                thread_context: probe.plan.raw.as_ref().and_then(|raw| raw.thread_context),
             };
             (*id, site)
         })
@@ -110,6 +115,16 @@ fn lets_through(sites: &mut HashMap<u64, Site>, record: Record<'_>) -> bool {
         return true;
     };
     site.decoder.decode(&sample, &mut site.values);
-    site.filter
-        .is_true(&sample, &site.values, &SampleTexts::UNKNOWN)
+    let mut texts = SampleTexts::UNKNOWN;
+    let context = site.thread_context;
+    if let Some(Ok(context)) = context.map(|at| ThreadContext::decode(sample.raw, at)) {
+        let ids = [&context.trace_id[..], &context.span_id];
+        let digits = ids.map(|id| HexId::new(id).as_str().as_bytes().to_vec());
+        let names = SampleField::OF_CONTEXT.iter().map(|field| field.name());
+        let ids = names
+            .zip(digits)
+            .map(|(name, id)| (name, Datum::Text(id.into())));
+        texts.process.extend(ids);
+    }
+    site.filter.is_true(&sample, &site.values, &texts)
 }

@@ -99,7 +99,7 @@ impl ProcessMemory {
     ///
     /// # Errors
     /// Those of [`ProcessMemory::bytes`].
-    pub(super) fn word(&self, address: u64, is_wide: bool) -> io::Result<Option<u64>> {
+    pub(crate) fn word(&self, address: u64, is_wide: bool) -> io::Result<Option<u64>> {
         let bytes = self.bytes::<8>(address)?;
         Ok(match is_wide {
             true => bytes.first_chunk().map(|word| u64::from_le_bytes(*word)),

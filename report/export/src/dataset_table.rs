@@ -74,6 +74,8 @@ impl DatasetTable {
             ("cgroup", ColumnType::Text),
             ("container", ColumnType::Text),
             ("uid", ColumnType::Int64),
+            ("otel_trace_id", ColumnType::Text),
+            ("otel_span_id", ColumnType::Text),
             ("build_id", ColumnType::Text),
             ("file", ColumnType::Text),
             ("no_begin", ColumnType::Bool),
@@ -100,6 +102,8 @@ impl DatasetTable {
             ("cgroup", ColumnType::Text),
             ("container", ColumnType::Text),
             ("uid", ColumnType::Int64),
+            ("otel_trace_id", ColumnType::Text),
+            ("otel_span_id", ColumnType::Text),
             ("build_id", ColumnType::Text),
             ("end_pid", ColumnType::Int32),
             ("end_tid", ColumnType::Int32),
@@ -213,8 +217,8 @@ mod tests {
     #[test]
     fn events_and_spans_have_each_field_about_a_process() {
         let fields = process_fields().map(|(_, field)| match field.is_number {
-            true => (field.name, ColumnType::Int64),
-            false => (field.name, ColumnType::Text),
+            true => (field.column, ColumnType::Int64),
+            false => (field.column, ColumnType::Text),
         });
         let fields: Vec<_> = fields.collect();
         for table in [DatasetTable::EVENTS, DatasetTable::SPANS] {

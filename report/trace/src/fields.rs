@@ -6,7 +6,9 @@
 
 use usdtrec_format::perf::SampleType;
 
-use crate::process::process_field::{BUILD_ID, CGROUP, CONTAINER, ProcessField, UID};
+use crate::process::process_field::{
+    BUILD_ID, CGROUP, CONTAINER, ProcessField, SPAN_ID, TRACE_ID, UID,
+};
 use crate::session::events::Event;
 
 /// A field of an event.
@@ -48,6 +50,10 @@ pub enum Field {
     Container,
     /// User of the process.
     Uid,
+    /// Trace of the request.
+    TraceId,
+    /// Span of the request.
+    SpanId,
     /// Build of the file with the probe.
     BuildId,
 }
@@ -94,7 +100,7 @@ const fn of_process(field: Field, of_process: &'static ProcessField) -> FieldSpe
 }
 
 /// All fields, in the order of CSV's columns.
-pub const FIELDS: [FieldSpec; 19] = [
+pub const FIELDS: [FieldSpec; 21] = [
     FieldSpec {
         column: "time_ns",
         ..spec(Field::Time, "time", FieldValues::Time)
@@ -107,6 +113,8 @@ pub const FIELDS: [FieldSpec; 19] = [
     of_process(Field::Cgroup, &CGROUP),
     of_process(Field::Container, &CONTAINER),
     of_process(Field::Uid, &UID),
+    of_process(Field::TraceId, &TRACE_ID),
+    of_process(Field::SpanId, &SPAN_ID),
     of_process(Field::BuildId, &BUILD_ID),
     spec(Field::Event, "event", FieldValues::Text),
     spec(Field::Ip, "ip", FieldValues::Number),

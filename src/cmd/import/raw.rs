@@ -50,6 +50,7 @@ pub(super) fn layout(shape: &Shape, id: u16) -> RawLayout {
         string_limit: if has_texts { TEXT_LIMIT } else { 0 },
         arguments: fields,
         listed: true,
+        thread_context: None,
     }
 }
 

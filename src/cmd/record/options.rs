@@ -135,6 +135,7 @@ fn engine_options(args: &CaptureArgs, graph: Option<CallGraph>) -> anyhow::Resul
         nonresident: nonresident(args.nonresident),
         lossless: args.lossless,
         processes: process_choice(args),
+        thread_context: args.thread_context,
     })
 }
 
@@ -169,6 +170,9 @@ fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
         Perf | PerfTracefs | PerfPmu if args.lossless => "--lossless needs the bpf engine",
         Perf | PerfTracefs | PerfPmu if args.no_wait => {
             "--no-wait has no effect with a perf engine: it never waits"
+        }
+        Perf | PerfTracefs | PerfPmu if args.thread_context => {
+            "--thread-context needs the bpf engine"
         }
         Perf | PerfTracefs | PerfPmu if given.nonresident => "--nonresident needs the bpf engine",
         Perf | PerfTracefs | PerfPmu if given.all_strings => {

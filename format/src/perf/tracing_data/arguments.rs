@@ -5,6 +5,7 @@ use crate::operand::{Constant, Location, Operand};
 use crate::raw::{RawArgument, RawField, RawLayout};
 use crate::schema::{Argument, ArgumentType, Labels, Words};
 use crate::shown_argument::ShownArgument;
+use crate::thread_context::ThreadContext;
 
 use super::{TracepointField, TracepointFormat};
 
@@ -87,6 +88,9 @@ impl TracepointFormat {
         for (argument, ((_, operand), raw)) in arguments.iter().zip(known) {
             format.argument(argument, &arguments, operand, raw);
         }
+        if let Some(offset) = layout.thread_context {
+            format.thread_context(offset, &arguments);
+        }
         if let Some(offset) = layout.missing {
             let missing = free("missing".to_owned(), &arguments);
             format.field(format!("u32 {missing}"), offset, 4, false);
@@ -95,6 +99,23 @@ impl TracepointFormat {
         format.print = format.print.trim_start().to_owned();
         format.fields.sort_by_key(|field| field.offset);
         format
+    }
+
+    /// The fields of a thread context: perf prints the ids as hexadecimal digits.
+    fn thread_context(&mut self, offset: u16, arguments: &[Argument]) {
+        let ids = [("trace_id", 0, 16), ("span_id", ThreadContext::SPAN_ID, 8)];
+        for (name, at, size) in ids {
+            let name = free(name.to_owned(), arguments);
+            self.field(format!("u8 {name}[{size}]"), offset + at, size, false);
+            self.print(
+                &format!(" {name}=%s"),
+                &format!("__print_hex_str(REC->{name}, {size})"),
+            );
+        }
+        let status = free("context_status".to_owned(), arguments);
+        let at = offset + ThreadContext::STATUS;
+        self.field(format!("u32 {status}"), at, 4, false);
+        self.print(&format!(" {status}=%u"), &format!("REC->{status}"));
     }
 
     fn argument(

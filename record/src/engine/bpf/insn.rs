@@ -125,6 +125,8 @@ pub(super) enum Map {
     StackRates,
     /// The ring that wakes the thread that attaches them.
     Calls,
+    /// Where processes have their thread contexts.
+    ThreadContexts,
     /// The number of hits with each key.
     #[cfg(test)]
     Counts,

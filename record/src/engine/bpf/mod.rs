@@ -27,6 +27,7 @@ mod samples;
 mod sys;
 #[cfg(test)]
 mod tests;
+mod thread_contexts;
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -60,6 +61,7 @@ pub(crate) use self::samples::TextFinding;
 pub(crate) use self::samples::stack_size::StackUse;
 pub(crate) use self::sys::uprobes_of_links;
 pub(super) use self::sys::{UprobeEvent, open_uprobe};
+pub(crate) use self::thread_contexts::{ModuleBlock, VariableLocation, VariableLocations};
 
 /// Probes that are attached with programs. Dropping it detaches all of them.
 #[derive(Debug)]
@@ -194,6 +196,12 @@ impl BpfEngine {
             planted_everywhere: children.and_then(Children::reason),
             may_lack_texts: samples().any(|samples| samples.lacks_texts),
         }
+    }
+
+    /// Where processes have their thread contexts; `None` if these are not read.
+    pub(crate) fn variable_locations(&self) -> Option<&VariableLocations> {
+        let contexts = self.objects.thread_contexts.as_ref()?;
+        Some(&contexts.locations)
     }
 
     /// Takes the descriptors that keep the probes attached.

@@ -16,6 +16,7 @@ use super::processes::groups::Groups;
 use super::rings::cpu_rings::{CpuRings, Sizes};
 use super::samples::Samples;
 use super::samples::stack_rates;
+use super::thread_contexts::ThreadContexts;
 use crate::error::RecordError;
 use crate::kernel_error::{BpfObject, KernelOperation};
 
@@ -32,6 +33,8 @@ pub(super) struct Objects {
     /// That of the first part, which has what is about the whole recording.
     pub(super) control: Arc<Control>,
     pub(super) rings: CpuRings,
+    /// `None` if thread contexts are not read.
+    pub(super) thread_contexts: Option<ThreadContexts>,
     /// `None` if the rate of stacks is not limited.
     stack_rates: Option<OwnedFd>,
 }
@@ -71,7 +74,12 @@ impl Objects {
             .transpose();
         let stack_rates = options.graph.and_then(|graph| graph.rate);
         let stack_rates = stack_rates.map(|_| stack_rates::create()).transpose();
+        let thread_contexts = options
+            .thread_context
+            .then(|| ThreadContexts::new(kernel))
+            .transpose();
         Ok(Self {
+            thread_contexts: thread_contexts.map_err(setup(BpfObject::ThreadContexts))?,
             stack_rates: stack_rates.map_err(setup(BpfObject::Control))?,
             tracked,
             groups: groups.transpose()?,
@@ -94,6 +102,7 @@ impl Objects {
             can_hold: self.tracked.hold.is_some(),
             stopped: self.stopped.as_ref().map(AsFd::as_fd),
             stack_rates: self.stack_rates.as_ref().map(AsFd::as_fd),
+            thread_contexts: self.thread_contexts.as_ref().map(AsFd::as_fd),
             spared: self.stopped.as_ref().map(Stopped::spared),
         }
     }
@@ -111,6 +120,7 @@ impl Objects {
             stopped: maps.stopped.map(own).transpose()?,
             spared: maps.spared.map(own).transpose()?,
             stack_rates: maps.stack_rates.map(own).transpose()?,
+            thread_contexts: maps.thread_contexts.map(own).transpose()?,
         })
     }
 
@@ -133,6 +143,7 @@ pub(super) struct SharedMaps {
     stopped: Option<OwnedFd>,
     spared: Option<OwnedFd>,
     stack_rates: Option<OwnedFd>,
+    thread_contexts: Option<OwnedFd>,
 }
 
 impl SharedMaps {
@@ -149,6 +160,7 @@ impl SharedMaps {
             stopped: self.stopped.as_ref().map(AsFd::as_fd),
             spared: self.spared.as_ref().map(AsFd::as_fd),
             stack_rates: self.stack_rates.as_ref().map(AsFd::as_fd),
+            thread_contexts: self.thread_contexts.as_ref().map(AsFd::as_fd),
         }
     }
 }

@@ -50,13 +50,11 @@ impl BpfEngine {
         let thread_base = thread_base(btf.as_ref());
         let first_id = metadata.ids.iter().max().map_or(1, |id| id + 1);
         let ids = Ids::first(first_id);
-        let groups = plan::group(
-            probes,
-            options.strings,
-            thread_base.is_some(),
-            options.graph,
-            ids.event,
-        )?;
+        let has_thread = thread_base.is_some();
+        if options.thread_context {
+            check_thread_contexts(has_thread, kernel)?;
+        }
+        let groups = plan::group(probes, options, has_thread, ids.event)?;
         let samples = Samples::new(groups, ids);
         let wanted_ring_bytes = ring_bytes(options.ring_bytes, request.watch.cpus.len());
         let mut objects = Objects::create(request, wanted_ring_bytes, kernel, &samples)?;
@@ -166,6 +164,17 @@ pub(super) fn with_ids(common: &Common, samples: &Samples) -> Common {
         ids: samples.ids() as u32,
         strings: samples.strings() as u32,
         ..common.clone()
+    }
+}
+
+/// Whether thread contexts can be read.
+fn check_thread_contexts(has_thread: bool, kernel: RunningKernel<'_>) -> Result<(), RecordError> {
+    let refused = |refusal| Err(RecordError::NoBpf(refusal));
+    match kernel.namespace {
+        _ if !has_thread => refused(BpfRefusal::ThreadPointer),
+        // Their map has the process ids of the initial one.
+        Some(_) => refused(BpfRefusal::ThreadContextNamespace),
+        None => Ok(()),
     }
 }
 

@@ -82,9 +82,8 @@ impl PartPlanter {
             pmu,
             asked,
         } = &self.settings;
-        let (strings, graph) = (options.strings, options.graph);
         let has_thread = self.common.thread_base.is_some();
-        let groups = plan::group(probes, strings, has_thread, graph, self.ids.event)?;
+        let groups = plan::group(probes, options, has_thread, self.ids.event)?;
         let samples = Samples::new(groups, self.ids);
         let request = AttachRequest {
             options,

@@ -9,6 +9,7 @@ use usdtrec_format::{Arch, CapturePlan, Location, Operand, RawArgument, RawLayou
 use super::context::{register_offset, runs_here};
 use super::program::{EndKind, Rooms, rooms};
 use super::samples::compact::Shape;
+use crate::engine::options::EngineOptions;
 use crate::error::RecordError;
 use crate::plan::ReturnAddress;
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, StackSizes};
@@ -84,16 +85,16 @@ pub(super) struct SitePlan {
 /// [`RecordError::Refused`] for programs of another architecture.
 pub(super) fn group(
     probes: &[PlannedProbe],
-    strings: Strings,
+    options: &EngineOptions,
     has_thread: bool,
-    graph: Option<CallGraph>,
     first_type: u32,
 ) -> Result<Vec<Group>, RecordError> {
     let mut planner = Planner {
-        strings,
+        strings: options.strings,
         has_thread,
-        graph,
         first_type,
+        has_context: options.thread_context,
+        graph: options.graph,
         groups: Vec::new(),
     };
     for probe in probes {
@@ -123,6 +124,8 @@ fn same(one: &PlannedProbe, other: &PlannedProbe) -> bool {
 struct Planner {
     strings: Strings,
     has_thread: bool,
+    /// Whether thread contexts are read.
+    has_context: bool,
     graph: Option<CallGraph>,
     first_type: u32,
     groups: Vec<Group>,
@@ -207,10 +210,19 @@ impl Planner {
             Ok(Condition::Always) => None,
             Ok(condition) => Some(condition),
             // The values of a list are not those that the filter compares.
-            Err(ConditionError::Unsupported(_) | ConditionError::FloatArithmetic)
-                if !is_listed && filter::of_samples(probe).is_ok() =>
+            Err(error @ (ConditionError::Unsupported(_) | ConditionError::FloatArithmetic))
+                if !is_listed =>
             {
-                filter_in_recorder = true;
+                match filter::of_samples(probe, self.has_context) {
+                    Ok(_) => filter_in_recorder = true,
+                    Err(unknown @ RecordError::Usage(UsageError::FilterName { .. })) => {
+                        return Err(unknown);
+                    }
+                    Err(_) => {
+                        let event = probe.event();
+                        return Err(UsageError::Filter { event, error }.into());
+                    }
+                }
                 None
             }
             Err(error) => {
@@ -246,7 +258,8 @@ impl Planner {
         let return_address = graph
             .filter(|graph| graph.method == CallGraphMethod::FramePointers)
             .and_then(|_| probe.program.frames().return_address(site.site.pc));
-        let mut layout = layout(&captures, self.strings, &arguments);
+        let has_context = self.has_context && arch == Arch::X86_64;
+        let mut layout = layout(&captures, self.strings, &arguments, has_context);
         layout.listed = is_listed;
         Ok(Some(Planned {
             constants: constants(operands, &layout),
@@ -313,12 +326,14 @@ fn same_but_id(one: &RawLayout, other: &RawLayout) -> bool {
         string_limit,
         arguments,
         listed,
+        thread_context,
     } = one;
     *size == other.size
         && *missing == other.missing
         && *string_limit == other.string_limit
         && *arguments == other.arguments
         && *listed == other.listed
+        && *thread_context == other.thread_context
 }
 
 impl Planned {

@@ -178,6 +178,7 @@ impl How {
             nonresident: NonResident::Auto,
             lossless: false,
             processes: ProcessChoice::default(),
+            thread_context: false,
         }
     }
 

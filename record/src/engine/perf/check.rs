@@ -17,7 +17,7 @@ pub(crate) fn check(probes: &[PlannedProbe], options: &EngineOptions) -> Result<
             let (event, argument) = (probe.event(), argument.to_string());
             return Err(UsageError::ComputedArgument { event, argument }.into());
         }
-        filter::of_samples(probe)?;
+        filter::of_samples(probe, false)?;
     }
     if let Some(graph) = options.graph {
         check_callers(graph)?;
@@ -27,6 +27,9 @@ pub(crate) fn check(probes: &[PlannedProbe], options: &EngineOptions) -> Result<
     }
     if !options.processes.is_all() {
         return Err(UsageError::NeedsBpf(ProgramFeature::ProcessChoice).into());
+    }
+    if options.thread_context {
+        return Err(UsageError::NeedsBpf(ProgramFeature::ThreadContext).into());
     }
     if options.nonresident != NonResident::Auto {
         return Err(UsageError::NeedsBpf(ProgramFeature::NonResident).into());

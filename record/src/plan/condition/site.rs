@@ -32,7 +32,10 @@ pub(crate) fn own_argument(
     if let Some(place) = named.or_else(numbered) {
         return Ok(Some(place));
     }
-    if SampleField::of_hit(&name.text).is_some() {
+    let mut of_context = SampleField::OF_CONTEXT.iter();
+    if SampleField::of_hit(&name.text).is_some()
+        || of_context.any(|field| field.name() == name.text)
+    {
         return Ok(None);
     }
     let known = arguments.iter().map(|known| known.name.as_str());
@@ -223,7 +226,7 @@ impl Site<'_> {
                     steps: Vec::new(),
                     signed: false,
                 }),
-                None => Side::Missing,
+                None => return Err(beyond("a thread context")),
             });
         };
         let kind = known.and_then(|known| known.kind.as_ref());

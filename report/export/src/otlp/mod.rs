@@ -4,7 +4,8 @@
 //! `begin.NAME` and `end.NAME` are the arguments that are no such attribute, `begin.missing.NAME` why there is none, `begin.cut.NAME` and
 //! `begin.bytes.NAME` (hexadecimal, of a text that is not UTF-8) as in `script --format json`; `thread.id`, `thread.name`, `cpu`,
 //! `self_ns`, `code.stacktrace`. There are no unsigned integers of 64 bits: those beyond 2^63 are texts. A span that has no end has no end time, and
-//! the reason in `span`. Events of no span are left out.
+//! the reason in `span`. Events of no span are left out. The parent of a span is that which an argument says, else the span of the thread context at
+//! its begin, else at its end.
 
 pub(crate) mod event_attributes;
 pub(crate) mod json;
@@ -32,7 +33,7 @@ use usdtrec_view::frames::{cut_text, frame_text};
 use usdtrec_view::text::buffer::Text;
 
 use crate::otlp::event_attributes::{AttributeValue, EventAttribute};
-use crate::otlp::span_ids::{SpanIdSource, parsed_trace};
+use crate::otlp::span_ids::{ParentIds, SpanIdSource, parsed_trace};
 use crate::otlp::telemetry_span::{Attribute, Resource, ResourceSpans, TelemetrySpan};
 use crate::thread_names::name;
 use crate::typed_value::{TypedValue, guessed_address, is_cut, text_bytes};
@@ -233,7 +234,7 @@ impl<'a> OtlpSpans<'a> {
     }
 
     /// The id of the trace that a hit has in an argument.
-    fn trace_of(&self, hit: RowHit<'_>) -> Option<span_ids::ParentIds> {
+    fn trace_of(&self, hit: RowHit<'_>) -> Option<ParentIds> {
         let event = self.events.get(hit.row.event)?;
         let mut values = event.arguments.iter().zip(hit.values);
         let (argument, value) = values.find(|(argument, _)| argument.is_trace)?;
@@ -305,7 +306,9 @@ impl RowSink for OtlpSpans<'_> {
         }));
         let given = self
             .trace_of(span.begin)
-            .or_else(|| self.trace_of(span.end?.hit));
+            .or_else(|| self.trace_of(span.end?.hit))
+            .or_else(|| ParentIds::from_context(begin))
+            .or_else(|| ParentIds::from_context(span.end?.hit.row));
         let ids = self.ids.next(begin, given);
         let made = TelemetrySpan {
             ids,

@@ -18,6 +18,17 @@ pub(crate) struct ParentIds {
     parent: Option<[u8; 8]>,
 }
 
+impl ParentIds {
+    /// The request that the thread of a hit was working on.
+    pub(crate) fn from_context(row: &HitRow) -> Option<Self> {
+        let context = row.process.thread_context.ok()?;
+        Some(Self {
+            trace: context.trace_id,
+            parent: Some(context.span_id),
+        })
+    }
+}
+
 /// Makes ids: the same in every run.
 #[derive(Debug)]
 pub(crate) struct SpanIdSource {

@@ -11,7 +11,6 @@
 pub(crate) mod cgroups;
 pub mod comm;
 pub(crate) mod cover;
-pub mod hex_id;
 pub(crate) mod index;
 pub(crate) mod interner;
 pub(crate) mod living;

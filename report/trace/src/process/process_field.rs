@@ -1,15 +1,14 @@
 //! Fields about the process of an event, and the build of the program that it runs: texts and numbers.
 
-use usdtrec_format::BuildId;
 use usdtrec_format::control_group::container_id;
 use usdtrec_format::trace::TraceInfo;
+use usdtrec_format::{BuildId, HexId, NoContext, ThreadContext};
 
 use crate::process::Processes;
-use crate::process::hex_id::HexId;
 use crate::process::names::{EscapedName, NameId};
 
 /// What the trace says of a process at a time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessFacts {
     /// Its control group.
     pub cgroup: Option<NameId>,
@@ -17,6 +16,19 @@ pub struct ProcessFacts {
     pub uid: Option<u32>,
     /// The build-id of the file with the probe.
     pub build_id: Option<BuildId>,
+    /// The request that the thread was working on at the hit.
+    pub thread_context: Result<ThreadContext, NoContext>,
+}
+
+impl Default for ProcessFacts {
+    fn default() -> Self {
+        Self {
+            cgroup: None,
+            uid: None,
+            build_id: None,
+            thread_context: Err(NoContext::NotRecorded),
+        }
+    }
 }
 
 /// A field about a process.
@@ -26,6 +38,8 @@ pub struct ProcessField {
     pub name: &'static str,
     /// What it is, in help.
     pub help: &'static str,
+    /// Its column in Parquet files, where `trace_id` is the number of the recording.
+    pub column: &'static str,
     /// Heading of its column where events are grouped by it.
     pub heading: &'static str,
     /// Whether its values are numbers; else they are texts.
@@ -34,6 +48,8 @@ pub struct ProcessField {
     pub is_in: fn(&Processes, &TraceInfo) -> bool,
     /// What a trace must have for it, and where that comes from.
     pub needs: &'static str,
+    /// The reasons that are groups of their own where events are grouped by the field; of others, events are one group without a value.
+    pub reasons: &'static [&'static str],
     /// The value, or what is shown in its place: the trace does not have it, or the process has none.
     get: for<'p> fn(&'p Processes, ProcessFacts) -> Result<ProcessValue<'p>, &'static str>,
 }
@@ -56,10 +72,12 @@ const CGROUPS: &str = "the control groups of processes, which a recorder reads a
 pub static CGROUP: ProcessField = ProcessField {
     name: "cgroup",
     help: "control group of the process",
+    column: "cgroup",
     heading: "Cgroup",
     is_number: false,
     is_in: has_cgroups,
     needs: CGROUPS,
+    reasons: &[],
     get: |processes, process| cgroup(processes, process).map(ProcessValue::Text),
 };
 
@@ -67,10 +85,12 @@ pub static CGROUP: ProcessField = ProcessField {
 pub static CONTAINER: ProcessField = ProcessField {
     name: "container",
     help: "id of the container that the control group is of",
+    column: "container",
     heading: "Container",
     is_number: false,
     is_in: has_cgroups,
     needs: CGROUPS,
+    reasons: &[],
     get: container,
 };
 
@@ -78,6 +98,7 @@ pub static CONTAINER: ProcessField = ProcessField {
 pub static UID: ProcessField = ProcessField {
     name: "uid",
     help: "number of the user of the process, with the bpf engine",
+    column: "uid",
     heading: "User",
     is_number: true,
     is_in: |_, info| {
@@ -85,16 +106,73 @@ pub static UID: ProcessField = ProcessField {
         probes.map(|probe| &probe.plan).any(|plan| plan.user)
     },
     needs: "the users of processes, which the bpf engine records at each hit; the trace has none",
+    reasons: &[],
     get: |_, process| {
         let uid = process.uid.map(|uid| ProcessValue::Number(uid.into()));
         uid.ok_or("<user not recorded: the bpf engine records it>")
     },
 };
 
+/// Id of the trace that the hit belongs to.
+pub static TRACE_ID: ProcessField = ProcessField {
+    name: "trace_id",
+    help: "id of the OpenTelemetry trace that the thread was working on, if thread contexts were recorded",
+    column: "otel_trace_id",
+    heading: "Trace",
+    is_number: false,
+    is_in: has_thread_contexts,
+    needs: THREAD_CONTEXTS,
+    reasons: &NO_CONTEXT,
+    get: |_, process| of_context(process, |context| HexId::new(&context.trace_id)),
+};
+
+/// Id of the span that the hit is in.
+pub static SPAN_ID: ProcessField = ProcessField {
+    name: "span_id",
+    help: "id of the OpenTelemetry span that was active, if thread contexts were recorded",
+    column: "otel_span_id",
+    heading: "Span",
+    is_number: false,
+    is_in: has_thread_contexts,
+    needs: THREAD_CONTEXTS,
+    reasons: &NO_CONTEXT,
+    get: |_, process| of_context(process, |context| HexId::new(&context.span_id)),
+};
+
+const THREAD_CONTEXTS: &str =
+    "thread contexts, which a recorder reads at hits if it is asked to; the trace has none";
+
+/// The reasons of [`NoContext`], in its order.
+const NO_CONTEXT: [&str; 5] = [
+    "<thread context not recorded>",
+    "<no thread context: the process exports none, or it was not found yet>",
+    "<no request>",
+    "<invalid thread context>",
+    "<unreadable thread context>",
+];
+
+fn has_thread_contexts(_: &Processes, info: &TraceInfo) -> bool {
+    let probes = info.definitions.iter().flat_map(|all| &all.probes);
+    let mut layouts = probes.filter_map(|probe| probe.plan.raw.as_ref());
+    layouts.any(|layout| layout.thread_context.is_some())
+}
+
+/// An id of the request that the thread was working on.
+fn of_context<'p>(
+    process: ProcessFacts,
+    id: fn(&ThreadContext) -> HexId,
+) -> Result<ProcessValue<'p>, &'static str> {
+    match &process.thread_context {
+        Ok(context) => Ok(ProcessValue::Id(id(context))),
+        Err(reason) => Err(NO_CONTEXT[*reason as usize]),
+    }
+}
+
 /// Build of the file with the probe.
 pub static BUILD_ID: ProcessField = ProcessField {
     name: "build_id",
     help: "build-id of the file with the probe",
+    column: "build_id",
     heading: "Build-ID",
     is_number: false,
     is_in: |_, info| {
@@ -102,6 +180,7 @@ pub static BUILD_ID: ProcessField = ProcessField {
         files.any(|file| file.build_id.is_some())
     },
     needs: "the build-ids of the files with the probes; the trace has none",
+    reasons: &[],
     get: |_, process| {
         let id = process.build_id.map(|id| HexId::new(id.as_bytes()));
         id.map(ProcessValue::Id).ok_or("<no build-id>")

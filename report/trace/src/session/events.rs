@@ -37,6 +37,8 @@ pub struct Event {
     pub(crate) call: Option<ScriptCall>,
     /// What a span that begins or ends there is in OpenTelemetry.
     pub telemetry: Telemetry,
+    /// Offset of the thread context in the raw part, if samples have it.
+    pub(crate) thread_context: Option<u16>,
     pub(crate) layout: SampleLayout,
 }
 
@@ -96,6 +98,7 @@ impl Event {
         Self {
             name: attr.name.clone(),
             is_probe: false,
+            thread_context: None,
             layout: SampleLayout::new(&attr.attr),
             attr: attr.attr.clone(),
             probe: None,
@@ -256,6 +259,8 @@ impl Events {
             .unwrap_or_default();
         self.sites.extend(sites(defined, &own, &event.attr, all));
         event.sites = first..self.sites.len();
+        let raw = defined.plan.raw.as_ref();
+        event.thread_context = raw.and_then(|layout| layout.thread_context);
         event.probe = Some(probe);
         event.build_id = file.and_then(|file| file.build_id);
         event.is_probe = true;

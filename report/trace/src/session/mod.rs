@@ -23,6 +23,7 @@ use usdtrec_format::BuildId;
 use usdtrec_format::perf::{DeferredChain, Sample};
 use usdtrec_format::schema::Schemas;
 use usdtrec_format::trace::{Damage, Shortfall, Trace, TraceInfo};
+use usdtrec_format::{NoContext, ThreadContext};
 
 use crate::session::deferred_chains::DeferredChains;
 use crate::session::events::Events;
@@ -435,6 +436,15 @@ impl TraceSession {
         let event = self.events.events.get(target.event as usize)?;
         let sample = event.layout.parse(body)?;
         Some(ParsedHit { target, sample })
+    }
+
+    /// The request that the thread of a sample was working on.
+    pub(crate) fn thread_context(&self, sample: &Sample<'_>) -> Result<ThreadContext, NoContext> {
+        let target = self.ids.get(sample.id);
+        let event = target.and_then(|target| self.events.events.get(target.event as usize));
+        let offset = event.and_then(|event| event.thread_context);
+        let offset = offset.ok_or(NoContext::NotRecorded)?;
+        ThreadContext::decode(sample.raw, offset)
     }
 
     /// Whether the trace may have a field of the process of a hit.

@@ -180,6 +180,7 @@ impl<'s> Resolver<'s> {
             cgroup: self.cgroup(sample.pid, sample.time),
             uid: sample.uid(),
             build_id: self.session.build_id(sample),
+            thread_context: self.session.thread_context(sample),
         }
     }
 

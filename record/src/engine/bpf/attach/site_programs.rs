@@ -44,6 +44,7 @@ pub(in crate::engine::bpf) struct Maps<'a> {
     pub(in crate::engine::bpf) stopped: Option<BorrowedFd<'a>>,
     pub(in crate::engine::bpf) spared: Option<BorrowedFd<'a>>,
     pub(in crate::engine::bpf) stack_rates: Option<BorrowedFd<'a>>,
+    pub(in crate::engine::bpf) thread_contexts: Option<BorrowedFd<'a>>,
 }
 
 /// Maximum number of instructions of a program of several variants: jumps reach three times as far, and the verifier follows a million. What the
@@ -340,6 +341,7 @@ fn load(code: &Code, maps: &Maps<'_>, attach_method: AttachMethod) -> Result<Own
         Map::Stopped => maps.stopped.unwrap_or(maps.tracked),
         Map::Spared => maps.spared.unwrap_or(maps.tracked),
         Map::StackRates => maps.stack_rates.unwrap_or(maps.tracked),
+        Map::ThreadContexts => maps.thread_contexts.unwrap_or(maps.tracked),
         // Others are not in programs of sites.
         _ => maps.tracked,
     });

@@ -6,9 +6,10 @@ pub(super) mod pid_namespace;
 pub(super) mod trials;
 pub(super) mod version;
 
+use usdtrec_format::Btf;
+
 use self::pid_namespace::PidNamespace;
 use super::preemption::Preemption;
-use usdtrec_format::Btf;
 
 /// What programs need to know of the running kernel.
 #[derive(Clone, Copy, Debug)]

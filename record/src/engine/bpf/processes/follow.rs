@@ -7,6 +7,8 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use usdtrec_format::Btf;
+
 use super::super::control::Control;
 use super::super::insn::{Assembler, Code, Helper, If, Map, Op, Reg, Width};
 use super::super::kernel::RunningKernel;
@@ -89,18 +91,8 @@ impl Tracked {
         children: bool,
         hold: Option<&Control>,
     ) -> io::Result<()> {
-        let missing = || io::Error::other("the kernel does not describe its structures (BTF)");
         let btf = kernel.btf.ok_or_else(missing)?;
-        let member = |structure, name| btf.member(structure, &[name]).ok_or_else(missing);
-        let members = Members {
-            tgid: member("task_struct", "tgid")?,
-            signal: member("task_struct", "signal")?,
-            live: member("signal_struct", "live")?,
-            flags: member("signal_struct", "flags")?,
-            priority: member("task_struct", "prio")?,
-            preemption: kernel.preemption,
-            namespace: kernel.namespace,
-        };
+        let members = members(btf, kernel)?;
         if let Some(control) = hold {
             match Hold::new(control, self.map.as_fd(), members, btf) {
                 Ok(mut hold) => {
@@ -149,6 +141,25 @@ impl AsFd for Tracked {
     }
 }
 
+/// The error without BTF.
+pub(in crate::engine::bpf) fn missing() -> io::Error {
+    io::Error::other("the kernel does not describe its structures (BTF)")
+}
+
+/// What programs on tracepoints of processes need of the kernel.
+pub(in crate::engine::bpf) fn members(btf: &Btf, kernel: RunningKernel<'_>) -> io::Result<Members> {
+    let member = |structure, name| btf.member(structure, &[name]).ok_or_else(missing);
+    Ok(Members {
+        tgid: member("task_struct", "tgid")?,
+        signal: member("task_struct", "signal")?,
+        live: member("signal_struct", "live")?,
+        flags: member("signal_struct", "flags")?,
+        priority: member("task_struct", "prio")?,
+        preemption: kernel.preemption,
+        namespace: kernel.namespace,
+    })
+}
+
 /// The keys of the map.
 pub(in crate::engine::bpf) const fn who(filter: &TaskFilter) -> Who {
     match filter {
@@ -191,7 +202,7 @@ fn forked(members: Members) -> Option<Code> {
 }
 
 /// `sched_process_exit(task)`: removes a process with its last thread.
-fn ended(members: Members) -> Option<Code> {
+pub(in crate::engine::bpf) fn ended(members: Members) -> Option<Code> {
     let mut asm = Assembler::default();
     let out = asm.label();
     asm.load(Width::Double, Reg::R3, Reg::R1, 0);
@@ -206,13 +217,13 @@ fn ended(members: Members) -> Option<Code> {
 }
 
 /// `R3` = a member of the structure at `R3`.
-fn load(asm: &mut Assembler, width: Width, offset: u32) {
+pub(in crate::engine::bpf) fn load(asm: &mut Assembler, width: Width, offset: u32) {
     // The instruction's offset has 16 bits.
     asm.op_value(Op::Add, Reg::R3, offset.cast_signed());
     asm.load(width, Reg::R3, Reg::R3, 0);
 }
 
-fn leave(mut asm: Assembler) -> Option<Code> {
+pub(in crate::engine::bpf) fn leave(mut asm: Assembler) -> Option<Code> {
     asm.exit_with(0);
     asm.finish()
 }

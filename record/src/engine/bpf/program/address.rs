@@ -60,7 +60,7 @@ impl Program<'_> {
     }
 
     /// `R9` = the base of the thread-local storage.
-    fn thread_base(&mut self, unreadable: Label) {
+    pub(super) fn thread_base(&mut self, unreadable: Label) {
         let Some(base) = self.common.thread_base else {
             self.asm.set(Reg::R1, 1);
             return self.asm.jump(unreadable);

@@ -24,6 +24,7 @@ mod stack;
 mod stop;
 pub(super) mod target;
 mod text;
+mod thread_context;
 mod values;
 mod who;
 

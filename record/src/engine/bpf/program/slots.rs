@@ -34,3 +34,9 @@ pub(super) const IDS: i16 = -320;
 pub(super) const RATE_KEY: i16 = -128;
 /// A new value of that map: when a second began, and the number of stacks since.
 pub(in crate::engine::bpf) const RATE: i16 = -144;
+/// Address of the location of the variable with the thread context, in the map of them.
+pub(super) const LOCATION: i16 = -152;
+/// Address of the dynamic thread vector.
+pub(super) const DTV: i16 = -160;
+/// A word that is read on the way to the thread context.
+pub(super) const VALUE: i16 = -168;

@@ -17,6 +17,9 @@ impl Program<'_> {
         if self.spec.layout.missing.is_some() {
             self.asm.set(Reg::R8, 0);
         }
+        if let Some(at) = self.spec.layout.thread_context {
+            self.thread_context(at);
+        }
         let (captures, arguments) = (self.spec.captures, &self.spec.layout.arguments);
         for (capture, argument) in captures.iter().zip(arguments) {
             if let (Capture::Value(read), RawArgument::Field(field)) = (capture, argument) {
@@ -86,7 +89,7 @@ impl Program<'_> {
     }
 
     /// Reads `size` bytes at `R9` to an offset of the layout.
-    fn memory(&mut self, size: u8, to: u16, unreadable: Label) {
+    pub(super) fn memory(&mut self, size: u8, to: u16, unreadable: Label) {
         let done = self.asm.label();
         self.read_user(Helper::ReadUser, size.into(), to.into());
         self.asm.jump_if(If::Equal, Reg::R0, 0, done);

@@ -305,6 +305,7 @@ mod tests {
             string_limit: limit,
             arguments: (0..strings).map(argument).collect(),
             listed: false,
+            thread_context: None,
         }
     }
 

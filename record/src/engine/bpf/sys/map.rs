@@ -231,6 +231,15 @@ pub(in crate::engine::bpf) fn add(map: BorrowedFd<'_>, key: u32, mut value: u32)
     element(MAP_UPDATE_ELEM, map, &key, Some(&mut value), IS_NEW)
 }
 
+/// Adds a key to a hash map with 4-byte keys and values of so many 8-byte words, or changes its value.
+pub(in crate::engine::bpf) fn insert_words<const WORDS: usize>(
+    map: BorrowedFd<'_>,
+    key: u32,
+    mut value: [u64; WORDS],
+) -> io::Result<()> {
+    element(MAP_UPDATE_ELEM, map, &key, Some(&mut value), 0)
+}
+
 /// Changes the value of a key that is in a hash map with 4-byte keys and values.
 pub(in crate::engine::bpf) fn change(
     map: BorrowedFd<'_>,

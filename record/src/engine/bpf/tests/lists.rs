@@ -30,7 +30,7 @@ fn listed(list: &str, strings: Strings) -> Planned {
     let (captures, arguments): (Vec<_>, Vec<_>) = listed
         .map(|listed| (listed.capture, listed.argument))
         .unzip();
-    planned.layout = layout(&captures, strings, &arguments);
+    planned.layout = layout(&captures, strings, &arguments, false);
     planned.captures = captures;
     planned
 }

@@ -403,6 +403,7 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
             Map::Held | Map::Calls | Map::Groups | Map::GroupNames | Map::Executables => {
                 unreachable!("not in programs of sites")
             }
+            Map::ThreadContexts => unreachable!("no layout of these tests has a thread context"),
         };
         words[at] = words[at] & 0xffff_ffff | value << 32;
         words[at + 1] = value & !0xffff_ffff;

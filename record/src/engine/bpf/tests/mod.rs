@@ -74,7 +74,7 @@ impl Planned {
             .iter()
             .map(|operand| place.capture(operand))
             .collect();
-        let layout = layout(&captures, strings, &[]);
+        let layout = layout(&captures, strings, &[], false);
         let addresses = operands.iter().map(|operand| place.address_of(operand));
         Self {
             addresses: addresses.collect(),

@@ -255,7 +255,10 @@ impl Key {
             Self::Process(field) => match resolver.process_value(field, sample) {
                 Ok(ProcessValue::Number(number)) => KeyWords::new(kind::UNSIGNED, number),
                 Ok(text) => of_text(text.escaped().unwrap_or_default().as_bytes(), dictionary),
-                Err(_) => KeyWords::new(kind::UNKNOWN, 0),
+                Err(reason) => {
+                    let number = field.reasons.iter().position(|known| *known == reason);
+                    KeyWords::new(kind::UNKNOWN, number.map_or(0, |number| number as u64 + 1))
+                }
             },
             Self::Dso => match resolver.place(sample).file {
                 Some(file) => KeyWords::new(kind::KNOWN, u64::from(file.0)),
@@ -319,7 +322,12 @@ impl Key {
             },
             Self::Tid => KeyValue::Integer(i128::from(id as i32)),
             Self::Cpu => KeyValue::Cpu(id),
-            Self::Process(_) => match kind {
+            Self::Process(field) => match kind {
+                kind::UNKNOWN if word > 0 => {
+                    let reason = field.reasons.get(word as usize - 1).copied();
+                    let reason = reason.unwrap_or_default().trim_matches(['<', '>']);
+                    KeyValue::Missing(reason.to_owned())
+                }
                 kind::UNSIGNED => KeyValue::Integer(word.into()),
                 kind::TEXT => {
                     let text = dictionary.text_of(word);

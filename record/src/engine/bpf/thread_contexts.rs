@@ -1,0 +1,166 @@
+//! Where processes have their thread contexts: a map that the recorder fills.
+//!
+//! Programs on `fork`, `execve` and `exit` keep it right: a child has the variable where its parent has it, and so from its first hit on; after
+//! `execve` and the end of a process, nothing is known, so that no hit is read with what was known of another program.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use super::insn::{Assembler, Code, Helper, If, Map, Reg, Width};
+use super::kernel::RunningKernel;
+use super::kernel::members::Members;
+use super::preemption::{self, Preemption};
+use super::processes::follow::{ended, leave, load, members, missing};
+use super::sys::{self, MapKind, MapShape, ProgramKind};
+
+/// Maximum number of processes with a variable at a time.
+const MAX_PROCESSES: u32 = 16_384;
+
+const KEY: i16 = -4;
+const CHILD: i16 = -8;
+const LOCATION: i16 = -40;
+/// `BPF_NOEXIST`.
+const NOEXIST: i64 = 1;
+
+/// Where the threads of a process have a thread-local variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct VariableLocation {
+    /// Distance from the thread pointer, or from the start of the module's block.
+    pub(crate) offset: i64,
+    /// The block, if the distance is from its start.
+    pub(crate) block: Option<ModuleBlock>,
+}
+
+/// Where the dynamic thread vector has the address of the block of a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ModuleBlock {
+    /// Number of the module, from 1 on: a shorter vector has no block.
+    pub(crate) module: u64,
+    /// Offset of the word with the address in the vector, bytes.
+    pub(crate) entry: u64,
+    /// Offset of the vector's length, bytes.
+    pub(crate) length: i64,
+}
+
+impl VariableLocation {
+    /// Words of a value in the map.
+    const WORDS: usize = 4;
+    /// Offset of [`ModuleBlock::entry`] in a value in the map; 0 without a block.
+    pub(in crate::engine::bpf) const ENTRY: i16 = 0;
+    /// Offset of [`Self::offset`].
+    pub(in crate::engine::bpf) const OFFSET: i16 = 8;
+    /// Offset of [`ModuleBlock::length`].
+    pub(in crate::engine::bpf) const LENGTH: i16 = 16;
+    /// Offset of [`ModuleBlock::module`].
+    pub(in crate::engine::bpf) const MODULE: i16 = 24;
+
+    fn words(self) -> [u64; Self::WORDS] {
+        let offset = self.offset.cast_unsigned();
+        match self.block {
+            None => [0, offset, 0, 0],
+            Some(block) => [
+                block.entry,
+                offset,
+                block.length.cast_unsigned(),
+                block.module,
+            ],
+        }
+    }
+}
+
+/// The map of the locations of the variable, by process.
+#[derive(Clone, Debug)]
+pub(crate) struct VariableLocations(Arc<OwnedFd>);
+
+impl VariableLocations {
+    /// Says where a process has the variable.
+    ///
+    /// # Errors
+    /// Those of bpf(2): `E2BIG` with too many processes.
+    pub(crate) fn set(&self, pid: i32, location: VariableLocation) -> io::Result<()> {
+        sys::insert_words(self.0.as_fd(), pid.cast_unsigned(), location.words())
+    }
+
+    /// Says that it is not known where a process has the variable.
+    pub(crate) fn remove(&self, pid: i32) {
+        // What is not there cannot be removed.
+        let _ = sys::remove(self.0.as_fd(), pid.cast_unsigned());
+    }
+}
+
+/// The map, and the links of the programs that keep it right.
+#[derive(Debug)]
+pub(in crate::engine::bpf) struct ThreadContexts {
+    pub(in crate::engine::bpf) locations: VariableLocations,
+    _links: Vec<OwnedFd>,
+}
+
+impl ThreadContexts {
+    pub(in crate::engine::bpf) fn new(kernel: RunningKernel<'_>) -> io::Result<Self> {
+        let btf = kernel.btf.ok_or_else(missing)?;
+        let members = members(btf, kernel)?;
+        let shape = MapShape {
+            key_size: 4,
+            value_size: 8 * VariableLocation::WORDS as u32,
+            entries: MAX_PROCESSES,
+        };
+        let map = sys::create_map(MapKind::Hash, shape)?;
+        let mut links = Vec::new();
+        for (tracepoint, code) in [
+            ("sched_process_fork", forked(members)),
+            ("sched_process_exec", executed(kernel.preemption)),
+            ("sched_process_exit", ended(members)),
+        ] {
+            let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
+            let kind = ProgramKind::Tracepoint(btf.tracepoint(tracepoint).ok_or_else(missing)?);
+            let program = sys::load(kind, &code.with_maps(|_| map.as_fd()))?;
+            links.push(sys::link_tracepoint(program.as_fd())?);
+        }
+        Ok(Self {
+            locations: VariableLocations(Arc::new(map)),
+            _links: links,
+        })
+    }
+}
+
+impl AsFd for ThreadContexts {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.locations.0.as_fd()
+    }
+}
+
+/// `sched_process_fork(parent, child)`: a child has the variable where its parent has it.
+fn forked(members: Members) -> Option<Code> {
+    let mut asm = Assembler::default();
+    let out = asm.label();
+    asm.copy(Reg::R6, Reg::R1);
+    preemption::disable(&mut asm, members.preemption);
+    asm.store_process(KEY);
+    asm.call_map(Helper::MapLookup, Map::ThreadContexts, KEY);
+    asm.jump_if(If::Equal, Reg::R0, 0, out);
+    for word in (0..VariableLocation::WORDS as i16).map(|word| 8 * word) {
+        asm.load(Width::Double, Reg::R1, Reg::R0, word);
+        asm.store(Width::Double, Reg::R10, LOCATION + word, Reg::R1);
+    }
+    asm.load(Width::Double, Reg::R3, Reg::R6, 8);
+    load(&mut asm, Width::Word, members.tgid);
+    asm.store(Width::Word, Reg::R10, CHILD, Reg::R3);
+    asm.address(Reg::R3, Reg::R10, LOCATION.into());
+    // A new thread is of a process that the map has.
+    asm.set(Reg::R4, NOEXIST);
+    asm.call_map(Helper::MapUpdate, Map::ThreadContexts, CHILD);
+    asm.place(out);
+    preemption::enable(&mut asm, members.preemption);
+    leave(asm)
+}
+
+/// `sched_process_exec(task)`: another program has the variable elsewhere, or has none.
+fn executed(preemption: Option<Preemption>) -> Option<Code> {
+    let mut asm = Assembler::default();
+    preemption::disable(&mut asm, preemption);
+    asm.store_process(KEY);
+    asm.call_map(Helper::MapDelete, Map::ThreadContexts, KEY);
+    preemption::enable(&mut asm, preemption);
+    leave(asm)
+}

@@ -1,0 +1,221 @@
+//! Where the threads of a process have a thread-local variable.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use usdtrec_buildid_cache::FileMapping;
+use usdtrec_buildid_cache::elf::{
+    Loader, LoaderSlot, LoaderSlotKind, ObjectFile, ThreadLocal, ThreadLocals,
+};
+use usdtrec_format::ThreadContext;
+
+use crate::engine::{ModuleBlock, VariableLocation};
+use crate::verify::ProcessMemory;
+
+/// Maximum number of files that are remembered; then the memory is started anew.
+const MAX_FILES: usize = 1 << 16;
+
+/// Maximum number of mappings of code of a process that are looked at.
+const MAX_MAPPINGS: usize = 4096;
+
+/// Maximum distance of a variable from the thread pointer, or from the start of its block, bytes. What a loader has not written yet is 0, an addend,
+/// or an address.
+const MAX_DISTANCE: i64 = 1 << 30;
+/// Maximum number of a module.
+const MAX_MODULE: u64 = 4096;
+
+/// Finds the variable in processes.
+#[derive(Debug, Default)]
+pub(super) struct Finder {
+    files: HashMap<FileVersion, ThreadLocals>,
+}
+
+/// A file as it was when it was last changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct FileVersion {
+    device: u64,
+    inode: u64,
+    size: u64,
+    /// s, ns.
+    changed: [i64; 2],
+}
+
+/// What was found in a process.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// It has no such variable, or has ended.
+    Nothing,
+    /// It has the variable, and the loader has not written yet where.
+    NotYet,
+    /// Where it has the variable.
+    Variable(FoundVariable),
+}
+
+/// Where a process has the variable, and the mapping of the file that says so.
+#[derive(Debug)]
+pub(super) struct FoundVariable {
+    pub(super) location: VariableLocation,
+    mapping: FileMapping,
+}
+
+impl FoundVariable {
+    /// Whether the process still has the mapping: it executes the program that it did.
+    pub(super) fn is_mapped(&self, pid: i32) -> bool {
+        let memory = ProcessMemory::open(pid);
+        memory.is_ok_and(|memory| memory.files().any(|map| map == self.mapping))
+    }
+}
+
+impl Finder {
+    /// Looks for the variable in a process: in the order of addresses, the first file that leads to it.
+    pub(super) fn find(&mut self, pid: i32) -> Found {
+        const EXECUTABLE: usize = 2;
+        let Ok(memory) = ProcessMemory::open(pid) else {
+            return Found::Nothing;
+        };
+        let mut loader = None;
+        let mut with_variable: Vec<(FileMapping, ThreadLocal)> = Vec::new();
+        let code = memory.files().filter(|map| map.permissions[EXECUTABLE]);
+        for mapping in code.take(MAX_MAPPINGS) {
+            let Some(locals) = self.locals(&path_of(pid, &mapping)) else {
+                continue;
+            };
+            loader = loader.or(locals.loader);
+            with_variable.extend(locals.variable.map(|variable| (mapping, variable)));
+        }
+        let mut outcome = Found::Nothing;
+        for (mapping, variable) in with_variable {
+            let object = MappedObject {
+                pid,
+                memory: &memory,
+                mapping: &mapping,
+                loader,
+            };
+            match object.location(variable) {
+                Some(location) => return Found::Variable(FoundVariable { location, mapping }),
+                None => outcome = Found::NotYet,
+            }
+        }
+        outcome
+    }
+
+    /// What a file says; `None` if it cannot be opened.
+    fn locals(&mut self, path: &Path) -> Option<ThreadLocals> {
+        let version = FileVersion::of(&fs::metadata(path).ok()?);
+        if let Some(known) = self.files.get(&version) {
+            return Some(*known);
+        }
+        if self.files.len() >= MAX_FILES {
+            self.files.clear();
+        }
+        let read = ObjectFile::open(path).ok();
+        let read = read.and_then(|object| object.thread_locals(ThreadContext::VARIABLE).ok());
+        // Nothing is in a file that is no ELF file, or damaged.
+        let locals = read.unwrap_or_default();
+        self.files.insert(version, locals);
+        Some(locals)
+    }
+}
+
+/// The path by which the file of a mapping is opened, whatever is at its own path.
+fn path_of(pid: i32, mapping: &FileMapping) -> PathBuf {
+    format!("/proc/{pid}/map_files/{}", mapping.map_files_name()).into()
+}
+
+impl FileVersion {
+    fn of(metadata: &fs::Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            changed: [metadata.ctime(), metadata.ctime_nsec()],
+        }
+    }
+}
+
+/// A file with the variable in a process.
+struct MappedObject<'a> {
+    pid: i32,
+    memory: &'a ProcessMemory,
+    mapping: &'a FileMapping,
+    loader: Option<Loader>,
+}
+
+impl MappedObject<'_> {
+    /// Where the variable is; `None` if that is not known yet.
+    fn location(&self, variable: ThreadLocal) -> Option<VariableLocation> {
+        match variable {
+            ThreadLocal::AtDistance(offset) => at_distance(offset),
+            ThreadLocal::AtSlot(LoaderSlot {
+                kind,
+                address,
+                addend,
+            }) => {
+                let address = self.load_bias()?.wrapping_add(address);
+                let first = self.word(address)?;
+                let second = || self.word(address.wrapping_add(8));
+                let offset = |found: u64| found.cast_signed().wrapping_add(addend);
+                match kind {
+                    LoaderSlotKind::Distance => at_distance(offset(first)),
+                    LoaderSlotKind::Module => self.in_block(first, addend),
+                    LoaderSlotKind::ModuleAndOffset => self.in_block(first, offset(second()?)),
+                    LoaderSlotKind::Descriptor => {
+                        let argument = second()?;
+                        if argument.cast_signed() <= 0 {
+                            return at_distance(offset(argument));
+                        }
+                        let module = self.word(argument)?;
+                        let within = self.word(argument.wrapping_add(8))?;
+                        self.in_block(module, offset(within))
+                    }
+                }
+            }
+        }
+    }
+
+    fn load_bias(&self) -> Option<u64> {
+        let object = ObjectFile::open(&path_of(self.pid, self.mapping)).ok()?;
+        let page = rustix::param::page_size() as u64;
+        object.load_bias(self.mapping.range.start, self.mapping.offset, page)
+    }
+
+    /// At an offset from the start of a module's block.
+    fn in_block(&self, module: u64, offset: i64) -> Option<VariableLocation> {
+        if !(1..=MAX_MODULE).contains(&module) || !(0..MAX_DISTANCE).contains(&offset) {
+            return None;
+        }
+        // Entries of glibc are two words (`dtv_t`), and the length is in front of the first one, which is no module's. musl has the length in
+        // the first one.
+        let block = match self.loader? {
+            Loader::Glibc => ModuleBlock {
+                module,
+                entry: 16 * module,
+                length: -16,
+            },
+            Loader::Musl => ModuleBlock {
+                module,
+                entry: 8 * module,
+                length: 0,
+            },
+        };
+        Some(VariableLocation {
+            offset,
+            block: Some(block),
+        })
+    }
+
+    fn word(&self, address: u64) -> Option<u64> {
+        self.memory.word(address, true).ok().flatten()
+    }
+}
+
+/// At a distance from the thread pointer, below which all blocks are at fixed distances (x86-64).
+fn at_distance(offset: i64) -> Option<VariableLocation> {
+    let is_below = (-MAX_DISTANCE..0).contains(&offset);
+    is_below.then_some(VariableLocation {
+        offset,
+        block: None,
+    })
+}
