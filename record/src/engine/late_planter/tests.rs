@@ -119,6 +119,7 @@ impl Program {
             is_host: false,
             processes: &[self.hits.unwrap()],
             force: false,
+            may_wait: false,
             schemas: &Schemas::default(),
         };
         select(request).unwrap().probes
