@@ -139,3 +139,81 @@ fn is_named(directory: &str, name: &str) -> bool {
         found.is_some_and(|found| found == name || found.replace("\\x2d", "-") == name)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+    fn group(path: &str) -> Group {
+        Group {
+            path: path.to_owned(),
+            id: 4711,
+        }
+    }
+
+    #[test]
+    fn containers_are_found_by_what_paths_have() {
+        let named = |name: &str, path: &str| {
+            let name = GroupName::Container(name.to_owned());
+            name.is(&group(path))
+        };
+        for path in [
+            format!("/docker/{ID}"),
+            format!("/system.slice/docker-{ID}.scope"),
+            format!("/kubepods.slice/kubepods-pod1_2.slice/cri-containerd-{ID}.scope"),
+        ] {
+            assert!(named("0123", &path) && named(ID, &path), "{path}");
+            assert!(!named("123", &path) && !named("1234", &path), "{path}");
+            assert!(!named("0123", &format!("{path}/inner")), "{path}");
+        }
+        let pod = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod12ab_34cd.slice";
+        assert!(named("12ab", pod) && named("12ab-34cd", pod) && named("12ab_34", pod));
+        assert!(named("12ab-34cd", "/kubepods/burstable/pod12ab-34cd"));
+        assert!(!named("34cd", pod));
+        assert!(named("web-1", "/machine.slice/machine-web\\x2d1.scope"));
+        assert!(named("web", "/machine.slice/systemd-nspawn@web.service"));
+        assert!(named("web", "/lxc.payload.web"));
+        assert!(!named("web", "/lxc.monitor.web"));
+        assert!(!named("conm", "/machine.slice/libpod-conmon-0123.scope"));
+    }
+
+    #[test]
+    fn control_groups_have_a_path_an_id_and_a_name() {
+        let mount = Path::new("/sys/fs/cgroup");
+        let named = |name: &str, path: &str| {
+            let name = GroupName::Cgroup(name.to_owned()).below(mount);
+            name.check().is_ok() && name.is(&group(path))
+        };
+        let path = "/system.slice/cron.service";
+        for name in [
+            path,
+            "system.slice/cron.service",
+            "/sys/fs/cgroup/system.slice/cron.service/",
+            "cron.service",
+            "4711",
+        ] {
+            assert!(named(name, path), "{name}");
+        }
+        for name in ["/cron.service", "cron", "system.slice", "471", "/", ""] {
+            assert!(!named(name, path), "{name}");
+        }
+        let unit = |name: &str| {
+            GroupName::Unit(name.to_owned())
+                .below(mount)
+                .is(&group(path))
+        };
+        assert!(unit("cron") && unit("cron.service") && !unit("cron.slice"));
+    }
+
+    #[test]
+    fn a_later_group_is_known_by_what_was_asked_for() {
+        let path = format!("/docker/{ID}");
+        let later = |name: GroupName| name.of_later(&group(&path)).map(str::to_owned);
+        assert_eq!(later(GroupName::Cgroup("4711".to_owned())), None);
+        assert_eq!(later(GroupName::Cgroup(path.clone())), Some(path.clone()));
+        let container = GroupName::Container("0123".to_owned());
+        assert_eq!(later(container), Some(ID.to_owned()));
+    }
+}
