@@ -96,8 +96,8 @@ mod recording {
     use usdtrec_buildid_cache::elf::CheckError;
     use usdtrec_record::plan::ConditionError;
     use usdtrec_record::{
-        Appeared, Caution, GuardDeath, KernelOperation, NoProbe, Notice, RecordError, Refusal,
-        RefusalReason, Remedy, Searched, TargetError, UsageError,
+        Appeared, Caution, ChoiceError, GuardDeath, KernelOperation, NoProbe, Notice, RecordError,
+        Refusal, RefusalReason, Remedy, Searched, TargetError, UsageError,
     };
 
     use crate::shell;
@@ -113,6 +113,12 @@ mod recording {
             RecordError::Usage(error) => of_usage(error).map(str::to_owned),
             RecordError::Command { command, .. } => super::optional_value::advice(command),
             RecordError::NoProbe(error) => Some(of_no_probe(error)),
+            RecordError::Choice(ChoiceError::OldGroup(_)) => {
+                Some("name its processes with -p, or filter the trace".to_owned())
+            }
+            RecordError::Choice(ChoiceError::Root) => {
+                Some("record all processes with -a".to_owned())
+            }
             RecordError::Target(TargetError::TooManyChildren { .. }) => {
                 Some("record all processes with -a, or these without children with -i".to_owned())
             }

@@ -6,8 +6,7 @@ use std::path::Path;
 use usdtrec_format::control_group::container_id;
 use usdtrec_format::escape::escape;
 
-use super::ChoiceError;
-use super::hierarchy::Group;
+use super::hierarchy::ControlGroup;
 
 /// Digits of a container's id that are enough.
 const MIN_DIGITS: usize = 4;
@@ -45,19 +44,14 @@ impl GroupName {
         }
     }
 
-    /// Whether it can be that of a group.
-    pub(super) fn check(&self) -> Result<(), ChoiceError> {
+    /// The name, path or id.
+    pub(super) fn text(&self) -> &str {
         let (Self::Cgroup(text) | Self::Container(text) | Self::Unit(text)) = self;
-        match self {
-            Self::Cgroup(path) if path.is_empty() => Err(ChoiceError::Root),
-            _ if text.len() > Self::MAX_BYTES => Err(ChoiceError::TooLong(self.clone())),
-            Self::Container(id) if id.is_empty() => Err(ChoiceError::NotInPath(self.clone())),
-            _ => Ok(()),
-        }
+        text
     }
 
     /// Whether it is that of a group.
-    pub(super) fn is(&self, group: &Group) -> bool {
+    pub(super) fn is(&self, group: &ControlGroup) -> bool {
         match self {
             Self::Cgroup(path) if path.starts_with('/') => *path == group.path,
             Self::Cgroup(id) if id.parse() == Ok(group.id) => true,
@@ -79,7 +73,7 @@ impl GroupName {
     }
 
     /// The container's id in the name of a group that this is the name of.
-    pub(super) fn container_of<'a>(&self, group: &'a Group) -> Option<&'a str> {
+    pub(super) fn container_of<'a>(&self, group: &'a ControlGroup) -> Option<&'a str> {
         let id = container_id(group.name());
         id.filter(|_| matches!(self, Self::Container(_)))
     }
@@ -90,7 +84,7 @@ impl GroupName {
     }
 
     /// What a later group is known by.
-    pub(super) fn of_later<'a>(&'a self, group: &'a Group) -> Option<&'a str> {
+    pub(super) fn of_later<'a>(&'a self, group: &'a ControlGroup) -> Option<&'a str> {
         match self {
             Self::Cgroup(id) if id.parse() == Ok(group.id) => None,
             Self::Cgroup(name) | Self::Unit(name) => Some(name),
@@ -146,8 +140,8 @@ mod tests {
 
     const ID: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-    fn group(path: &str) -> Group {
-        Group {
+    fn group(path: &str) -> ControlGroup {
+        ControlGroup {
             path: path.to_owned(),
             id: 4711,
         }
@@ -184,7 +178,7 @@ mod tests {
         let mount = Path::new("/sys/fs/cgroup");
         let named = |name: &str, path: &str| {
             let name = GroupName::Cgroup(name.to_owned()).below(mount);
-            name.check().is_ok() && name.is(&group(path))
+            !name.text().is_empty() && name.is(&group(path))
         };
         let path = "/system.slice/cron.service";
         for name in [

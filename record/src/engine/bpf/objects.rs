@@ -1,6 +1,5 @@
 //! What the programs and the recorder share in the kernel: maps and rings.
 
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use super::super::options::AttachRequest;
@@ -15,8 +14,9 @@ use super::processes::groups::Groups;
 use super::rings::cpu_rings::{CpuRings, Sizes};
 use super::samples::Samples;
 use super::samples::stack_rates;
+use super::setup::setup;
 use crate::error::RecordError;
-use crate::kernel_error::{BpfObject, KernelOperation};
+use crate::kernel_error::BpfObject;
 
 /// The maps and rings of a recording.
 #[derive(Debug)]
@@ -100,13 +100,5 @@ impl Objects {
         if let Some(stopped) = &self.stopped {
             stopped.let_go();
         }
-    }
-}
-
-/// The error for an object that cannot be created.
-pub(super) fn setup(object: BpfObject) -> impl FnOnce(io::Error) -> RecordError {
-    move |source| RecordError::Kernel {
-        operation: KernelOperation::BpfObject(object),
-        source,
     }
 }
