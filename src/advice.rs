@@ -104,8 +104,8 @@ mod recording {
     use usdtrec_buildid_cache::elf::CheckError;
     use usdtrec_record::plan::ConditionError;
     use usdtrec_record::{
-        Caution, GuardDeath, KernelOperation, NoProbe, Notice, RecordError, Refusal, RefusalReason,
-        Searched, TargetError, UsageError,
+        Caution, ChoiceError, GuardDeath, KernelOperation, NoProbe, Notice, RecordError, Refusal,
+        RefusalReason, Searched, TargetError, UsageError,
     };
 
     use crate::shell;
@@ -122,6 +122,12 @@ mod recording {
             RecordError::Command { command, .. } => super::optional_value::advice(command),
             RecordError::NoProbe(error) => Some(of_no_probe(error)),
             RecordError::Build(error) => super::of_build(error),
+            RecordError::Choice(ChoiceError::OldGroup(_)) => {
+                Some("name its processes with -p, or filter the trace".to_owned())
+            }
+            RecordError::Choice(ChoiceError::Root) => {
+                Some("record all processes with -a".to_owned())
+            }
             RecordError::Target(TargetError::TooManyChildren { .. }) => {
                 Some("record all processes with -a, or these without children with -i".to_owned())
             }

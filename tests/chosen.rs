@@ -208,7 +208,7 @@ fn what_cannot_be_chosen() {
         (
             &["-G", "/"],
             1,
-            "the root of the control groups has all processes: use -a",
+            "the root of the control groups has all processes",
         ),
         (
             &["--container", "01230123"],

@@ -6,8 +6,7 @@ use std::path::Path;
 use usdtrec_format::control_group::container_id;
 use usdtrec_format::escape::escape;
 
-use super::ChoiceError;
-use super::hierarchy::Group;
+use super::hierarchy::ControlGroup;
 
 /// Digits of a container's id that are enough.
 const MIN_DIGITS: usize = 4;
@@ -45,19 +44,14 @@ impl GroupName {
         }
     }
 
-    /// Whether it can be that of a group.
-    pub(super) fn check(&self) -> Result<(), ChoiceError> {
+    /// The name, path or id.
+    pub(super) fn text(&self) -> &str {
         let (Self::Cgroup(text) | Self::Container(text) | Self::Unit(text)) = self;
-        match self {
-            Self::Cgroup(path) if path.is_empty() => Err(ChoiceError::Root),
-            _ if text.len() > Self::MAX_BYTES => Err(ChoiceError::TooLong(self.clone())),
-            Self::Container(id) if id.is_empty() => Err(ChoiceError::NotInPath(self.clone())),
-            _ => Ok(()),
-        }
+        text
     }
 
     /// Whether it is that of a group.
-    pub(super) fn is(&self, group: &Group) -> bool {
+    pub(super) fn is(&self, group: &ControlGroup) -> bool {
         match self {
             Self::Cgroup(path) if path.starts_with('/') => *path == group.path,
             Self::Cgroup(id) if id.parse() == Ok(group.id) => true,
@@ -79,7 +73,7 @@ impl GroupName {
     }
 
     /// The container's id in the name of a group that this is the name of.
-    pub(super) fn container_of<'a>(&self, group: &'a Group) -> Option<&'a str> {
+    pub(super) fn container_of<'a>(&self, group: &'a ControlGroup) -> Option<&'a str> {
         let id = container_id(group.name());
         id.filter(|_| matches!(self, Self::Container(_)))
     }
@@ -90,7 +84,7 @@ impl GroupName {
     }
 
     /// What a later group is known by.
-    pub(super) fn of_later<'a>(&'a self, group: &'a Group) -> Option<&'a str> {
+    pub(super) fn of_later<'a>(&'a self, group: &'a ControlGroup) -> Option<&'a str> {
         match self {
             Self::Cgroup(id) if id.parse() == Ok(group.id) => None,
             Self::Cgroup(name) | Self::Unit(name) => Some(name),
@@ -138,4 +132,82 @@ fn is_named(directory: &str, name: &str) -> bool {
         let found = rest.and_then(|rest| rest.strip_suffix(after));
         found.is_some_and(|found| found == name || found.replace("\\x2d", "-") == name)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+    fn group(path: &str) -> ControlGroup {
+        ControlGroup {
+            path: path.to_owned(),
+            id: 4711,
+        }
+    }
+
+    #[test]
+    fn containers_are_found_by_what_paths_have() {
+        let named = |name: &str, path: &str| {
+            let name = GroupName::Container(name.to_owned());
+            name.is(&group(path))
+        };
+        for path in [
+            format!("/docker/{ID}"),
+            format!("/system.slice/docker-{ID}.scope"),
+            format!("/kubepods.slice/kubepods-pod1_2.slice/cri-containerd-{ID}.scope"),
+        ] {
+            assert!(named("0123", &path) && named(ID, &path), "{path}");
+            assert!(!named("123", &path) && !named("1234", &path), "{path}");
+            assert!(!named("0123", &format!("{path}/inner")), "{path}");
+        }
+        let pod = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod12ab_34cd.slice";
+        assert!(named("12ab", pod) && named("12ab-34cd", pod) && named("12ab_34", pod));
+        assert!(named("12ab-34cd", "/kubepods/burstable/pod12ab-34cd"));
+        assert!(!named("34cd", pod));
+        assert!(named("web-1", "/machine.slice/machine-web\\x2d1.scope"));
+        assert!(named("web", "/machine.slice/systemd-nspawn@web.service"));
+        assert!(named("web", "/lxc.payload.web"));
+        assert!(!named("web", "/lxc.monitor.web"));
+        assert!(!named("conm", "/machine.slice/libpod-conmon-0123.scope"));
+    }
+
+    #[test]
+    fn control_groups_have_a_path_an_id_and_a_name() {
+        let mount = Path::new("/sys/fs/cgroup");
+        let named = |name: &str, path: &str| {
+            let name = GroupName::Cgroup(name.to_owned()).below(mount);
+            !name.text().is_empty() && name.is(&group(path))
+        };
+        let path = "/system.slice/cron.service";
+        for name in [
+            path,
+            "system.slice/cron.service",
+            "/sys/fs/cgroup/system.slice/cron.service/",
+            "cron.service",
+            "4711",
+        ] {
+            assert!(named(name, path), "{name}");
+        }
+        for name in ["/cron.service", "cron", "system.slice", "471", "/", ""] {
+            assert!(!named(name, path), "{name}");
+        }
+        let unit = |name: &str| {
+            GroupName::Unit(name.to_owned())
+                .below(mount)
+                .is(&group(path))
+        };
+        assert!(unit("cron") && unit("cron.service") && !unit("cron.slice"));
+    }
+
+    #[test]
+    fn a_later_group_is_known_by_what_was_asked_for() {
+        let path = format!("/docker/{ID}");
+        let later = |name: GroupName| name.of_later(&group(&path)).map(str::to_owned);
+        assert_eq!(later(GroupName::Cgroup("4711".to_owned())), None);
+        assert_eq!(later(GroupName::Cgroup(path.clone())), Some(path.clone()));
+        let container = GroupName::Container("0123".to_owned());
+        assert_eq!(later(container), Some(ID.to_owned()));
+    }
 }

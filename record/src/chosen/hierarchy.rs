@@ -9,14 +9,14 @@ const MAX_GROUPS: usize = 1 << 16;
 
 /// A control group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Group {
+pub(crate) struct ControlGroup {
     /// Its path below the mount point, with a slash first.
     pub(crate) path: String,
     /// The kernel's id: the number of the directory's inode (`kernfs_node.id`, on 64-bit machines).
     pub(crate) id: u64,
 }
 
-impl Group {
+impl ControlGroup {
     /// Number of directories of the path up to which programs find a group above that of a hit.
     pub(crate) const MAX_DEPTH: usize = 16;
 
@@ -58,7 +58,7 @@ impl Hierarchy {
     }
 
     /// All groups but the root.
-    pub(crate) fn groups(&self) -> Vec<Group> {
+    pub(crate) fn groups(&self) -> Vec<ControlGroup> {
         let mut groups = below(&self.mount, "");
         let mut next = 0;
         while let Some(group) = groups.get(next).filter(|_| groups.len() < MAX_GROUPS) {
@@ -71,12 +71,12 @@ impl Hierarchy {
 }
 
 /// The groups in a group. One that is removed meanwhile has none.
-fn below(mount: &Path, path: &str) -> Vec<Group> {
+fn below(mount: &Path, path: &str) -> Vec<ControlGroup> {
     let directory = mount.join(path.trim_start_matches('/'));
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     directories
-        .map(|entry| Group {
+        .map(|entry| ControlGroup {
             path: format!("{path}/{}", entry.file_name().to_string_lossy()),
             id: entry.ino(),
         })

@@ -16,7 +16,8 @@ use usdtrec_format::control_group::{container_id, path_of_process, unit};
 use crate::host::process::Process;
 
 pub use self::group_name::GroupName;
-pub(crate) use self::hierarchy::{Group, Hierarchy};
+pub(crate) use self::hierarchy::ControlGroup;
+use self::hierarchy::Hierarchy;
 
 /// Which processes' hits are recorded: those that are in one of the control groups, if there are any, and execute one of the files, if there are any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub struct ProcessChoice {
 /// A chosen control group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChosenGroup {
-    pub(crate) group: Group,
+    pub(crate) group: ControlGroup,
     /// What another one is known by that is made later: its name, or its path with a first slash. `None` if it was chosen by its id.
     pub(crate) later: Option<String>,
 }
@@ -48,9 +49,7 @@ pub enum ChoiceError {
         there: Vec<String>,
     },
     /// A container or unit is in hierarchies of version 1.
-    #[error(
-        "{0} is in control groups of version 1, which programs do not see: name its processes (-p), or filter the trace"
-    )]
+    #[error("{0} is in control groups of version 1, which programs do not see")]
     OldGroup(GroupName),
     /// The beginning of an id is that of several containers.
     #[error("{name} may be each of {}", .containers.join(", "))]
@@ -70,13 +69,13 @@ pub enum ChoiceError {
     #[error("there are no control groups of version 2 here")]
     NoHierarchy,
     /// Everything is in the root.
-    #[error("the root of the control groups has all processes: use -a")]
+    #[error("the root of the control groups has all processes")]
     Root,
     /// A path is longer than programs compare.
     #[error("{0}: expected a path of at most {max} bytes", max = GroupName::MAX_BYTES)]
     TooLong(GroupName),
     /// A group is nested too deeply.
-    #[error("{path}: expected a control group at most {max} directories deep", max = Group::MAX_DEPTH)]
+    #[error("{path}: expected a control group at most {max} directories deep", max = ControlGroup::MAX_DEPTH)]
     TooDeep {
         /// Path of the group.
         path: String,
@@ -151,8 +150,8 @@ impl ProcessChoice {
         let mut chosen = Vec::new();
         for name in &self.groups {
             let name = name.below(&hierarchy.mount);
-            name.check()?;
-            let found: Vec<&Group> = all.iter().filter(|group| name.is(group)).collect();
+            check(&name)?;
+            let found: Vec<&ControlGroup> = all.iter().filter(|group| name.is(group)).collect();
             if found.is_empty() {
                 return Err(missing(name));
             }
@@ -164,7 +163,10 @@ impl ProcessChoice {
                 let containers = containers.into_iter().map(str::to_owned).collect();
                 return Err(ChoiceError::Ambiguous { name, containers });
             }
-            if let Some(deep) = found.iter().find(|group| group.depth() > Group::MAX_DEPTH) {
+            if let Some(deep) = found
+                .iter()
+                .find(|group| group.depth() > ControlGroup::MAX_DEPTH)
+            {
                 let path = usdtrec_format::escape::escape(&deep.path).into_owned();
                 return Err(ChoiceError::TooDeep { path });
             }
@@ -174,6 +176,16 @@ impl ProcessChoice {
             }));
         }
         Ok(chosen)
+    }
+}
+
+/// Whether a name can be that of a group.
+fn check(name: &GroupName) -> Result<(), ChoiceError> {
+    match name {
+        GroupName::Cgroup(path) if path.is_empty() => Err(ChoiceError::Root),
+        GroupName::Container(id) if id.is_empty() => Err(ChoiceError::NotInPath(name.clone())),
+        _ if name.text().len() > GroupName::MAX_BYTES => Err(ChoiceError::TooLong(name.clone())),
+        _ => Ok(()),
     }
 }
 

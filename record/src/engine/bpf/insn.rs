@@ -5,8 +5,6 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use super::kernel::pid_namespace::PidNamespace;
-
 /// A register. `R0` has the result of a call, `R1` to `R5` have its arguments and are not preserved, and `R10` is the end of the 512 bytes
 /// of stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -371,18 +369,9 @@ impl Assembler {
         self.call(Helper::MapUpdate);
     }
 
-    /// From here on, ids of the current task are those in its namespace: they are stored in a stack slot of 8 bytes. Jumps to `outside` if the task is
-    /// not in it. Does nothing without a namespace.
-    pub(super) fn use_namespace(
-        &mut self,
-        namespace: Option<PidNamespace>,
-        slot: i16,
-        outside: Label,
-    ) {
-        if let Some(namespace) = namespace {
-            namespace.store_ids(self, slot, outside);
-            self.ids = Some(slot);
-        }
+    /// From here on, ids of the current task are those in a stack slot of 8 bytes.
+    pub(super) const fn use_ids(&mut self, slot: i16) {
+        self.ids = Some(slot);
     }
 
     /// `R0` = the ids of the current thread, and in the upper half, process.

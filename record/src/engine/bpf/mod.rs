@@ -24,6 +24,7 @@ mod processes;
 mod program;
 mod rings;
 mod samples;
+mod setup;
 mod sys;
 #[cfg(test)]
 mod tests;

@@ -16,9 +16,10 @@ use super::processes::groups::Groups;
 use super::rings::cpu_rings::{CpuRings, Sizes};
 use super::samples::Samples;
 use super::samples::stack_rates;
+use super::setup::setup;
 use super::thread_contexts::ThreadContexts;
 use crate::error::RecordError;
-use crate::kernel_error::{BpfObject, KernelOperation};
+use crate::kernel_error::BpfObject;
 
 /// The maps and rings of a recording.
 #[derive(Debug)]
@@ -162,13 +163,5 @@ impl SharedMaps {
             stack_rates: self.stack_rates.as_ref().map(AsFd::as_fd),
             thread_contexts: self.thread_contexts.as_ref().map(AsFd::as_fd),
         }
-    }
-}
-
-/// The error for an object that cannot be created.
-pub(super) fn setup(object: BpfObject) -> impl FnOnce(io::Error) -> RecordError {
-    move |source| RecordError::Kernel {
-        operation: KernelOperation::BpfObject(object),
-        source,
     }
 }

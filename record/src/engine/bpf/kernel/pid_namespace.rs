@@ -73,15 +73,16 @@ impl PidNamespace {
         }))
     }
 
-    /// Stores the ids of the current task, as `bpf_get_current_pid_tgid` gives them, in a slot of 8 bytes; jumps to `outside` if it is in another
-    /// namespace. `R0` to `R5` are lost.
-    pub(in crate::engine::bpf) fn store_ids(self, asm: &mut Assembler, slot: i16, outside: Label) {
+    /// Stores the ids of the current task, as `bpf_get_current_pid_tgid` gives them, in a slot of 8 bytes, from which the program takes them from here
+    /// on; jumps to `outside` if the task is in another namespace. `R0` to `R5` are lost.
+    pub(in crate::engine::bpf) fn use_ids(self, asm: &mut Assembler, slot: i16, outside: Label) {
         asm.set(Reg::R1, self.device.cast_signed());
         asm.set(Reg::R2, self.inode.cast_signed());
         asm.address(Reg::R3, Reg::R10, slot.into());
         asm.set(Reg::R4, 8);
         asm.call(Helper::NamespaceIds);
         asm.jump_if(If::NotEqual, Reg::R0, 0, outside);
+        asm.use_ids(slot);
     }
 
     /// `R3` = the process id of a child of the current task, whose `task_struct` is at `R7`; `slot` is one of 8 bytes. Jumps to `out` if it is a new

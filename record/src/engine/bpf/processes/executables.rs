@@ -14,7 +14,7 @@ use rustix::fs::{CWD, Mode, OFlags, fstat, openat, stat};
 use super::super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
 use super::super::kernel::members::ExecutableMembers;
 use super::super::kernel::trials::has_task_types;
-use super::super::objects::setup;
+use super::super::setup::setup;
 use super::super::sys::{self, ProgramKind};
 use crate::chosen::ChoiceError;
 use crate::error::RecordError;

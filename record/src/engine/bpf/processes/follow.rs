@@ -177,7 +177,9 @@ fn forked(members: Members) -> Option<Code> {
     let out = asm.label();
     asm.copy(Reg::R6, Reg::R1);
     preemption::disable(&mut asm, members.preemption);
-    asm.use_namespace(members.namespace, IDS, out);
+    if let Some(namespace) = members.namespace {
+        namespace.use_ids(&mut asm, IDS, out);
+    }
     asm.store_process(KEY);
     asm.call_map(Helper::MapLookup, Map::Tracked, KEY);
     asm.jump_if(If::Equal, Reg::R0, 0, out);
@@ -209,7 +211,9 @@ pub(in crate::engine::bpf) fn ended(members: Members) -> Option<Code> {
     load(&mut asm, Width::Double, members.signal);
     load(&mut asm, Width::Word, members.live);
     asm.jump_if(If::NotEqual, Reg::R3, 0, out);
-    asm.use_namespace(members.namespace, IDS, out);
+    if let Some(namespace) = members.namespace {
+        namespace.use_ids(&mut asm, IDS, out);
+    }
     asm.store_process(KEY);
     asm.call_map(Helper::MapDelete, Map::Tracked, KEY);
     asm.place(out);

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
 use super::super::kernel::trials::has_ancestors;
-use super::super::objects::setup;
+use super::super::setup::setup;
 use super::super::sys::{self, ProgramKind};
 use crate::chosen::{GroupName, ProcessChoice};
 use crate::error::RecordError;

@@ -3,7 +3,7 @@
 use super::super::insn::{Helper, If, Label, Map, Reg, Width};
 use super::builder::Program;
 use super::slots::WORD;
-use crate::chosen::Group;
+use crate::chosen::ControlGroup;
 
 impl Program<'_> {
     /// Returns if the process is not chosen.
@@ -33,7 +33,7 @@ impl Program<'_> {
     fn is_in_group(&mut self, out: Label) {
         let asm = &mut self.asm;
         let chosen = asm.label();
-        for level in 1..=Group::MAX_DEPTH {
+        for level in 1..=ControlGroup::MAX_DEPTH {
             asm.set(Reg::R1, level as i64);
             asm.call(Helper::AncestorCgroupId);
             // The group is of a level above.

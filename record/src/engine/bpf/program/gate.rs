@@ -37,7 +37,9 @@ impl Program<'_> {
             asm.jump(out);
             asm.place(counts);
         }
-        self.asm.use_namespace(self.common.namespace, IDS, out);
+        if let Some(namespace) = self.common.namespace {
+            namespace.use_ids(&mut self.asm, IDS, out);
+        }
         self.is_chosen(out);
         if self.common.who == Who::All {
             return;
