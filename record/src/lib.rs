@@ -55,7 +55,7 @@ pub use output::watched_file::{FileChange, WatchedFile};
 pub use plan::call_graph::{CallGraph, CallGraphMethod};
 pub use recording::attach_callbacks::{Caution, Planting};
 pub use recording::ending::{Ending, Notice};
-pub use recording::following::{FollowedFiles, Following};
+pub use recording::following::{Completion, FollowedFiles, Following};
 pub use recording::losses::ProbeLoss;
 pub use recording::session::{Options, Session};
 pub use recording::signals::Signals;

@@ -17,6 +17,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use super::added_events_fault::AddedEventsFault;
 use super::chunk::RECORD_HEADER;
 use super::footer::put_ignored_record;
 use super::head::{Head, check_attrs};
@@ -75,36 +76,6 @@ pub(crate) fn check(former: &[EventAttr], info: &TraceInfo) -> Result<(), WriteE
         bytes if bytes > MAX_PIECE => Err(WriteError::Formats { bytes }),
         _ => Ok(()),
     }
-}
-
-/// Why events that were added in the middle of a stream are ignored.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AddedEventsFault {
-    /// The records are too long.
-    #[error("expected at most {max} bytes of attrs, names and definitions")]
-    TooLong {
-        /// The most, bytes.
-        max: usize,
-    },
-    /// An attr samples other fields than the recorder of this trace does.
-    #[error("an attr samples other fields than those of the former events")]
-    Attr,
-    /// Another event has one of the sample ids.
-    #[error("another event has the sample id {id}")]
-    TakenId {
-        /// The sample id.
-        id: u64,
-    },
-    /// Definitions of events that the trace has are not repeated.
-    #[error("the definitions of former events are missing or differ")]
-    FormerEvents,
-    /// A site has a sample id that is not one of the events that were added.
-    #[error("a site has the sample id {id}, which is not one of theirs")]
-    ForeignId {
-        /// The sample id.
-        id: u64,
-    },
 }
 
 /// Joins a head and events that a stream adds to it. Nothing of the former events changes.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-use super::added_events::AddedEventsFault;
+use super::added_events_fault::AddedEventsFault;
 use super::codec::CodecError;
 use super::definitions_record::DefinitionsError;
 use super::io_cause::IoCause;

@@ -89,6 +89,7 @@
 //! ```
 
 mod added_events;
+mod added_events_fault;
 mod append;
 mod block;
 mod block_reader;
@@ -143,7 +144,7 @@ mod window;
 mod write_error;
 mod writer;
 
-pub use added_events::AddedEventsFault;
+pub use added_events_fault::AddedEventsFault;
 pub use append::{AppendError, append_code_names};
 pub use block::{Block, BlockKind};
 pub use block_reader::BlockReader;

@@ -11,7 +11,8 @@
 //! | records | data, as in a file |
 
 use super::TraceInfo;
-use super::added_events::{self, AddedEventsFault};
+use super::added_events;
+use super::added_events_fault::AddedEventsFault;
 use super::chunk::RECORD_HEADER;
 use super::damage::Damage;
 use super::damage_kind::DamageKind;

@@ -11,7 +11,8 @@ use usdtrec_buildid_cache::{Cache, CacheError, Running, open, running};
 use usdtrec_format::counted;
 use usdtrec_format::escape::escape;
 use usdtrec_record::{
-    EventSelector, Following, PlannedProbe, RecordError, Request, Selection, descendants, select,
+    Completion, EventSelector, Following, PlannedProbe, RecordError, Request, Selection,
+    descendants, select,
 };
 
 use super::options::process_choice;
@@ -159,9 +160,7 @@ fn traced(args: &CaptureArgs) -> Vec<Arc<ObjectFile>> {
 }
 
 /// Adds to the probes of files that appear what [`choose`] adds to those of the selection.
-pub(super) fn completion(
-    buildid_dir: Option<&Path>,
-) -> Arc<dyn Fn(&mut [PlannedProbe]) + Send + Sync> {
+pub(super) fn completion(buildid_dir: Option<&Path>) -> Arc<Completion> {
     let cache = Cache::open(buildid_dir).ok();
     let dir = cache.map(|cache| cache.dir().to_owned());
     Arc::new(move |probes| add_functions(probes, dir.as_deref()))

@@ -39,6 +39,9 @@ const NAME: &str = "follow";
 /// How long the end of a recording waits for what is being planted.
 const END_TIME: Duration = Duration::from_secs(2);
 
+/// Adds to planned probes what only the caller knows.
+pub type Completion = dyn Fn(&mut [PlannedProbe]) + Send + Sync;
+
 /// What is planted in files that appear while recording.
 #[derive(Clone)]
 pub struct Following {
@@ -53,7 +56,7 @@ pub struct Following {
     /// Whether a recording may begin without probes.
     pub waits: bool,
     /// Adds to planned probes what only the caller knows.
-    pub complete: Arc<dyn Fn(&mut [PlannedProbe]) + Send + Sync>,
+    pub complete: Arc<Completion>,
 }
 
 /// Nothing is planted.
