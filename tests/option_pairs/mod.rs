@@ -51,7 +51,7 @@ fn of_top() {
     .check();
     let lab = Lab::privileged();
     for choice in CAPTURE.iter().filter(is_of_arguments) {
-        let words = ["top", "-e", "x:y"]
+        let words = ["top", "--no-wait", "-e", "x:y"]
             .into_iter()
             .chain(choice.words.split(' '));
         let ended = lab.usdtrec(words);

@@ -24,8 +24,19 @@ pub(super) fn documented(verb: &str) -> BTreeSet<String> {
         let name = name.split("[=").next().expect("a name");
         name.to_owned()
     });
-    // When recordings begin is another matter (tests/schedule.rs), and so is what patterns without a path wait for (tests/followed.rs).
-    let others = ["-h, --help", "--at", "--every", "--no-wait"];
+    // Other tests are about when recordings begin (schedule.rs), what patterns without a path wait for (followed.rs), the choice of processes
+    // (chosen.rs) and thread contexts (thread_context.rs).
+    let others = [
+        "-h, --help",
+        "--at",
+        "--every",
+        "--no-wait",
+        "-G, --cgroup",
+        "--container",
+        "--unit",
+        "--exe",
+        "--thread-context",
+    ];
     names
         .filter(|name| !others.contains(&name.as_str()))
         .collect()

@@ -50,7 +50,7 @@ fn root_refuses_a_cache_that_others_can_write() {
         let event = format!("sdt_shapes:first@{program}");
         lab.usdtrec(["record", "-e", &event, "--", program])
             .success();
-        lab.usdtrec(["record", "-e", "sdt_shapes:first", "-a"])
+        lab.usdtrec(["record", "-e", "sdt_shapes:first", "-a", "--no-wait"])
             .exits(1)
             .complains(why);
     }

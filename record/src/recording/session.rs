@@ -24,7 +24,7 @@ use crate::output::files::{Packing, Switch};
 use crate::output::threads::Threads;
 use crate::plan::call_graph::CallGraph;
 use crate::recording::attach_callbacks::Planting;
-use crate::recording::following::Following;
+use crate::recording::following::settings::Following;
 use crate::recording::late_planter::{LatePlanter, SemaphoreStart};
 use crate::recording::metadata::Wanted;
 use crate::recording::shortfalls::Shortfalls;
@@ -106,7 +106,7 @@ impl Session {
     ) -> Result<Self, RecordError> {
         probes.iter_mut().try_for_each(PlannedProbe::find_shown)?;
         let cpus = wanted_cpus(options.engine.cpus.as_deref())?;
-        let asked = planting.signals.asked().map_err(no_signals)?;
+        let asked = planting.signals.begin().map_err(no_signals)?;
         let request = AttachRequest {
             options: &options.engine,
             watch: options.target.watch(cpus.clone(), options.inherit)?,

@@ -118,6 +118,12 @@ impl Signals {
         is_readable(self.descriptor(), time)
     }
 
+    /// A recording begins, which no signal has ended yet. An earlier one of this process may have been ended by one.
+    pub(crate) fn begin(&self) -> io::Result<Asked> {
+        self.ends.store(false, Ordering::Relaxed);
+        self.asked()
+    }
+
     /// A handle that shows whether a signal to end has arrived.
     pub(crate) fn asked(&self) -> io::Result<Asked> {
         Ok(Asked {

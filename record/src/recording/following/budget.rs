@@ -12,7 +12,7 @@ struct Use {
 
 /// For the processes of one user. A site has at most one link.
 const OF_USER: Use = Use {
-    files: 128,
+    files: 256,
     sites: 4096,
 };
 /// For all users.
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(budget.add(3, OF_USER.sites), Err(Exceeded::OfRecording));
         assert_eq!(
             budget.add(1000, 1).unwrap_err().to_string(),
-            "while recording, at most 128 files and 4096 sites are planted for processes of one user (user 1000)"
+            "while recording, at most 256 files and 4096 sites are planted for processes of one user (user 1000)"
         );
     }
 }

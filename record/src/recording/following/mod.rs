@@ -6,92 +6,36 @@
 //! user can map any file. What it has attached is added to the recording by the loop ([`planting`]), between two passes.
 
 mod budget;
+mod origin;
 mod planting;
 mod queue;
 mod reports;
 mod search;
+pub(in crate::recording) mod settings;
 
-use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::time::{ClockId, clock_gettime};
-use usdtrec_format::BuildId;
-use usdtrec_format::schema::Schemas;
 
+use self::origin::owner;
 use self::queue::Queue;
 use self::reports::{PlantedFile, Reports};
 use self::search::{ENDED, Found, RefusedFile, Search};
-use crate::recording::build_ids::{NewFile, NewFiles};
+use crate::recording::build_ids::NewFiles;
 use crate::recording::session::Session;
 use crate::recording::shortfalls::Shortfalls;
-use crate::select::EventSelector;
-use crate::select::probe::PlannedProbe;
+
+pub use self::settings::{Completion, Following};
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
 const NAME: &str = "follow";
 /// How long the end of a recording waits for what is being planted.
 const END_TIME: Duration = Duration::from_secs(2);
-
-/// Adds to planned probes what only the caller knows.
-pub type Completion = dyn Fn(&mut [PlannedProbe]) + Send + Sync;
-
-/// What is planted in files that appear while recording.
-#[derive(Clone)]
-pub struct Following {
-    /// The events, as they were selected at first.
-    pub events: Vec<EventSelector>,
-    /// Names and types of arguments.
-    pub schemas: Arc<Schemas>,
-    /// Attach even if a check of the file fails.
-    pub force: bool,
-    /// When the files that run were read, [ns since boot](Self::now).
-    pub read_at: u64,
-    /// Whether a recording may begin without probes.
-    pub waits: bool,
-    /// Adds to planned probes what only the caller knows.
-    pub complete: Arc<Completion>,
-}
-
-/// Nothing is planted.
-impl Default for Following {
-    fn default() -> Self {
-        Self {
-            events: Vec::new(),
-            schemas: Arc::default(),
-            force: false,
-            read_at: 0,
-            waits: false,
-            complete: Arc::new(|_| {}),
-        }
-    }
-}
-
-impl Following {
-    /// Time since boot, ns, within the precision of `/proc/PID/stat`.
-    #[must_use]
-    pub fn now() -> u64 {
-        const PRECISION: Duration = Duration::from_millis(20);
-        let now = clock_gettime(ClockId::Boottime);
-        let now = Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32);
-        now.saturating_sub(PRECISION).as_nanos() as u64
-    }
-}
-
-impl fmt::Debug for Following {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Following")
-            .field("events", &self.events)
-            .field("force", &self.force)
-            .finish_non_exhaustive()
-    }
-}
 
 /// Numbers of files that appeared while recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,19 +48,6 @@ pub struct FollowedFiles {
     pub unread: usize,
     /// Files that this user may not open.
     pub denied: usize,
-}
-
-/// Where a file with selected probes comes from.
-#[derive(Clone, Debug)]
-struct Origin {
-    /// The first process that mapped it.
-    pid: i32,
-    /// When it was mapped, ns of the trace's clock; 0 if that is not known.
-    mapped_at: u64,
-    path: PathBuf,
-    build_id: Option<BuildId>,
-    /// The user who owns the file.
-    owner: u32,
 }
 
 /// Follows the files that processes map.
@@ -225,10 +156,4 @@ impl Follower {
         self.files.planted += 1;
         shortfalls.add(self.reports.planted(file));
     }
-}
-
-/// The user who owns a file; 0 if that is not known.
-fn owner(file: &NewFile) -> u32 {
-    let metadata = file.object.file().metadata();
-    metadata.map_or(0, |metadata| std::os::unix::fs::MetadataExt::uid(&metadata))
 }

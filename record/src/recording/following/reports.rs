@@ -5,7 +5,7 @@ use std::time::Duration;
 use usdtrec_format::counted;
 use usdtrec_format::trace::ShortfallKind;
 
-use super::Origin;
+use super::origin::Origin;
 use super::search::{RefusedFile, SelectedFile};
 use crate::host::process::Process;
 use crate::recording::shortfalls::FoundShortfall;

@@ -11,8 +11,9 @@ use usdtrec_buildid_cache::locate;
 use usdtrec_format::Binary;
 
 use super::budget::Budget;
+use super::origin::{Origin, owner};
 use super::queue::{Queue, Taken};
-use super::{Following, Origin, owner};
+use super::settings::Following;
 use crate::engine::LatePart;
 use crate::error::{RecordError, with_source};
 use crate::recording::build_ids::NewFile;

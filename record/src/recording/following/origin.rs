@@ -1,0 +1,27 @@
+//! Where a file with selected probes comes from.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use usdtrec_format::BuildId;
+
+use crate::recording::build_ids::NewFile;
+
+/// Where a file with selected probes comes from.
+#[derive(Clone, Debug)]
+pub(super) struct Origin {
+    /// The first process that mapped it.
+    pub(super) pid: i32,
+    /// When it was mapped, ns of the trace's clock; 0 if that is not known.
+    pub(super) mapped_at: u64,
+    pub(super) path: PathBuf,
+    pub(super) build_id: Option<BuildId>,
+    /// The user who owns the file.
+    pub(super) owner: u32,
+}
+
+/// The user who owns a file; 0 if that is not known.
+pub(super) fn owner(file: &NewFile) -> u32 {
+    let metadata = file.object.file().metadata();
+    metadata.map_or(0, |metadata| metadata.uid())
+}

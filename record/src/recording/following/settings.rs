@@ -1,0 +1,65 @@
+//! What is planted in files that appear while recording, as the caller of a recording sets it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use usdtrec_format::schema::Schemas;
+
+use crate::select::EventSelector;
+use crate::select::probe::PlannedProbe;
+
+/// Adds to planned probes what only the caller knows.
+pub type Completion = dyn Fn(&mut [PlannedProbe]) + Send + Sync;
+
+/// What is planted in files that appear while recording.
+#[derive(Clone)]
+pub struct Following {
+    /// The events, as they were selected at first.
+    pub events: Vec<EventSelector>,
+    /// Names and types of arguments.
+    pub schemas: Arc<Schemas>,
+    /// Attach even if a check of the file fails.
+    pub force: bool,
+    /// When the files that run were read, [ns since boot](Self::now).
+    pub read_at: u64,
+    /// Whether a recording may begin without probes.
+    pub waits: bool,
+    /// Adds to planned probes what only the caller knows.
+    pub complete: Arc<Completion>,
+}
+
+/// Nothing is planted.
+impl Default for Following {
+    fn default() -> Self {
+        Self {
+            events: Vec::new(),
+            schemas: Arc::default(),
+            force: false,
+            read_at: 0,
+            waits: false,
+            complete: Arc::new(|_| {}),
+        }
+    }
+}
+
+impl Following {
+    /// Time since boot, ns, within the precision of `/proc/PID/stat`.
+    #[must_use]
+    pub fn now() -> u64 {
+        const PRECISION: Duration = Duration::from_millis(20);
+        let now = clock_gettime(ClockId::Boottime);
+        let now = Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32);
+        now.saturating_sub(PRECISION).as_nanos() as u64
+    }
+}
+
+impl fmt::Debug for Following {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Following")
+            .field("events", &self.events)
+            .field("force", &self.force)
+            .finish_non_exhaustive()
+    }
+}
