@@ -48,7 +48,9 @@ fn a_forged_copy_in_the_cache() {
     };
     fs::remove_file(copy).expect("the copy");
     fs::write(copy, &forged).expect("another");
-    lab.usdtrec(["record", "-a", "-e", "ticker:*", "--duration", "10ms"])
+    // Not of all processes: others of these tests run programs of this name.
+    let pid = ticker.pid().to_string();
+    lab.usdtrec(["record", "-p", &pid, "-e", "ticker:*", "--duration", "10ms"])
         .complains("the file has no note for the site")
         .complains("--purge");
     // By its path, the program is recorded as it is.
