@@ -49,8 +49,7 @@ fn a_forged_copy_in_the_cache() {
     fs::remove_file(copy).expect("the copy");
     fs::write(copy, &forged).expect("another");
     // Not of all processes: others of these tests run programs of this name.
-    let pid = ticker.pid().to_string();
-    lab.usdtrec(["record", "-p", &pid, "-e", "ticker:*", "--duration", "10ms"])
+    lab.usdtrec(["record", "-e", "ticker:*", "--", "true"])
         .complains("the file has no note for the site")
         .complains("--purge");
     // By its path, the program is recorded as it is.
