@@ -29,6 +29,7 @@ mod sys;
 #[cfg(test)]
 mod tests;
 mod thread_contexts;
+mod tracepoint;
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;

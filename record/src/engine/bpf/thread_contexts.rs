@@ -12,7 +12,8 @@ use super::kernel::RunningKernel;
 use super::kernel::members::Members;
 use super::preemption::{self, Preemption};
 use super::processes::follow::{ended, leave, load, members, missing};
-use super::sys::{self, MapKind, MapShape, ProgramKind};
+use super::sys::{self, MapKind, MapShape};
+use super::tracepoint::TracepointProgram;
 
 /// Maximum number of processes with a variable at a time.
 const MAX_PROCESSES: u32 = 16_384;
@@ -112,10 +113,8 @@ impl ThreadContexts {
             ("sched_process_exec", executed(kernel.preemption)),
             ("sched_process_exit", ended(members)),
         ] {
-            let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
-            let kind = ProgramKind::Tracepoint(btf.tracepoint(tracepoint).ok_or_else(missing)?);
-            let program = sys::load(kind, &code.with_maps(|_| map.as_fd()))?;
-            links.push(sys::link_tracepoint(program.as_fd())?);
+            let tracepoint = btf.tracepoint(tracepoint).ok_or_else(missing)?;
+            links.push(TracepointProgram::attach(tracepoint, code, |_| map.as_fd())?.link);
         }
         Ok(Self {
             locations: VariableLocations(Arc::new(map)),

@@ -15,7 +15,8 @@ use super::super::kernel::RunningKernel;
 use super::super::kernel::members::Members;
 use super::super::preemption;
 use super::super::program::{FOLLOWED, Who};
-use super::super::sys::{self, ProgramKind};
+use super::super::sys;
+use super::super::tracepoint::TracepointProgram;
 use super::hold::Hold;
 use crate::engine::task_filter::TaskFilter;
 use crate::host::descendants::descendants;
@@ -106,13 +107,11 @@ impl Tracked {
         let forks = children.then(|| (FORK, forked(members)));
         let ends = ("sched_process_exit", ended(members));
         for (tracepoint, code) in forks.into_iter().chain([ends]) {
-            let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
-            let kind = ProgramKind::Tracepoint(btf.tracepoint(tracepoint).ok_or_else(missing)?);
-            let program = sys::load(kind, &code.with_maps(|_| self.map.as_fd()))?;
-            let link = sys::link_tracepoint(program.as_fd())?;
-            self._links.push(link);
+            let id = btf.tracepoint(tracepoint).ok_or_else(missing)?;
+            let attached = TracepointProgram::attach(id, code, |_| self.map.as_fd())?;
+            self._links.push(attached.link);
             if tracepoint == FORK {
-                self.fork = Some(program);
+                self.fork = Some(attached.program);
             }
         }
         Ok(())

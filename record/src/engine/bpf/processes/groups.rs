@@ -10,7 +10,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use super::super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
 use super::super::kernel::trials::has_ancestors;
 use super::super::setup::setup;
-use super::super::sys::{self, ProgramKind};
+use super::super::sys;
+use super::super::tracepoint::TracepointProgram;
 use crate::chosen::{GroupName, ProcessChoice};
 use crate::error::RecordError;
 use crate::kernel_error::{BpfObject, BpfRefusal};
@@ -111,14 +112,12 @@ fn link(btf: Option<&Btf>, ids: BorrowedFd<'_>, names: BorrowedFd<'_>) -> io::Re
         ("cgroup_rmdir", removed(members)),
     ];
     let link = |(tracepoint, code): (&str, Option<Code>)| {
-        let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
-        let kind = ProgramKind::Tracepoint(btf.tracepoint(tracepoint).ok_or_else(missing)?);
-        let code = code.with_maps(|map| match map {
+        let tracepoint = btf.tracepoint(tracepoint).ok_or_else(missing)?;
+        let descriptor = |map| match map {
             Map::GroupNames => names,
             _ => ids,
-        });
-        let program = sys::load(kind, &code)?;
-        sys::link_tracepoint(program.as_fd())
+        };
+        Ok(TracepointProgram::attach(tracepoint, code, descriptor)?.link)
     };
     programs.into_iter().map(link).collect()
 }
