@@ -8,7 +8,7 @@ use usdtrec_format::escape::shown;
 use usdtrec_format::{Binary, BuildId, Pattern};
 
 /// Maximum number of builds that a message names: any user can make any number of files.
-const SHOWN: usize = 6;
+const MAX_BUILDS: usize = 6;
 
 /// A build of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,13 +83,13 @@ impl fmt::Display for BuildError {
             true => "several build-ids begin with these digits:",
             false => "no file with such a probe has this build-id; there are:",
         })?;
-        for Build { build_id, path } in self.builds.iter().take(SHOWN) {
+        for Build { build_id, path } in self.builds.iter().take(MAX_BUILDS) {
             match build_id {
                 Some(id) => write!(f, "\n  {id} {}", shown(path))?,
                 None => write!(f, "\n  no build-id: {}", shown(path))?,
             }
         }
-        match self.builds.len().saturating_sub(SHOWN) {
+        match self.builds.len().saturating_sub(MAX_BUILDS) {
             0 => Ok(()),
             more => write!(f, "\n  and {more} more"),
         }

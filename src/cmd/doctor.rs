@@ -9,7 +9,7 @@ use crate::cli::DoctorArgs;
 use crate::terminal::say;
 
 /// Maximum number of breakpoints of others that are printed one by one.
-const SHOWN: usize = 6;
+const MAX_LINES: usize = 6;
 
 /// Runs the verb. The exit status is 1 if anything is left.
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
@@ -101,13 +101,13 @@ fn print_breakpoints(behind: &LeftBehind, heal: bool) -> Breakpoints {
         };
         println!("{}; {done}", escape(&left.to_string()));
     }
-    for left in others.iter().take(SHOWN) {
+    for left in others.iter().take(MAX_LINES) {
         say(format_args!("usdtrec: {left}; not touched"));
     }
-    if others.len() > SHOWN {
+    if others.len() > MAX_LINES {
         say(format_args!(
             "usdtrec: {} more breakpoints of others or of unknown origin",
-            others.len() - SHOWN
+            others.len() - MAX_LINES
         ));
     }
     if behind.unchecked > 0 {

@@ -213,7 +213,7 @@ mod tests {
     }
 
     fn decoded(format: &TracepointFormat, raw: &[u8]) -> Vec<(String, Value)> {
-        let TracepointDecoder { arguments, decoder } = Decoder::of_tracepoint(format);
+        let TracepointDecoder { arguments, decoder } = Decoder::from_tracepoint(format);
         let mut values = decoder.values();
         let sample = Sample {
             raw,

@@ -72,10 +72,10 @@ pub struct TracepointDecoder {
 }
 
 impl Decoder {
-    /// Parses and compiles the argument string of a site, as [`of_operands`](Self::of_operands) does.
+    /// Parses and compiles the argument string of a site, as [`from_operands`](Self::from_operands) does.
     #[must_use]
     pub fn new(args: &str, arch: Option<Arch>, attr: &Attr) -> Self {
-        Self::of_operands(&parse_operands(args, arch), arch, attr)
+        Self::from_operands(&parse_operands(args, arch), arch, attr)
     }
 
     /// Compiles the operands of a site.
@@ -83,7 +83,7 @@ impl Decoder {
     /// `arch` is the architecture of the site's file (`None` if unknown: then every value is missing), and
     /// `attr` is the event's: its register mask and stack size determine the contents of a sample.
     #[must_use]
-    pub fn of_operands(operands: &[Operand], arch: Option<Arch>, attr: &Attr) -> Self {
+    pub fn from_operands(operands: &[Operand], arch: Option<Arch>, attr: &Attr) -> Self {
         let machine = Machine::new(arch, attr);
         let mut operations = Vec::new();
         let mut fixed = Vec::with_capacity(operands.len());
@@ -133,8 +133,8 @@ impl Decoder {
 
     /// Compiles the argument string of a site whose samples have values in the raw part (bpf engine).
     #[must_use]
-    pub fn of_raw(args: &str, arch: Option<Arch>, layout: &RawLayout) -> Self {
-        let mut decoder = Self::new("", arch, &Attr::default());
+    pub fn from_raw(args: &str, arch: Option<Arch>, layout: &RawLayout) -> Self {
+        let mut decoder = Self::from_operands(&[], arch, &Attr::default());
         let Some(arch) = arch else {
             return Self::new(args, None, &Attr::default());
         };
@@ -157,8 +157,8 @@ impl Decoder {
 
     /// Compiles the fields of a tracepoint.
     #[must_use]
-    pub fn of_tracepoint(format: &TracepointFormat) -> TracepointDecoder {
-        let mut decoder = Self::new("", None, &Attr::default());
+    pub fn from_tracepoint(format: &TracepointFormat) -> TracepointDecoder {
+        let mut decoder = Self::from_operands(&[], None, &Attr::default());
         let mut arguments = Vec::new();
         for argument in field::arguments(format) {
             let FieldArgument {

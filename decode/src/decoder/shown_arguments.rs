@@ -212,7 +212,7 @@ mod tests {
             },
             Argument::named("len"),
         ];
-        let decoder = Decoder::of_raw("8@%rax 4@%ebx", Some(Arch::X86_64), &layout);
+        let decoder = Decoder::from_raw("8@%rax 4@%ebx", Some(Arch::X86_64), &layout);
         let decoder = decoder.typed(&arguments);
         let mut raw = vec![0; 8];
         raw.extend(0x5000_u64.to_le_bytes());

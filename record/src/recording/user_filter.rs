@@ -77,8 +77,8 @@ fn sites_of<'a>(
     let sites = probe.sites.iter().zip(&attrs.site_ids);
     sites.flat_map(move |(site, ids)| {
         let decoder = match &probe.plan.raw {
-            Some(layout) => Decoder::of_raw(&site.site.args, probe.arch, layout),
-            None => Decoder::of_operands(&site.operands, probe.arch, attr),
+            Some(layout) => Decoder::from_raw(&site.site.args, probe.arch, layout),
+            None => Decoder::from_operands(&site.operands, probe.arch, attr),
         };
         let decoder = decoder.typed(&probe.arguments);
         ids.iter().map(move |id| {

@@ -96,12 +96,13 @@ impl Histogram {
     pub(crate) fn of_spans(spans: SpanDurations, scale: Scale) -> Self {
         let SpanDurations { spans, durations } = spans;
         let kind = BucketKind::Time;
-        divided(&durations.distribution, Ruler { scale, kind }).of(MeasuredSubject::Spans(spans), 0)
+        divided(&durations.distribution, Ruler { scale, kind })
+            .into_histogram(MeasuredSubject::Spans(spans), 0)
     }
 }
 
 impl Divided {
-    fn of(self, of: MeasuredSubject, missing: u64) -> Histogram {
+    fn into_histogram(self, of: MeasuredSubject, missing: u64) -> Histogram {
         Histogram {
             of,
             division: self.division,
@@ -168,7 +169,7 @@ fn of_argument(
     let histograms = held.map(|(row, mut held)| {
         held.settle();
         let missing = held.missing.count();
-        of_held(&held, scale).of(values.measured(row), missing)
+        of_held(&held, scale).into_histogram(values.measured(row), missing)
     });
     Ok(histograms.collect())
 }

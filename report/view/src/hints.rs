@@ -68,13 +68,13 @@ impl fmt::Debug for HintWords {
 
 impl HintWords {
     /// The words; may be empty.
-    pub(crate) fn of(self, hint: &Hint<'_>) -> String {
+    pub(crate) fn words(self, hint: &Hint<'_>) -> String {
         (self.0)(hint)
     }
 
     /// The words after `before`, and before `after`; empty without words.
     pub(crate) fn between(self, before: &str, hint: &Hint<'_>, after: &str) -> String {
-        match self.of(hint) {
+        match self.words(hint) {
             words if words.is_empty() => words,
             words => format!("{before}{words}{after}"),
         }

@@ -10,7 +10,7 @@ use crate::hints::{Hint, HintWords};
 use crate::sentences::Sentences;
 
 /// Names, process ids and sentences that are shown one by one.
-const SHOWN: usize = 6;
+const MAX_NAMES: usize = 6;
 
 impl Sentences for [NoEventsReason] {
     /// The reasons as sentences, a few of each kind at most.
@@ -25,9 +25,9 @@ impl Sentences for [NoEventsReason] {
 
 /// The first few, and how many more there are.
 fn first(reasons: &[&NoEventsReason], what: &str, hints: HintWords) -> Vec<String> {
-    let shown = reasons.iter().take(SHOWN);
+    let shown = reasons.iter().take(MAX_NAMES);
     let mut sentences: Vec<String> = shown.map(|reason| sentence(reason, hints)).collect();
-    let more = reasons.len().saturating_sub(SHOWN);
+    let more = reasons.len().saturating_sub(MAX_NAMES);
     if more > 0 {
         sentences.push(format!("the same of {more} more {what}"));
     }
@@ -48,7 +48,7 @@ fn sentence(reason: &NoEventsReason, hints: HintWords) -> String {
 
 fn need(events: &[String], needs: Option<&str>, filter: Option<&str>) -> String {
     let names = events.iter().map(|event| short_name(event));
-    let names: Vec<&str> = names.take(SHOWN).collect();
+    let names: Vec<&str> = names.take(MAX_NAMES).collect();
     let (it, need) = match events.len() {
         1 => ("it", "it needs"),
         _ => ("they", "they need"),
@@ -68,7 +68,7 @@ fn need(events: &[String], needs: Option<&str>, filter: Option<&str>) -> String 
 
 fn other_version(file: &Path, pids: &[i32], hints: HintWords) -> String {
     let path = shown(file);
-    let named = pids.get(..SHOWN).unwrap_or(pids);
+    let named = pids.get(..MAX_NAMES).unwrap_or(pids);
     let how = hints.between("; ", &Hint::Record { pids: named }, &and_more(pids.len()));
     match pids {
         [pid] => {
@@ -83,7 +83,7 @@ fn other_version(file: &Path, pids: &[i32], hints: HintWords) -> String {
 
 /// What follows those of so many that are shown.
 fn and_more(all: usize) -> String {
-    match all.saturating_sub(SHOWN) {
+    match all.saturating_sub(MAX_NAMES) {
         0 => String::new(),
         more => format!(" and {more} more"),
     }

@@ -5,7 +5,7 @@ use super::parsed_line::ParsedLine;
 use crate::terminal::say;
 
 /// Number of bad lines that are shown.
-const SHOWN: u64 = 10;
+const MAX_MESSAGES: u64 = 10;
 
 /// What the lines are.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ impl Counts {
 
     pub(super) fn bad(&mut self, name: &str, number: u64, error: &BadLine) {
         self.bad += 1;
-        if self.bad <= SHOWN {
+        if self.bad <= MAX_MESSAGES {
             say(format_args!("usdtrec: {name}: line {number}: {error}"));
         }
     }

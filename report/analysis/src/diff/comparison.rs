@@ -289,7 +289,7 @@ impl<'s> Pairs<'s> {
                     number: value,
                     form: b.form.clone(),
                 };
-                let parts = numbers.map(|numbers| numbers.of(value));
+                let parts = numbers.map(|numbers| numbers.counts(value));
                 self.share(&subject, label, parts, numbers.map(|numbers| numbers.all));
             }
         } else {
@@ -304,7 +304,7 @@ impl<'s> Pairs<'s> {
         let all = sides.map(|texts| texts.all);
         let texts = frequent(&all, words);
         let covered = |texts: &[&[u8]], words: &CountedTexts, all: &Counts| {
-            let hits: u64 = texts.iter().map(|text| total(&words.of(text))).sum();
+            let hits: u64 = texts.iter().map(|text| total(&words.counts(text))).sum();
             2 * hits >= total(all)
         };
         if covered(&texts, words.a, &all.a) && covered(&texts, words.b, &all.b) {
@@ -339,7 +339,7 @@ impl<'s> Pairs<'s> {
                 text: text.to_vec(),
                 form: form.clone(),
             };
-            let parts = words.map(|words| words.of(text));
+            let parts = words.map(|words| words.counts(text));
             self.share(subject, label, parts, all);
         }
     }
@@ -406,7 +406,7 @@ fn frequent<'t>(all: &Sides<Counts>, words: Sides<&'t CountedTexts>) -> Vec<&'t 
     texts.sort_unstable();
     texts.dedup();
     let is_frequent = |words: &CountedTexts, all: &Counts, text: &[u8]| {
-        total(&words.of(text)).saturating_mul(LEAST_SHARE) >= total(all)
+        total(&words.counts(text)).saturating_mul(LEAST_SHARE) >= total(all)
     };
     texts.retain(|text| is_frequent(words.a, &all.a, text) || is_frequent(words.b, &all.b, text));
     texts

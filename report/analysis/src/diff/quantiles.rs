@@ -88,7 +88,7 @@ impl Ranked {
     }
 
     /// How often a number came.
-    pub(crate) fn of(&self, number: Scalar) -> Counts {
+    pub(crate) fn counts(&self, number: Scalar) -> Counts {
         let mut known = self.numbers.iter();
         let found = known.find(|known| known.number == number);
         found.map_or([0; SLICES], |known| known.counts)
@@ -267,7 +267,7 @@ mod tests {
             ends(same.quantile(500, &Level::new(0.01)).unwrap()),
             (Some(5.0), 5.0, Some(5.0))
         );
-        assert_eq!(same.of(Scalar::Integer(Integer(5))), [50; SLICES]);
+        assert_eq!(same.counts(Scalar::Integer(Integer(5))), [50; SLICES]);
         assert_eq!(same.drift(), 0.0);
         assert!(Ranked::new(Vec::<Distribution<Integer>>::new()).is_none());
     }

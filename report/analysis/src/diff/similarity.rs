@@ -64,11 +64,11 @@ pub(crate) fn few(a: &Ranked, b: &Ranked, form: &Form) -> Option<Vec<Scalar>> {
         Form::Enum(_) | Form::Flags(_) | Form::Bool | Form::Char
     );
     let new = b.numbers.iter();
-    let new = new.filter(|new| a.of(new.number) == [0; SLICES]);
+    let new = new.filter(|new| a.counts(new.number) == [0; SLICES]);
     let both = a.numbers.iter().chain(new).map(|known| known.number);
     let mut values: Vec<Scalar> = both.collect();
     if is_word {
-        let count = |number| total(&a.of(number)).saturating_add(total(&b.of(number)));
+        let count = |number| total(&a.counts(number)).saturating_add(total(&b.counts(number)));
         values.sort_by_cached_key(|number| std::cmp::Reverse(count(*number)));
         values.truncate(MAX_SHARES);
     }

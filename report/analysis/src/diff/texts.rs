@@ -139,7 +139,7 @@ impl CountedTexts {
     }
 
     /// How often a text came.
-    pub(crate) fn of(&self, text: &[u8]) -> Counts {
+    pub(crate) fn counts(&self, text: &[u8]) -> Counts {
         self.counts.get(text).copied().unwrap_or_default()
     }
 
@@ -170,12 +170,12 @@ mod tests {
         }
         texts.merge(others);
         assert_eq!(texts.words().first(1), [b"b"]);
-        assert_eq!(texts.words().of(b"b")[3], 2);
-        assert_eq!(texts.words().of(b"none"), [0; SLICES]);
+        assert_eq!(texts.words().counts(b"b")[3], 2);
+        assert_eq!(texts.words().counts(b"none"), [0; SLICES]);
         assert_eq!(texts.words().counts.len(), MAX_TEXTS);
         assert_eq!(total(&texts.all), 3 + 2 * MAX_TEXTS as u64);
         let shapes = texts.shapes();
         assert_eq!(shapes.first(9), [&b"id ?"[..], b"b", b"a"]);
-        assert_eq!(shapes.of(b"id ?")[19], 2 * MAX_TEXTS as u64);
+        assert_eq!(shapes.counts(b"id ?")[19], 2 * MAX_TEXTS as u64);
     }
 }

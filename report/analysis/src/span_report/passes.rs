@@ -63,7 +63,7 @@ pub(crate) fn matched<T>(
     let overflow = found.pair_stats.iter().any(|stats| stats.overflow);
     if !overflow && !dictionary.is_overflown() {
         notices.add_forgotten(found.forgotten);
-        return Ok(show(&asked.of(&options, &dictionary), found));
+        return Ok(show(&asked.span_walk(&options, &dictionary), found));
     }
     drop(found);
     let bound = question.order.bounded_by();
@@ -84,7 +84,7 @@ pub(crate) fn matched<T>(
         let overflow = found.pair_stats.iter().any(|stats| stats.overflow);
         if groups <= 1 || !(overflow || dictionary.is_overflown()) {
             notices.add_forgotten(found.forgotten);
-            return Ok(show(&asked.of(&options, &dictionary), found));
+            return Ok(show(&asked.span_walk(&options, &dictionary), found));
         }
         groups /= 2;
     }
@@ -99,7 +99,11 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    fn of<'w>(&'w self, options: &'w SpanOptions, dictionary: &'w Dictionary) -> SpanWalk<'w> {
+    fn span_walk<'w>(
+        &'w self,
+        options: &'w SpanOptions,
+        dictionary: &'w Dictionary,
+    ) -> SpanWalk<'w> {
         SpanWalk {
             session: self.session,
             filter: self.filter,
@@ -111,7 +115,7 @@ impl Asked<'_> {
     }
 
     fn walk(&self, options: &SpanOptions, dictionary: &Dictionary, notices: &mut Notices) -> Spans {
-        let walk = self.of(options, dictionary);
+        let walk = self.span_walk(options, dictionary);
         let walked = walk.run(|| (), |(), _, _, _| (), |_| false);
         notices.add_once(walked.outcome);
         walked.spans

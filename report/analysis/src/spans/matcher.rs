@@ -106,7 +106,7 @@ struct Lanes<T> {
 
 impl<T> Lanes<T> {
     #[inline]
-    fn of(&mut self, key: MatchKey) -> &mut Lane<T> {
+    fn lane(&mut self, key: MatchKey) -> &mut Lane<T> {
         let slot = (key.words.word as usize).wrapping_add(key.pair as usize * 5) % NEAR;
         let near = self.near[slot];
         let place = if near < self.used && self.all[near].key == key {
@@ -175,7 +175,7 @@ impl<T> SpanMatcher<T> {
     /// A span begins.
     #[inline]
     pub(crate) fn begin(&mut self, key: MatchKey, frame: Frame<T>) {
-        let lane = self.lanes.of(key);
+        let lane = self.lanes.lane(key);
         if lane.stack.len() == 0 {
             lane.base.next.get_or_insert(frame.time);
         }
@@ -192,7 +192,7 @@ impl<T> SpanMatcher<T> {
         marks: Marks,
         totals: &mut impl Totals<T>,
     ) -> bool {
-        let lane = self.lanes.of(key);
+        let lane = self.lanes.lane(key);
         let Some(at) = lane.stack.find(marks) else {
             return false;
         };
@@ -202,7 +202,7 @@ impl<T> SpanMatcher<T> {
 
     /// Leaves an end, and the open spans of its key, to be matched across windows.
     pub(crate) fn leave(&mut self, key: MatchKey, end: PendingEnd) {
-        let segment = self.lanes.of(key).cut(Some(end));
+        let segment = self.lanes.lane(key).cut(Some(end));
         self.segments.extend(segment);
     }
 

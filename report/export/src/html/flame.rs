@@ -15,8 +15,8 @@ use usdtrec_view::weights::{title_of_all, weight_text};
 use crate::html::markup::{Markup, percent_length};
 use crate::html::notes::put_notes;
 
-/// Room for the frames, bytes.
-const ROOM: usize = 130 << 10;
+/// Maximum size of the frames, bytes.
+const MAX_BYTES: usize = 130 << 10;
 /// Maximum depth of a frame.
 const MAX_DEPTH: usize = 127;
 /// Maximum length of a name, characters.
@@ -75,7 +75,7 @@ pub(crate) fn put(stacks: &WeighedStacks, out: &mut Markup) {
         };
         let mut next = Markup::default();
         frame.put(stacks, all, &mut next);
-        if drawn.len() + next.len() > ROOM {
+        if drawn.len() + next.len() > MAX_BYTES {
             break;
         }
         depth = depth.max(frame.depth);

@@ -10,13 +10,13 @@ use crate::html::markup::{Markup, percent_length};
 use crate::html::notes::put_notes;
 use crate::html::table::HtmlTable;
 
-/// Room for the rows, bytes.
-const ROOM: usize = 12 << 10;
+/// Maximum size of the rows, bytes.
+const MAX_BYTES: usize = 12 << 10;
 
 /// Appends a histogram.
 pub(crate) fn put(histogram: &Histogram, unit: &str, out: &mut Markup) {
     let form = form(&histogram.of, true);
-    let mut table = HtmlTable::new("bars", ["From", unit, "Share", ""], ROOM).in_order();
+    let mut table = HtmlTable::new("bars", ["From", unit, "Share", ""], MAX_BYTES).in_order();
     let counts = histogram.buckets.iter().map(|bucket| bucket.count);
     let most = counts.max().unwrap_or(0);
     for bucket in &histogram.buckets {

@@ -4,22 +4,22 @@ use usdtrec_view::columns::shortened;
 
 use crate::html::markup::Markup;
 
-/// Room for the sentences of one place, bytes.
-const ROOM: usize = 16 << 10;
+/// Maximum size of the paragraphs of one place, bytes.
+const MAX_BYTES: usize = 16 << 10;
 /// Maximum length of a sentence, characters.
 const MAX_SENTENCE_CHARACTERS: usize = 1000;
 /// Sentences that are seen at once; more can be opened.
-const OPEN: usize = 6;
+const MAX_OPEN: usize = 6;
 
-/// Appends paragraphs, as many as there is room for.
+/// Appends paragraphs, as many as fit.
 pub(crate) fn put_notes(
     class: &'static str,
     notes: impl IntoIterator<Item = String>,
     out: &mut Markup,
 ) {
     let notes: Vec<String> = notes.into_iter().collect();
-    let (open, more) = notes.split_at(notes.len().min(OPEN));
-    let mut room = ROOM;
+    let (open, more) = notes.split_at(notes.len().min(MAX_OPEN));
+    let mut left = MAX_BYTES;
     let mut left_out = 0;
     let mut put = |notes: &[String], out: &mut Markup| {
         for note in notes {
@@ -29,9 +29,9 @@ pub(crate) fn put_notes(
                 .tag(">")
                 .text(&shortened(note, MAX_SENTENCE_CHARACTERS))
                 .tag("</p>\n");
-            match room.checked_sub(next.len()) {
+            match left.checked_sub(next.len()) {
                 Some(rest) if left_out == 0 => {
-                    room = rest;
+                    left = rest;
                     out.append(&next);
                 }
                 _ => left_out += 1,

@@ -14,8 +14,8 @@ use usdtrec_view::text::buffer::Text;
 use crate::html::markup::{Markup, percent_length};
 use crate::html::table::HtmlTable;
 
-/// Room for the rows, bytes.
-const ROOM: usize = 36 << 10;
+/// Maximum size of the rows, bytes.
+const MAX_BYTES: usize = 36 << 10;
 /// Maximum length of an argument's value, and of the name of a frame, characters.
 const MAX_CHARACTERS: usize = 200;
 /// Arguments and frames that are shown.
@@ -27,7 +27,7 @@ const LEAST_BAR: f64 = 0.5;
 /// Appends the table.
 pub(crate) fn put(slowest: &[SlowFacts], timeline: Timeline, out: &mut Markup) {
     let names = ["Duration", "Begin", "Thread", "When and what"];
-    let mut table = HtmlTable::new("slow", names, ROOM);
+    let mut table = HtmlTable::new("slow", names, MAX_BYTES);
     for SlowFacts { slow, begin } in slowest {
         let began = slow.time.0;
         let seconds = format!(

@@ -18,9 +18,9 @@ use crate::html::notes::put_notes;
 use crate::html::table::HtmlTable;
 use crate::html::{histogram, slowest};
 
-/// Room for the rows of the table of all, and of groups, bytes.
-const ROOM: usize = 48 << 10;
-const ROOM_OF_GROUPS: usize = 24 << 10;
+/// Maximum size of the rows of the table of all, and of groups, bytes.
+const MAX_TABLE_BYTES: usize = 48 << 10;
+const MAX_GROUPS_BYTES: usize = 24 << 10;
 /// Kinds of spans in detail.
 pub(crate) const MAX_DETAILS: usize = 6;
 /// Maximum length of the name of a span, characters.
@@ -37,7 +37,7 @@ pub(crate) fn facts(overview: &Overview, are_named: bool) -> Vec<&SpanFacts> {
 
 /// Appends the table of spans, with warnings and remarks.
 pub(crate) fn put_table(shown: &[&SpanFacts], hints: HintWords, out: &mut Markup) {
-    HtmlTable::of("data spans", &table(shown, shown), ROOM).put(out);
+    HtmlTable::from_table("data spans", &table(shown, shown), MAX_TABLE_BYTES).put(out);
     put_notes("warn", warnings(shown, shown, hints), out);
     put_notes("note", remarks(shown, shown), out);
 }
@@ -138,7 +138,7 @@ fn put_groups(report: &SpanReport, at: usize, out: &mut Markup) {
         return;
     }
     out.tag("<h3>By <code>").text(&by).tag("</code></h3>\n");
-    HtmlTable::of("data groups", &table, ROOM_OF_GROUPS).put(out);
+    HtmlTable::from_table("data groups", &table, MAX_GROUPS_BYTES).put(out);
     let Some(others) = report.others.get(at).and_then(Option::as_ref) else {
         return;
     };

@@ -25,11 +25,11 @@ use crate::html::markup::Markup;
 use crate::html::notes::put_notes;
 use crate::html::table::HtmlTable;
 
-/// Room for the rows of tables, bytes.
-const ROOM: usize = 64 << 10;
-const ROOM_OF_PROCESSES: usize = 24 << 10;
-const ROOM_OF_VALUES: usize = 8 << 10;
-const ROOM_OF_ALL_VALUES: usize = 100 << 10;
+/// Maximum size of the rows of tables, bytes.
+const MAX_TABLE_BYTES: usize = 64 << 10;
+const MAX_PROCESSES_BYTES: usize = 24 << 10;
+const MAX_VALUES_BYTES: usize = 8 << 10;
+const MAX_ALL_VALUES_BYTES: usize = 100 << 10;
 /// Values of an argument that are listed.
 const MAX_VALUES: usize = 40;
 /// Heat maps of arguments.
@@ -39,7 +39,7 @@ const MAX_PROCESSES: usize = 50;
 
 /// Appends the table of probes.
 pub(crate) fn put_probes(facts: &SummaryFacts, out: &mut Markup) {
-    let table = HtmlTable::of("data probes", &probes::table(facts), ROOM);
+    let table = HtmlTable::from_table("data probes", &probes::table(facts), MAX_TABLE_BYTES);
     if !table.is_empty() {
         table.put(out);
     }
@@ -55,7 +55,7 @@ pub(crate) fn put_rates(facts: &SummaryFacts, rates: &Rates, out: &mut Markup) {
     let series = series.filter(|series| series.counts.iter().any(|&count| count > 0));
     let rows = series.map(|series| ShadeRow {
         label: names
-            .of(series.event.as_deref().unwrap_or_default())
+            .name(series.event.as_deref().unwrap_or_default())
             .to_owned(),
         until: None,
         counts: &series.counts,
@@ -71,7 +71,11 @@ pub(crate) fn put_rates(facts: &SummaryFacts, rates: &Rates, out: &mut Markup) {
 
 /// Appends what arguments hold.
 pub(crate) fn put_arguments(facts: &SummaryFacts, out: &mut Markup) {
-    let table = HtmlTable::of("data arguments", &arguments::table(facts, true), ROOM);
+    let table = HtmlTable::from_table(
+        "data arguments",
+        &arguments::table(facts, true),
+        MAX_TABLE_BYTES,
+    );
     if table.is_empty() {
         return;
     }
@@ -79,7 +83,7 @@ pub(crate) fn put_arguments(facts: &SummaryFacts, out: &mut Markup) {
     let mut left_out = 0;
     for (name, argument) in arguments::arguments(facts) {
         let next = values_of(&name, argument);
-        match values.len() + next.len() > ROOM_OF_ALL_VALUES {
+        match values.len() + next.len() > MAX_ALL_VALUES_BYTES {
             true => left_out += 1,
             false => drop(values.append(&next)),
         }
@@ -99,7 +103,7 @@ pub(crate) fn put_arguments(facts: &SummaryFacts, out: &mut Markup) {
 fn values_of(name: &str, argument: &ArgumentFacts) -> Markup {
     let mut out = Markup::default();
     let names = ["Value", "Events", "Share"];
-    let mut table = HtmlTable::new("data values", names, ROOM_OF_VALUES);
+    let mut table = HtmlTable::new("data values", names, MAX_VALUES_BYTES);
     let spreads = [&argument.integers, &argument.floats];
     for spread in spreads.into_iter().flatten() {
         put_numbers(spread, argument, &mut table);
@@ -197,7 +201,7 @@ pub(crate) fn put_processes(overview: &Overview, out: &mut Markup) {
         return;
     }
     let shown = busiest::table(facts, MAX_PROCESSES);
-    let mut table = HtmlTable::of("data processes", &shown, ROOM_OF_PROCESSES);
+    let mut table = HtmlTable::from_table("data processes", &shown, MAX_PROCESSES_BYTES);
     table.leave_out(facts.busiest.all.saturating_sub(shown.rows.len()));
     out.tag("<section id=\"processes\"><h2>Processes</h2>\n");
     table.put(out);

@@ -43,7 +43,7 @@ impl HtmlTable {
     }
 
     /// A table of an answer.
-    pub(crate) fn of(class: &'static str, table: &Table, most: usize) -> Self {
+    pub(crate) fn from_table(class: &'static str, table: &Table, most: usize) -> Self {
         let columns = table.columns.iter().map(String::as_str);
         let mut shown = Self::new(class, columns, most);
         table.rows.iter().for_each(|row| shown.row(row, None));

@@ -248,7 +248,7 @@ impl<'a> OtlpSpans<'a> {
         let processes = self.session.processes();
         let known = processes.comm(row.pid, row.time).name;
         let text = |field: &ProcessField| {
-            let found = field.of(processes, row.process);
+            let found = field.get(processes, row.process);
             let text = found.as_ref().and_then(ProcessValue::text);
             text.map_or_else(String::new, str::to_owned)
         };

@@ -63,7 +63,7 @@ impl ArgumentColumns {
             let arguments = arguments.filter_map(|(place, (argument, operands))| {
                 let mut form = Form::new(argument).human(false);
                 let mut kind = ArgumentKind::new(argument, &form, operands);
-                match redacted.of(at, place) {
+                match redacted.redacted_as(at, place) {
                     Some(RedactedAs::Dropped) => return None,
                     Some(RedactedAs::Hashed) => {
                         form = Form::Plain;

@@ -102,7 +102,7 @@ impl RedactedArguments {
     }
 
     /// What becomes of the values of an argument; `None` if nothing does.
-    pub(crate) fn of(&self, event: usize, place: usize) -> Option<RedactedAs> {
+    pub(crate) fn redacted_as(&self, event: usize, place: usize) -> Option<RedactedAs> {
         *self.events.get(event)?.get(place)?
     }
 
@@ -151,10 +151,12 @@ impl RedactedArguments {
         let event = hit.row.event;
         let forms = self.forms.get(event).filter(|forms| !forms.is_empty())?;
         let values = hit.values.iter().zip(forms).enumerate();
-        let values = values.map(|(place, (value, form))| match self.of(event, place) {
-            Some(how) => self.value(how, form, value),
-            None => value.clone(),
-        });
+        let values = values.map(
+            |(place, (value, form))| match self.redacted_as(event, place) {
+                Some(how) => self.value(how, form, value),
+                None => value.clone(),
+            },
+        );
         Some(values.collect())
     }
 }

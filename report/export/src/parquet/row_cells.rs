@@ -23,7 +23,7 @@ impl<'c> RowCells<'c> {
     /// The fields about a process, which have a column each.
     pub(crate) fn process_fields(&mut self, processes: &Processes, process: ProcessFacts) {
         for (_, field) in process_fields() {
-            let value = field.of(processes, process);
+            let value = field.get(processes, process);
             match field.is_number {
                 true => self.count(value.and_then(ProcessValue::number)),
                 false => self.text(value.as_ref().and_then(ProcessValue::text)),

@@ -140,7 +140,7 @@ impl<'r> RowEvent<'r> {
     ) -> impl Iterator<Item = (&'static str, Option<ProcessValue<'r>>)> + use<'r> {
         let processes = self.context.session.processes();
         let process = self.hit.row.process;
-        process_fields().map(move |(_, field)| (field.name, field.of(processes, process)))
+        process_fields().map(move |(_, field)| (field.name, field.get(processes, process)))
     }
 
     /// Address of the hit in the process.

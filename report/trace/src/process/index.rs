@@ -50,7 +50,7 @@ impl Index {
     }
 
     /// The range of the entries of a number.
-    pub(crate) fn of<T: Numbered>(&self, entries: &[T], number: i32) -> Range<usize> {
+    pub(crate) fn range<T: Numbered>(&self, entries: &[T], number: i32) -> Range<usize> {
         if number < self.first {
             return 0..0;
         }

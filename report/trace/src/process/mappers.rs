@@ -121,7 +121,11 @@ impl RecordedFiles {
     }
 
     /// The recorded files that a mapped file has to do with.
-    fn of(&self, path: &[u8], build_id: Option<BuildId>) -> impl Iterator<Item = (usize, Version)> {
+    fn matching(
+        &self,
+        path: &[u8],
+        build_id: Option<BuildId>,
+    ) -> impl Iterator<Item = (usize, Version)> {
         let by_path = self.by_path.get(path);
         let by_id = build_id.and_then(|id| self.by_build_id.get(&id));
         let indices = by_path.into_iter().chain(by_id).flatten();
@@ -146,7 +150,7 @@ impl Mappers {
             .resize_with(recorded.files.len(), MappersOfFile::default);
         let build_id = recorded.build_id(file);
         let mut memory = 0;
-        for (index, version) in recorded.of(file.path, build_id) {
+        for (index, version) in recorded.matching(file.path, build_id) {
             if let Some(mappers) = self.files.get_mut(index) {
                 memory += mappers.note(version, pid, build_id.is_some());
             }

@@ -189,7 +189,7 @@ pub static BUILD_ID: ProcessField = ProcessField {
 
 impl ProcessField {
     /// The value; `None` if the trace does not have it, or the process has none.
-    pub fn of<'p>(
+    pub fn get<'p>(
         &self,
         processes: &'p Processes,
         process: ProcessFacts,

@@ -129,7 +129,7 @@ impl Spaces {
     }
 
     fn settled(&self, pid: i32) -> &[Placing] {
-        let places = self.index.of(&self.settled, pid);
+        let places = self.index.range(&self.settled, pid);
         self.settled.get(places).unwrap_or_default()
     }
 

@@ -184,7 +184,7 @@ impl Threads {
         match self.by_tid.get(&tid) {
             Some(spans) => spans,
             None => {
-                let places = self.index.of(&self.settled, tid);
+                let places = self.index.range(&self.settled, tid);
                 self.settled.get(places).unwrap_or_default()
             }
         }

@@ -19,7 +19,7 @@ impl<'t> Digests<'t> {
     }
 
     /// The digest that a block is in.
-    pub(crate) fn of(&self, block: &Block) -> Option<&'t Digest> {
+    pub(crate) fn covering(&self, block: &Block) -> Option<&'t Digest> {
         if !may_be_covered(block) {
             return None;
         }

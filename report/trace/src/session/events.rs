@@ -303,7 +303,7 @@ impl Events {
 
     /// Arguments as a tracepoint's format describes them, all at one site that has no address of its own.
     fn describe(&mut self, event: &mut Event, format: &TracepointFormat, schemas: &Schemas) {
-        let TracepointDecoder { arguments, decoder } = Decoder::of_tracepoint(format);
+        let TracepointDecoder { arguments, decoder } = Decoder::from_tracepoint(format);
         if event.name.is_empty() {
             event.name = format!("{}:{}", format.system, format.name);
         }
@@ -363,7 +363,7 @@ fn sites(
     let arch = all.files.get(probe.file).and_then(|file| file.arch);
     probe.sites.iter().map(move |definition| {
         let decoder = match &probe.plan.raw {
-            Some(layout) => Decoder::of_raw(&definition.site.args, arch, layout),
+            Some(layout) => Decoder::from_raw(&definition.site.args, arch, layout),
             None => Decoder::new(&definition.site.args, arch, attr),
         };
         let decoder = decoder.typed(arguments);

@@ -173,7 +173,7 @@ impl<'t> Pass<'t> {
 
     /// The same without reading its digest, which is read for its first block.
     fn known(&self, block: &Block) -> Option<Indexed> {
-        match self.digests.of(block) {
+        match self.digests.covering(block) {
             None => self.indexed(block),
             Some(digest) => (digest.covers().start != block.offset).then_some(Indexed::Nothing),
         }
@@ -198,7 +198,7 @@ impl<'t> Pass<'t> {
 
     /// What a block holds; at the first block of a digest, what all of them do.
     fn found(&self, readers: &Pool<BlockReader>, block: &Block) -> Found {
-        let digest = self.digests.of(block);
+        let digest = self.digests.covering(block);
         let mut reader = readers.take().unwrap_or_default();
         let repeated = digest.and_then(|digest| reader.read_digest(self.trace, digest));
         let found = match (digest, repeated.map(|records| self.records(records))) {

@@ -63,7 +63,7 @@ pub fn arguments(facts: &SummaryFacts) -> impl Iterator<Item = (String, &Argumen
     let probes = facts.probes.iter().filter(|probe| probe.count > 0);
     let all = probes.flat_map(|probe| probe.arguments.iter().map(move |of| (probe, of)));
     all.map(move |(probe, argument)| {
-        let name = format!("{}.{}", names.of(&probe.event), argument.name);
+        let name = format!("{}.{}", names.name(&probe.event), argument.name);
         (name, argument)
     })
 }
@@ -173,7 +173,7 @@ fn only(value: &str, of_kind: u64, count: u64) -> String {
 
 /// The most frequent texts among so many values, each cut to 32 characters.
 fn texts(texts: &TextFacts, count: u64, form: &Form) -> String {
-    const SHOWN: usize = 4;
+    const MAX_VALUES: usize = 4;
     const MAX_CHARACTERS: usize = 32;
     let shown = |text: &Frequency<Vec<u8>>| {
         let mut quoted = String::new();
@@ -188,7 +188,7 @@ fn texts(texts: &TextFacts, count: u64, form: &Form) -> String {
         Frequency::new(quoted, text.count)
     };
     let values = texts.values.iter().map(shown);
-    match values.take(SHOWN).collect::<Vec<_>>().as_slice() {
+    match values.take(MAX_VALUES).collect::<Vec<_>>().as_slice() {
         [text] if texts.exact => only(&text.value, texts.count, count),
         values => {
             let listed: Vec<String> = values

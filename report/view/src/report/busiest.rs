@@ -10,7 +10,7 @@ use crate::table::{Table, TableCell};
 use crate::theme::Theme;
 
 /// Maximum number of processes shown.
-const SHOWN: usize = 5;
+const MAX_PROCESSES: usize = 5;
 
 /// Appends the table of the busiest processes, if there is more than one process.
 pub(crate) fn put(facts: &SummaryFacts, theme: Theme, out: &mut String) {
@@ -18,9 +18,9 @@ pub(crate) fn put(facts: &SummaryFacts, theme: Theme, out: &mut String) {
         return;
     }
     out.push('\n');
-    put_table(&table(facts, SHOWN), theme, out);
+    put_table(&table(facts, MAX_PROCESSES), theme, out);
     let beyond = facts.probes.iter().any(|probe| probe.other_processes > 0);
-    let rest = facts.busiest.all.saturating_sub(SHOWN);
+    let rest = facts.busiest.all.saturating_sub(MAX_PROCESSES);
     if rest > 0 {
         let more = if beyond { "more than " } else { "" };
         let s = if rest == 1 { "" } else { "es" };

@@ -163,7 +163,7 @@ fn one_table(table: &GroupTable, grouped: &Grouped, style: AnswerStyle, out: &mu
             }
         });
         let samples = format!("  {:>12}", count.samples);
-        let figures = figures.of(group.stats.as_ref());
+        let figures = figures.line(group.stats.as_ref());
         let _ = writeln!(out, "{overhead:>9.2}%{samples}{figures}  {cells}");
     }
     if let Some(others) = &table.others {
@@ -182,7 +182,7 @@ fn put_others(
 ) {
     let overhead = 100.0 * share(others.count.weight, table.total.weight);
     let samples = format!("  {:>12}", others.count.samples);
-    let figures = figures.of(others.stats.as_ref());
+    let figures = figures.line(others.stats.as_ref());
     let name = more_groups(others.groups, hints);
     let _ = writeln!(out, "{overhead:>9.2}%{samples}{figures}  {name}");
     if let Some(most) = others.doubtful {
@@ -241,7 +241,7 @@ impl Columns {
         self.columns(|at| ".".repeat(self.widths[at]))
     }
 
-    fn of(&self, stats: Option<&ValueFacts>) -> String {
+    fn line(&self, stats: Option<&ValueFacts>) -> String {
         let figures = stats.map(shown_figures).unwrap_or_default();
         self.columns(|at| figures[at].clone())
     }

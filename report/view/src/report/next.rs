@@ -22,7 +22,7 @@ pub(crate) fn put(facts: &SummaryFacts, style: AnswerStyle, out: &mut String) {
     let AnswerStyle { theme, hints, .. } = style;
     let file = &facts.origin.file;
     let lines = next(facts).into_iter().filter_map(|question| {
-        let command = hints.of(&Hint::Next {
+        let command = hints.words(&Hint::Next {
             question: &question,
             file,
         });

@@ -22,7 +22,7 @@ impl ShortNames {
     }
 
     /// The name of an event.
-    pub fn of<'e>(&self, event: &'e str) -> &'e str {
+    pub fn name<'e>(&self, event: &'e str) -> &'e str {
         if self.bare {
             bare_name(event)
         } else {

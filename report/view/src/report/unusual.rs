@@ -33,7 +33,7 @@ pub fn sentences(facts: &SummaryFacts) -> Vec<String> {
 }
 
 fn sentence(unusual: &Unusual, names: &ShortNames) -> String {
-    let event = escape(names.of(&unusual.event));
+    let event = escape(names.name(&unusual.event));
     match &unusual.what {
         UnusualKind::Missing {
             argument,

@@ -69,7 +69,7 @@ impl ArgumentChoice {
     }
 
     /// Of an event's arguments, those that are requested: their places and what they are called.
-    pub(crate) fn of<'a>(&'a self, arguments: &'a [Argument]) -> Vec<(usize, &'a str)> {
+    pub(crate) fn choose<'a>(&'a self, arguments: &'a [Argument]) -> Vec<(usize, &'a str)> {
         let all = || arguments.iter().map(|argument| &*argument.name).enumerate();
         match self {
             Self::All => all().collect(),
@@ -147,7 +147,7 @@ mod tests {
     fn arguments_are_found_by_name_and_number() {
         let arguments = ["url", "arg1", "size"].map(Argument::named);
         let of = |choice: ArgumentChoice| {
-            let chosen = choice.of(&arguments);
+            let chosen = choice.choose(&arguments);
             let chosen = chosen.iter().map(|(place, name)| format!("{place}{name}"));
             chosen.collect::<Vec<_>>().join(" ")
         };

@@ -81,7 +81,7 @@ impl CsvStyle {
             .enumerate()
             .filter(|(at, _)| filter.event(*at));
         for (_, event) in asked {
-            for (_, name) in choice.of(&event.arguments) {
+            for (_, name) in choice.choose(&event.arguments) {
                 known.entry(name.to_owned()).or_insert_with(|| {
                     arguments.push(name.to_owned());
                     arguments.len() - 1
@@ -89,7 +89,7 @@ impl CsvStyle {
             }
         }
         let columns = events.iter().map(|event| {
-            let places = choice.of(&event.arguments).into_iter();
+            let places = choice.choose(&event.arguments).into_iter();
             let columns = places.filter_map(|(place, name)| {
                 let column = *known.get(name)?;
                 let form = Form::new(event.arguments.get(place)?).human(false);
@@ -232,7 +232,7 @@ impl<'s> CsvLines<'s> {
         let events = &self.resolver.session().events().events;
         let event = events.get(target.event as usize);
         if event.is_some_and(|event| event.sampled_fields().has(Field::Time)) {
-            out.since_ns(self.style.times.of(sample.time, before));
+            out.since_ns(self.style.times.difference(sample.time, before));
         }
     }
 

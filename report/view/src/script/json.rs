@@ -90,7 +90,7 @@ impl JsonStyle {
             arguments: options
                 .fields
                 .arguments
-                .of(&event.arguments)
+                .choose(&event.arguments)
                 .into_iter()
                 .filter_map(|(place, name)| {
                     let name = json_string(name) + ":";
@@ -320,7 +320,7 @@ impl<'s> JsonLines<'s> {
             out.string(name);
             out.fixed(b"\":");
             if sampled.has(Field::Time) {
-                out.since_ns(style.times.of(sample.time, before));
+                out.since_ns(style.times.difference(sample.time, before));
             } else {
                 out.fixed(b"null");
             }

@@ -109,7 +109,7 @@ impl TextStyle {
             let chain = (event.has_chain() || calls.is_some()) && !hide_call_graph;
             let fields = choice.of_event(event, chain);
             let mut blank = if address { " " } else { "" };
-            let arguments = choice.arguments.of(&event.arguments).into_iter();
+            let arguments = choice.arguments.choose(&event.arguments).into_iter();
             let arguments = arguments.filter_map(|(place, name)| {
                 let name = format!("{blank}{}=", escape(name));
                 blank = " ";
@@ -365,7 +365,7 @@ impl<'s> TextLines<'s> {
             out.byte(b' ');
         }
         if fields.has(Field::Time) {
-            out.since(self.style.times.of(sample.time, before), 5, digits);
+            out.since(self.style.times.difference(sample.time, before), 5, digits);
             out.fixed(b": ");
         }
     }

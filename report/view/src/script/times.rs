@@ -34,7 +34,7 @@ pub(crate) struct TimeDifference {
 impl TimeOrigin {
     /// The time of a line, counted from what this says.
     #[inline]
-    pub(crate) const fn of(self, time: u64, before: PreviousTimes) -> TimeDifference {
+    pub(crate) const fn difference(self, time: u64, before: PreviousTimes) -> TimeDifference {
         let from = match self {
             Self::Clock => 0,
             Self::First if before.first == 0 => time,
@@ -175,7 +175,7 @@ mod tests {
         for time in [5_000_000_000, 5_000_001_999, 4_000_000_000] {
             shown.push(
                 [TimeOrigin::Clock, TimeOrigin::First, TimeOrigin::Previous].map(|times| {
-                    let since = times.of(time, before);
+                    let since = times.difference(time, before);
                     written(|out| out.since(since, 5, 6))
                 }),
             );

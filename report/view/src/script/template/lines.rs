@@ -100,7 +100,7 @@ impl<'s> TemplateLines<'s> {
     ) {
         let start = out.len();
         let digits = spec.precision.unwrap_or(self.style.digits);
-        out.since(times.of(time, before), 0, digits);
+        out.since(times.difference(time, before), 0, digits);
         pad_number(start, spec, out);
     }
 
