@@ -6,8 +6,8 @@ use usdtrec_format::{Arch, Location, Operand};
 
 use super::DebugInfo;
 use super::kind;
-use super::place::Place;
 use super::units::Die;
+use super::value_location::ValueLocation;
 use super::variables::Variable;
 use crate::plan::RegisterOffset;
 use crate::plan::held_addresses::{HeldAddress, Holder, held_address};
@@ -84,14 +84,14 @@ impl DebugInfo<'_> {
 
     /// What an operand is the address of.
     fn spot(&self, operand: &Operand, pc: u64) -> Option<Spot> {
-        let place = Place::from_operand(operand, self.arch, |symbol| self.address(symbol));
+        let place = ValueLocation::from_operand(operand, self.arch, |symbol| self.address(symbol));
         let holder = match (&operand.location, place) {
             (Location::SymbolAddress { symbol, offset }, _) => {
                 let address = self.address(symbol)?.checked_add_signed(*offset)?;
                 return Some(Spot::Linked(address));
             }
-            (_, Some(Place::Register(register))) => Holder::Register(register),
-            (_, Some(Place::Memory(register, offset))) => Holder::Word(register, offset),
+            (_, Some(ValueLocation::Register(register))) => Holder::Register(register),
+            (_, Some(ValueLocation::Memory(register, offset))) => Holder::Word(register, offset),
             _ => return None,
         };
         if self.arch != Arch::X86_64 {
@@ -108,11 +108,13 @@ impl DebugInfo<'_> {
         })
     }
 
-    fn spot_of(&self, place: Place, pc: u64) -> Option<Spot> {
+    fn spot_of(&self, place: ValueLocation, pc: u64) -> Option<Spot> {
         match place {
-            Place::Register(_) => None,
-            Place::Memory(register, offset) => Some(Spot::near(register, offset, self.caller(pc))),
-            Place::Address(address) => Some(Spot::Linked(address)),
+            ValueLocation::Register(_) => None,
+            ValueLocation::Memory(register, offset) => {
+                Some(Spot::near(register, offset, self.caller(pc)))
+            }
+            ValueLocation::Address(address) => Some(Spot::Linked(address)),
         }
     }
 }

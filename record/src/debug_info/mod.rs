@@ -16,11 +16,11 @@ mod array;
 mod files;
 mod kind;
 mod lines;
-mod place;
 mod sections;
 mod slice;
 mod units;
 mod unwind;
+mod value_location;
 mod variables;
 
 use std::cell::OnceCell;
@@ -34,8 +34,8 @@ use crate::plan::{Frames, RegisterOffset};
 use crate::select::planned_site::PlannedSite;
 use crate::select::program::Program;
 use files::Files;
-use place::Place;
 use units::Units;
+use value_location::ValueLocation;
 use variables::{Here, Variable, variables};
 
 /// Maximum length of debugging information that is read for lines alone, bytes: reading takes time and memory in proportion.
@@ -134,7 +134,7 @@ impl DebugInfo<'_> {
             return Vec::new();
         };
         let address = |symbol: &str| self.address(symbol);
-        let global = operands.iter().any(place::global);
+        let global = operands.iter().any(value_location::global);
         let here = Here {
             pc: site.pc,
             caller: &|| self.caller(site.pc),
@@ -144,7 +144,7 @@ impl DebugInfo<'_> {
         let cast = self.is_cast_to_isize(&root, operands);
         let argument = |(slot, operand): (usize, &Operand)| {
             let variable = || {
-                let place = Place::from_operand(operand, self.arch, address)?;
+                let place = ValueLocation::from_operand(operand, self.arch, address)?;
                 argument(&scopes, place, operand, self.arch, cast)
             };
             variable().or_else(|| self.array(&scopes, operand, (site.pc, slot)))
@@ -183,7 +183,7 @@ impl DebugInfo<'_> {
 /// has signs that are not the variables'.
 fn argument(
     scopes: &[Vec<Variable<'_, '_>>],
-    place: Place,
+    place: ValueLocation,
     operand: &Operand,
     arch: Arch,
     cast: bool,

@@ -2,9 +2,9 @@
 
 use gimli::{EntriesTreeNode, Expression, Operation, UnitRef};
 
-use super::place::Place;
 use super::slice::{Slice, covers};
 use super::units::{Die, Entry};
+use super::value_location::ValueLocation;
 use crate::plan::RegisterOffset;
 
 /// Deepest nesting of scopes that is followed. Compilers inline a few dozen levels.
@@ -17,7 +17,7 @@ pub(super) struct Variable<'r, 'a> {
     /// Its name.
     pub(super) name: String,
     /// Its location.
-    pub(super) place: Place,
+    pub(super) place: ValueLocation,
     /// Its type.
     pub(super) kind: Die<'r, 'a>,
 }
@@ -136,14 +136,14 @@ impl<'r, 'a> Walk<'_, 'r, 'a> {
     }
 
     /// The place of a variable that another file defines.
-    fn elsewhere(&self, entry: &Entry<'a>) -> Option<Place> {
+    fn elsewhere(&self, entry: &Entry<'a>) -> Option<ValueLocation> {
         let symbols = self.here.symbols?;
         entry.attr_value(gimli::DW_AT_declaration)?;
         let name = entry
             .attr_value(gimli::DW_AT_linkage_name)
             .or_else(|| entry.attr_value(gimli::DW_AT_name))?;
         let name = std::str::from_utf8(self.root.text(name)?).ok()?;
-        Some(Place::Address(symbols(name)?))
+        Some(ValueLocation::Address(symbols(name)?))
     }
 
     /// The expression that is in force at the instruction.
@@ -161,25 +161,25 @@ impl<'r, 'a> Walk<'_, 'r, 'a> {
         None
     }
 
-    fn place(&self, expression: Expression<Slice<'a>>) -> Option<Place> {
+    fn place(&self, expression: Expression<Slice<'a>>) -> Option<ValueLocation> {
         let mut operations = expression.operations(self.root.unit().encoding());
         let first = operations.next().ok()??;
         let second = operations.next().ok()?;
         Some(match (first, second) {
-            (Operation::Register { register }, None) => Place::Register(register),
+            (Operation::Register { register }, None) => ValueLocation::Register(register),
             (
                 Operation::RegisterOffset {
                     register, offset, ..
                 },
                 None,
-            ) => Place::Memory(register, offset),
+            ) => ValueLocation::Memory(register, offset),
             (Operation::FrameOffset { offset }, None) => {
                 let base = self.base?;
-                Place::Memory(base.register, base.offset.checked_add(offset)?)
+                ValueLocation::Memory(base.register, base.offset.checked_add(offset)?)
             }
-            (Operation::Address { address }, None) => Place::Address(address),
+            (Operation::Address { address }, None) => ValueLocation::Address(address),
             (Operation::AddressIndex { index }, None) => {
-                Place::Address(self.root.unit().address(index).ok()?)
+                ValueLocation::Address(self.root.unit().address(index).ok()?)
             }
             // The value itself, not in any place.
             (
@@ -189,7 +189,7 @@ impl<'r, 'a> Walk<'_, 'r, 'a> {
                     ..
                 },
                 Some(Operation::StackValue),
-            ) => Place::Register(register),
+            ) => ValueLocation::Register(register),
             _ => return None,
         })
     }

@@ -37,9 +37,9 @@ pub(crate) struct FinishedFiles {
 }
 
 /// Where traces are written.
-pub struct Destination(Place);
+pub struct Destination(DestinationKind);
 
-enum Place {
+enum DestinationKind {
     /// A file for each; the function creates an empty one.
     Files(Box<dyn FnMut() -> io::Result<File> + Send>),
     /// A pipe, which takes a single trace.
@@ -49,7 +49,7 @@ enum Place {
 impl Destination {
     /// A destination that makes its files with `next`.
     pub fn new(next: impl FnMut() -> io::Result<File> + Send + 'static) -> Self {
-        Self(Place::Files(Box::new(next)))
+        Self(DestinationKind::Files(Box::new(next)))
     }
 
     /// A pipe, or anything else that is written front to back. Once the recording is to end, by a signal or because `duration` is over,
@@ -59,7 +59,7 @@ impl Destination {
     /// The error of the system call.
     pub fn pipe(pipe: File, signals: &Signals, duration: Option<Duration>) -> io::Result<Self> {
         let outlet = Outlet::new(pipe, signals.asked()?, duration);
-        Ok(Self(Place::Pipe(Some(outlet), Pace::USUAL)))
+        Ok(Self(DestinationKind::Pipe(Some(outlet), Pace::USUAL)))
     }
 
     /// A pipe within this process, from which a thread prints hits while they are recorded, in rounds of at most 30 ms.
@@ -86,7 +86,7 @@ impl Destination {
             duration,
         );
         Ok(LiveDestination {
-            destination: Self(Place::Pipe(Some(pipe), pace)),
+            destination: Self(DestinationKind::Pipe(Some(pipe), pace)),
             reader,
         })
     }
@@ -383,11 +383,11 @@ fn begin(
 ) -> Result<Writer, RecordError> {
     let compression = packing.compression;
     let mut writer = match &mut destination.0 {
-        Place::Files(next) => {
+        DestinationKind::Files(next) => {
             let file = next().map_err(RecordError::Output)?;
             Writer::file(file, info, compression)?
         }
-        Place::Pipe(pipe, pace) => {
+        DestinationKind::Pipe(pipe, pace) => {
             let taken = || io::Error::other("a pipe takes only one trace");
             let pipe = pipe.take().ok_or_else(taken).map_err(RecordError::Output)?;
             Writer::pipe(pipe, *pace, info, compression)?

@@ -21,7 +21,7 @@ pub(crate) enum Capture {
 pub(crate) const LEAST_POINTER: u64 = 1 << 16;
 
 /// The site that the operands belong to.
-pub(crate) struct Place<'a> {
+pub(crate) struct CaptureSite<'a> {
     pub(crate) arch: Arch,
     /// Link-time address of the site.
     pub(crate) pc: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Place<'a> {
     pub(crate) has_thread: bool,
 }
 
-impl Place<'_> {
+impl CaptureSite<'_> {
     /// How to get an operand's value.
     pub(crate) fn capture(&self, operand: &Operand) -> Capture {
         match self.try_capture(operand) {

@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use usdtrec_format::Arch;
 use usdtrec_unwind::{CPYTHON_ARENA_BYTES, Code, CopiedCode, CopiedFunction, CopiedOriginal};
 
-use super::tables::Place;
+use super::tables::RecordedMapping;
 
 /// Size of the memory that is searched at once, bytes: that of CPython, for 4,096 of its trampolines.
 const PIECE: u64 = CPYTHON_ARENA_BYTES as u64;
@@ -62,7 +62,7 @@ impl CopiedFunctions {
     /// The code at an address of a mapping, if it is that of such a function. `original` finds the function of the file that it called.
     pub(super) fn code(
         &self,
-        place: Place,
+        place: RecordedMapping,
         address: u64,
         original: impl FnOnce(&CopiedCode) -> Option<CopiedOriginal>,
     ) -> Option<Code<'_>> {
@@ -123,14 +123,14 @@ mod tests {
         let second = PIECE as usize + 0x100;
         memory[second..second + bytes.len()].copy_from_slice(bytes);
         let start = memory.as_ptr() as u64;
-        let place = Place {
+        let place = RecordedMapping {
             pid: std::process::id().cast_signed(),
             start,
             end: start + 2 * PIECE,
             since: 1,
         };
         let copied = CopiedFunctions::new(Arch::X86_64);
-        let has = |place: Place, at: usize| {
+        let has = |place: RecordedMapping, at: usize| {
             let address = place.start + at as u64;
             copied.code(place, address, |_| None).is_some()
         };
@@ -138,23 +138,23 @@ mod tests {
         assert!(has(place, second) && has(place, second + 10));
         // They are known after the process has ended, in its children, too.
         drop(memory);
-        assert!(has(Place { pid: 0, ..place }, second + 5));
+        assert!(has(RecordedMapping { pid: 0, ..place }, second + 5));
         // Another mapping at the same address has none.
-        let other = Place {
+        let other = RecordedMapping {
             pid: 0,
             since: 2,
             ..place
         };
         assert!(!has(other, second + 5));
         // The function in the file that a call leads to tells where copies are.
-        let of_file = |place: Place, at: usize| {
+        let of_file = |place: RecordedMapping, at: usize| {
             let original = |known: &CopiedCode| known.original(bytes);
             let address = place.start + at as u64;
             copied.code(place, address, original).is_some()
         };
         assert!(of_file(other, second + 5) && of_file(other, 0x15) && of_file(other, 11 + 5));
         assert!(!of_file(other, second + 6) && !of_file(other, 0x17));
-        let shorter = Place {
+        let shorter = RecordedMapping {
             end: other.end - 0x1000,
             since: 3,
             ..other

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::perf::{Comm, Mmap, MmapFile, RawRecord, RecordType, SampleType, Task};
 
-use super::tables::{DescriptorRoom, FileElsewhere, MappedFile, Place};
+use super::tables::{DescriptorRoom, FileElsewhere, MappedFile, RecordedMapping};
 
 /// Maximum number of mappings of a process.
 const MAX_MAPPINGS_OF_PROCESS: usize = 8 << 10;
@@ -101,7 +101,7 @@ pub(super) struct Found<'m> {
     /// File offset of the address.
     pub(super) offset: u64,
     pub(super) is_executable: bool,
-    pub(super) place: Place,
+    pub(super) place: RecordedMapping,
 }
 
 impl ProcessMaps {
@@ -176,7 +176,7 @@ impl ProcessMaps {
             file: self.files.get(mapping.file)?,
             offset: mapping.offset.wrapping_add(address - mapping.start),
             is_executable: mapping.is_executable,
-            place: Place {
+            place: RecordedMapping {
                 pid,
                 start: mapping.start,
                 end: mapping.end,

@@ -75,7 +75,7 @@ struct ReadTables {
 
 /// A mapping of a file by a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct RecordedMapping {
     pub(super) pid: i32,
     /// First address.
     pub(super) start: u64,
@@ -106,7 +106,7 @@ impl MappedFile {
     }
 
     /// The code at a file offset.
-    pub(super) fn code(&self, place: Place, offset: u64) -> MappedCode<'_> {
+    pub(super) fn code(&self, place: RecordedMapping, offset: u64) -> MappedCode<'_> {
         let is_memory = Mmap::is_memory(&self.path);
         if is_memory && self.has_no_file() {
             return MappedCode::Made;
@@ -120,7 +120,7 @@ impl MappedFile {
     }
 
     /// `None` if the file cannot be read or has nothing there.
-    fn code_of_file(&self, place: Place, offset: u64) -> Option<Code<'_>> {
+    fn code_of_file(&self, place: RecordedMapping, offset: u64) -> Option<Code<'_>> {
         let read = match self.tables.get() {
             Some(read) => read,
             None => {
@@ -148,7 +148,11 @@ impl MappedFile {
     }
 
     /// The function of the file of which its processes make copies.
-    pub(super) fn original(&self, place: Place, known: &CopiedCode) -> Option<CopiedOriginal> {
+    pub(super) fn original(
+        &self,
+        place: RecordedMapping,
+        known: &CopiedCode,
+    ) -> Option<CopiedOriginal> {
         let read = || self.read(place, |object| original(object, known));
         *self.original.get_or_init(read)
     }
@@ -166,8 +170,12 @@ impl MappedFile {
 
     /// Reads the file that the process has mapped, which may be deleted or in another mount namespace; or, of a process that has ended, the file
     /// at the path, if it is the same.
-    fn read<T>(&self, place: Place, read: impl FnOnce(&ObjectFile) -> Option<T>) -> Option<T> {
-        let Place {
+    fn read<T>(
+        &self,
+        place: RecordedMapping,
+        read: impl FnOnce(&ObjectFile) -> Option<T>,
+    ) -> Option<T> {
+        let RecordedMapping {
             pid, start, end, ..
         } = place;
         let path = Path::new(OsStr::from_bytes(&self.path));

@@ -13,7 +13,7 @@ use crate::engine::options::EngineOptions;
 use crate::error::RecordError;
 use crate::plan::ReturnAddress;
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, StackSizes};
-use crate::plan::capture::{Capture, Place};
+use crate::plan::capture::{Capture, CaptureSite};
 use crate::plan::condition::{self, Condition, ConditionError, ListedArgument};
 use crate::plan::layout::{Strings, layout};
 use crate::plan::not_captured::NotCaptured;
@@ -178,7 +178,7 @@ impl Planner {
     ) -> Result<Option<Planned>, RecordError> {
         let operands = &site.operands;
         let symbols = probe.program.symbols();
-        let place = Place {
+        let place = CaptureSite {
             arch,
             pc: site.site.pc,
             symbols: &symbols,

@@ -167,7 +167,7 @@ pub(crate) struct KernelAttr<'a> {
 
 /// The kernel's event of a site.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::engine) enum Place {
+pub(in crate::engine) enum SiteEvent {
     /// A tracefs event, by its number.
     Tracepoint(u64),
     /// The uprobe PMU, by its number, with the file offset of the site and the `config`, which has that of its semaphore.
@@ -177,14 +177,14 @@ pub(in crate::engine) enum Place {
 impl<'a> KernelAttr<'a> {
     /// The attr of a site's event, in the file with this path.
     pub(in crate::engine) fn for_site(
-        place: &Place,
+        place: &SiteEvent,
         path: &'a CStr,
         mode: Mode,
         plan: &CapturePlan,
     ) -> Self {
         match *place {
-            Place::Tracepoint(id) => Self::tracepoint(mode, id, plan),
-            Place::Uprobe {
+            SiteEvent::Tracepoint(id) => Self::tracepoint(mode, id, plan),
+            SiteEvent::Uprobe {
                 pmu,
                 offset,
                 config,

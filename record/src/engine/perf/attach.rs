@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use usdtrec_format::perf::EventAttr;
 
-use super::super::events::event::{Event, KernelAttr, Place};
+use super::super::events::event::{Event, KernelAttr, SiteEvent};
 use super::super::events::refusal::{has_ended, meaning, site_meaning};
 use super::super::events::rings::Rings;
 use super::super::opened::ProbeAttr;
@@ -46,8 +46,8 @@ impl PerfEngine {
                 source,
             };
             let place = match self.traced_event(probe, offsets) {
-                Some(id) => Place::Tracepoint(id.map_err(refused)?),
-                None => Place::Uprobe {
+                Some(id) => SiteEvent::Tracepoint(id.map_err(refused)?),
+                None => SiteEvent::Uprobe {
                     pmu: self.pmu.number()?,
                     offset,
                     config: offsets

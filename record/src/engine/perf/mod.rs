@@ -16,7 +16,7 @@ use std::os::fd::OwnedFd;
 
 use self::inexact::InexactCounts;
 use super::bpf::StackUse;
-use super::events::event::{Event, IdCount, Mode, Place};
+use super::events::event::{Event, IdCount, Mode, SiteEvent};
 use super::events::pmu::UprobePmu;
 use super::events::rings::Rings;
 use super::guard_process::GuardDeath;
@@ -54,7 +54,7 @@ struct ProbeEvents {
 #[derive(Debug)]
 struct SiteEvents {
     /// The kernel's event of the site.
-    place: Place,
+    place: SiteEvent,
     /// Sample id of the first perf event; `None` if all traced threads had ended.
     first_id: Option<u64>,
 }

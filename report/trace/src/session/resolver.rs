@@ -40,7 +40,7 @@ pub struct Resolver<'s> {
     session: &'s TraceSession,
     /// Values of each site's arguments, made when first needed.
     values: Vec<Vec<Value>>,
-    places: AddressCache<Place>,
+    places: AddressCache<CodeLocation>,
     texts: AddressCache<Option<TextPlace>>,
     names: Vec<(i32, CommSpan)>,
     /// Control groups of some processes.
@@ -76,7 +76,7 @@ const WITH_CALLER: usize = 2;
 
 /// The file and the function at an address.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct CodeLocation {
     /// The file; `None` if no file is mapped there.
     pub file: Option<DsoId>,
     /// Offset of the address in the file, bytes.
@@ -282,16 +282,16 @@ impl<'s> Resolver<'s> {
     }
 
     /// Where a sample hit.
-    pub fn place(&mut self, sample: &Sample<'_>) -> &Place {
+    pub fn place(&mut self, sample: &Sample<'_>) -> &CodeLocation {
         self.place_of(sample, ChainAddress::hit(sample))
     }
 
     /// The file and the function of a frame of a sample.
-    pub fn place_of(&mut self, sample: &Sample<'_>, frame: ChainAddress) -> &Place {
+    pub fn place_of(&mut self, sample: &Sample<'_>, frame: ChainAddress) -> &CodeLocation {
         self.known_place(sample, frame)
     }
 
-    fn known_place(&mut self, sample: &Sample<'_>, frame: ChainAddress) -> &mut Place {
+    fn known_place(&mut self, sample: &Sample<'_>, frame: ChainAddress) -> &mut CodeLocation {
         let session = self.session;
         let at = TimedAddress {
             pid: sample.pid,
@@ -307,7 +307,7 @@ impl<'s> Resolver<'s> {
             ..at
         };
         self.places
-            .get(key, || Place::find(session, at, frame.kind))
+            .get(key, || CodeLocation::find(session, at, frame.kind))
     }
 
     /// Says which frames of a chain are of interrupted code, and completes the reason why it is cut.
@@ -422,7 +422,7 @@ impl<'s> Resolver<'s> {
         &mut self,
         sample: &Sample<'_>,
         frame: ChainAddress,
-    ) -> (&Place, Option<&FoundInlining>) {
+    ) -> (&CodeLocation, Option<&FoundInlining>) {
         let session = self.session;
         let place = self.known_place(sample, frame);
         let file = place.file;
@@ -435,7 +435,10 @@ impl<'s> Resolver<'s> {
     }
 
     /// Where a sample hit, and what is inlined there.
-    pub fn inlining_of_hit(&mut self, sample: &Sample<'_>) -> (&Place, Option<&FoundInlining>) {
+    pub fn inlining_of_hit(
+        &mut self,
+        sample: &Sample<'_>,
+    ) -> (&CodeLocation, Option<&FoundInlining>) {
         self.inlining(sample, ChainAddress::hit(sample))
     }
 
@@ -470,7 +473,7 @@ impl<'s> Resolver<'s> {
     }
 }
 
-impl Place {
+impl CodeLocation {
     /// The frame of the address.
     fn frame(&self, address: u64) -> StackPart {
         match (self.file, &self.symbol) {

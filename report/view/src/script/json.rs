@@ -19,7 +19,7 @@ use usdtrec_trace::process::names::{EscapedName, NameId};
 use usdtrec_trace::process::process_field::ProcessValue;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::ids::SampleTarget;
-use usdtrec_trace::session::resolver::{Place, Resolver};
+use usdtrec_trace::session::resolver::{CodeLocation, Resolver};
 use usdtrec_trace::symbols::known_inlining::FoundInlining;
 use usdtrec_trace::unwind::CallChains;
 use usdtrec_trace::unwind::chain_address::ChainAddress;
@@ -143,7 +143,7 @@ fn put_address(address: u64, out: &mut Text) {
 }
 
 /// The function and the file of an address.
-fn put_place(fields: Fields, session: &TraceSession, place: &Place, out: &mut Text) {
+fn put_place(fields: Fields, session: &TraceSession, place: &CodeLocation, out: &mut Text) {
     if fields.has(Field::Sym) {
         out.fixed(b",\"sym\":");
         match &place.symbol {
@@ -155,7 +155,12 @@ fn put_place(fields: Fields, session: &TraceSession, place: &Place, out: &mut Te
 }
 
 /// The distance from the start of the function that is not inlined, and its file.
-fn put_offset_and_file(fields: Fields, session: &TraceSession, place: &Place, out: &mut Text) {
+fn put_offset_and_file(
+    fields: Fields,
+    session: &TraceSession,
+    place: &CodeLocation,
+    out: &mut Text,
+) {
     if let (true, Some(symbol)) = (fields.has(Field::Symoff), &place.symbol) {
         out.fixed(b",\"symoff\":");
         out.unsigned(symbol.offset);

@@ -6,13 +6,13 @@ use std::os::unix::ffi::OsStrExt;
 use usdtrec_format::SourceLine;
 use usdtrec_format::escape::{escape, escape_bytes};
 use usdtrec_trace::session::TraceSession;
-use usdtrec_trace::session::resolver::Place;
+use usdtrec_trace::session::resolver::CodeLocation;
 
 /// What perf prints where it knows nothing.
 const UNKNOWN: &str = "[unknown]";
 
 /// The function's name.
-pub(crate) fn symbol_name(place: &Place) -> Cow<'_, str> {
+pub(crate) fn symbol_name(place: &CodeLocation) -> Cow<'_, str> {
     match &place.symbol {
         Some(symbol) => escape(&symbol.name),
         None => Cow::Borrowed(UNKNOWN),
@@ -33,7 +33,7 @@ pub(crate) fn whole_source_text(source: &SourceLine) -> String {
 }
 
 /// The file's path.
-pub(crate) fn file_name<'s>(session: &'s TraceSession, place: &Place) -> Cow<'s, str> {
+pub(crate) fn file_name<'s>(session: &'s TraceSession, place: &CodeLocation) -> Cow<'s, str> {
     let file = place.file.and_then(|file| session.mappings().file(file));
     match file {
         Some(file) => escape_bytes(file.path.as_os_str().as_bytes()),

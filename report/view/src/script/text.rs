@@ -23,7 +23,7 @@ use usdtrec_trace::form::Form;
 use usdtrec_trace::process::process_field::ProcessValue;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::ids::SampleTarget;
-use usdtrec_trace::session::resolver::{Place, Resolver};
+use usdtrec_trace::session::resolver::{CodeLocation, Resolver};
 use usdtrec_trace::symbols::known_inlining::FoundInlining;
 use usdtrec_trace::unwind::CallChains;
 use usdtrec_trace::unwind::chain_address::ChainAddress;
@@ -412,7 +412,7 @@ impl<'s> TextLines<'s> {
 }
 
 /// The function and the file of an address.
-fn put_place(fields: Fields, session: &TraceSession, place: &Place, out: &mut Text) {
+fn put_place(fields: Fields, session: &TraceSession, place: &CodeLocation, out: &mut Text) {
     if fields.has(Field::Sym) {
         out.byte(b' ');
         out.string(&symbol_name(place));
@@ -426,7 +426,7 @@ fn put_place(fields: Fields, session: &TraceSession, place: &Place, out: &mut Te
 }
 
 /// The distance from the start of the function that is not inlined.
-fn put_offset(fields: Fields, place: &Place, out: &mut Text) {
+fn put_offset(fields: Fields, place: &CodeLocation, out: &mut Text) {
     if let (true, Some(symbol)) = (fields.has(Field::Symoff), &place.symbol) {
         out.fixed(b"+0x");
         out.hex(symbol.offset);

@@ -18,7 +18,7 @@ use super::program::{
     Common, CpuRange, END_SIZE, FOLLOWED, LINKED, RAW, Spec, ThreadBase, Who, generate, rooms,
 };
 use super::samples::compact::{self, Evidence, Shape, is_long};
-use crate::plan::capture::{Capture, Place};
+use crate::plan::capture::{Capture, CaptureSite};
 use crate::plan::layout::{Strings, layout};
 use crate::plan::read::Address;
 use crate::plan::symbols::Symbols;
@@ -63,7 +63,7 @@ impl Planned {
                 .filter_map(symbol)
                 .map(|name| (name, symbol_value(name))),
         );
-        let place = Place {
+        let place = CaptureSite {
             arch,
             pc: PC,
             symbols: &symbols,

@@ -5,7 +5,7 @@ use usdtrec_format::{Arch, Location, Operand, Register};
 
 /// A location of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ValueLocation {
     /// In the low bytes of a register.
     Register(DwarfRegister),
     /// In memory, at a register's content plus bytes.
@@ -14,7 +14,7 @@ pub(super) enum Place {
     Address(u64),
 }
 
-impl Place {
+impl ValueLocation {
     /// The location of an operand, with the addresses of symbols; `None` if no variable can be there: constants, indexed memory, addresses
     /// of symbols, thread-local storage.
     pub(super) fn from_operand(
