@@ -1,15 +1,11 @@
 //! Events that are added while recording.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
-use support::added::{
+use crate::support::added::{
     FIRST_ID, SAMPLES, added_sample, expected, found, id_and_number, info_with, mixed_samples,
     stream,
 };
-use support::log::Log;
-use support::{LOSSES, info, open, process, read};
+use crate::support::log::Log;
+use crate::support::{LOSSES, info, open, process, read};
 use usdtrec_format::perf::{RecordType, Records};
 use usdtrec_format::trace::{
     AddedEventsFault, Compression, DamageKind, EventFault, PipeReader, PipeWriter, Trace,

@@ -1,7 +1,5 @@
 //! Expressions: what they mean, what is refused and where, and that nothing breaks the parser.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
-
 use usdtrec_format::expr::{Capture, Datum, EventSpec, Expr, Name};
 use usdtrec_format::{Missing, StringAt, Value};
 use usdtrec_testing::SplitMix64;

@@ -1,16 +1,12 @@
 //! A recorder killed between any two writes, or inside one: the file holds exactly what was committed.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::cell::Cell;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
-use support::log::Log;
-use support::{LOSSES, info, open, push_round, read};
+use crate::support::log::Log;
+use crate::support::{LOSSES, info, open, push_round, read};
 use usdtrec_format::trace::{Compression, Storage, Trace, TraceWriter, WriteError};
 
 const ROUNDS: u64 = 6;

@@ -1,10 +1,6 @@
 //! Note sections: real ones field by field, made ones for every layout, and damaged ones.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
-
-mod corpus;
-
-use corpus::{arch, lines, text};
+use crate::corpus::{arch, lines, text};
 use usdtrec_format::{Arch, Note, NoteError, NoteLayout, notes};
 use usdtrec_testing::SplitMix64;
 

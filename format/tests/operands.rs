@@ -1,12 +1,8 @@
 //! The operand grammar against the corpus: argument strings of seven architectures.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
-
-mod corpus;
-
 use std::collections::BTreeMap;
 
-use corpus::{arch, lines, text};
+use crate::corpus::{arch, lines, text};
 use serde_json::Value;
 use usdtrec_format::{Arch, Constant, Location, Operand, parse_operands, split_operands};
 

@@ -1,12 +1,8 @@
 //! Traces in pipes: what was written comes out, whole or cut, however the bytes arrive.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::io::{self, Read, Write};
 
-use support::{info, open, pipe_bytes, read, round_records, rounds};
+use crate::support::{info, open, pipe_bytes, read, round_records, rounds};
 use usdtrec_format::perf::{RecordType, Records};
 use usdtrec_format::trace::{Compression, PipeReader, PipeWriter, WriteError};
 

@@ -1,10 +1,6 @@
 //! Argument strings that the operand grammar refuses, also damaged ones.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
-
-mod corpus;
-
-use corpus::{lines, text};
+use crate::corpus::{lines, text};
 use serde_json::json;
 use usdtrec_format::{Arch, Location, Operand, parse_operands};
 use usdtrec_testing::SplitMix64;

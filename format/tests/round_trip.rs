@@ -1,11 +1,7 @@
 //! Writing a trace and reading it again.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
-use support::log::Log;
-use support::{
+use crate::support::log::Log;
+use crate::support::{
     LOSSES, info, open, process, push_round, read, rounds, sample, sample_at, time, trace_bytes,
 };
 use usdtrec_format::perf::SampleLayout;

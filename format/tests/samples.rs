@@ -1,10 +1,8 @@
 //! Files that other programs wrote, in `testdata/traces`.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::path::PathBuf;
+
+use crate::support;
 
 use usdtrec_format::perf::{Comm, Mmap, MmapFile, RecordType, Records, SampleLayout, Task};
 use usdtrec_format::trace::{BlockKind, BlockReader, Trace};

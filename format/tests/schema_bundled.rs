@@ -1,14 +1,10 @@
 //! The built-in schemas, held against the notes of real programs.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
-
-mod corpus;
-
 use usdtrec_format::schema::telemetry::conventions;
 use usdtrec_format::schema::{ArgumentType, Conflict, Schemas, bundled, toml};
 use usdtrec_format::{Arch, parse_operands};
 
-use corpus::{arch, lines, text};
+use crate::corpus::{arch, lines, text};
 
 const ARCHES: [&str; 7] = [
     "amd64", "arm64", "armhf", "i386", "ppc64el", "riscv64", "s390x",

@@ -1,7 +1,5 @@
 //! Schema files of all languages: what is taken from them, what is said of the rest, and that nothing breaks them.
 
-#![allow(clippy::unwrap_used)]
-
 use usdtrec_format::schema::telemetry::SpanKind;
 use usdtrec_format::schema::{ArgumentType, Language, Parsed, ProbeSchema, toml};
 use usdtrec_testing::SplitMix64;

@@ -1,16 +1,12 @@
 //! Stock `perf` (package `linux-perf`) on files of ours. `USDTREC_TEST_PERF` names another binary.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-use support::added;
-use support::log::Log;
-use support::{EVENTS, LOSSES, info, push_round, rounds, time, trace_bytes};
+use crate::support::added;
+use crate::support::log::Log;
+use crate::support::{self, EVENTS, LOSSES, info, push_round, rounds, time, trace_bytes};
 use usdtrec_format::trace::{Compression, TraceWriter};
 
 const BOTH: [Compression; 2] = [Compression::None, Compression::Zstd(1)];

@@ -1,16 +1,12 @@
 //! Several threads that compress: the records are those that one thread writes, and so is what is in the file at any time.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::cell::Cell;
 use std::io;
 use std::num::NonZeroUsize;
 use std::rc::Rc;
 
-use support::log::Log;
-use support::{LOSSES, info, open, read, sample};
+use crate::support::log::Log;
+use crate::support::{self, LOSSES, info, open, read, sample};
 use usdtrec_format::trace::{Compression, PipeWriter, Storage, Trace, TraceWriter, WriteError};
 use usdtrec_testing::SplitMix64;
 

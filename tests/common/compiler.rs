@@ -1,12 +1,14 @@
 //! Building the programs of testdata/targets.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
-use super::{Lab, need_tool, run};
+use super::{Lab, need_tool, run, write_program};
 
 /// How to build a target.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Build {
     /// `gcc`, `clang`, `g++`.
     pub(crate) compiler: &'static str,
@@ -26,6 +28,23 @@ impl Build {
     pub(crate) fn make(&self, lab: &Lab, source: &str, name: &str) -> PathBuf {
         need_tool(self.compiler);
         let output = lab.file(name);
+        write_program(
+            &output,
+            self.built(source).get_or_init(|| self.build(source)),
+        );
+        output
+    }
+
+    /// What the compiler makes of a target: many tests use the same, and it is compiled once for all tests of a run.
+    fn built(self, source: &str) -> Arc<OnceLock<Vec<u8>>> {
+        type Programs = HashMap<(Build, String), Arc<OnceLock<Vec<u8>>>>;
+        static PROGRAMS: LazyLock<Mutex<Programs>> = LazyLock::new(Mutex::default);
+        let mut programs = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(programs.entry((self, source.to_owned())).or_default())
+    }
+
+    fn build(self, source: &str) -> Vec<u8> {
+        let output = tempfile::NamedTempFile::new().expect("a temporary file");
         let mut command = Command::new(self.compiler);
         command.args(self.options);
         if self.options.contains(&"-m32") {
@@ -37,10 +56,10 @@ impl Build {
         }
         command
             .args(["-pthread", "-Wall", "-o"])
-            .arg(&output)
+            .arg(output.path())
             .arg(target_source(source));
         run(command).success();
-        output
+        std::fs::read(output.path()).expect("a program")
     }
 
     /// Whether `%rbp` and `%ebp` are frame pointers throughout.

@@ -164,9 +164,10 @@ impl Process {
     pub(crate) fn finish(mut self) -> Finished {
         drop(self.child.stdin.take());
         let deadline = Instant::now() + WAIT_LIMIT;
-        let status = self.ended(deadline);
+        // Most processes end with their output, so this is the wait that needs no polling.
         while self.stdout.next(deadline).is_some() {}
         while self.stderr.next(deadline).is_some() {}
+        let status = self.ended(deadline);
         Finished {
             what: std::mem::take(&mut self.what),
             status,

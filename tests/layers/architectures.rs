@@ -15,7 +15,8 @@ fn nothing_is_compiled_for_one_architecture() {
     let mut has_exception = false;
     for name in CRATES {
         for (file, source) in sources(&Path::new(name).join("src")) {
-            let is_bound = tokens(&source).iter().any(|word| word == "target_arch");
+            let names_it = source.contains("target_arch");
+            let is_bound = names_it && tokens(&source).iter().any(|word| word == "target_arch");
             match file == Path::new(EXCEPTION) {
                 true => has_exception |= is_bound,
                 false => assert!(!is_bound, "{}: cfg(target_arch)", file.display()),

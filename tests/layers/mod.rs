@@ -10,7 +10,9 @@ mod programs;
 mod sources;
 mod tokens;
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use self::circles::circles;
 use self::imports::Crate;
@@ -41,21 +43,28 @@ const CRATES: [&str; 11] = [
     "unwind",
 ];
 
+/// Crates that are no part of the program.
+const OTHERS: [&str; 2] = ["python", "testing"];
+
 /// The crates but for the program.
 fn libraries() -> impl Iterator<Item = &'static str> {
     CRATES.into_iter().filter(|name| !name.is_empty())
 }
 
-fn read(name: &str) -> Crate {
+/// The crates that are looked at, which all tests share.
+static SOURCES: LazyLock<BTreeMap<&str, Crate>> = LazyLock::new(|| {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    Crate::read(&root.join(name).join("src"))
-}
+    let names = CRATES.into_iter().chain(OTHERS);
+    names
+        .map(|name| (name, Crate::read(&root.join(name).join("src"))))
+        .collect()
+});
 
 #[test]
 fn files_import_each_other_in_no_circle() {
     // `report` is one file.
     for name in CRATES.into_iter().filter(|name| *name != "report") {
-        let imports = read(name).imports();
+        let imports = SOURCES[name].imports();
         assert!(
             imports.len() >= 7,
             "{name}: imports are found: {}",
@@ -68,9 +77,7 @@ fn files_import_each_other_in_no_circle() {
 
 /// The types of a crate with the files that define them.
 fn types(name: &str) -> Vec<(TypeName, String)> {
-    let files = read(name);
-    let sources = files.sources();
-    let types = sources.flat_map(|(file, source)| {
+    let types = SOURCES[name].sources().flat_map(|(file, source)| {
         let place = format!("{name}/src/{file}.rs");
         let found = type_names(source).into_iter();
         found.map(move |known| (known, place.clone()))
@@ -93,7 +100,7 @@ fn a_name_stands_for_one_type_of_its_crate() {
     // Either of two implementations is compiled, with the same names.
     let is_alternative = |place: &str| place == "format/src/trace/codec/pure.rs";
     let alone = CRATES.into_iter().filter(|name| !LAYERS.contains(name));
-    let alone = alone.chain(["python", "testing"]).map(|name| vec![name]);
+    let alone = alone.chain(OTHERS).map(|name| vec![name]);
     for crates in alone.chain([LAYERS.to_vec()]) {
         let types = crates.iter().flat_map(|name| types(name));
         let doubles = doubles(types.filter(|(_, place)| !is_alternative(place)));

@@ -80,6 +80,7 @@ const MAIN_FRAME: u64 = 320;
 const FRAME: u16 = 96;
 /// What is in a record before the program writes it.
 const STALE: u64 = 0xdddd_dddd_dddd_dddd;
+static STALE_RING: [u64; 1 << 14] = [STALE; 1 << 14];
 
 /// Address of the made-up task, whose thread-local storage begins at [`THREAD`].
 const TASK: u64 = 0xffff_8880_0000_0000;
@@ -262,7 +263,7 @@ impl Hit {
         );
         KERNEL.with_borrow_mut(|kernel| {
             *kernel = Kernel {
-                ring: vec![STALE; 1 << 14],
+                ring: STALE_RING.to_vec(),
                 cookie: self.cookie,
                 cpu: self.cpu,
                 pid_tgid: self.pid_tgid,
@@ -314,7 +315,7 @@ impl Hit {
             .unwrap();
         machine.set_program(&program).unwrap();
         let ring = KERNEL.with_borrow(|kernel| kernel.ring.as_ptr() as u64);
-        machine.register_allowed_memory(ring..ring + (8 << 14));
+        machine.register_allowed_memory(ring..ring + size_of_val(&STALE_RING) as u64);
         let control_at = control.as_ptr() as u64;
         machine.register_allowed_memory(control_at..control_at + 8 * CONTROL as u64);
         machine
@@ -331,11 +332,8 @@ impl Hit {
             assert!(!kernel.is_reserved, "the kernel refuses such a program");
             assert!(!kernel.has_disabled, "the kernel refuses such a program");
             let record = kernel.submitted.then(|| {
-                let bytes: Vec<u8> = kernel
-                    .ring
-                    .iter()
-                    .flat_map(|word| word.to_ne_bytes())
-                    .collect();
+                let words = kernel.ring[..kernel.reserved.div_ceil(8)].iter();
+                let bytes: Vec<u8> = words.flat_map(|word| word.to_ne_bytes()).collect();
                 bytes[..kernel.reserved].to_vec()
             });
             Ran {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::collections::BTreeSet;
