@@ -207,6 +207,35 @@ fn a_path_chooses_what_is_planted() {
     assert_eq!(hits(&lab), 2);
 }
 
+/// What is indexed is a hint: a file that is not at its path any more is said, and another one is waited for.
+#[test]
+fn an_indexed_file_that_is_gone_is_no_end() {
+    let lab = Lab::privileged();
+    let library = library(&lab, &["-DPROVIDER=late_gone"]);
+    let path = library.to_str().expect("a path").to_owned();
+    lab.usdtrec(["buildid-cache", "--add", &path]).success();
+    let moved = lab.file("libmoved.so");
+    fs::rename(&library, &moved).expect("a library");
+    let mut loader = Process::spawn(Command::new(loader(&lab)));
+    let pid = loader.pid().to_string();
+    for target in [&["-p", &pid][..], &["-a"]] {
+        let event = ["-e", "late_gone:hit"];
+        let arguments = [&["record", "-o", "trace"], target, &event].concat();
+        let mut recorder = Process::spawn(lab.command(arguments.iter()));
+        recorder.until_error_line("the file is no longer there");
+        recorder.until_error_line("now: waiting");
+        recorder.until_error_line("[ usdtrec record: 0 probes");
+        let load = format!("load {}", moved.display());
+        load_and_hit(&mut recorder, &mut loader, &load, 4);
+        stop(recorder);
+        assert_eq!(hits(&lab), 4, "{target:?}");
+        tell(&mut loader, "unload");
+        lab.usdtrec([&["record", "--no-wait"], target, &event].concat())
+            .exits(1)
+            .complains("the file is no longer there");
+    }
+}
+
 #[test]
 fn without_waiting_a_pattern_must_match() {
     let lab = Lab::privileged();

@@ -1,6 +1,7 @@
 //! Probes that are not attached, with the reason.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -105,6 +106,17 @@ impl Refusal {
         for event in self.events {
             if !known.events.contains(&event) {
                 known.events.push(event);
+    /// Whether the file was indexed and is not there any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        match &self.reason {
+            RefusalReason::Gone => true,
+            RefusalReason::File(error) => {
+                matches!(&**error, ElfError::Io(error) if error.kind() == ErrorKind::NotFound)
+            }
+            _ => false,
+        }
+    }
+
             }
         }
     }
