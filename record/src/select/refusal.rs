@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use usdtrec_buildid_cache::elf::{CheckError, ElfError};
+use usdtrec_format::BuildId;
 use usdtrec_format::escape::{escape, shown};
 
 use crate::nop5::verdict::Nop5Danger;
@@ -57,6 +58,16 @@ pub enum RefusalReason {
     /// The file is of another machine.
     #[error("the kernel of this machine plants no probes in programs of that architecture")]
     Architecture,
+    /// The digits of a pattern are those of several builds.
+    #[error("the build-ids {recorded}, which is recorded, and {found} begin with the digits of {pattern}", pattern = escape(.pattern))]
+    SeveralBuilds {
+        /// The pattern.
+        pattern: String,
+        /// The build that is recorded.
+        recorded: BuildId,
+        /// That of the file.
+        found: BuildId,
+    },
     /// The probe has no site.
     #[error("the probe has no site")]
     NoSite,
@@ -95,17 +106,6 @@ impl Refusal {
         }
     }
 
-    /// Adds this refusal to others, merging it with one of the same file and reason.
-    pub(crate) fn add_to(self, all: &mut Vec<Self>) {
-        let reason = self.reason.to_string();
-        let alike =
-            |known: &&mut Self| known.path == self.path && known.reason.to_string() == reason;
-        let Some(known) = all.iter_mut().find(alike) else {
-            return all.push(self);
-        };
-        for event in self.events {
-            if !known.events.contains(&event) {
-                known.events.push(event);
     /// Whether the file was indexed and is not there any more.
     pub(crate) fn is_gone(&self) -> bool {
         match &self.reason {
@@ -117,6 +117,17 @@ impl Refusal {
         }
     }
 
+    /// Adds this refusal to others, merging it with one of the same file and reason.
+    pub(crate) fn add_to(self, all: &mut Vec<Self>) {
+        let reason = self.reason.to_string();
+        let alike =
+            |known: &&mut Self| known.path == self.path && known.reason.to_string() == reason;
+        let Some(known) = all.iter_mut().find(alike) else {
+            return all.push(self);
+        };
+        for event in self.events {
+            if !known.events.contains(&event) {
+                known.events.push(event);
             }
         }
     }
