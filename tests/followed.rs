@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use crate::common::{Build, Lab, Process, Recorder, Ticker, test};
 
@@ -154,6 +155,38 @@ fn files_without_a_name_are_planted() {
 }
 
 /// A program that is executed, and its new version.
+/// Libraries that a process loads between the recorder's look at what runs and the first record of a mapping, and before and after that.
+#[test]
+fn libraries_are_planted_that_are_loaded_while_a_recording_begins() {
+    let lab = Lab::privileged();
+    let load = library(&lab, &["-DPROVIDER=late_begin"]);
+    let load = format!("keep {}", load.display());
+    let mut loader = Process::spawn(Command::new(loader(&lab)));
+    let options = ["record", "-a", "-o", "trace", "-e", "late_begin:hit"];
+    let mut recorder = Process::spawn(lab.command(options));
+    let (mut copies, mut attached) = (0, None);
+    while attached.is_none() {
+        assert!(copies < 1000, "it does not begin");
+        tell(&mut loader, &load);
+        copies += 1;
+        let line = recorder.error_line_within(Duration::from_millis(50));
+        attached = line.as_deref().and_then(attached_sites);
+    }
+    for _ in attached.expect("a number")..copies {
+        recorder.until_error_line(PLANTED);
+    }
+    assert_eq!(tell(&mut loader, "all"), copies);
+    stop(recorder);
+    assert_eq!(hits(&lab), copies);
+}
+
+/// The number of sites in the line of a recorder that has begun.
+fn attached_sites(line: &str) -> Option<usize> {
+    let (_, rest) = line.split_once("[ usdtrec record: ")?;
+    let (_, rest) = rest.split_once(" at ")?;
+    rest.split(' ').next()?.parse().ok()
+}
+
 #[test]
 fn programs_are_planted_as_they_begin() {
     let lab = Lab::privileged();

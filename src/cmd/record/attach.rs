@@ -37,17 +37,18 @@ pub(in crate::cmd) fn select(
     let events = events(args)?;
     check_privilege()?;
     raise_open_files();
-    let following = Following {
+    let mut following = Following {
         waits: waits(args, &events)?,
         events,
         schemas: Arc::new(schemas::in_force(&args.schema)?),
         force: args.force,
         read_at: Following::now(),
+        read: None,
         complete: completion(buildid_dir),
     };
     let missing_groups = process_choice(args).missing_groups();
     let missing_groups = missing_groups.map_err(RecordError::from)?;
-    let selection = choose(args, &following, buildid_dir)?;
+    let selection = choose(args, &mut following, buildid_dir)?;
     for refusal in &selection.refusals {
         say(format_args!("usdtrec: {}", advice::refusal(refusal)));
     }
