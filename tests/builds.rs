@@ -161,6 +161,39 @@ fn a_build_id_that_is_not_of_one_build_is_refused_with_what_there_is() {
     }
 }
 
+/// The first build that appears is recorded; another one with the same digits is named, unless its whole build-id is given, too.
+#[test]
+fn of_two_builds_that_appear_one_is_refused() {
+    let lab = Lab::privileged();
+    let builds = Builds::make(&lab, options!("builds_appear"));
+    let digits = "builds_appear:hit@build-id:3f2a0000".to_owned();
+    let whole = format!("builds_appear:hit@build-id:{NEW}");
+    let refused =
+        format!("the build-ids {OLD}, which is recorded, and {NEW} begin with the digits");
+    let planted = "planted 1 probe";
+    for (events, of_new, hits) in [
+        (vec![&digits], &*refused, 3),
+        (vec![&digits, &whole], planted, 7),
+    ] {
+        let mut command = lab.command(["record", "-a", "-o", "trace"]);
+        for event in events {
+            command.args(["-e", event]);
+        }
+        let mut recorder = Process::spawn(command);
+        recorder.until_error_line("[ usdtrec record: 0 probes");
+        let mut old = Process::spawn(Command::new(&builds.old));
+        recorder.until_error_line(planted);
+        hit(&mut old, 3);
+        let mut new = Process::spawn(Command::new(&builds.new));
+        let line = recorder.until_error_line(of_new);
+        assert!(line.contains(&builds.new.display().to_string()), "{line}");
+        hit(&mut new, 4);
+        recorder.signal("INT");
+        recorder.finish().success();
+        assert_eq!(lab.events("trace").len(), hits);
+    }
+}
+
 #[test]
 fn two_builds_are_two_rows() {
     let lab = Lab::privileged();

@@ -90,12 +90,15 @@ fn counted(lab: &Lab, trace: &str) -> Vec<(Value, Value)> {
     rows.iter_mut().map(of_row).collect()
 }
 
-/// Records three hits of a process in the group, and four of one outside; their event.
+/// Records three hits of a process in the group, and four of one outside, in another group if there is one; their event.
 #[track_caller]
-fn record_two(lab: &Lab, group: &Group) -> String {
+fn record_two(lab: &Lab, group: &Group, other_group: Option<&Group>) -> String {
     let mut one = Ticker::start(lab);
     let mut other = Ticker::again(one.program());
     group.take(one.pid());
+    if let Some(group) = other_group {
+        group.take(other.pid());
+    }
     let event = one.event("tick");
     let recorder = Recorder::start(lab, ["-a", "-o", "trace", "-e", &event]);
     one.hit("fire 3");
@@ -155,7 +158,7 @@ fn hits_have_the_container_of_their_group() {
     let lab = Lab::privileged();
     let id = "0123456789abcdef".repeat(4);
     let group = Group::new(&lab, &id);
-    record_two(&lab, &group);
+    record_two(&lab, &group, None);
     let filter = format!("container == \"{id}\"");
     let options = ["-i", "trace", "-F", "+container", "--format", "json"];
     let with_filter = [&options[..], &["--filter", &filter]].concat();
@@ -203,6 +206,29 @@ fn hits_have_the_container_of_their_group() {
     }
 }
 
+/// A user to whom groups are delegated chooses their names.
+#[test]
+fn hits_have_the_unit_of_their_group() {
+    let lab = Lab::privileged();
+    let unit = Group::new(&lab, "\x1b[1m.service");
+    let group = Group::new(&lab, "\x1b[1m.service/inner");
+    record_two(&lab, &group, Some(&Group::new(&lab, "none")));
+    let shown = unit.path[1..].replace('\x1b', "\\x1b");
+    let keys = ["-i", "trace", "--sort", "unit", "--format", "json"];
+    let rows = lines(&lab, "report", &keys).into_iter();
+    let rows = rows.map(|row| (row["unit"].clone(), row["samples"].clone()));
+    let expected = [(Value::Null, 4.into()), (shown.clone().into(), 3.into())];
+    assert_eq!(rows.collect::<Vec<_>>(), expected);
+    let text = lab.usdtrec(["script", "-i", "trace", "-F", "comm,unit"]);
+    let text = text.success().stdout;
+    let count = |end: &str| text.lines().filter(|line| line.ends_with(end)).count();
+    assert_eq!((count(&shown), count(" <no unit>")), (3, 4), "{text}");
+    let filter = "unit ~ \"*.service\"";
+    let script = ["script", "-i", "trace", "--filter", filter];
+    let filtered = lab.usdtrec(script).success().stdout;
+    assert_eq!(filtered.lines().count(), 3, "{filtered}");
+}
+
 /// They are on the line of the event.
 #[test]
 fn hits_with_stacks_have_their_group() {
@@ -227,7 +253,7 @@ fn hits_with_stacks_have_their_group() {
 fn filters_take_groups() {
     let lab = Lab::privileged();
     let group = Group::new(&lab, "filtered");
-    let event = record_two(&lab, &group);
+    let event = record_two(&lab, &group, None);
     for (filter, hits) in [
         (format!("cgroup == {:?}", group.path), 3),
         ("cgroup ~ \"*-filtered\" && arg1 > 0".to_owned(), 2),

@@ -120,6 +120,79 @@ fn groups_that_are_made_again() {
     }
 }
 
+/// Units, containers and groups whose first start is after that of the recording: their first process hits at once.
+#[test]
+fn groups_that_are_made_for_the_first_time() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "ticker.c", "ticker");
+    let event = format!("sdt_ticker:tick@{}", program.display());
+    let (outer, other) = (Group::new(&lab, "outer"), Group::new(&lab, "other"));
+    // Nobody else has these.
+    let id = format!("{:08x}", std::process::id()).repeat(8);
+    let unit = format!("{}@1.service", &outer.path[1..]);
+    for (directory, option, value, missing) in [
+        (
+            &*unit,
+            "--unit",
+            &unit[..unit.len() - 8],
+            format!("no control group of unit {unit}"),
+        ),
+        (
+            &id,
+            "--container",
+            &id,
+            format!("no control group of container {id}"),
+        ),
+        (
+            &format!("docker-{id}.scope"),
+            "--container",
+            &id[..12],
+            format!("no control group of container {}", &id[..12]),
+        ),
+        (
+            "first",
+            "-G",
+            &format!("{}/first", outer.path),
+            format!("no control group {}/first", outer.path),
+        ),
+    ] {
+        let options = ["record", "-a", "-o", "trace", "-e", &event, option, value];
+        let mut recorder = Process::spawn(lab.command(options));
+        let line = recorder.until_error_line("now: waiting");
+        assert_eq!(line, format!("usdtrec: {missing} now: waiting"));
+        recorder.until_error_line("[ usdtrec record:");
+        for _ in 0..10 {
+            let group = Group::new(&lab, &format!("outer/{directory}"));
+            for (group, hits) in [(&other, 2), (&group, 3)] {
+                let script = format!("{}; exec \"$0\" {hits}", group.enter());
+                let mut shell = Command::new("sh");
+                shell.args(["-c", &script]).arg(&program);
+                run(shell).success();
+            }
+        }
+        recorder.signal("INT");
+        recorder.finish().success();
+        assert_eq!(counters(&lab), [0, 1, 2].repeat(10), "{option} {value}");
+    }
+}
+
+/// Where nothing came, that is said.
+#[test]
+fn a_group_that_never_comes() {
+    let lab = Lab::privileged();
+    let one = Ticker::start(&lab);
+    let event = one.event("tick");
+    for verb in [&["record", "-o", "trace"][..], &["trace"], &["top"]] {
+        let options = ["--duration", "0.1", "-e", &event, "--unit", "usdtrec-never"];
+        let ended = lab.usdtrec(verb.iter().chain(&options)).success();
+        let said = "no control group of unit usdtrec-never.service";
+        for moment in ["now: waiting", "at the end"] {
+            let line = format!("usdtrec: {said} {moment}");
+            assert!(ended.stderr.contains(&line), "{verb:?}: {}", ended.stderr);
+        }
+    }
+}
+
 /// A program under another path, in another process, and one that the dynamic loader executes: that is its executable.
 #[test]
 fn executables() {
@@ -196,14 +269,24 @@ fn what_cannot_be_chosen() {
     let pid = one.pid().to_string();
     for (options, status, said) in [
         (
-            &["--unit", "no-such-unit"][..],
+            &["--unit", "no-such-unit", "--no-wait"][..],
             1,
             "there is no unit no-such-unit.service",
         ),
         (
-            &["-G", "/no/such"],
+            &["-G", "/no/such", "--no-wait"],
             1,
             "there is no control group /no/such; there are: /",
+        ),
+        // What is not waited for: there will be none, or what it will be called is not known.
+        (&["--unit", "x.timer"], 1, "there is no unit x.timer"),
+        (&["-G", "/usr/bin"], 1, "there is no control group /usr/bin"),
+        (&["-G", "/a/../b"], 1, "there is no control group /a/../b"),
+        (&["-G", "1"], 1, "there is no control group 1"),
+        (
+            &["--container", "abcdef01234"],
+            1,
+            "there is no container abcdef01234",
         ),
         (
             &["-G", "/"],

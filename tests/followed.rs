@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use crate::common::{Build, Lab, Process, Recorder, Ticker, test};
 
@@ -154,6 +155,38 @@ fn files_without_a_name_are_planted() {
 }
 
 /// A program that is executed, and its new version.
+/// Libraries that a process loads between the recorder's look at what runs and the first record of a mapping, and before and after that.
+#[test]
+fn libraries_are_planted_that_are_loaded_while_a_recording_begins() {
+    let lab = Lab::privileged();
+    let load = library(&lab, &["-DPROVIDER=late_begin"]);
+    let load = format!("keep {}", load.display());
+    let mut loader = Process::spawn(Command::new(loader(&lab)));
+    let options = ["record", "-a", "-o", "trace", "-e", "late_begin:hit"];
+    let mut recorder = Process::spawn(lab.command(options));
+    let (mut copies, mut attached) = (0, None);
+    while attached.is_none() {
+        assert!(copies < 1000, "it does not begin");
+        tell(&mut loader, &load);
+        copies += 1;
+        let line = recorder.error_line_within(Duration::from_millis(50));
+        attached = line.as_deref().and_then(attached_sites);
+    }
+    for _ in attached.expect("a number")..copies {
+        recorder.until_error_line(PLANTED);
+    }
+    assert_eq!(tell(&mut loader, "all"), copies);
+    stop(recorder);
+    assert_eq!(hits(&lab), copies);
+}
+
+/// The number of sites in the line of a recorder that has begun.
+fn attached_sites(line: &str) -> Option<usize> {
+    let (_, rest) = line.split_once("[ usdtrec record: ")?;
+    let (_, rest) = rest.split_once(" at ")?;
+    rest.split(' ').next()?.parse().ok()
+}
+
 #[test]
 fn programs_are_planted_as_they_begin() {
     let lab = Lab::privileged();
@@ -205,6 +238,35 @@ fn a_path_chooses_what_is_planted() {
     let said = stop(recorder);
     assert!(said.contains("usdtrec: followed: 1 file\n"), "{said}");
     assert_eq!(hits(&lab), 2);
+}
+
+/// What is indexed is a hint: a file that is not at its path any more is said, and another one is waited for.
+#[test]
+fn an_indexed_file_that_is_gone_is_no_end() {
+    let lab = Lab::privileged();
+    let library = library(&lab, &["-DPROVIDER=late_gone"]);
+    let path = library.to_str().expect("a path").to_owned();
+    lab.usdtrec(["buildid-cache", "--add", &path]).success();
+    let moved = lab.file("libmoved.so");
+    fs::rename(&library, &moved).expect("a library");
+    let mut loader = Process::spawn(Command::new(loader(&lab)));
+    let pid = loader.pid().to_string();
+    for target in [&["-p", &pid][..], &["-a"]] {
+        let event = ["-e", "late_gone:hit"];
+        let arguments = [&["record", "-o", "trace"], target, &event].concat();
+        let mut recorder = Process::spawn(lab.command(arguments.iter()));
+        recorder.until_error_line("the file is no longer there");
+        recorder.until_error_line("now: waiting");
+        recorder.until_error_line("[ usdtrec record: 0 probes");
+        let load = format!("load {}", moved.display());
+        load_and_hit(&mut recorder, &mut loader, &load, 4);
+        stop(recorder);
+        assert_eq!(hits(&lab), 4, "{target:?}");
+        tell(&mut loader, "unload");
+        lab.usdtrec([&["record", "--no-wait"], target, &event].concat())
+            .exits(1)
+            .complains("the file is no longer there");
+    }
 }
 
 #[test]

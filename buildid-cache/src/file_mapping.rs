@@ -38,7 +38,25 @@ pub struct FileMapping {
     pub deleted: bool,
 }
 
+/// A file as the mappings of all processes have it. Files of several subvolumes of btrfs may have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MappedInode {
+    /// Device.
+    pub device: DeviceNumber,
+    /// Inode.
+    pub inode: u64,
+}
+
 impl FileMapping {
+    /// The file.
+    #[must_use]
+    pub const fn mapped_inode(&self) -> MappedInode {
+        MappedInode {
+            device: self.device,
+            inode: self.inode,
+        }
+    }
+
     /// Parses the content of `/proc/PID/maps`. Anonymous and special mappings are skipped.
     pub fn parse_all(maps: &[u8]) -> impl Iterator<Item = Self> {
         maps.split(|&byte| byte == b'\n').filter_map(Self::parse)

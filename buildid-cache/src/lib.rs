@@ -26,7 +26,7 @@ mod walk;
 pub use builds::{Build, BuildError, chosen_build};
 pub use cache::{Cache, CacheError, LockWaitCallback, distrust};
 pub use entry::{Entry, Indexed, ProbeSource};
-pub use file_mapping::{DeviceNumber, FileMapping};
+pub use file_mapping::{DeviceNumber, FileMapping, MappedInode};
 pub use find_file::{locate, open, resolve};
 pub use lookup::{IndexedProbe, WantedFile, select, suggest};
 pub use memory_mapping::MemoryMapping;

@@ -1,12 +1,12 @@
 //! The files with probes that the processes of this host run, in whatever mount namespace.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
 use rayon::prelude::*;
 
 use crate::elf::FileId;
-use crate::file_mapping::{DeviceNumber, FileMapping};
+use crate::file_mapping::{DeviceNumber, FileMapping, MappedInode};
 use crate::process::{MappedFile, OpenProcess};
 
 /// Maximum number of different files that are read of what the processes of one user map. Any user can map any number of files.
@@ -29,6 +29,8 @@ pub struct RunningFile {
 pub struct Running {
     /// Files with probes, each inode once, in the order of their paths.
     pub files: Vec<RunningFile>,
+    /// All files that were looked into, also those without probes.
+    pub inodes: HashSet<MappedInode>,
     /// Number of processes whose mappings were read.
     pub processes: usize,
     /// Number of processes whose mappings may not be read (proc_pid_maps(5): those of other users).
@@ -67,9 +69,10 @@ pub fn running() -> io::Result<Running> {
     }
     running.unread = wanted.unread;
     let files: Vec<WantedFile> = wanted.files.into_values().collect();
-    let read: Vec<_> = files.into_par_iter().map(WantedFile::read).collect();
+    let read: Vec<ReadFile> = files.into_par_iter().map(WantedFile::read).collect();
     let mut found: HashMap<FileId, RunningFile> = HashMap::new();
-    for outcome in read {
+    for ReadFile { inode, outcome } in read {
+        running.inodes.extend(inode);
         match outcome {
             Outcome::Probes(file) => {
                 let id = file.mapped.file.id();
@@ -171,6 +174,13 @@ impl Wanted {
     }
 }
 
+/// A file that was to be read.
+struct ReadFile {
+    /// `None` if no process maps it any more.
+    inode: Option<MappedInode>,
+    outcome: Outcome,
+}
+
 /// What became of a file.
 enum Outcome {
     /// It has probes.
@@ -183,26 +193,36 @@ enum Outcome {
 
 impl WantedFile {
     /// Reads it by the first process that still maps it.
-    fn read(self) -> Outcome {
-        let mut outcome = Outcome::Nothing;
+    fn read(self) -> ReadFile {
+        let mut file = ReadFile {
+            inode: None,
+            outcome: Outcome::Nothing,
+        };
         for (pid, mapping) in &self.mapped_by {
             let Ok(process) = OpenProcess::open(*pid) else {
                 continue;
             };
-            match process.read(mapping) {
-                Ok(mapped) if mapped.has_nothing() => return Outcome::Nothing,
-                Ok(mapped) => {
-                    return Outcome::Probes(RunningFile {
-                        mapped,
-                        processes: self.processes,
-                    });
+            let inode = Some(mapping.mapped_inode());
+            let outcome = match process.read(mapping) {
+                Ok(mapped) if mapped.has_nothing() => Outcome::Nothing,
+                Ok(mapped) => Outcome::Probes(RunningFile {
+                    mapped,
+                    processes: self.processes,
+                }),
+                Err(error) if error.is_other_file() => Outcome::Nothing,
+                Err(_) => {
+                    // Else it has ended, or unmapped the file.
+                    if process.maps(mapping) {
+                        file = ReadFile {
+                            inode,
+                            outcome: Outcome::Unreadable,
+                        };
+                    }
+                    continue;
                 }
-                Err(error) if error.is_other_file() => return Outcome::Nothing,
-                Err(_) if process.maps(mapping) => outcome = Outcome::Unreadable,
-                // It has ended, or unmapped the file.
-                Err(_) => {}
-            }
+            };
+            return ReadFile { inode, outcome };
         }
-        outcome
+        file
     }
 }

@@ -94,19 +94,19 @@ pub(crate) struct CaptureArgs {
     pub(crate) tid: Vec<u32>,
     /// Record only processes in these control groups and those below them: a path (/system.slice/cron.service), an id, or the name of a directory (comma list)
     ///
-    /// Processes that come later are recorded, too, also if a group of this name or path is made again. Several of --cgroup, --container and --unit add up. Needs the bpf engine,
+    /// Processes that come later are recorded, too, also if a group of this name or path is made later, for the first time or again. Several of --cgroup, --container and --unit add up. Needs the bpf engine,
     /// Linux 5.15 and control groups of version 2. In a trace: --filter 'cgroup ~ "*/cron.service"'.
     #[arg(short = 'G', long, value_name = "PATH|ID|NAME", value_delimiter = ',', conflicts_with_all = ["pid", "tid"])]
     pub(crate) cgroup: Vec<String>,
     /// Record only processes in these containers: the first digits of an id (at least 4), or of the uid of a Kubernetes pod (comma list)
     ///
-    /// As --cgroup; ids are found in the paths of control groups, as Docker, containerd, CRI-O and Podman make them, and names of those of systemd-nspawn and LXC. In a trace:
+    /// As --cgroup; ids are found in the paths of control groups, as Docker, containerd, CRI-O and Podman make them, and names of those of systemd-nspawn and LXC. One that does not run yet is waited for by at least 12 digits of its id, or the whole uid of its pod. In a trace:
     /// --filter 'container ~ "3f2a*"'.
     #[arg(long, value_name = "ID|NAME", value_delimiter = ',', conflicts_with_all = ["pid", "tid"])]
     pub(crate) container: Vec<String>,
     /// Record only processes of these units of systemd (nginx.service; comma list)
     ///
-    /// As --cgroup; a name without a suffix is a service.
+    /// As --cgroup; a name without a suffix is a service. In a trace: --filter 'unit == "nginx.service"'.
     #[arg(long, value_name = "UNIT", value_delimiter = ',', conflicts_with_all = ["pid", "tid"])]
     pub(crate) unit: Vec<String>,
     /// Record only processes that execute this file, under whatever path; with --cgroup, --container or --unit, only those of them (may be repeated)
@@ -161,7 +161,7 @@ pub(crate) struct CaptureArgs {
     /// Take the names and types of arguments from this file (.toml, .d) first; may be repeated, the last file wins
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: Vec<PathBuf>,
-    /// Fail if a pattern selects no probe now, instead of waiting for a file that has one
+    /// Fail if a pattern selects no probe now, or a control group, container or unit is not there, instead of waiting for it
     ///
     /// Files that processes begin to map while recording are recorded, too. A pattern with a path never waits. The perf engines do not follow files, and so do not wait.
     #[arg(long)]

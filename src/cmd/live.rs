@@ -24,7 +24,7 @@ use usdtrec_report::{ReportError, Sentences, Sources, StreamSummary};
 
 use super::record::{
     Ready, RunningReports, attach, attached_line, capture, exit_code, print_end_reason,
-    print_losses, print_notice, print_scope, select,
+    print_losses, print_missing_groups, print_notice, print_scope, select,
 };
 use super::selection;
 use crate::advice::HINTS;
@@ -184,6 +184,7 @@ impl Live<'_> {
                 outcome.elapsed.as_secs_f64(),
                 streamed.shown
             ));
+            print_missing_groups(self.args, &outcome);
             for reason in streamed.reasons.sentences(HINTS) {
                 say(format_args!("usdtrec: {reason}"));
             }

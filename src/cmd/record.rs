@@ -19,7 +19,8 @@ use crate::cli::RecordArgs;
 
 pub(super) use attach::{Ready, attach, select};
 pub(super) use messages::{
-    RunningReports, attached_line, print_end_reason, print_losses, print_notice, print_scope,
+    RunningReports, attached_line, print_end_reason, print_losses, print_missing_groups,
+    print_notice, print_scope,
 };
 pub(super) use names::OfRunning;
 use once::Once;

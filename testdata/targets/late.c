@@ -1,9 +1,11 @@
 // Loads libraries with a probe while it runs, as each line of its input says, and prints how many times they hit it. Commands:
 //   load PATH      opens a library
 //   memory PATH    copies a library into a memfd, and opens that
+//   keep PATH      the same, and the descriptor stays open, so that the next one is another library
 //   unlinked PATH  copies a library to PATH.gone, opens that, and removes it
 //   hit N          hits the probe N times
 //   unload         closes the library
+//   all            hits the probe of each library that was loaded, once
 //   many PATH N    loads N copies in memfds, which stay, and hits the probe of each once
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -18,6 +20,8 @@
 static void *library;
 static void (*work)(long);
 static long hits;
+static void (*all[4096])(long);
+static int loaded;
 
 static void fail(const char *what) {
   perror(what);
@@ -41,6 +45,7 @@ static void load(const char *path) {
     exit(1);
   }
   *(void **)&work = dlsym(library, "late_work");
+  if (loaded < 4096) all[loaded++] = work;
 }
 
 // A library that is loaded by the name of an earlier one would be that one: the descriptor stays open meanwhile.
@@ -73,8 +78,11 @@ int main(void) {
   while (scanf("%15s", command) == 1) {
     if (!strcmp(command, "load") && scanf("%4095s", path) == 1) load(path);
     if (!strcmp(command, "memory") && scanf("%4095s", path) == 1) close(load_memory(path));
+    if (!strcmp(command, "keep") && scanf("%4095s", path) == 1) load_memory(path);
     if (!strcmp(command, "unlinked") && scanf("%4095s", path) == 1) load_unlinked(path);
     if (!strcmp(command, "unload")) dlclose(library);
+    if (!strcmp(command, "all"))
+      for (int i = 0; i < loaded; i++) all[i](++hits);
     if (!strcmp(command, "hit") && scanf("%d", &count) == 1)
       while (count-- > 0) work(++hits);
     if (!strcmp(command, "many") && scanf("%4095s %d", path, &count) == 2)

@@ -7,6 +7,7 @@ use usdtrec_format::control_group::container_id;
 use usdtrec_format::escape::escape;
 
 use super::hierarchy::ControlGroup;
+use super::later_name::LaterName;
 
 /// Digits of a container's id that are enough.
 const MIN_DIGITS: usize = 4;
@@ -39,7 +40,7 @@ impl GroupName {
                     _ => path.to_owned(),
                 })
             }
-            Self::Unit(name) if !name.contains('.') => Self::Unit(format!("{name}.service")),
+            Self::Unit(name) if unit_type(name).is_none() => Self::Unit(format!("{name}.service")),
             _ => self.clone(),
         }
     }
@@ -83,12 +84,22 @@ impl GroupName {
         matches!(self, Self::Container(name) if !is_digits(name))
     }
 
-    /// What a later group is known by.
-    pub(super) fn of_later<'a>(&'a self, group: &'a ControlGroup) -> Option<&'a str> {
+    /// What another group of this name will be known by.
+    pub(super) fn of_later(&self, group: &ControlGroup) -> Option<LaterName> {
+        let text = match self {
+            Self::Cgroup(id) if id.parse() == Ok(group.id) => return None,
+            Self::Cgroup(name) | Self::Unit(name) => name,
+            Self::Container(_) => group.name(),
+        };
+        Some(LaterName::exactly(text.to_owned()))
+    }
+
+    /// A message that there is no group.
+    #[must_use]
+    pub fn absence(&self) -> String {
         match self {
-            Self::Cgroup(id) if id.parse() == Ok(group.id) => None,
-            Self::Cgroup(name) | Self::Unit(name) => Some(name),
-            Self::Container(_) => Some(group.name()),
+            Self::Cgroup(_) => format!("no {self}"),
+            Self::Container(_) | Self::Unit(_) => format!("no control group of {self}"),
         }
     }
 }
@@ -102,6 +113,25 @@ impl fmt::Display for GroupName {
         };
         write!(f, "{word} {}", escape(name))
     }
+}
+
+/// The type of a unit, which is its suffix; `None` without one of systemd's (systemd.unit(5)).
+pub(super) fn unit_type(name: &str) -> Option<&str> {
+    const TYPES: [&str; 11] = [
+        "service",
+        "socket",
+        "device",
+        "mount",
+        "automount",
+        "swap",
+        "target",
+        "path",
+        "timer",
+        "slice",
+        "scope",
+    ];
+    let (_, kind) = name.rsplit_once('.')?;
+    TYPES.contains(&kind).then_some(kind)
 }
 
 fn is_digits(id: &str) -> bool {
@@ -199,12 +229,14 @@ mod tests {
                 .is(&group(path))
         };
         assert!(unit("cron") && unit("cron.service") && !unit("cron.slice"));
+        let dotted = GroupName::Unit("a.b".to_owned()).below(mount);
+        assert_eq!(dotted.text(), "a.b.service");
     }
 
     #[test]
     fn a_later_group_is_known_by_what_was_asked_for() {
         let path = format!("/docker/{ID}");
-        let later = |name: GroupName| name.of_later(&group(&path)).map(str::to_owned);
+        let later = |name: GroupName| name.of_later(&group(&path)).map(|name| name.text);
         assert_eq!(later(GroupName::Cgroup("4711".to_owned())), None);
         assert_eq!(later(GroupName::Cgroup(path.clone())), Some(path.clone()));
         let container = GroupName::Container("0123".to_owned());

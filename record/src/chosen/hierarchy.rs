@@ -57,6 +57,12 @@ impl Hierarchy {
         })
     }
 
+    /// Whether there is a file at a path that is not in the hierarchy.
+    pub(super) fn is_path_outside(&self, path: &str) -> bool {
+        let path = Path::new(path);
+        path.is_absolute() && !path.starts_with(&self.mount) && path.exists()
+    }
+
     /// All groups but the root.
     pub(crate) fn groups(&self) -> Vec<ControlGroup> {
         let mut groups = below(&self.mount, "");
@@ -83,10 +89,14 @@ fn below(mount: &Path, path: &str) -> Vec<ControlGroup> {
         .collect()
 }
 
-/// The path of a process.
+/// The path of a process in the hierarchy of version 2.
 pub(super) fn path_of_process(pid: i32) -> Option<String> {
-    let lines = fs::read(format!("/proc/{pid}/cgroup")).ok()?;
-    let lines = String::from_utf8_lossy(&lines).into_owned();
-    let line = lines.lines().find_map(|line| line.strip_prefix("0::"))?;
-    Some(line.to_owned())
+    unified_path(&fs::read(format!("/proc/{pid}/cgroup")).ok()?)
+}
+
+/// The same by the content of `/proc/PID/cgroup`.
+pub(super) fn unified_path(lines: &[u8]) -> Option<String> {
+    let lines = String::from_utf8_lossy(lines);
+    let path = lines.lines().find_map(|line| line.strip_prefix("0::"))?;
+    Some(path.strip_suffix(" (deleted)").unwrap_or(path).to_owned())
 }

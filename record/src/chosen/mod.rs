@@ -2,9 +2,11 @@
 //!
 //! Control groups are those of version 2. Programs compare the ids of the group of a hit and of those above it with a
 //! map (`engine/bpf/processes/groups.rs`). Runtimes are not asked: containers and units are found by the names of directories.
+//! A group may be missing yet: what it will be called is known before.
 
 mod group_name;
 mod hierarchy;
+mod later_name;
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -18,6 +20,7 @@ use crate::host::process::Process;
 pub use self::group_name::GroupName;
 pub(crate) use self::hierarchy::ControlGroup;
 use self::hierarchy::Hierarchy;
+pub(crate) use self::later_name::LaterName;
 
 /// Which processes' hits are recorded: those that are in one of the control groups, if there are any, and execute one of the files, if there are any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,14 +29,19 @@ pub struct ProcessChoice {
     pub groups: Vec<GroupName>,
     /// Paths of executables.
     pub executables: Vec<PathBuf>,
+    /// Whether a control group may be missing yet.
+    pub may_wait: bool,
 }
 
-/// A chosen control group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ChosenGroup {
-    pub(crate) group: ControlGroup,
-    /// What another one is known by that is made later: its name, or its path with a first slash. `None` if it was chosen by its id.
-    pub(crate) later: Option<String>,
+/// The chosen control groups.
+#[derive(Debug, Default)]
+pub(crate) struct ChosenGroups {
+    /// Those that are there, without those below them.
+    pub(crate) present: Vec<ControlGroup>,
+    /// What those are known by that are made later.
+    pub(crate) later: Vec<LaterName>,
+    /// Names of which there is no group yet.
+    missing: Vec<GroupName>,
 }
 
 /// A choice cannot be made.
@@ -122,7 +130,7 @@ impl ProcessChoice {
         let is_chosen = |pid: i32| {
             let in_group = || {
                 let path = hierarchy::path_of_process(pid);
-                path.is_some_and(|path| groups.iter().any(|chosen| chosen.group.has(&path)))
+                path.is_some_and(|path| groups.present.iter().any(|group| group.has(&path)))
             };
             let runs = || {
                 let file = fs::metadata(format!("/proc/{pid}/exe"));
@@ -137,45 +145,75 @@ impl ProcessChoice {
             .collect())
     }
 
-    /// The chosen control groups, without those below them.
+    /// The names of which there is no control group yet.
     ///
     /// # Errors
-    /// [`ChoiceError`]: one that was named does not exist.
-    pub(crate) fn groups(&self) -> Result<Vec<ChosenGroup>, ChoiceError> {
+    /// [`ChoiceError`]: one that was named cannot be waited for.
+    pub fn missing_groups(&self) -> Result<Vec<GroupName>, ChoiceError> {
+        Ok(self.groups()?.missing)
+    }
+
+    /// The chosen control groups.
+    ///
+    /// # Errors
+    /// [`ChoiceError`]: one that was named does not exist, and cannot be waited for.
+    pub(crate) fn groups(&self) -> Result<ChosenGroups, ChoiceError> {
+        let mut chosen = ChosenGroups::default();
         if self.groups.is_empty() {
-            return Ok(Vec::new());
+            return Ok(chosen);
         }
         let hierarchy = Hierarchy::find().ok_or(ChoiceError::NoHierarchy)?;
         let all = hierarchy.groups();
-        let mut chosen = Vec::new();
-        for name in &self.groups {
-            let name = name.below(&hierarchy.mount);
+        for given in &self.groups {
+            let name = given.below(&hierarchy.mount);
             check(&name)?;
             let found: Vec<&ControlGroup> = all.iter().filter(|group| name.is(group)).collect();
             if found.is_empty() {
-                return Err(missing(name));
+                let may_come = self.may_wait && !hierarchy.is_path_outside(given.text());
+                chosen.later.extend(expected(&name, may_come)?);
+                chosen.missing.push(name);
+                continue;
             }
-            let containers: BTreeSet<&str> = found
-                .iter()
-                .filter_map(|group| name.container_of(group))
-                .collect();
-            if containers.len() > 1 {
-                let containers = containers.into_iter().map(str::to_owned).collect();
-                return Err(ChoiceError::Ambiguous { name, containers });
-            }
-            if let Some(deep) = found
-                .iter()
-                .find(|group| group.depth() > ControlGroup::MAX_DEPTH)
-            {
-                let path = usdtrec_format::escape::escape(&deep.path).into_owned();
-                return Err(ChoiceError::TooDeep { path });
-            }
-            chosen.extend(found.into_iter().map(|group| ChosenGroup {
-                later: name.of_later(group).map(str::to_owned),
-                group: group.clone(),
-            }));
+            check_found(&name, &found)?;
+            let later = found.iter().filter_map(|group| name.of_later(group));
+            chosen.later.extend(later);
+            chosen.present.extend(found.into_iter().cloned());
         }
         Ok(chosen)
+    }
+}
+
+/// What the first group of a name will be known by.
+///
+/// # Errors
+/// [`ChoiceError`]: there will be none.
+fn expected(name: &GroupName, may_come: bool) -> Result<Vec<LaterName>, ChoiceError> {
+    let names = match may_come {
+        true => name.of_first(),
+        false => Vec::new(),
+    };
+    match missing(name) {
+        ChoiceError::NoGroup { .. } if !names.is_empty() => Ok(names),
+        error => Err(error),
+    }
+}
+
+/// Whether a name is that of one container, and programs find the groups.
+fn check_found(name: &GroupName, found: &[&ControlGroup]) -> Result<(), ChoiceError> {
+    let containers = found.iter().filter_map(|group| name.container_of(group));
+    let containers: BTreeSet<&str> = containers.collect();
+    if containers.len() > 1 {
+        return Err(ChoiceError::Ambiguous {
+            name: name.clone(),
+            containers: containers.into_iter().map(str::to_owned).collect(),
+        });
+    }
+    let mut found = found.iter();
+    match found.find(|group| group.depth() > ControlGroup::MAX_DEPTH) {
+        Some(deep) => Err(ChoiceError::TooDeep {
+            path: usdtrec_format::escape::escape(&deep.path).into_owned(),
+        }),
+        None => Ok(()),
     }
 }
 
@@ -190,25 +228,29 @@ fn check(name: &GroupName) -> Result<(), ChoiceError> {
 }
 
 /// Why a name is that of no group.
-fn missing(name: GroupName) -> ChoiceError {
+fn missing(name: &GroupName) -> ChoiceError {
     /// Maximum number of names that are listed.
     const MAX_LISTED: usize = 12;
-    let processes = Process::all().into_iter().flatten();
-    let paths = processes.filter_map(|process| {
-        let lines = fs::read(format!("/proc/{}/cgroup", process.pid)).ok()?;
-        let path = path_of_process(&lines, false)?;
-        Some(String::from_utf8_lossy(path).into_owned())
-    });
-    let paths: BTreeSet<String> = paths.filter(|path| path != "/").collect();
-    let mut directories = paths.iter().flat_map(|path| path.split('/'));
-    let is_path = matches!(&name, GroupName::Cgroup(path) if paths.contains(path));
-    if is_path || directories.any(|directory| name.is_directory(directory)) {
-        return ChoiceError::OldGroup(name);
+    let (mut paths, mut old) = (BTreeSet::new(), BTreeSet::new());
+    for process in Process::all().into_iter().flatten() {
+        let lines = fs::read(format!("/proc/{}/cgroup", process.pid)).unwrap_or_default();
+        let path = path_of_process(&lines, false).unwrap_or(b"/");
+        let path = String::from_utf8_lossy(path).into_owned();
+        if hierarchy::unified_path(&lines).as_ref() != Some(&path) {
+            old.insert(path.clone());
+        }
+        paths.insert(path);
+    }
+    paths.remove("/");
+    let mut directories = old.iter().flat_map(|path| path.split('/'));
+    let is_old_path = matches!(name, GroupName::Cgroup(path) if old.contains(path));
+    if is_old_path || directories.any(|directory| name.is_directory(directory)) {
+        return ChoiceError::OldGroup(name.clone());
     }
     if name.is_unknown_to_paths() {
-        return ChoiceError::NotInPath(name);
+        return ChoiceError::NotInPath(name.clone());
     }
-    let there = paths.iter().filter_map(|path| match &name {
+    let there = paths.iter().filter_map(|path| match name {
         GroupName::Cgroup(_) => Some(&**path),
         GroupName::Container(_) => container_id(path),
         GroupName::Unit(_) => unit(path),
@@ -222,5 +264,8 @@ fn missing(name: GroupName) -> ChoiceError {
     if more > 0 {
         there.push(format!("and {more} more"));
     }
-    ChoiceError::NoGroup { name, there }
+    ChoiceError::NoGroup {
+        name: name.clone(),
+        there,
+    }
 }

@@ -1,27 +1,27 @@
 //! Processes that run already when recording begins: synthesized FORK, COMM and MMAP2 records, so that the trace has their names and
 //! mappings.
 
+use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 
-use usdtrec_buildid_cache::{DeviceNumber, FileMapping, MemoryMapping};
+use usdtrec_buildid_cache::{DeviceNumber, FileMapping, MappedInode, MemoryMapping};
 use usdtrec_format::perf::{Comm, Mmap, MmapFile, SampleId, SampleType, Task};
 
 use crate::host::process::Process;
 use crate::recording::build_ids::{BuildIds, NewFiles};
+use crate::recording::session::Options;
 use crate::recording::target::Target;
 
-/// Records of the processes that may hit a probe, and the files of those that began since a time. Processes that end meanwhile are omitted.
+/// Records of the processes that may hit a probe, and the files that are not known. Processes that end meanwhile are omitted.
 pub(crate) fn synthesise(wanted: &Wanted) -> Synthesised {
     let target = &wanted.target;
     let mut synthesis = Synthesis {
         sample_type: wanted.sample_type,
         data: wanted.data,
-        since: match target {
-            Target::All | Target::Command(_) => wanted.since,
-            Target::Processes(_) | Target::Threads(_) => 0,
-        },
+        known: wanted.known.clone(),
         out: Vec::new(),
         build_ids: BuildIds::default(),
     };
@@ -44,8 +44,40 @@ pub(crate) struct Wanted {
     pub(crate) sample_type: SampleType,
     /// Whether readable mappings without code have records, too.
     pub(crate) data: bool,
-    /// When the files that run were read, ns since boot: those of processes that began before are known, unless processes are named.
-    pub(crate) since: u64,
+    pub(crate) known: KnownFiles,
+}
+
+/// Which of the files that processes map are known: they were read before probes were attached.
+#[derive(Clone, Debug)]
+pub(crate) enum KnownFiles {
+    /// None of them.
+    None,
+    /// Those of processes that began before a time, ns since boot.
+    Before(u64),
+    /// These. Which process maps one does not matter: one that began long ago may have loaded a library since.
+    Inodes(Arc<HashSet<MappedInode>>),
+}
+
+impl KnownFiles {
+    pub(crate) fn new(options: &Options) -> Self {
+        let following = &options.following;
+        match (&options.target, &following.read) {
+            (Target::Processes(_) | Target::Threads(_), _) => Self::None,
+            (Target::All, Some(inodes)) => Self::Inodes(Arc::clone(inodes)),
+            (Target::All | Target::Command(_), _) => Self::Before(following.read_at),
+        }
+    }
+
+    fn has(&self, map: &FileMapping, process_began: u64) -> bool {
+        match self {
+            Self::None => false,
+            Self::Before(time) => process_began < *time,
+            Self::Inodes(inodes) => {
+                let [_, _, executable] = map.permissions;
+                !executable || inodes.contains(&map.mapped_inode())
+            }
+        }
+    }
 }
 
 /// What was read of them.
@@ -90,7 +122,7 @@ struct Synthesis {
     sample_type: SampleType,
     /// Whether mappings without code have records, too.
     data: bool,
-    since: u64,
+    known: KnownFiles,
     out: Vec<u8>,
     build_ids: BuildIds,
 }
@@ -98,11 +130,12 @@ struct Synthesis {
 impl Synthesis {
     fn process(&mut self, process: &Process) -> io::Result<()> {
         let stat = process.stat()?;
-        self.build_ids.keep_files(stat.started() >= self.since);
         self.thread(process.pid, process.pid, stat.ppid, &stat.comm);
         // Kernel threads and processes of other users have no maps to read; their names still count.
         let maps = std::fs::read(format!("/proc/{}/maps", process.pid)).unwrap_or_default();
         for map in FileMapping::parse_all(&maps) {
+            let is_known = self.known.has(&map, stat.started());
+            self.build_ids.keep_files(!is_known);
             self.mapping(process.pid, &map);
         }
         for map in MemoryMapping::parse_all(&maps) {

@@ -26,7 +26,7 @@ use crate::plan::call_graph::CallGraph;
 use crate::recording::attach_callbacks::Planting;
 use crate::recording::following::settings::Following;
 use crate::recording::late_planter::{LatePlanter, SemaphoreStart};
-use crate::recording::metadata::Wanted;
+use crate::recording::metadata::{KnownFiles, Wanted};
 use crate::recording::shortfalls::Shortfalls;
 use crate::recording::signals::Asked;
 use crate::recording::target::Target;
@@ -248,7 +248,7 @@ impl Session {
             target: self.options.target.clone(),
             sample_type: self.attached.processes.attr.attr.id_type(),
             data: self.maps_data(),
-            since: self.options.following.read_at,
+            known: KnownFiles::new(&self.options),
         }
     }
 

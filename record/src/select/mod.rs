@@ -323,11 +323,17 @@ impl Selector<'_> {
             self.selection.waiting.push(missing);
             return Ok(());
         }
-        if !planned {
-            let refusals = std::mem::take(&mut self.selection.refusals);
-            return Err(RecordError::Refused(refusals));
-        }
         let new = std::mem::replace(&mut self.selection.refusals, before);
+        if !planned {
+            let are_gone = pattern.path().is_none() && new.iter().all(Refusal::is_gone);
+            if !self.may_wait || !are_gone {
+                return Err(RecordError::Refused(new));
+            }
+            // What is indexed is a hint: without these entries there would be no probe yet.
+            let none = std::iter::empty();
+            let missing = NoProbe::new(pattern, self.processes, self.is_host, none);
+            self.selection.waiting.push(missing);
+        }
         for refusal in new {
             refusal.add_to(&mut self.selection.refusals);
         }

@@ -1,10 +1,12 @@
 //! Probes that are not attached, with the reason.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use usdtrec_buildid_cache::elf::{CheckError, ElfError};
+use usdtrec_format::BuildId;
 use usdtrec_format::escape::{escape, shown};
 
 use crate::nop5::verdict::Nop5Danger;
@@ -56,6 +58,16 @@ pub enum RefusalReason {
     /// The file is of another machine.
     #[error("the kernel of this machine plants no probes in programs of that architecture")]
     Architecture,
+    /// The digits of a pattern are those of several builds.
+    #[error("the build-ids {recorded}, which is recorded, and {found} begin with the digits of {pattern}", pattern = escape(.pattern))]
+    SeveralBuilds {
+        /// The pattern.
+        pattern: String,
+        /// The build that is recorded.
+        recorded: BuildId,
+        /// That of the file.
+        found: BuildId,
+    },
     /// The probe has no site.
     #[error("the probe has no site")]
     NoSite,
@@ -91,6 +103,17 @@ impl Refusal {
             path: path.to_owned(),
             reason,
             events: vec![event],
+        }
+    }
+
+    /// Whether the file was indexed and is not there any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        match &self.reason {
+            RefusalReason::Gone => true,
+            RefusalReason::File(error) => {
+                matches!(&**error, ElfError::Io(error) if error.kind() == ErrorKind::NotFound)
+            }
+            _ => false,
         }
     }
 

@@ -68,6 +68,8 @@ pub(super) struct Checker {
     pub(super) shortfalls: Shortfalls,
     /// Whether the recorded processes were named.
     pub(super) is_named: bool,
+    /// Whether children of recorded processes inherit the perf events that plant their probes.
+    pub(super) inherits: bool,
     /// The processes that are held until probes are attached to them.
     pub(super) held: Option<Arc<HeldProcesses>>,
     watched: HashMap<i32, Watched>,
@@ -127,6 +129,7 @@ impl Checker {
             files,
             shortfalls,
             is_named,
+            inherits: false,
             held: None,
             watched: HashMap::new(),
             due: BTreeSet::new(),
@@ -296,6 +299,7 @@ impl Checker {
             files: &self.files,
             is_settled: watched.since.elapsed() >= SETTLED,
             is_named: self.is_named,
+            inherits: self.inherits,
             same_build: &watched.same_build,
             other_build: &watched.other_build,
         };

@@ -58,6 +58,8 @@ pub(super) enum Fault {
         is_original: bool,
         page: Page,
         is_writable: bool,
+        /// Whether the process may have inherited the perf events that plant it.
+        is_inherited: bool,
     },
     /// The semaphore is 0.
     Semaphore {
@@ -91,6 +93,8 @@ pub(super) struct Looking<'a> {
     pub(super) is_settled: bool,
     /// Whether a file with the build-id of the attached one is to be the attached one: the process was named by the user.
     pub(super) is_named: bool,
+    /// Whether children of recorded processes inherit the perf events that plant their probes.
+    pub(super) inherits: bool,
     /// Indexes of files that the process maps with the same build-id, and those with another one.
     pub(super) same_build: &'a [usize],
     pub(super) other_build: &'a [usize],
@@ -156,7 +160,7 @@ impl Looking<'_> {
                         push(fault);
                     }
                 } else if file.is(map) {
-                    push(no_breakpoint(map, site, address, found, memory));
+                    push(self.no_breakpoint(map, site, address, found, memory));
                 } else if *is_other.get_or_insert_with(|| self.is_meant(number, file, map)) {
                     push(Fault::OtherFile {
                         inode: map.inode,
@@ -186,6 +190,24 @@ impl Looking<'_> {
     /// Whether a copy of a file is meant, too.
     fn is_copy_meant(&self, number: usize) -> bool {
         self.is_named && self.same_build.contains(&number)
+    }
+
+    fn no_breakpoint(
+        &self,
+        map: &FileMapping,
+        site: &ExpectedSite,
+        address: u64,
+        found: Vec<u8>,
+        memory: &ProcessMemory,
+    ) -> Fault {
+        Fault::NoBreakpoint {
+            address,
+            is_original: found.starts_with(&site.original),
+            found,
+            page: memory.page(address),
+            is_writable: map.permissions[1],
+            is_inherited: self.inherits,
+        }
     }
 
     /// Why the semaphore of a site is not as it must be.
@@ -229,22 +251,6 @@ pub(crate) fn address_of(map: &FileMapping, offset: u64) -> Option<u64> {
         .start
         .checked_add(offset.checked_sub(map.offset)?)?;
     map.range.contains(&address).then_some(address)
-}
-
-fn no_breakpoint(
-    map: &FileMapping,
-    site: &ExpectedSite,
-    address: u64,
-    found: Vec<u8>,
-    memory: &ProcessMemory,
-) -> Fault {
-    Fault::NoBreakpoint {
-        address,
-        is_original: found.starts_with(&site.original),
-        found,
-        page: memory.page(address),
-        is_writable: map.permissions[1],
-    }
 }
 
 /// Where the code of a site would be, if there is other executable memory. `of_file` are the mappings of its file, none of which has the site; a

@@ -37,6 +37,7 @@ pub(crate) use self::look::address_of;
 pub(crate) use self::process::ProcessMemory;
 pub use self::running::{SiteNote, notes_of_sites};
 use crate::batch::{Batch, Record};
+use crate::engine::InexactCounts;
 use crate::recording::session::Session;
 use crate::recording::target::Target;
 use crate::select::probe::PlannedProbe;
@@ -79,6 +80,7 @@ impl Verifier {
         let files = Arc::new(ExpectedFiles::of_probes(session.probes()));
         let is_named = *target != Target::All;
         let mut checker = Checker::new(Arc::clone(&files), session.shortfalls.clone(), is_named);
+        checker.inherits = session.inexact() == Some(InexactCounts::Inherited);
         checker.held = session.attached.engine.held().cloned();
         let (changes, taken) = channel();
         let thread = thread::Builder::new().name(NAME.to_owned());

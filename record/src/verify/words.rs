@@ -36,6 +36,7 @@ pub(super) fn words(fault: &Fault) -> FaultWords {
             found,
             is_original,
             page,
+            is_inherited,
             ..
         } => FaultWords {
             found: match (is_original, page) {
@@ -55,8 +56,15 @@ pub(super) fn words(fault: &Fault) -> FaultWords {
                 ),
             },
             effect: "hits there are not recorded, and not counted as lost",
-            remedy: "record again, and if that does not help, restart the process: the kernel refuses the instruction, the process maps an older \
-                     version of the file, or something wrote there",
+            remedy: match *is_original && *is_inherited {
+                true => {
+                    "record all processes, or with the bpf engine: where children inherit perf events, the kernel leaves out the breakpoints of some"
+                }
+                false => {
+                    "record again, and if that does not help, restart the process: the kernel refuses the instruction, the process maps an older \
+                     version of the file, or something wrote there"
+                }
+            },
         },
         Fault::Semaphore {
             address,
@@ -100,4 +108,29 @@ pub(super) fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{space}{byte:02x}");
         text
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inherited_perf_events_are_named_as_the_cause() {
+        let words_of = |is_inherited, is_original| {
+            words(&Fault::NoBreakpoint {
+                address: 1,
+                found: vec![0x90],
+                is_original,
+                page: Page::File,
+                is_writable: false,
+                is_inherited,
+            })
+        };
+        for (is_inherited, is_original) in [(false, true), (true, false), (true, true)] {
+            let is_named = words_of(is_inherited, is_original)
+                .remedy
+                .contains("inherit");
+            assert_eq!(is_named, is_inherited && is_original);
+        }
+    }
 }

@@ -7,7 +7,7 @@
 use usdtrec_format::perf::SampleType;
 
 use crate::process::process_field::{
-    BUILD_ID, CGROUP, CONTAINER, ProcessField, SPAN_ID, TRACE_ID, UID,
+    BUILD_ID, CGROUP, CONTAINER, ProcessField, SPAN_ID, TRACE_ID, UID, UNIT,
 };
 use crate::session::events::Event;
 
@@ -48,6 +48,8 @@ pub enum Field {
     Cgroup,
     /// Container of the process.
     Container,
+    /// Unit of the process.
+    Unit,
     /// User of the process.
     Uid,
     /// Trace of the request.
@@ -100,7 +102,7 @@ const fn of_process(field: Field, of_process: &'static ProcessField) -> FieldSpe
 }
 
 /// All fields, in the order of CSV's columns.
-pub const FIELDS: [FieldSpec; 21] = [
+pub const FIELDS: [FieldSpec; 22] = [
     FieldSpec {
         column: "time_ns",
         ..spec(Field::Time, "time", FieldValues::Time)
@@ -112,6 +114,7 @@ pub const FIELDS: [FieldSpec; 21] = [
     spec(Field::Comm, "comm", FieldValues::Text),
     of_process(Field::Cgroup, &CGROUP),
     of_process(Field::Container, &CONTAINER),
+    of_process(Field::Unit, &UNIT),
     of_process(Field::Uid, &UID),
     of_process(Field::TraceId, &TRACE_ID),
     of_process(Field::SpanId, &SPAN_ID),

@@ -11,7 +11,7 @@ use usdtrec_record::{
 
 use super::choose::{choose, completion};
 use super::messages::{print_children, print_refused_engines, print_sites, print_smaller_rings};
-use super::options::{events, waits};
+use super::options::{events, process_choice, waits};
 use crate::advice;
 use crate::cli::CaptureArgs;
 use crate::schemas;
@@ -37,15 +37,18 @@ pub(in crate::cmd) fn select(
     let events = events(args)?;
     check_privilege()?;
     raise_open_files();
-    let following = Following {
+    let mut following = Following {
         waits: waits(args, &events)?,
         events,
         schemas: Arc::new(schemas::in_force(&args.schema)?),
         force: args.force,
         read_at: Following::now(),
+        read: None,
         complete: completion(buildid_dir),
     };
-    let selection = choose(args, &following, buildid_dir)?;
+    let missing_groups = process_choice(args).missing_groups();
+    let missing_groups = missing_groups.map_err(RecordError::from)?;
+    let selection = choose(args, &mut following, buildid_dir)?;
     for refusal in &selection.refusals {
         say(format_args!("usdtrec: {}", advice::refusal(refusal)));
     }
@@ -57,6 +60,9 @@ pub(in crate::cmd) fn select(
         if args.verbose || disagreement.place != Schemas::BUNDLED {
             say(format_args!("usdtrec: {disagreement}"));
         }
+    }
+    for group in missing_groups.iter().filter(|_| !args.quiet) {
+        say(format_args!("usdtrec: {} now: waiting", group.absence()));
     }
     for missing in selection.waiting.iter().filter(|_| !args.quiet) {
         say(format_args!("usdtrec: {}", missing.waiting()));

@@ -22,10 +22,10 @@ use crate::cmd::list::{Matching, container_of_process, matching, warn_about_unre
 use crate::functions::Functions;
 use crate::terminal::say;
 
-/// Selects the probes from the cache and from the binaries of the traced processes and the command.
+/// Selects the probes from the cache and from the binaries of the traced processes and the command. What was read is set in `following`.
 pub(super) fn choose(
     args: &CaptureArgs,
-    following: &Following,
+    following: &mut Following,
     buildid_dir: Option<&Path>,
 ) -> anyhow::Result<Selection> {
     let events = &following.events;
@@ -43,6 +43,7 @@ pub(super) fn choose(
         files = traced(args);
         if is_system_wide(args) {
             let mut found = running().context("/proc")?;
+            following.read = Some(Arc::new(std::mem::take(&mut found.inodes)));
             keep_chosen(&mut found, args)?;
             if args.verbose || !rustix::process::geteuid().is_root() {
                 warn_about_unread(&found);

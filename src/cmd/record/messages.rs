@@ -13,6 +13,7 @@ use usdtrec_record::{
     Progress, Session,
 };
 
+use super::options::process_choice;
 use crate::advice;
 use crate::cli::CaptureArgs;
 use crate::terminal::say;
@@ -146,6 +147,16 @@ pub(in crate::cmd) fn print_end_reason(verb: &str, args: &CaptureArgs, end: End)
         _ => return,
     };
     say(format_args!("[ usdtrec {verb}: {why} ]"));
+}
+
+/// Prints which of the chosen control groups are missing still, if that explains why there are no events.
+pub(in crate::cmd) fn print_missing_groups(args: &CaptureArgs, outcome: &Outcome) {
+    if outcome.totals.samples > 0 {
+        return;
+    }
+    for group in process_choice(args).missing_groups().unwrap_or_default() {
+        say(format_args!("usdtrec: {} at the end", group.absence()));
+    }
 }
 
 /// Prints the summary: duration, events, losses, file size.

@@ -13,8 +13,8 @@ use usdtrec_report::{NoEventsReason, Sentences, Sources, TraceSession};
 
 use super::attach::{Ready, Selected, attach};
 use super::messages::{
-    ProgressLine, RunningReports, attached_line, print_end_reason, print_losses, print_notice,
-    print_scope, print_summary,
+    ProgressLine, RunningReports, attached_line, print_end_reason, print_losses,
+    print_missing_groups, print_notice, print_scope, print_summary,
 };
 use super::names::NameStore;
 use super::options::{NumberedFiles, destination, is_pipe};
@@ -137,6 +137,7 @@ fn print_outcome(args: &RecordArgs, outcome: &Outcome, reports: &mut RunningRepo
     if !args.capture.quiet {
         print_end_reason("record", &args.capture, outcome.end);
         print_summary(outcome, &args.output);
+        print_missing_groups(&args.capture, outcome);
         let output = args.output.metadata();
         if output.is_ok_and(|found| found.file_type().is_char_device()) {
             let device = shown(&args.output);

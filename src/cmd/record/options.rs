@@ -152,6 +152,7 @@ pub(super) fn process_choice(args: &CaptureArgs) -> ProcessChoice {
         ]
         .concat(),
         executables: args.exe.clone(),
+        may_wait: !args.no_wait,
     }
 }
 
@@ -195,11 +196,11 @@ fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
 /// Whether a recording may begin without probes.
 pub(super) fn waits(args: &CaptureArgs, events: &[EventSelector]) -> Result<bool, Usage> {
     use cli::Engine::{Perf, PerfPmu, PerfTracefs};
-    if args.no_wait && events.iter().all(|event| event.pattern.path().is_some()) {
-        return Err(Usage(
-            "--no-wait has no effect: a pattern with a path never waits".to_owned(),
-        ));
-    }
+    let has_paths = events.iter().all(|event| event.pattern.path().is_some());
+    Usage::ensure(
+        !(args.no_wait && has_paths && process_choice(args).groups.is_empty()),
+        "--no-wait has no effect: a pattern with a path never waits",
+    )?;
     let follows = !matches!(args.engine, Perf | PerfPmu | PerfTracefs);
     Ok(follows && !args.no_wait)
 }

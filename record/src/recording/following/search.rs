@@ -1,14 +1,15 @@
 //! Reads files, selects their probes and attaches them.
 
+use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
 use usdtrec_buildid_cache::locate;
-use usdtrec_format::Binary;
+use usdtrec_format::{Binary, BuildId, Probe};
 
 use super::budget::Budget;
 use super::origin::{Origin, owner};
@@ -19,8 +20,9 @@ use crate::error::{RecordError, with_source};
 use crate::recording::build_ids::NewFile;
 use crate::recording::late_planter::LatePlanter;
 use crate::recording::session::Session;
+use crate::select::probe::PlannedProbe;
 use crate::select::program::Program;
-use crate::select::refusal::Refusal;
+use crate::select::refusal::{Refusal, RefusalReason};
 use crate::select::{EventSelector, Selection, is_same_inode, select_in_file};
 
 /// Why a file is not planted that was found too late.
@@ -51,7 +53,7 @@ pub(super) struct SelectedFile {
     pub(super) origin: Origin,
     /// A pattern that selects some of its probes.
     pub(super) pattern: String,
-    /// The events, the first few.
+    /// The events.
     pub(super) events: Vec<String>,
 }
 
@@ -75,6 +77,8 @@ pub(super) struct Search {
     paths: Vec<Option<PathBuf>>,
     /// Files that are recorded.
     recorded: Vec<Arc<Program>>,
+    /// The recorded builds of patterns with digits of a build-id, by their texts.
+    builds: HashMap<String, BuildId>,
     budget: Budget,
     /// Attaches; or why that is impossible.
     planter: Result<LatePlanter, RecordError>,
@@ -101,7 +105,17 @@ impl Search {
             let located = locate(event.pattern.path()?).ok()?;
             std::path::absolute(located).ok()
         };
+        let build = |event: &EventSelector| {
+            let is_of = |probe: &&PlannedProbe| {
+                let pattern = &event.pattern;
+                pattern.fits_build(probe.build_id) && pattern.matches(&probe.provider, &probe.name)
+            };
+            event.pattern.build()?;
+            let probe = session.probes().iter().find(is_of)?;
+            Some((event.pattern.text().to_owned(), probe.build_id?))
+        };
         Self {
+            builds: following.events.iter().filter_map(build).collect(),
             paths: following.events.iter().map(absolute).collect(),
             following,
             recorded,
@@ -143,7 +157,7 @@ impl Search {
             return None;
         }
         let binary = file.object.binary().ok()?;
-        let events = self.selecting(&file, &binary);
+        let mut events = self.selecting(&file, &binary);
         let pattern = events.first()?.pattern.text().to_owned();
         let selected = SelectedFile {
             events: event_names(&binary, &events),
@@ -156,17 +170,22 @@ impl Search {
                 owner: owner(&file),
             },
         };
+        let several = self.remove_other_builds(&mut events, &binary, file.object.path());
         let sites = sites(&binary, &events);
-        let planted = match is_ending {
-            true => Err(ENDED.to_owned()),
+        let planted = match events.is_empty() {
+            true => Err(reasons(&several)),
+            false if is_ending => Err(ENDED.to_owned()),
             false => self.plant(user, sites, Arc::new(file.object), &events),
         };
         Some(match planted {
-            Ok(Planted { part, refusals }) => Found::Planted(AttachedFile {
-                file: selected,
-                part,
-                refusals,
-            }),
+            Ok(Planted { part, refusals }) => {
+                self.note_builds(&events, binary.build_id);
+                Found::Planted(AttachedFile {
+                    file: selected,
+                    part,
+                    refusals: [several, refusals].concat(),
+                })
+            }
             Err(reason) => Found::Refused(RefusedFile {
                 file: selected,
                 reason,
@@ -198,8 +217,7 @@ impl Search {
             ..
         } = select_in_file(&object, events, schemas, *force);
         let Some(first) = probes.first() else {
-            let reasons = refusals.iter().map(|refusal| refusal.reason.to_string());
-            return Err(reasons.collect::<Vec<_>>().join("; "));
+            return Err(reasons(&refusals));
         };
         // It is not tried again.
         self.recorded.push(Arc::clone(&first.program));
@@ -209,6 +227,54 @@ impl Search {
             part: Box::new(part.map_err(|error| with_source(&error))?),
             refusals,
         })
+    }
+
+    /// Removes the patterns whose digits of a build-id are those of another recorded build, too. The refusals have the probes that no other
+    /// pattern selects.
+    fn remove_other_builds(
+        &self,
+        events: &mut Vec<EventSelector>,
+        binary: &Binary,
+        path: &Path,
+    ) -> Vec<Refusal> {
+        let removed = events.extract_if(.., |event| self.other_build(event, binary).is_some());
+        let removed: Vec<EventSelector> = removed.collect();
+        let refusal = |event: EventSelector| {
+            let mut names = event_names(binary, std::slice::from_ref(&event));
+            let selected = event_names(binary, events);
+            names.retain(|name| !selected.contains(name));
+            Some(Refusal {
+                path: path.to_owned(),
+                reason: RefusalReason::SeveralBuilds {
+                    pattern: event.pattern.text().to_owned(),
+                    recorded: self.other_build(&event, binary)?,
+                    found: binary.build_id?,
+                },
+                events: names,
+            })
+        };
+        let refusals = removed.into_iter().filter_map(refusal);
+        refusals
+            .filter(|refusal| !refusal.events.is_empty())
+            .collect()
+    }
+
+    /// The recorded build whose build-id begins with the digits of a pattern, as that of another file does. The whole build-id of that is meant.
+    fn other_build(&self, event: &EventSelector, binary: &Binary) -> Option<BuildId> {
+        let (digits, found) = event.pattern.build().zip(binary.build_id)?;
+        let recorded = self.builds.get(event.pattern.text())?;
+        (*recorded != found && !digits.is_whole(found)).then_some(*recorded)
+    }
+
+    /// Notes that a build is recorded.
+    fn note_builds(&mut self, events: &[EventSelector], build: Option<BuildId>) {
+        for event in events
+            .iter()
+            .filter(|event| event.pattern.build().is_some())
+        {
+            let pattern = event.pattern.text().to_owned();
+            self.builds.extend(build.map(|build| (pattern, build)));
+        }
     }
 
     /// Whether its probes are attached, or were refused.
@@ -243,6 +309,11 @@ impl Search {
     }
 }
 
+fn reasons(refusals: &[Refusal]) -> String {
+    let reasons = refusals.iter().map(|refusal| refusal.reason.to_string());
+    reasons.collect::<Vec<_>>().join("; ")
+}
+
 /// Whether a path leads to a file: as its process sees it, or from here.
 fn is_at(file: &NewFile, path: &PathBuf) -> bool {
     let id = Some(file.object.id());
@@ -255,27 +326,22 @@ fn is_at(file: &NewFile, path: &PathBuf) -> bool {
 
 /// Number of sites of the selected probes.
 fn sites(binary: &Binary, events: &[EventSelector]) -> usize {
-    let is_selected = |provider: &str, name: &str| {
-        let mut events = events.iter();
-        events.any(|event| event.pattern.matches(provider, name))
-    };
-    let probes = binary.probes.iter();
-    let selected = probes.filter(|probe| is_selected(&probe.provider, &probe.name));
+    let selected = selected(binary, events);
     selected.map(|probe| probe.sites.len()).sum()
 }
 
-/// Names of the selected probes' events, the first few.
+/// Names of the selected probes' events.
 fn event_names(binary: &Binary, events: &[EventSelector]) -> Vec<String> {
-    const NAMED: usize = 6;
-    let mut names: Vec<String> = Vec::new();
-    for probe in &binary.probes {
-        let mut selecting = events.iter();
-        if selecting.any(|event| event.pattern.matches(&probe.provider, &probe.name)) {
-            names.push(probe.event());
-        }
-        if names.len() == NAMED {
-            break;
-        }
-    }
-    names
+    selected(binary, events).map(Probe::event).collect()
+}
+
+fn selected<'a>(
+    binary: &'a Binary,
+    events: &'a [EventSelector],
+) -> impl Iterator<Item = &'a Probe> {
+    let is_selected = |probe: &&Probe| {
+        let mut events = events.iter();
+        events.any(|event| event.pattern.matches(&probe.provider, &probe.name))
+    };
+    binary.probes.iter().filter(is_selected)
 }

@@ -1,10 +1,12 @@
 //! What is planted in files that appear while recording, as the caller of a recording sets it.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
+use usdtrec_buildid_cache::MappedInode;
 use usdtrec_format::schema::Schemas;
 
 use crate::select::EventSelector;
@@ -24,6 +26,8 @@ pub struct Following {
     pub force: bool,
     /// When the files that run were read, [ns since boot](Self::now).
     pub read_at: u64,
+    /// Those files; `None` if only files at paths were read.
+    pub read: Option<Arc<HashSet<MappedInode>>>,
     /// Whether a recording may begin without probes.
     pub waits: bool,
     /// Adds to planned probes what only the caller knows.
@@ -38,6 +42,7 @@ impl Default for Following {
             schemas: Arc::default(),
             force: false,
             read_at: 0,
+            read: None,
             waits: false,
             complete: Arc::new(|_| {}),
         }

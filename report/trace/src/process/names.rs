@@ -18,12 +18,12 @@ pub struct EscapedName<'n> {
 }
 
 impl<'n> EscapedName<'n> {
-    /// A name that needs no escapes.
-    pub(crate) const fn plain(text: &'n str) -> Self {
-        Self {
-            text,
-            unescaped: text,
-        }
+    /// The part that is found in both forms.
+    pub(crate) fn part(self, find: fn(&'n str) -> Option<&'n str>) -> Option<Self> {
+        Some(Self {
+            text: find(self.text)?,
+            unescaped: find(self.unescaped)?,
+        })
     }
 
     /// The name as the kernel has it; escaped if that is not UTF-8.

@@ -1,6 +1,6 @@
 //! Fields about the process of an event, and the build of the program that it runs: texts and numbers.
 
-use usdtrec_format::control_group::container_id;
+use usdtrec_format::control_group::{container_id, unit};
 use usdtrec_format::trace::TraceInfo;
 use usdtrec_format::{BuildId, HexId, NoContext, ThreadContext};
 
@@ -91,7 +91,26 @@ pub static CONTAINER: ProcessField = ProcessField {
     is_in: has_cgroups,
     needs: CGROUPS,
     reasons: &[],
-    get: container,
+    get: |processes, process| {
+        let id = cgroup(processes, process)?.part(container_id);
+        id.map(ProcessValue::Text).ok_or("<no container>")
+    },
+};
+
+/// Unit of systemd.
+pub static UNIT: ProcessField = ProcessField {
+    name: "unit",
+    help: "unit of systemd that the control group is of",
+    column: "unit",
+    heading: "Unit",
+    is_number: false,
+    is_in: has_cgroups,
+    needs: CGROUPS,
+    reasons: &[],
+    get: |processes, process| {
+        let name = cgroup(processes, process)?.part(unit);
+        name.map(ProcessValue::Text).ok_or("<no unit>")
+    },
 };
 
 /// User at the hit.
@@ -252,13 +271,4 @@ fn has_cgroups(processes: &Processes, _: &TraceInfo) -> bool {
 fn cgroup(processes: &Processes, process: ProcessFacts) -> Result<EscapedName<'_>, &'static str> {
     let path = process.cgroup.and_then(|id| processes.cgroup_path(id));
     path.ok_or("<cgroup not known>")
-}
-
-fn container(
-    processes: &Processes,
-    process: ProcessFacts,
-) -> Result<ProcessValue<'_>, &'static str> {
-    let path = cgroup(processes, process)?;
-    let id = container_id(path.unescaped()).map(EscapedName::plain);
-    id.map(ProcessValue::Text).ok_or("<no container>")
 }

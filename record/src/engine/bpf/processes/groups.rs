@@ -10,9 +10,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use super::super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
 use super::super::kernel::trials::has_ancestors;
 use super::super::setup::setup;
-use super::super::sys;
+use super::super::sys::{self, NamePrefix};
 use super::super::tracepoint::TracepointProgram;
-use crate::chosen::{GroupName, ProcessChoice};
+use crate::chosen::{GroupName, LaterName, ProcessChoice};
 use crate::error::RecordError;
 use crate::kernel_error::{BpfObject, BpfRefusal};
 use usdtrec_format::Btf;
@@ -20,14 +20,17 @@ use usdtrec_format::Btf;
 /// Maximum number of groups at a time.
 const MAX_GROUPS: u32 = 4096;
 /// Maximum number of their names and paths.
-const MAX_NAMES: u32 = 256;
+const MAX_NAMES: u32 = 1024;
 /// Size of a name or path in the map, bytes, with a NUL at least.
-const NAME_BYTES: i16 = GroupName::MAX_BYTES as i16 + 1;
+const NAME_BYTES: i16 = NamePrefix::BYTES as i16;
+const _: () = assert!(GroupName::MAX_BYTES < NamePrefix::BYTES);
 
 /// Stack slots.
 const ID: i16 = -8;
 const VALUE: i16 = -16;
 const NAME: i16 = VALUE - NAME_BYTES;
+/// The number of its bits, and the name.
+const NAME_KEY: i16 = NAME - 4;
 
 /// The map, and what updates it.
 #[derive(Debug)]
@@ -71,16 +74,17 @@ impl Groups {
         }
         let error = |source| setup(BpfObject::Groups)(source);
         let ids = sys::create_set(8, MAX_GROUPS).map_err(error)?;
-        let names = sys::create_set(NAME_BYTES as u32, MAX_NAMES).map_err(error)?;
+        let names = sys::create_names(MAX_NAMES).map_err(error)?;
         let links = link(btf, ids.as_fd(), names.as_fd()).map_err(error)?;
         let groups = Self { ids, _links: links };
         // A group that is made after the directories were read, and before its name was in the map, is found by reading them again.
         for _ in 0..2 {
-            for chosen in choice.groups()? {
-                if let Some(name) = &chosen.later {
-                    sys::insert_name(names.as_fd(), &key(name)).map_err(error)?;
-                }
-                sys::insert_id(groups.as_fd(), chosen.group.id).map_err(error)?;
+            let chosen = choice.groups()?;
+            for name in &chosen.later {
+                sys::insert_name(names.as_fd(), &key(name)).map_err(error)?;
+            }
+            for group in &chosen.present {
+                sys::insert_id(groups.as_fd(), group.id).map_err(error)?;
             }
         }
         Ok(groups)
@@ -93,13 +97,17 @@ impl AsFd for Groups {
     }
 }
 
-/// A name or path as the map has it.
-fn key(name: &str) -> [u8; NAME_BYTES as usize] {
-    let mut key = [0; NAME_BYTES as usize];
+/// A name or path as the map has it: an exact one with its NUL.
+fn key(name: &LaterName) -> NamePrefix {
+    let mut bytes = [0; NAME_BYTES as usize];
     // Longer ones are refused (`GroupName::check`), and the last byte is NUL.
-    let (room, _) = key.split_at_mut(GroupName::MAX_BYTES.min(name.len()));
-    room.copy_from_slice(&name.as_bytes()[..room.len()]);
-    key
+    let length = name.text.len().min(GroupName::MAX_BYTES);
+    bytes[..length].copy_from_slice(&name.text.as_bytes()[..length]);
+    let end = usize::from(!name.is_prefix);
+    NamePrefix {
+        bits: 8 * (length + end) as u32,
+        bytes,
+    }
 }
 
 /// Attaches the programs on the creation and removal of groups.
@@ -169,19 +177,20 @@ fn store_id(asm: &mut Assembler, members: Members, out: Label) {
     asm.copy(Reg::R3, Reg::R6);
 }
 
-/// Jumps to `found` if the text at an address is in the map of names.
+/// Jumps to `found` if the text at an address, or a beginning of it, is in the map of names.
 fn is_named(asm: &mut Assembler, text: Reg, found: Label) {
     let unreadable = asm.label();
     asm.copy(Reg::R8, text);
     for word in 0..NAME_BYTES / 8 {
         asm.store_value(Width::Double, Reg::R10, NAME + 8 * word, 0);
     }
+    asm.store_value(Width::Word, Reg::R10, NAME_KEY, 8 * i32::from(NAME_BYTES));
     asm.address(Reg::R1, Reg::R10, NAME.into());
     asm.set(Reg::R2, NAME_BYTES.into());
     asm.copy(Reg::R3, Reg::R8);
     asm.call(Helper::ReadKernelStr);
     asm.jump_if(If::AtMostSigned, Reg::R0, 0, unreadable);
-    asm.call_map(Helper::MapLookup, Map::GroupNames, NAME);
+    asm.call_map(Helper::MapLookup, Map::GroupNames, NAME_KEY);
     asm.jump_if(If::NotEqual, Reg::R0, 0, found);
     asm.place(unreadable);
 }

@@ -21,6 +21,7 @@ pub(in crate::engine::bpf) enum MapKind {
     Hash = 1,
     Array = 2,
     LruHash = 9,
+    Prefixes = 11,
     ArrayOfMaps = 12,
     Ring = 27,
 }
@@ -91,6 +92,7 @@ pub(in crate::engine::bpf) struct MapShape {
 pub(in crate::engine::bpf) fn create_map(kind: MapKind, shape: MapShape) -> io::Result<OwnedFd> {
     let flags = match kind {
         MapKind::Array => MAPPABLE,
+        MapKind::Prefixes => NO_PREALLOC,
         _ => 0,
     };
     create(MapCreate {
@@ -128,8 +130,32 @@ pub(in crate::engine::bpf) fn insert_id(map: BorrowedFd<'_>, key: u64) -> io::Re
     element(MAP_UPDATE_ELEM, map, &key, Some(&mut 1_u32), 0)
 }
 
-/// Adds a key with the value 1 to a hash map with 256-byte keys and 4-byte values.
-pub(in crate::engine::bpf) fn insert_name(map: BorrowedFd<'_>, key: &[u8; 256]) -> io::Result<()> {
+/// Beginning of a name (`struct bpf_lpm_trie_key`).
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(in crate::engine::bpf) struct NamePrefix {
+    /// Number of its bits.
+    pub(in crate::engine::bpf) bits: u32,
+    pub(in crate::engine::bpf) bytes: [u8; Self::BYTES],
+}
+
+impl NamePrefix {
+    /// Maximum number of bytes (`LPM_DATA_SIZE_MAX`).
+    pub(in crate::engine::bpf) const BYTES: usize = 256;
+}
+
+/// Creates a map of beginnings of names with 4-byte values.
+pub(in crate::engine::bpf) fn create_names(entries: u32) -> io::Result<OwnedFd> {
+    let shape = MapShape {
+        key_size: size_of::<NamePrefix>() as u32,
+        value_size: 4,
+        entries,
+    };
+    create_map(MapKind::Prefixes, shape)
+}
+
+/// Adds a key with the value 1 to a map of beginnings of names.
+pub(in crate::engine::bpf) fn insert_name(map: BorrowedFd<'_>, key: &NamePrefix) -> io::Result<()> {
     element(MAP_UPDATE_ELEM, map, key, Some(&mut 1_u32), 0)
 }
 
