@@ -521,9 +521,7 @@ mod tests {
         checker.look_last();
         checker.finish();
         let all = checker.shortfalls.all();
-        let [one] = all.as_slice() else {
-            panic!("{all:?}")
-        };
+        let [one] = &*all else { panic!("{all:?}") };
         assert_eq!(one.kind, ShortfallKind::NotChecked);
         assert_eq!(one.processes, 3);
     }
@@ -541,7 +539,7 @@ mod tests {
         }
         checker.take(Change::Ended { pid: -4 });
         checker.finish();
-        assert_eq!(checker.shortfalls.all(), []);
+        assert_eq!(*checker.shortfalls.all(), []);
     }
 
     #[test]
@@ -550,6 +548,6 @@ mod tests {
         checker.look_at_next();
         checker.look_last();
         checker.finish();
-        assert_eq!(checker.shortfalls.all(), []);
+        assert_eq!(*checker.shortfalls.all(), []);
     }
 }
