@@ -1,7 +1,6 @@
 //! The headers of an ELF file, independent of class and byte order: type, segments, sections and build-id.
 
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::FileExt;
 
 use object::elf::{
@@ -25,6 +24,8 @@ pub(super) const SECTION_LIMIT: u64 = 64 << 20;
 const MAX_HEADERS: u64 = 1 << 20;
 /// Maximum number of `PT_LOAD` segments that are searched for each site. Programs have up to a dozen.
 const MAX_SEGMENTS: usize = 256;
+/// Number of bytes at the beginning of a file that are read at once: the header, the program headers, and usually the build-id.
+const BEGINNING: usize = 1024;
 
 /// The headers of an ELF file.
 #[derive(Debug)]
@@ -91,27 +92,31 @@ impl Headers {
     /// Reads the headers of an ELF file with positioned reads. The file is not mapped: truncating a mapped file would kill this
     /// process with SIGBUS.
     pub(super) fn read(file: &File) -> Result<Self, ElfError> {
-        let mut ident = [0; 6];
-        match file.read_exact_at(&mut ident, 0) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                return Err(ElfError::NotElf("shorter than an ELF header"));
-            }
-            outcome => outcome?,
-        }
+        let mut beginning = [0; BEGINNING];
+        let count = file.read_at(&mut beginning, 0)?;
+        let beginning = beginning.get(..count).unwrap_or_default();
+        let Some(ident) = beginning.first_chunk::<6>() else {
+            return Err(ElfError::NotElf("shorter than an ELF header"));
+        };
         if ident[..4] != elf::ELFMAG {
             return Err(ElfError::NotElf("no ELF magic"));
         }
+        let positioned = Positioned {
+            file,
+            beginning,
+            at: 0,
+        };
         match ident[4] {
-            1 => Self::parse::<FileHeader32<Endianness>>(file),
-            2 => Self::parse::<FileHeader64<Endianness>>(file),
+            1 => Self::parse::<FileHeader32<Endianness>>(positioned),
+            2 => Self::parse::<FileHeader64<Endianness>>(positioned),
             class => Err(ElfError::Header(format!(
                 "ELF class {class}, expected 1 or 2"
             ))),
         }
     }
 
-    fn parse<Elf: FileHeader<Endian = Endianness>>(file: &File) -> Result<Self, ElfError> {
-        let cache = ReadCache::new(Positioned { file, at: 0 });
+    fn parse<Elf: FileHeader<Endian = Endianness>>(file: Positioned<'_>) -> Result<Self, ElfError> {
+        let cache = ReadCache::new(file);
         let data = &cache;
         let header = Elf::parse(data)?;
         let endian = header.endian()?;
@@ -201,6 +206,8 @@ fn check_count(what: &str, count: u64) -> Result<(), ElfError> {
 #[derive(Debug)]
 struct Positioned<'a> {
     file: &'a File,
+    /// What the file begins with.
+    beginning: &'a [u8],
     at: u64,
 }
 
@@ -221,8 +228,13 @@ impl ReadCacheOps for Positioned<'_> {
     }
 
     fn read_exact(&mut self, buffer: &mut [u8]) -> Result<(), ()> {
-        self.file.read_exact_at(buffer, self.at).map_err(|_| ())?;
-        self.at += buffer.len() as u64;
+        let end = self.at.checked_add(buffer.len() as u64).ok_or(())?;
+        let known = self.beginning.get(self.at as usize..end as usize);
+        match known.filter(|_| end <= BEGINNING as u64) {
+            Some(known) => buffer.copy_from_slice(known),
+            None => self.file.read_exact_at(buffer, self.at).map_err(|_| ())?,
+        }
+        self.at = end;
         Ok(())
     }
 }

@@ -52,10 +52,10 @@ impl Engine {
         }
     }
 
-    /// The formats of the samples' raw parts, for stock perf.
-    pub(crate) fn formats(&self) -> Vec<TracepointFormat> {
+    /// The formats of the samples' raw parts, of what was attached since the recording had so many probes, for stock perf.
+    pub(crate) fn formats(&self, since: usize) -> Vec<TracepointFormat> {
         match self {
-            Self::Bpf(bpf) => bpf.formats(),
+            Self::Bpf(bpf) => bpf.formats(since),
             Self::Perf(_) => Vec::new(),
         }
     }

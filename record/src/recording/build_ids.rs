@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use usdtrec_buildid_cache::elf::{ElfError, ObjectFile};
@@ -10,8 +12,6 @@ use usdtrec_buildid_cache::process::{open_formerly_mapped, open_mapped};
 use usdtrec_buildid_cache::{DeviceNumber, FileMapping};
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{Mmap, MmapFile};
-
-use crate::host::process::Process;
 
 /// A file as mappings identify it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -189,10 +189,10 @@ impl Mapped {
     }
 
     fn with(self, object: ObjectFile) -> NewFile {
-        let process = Process::open(self.pid);
+        let process = fs::metadata(format!("/proc/{}", self.pid));
         NewFile {
             pid: self.pid,
-            user: process.and_then(|process| process.owner()).ok(),
+            user: process.ok().map(|process| process.uid()),
             mapped_at: self.mapped_at,
             path: self.mapping.path,
             object,

@@ -78,7 +78,7 @@ impl Recording {
                     .as_ref()
                     .map_or_else(Vec::new, StackUnwinder::cut_stacks),
                 followed: follower.files(),
-                shortfalls: session.shortfalls.all(),
+                shortfalls: session.shortfalls.all().to_vec(),
                 changes: finished.changes,
                 end,
             })

@@ -10,6 +10,14 @@ use crate::select::probe::PlannedProbe;
 use crate::semaphores::{self, Semaphores};
 use crate::verify::ExpectedFiles;
 
+/// Attached probes, for [`Session::add`](super::session::Session::add).
+#[derive(Debug)]
+pub(crate) struct PlantedPart {
+    pub(super) part: LatePart,
+    /// Their files, for the [`Pipeline`](super::Pipeline).
+    pub(super) files: ExpectedFiles,
+}
+
 /// Attaches probes of files that appear while recording.
 #[derive(Debug)]
 pub(crate) struct LatePlanter {
@@ -42,16 +50,20 @@ impl LatePlanter {
         }
     }
 
-    /// Attaches probes of files that are not recorded yet, disabled, for [`Session::add`](super::session::Session::add).
+    /// Attaches probes of files that are not recorded yet, disabled.
     ///
     /// # Errors
     /// As [`Session::attach`](super::session::Session::attach); [`RecordError::Interrupted`] if the recording ends meanwhile.
-    pub(crate) fn plant(&mut self, mut probes: Vec<PlannedProbe>) -> Result<LatePart, RecordError> {
+    pub(crate) fn plant(
+        &mut self,
+        mut probes: Vec<PlannedProbe>,
+    ) -> Result<PlantedPart, RecordError> {
         probes.iter_mut().try_for_each(PlannedProbe::find_shown)?;
+        let files = ExpectedFiles::of_probes(&probes);
         if let Some(notes) = &mut self.notes {
             let others = semaphores::places(&probes);
             // As at the start of a recording: without notes a breakpoint that stays is found by looking at all files.
-            let _ = notes.add(&ExpectedFiles::of_probes(&probes), &others);
+            let _ = notes.add(&files, &others);
         }
         let needs = |_: &mut SemaphoreStart| semaphores::are_counted_wrong(&probes);
         if let Some(start) = self.semaphores.take_if(needs) {
@@ -61,7 +73,10 @@ impl LatePlanter {
         for probe in &probes {
             probe.program.free();
         }
-        planted
+        Ok(PlantedPart {
+            part: planted?,
+            files,
+        })
     }
 }
 

@@ -11,6 +11,7 @@ pub(super) mod losses;
 pub(super) mod metadata;
 mod outcome;
 mod pipeline;
+mod process_pace;
 pub(super) mod session;
 pub(super) mod shortfalls;
 pub(super) mod signals;
@@ -32,6 +33,7 @@ use crate::host::cpus::Changes;
 use crate::output::files::Files;
 use crate::recording::following::Follower;
 use crate::recording::losses::Tally;
+use crate::recording::process_pace::ProcessPace;
 use crate::recording::session::Session;
 use crate::recording::signals::Signals;
 use crate::recording::snapshot::Snapshot;
@@ -66,6 +68,7 @@ pub struct Recording {
     cpus: Changes,
     /// Files that appear.
     follower: Follower,
+    process_pace: ProcessPace,
     guard_deaths: Vec<GuardDeath>,
 }
 
@@ -97,6 +100,7 @@ impl Recording {
             snapshot: None,
             cpus,
             follower,
+            process_pace: ProcessPace::default(),
             guard_deaths: Vec::new(),
         })
     }

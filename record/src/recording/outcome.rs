@@ -1,5 +1,6 @@
 //! How far a recording is, and what came of it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use usdtrec_format::trace::{Shortfall, Totals};
@@ -81,7 +82,7 @@ pub struct Progress {
     /// Totals of all files so far.
     pub totals: Totals,
     /// What was found not to work so far.
-    pub shortfalls: Vec<Shortfall>,
+    pub shortfalls: Arc<[Shortfall]>,
     /// What others did to the files that are written, so far.
     pub changes: Vec<FileChange>,
     /// Guard processes that were killed so far, the same only once.

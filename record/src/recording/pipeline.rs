@@ -13,7 +13,7 @@ use crate::recording::user_filter::UserFilter;
 use crate::stacks::StackUnwinder;
 use crate::stage::{Stage, Stages};
 use crate::thread_contexts::ThreadContexts;
-use crate::verify::Verifier;
+use crate::verify::{ExpectedFiles, Verifier};
 
 /// The stages of a recording.
 #[derive(Debug)]
@@ -31,6 +31,16 @@ pub(crate) struct Pipeline {
     /// Replaces copies of stacks by what unwinding finds in them.
     pub(super) stacks: Option<StackUnwinder>,
     heads: Heads,
+}
+
+/// Probes that were added.
+pub(crate) struct AddedFiles<'a> {
+    /// Their indexes in [`Attached::probes`].
+    pub(super) probes: &'a Range<usize>,
+    /// Their files.
+    pub(super) files: ExpectedFiles,
+    /// Recorded processes that are known to map the files.
+    pub(super) pids: &'a [i32],
 }
 
 impl Pipeline {
@@ -64,30 +74,33 @@ impl Pipeline {
         ])
     }
 
-    /// Takes probes that were added: their indexes in [`Attached::probes`], and recorded processes that are known to map their files.
-    /// Increments semaphores that the kernel counts wrong there.
+    /// Takes probes that were added. Increments semaphores that the kernel counts wrong in the processes.
     ///
     /// # Errors
     /// Those of [`UserFilter::for_attached`].
     pub(crate) fn add(
         &mut self,
         session: &Session,
-        added: &Range<usize>,
-        pids: &[i32],
+        added: AddedFiles<'_>,
     ) -> Result<(), RecordError> {
+        let AddedFiles {
+            probes,
+            files,
+            pids,
+        } = added;
         let attached = &session.attached;
-        let filters = UserFilter::for_attached(attached, added.clone())?;
+        let filters = UserFilter::for_attached(attached, probes.clone())?;
         match (&mut self.user_filter, filters) {
             (Some(known), Some(filters)) => known.add(filters),
             (none, Some(filters)) => *none = Some(filters),
             (_, None) => {}
         }
-        let probes = attached.probes.get(added.clone()).unwrap_or_default();
-        self.verifier.add(probes, pids);
+        self.verifier.add(files, pids);
         if let Some(stacks) = &mut self.stacks {
-            stacks.add(attached, added);
+            stacks.add(attached, probes);
         }
         if let Some(semaphores) = &session.semaphores {
+            let probes = attached.probes.get(probes.clone()).unwrap_or_default();
             semaphores.add(probes, pids);
         }
         Ok(())

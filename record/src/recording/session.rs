@@ -1,11 +1,10 @@
 //! A recording session: from attached probes to a finished trace.
 
 use std::io;
-use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use usdtrec_format::perf::{Attr, EventAttr, Pmu};
+use usdtrec_format::perf::{EventAttr, Pmu};
 use usdtrec_format::trace::{Compression, TraceInfo};
 use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
 
@@ -318,7 +317,7 @@ impl Session {
         let probes = attached.probes.iter().zip(&attached.attrs);
         let planted = probes.map(|(probe, attr)| self.written(probe, &attr.attr));
         info.events = attached.in_order_of_trace(planted, attached.processes.attr.clone());
-        info.tracepoints = self.attached.engine.formats();
+        info.tracepoints = self.attached.engine.formats(0);
         event_names::make_unique(&[], &mut info.events, &mut info.tracepoints);
         info.definitions = Some(self.definitions());
         Ok(info)
@@ -345,7 +344,7 @@ impl Session {
     }
 
     fn definitions(&self) -> Definitions {
-        let Described { files, probes } = self.described(0..self.attached.probes.len());
+        let Described { files, probes } = self.described(0);
         Definitions {
             version: Definitions::VERSION,
             producer: self.options.producer.clone(),
@@ -356,32 +355,27 @@ impl Session {
         }
     }
 
-    /// Probes that were added, by their indexes, for the trace.
-    pub(crate) fn describe_added(&self, range: Range<usize>) -> AddedEvents {
-        let Described { files, probes } = self.described(range.clone());
+    /// Probes that were added since the recording had `before` of them, for the trace.
+    pub(crate) fn describe_added(&self, before: usize) -> AddedEvents {
+        let Described { files, probes } = self.described(before);
         let added = self.attached.probes.iter().zip(&self.attached.attrs);
-        let added = added.skip(range.start).take(range.len());
-        let events: Vec<EventAttr> = added
-            .map(|(probe, attr)| self.written(probe, &attr.attr))
-            .collect();
-        let mut tracepoints = self.attached.engine.formats();
-        let is_of = |event: &EventAttr, id: u16| {
-            event.attr.kind == Attr::TRACEPOINT && event.attr.config == u64::from(id)
-        };
-        tracepoints.retain(|format| events.iter().any(|event| is_of(event, format.id)));
+        let added = added.skip(before);
         AddedEvents {
-            events,
-            tracepoints,
+            events: added
+                .map(|(probe, attr)| self.written(probe, &attr.attr))
+                .collect(),
+            tracepoints: self.attached.engine.formats(before),
             files,
             probes,
         }
     }
 
-    fn described(&self, range: Range<usize>) -> Described {
+    /// All probes but the first ones.
+    fn described(&self, before: usize) -> Described {
         let mut files: Vec<FileDefinition> = Vec::new();
         let mut probes = Vec::new();
         let attached = self.attached.probes.iter().zip(&self.attached.attrs);
-        for (probe, attr) in attached.skip(range.start).take(range.len()) {
+        for (probe, attr) in attached.skip(before) {
             let file = FileDefinition {
                 path: probe.path.clone(),
                 build_id: probe.build_id,

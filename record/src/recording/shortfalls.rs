@@ -25,6 +25,8 @@ struct Known {
     all: Vec<Noted>,
     /// Whether something changed since the records were written.
     has_changed: bool,
+    /// All of them, if they were asked for since the last one was added.
+    shared: Option<Arc<[Shortfall]>>,
 }
 
 #[derive(Debug)]
@@ -64,6 +66,7 @@ impl Shortfalls {
     pub(crate) fn add(&self, found: FoundShortfall) {
         let mut known = self.known();
         known.has_changed = true;
+        known.shared = None;
         let is_kind = |noted: &&Noted| noted.shortfall.kind == found.kind;
         let is_same = |noted: &Noted| is_kind(&noted) && noted.shortfall.path == found.path;
         let of_kind = known.all.iter().filter(is_kind).count();
@@ -88,10 +91,10 @@ impl Shortfalls {
     }
 
     /// All of them.
-    pub(crate) fn all(&self) -> Vec<Shortfall> {
-        let known = self.known();
-        let all = known.all.iter();
-        all.map(|noted| noted.shortfall.clone()).collect()
+    pub(crate) fn all(&self) -> Arc<[Shortfall]> {
+        let Known { all, shared, .. } = &mut *self.known();
+        let all = || all.iter().map(|noted| noted.shortfall.clone()).collect();
+        Arc::clone(shared.get_or_insert_with(all))
     }
 
     /// Passes the records of those that are new or have changed since the last call to `sink`.
@@ -235,7 +238,7 @@ mod tests {
         assert_eq!(semaphore.pids, [1, 2, 3, 4, 5, 6]);
         assert_eq!(semaphore.found, "found in 1");
         shortfalls.begin_file();
-        assert_eq!(written(&shortfalls), shortfalls.all());
+        assert_eq!(written(&shortfalls), *shortfalls.all());
     }
 
     #[test]

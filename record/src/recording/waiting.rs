@@ -1,6 +1,6 @@
 //! When the rings are read next.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -17,9 +17,6 @@ const GATHER_SHARE: u32 = 8;
 /// The rate at which a CPU is assumed to fill a ring at most, bytes per second: records accumulate until half of a ring would be filled.
 const MAX_BYTES_PER_SECOND: usize = 512 << 20;
 
-/// Time in which process records accumulate after the first one. Probes of files that appear are planted later by as much.
-const PROCESS_GATHER_TIME: Duration = Duration::from_millis(5);
-
 /// Samples before which none are waited for if stacks are unwound: the first ones have the largest copies, and decide how large others are.
 const LEARNING_SAMPLES: u64 = 1000;
 
@@ -29,6 +26,25 @@ const POLL_TIME: Duration = Duration::from_millis(100);
 /// The same in the first moments, when the command begins and is verified: it may be short.
 const FIRST_POLL_TIME: Duration = Duration::from_millis(5);
 const FIRST_TIME: Duration = Duration::from_millis(200);
+
+/// What may end a pause before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PauseEnd {
+    /// Probes of a file that appeared are attached.
+    FoundFile,
+    /// There are process records.
+    ProcessRecords,
+}
+
+/// Whether process records end a pause.
+const ENDED_BY_RECORDS: bool = true;
+
+/// Rings that have records.
+#[derive(Clone, Copy, Debug)]
+struct Filled {
+    of_programs: bool,
+    of_processes: bool,
+}
 
 impl Recording {
     /// Waits until a ring has records or the next pass is due. Returns why to end, if it is time.
@@ -45,10 +61,7 @@ impl Recording {
         let timeout = self
             .remaining()
             .map_or(timeout, |remaining| remaining.min(timeout));
-        let timeout = Timespec {
-            tv_sec: timeout.as_secs() as i64,
-            tv_nsec: timeout.subsec_nanos().into(),
-        };
+        let timeout = timespec(timeout);
         let attached = &self.session.attached;
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut polled = vec![readable(signals.descriptor())];
@@ -64,6 +77,7 @@ impl Recording {
         let of_programs = outputs.end..polled.len();
         polled.extend(attached.readable().map(readable));
         let of_processes = of_programs.end..polled.len();
+        let found = polled.len();
         polled.push(readable(self.follower.descriptor()));
         polled.extend(self.cpus.descriptor().map(readable));
         polled.extend(self.files.clock_descriptor().map(readable));
@@ -82,12 +96,12 @@ impl Recording {
         let interrupted = has(&polled[0], PollFlags::IN);
         let hung_up = |polled: &PollFd<'_>| has(polled, PollFlags::HUP | PollFlags::ERR);
         let is_unread = polled[outputs].iter().any(hung_up);
-        let has_first = polled[of_programs]
-            .iter()
-            .any(|ring| has(ring, PollFlags::IN));
-        let has_process_records = polled[of_processes]
-            .iter()
-            .any(|ring| has(ring, PollFlags::IN));
+        let has_records = |rings: &[PollFd<'_>]| rings.iter().any(|ring| has(ring, PollFlags::IN));
+        let filled = Filled {
+            of_programs: has_records(&polled[of_programs]),
+            of_processes: has_records(&polled[of_processes]),
+        };
+        let has_found = has(&polled[found], PollFlags::IN);
         let hung_up: Vec<bool> = polled[threads].iter().map(hung_up).collect();
         drop(polled);
         for (alive, hung_up) in self.alive.iter_mut().filter(|alive| **alive).zip(hung_up) {
@@ -99,17 +113,51 @@ impl Recording {
         if is_unread {
             return Ok(Some(End::Unread));
         }
-        let is_learning =
-            self.pipeline.stacks.is_some() && self.files.totals().samples < LEARNING_SAMPLES;
-        if has_first && !self.is_behind && !is_learning {
-            // These rings wake the recorder for the first record; the records that follow it closely are read in one pass.
-            std::thread::sleep(MIN_GATHER_TIME);
-            std::thread::sleep(self.gather_more());
-        } else if has_process_records && !self.is_behind {
-            // A program that begins has several records.
-            std::thread::sleep(PROCESS_GATHER_TIME);
+        if !self.is_behind && !has_found {
+            self.gather(filled)?;
         }
         self.is_over()
+    }
+
+    /// Lets records accumulate that follow the first ones closely, so that they are read in one pass: not longer than until there are process
+    /// records, and not at all while probes of a file wait to be enabled.
+    fn gather(&mut self, filled: Filled) -> Result<(), RecordError> {
+        let is_learning =
+            self.pipeline.stacks.is_some() && self.files.totals().samples < LEARNING_SAMPLES;
+        let mut has_process_records = filled.of_processes;
+        if filled.of_programs && !has_process_records && !is_learning {
+            // These rings wake the recorder for the first record.
+            let mut ended = self.pause(MIN_GATHER_TIME, ENDED_BY_RECORDS)?;
+            if ended.is_none() {
+                ended = self.pause(self.gather_more(), ENDED_BY_RECORDS)?;
+            }
+            has_process_records = ended == Some(PauseEnd::ProcessRecords);
+        }
+        if has_process_records {
+            let time = self.process_pace.next(Instant::now());
+            self.pause(time, !ENDED_BY_RECORDS)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for a time, but not longer than until a file that appeared is attached, nor, if that is chosen, until there are process records.
+    /// Returns what has ended it.
+    fn pause(&self, time: Duration, by_records: bool) -> Result<Option<PauseEnd>, RecordError> {
+        let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let mut polled = vec![readable(self.follower.descriptor())];
+        if by_records {
+            polled.extend(self.session.attached.readable().map(readable));
+        }
+        match poll(&mut polled, Some(&timespec(time))) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(host_error("the rings (poll)", error.into())),
+        }
+        let is_readable = |fd: &PollFd<'_>| fd.revents().contains(PollFlags::IN);
+        Ok(match polled.iter().position(is_readable) {
+            None => None,
+            Some(0) => Some(PauseEnd::FoundFile),
+            Some(_) => Some(PauseEnd::ProcessRecords),
+        })
     }
 
     /// How much longer records may accumulate, at the rate of the first [`MIN_GATHER_TIME`].
@@ -146,5 +194,12 @@ impl Recording {
     fn remaining(&self) -> Option<Duration> {
         let duration = self.session.options.duration?;
         Some(duration.saturating_sub(self.started.elapsed()))
+    }
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec {
+        tv_sec: time.as_secs() as i64,
+        tv_nsec: time.subsec_nanos().into(),
     }
 }

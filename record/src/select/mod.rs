@@ -411,12 +411,7 @@ impl Selector<'_> {
             return Shared::clone(known);
         }
         let mut programs = self.programs.values();
-        let same = programs.find(|program| {
-            let other = program.file();
-            file.build_id().is_some()
-                && file.build_id() == other.build_id()
-                && is_same_inode(file.file(), other.file())
-        });
+        let same = programs.find(|program| is_same_inode(file, program.file()));
         let program = match same {
             Some(same) => Shared::clone(same),
             None => Shared::new(Program::new(Shared::clone(file))),

@@ -124,7 +124,7 @@ mod tests {
         std::mem::swap(&mut gaps, all.0.get_mut(&0).unwrap());
         gaps.report(std::path::Path::new("/f"), &shortfalls);
         let reported = shortfalls.all();
-        let [gap, unreached] = reported.as_slice() else {
+        let [gap, unreached] = &*reported else {
             panic!("{reported:?}")
         };
         assert_eq!((gap.kind, gap.processes), (ShortfallKind::Gap, 7));

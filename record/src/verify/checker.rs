@@ -525,9 +525,7 @@ mod tests {
         checker.look_last();
         checker.finish();
         let all = checker.shortfalls.all();
-        let [one] = all.as_slice() else {
-            panic!("{all:?}")
-        };
+        let [one] = &*all else { panic!("{all:?}") };
         assert_eq!(one.kind, ShortfallKind::NotChecked);
         assert_eq!(one.processes, 3);
     }
@@ -545,7 +543,7 @@ mod tests {
         }
         checker.take(Change::Ended { pid: -4 });
         checker.finish();
-        assert_eq!(checker.shortfalls.all(), []);
+        assert_eq!(*checker.shortfalls.all(), []);
     }
 
     #[test]
@@ -554,6 +552,6 @@ mod tests {
         checker.look_at_next();
         checker.look_last();
         checker.finish();
-        assert_eq!(checker.shortfalls.all(), []);
+        assert_eq!(*checker.shortfalls.all(), []);
     }
 }

@@ -3,7 +3,8 @@
 //! The device and the inode there are not always those of stat(2): btrfs and overlayfs show others. So the file is mapped here, too, and
 //! looked up among the own mappings.
 
-use std::fs::{self, File};
+use std::fs::File;
+use std::io::Read;
 
 use memmap2::MmapOptions;
 use usdtrec_buildid_cache::{DeviceNumber, FileMapping};
@@ -21,7 +22,11 @@ impl MapIdentity {
         // SAFETY: the memory is never read: the mapping is looked up by its address, and removed.
         let mapped = unsafe { MmapOptions::new().len(1).map_copy_read_only(file) }.ok()?;
         let address = mapped.as_ptr() as u64;
-        let maps = fs::read("/proc/self/maps").ok()?;
+        // Reads of a page: std begins with small ones if the length of a file is not known.
+        let mut maps = Vec::with_capacity(1 << 14);
+        File::open("/proc/self/maps")
+            .and_then(|mut file| file.read_to_end(&mut maps))
+            .ok()?;
         let mut maps = FileMapping::parse_all(&maps);
         let found = maps.find(|map| map.range.contains(&address))?;
         Some(Self {
@@ -38,6 +43,7 @@ impl MapIdentity {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::MetadataExt;
 
     use super::*;

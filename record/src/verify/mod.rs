@@ -40,7 +40,6 @@ use crate::batch::{Batch, Record};
 use crate::engine::InexactCounts;
 use crate::recording::session::Session;
 use crate::recording::target::Target;
-use crate::select::probe::PlannedProbe;
 use crate::stage::Stage;
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
@@ -94,10 +93,10 @@ impl Verifier {
         }
     }
 
-    /// Takes probes that were added, and processes that are known to map their files: the records of that have passed.
-    pub(crate) fn add(&mut self, probes: &[PlannedProbe], pids: &[i32]) {
+    /// Takes files of probes that were added, and processes that are known to map them: the records of that have passed.
+    pub(crate) fn add(&mut self, files: ExpectedFiles, pids: &[i32]) {
         let before = self.files.0.len();
-        self.files = Arc::new(self.files.with(ExpectedFiles::of_probes(probes)));
+        self.files = Arc::new(self.files.with(files));
         self.send(Change::Added(Arc::clone(&self.files)));
         for file in before..self.files.0.len() {
             for &pid in pids {

@@ -327,7 +327,7 @@ impl RunningReports {
     }
 
     /// Whether there is something that is not reported yet.
-    pub(in crate::cmd) const fn has_new(&self, progress: &Progress) -> bool {
+    pub(in crate::cmd) fn has_new(&self, progress: &Progress) -> bool {
         progress.changes.len() > self.changes
             || progress.guard_deaths.len() > self.deaths
             || progress.shortfalls.len() > self.shortfalls

@@ -83,9 +83,9 @@ pub(crate) struct BpfEngine {
 }
 
 impl BpfEngine {
-    /// The formats of their samples, for stock perf.
-    pub(crate) fn formats(&self) -> Vec<TracepointFormat> {
-        self.parts.formats()
+    /// The formats of the samples of what was attached since the recording had so many probes, for stock perf.
+    pub(crate) fn formats(&self, since: usize) -> Vec<TracepointFormat> {
+        self.parts.formats(since)
     }
 
     /// The attach method.

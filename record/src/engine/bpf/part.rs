@@ -88,9 +88,10 @@ impl Parts {
         }
     }
 
-    /// The formats of their samples, for stock perf.
-    pub(super) fn formats(&self) -> Vec<TracepointFormat> {
-        let groups = self.iter().flat_map(|part| &part.samples.groups);
+    /// The formats of the samples of parts that were added since there were so many probes, for stock perf.
+    pub(super) fn formats(&self, since: usize) -> Vec<TracepointFormat> {
+        let parts = self.iter().filter(|part| part.probes_before >= since);
+        let groups = parts.flat_map(|part| &part.samples.groups);
         groups.map(Group::format).collect()
     }
 

@@ -1,66 +1,98 @@
 //! Adds attached probes to the recording, between two passes of its loop.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::reports::PlantedFile;
-use super::search::{AttachedFile, Found, RefusedFile};
+use super::search::{AttachedFile, Found, RefusedFile, SelectedFile};
 use crate::clocks::trace_clock;
 use crate::error::{RecordError, with_source};
 use crate::recording::Recording;
+use crate::recording::late_planter::PlantedPart;
+use crate::recording::pipeline::AddedFiles;
 use crate::select::probe::PlannedProbe;
 
+/// A file whose probes are part of the recording.
+struct AddedFile {
+    file: SelectedFile,
+    /// Indexes of its probes.
+    probes: Range<usize>,
+    /// Whether they are planted in all processes of the file, although only some are recorded.
+    is_everywhere: bool,
+}
+
 impl Recording {
-    /// Adds what was attached since the last pass.
+    /// Adds what was attached since the last pass, and enables it: all of it at once, since the trace describes all events anew.
     ///
     /// # Errors
     /// The trace cannot be written.
     pub(in crate::recording) fn plant_found(&mut self) -> Result<(), RecordError> {
+        let before = self.session.probes().len();
+        let mut added = Vec::new();
         while let Some(found) = self.follower.next() {
             match found {
-                Found::Planted(attached) => self.plant(attached)?,
+                Found::Planted(attached) => added.extend(self.add(attached)?),
                 Found::Refused(file) => self.follower.refuse(file, &self.session.shortfalls),
             }
+        }
+        if added.is_empty() {
+            return Ok(());
+        }
+        self.files.add_events(self.session.describe_added(before))?;
+        self.session.enable_added()?;
+        let planted_at = trace_clock::now();
+        for file in added {
+            self.report(&file, planted_at);
         }
         Ok(())
     }
 
-    fn plant(&mut self, attached: AttachedFile) -> Result<(), RecordError> {
+    /// Adds the probes of a file, if there are any, and reports those that are not attached.
+    fn add(&mut self, attached: AttachedFile) -> Result<Option<AddedFile>, RecordError> {
         let AttachedFile {
             file,
-            part,
+            planted,
             refusals,
         } = attached;
-        let added = self.session.add(*part);
-        let is_attached = !added.probes.is_empty();
+        let PlantedPart { part, files } = *planted;
+        let added = self.session.add(part);
         let mut reasons: Vec<String> = refusals.iter().map(ToString::to_string).collect();
-        reasons.extend(
-            added
-                .refused
-                .iter()
-                .map(|refused| with_source(&refused.error)),
-        );
-        if is_attached {
-            let (pid, range) = (file.origin.pid, added.probes.clone());
-            self.pipeline.add(&self.session, &range, &[pid])?;
-            let events = self.session.describe_added(range.clone());
-            self.files.add_events(events)?;
-            self.session.enable_added()?;
-            let probes = self.session.probes().get(range).unwrap_or_default();
-            let events: BTreeSet<String> = probes.iter().map(PlannedProbe::event).collect();
-            let planted = PlantedFile {
-                origin: file.origin.clone(),
-                events: events.iter().map(String::as_str).collect(),
-                sites: probes.iter().map(|probe| probe.sites.len()).sum(),
-                is_everywhere: added.is_everywhere,
-                planted_at: trace_clock::now(),
+        let refused = added.refused.iter();
+        reasons.extend(refused.map(|refused| with_source(&refused.error)));
+        let probes = (!added.probes.is_empty()).then_some(added.probes);
+        if let Some(probes) = &probes {
+            let added = AddedFiles {
+                probes,
+                files,
+                pids: &[file.origin.pid],
             };
-            self.follower.note(planted, &self.session.shortfalls);
+            self.pipeline.add(&self.session, added)?;
         }
-        if !reasons.is_empty() || !is_attached {
-            let reason = reasons.join("; ");
-            let refused = RefusedFile { file, reason };
+        if !reasons.is_empty() || probes.is_none() {
+            let refused = RefusedFile {
+                file: file.clone(),
+                reason: reasons.join("; "),
+            };
             self.follower.refuse(refused, &self.session.shortfalls);
         }
-        Ok(())
+        Ok(probes.map(|probes| AddedFile {
+            file,
+            probes,
+            is_everywhere: added.is_everywhere,
+        }))
+    }
+
+    fn report(&mut self, file: &AddedFile, planted_at: u64) {
+        let probes = self.session.probes().get(file.probes.clone());
+        let probes = probes.unwrap_or_default();
+        let events: BTreeSet<String> = probes.iter().map(PlannedProbe::event).collect();
+        let planted = PlantedFile {
+            origin: file.file.origin.clone(),
+            events: events.iter().map(String::as_str).collect(),
+            sites: probes.iter().map(|probe| probe.sites.len()).sum(),
+            is_everywhere: file.is_everywhere,
+            planted_at,
+        };
+        self.follower.note(planted, &self.session.shortfalls);
     }
 }

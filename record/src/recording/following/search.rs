@@ -15,10 +15,9 @@ use super::budget::Budget;
 use super::origin::{Origin, owner};
 use super::queue::{Queue, Taken};
 use super::settings::Following;
-use crate::engine::LatePart;
 use crate::error::{RecordError, with_source};
 use crate::recording::build_ids::NewFile;
-use crate::recording::late_planter::LatePlanter;
+use crate::recording::late_planter::{LatePlanter, PlantedPart};
 use crate::recording::session::Session;
 use crate::select::probe::PlannedProbe;
 use crate::select::program::Program;
@@ -42,7 +41,7 @@ pub(super) enum Found {
 pub(super) struct AttachedFile {
     /// What is known of it if it is refused after all.
     pub(super) file: SelectedFile,
-    pub(super) part: Box<LatePart>,
+    pub(super) planted: Box<PlantedPart>,
     /// Probes of the file that are not attached.
     pub(super) refusals: Vec<Refusal>,
 }
@@ -66,7 +65,7 @@ pub(super) struct RefusedFile {
 
 /// What was attached.
 struct Planted {
-    part: Box<LatePart>,
+    part: Box<PlantedPart>,
     refusals: Vec<Refusal>,
 }
 
@@ -182,7 +181,7 @@ impl Search {
                 self.note_builds(&events, binary.build_id);
                 Found::Planted(AttachedFile {
                     file: selected,
-                    part,
+                    planted: part,
                     refusals: [several, refusals].concat(),
                 })
             }
@@ -279,14 +278,8 @@ impl Search {
 
     /// Whether its probes are attached, or were refused.
     fn is_recorded(&self, file: &NewFile) -> bool {
-        let object = &file.object;
-        self.recorded.iter().any(|program| {
-            let known = program.file();
-            known.id() == object.id()
-                || object.build_id().is_some()
-                    && object.build_id() == known.build_id()
-                    && is_same_inode(known.file(), object.file())
-        })
+        let mut recorded = self.recorded.iter();
+        recorded.any(|program| is_same_inode(program.file(), &file.object))
     }
 
     /// The events whose patterns select probes of a file.

@@ -304,9 +304,13 @@ impl Codes {
 
 /// The results of `job` for `items`, worked out on as many threads as there are CPUs.
 fn side_by_side<T: Sync, R: Send>(items: &[T], job: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let each = items.len().div_ceil(threads).max(1);
     let run = |items: &[T]| items.iter().map(&job).collect::<Vec<R>>();
+    // The number of CPUs is read from several files.
+    if items.len() < 2 {
+        return run(items);
+    }
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let each = items.len().div_ceil(threads);
     let Some((first, others)) = items.split_at_checked(each) else {
         return run(items);
     };
