@@ -12,6 +12,7 @@
 )]
 
 mod another_reader;
+mod appearing;
 mod archive;
 mod argument_locations;
 mod attach;
@@ -69,6 +70,7 @@ mod outputs;
 mod packages;
 mod perf_maps;
 mod php;
+mod php_fpm;
 mod pipe;
 mod postgresql;
 mod probes_without_events;

@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::Value;
 
 use crate::callers::folded_lines;
-use crate::common::{Event, Lab, fetch, fetched, need_tool, run, test};
+use crate::common::{Event, Lab, debian_packages, need_tool, run, test};
 
 /// Debian's; another one in PATH may have no probes.
 const PYTHON: &str = "/usr/bin/python3.11";
@@ -171,49 +170,7 @@ impl NewPython {
 
     #[track_caller]
     fn fetched() -> Self {
-        need_tool("apt-get");
-        need_tool("dpkg-deb");
-        let folder = fetched("python-3.13", &Self::PACKAGES.join(" "), |folder| {
-            let state = folder.join("apt");
-            for directory in ["state/lists/partial", "cache/archives/partial"] {
-                fs::create_dir_all(state.join(directory)).expect("a folder");
-            }
-            let keys = "/usr/share/keyrings/debian-archive-keyring.gpg";
-            let source =
-                format!("deb [signed-by={keys}] http://deb.debian.org/debian trixie main\n");
-            fs::write(state.join("sources"), source).expect("a file");
-            let at = state.display();
-            let configuration = format!(
-                "Dir::Etc::sourcelist \"{at}/sources\"; Dir::Etc::sourceparts \"/dev/null\"; Dir::State \"{at}/state\"; \
-                 Dir::State::status \"/dev/null\"; Dir::Cache \"{at}/cache\"; Acquire::Languages \"none\"; APT::Sandbox::User \"root\";"
-            );
-            fs::write(state.join("configuration"), configuration).expect("a file");
-            let apt = |arguments: &[&str]| {
-                let mut command = Command::new("apt-get");
-                command.args(arguments).current_dir(&state);
-                command.env("APT_CONFIG", state.join("configuration"));
-                fetch(command)
-            };
-            apt(&["-q", "update"])?;
-            apt(&[&["-q", "download"], &Self::PACKAGES[..]].concat())?;
-            let packages = fs::read_dir(&state).expect("a folder").flatten();
-            for package in packages.map(|entry| entry.path()) {
-                if package
-                    .extension()
-                    .is_some_and(|extension| extension == "deb")
-                {
-                    let mut unpack = Command::new("dpkg-deb");
-                    run({
-                        unpack.arg("-x").arg(package).arg(folder);
-                        unpack
-                    })
-                    .success();
-                }
-            }
-            fs::remove_dir_all(state).expect("a folder of ours");
-            Ok(())
-        });
-        Self(folder)
+        Self(debian_packages("python-3.13", "trixie", &Self::PACKAGES))
     }
 
     fn program(&self) -> PathBuf {

@@ -172,9 +172,12 @@ impl Noted {
             shortfall.gap_ns = found.gap_ns;
             shortfall.found = found.found;
         }
-        shortfall.processes += found.processes;
         shortfall.sites = shortfall.sites.max(found.sites);
         let pid = found.pid.filter(|pid| !shortfall.pids.contains(pid));
+        // Of several files of one process, which is counted once.
+        if pid.is_some() || found.pid.is_none() {
+            shortfall.processes += found.processes;
+        }
         if let Some(pid) = pid.filter(|_| shortfall.pids.len() < NAMED) {
             shortfall.pids.push(pid);
         }
@@ -263,6 +266,8 @@ mod tests {
                 ..found(ShortfallKind::Followed, "/same", file)
             });
         }
+        // Another file of a process is not another process.
+        shortfalls.add(found(ShortfallKind::Followed, "/same", last - 1));
         shortfalls.add(found(ShortfallKind::Semaphore, "/a", 1));
         let all = shortfalls.all();
         assert_eq!(all.len(), MAX_FILES + 1);

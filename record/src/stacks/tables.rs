@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use object::read::ReadCache;
 use object::{Object, ObjectSection, ObjectSymbol};
-use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{ChainCut, Mmap, MmapFile};
 use usdtrec_unwind::{Code, CopiedCode, CopiedOriginal, MappedCode, Segments, UnwindTables};
@@ -189,7 +189,15 @@ impl MappedFile {
             PathBuf::from(format!("/proc/{pid}/root")).join(below),
             path.to_owned(),
         ];
-        let mut opened = views.iter().filter_map(|view| ObjectFile::open(view).ok());
+        // The process chose the path: what else it leads to is not opened.
+        let may_be_it = |view: &&PathBuf| match self.identity {
+            MmapFile::Inode { inode, .. } => {
+                FileId::from_path(view).is_some_and(|id| id.inode == inode)
+            }
+            _ => true,
+        };
+        let views = views.iter().filter(may_be_it);
+        let mut opened = views.filter_map(|view| ObjectFile::open(view).ok());
         let object = opened.find(|object| self.is_it(object))?;
         self.keep(&object, path);
         read(&object)
@@ -206,7 +214,7 @@ impl MappedFile {
 
     /// Keeps the file open if it is not the one at its path, for the names of its functions.
     fn keep(&self, object: &ObjectFile, path: &Path) {
-        let is_at_path = || ObjectFile::open(path).is_ok_and(|found| found.id() == object.id());
+        let is_at_path = || FileId::from_path(path) == Some(object.id());
         if self.elsewhere.get().is_some() || is_at_path() || self.room.take().is_none() {
             return;
         }

@@ -221,9 +221,12 @@ impl Search {
         // It is not tried again.
         self.recorded.push(Arc::clone(&first.program));
         complete(&mut probes);
-        let part = planter.plant(probes);
+        let part = planter.plant(probes).map_err(|error| match error {
+            RecordError::Interrupted(_) => ENDED.to_owned(),
+            error => with_source(&error),
+        });
         Ok(Planted {
-            part: Box::new(part.map_err(|error| with_source(&error))?),
+            part: Box::new(part?),
             refusals,
         })
     }

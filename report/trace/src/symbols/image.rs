@@ -1,7 +1,7 @@
 //! Reading what symbols need out of an ELF file.
 
 use std::fs::{self, Metadata};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use object::read::{Object, ObjectSection, ReadCache};
@@ -28,10 +28,13 @@ const MIN_CHECKED_BYTES: u64 = 16 << 20;
 impl Binary {
     /// Opens a file.
     pub(crate) fn open(path: &Path) -> Option<Self> {
-        // The path comes from a trace. Opening a FIFO would wait for ever, and opening a device may do things.
+        // The path comes from a trace. Opening a FIFO would wait for ever, and opening a device may do things; what is at the path may change
+        // between the check and the opening.
         let is_file = |found: &Metadata| found.is_file();
         fs::metadata(path).ok().filter(is_file)?;
-        let file = fs::File::open(path).ok()?;
+        let mut options = fs::File::options();
+        options.read(true).custom_flags(libc::O_NONBLOCK);
+        let file = options.open(path).ok()?;
         let found = file.metadata().ok().filter(is_file)?;
         let allocated = found.blocks().saturating_mul(512);
         if found.len() > allocated.saturating_mul(MAX_RATIO).max(MIN_CHECKED_BYTES) {
@@ -178,5 +181,42 @@ mod tests {
         let other: BuildId = "00ff".parse().unwrap();
         assert!(Image::read(&own, Some(other)).is_none());
         assert!(Image::read(Path::new("/dev/null"), None).is_none());
+    }
+
+    #[test]
+    fn a_path_that_becomes_a_fifo_is_not_waited_for() {
+        use std::process::Command;
+        use std::sync::atomic::{AtomicBool, Ordering};
+        use std::sync::{Arc, mpsc};
+        use std::time::Duration;
+
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str| dir.path().join(name);
+        fs::write(file("file"), "no ELF file").unwrap();
+        let made = Command::new("mkfifo").arg(file("fifo")).status();
+        assert!(made.is_ok_and(|status| status.success()));
+        fs::hard_link(file("file"), file("path")).unwrap();
+        let (path, is_done) = (file("path"), Arc::new(AtomicBool::new(false)));
+        let (send, opened) = mpsc::channel();
+        let flag = Arc::clone(&is_done);
+        std::thread::spawn(move || {
+            for _ in 0..20_000 {
+                drop(Binary::open(&path));
+            }
+            flag.store(true, Ordering::Relaxed);
+            drop(send.send(()));
+        });
+        let deadline = std::time::Instant::now() + Duration::from_secs(60);
+        for name in ["fifo", "file"].iter().cycle() {
+            if is_done.load(Ordering::Relaxed) || std::time::Instant::now() > deadline {
+                break;
+            }
+            fs::hard_link(file(name), file("new")).unwrap();
+            fs::rename(file("new"), file("path")).unwrap();
+        }
+        assert!(
+            opened.try_recv().is_ok(),
+            "it waits for a writer of the FIFO"
+        );
     }
 }

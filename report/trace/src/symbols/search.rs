@@ -71,7 +71,8 @@ impl DebugBinary {
             return None;
         }
         let of_dso = || cached(buildid_dir, dso.build_id?, "elf");
-        let places = [view.map(Path::to_owned), Some(dso.path.clone()), of_dso()];
+        // With a view, another file is at the path.
+        let places = [Some(view.unwrap_or(&dso.path).to_owned()), of_dso()];
         let mut places = places.into_iter().flatten();
         if let Some(found) = places.find_map(|path| Self::open(path, dso.build_id)) {
             return Some(found);

@@ -1,0 +1,84 @@
+//! Very many files of one process, and very many processes of one file.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use usdtrec_testing::is_deep;
+
+use super::{PLANTED, Place, check, program, run_until_planted, waiting_recorder};
+use crate::common::{Build, Lab, Process, Recorder, test};
+
+/// How many there are.
+fn many(deep: usize) -> usize {
+    if is_deep() { deep } else { deep / 10 }
+}
+
+fn crowd(lab: &Lab, provider: &'static str) -> PathBuf {
+    let build = Build {
+        options: Vec::leak(vec!["-O2", provider]),
+        ..Build::USUAL
+    };
+    build.make(lab, "crowd.c", "crowd")
+}
+
+/// What maps them does not keep programs from being planted that appear later.
+#[test]
+fn a_process_maps_very_many_files_without_probes() {
+    let lab = Lab::privileged();
+    let program = program(&lab, "-DPROVIDER=appearing_after");
+    let crowd = crowd(&lab, "-DPROVIDER=appearing_crowd_files");
+    let mut recorder = waiting_recorder(&lab, "appearing_after:hit", &[]);
+    let mut command = Command::new(crowd);
+    let number = many(10_000).to_string();
+    command.args(["files", &number, "/bin/true"]);
+    let mut crowd = Process::spawn(command);
+    assert_eq!(crowd.line().as_deref(), Some("ready"));
+    let place = [Place {
+        name: "a program among very many files",
+        script: "exec $PROGRAM $HITS",
+    }];
+    let own = run_until_planted(&lab, &program, &mut recorder, &place, |_| {});
+    crowd.say("");
+    assert_eq!(crowd.line(), Some(number));
+    recorder.signal("INT");
+    recorder.finish().success();
+    check(&lab, &place, &own);
+}
+
+/// One file, planted before they run and while they do.
+#[test]
+fn very_many_processes_run_one_file() {
+    let lab = Lab::privileged();
+    let crowd = crowd(&lab, "-DPROVIDER=appearing_crowd");
+    let number = many(5_000).to_string();
+    let start = || {
+        let mut command = Command::new(&crowd);
+        command.args(["children", &number]);
+        let mut crowd = Process::spawn(command);
+        assert_eq!(crowd.line().as_deref(), Some("ready"));
+        crowd
+    };
+    let hit = |mut crowd: Process| {
+        crowd.say("");
+        assert_eq!(crowd.line().as_deref(), Some(&*number));
+    };
+    let mut waiting = waiting_recorder(&lab, "appearing_crowd:hit", &[]);
+    let running = start();
+    waiting.until_error_line(PLANTED);
+    let listed = lab.usdtrec(["list", "-a", "appearing_crowd:*"]);
+    let listed = listed.success().stdout;
+    let processes = (many(5_000) + 1).to_string();
+    let row = listed.lines().last().expect("a row");
+    let columns: Vec<&str> = row.split_whitespace().take(2).collect();
+    assert_eq!(columns, ["1", &processes], "{listed}");
+    let options = ["-a", "-o", "running", "-e", "appearing_crowd:hit"];
+    let recorder = Recorder::start(&lab, options);
+    hit(running);
+    for (said, trace) in [(recorder.stop(), "running"), {
+        waiting.signal("INT");
+        (waiting.finish().success(), "trace")
+    }] {
+        said.complains(" 0 lost");
+        assert_eq!(lab.events(trace).len(), many(5_000), "{trace}");
+    }
+}

@@ -1,0 +1,100 @@
+//! Programs that start all the time.
+
+use std::fs;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use usdtrec_testing::is_deep;
+
+use super::{PLANTED, program, waiting_recorder};
+use crate::common::{Build, Lab, Process, path_text, test};
+
+/// Starts each second, and seconds.
+const RATE: u64 = 200;
+const SECONDS: u64 = 10;
+
+/// What a process has open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Open {
+    descriptors: usize,
+    /// Descriptors of links of BPF programs.
+    links: usize,
+}
+
+impl Open {
+    fn of(pid: u32) -> Self {
+        let listed = fs::read_dir(format!("/proc/{pid}/fdinfo")).expect("a process");
+        let infos = listed
+            .flatten()
+            .filter_map(|info| fs::read_to_string(info.path()).ok());
+        let infos: Vec<String> = infos.collect();
+        let is_link = |info: &&String| info.contains("link_id:");
+        Self {
+            descriptors: infos.len(),
+            links: infos.iter().filter(is_link).count(),
+        }
+    }
+
+    /// The least of some looks: files are opened and closed all the time.
+    fn least(pid: u32) -> Self {
+        let look = |_| {
+            thread::sleep(Duration::from_millis(20));
+            Self::of(pid)
+        };
+        (0..20).map(look).min().expect("some")
+    }
+}
+
+/// Memory of a process that only it has, KB.
+fn memory(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"));
+    let words = line.and_then(|line| line.split_whitespace().next());
+    words.and_then(|kb| kb.parse().ok()).expect("RssAnon")
+}
+
+#[test]
+fn many_starts_leave_nothing_in_the_recorder() {
+    let seconds = if is_deep() { 60 * SECONDS } else { SECONDS };
+    let lab = Lab::privileged();
+    let program = program(&lab, "-DPROVIDER=appearing_starts");
+    let build = Build {
+        options: &["-O2", "-DPROVIDER=appearing_starter"],
+        ..Build::USUAL
+    };
+    let starter = build.make(&lab, "crowd.c", "crowd");
+    let mut recorder = waiting_recorder(&lab, "appearing_starts:hit", &[]);
+    let mut first = Command::new(&program);
+    first.args(["0", "0"]);
+    let mut first = Process::spawn(first);
+    recorder.until_error_line(PLANTED);
+    first.say("");
+    first.finish().success();
+    let run = |seconds: u64| {
+        let mut command = Command::new(&starter);
+        let number = (RATE * seconds).to_string();
+        command.args(["starts", &RATE.to_string(), &number]);
+        command.args([path_text(&program), "1", "2"]);
+        let finished = Process::spawn(command).finish().success();
+        assert_eq!(finished.stdout.lines().last(), Some(&*number));
+    };
+    let look = || (Open::least(recorder.pid()), memory(recorder.pid()));
+    run(seconds / 5);
+    let (open, before) = look();
+    run(seconds - seconds / 5);
+    let (open_after, after) = look();
+    assert_eq!(open_after, open);
+    assert!(
+        after < before + 8192,
+        "memory of the recorder: {before} KB, then {after} KB"
+    );
+    recorder.signal("INT");
+    let said = recorder.finish().success();
+    said.complains(" 0 lost").complains("followed: 1 file\n");
+    let events = lab.events("trace");
+    let started = events.iter().filter(|event| event.integer(1) == 1);
+    assert_eq!(started.count() as u64, 2 * RATE * seconds);
+}
