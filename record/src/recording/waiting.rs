@@ -64,6 +64,8 @@ impl Recording {
         let of_programs = outputs.end..polled.len();
         polled.extend(attached.readable().map(readable));
         let of_processes = of_programs.end..polled.len();
+        polled.extend(attached.engine.new_mappings().map(readable));
+        let of_mappings = of_processes.end..polled.len();
         polled.push(readable(self.follower.descriptor()));
         polled.extend(self.cpus.descriptor().map(readable));
         polled.extend(self.files.clock_descriptor().map(readable));
@@ -88,6 +90,10 @@ impl Recording {
         let has_process_records = polled[of_processes]
             .iter()
             .any(|ring| has(ring, PollFlags::IN));
+        let is_held = self.follower.holds()
+            || polled[of_mappings]
+                .iter()
+                .any(|ring| has(ring, PollFlags::IN));
         let hung_up: Vec<bool> = polled[threads].iter().map(hung_up).collect();
         drop(polled);
         for (alive, hung_up) in self.alive.iter_mut().filter(|alive| **alive).zip(hung_up) {
@@ -101,7 +107,9 @@ impl Recording {
         }
         let is_learning =
             self.pipeline.stacks.is_some() && self.files.totals().samples < LEARNING_SAMPLES;
-        if has_first && !self.is_behind && !is_learning {
+        if is_held {
+            // A process waits for this pass.
+        } else if has_first && !self.is_behind && !is_learning {
             // These rings wake the recorder for the first record; the records that follow it closely are read in one pass.
             std::thread::sleep(MIN_GATHER_TIME);
             std::thread::sleep(self.gather_more());

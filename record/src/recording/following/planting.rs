@@ -15,11 +15,16 @@ impl Recording {
     /// # Errors
     /// The trace cannot be written.
     pub(in crate::recording) fn plant_found(&mut self) -> Result<(), RecordError> {
+        // What was found in these files has been sent.
+        let done = self.follower.queue.done();
         while let Some(found) = self.follower.next() {
             match found {
                 Found::Planted(attached) => self.plant(attached)?,
                 Found::Refused(file) => self.follower.refuse(file, &self.session.shortfalls),
             }
+        }
+        while let Some(mapping) = self.follower.held.take(done) {
+            self.session.attached.engine.answer(&mapping);
         }
         Ok(())
     }
@@ -47,12 +52,14 @@ impl Recording {
             self.session.enable_added()?;
             let probes = self.session.probes().get(range).unwrap_or_default();
             let events: BTreeSet<String> = probes.iter().map(PlannedProbe::event).collect();
+            let planted_at = trace_clock::now();
             let planted = PlantedFile {
+                held: self.follower.held.held_for(&file.origin, planted_at),
                 origin: file.origin.clone(),
                 events: events.iter().map(String::as_str).collect(),
                 sites: probes.iter().map(|probe| probe.sites.len()).sum(),
                 is_everywhere: added.is_everywhere,
-                planted_at: trace_clock::now(),
+                planted_at,
             };
             self.follower.note(planted, &self.session.shortfalls);
         }

@@ -78,7 +78,7 @@ impl Groups {
         for _ in 0..2 {
             for chosen in choice.groups()? {
                 if let Some(name) = &chosen.later {
-                    sys::insert_name(names.as_fd(), &key(name)).map_err(error)?;
+                    sys::insert_bytes(names.as_fd(), &key(name)).map_err(error)?;
                 }
                 sys::insert_id(groups.as_fd(), chosen.group.id).map_err(error)?;
             }

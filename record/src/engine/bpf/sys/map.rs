@@ -128,8 +128,11 @@ pub(in crate::engine::bpf) fn insert_id(map: BorrowedFd<'_>, key: u64) -> io::Re
     element(MAP_UPDATE_ELEM, map, &key, Some(&mut 1_u32), 0)
 }
 
-/// Adds a key with the value 1 to a hash map with 256-byte keys and 4-byte values.
-pub(in crate::engine::bpf) fn insert_name(map: BorrowedFd<'_>, key: &[u8; 256]) -> io::Result<()> {
+/// Adds a key with the value 1 to a hash map with keys of this size and 4-byte values.
+pub(in crate::engine::bpf) fn insert_bytes<const BYTES: usize>(
+    map: BorrowedFd<'_>,
+    key: &[u8; BYTES],
+) -> io::Result<()> {
     element(MAP_UPDATE_ELEM, map, key, Some(&mut 1_u32), 0)
 }
 
