@@ -57,6 +57,7 @@ mod literals;
 mod live;
 mod losses;
 mod man_and_completions;
+mod no_gap;
 mod node;
 mod nonresident;
 mod nop_prefixes;

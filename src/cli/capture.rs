@@ -150,6 +150,12 @@ pub(crate) struct CaptureArgs {
     /// parents can see that.
     #[arg(long)]
     pub(crate) lossless: bool,
+    /// With -p or CMD, miss no hit in files that are loaded or executed while recording (bpf engine, Linux 6.18)
+    ///
+    /// A thread that maps a file with code for the first time is held in the kernel until its probes are planted, for two seconds at most. It is not stopped: no other process notices. Without this, hits in the first
+    /// 15 to 40 ms are not recorded.
+    #[arg(long)]
+    pub(crate) no_gap: bool,
     /// Record the ids of the request that each hit belongs to: OpenTelemetry's thread context (bpf engine, x86-64)
     ///
     /// Programs with an SDK that shares it export the variable otel_thread_ctx_v1. Events then have the fields trace_id and span_id, or the reason why there are none. It takes 28 bytes of each event. --filter compares them, too (trace_id == "…"), in the recorder.

@@ -25,7 +25,7 @@ pub(super) fn documented(verb: &str) -> BTreeSet<String> {
         name.to_owned()
     });
     // Other tests are about when recordings begin (schedule.rs), what patterns without a path wait for (followed.rs), the choice of processes
-    // (chosen.rs) and thread contexts (thread_context.rs).
+    // (chosen.rs), thread contexts (thread_context.rs) and files that are mapped later (no_gap.rs).
     let others = [
         "-h, --help",
         "--at",
@@ -36,6 +36,7 @@ pub(super) fn documented(verb: &str) -> BTreeSet<String> {
         "--unit",
         "--exe",
         "--thread-context",
+        "--no-gap",
     ];
     names
         .filter(|name| !others.contains(&name.as_str()))

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use usdtrec_format::perf::TracepointFormat;
 
 use super::bpf::{
-    AttachMethod, BpfEngine, HeldProcesses, SkippedMethod, StackUse, TextFinding, VariableLocations,
+    AttachMethod, BpfEngine, HeldProcesses, NewMapping, SkippedMethod, StackUse, TextFinding,
+    VariableLocations,
 };
 use super::events::event::IdCount;
 use super::events::rings::Rings;
@@ -202,6 +203,38 @@ impl Engine {
             Self::Perf(perf) => Some(perf.rings()),
         };
         rings.into_iter().flat_map(Rings::readable)
+    }
+
+    /// Readable when recorded processes have mapped files which are not known; `None` if they are not held then.
+    pub(crate) fn new_mappings(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Bpf(bpf) => bpf.new_mappings(),
+            Self::Perf(_) => None,
+        }
+    }
+
+    /// Takes such mappings since the last time.
+    pub(crate) fn take_new_mappings(&mut self) -> Vec<NewMapping> {
+        match self {
+            Self::Bpf(bpf) => bpf.take_new_mappings(),
+            Self::Perf(_) => Vec::new(),
+        }
+    }
+
+    /// Continues the processes of the mappings up to this one, whose files are known from now on.
+    pub(crate) fn answer(&self, mapping: &NewMapping) {
+        match self {
+            Self::Bpf(bpf) => bpf.answer(mapping),
+            Self::Perf(_) => {}
+        }
+    }
+
+    /// Holds no process any more that maps a file.
+    pub(crate) fn end_holding(&self) {
+        match self {
+            Self::Bpf(bpf) => bpf.end_holding(),
+            Self::Perf(_) => {}
+        }
     }
 
     /// The largest share of a ring of the programs that is taken, 0 to 1.

@@ -36,9 +36,9 @@ pub use bpf::{
     StoppedProcess, guard_stopped,
 };
 pub(crate) use bpf::{
-    Counted, Counting, HeldProcesses, LatePart, LateSettings, ModuleBlock, PartPlanter, Repair,
-    StackUse, TextFinding, VariableLocation, VariableLocations, stopped_processes,
-    uprobes_of_links,
+    Counted, Counting, HeldProcesses, LatePart, LateSettings, MAX_HOLD, ModuleBlock, NewMapping,
+    PartPlanter, Repair, StackUse, TextFinding, VariableLocation, VariableLocations,
+    stopped_processes, uprobes_of_links,
 };
 pub use choice::EngineChoice;
 pub(crate) use events::event::IdCount;

@@ -32,6 +32,7 @@ impl Attached {
                 Err(error)
                     if options.choice == EngineChoice::Auto
                         && !options.lossless
+                        && !options.no_gap
                         && options.processes.is_all()
                         && !options.thread_context
                         && options.nonresident == NonResident::Auto =>

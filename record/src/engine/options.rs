@@ -30,6 +30,8 @@ pub struct EngineOptions {
     pub nonresident: NonResident,
     /// Stop processes instead of losing their hits.
     pub lossless: bool,
+    /// Hold processes that map files that are not known, until the probes of these are attached.
+    pub no_gap: bool,
     /// The processes, of those of the target, whose hits are recorded.
     pub processes: ProcessChoice,
     /// Whether the thread context of each hit is read ([`usdtrec_format::ThreadContext`]).

@@ -17,6 +17,9 @@ pub struct EngineOutcome {
     /// Number of processes that recorded ones started and that may have run before they had probes. Their first hits are not in the trace
     /// and not counted as lost.
     pub missed_processes: u64,
+    /// Number of mappings of new files whose processes were not held until the probes of these were attached, although
+    /// [`no_gap`](super::options::EngineOptions::no_gap) asked for it.
+    pub unheld_mappings: u64,
     /// Why probes were attached to all processes of the files, after they had been attached to the recorded processes and their children
     /// only; `None` if they were not.
     pub planted_everywhere: Option<EverywhereReason>,

@@ -2,6 +2,7 @@
 
 pub(super) mod cpus;
 pub(super) mod descendants;
+pub(super) mod hurry;
 pub(super) mod limits;
 pub(super) mod pagemap;
 pub(super) mod privilege;

@@ -33,6 +33,8 @@ const MAX_NEW_FILES: usize = 256;
 pub(crate) struct NewFile {
     /// The process.
     pub(crate) pid: i32,
+    /// The thread that mapped it; 0 if that is not known.
+    pub(crate) tid: i32,
     /// Its user; `None` if it has ended.
     pub(crate) user: Option<u32>,
     /// When it was mapped, ns of the trace's clock; 0 if that is not known.
@@ -47,6 +49,7 @@ pub(crate) struct NewFile {
 #[derive(Debug)]
 struct Mapped {
     pid: i32,
+    tid: i32,
     mapped_at: u64,
     mapping: FileMapping,
 }
@@ -105,6 +108,7 @@ impl BuildIds {
             let path = OsStr::from_bytes(live.unwrap_or(map.path));
             Mapped {
                 pid: map.pid,
+                tid: map.tid,
                 mapped_at: map.id.time,
                 mapping: FileMapping {
                     range: map.start..map.start.saturating_add(map.len),
@@ -129,6 +133,7 @@ impl BuildIds {
         };
         self.of(file, || Mapped {
             pid,
+            tid: 0,
             mapped_at: 0,
             mapping: mapping.clone(),
         })
@@ -192,6 +197,7 @@ impl Mapped {
         let process = fs::metadata(format!("/proc/{}", self.pid));
         NewFile {
             pid: self.pid,
+            tid: self.tid,
             user: process.ok().map(|process| process.uid()),
             mapped_at: self.mapped_at,
             path: self.mapping.path,

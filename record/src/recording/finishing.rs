@@ -22,6 +22,7 @@ impl Recording {
         let is_asked = matches!(looped, Ok(End::Signal));
         signals.forget();
         self.follower.end();
+        self.session.attached.engine.end_holding();
         self.look_last();
         // From here on only: other tracers leave breakpoints, too.
         let log = KernelLog::from_now();

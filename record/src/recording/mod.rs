@@ -30,6 +30,7 @@ use crate::command::RunningCommand;
 use crate::engine::{GuardDeath, TextFinding};
 use crate::error::RecordError;
 use crate::host::cpus::Changes;
+use crate::host::hurry::Hurry;
 use crate::output::files::Files;
 use crate::recording::following::Follower;
 use crate::recording::losses::Tally;
@@ -111,10 +112,14 @@ impl Recording {
         signals: &Signals,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<End, RecordError> {
+        let _hurry = self.session.options.engine.no_gap.then(Hurry::begin);
         loop {
             let end = self.wait(signals)?;
             self.files.look_at_clocks()?;
+            let mappings = self.session.attached.engine.take_new_mappings();
             self.drain();
+            // Their records were written before, and have been read.
+            self.follower.hold(mappings);
             self.plant_found()?;
             self.write_losses()?;
             let came = self.cpus.look();

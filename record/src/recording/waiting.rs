@@ -77,6 +77,8 @@ impl Recording {
         let of_programs = outputs.end..polled.len();
         polled.extend(attached.readable().map(readable));
         let of_processes = of_programs.end..polled.len();
+        polled.extend(attached.engine.new_mappings().map(readable));
+        let of_mappings = of_processes.end..polled.len();
         let found = polled.len();
         polled.push(readable(self.follower.descriptor()));
         polled.extend(self.cpus.descriptor().map(readable));
@@ -101,7 +103,10 @@ impl Recording {
             of_programs: has_records(&polled[of_programs]),
             of_processes: has_records(&polled[of_processes]),
         };
-        let has_found = has(&polled[found], PollFlags::IN);
+        // A process waits for this pass.
+        let is_awaited = self.follower.holds()
+            || has_records(&polled[of_mappings])
+            || has(&polled[found], PollFlags::IN);
         let hung_up: Vec<bool> = polled[threads].iter().map(hung_up).collect();
         drop(polled);
         for (alive, hung_up) in self.alive.iter_mut().filter(|alive| **alive).zip(hung_up) {
@@ -113,7 +118,7 @@ impl Recording {
         if is_unread {
             return Ok(Some(End::Unread));
         }
-        if !self.is_behind && !has_found {
+        if !self.is_behind && !is_awaited {
             self.gather(filled)?;
         }
         self.is_over()

@@ -255,6 +255,13 @@ pub(in crate::cmd) fn print_losses(outcome: &Outcome, args: &CaptureArgs) {
             }
         ));
     }
+    if outcome.engine.unheld_mappings > 0 {
+        say(format_args!(
+            "usdtrec: --no-gap: at {} of new files the thread was not held until their probes were planted, because that took more than two seconds, \
+             or because it is real-time: its first hits there may be missing",
+            counted(outcome.engine.unheld_mappings as usize, "mapping")
+        ));
+    }
     if outcome.engine.unfinished > 0 {
         say(format_args!(
             "usdtrec: {} hits were still being captured when the recording ended and are not in the trace: their threads wait for a page fault",

@@ -134,6 +134,7 @@ fn engine_options(args: &CaptureArgs, graph: Option<CallGraph>) -> anyhow::Resul
         graph,
         nonresident: nonresident(args.nonresident),
         lossless: args.lossless,
+        no_gap: args.no_gap,
         processes: process_choice(args),
         thread_context: args.thread_context,
     })
@@ -169,6 +170,10 @@ fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
             "--cgroup, --container, --unit and --exe need the bpf engine"
         }
         Perf | PerfTracefs | PerfPmu if args.lossless => "--lossless needs the bpf engine",
+        Perf | PerfTracefs | PerfPmu if args.no_gap => "--no-gap needs the bpf engine",
+        _ if args.no_gap && !records_named_processes(args) => {
+            "--no-gap needs -p PID or a command, whose processes are held: without one it could hold any process of the host"
+        }
         Perf | PerfTracefs | PerfPmu if args.no_wait => {
             "--no-wait has no effect with a perf engine: it never waits"
         }
@@ -191,6 +196,12 @@ fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
         _ => return Ok(()),
     };
     Err(Usage(reason.to_owned()))
+}
+
+/// Whether the processes of -p or of the command are recorded.
+fn records_named_processes(args: &CaptureArgs) -> bool {
+    let has_command = !args.command.is_empty() && !args.all_cpus && args.tid.is_empty();
+    !args.pid.is_empty() || has_command
 }
 
 /// Whether a recording may begin without probes.

@@ -11,7 +11,11 @@
 //! | 40 | 8 | number of processes that were started or executed a program without links of their own |
 //! | 48 | 8 | number of those that may have run before they had probes |
 //! | 56 | 8 | hits lost because a filter read memory that was not resident |
-//! | 64 | 8 each | hits lost, by sample id |
+//! | 64 | 8 | not 0 while processes are held that map files which are not known |
+//! | 72 | 8 | number of such mappings: the token of the last |
+//! | 80 | 8 | up to which token the probes of the files are attached |
+//! | 88 | 8 | number of those mappings whose processes were not held, or not until then |
+//! | 96 | 8 each | hits lost, by sample id |
 //! | after them | 16 each | by sample id and string of its site: number of unreadable ones in a row, and the time (ns) until which none is read |
 //! | after them | 8 each | by sample id: not 0 while many texts of the site are too long for a short record |
 //! | after them | 8 each | by sample id: index of the size of its stacks; in the second byte, of that in a crowded ring; above it the fill level, in 256ths, from which on a ring is crowded |
@@ -31,7 +35,7 @@ pub(super) const ENABLED: u32 = 0;
 /// Offset of the word that is not 0 while processes may be stopped.
 pub(super) const STOPPING: u32 = 8;
 /// Offset of the time of the recorder's last pass over the ring.
-const LOOKED: u32 = 16;
+pub(super) const LOOKED: u32 = 16;
 /// Offset of the count of suspensions.
 const SUSPENDED: u32 = 24;
 /// Offset of the word that is not 0 while no process is held.
@@ -42,8 +46,16 @@ pub(super) const CALLS: u32 = 40;
 pub(super) const MISSED: u32 = 48;
 /// Offset of the count of hits that a filter could not judge.
 pub(super) const UNJUDGED: u32 = 56;
+/// Offset of the word that is not 0 while processes are held that map files which are not known.
+pub(super) const HOLDING: u32 = 64;
+/// Offset of the count of such mappings.
+pub(super) const MAPPINGS: u32 = 72;
+/// Offset of the token up to which the probes of the files are attached.
+pub(super) const ANSWERED: u32 = 80;
+/// Offset of the count of those mappings whose processes were not held, or not until then.
+pub(super) const UNHELD: u32 = 88;
 /// Offset of the first count of losses, one word for each sample id.
-pub(super) const LOSSES: u32 = 64;
+pub(super) const LOSSES: u32 = 96;
 
 /// Number of words before the losses.
 pub(super) const HEAD: usize = LOSSES as usize / 8;
@@ -154,6 +166,21 @@ impl Control {
     /// Number of those that may have run before they had probes.
     pub(super) fn missed(&self) -> u64 {
         self.load(MISSED)
+    }
+
+    /// Sets whether processes are held that map files which are not known; held ones continue.
+    pub(super) fn set_holding(&self, holding: bool) {
+        self.store(HOLDING, holding.into());
+    }
+
+    /// Continues the processes of the mappings up to this token.
+    pub(super) fn set_answered(&self, token: u64) {
+        self.store(ANSWERED, token);
+    }
+
+    /// Number of mappings of files that were not known whose processes were not held until their probes were attached.
+    pub(super) fn unheld(&self) -> u64 {
+        self.load(UNHELD)
     }
 
     /// Number of lost hits that a filter could not judge.

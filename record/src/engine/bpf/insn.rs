@@ -123,6 +123,8 @@ pub(super) enum Map {
     StackRates,
     /// The ring that wakes the thread that attaches them.
     Calls,
+    /// The files at whose mappings no process is held.
+    KnownFiles,
     /// Where processes have their thread contexts.
     ThreadContexts,
     /// The number of hits with each key.

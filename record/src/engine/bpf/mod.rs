@@ -59,6 +59,8 @@ pub use self::nonresident::NonResident;
 pub(crate) use self::part_planter::{LatePart, LateSettings, PartPlanter};
 pub use self::processes::children::EverywhereReason;
 pub(crate) use self::processes::hold::HeldProcesses;
+use self::processes::mapping_hold::MappingHold;
+pub(crate) use self::processes::mapping_hold::{MAX_HOLD, NewMapping};
 pub(crate) use self::samples::TextFinding;
 pub(crate) use self::samples::stack_size::StackUse;
 pub(crate) use self::sys::uprobes_of_links;
@@ -140,6 +142,31 @@ impl BpfEngine {
     pub(crate) fn enable(&self) {
         self.objects.control.set_looked();
         self.parts.set_enabled(true);
+        self.objects.set_holding(true);
+    }
+
+    /// Readable when recorded processes have mapped files which are not known; `None` if they are not held then.
+    pub(crate) fn new_mappings(&self) -> Option<BorrowedFd<'_>> {
+        self.objects.mapping_hold.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Takes such mappings since the last time.
+    pub(crate) fn take_new_mappings(&mut self) -> Vec<NewMapping> {
+        let hold = self.objects.mapping_hold.as_mut();
+        hold.map(MappingHold::take).unwrap_or_default()
+    }
+
+    /// Continues the processes of the mappings up to this one, whose files are known from now on.
+    pub(crate) fn answer(&self, mapping: &NewMapping) {
+        if let Some(hold) = &self.objects.mapping_hold {
+            hold.know(mapping);
+            self.objects.control.set_answered(mapping.token);
+        }
+    }
+
+    /// Holds no process any more that maps a file.
+    pub(crate) fn end_holding(&self) {
+        self.objects.set_holding(false);
     }
 
     /// Disables the programs, and continues stopped processes.
@@ -192,6 +219,8 @@ impl BpfEngine {
             without_stack: samples().map(|samples| samples.without_stack).sum(),
             unjudged: unjudged.sum(),
             suspensions: objects.control.suspensions(),
+            unheld_mappings: objects.control.unheld()
+                + objects.mapping_hold.as_ref().map_or(0, MappingHold::missed),
             missed_processes: objects.tracked.missed()
                 + objects.control.missed()
                 + children.map_or(0, Children::failed),

@@ -13,13 +13,14 @@ use super::lossless::stopped::Stopped;
 use super::processes::executables::Executables;
 use super::processes::follow::Tracked;
 use super::processes::groups::Groups;
+use super::processes::mapping_hold::MappingHold;
 use super::rings::cpu_rings::{CpuRings, Sizes};
 use super::samples::Samples;
 use super::samples::stack_rates;
 use super::setup::setup;
 use super::thread_contexts::ThreadContexts;
 use crate::error::RecordError;
-use crate::kernel_error::BpfObject;
+use crate::kernel_error::{BpfObject, BpfRefusal};
 
 /// The maps and rings of a recording.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub(super) struct Objects {
     pub(super) groups: Option<Groups>,
     /// `None` if all executables are recorded.
     pub(super) executables: Option<Executables>,
+    /// `None` if no process is held when it maps a file.
+    pub(super) mapping_hold: Option<MappingHold>,
     /// `None` if processes are not stopped.
     pub(super) stopped: Option<Stopped>,
     /// That of the first part, which has what is about the whole recording.
@@ -73,6 +76,10 @@ impl Objects {
             .lossless
             .then(|| Stopped::new(&control, *say))
             .transpose();
+        let mapping_hold = options
+            .no_gap
+            .then(|| mapping_hold(&control, &tracked, kernel))
+            .transpose()?;
         let stack_rates = options.graph.and_then(|graph| graph.rate);
         let stack_rates = stack_rates.map(|_| stack_rates::create()).transpose();
         let thread_contexts = options
@@ -85,6 +92,7 @@ impl Objects {
             tracked,
             groups: groups.transpose()?,
             executables: executables.transpose()?,
+            mapping_hold,
             stopped: stopped.map_err(setup(BpfObject::StoppedProcesses))?,
             control: Arc::new(control),
             rings,
@@ -125,12 +133,30 @@ impl Objects {
         })
     }
 
+    /// Holds processes that map files which are not known, from now on or no longer.
+    pub(super) fn set_holding(&self, holding: bool) {
+        self.control
+            .set_holding(holding && self.mapping_hold.is_some());
+    }
+
     /// Continues all stopped processes.
     pub(super) fn let_go(&self) {
         if let Some(stopped) = &self.stopped {
             stopped.let_go();
         }
     }
+}
+
+/// What holds processes that map files which are not known.
+fn mapping_hold(
+    control: &Control,
+    tracked: &Tracked,
+    kernel: RunningKernel<'_>,
+) -> Result<MappingHold, RecordError> {
+    if kernel.namespace.is_some() {
+        return Err(RecordError::NoBpf(BpfRefusal::MappingHoldNamespace));
+    }
+    MappingHold::new(control, tracked.as_fd(), kernel).map_err(setup(BpfObject::MappingHold))
 }
 
 /// What all parts of a recording share, for a thread that attaches further ones.

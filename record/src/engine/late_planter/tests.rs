@@ -176,6 +176,7 @@ impl How {
             },
             graph: None,
             nonresident: NonResident::Auto,
+            no_gap: false,
             lossless: false,
             processes: ProcessChoice::default(),
             thread_context: false,

@@ -6,6 +6,7 @@
 //! user can map any file. What it has attached is added to the recording by the loop ([`planting`]), between two passes.
 
 mod budget;
+mod held_mappings;
 mod origin;
 mod planting;
 mod queue;
@@ -22,10 +23,12 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use self::origin::owner;
+use self::held_mappings::HeldMappings;
+use self::origin::user_of;
 use self::queue::Queue;
 use self::reports::{PlantedFile, Reports};
 use self::search::{ENDED, Found, RefusedFile, Search};
+use crate::engine::NewMapping;
 use crate::recording::build_ids::NewFiles;
 use crate::recording::session::Session;
 use crate::recording::shortfalls::Shortfalls;
@@ -60,6 +63,11 @@ pub(crate) struct Follower {
     thread: Option<JoinHandle<()>>,
     reports: Reports,
     files: FollowedFiles,
+    /// Whether processes are held until their files are done. Then these do not take turns.
+    no_gap: bool,
+    /// Number of files that were queued.
+    queued: u64,
+    held: HeldMappings,
 }
 
 impl Follower {
@@ -81,6 +89,9 @@ impl Follower {
             thread: Some(thread),
             reports: Reports::for_target(&session.options.target),
             files: FollowedFiles::default(),
+            no_gap: session.options.engine.no_gap,
+            queued: 0,
+            held: HeldMappings::default(),
         })
     }
 
@@ -94,9 +105,22 @@ impl Follower {
         self.files.unread += too_many;
         self.files.denied += denied;
         for file in files {
-            let user = file.user.unwrap_or_else(|| owner(&file));
-            self.files.unread += usize::from(!self.queue.add(user, file));
+            let turn = if self.no_gap { 0 } else { user_of(&file) };
+            match self.queue.add(turn, file) {
+                true => self.queued += 1,
+                false => self.files.unread += 1,
+            }
         }
+    }
+
+    /// Takes mappings whose processes are held. All files that were mapped before have been queued.
+    pub(crate) fn hold(&mut self, mappings: Vec<NewMapping>) {
+        self.held.add(mappings, self.queued);
+    }
+
+    /// Whether processes may be held until this thread has answered.
+    pub(crate) fn holds(&self) -> bool {
+        !self.held.is_empty()
     }
 
     /// Readable when [`next`](Self::next) has something.

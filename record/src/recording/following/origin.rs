@@ -12,6 +12,8 @@ use crate::recording::build_ids::NewFile;
 pub(super) struct Origin {
     /// The first process that mapped it.
     pub(super) pid: i32,
+    /// Its thread; 0 if that is not known.
+    pub(super) tid: i32,
     /// When it was mapped, ns of the trace's clock; 0 if that is not known.
     pub(super) mapped_at: u64,
     pub(super) path: PathBuf,
@@ -24,4 +26,9 @@ pub(super) struct Origin {
 pub(super) fn owner(file: &NewFile) -> u32 {
     let metadata = file.object.file().metadata();
     metadata.map_or(0, |metadata| metadata.uid())
+}
+
+/// The user whose process mapped a file; if it has ended, its owner.
+pub(super) fn user_of(file: &NewFile) -> u32 {
+    file.user.unwrap_or_else(|| owner(file))
 }

@@ -27,6 +27,8 @@ impl Recording {
     /// # Errors
     /// The trace cannot be written.
     pub(in crate::recording) fn plant_found(&mut self) -> Result<(), RecordError> {
+        // What was found in these files has been sent.
+        let done = self.follower.queue.done();
         let before = self.session.probes().len();
         let mut added = Vec::new();
         while let Some(found) = self.follower.next() {
@@ -35,14 +37,16 @@ impl Recording {
                 Found::Refused(file) => self.follower.refuse(file, &self.session.shortfalls),
             }
         }
-        if added.is_empty() {
-            return Ok(());
+        if !added.is_empty() {
+            self.files.add_events(self.session.describe_added(before))?;
+            self.session.enable_added()?;
         }
-        self.files.add_events(self.session.describe_added(before))?;
-        self.session.enable_added()?;
         let planted_at = trace_clock::now();
         for file in added {
             self.report(&file, planted_at);
+        }
+        while let Some(mapping) = self.follower.held.take(done) {
+            self.session.attached.engine.answer(&mapping);
         }
         Ok(())
     }
@@ -87,6 +91,7 @@ impl Recording {
         let probes = probes.unwrap_or_default();
         let events: BTreeSet<String> = probes.iter().map(PlannedProbe::event).collect();
         let planted = PlantedFile {
+            held: self.follower.held.held_for(&file.file.origin, planted_at),
             origin: file.file.origin.clone(),
             events: events.iter().map(String::as_str).collect(),
             sites: probes.iter().map(|probe| probe.sites.len()).sum(),

@@ -29,6 +29,8 @@ struct State {
     number: usize,
     /// The user whose file was taken last.
     last: u32,
+    /// Number of files that were taken and are done.
+    done: u64,
     /// Whether the recording ends, so that nobody pauses.
     is_ending: bool,
     /// Whether no file comes any more.
@@ -111,6 +113,16 @@ impl Queue {
         state.users.retain(|_, waiting| is_needed(waiting));
     }
 
+    /// Notes that the file that was taken last is done.
+    pub(super) fn note_done(&self) {
+        self.state().done += 1;
+    }
+
+    /// Number of files that are done.
+    pub(super) fn done(&self) -> u64 {
+        self.state().done
+    }
+
     /// The recording ends.
     pub(super) fn end(&self) {
         self.state().is_ending = true;
@@ -169,6 +181,7 @@ mod tests {
         let path = std::env::current_exe().unwrap();
         NewFile {
             pid,
+            tid: pid,
             user: None,
             mapped_at: 0,
             object: ObjectFile::open(&path).unwrap(),

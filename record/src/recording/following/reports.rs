@@ -25,6 +25,8 @@ pub(super) struct PlantedFile<'a> {
     pub(super) is_everywhere: bool,
     /// When they were planted, ns of the trace's clock.
     pub(super) planted_at: u64,
+    /// For how long the thread that mapped it was held until then; `None` if it was not.
+    pub(super) held: Option<Duration>,
 }
 
 /// Makes the reports of a recording.
@@ -58,15 +60,26 @@ impl Reports {
             sites,
             is_everywhere,
             planted_at,
+            held,
         } = file;
         let gap = planted_at.saturating_sub(origin.mapped_at);
-        let gap_ns = (origin.mapped_at > 0).then_some(gap);
-        let when = match gap_ns {
-            Some(gap) => {
-                let ms = Duration::from_nanos(gap).as_secs_f64() * 1e3;
-                format!("{ms:.1} ms after it was mapped")
-            }
-            None => "after it was mapped".to_owned(),
+        let gap = (origin.mapped_at > 0).then(|| Duration::from_nanos(gap));
+        let (gap, when, effect) = match (held, gap) {
+            (Some(held), _) => (
+                Some(Duration::ZERO),
+                format!("before its code ran: the thread was held for {}", ms(held)),
+                "no hit is missed",
+            ),
+            (None, Some(gap)) => (
+                Some(gap),
+                format!("{} after it was mapped", ms(gap)),
+                "hits in that time are not recorded",
+            ),
+            (None, None) => (
+                None,
+                "after it was mapped".to_owned(),
+                "hits in that time are not recorded",
+            ),
         };
         let probes = counted(events.len(), "probe");
         let owner = self.owner(&origin);
@@ -78,9 +91,9 @@ impl Reports {
             kind: ShortfallKind::Followed,
             events: named(events.iter().map(ToString::to_string)),
             sites: sites as u64,
-            gap_ns,
+            gap_ns: gap.map(|gap| gap.as_nanos() as u64),
             found: format!("planted {probes} {when}{scope}{owner}"),
-            effect: "hits in that time are not recorded".to_owned(),
+            effect: effect.to_owned(),
             ..about(origin)
         }
     }
@@ -113,6 +126,10 @@ impl Reports {
     }
 }
 
+fn ms(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1e3)
+}
+
 fn named(events: impl Iterator<Item = String>) -> Vec<String> {
     events.take(NAMED).collect()
 }
@@ -134,6 +151,7 @@ mod tests {
     fn origin(owner: u32) -> Origin {
         Origin {
             pid: 7,
+            tid: 7,
             mapped_at: 1_000_000,
             path: "/lib/x.so".into(),
             build_id: None,
@@ -144,7 +162,7 @@ mod tests {
     #[test]
     fn the_gap_and_a_foreign_owner_are_named() {
         let reports = Reports::for_target(&Target::All);
-        let planted = |owner, mapped_at| {
+        let planted = |owner, mapped_at, held| {
             reports.planted(PlantedFile {
                 origin: Origin {
                     mapped_at,
@@ -154,20 +172,28 @@ mod tests {
                 sites: 3,
                 is_everywhere: false,
                 planted_at: 4_200_000,
+                held,
             })
         };
-        let own = planted(0, 1_000_000);
+        let own = planted(0, 1_000_000, None);
         assert_eq!(own.found, "planted 2 probes 3.2 ms after it was mapped");
         assert_eq!(
             (own.gap_ns, own.sites, own.pid),
             (Some(3_200_000), 3, Some(7))
         );
-        let foreign = planted(1000, 0);
+        let foreign = planted(1000, 0, None);
         assert_eq!(
             foreign.found,
             "planted 2 probes after it was mapped (owned by user 1000)"
         );
         assert_eq!(foreign.gap_ns, None);
+        let held = planted(0, 1_000_000, Some(Duration::from_micros(3_100)));
+        assert_eq!(
+            held.found,
+            "planted 2 probes before its code ran: the thread was held for 3.1 ms"
+        );
+        assert_eq!(held.effect, "no hit is missed");
+        assert_eq!(held.gap_ns, Some(0));
         let mine = std::process::id();
         let reports = Reports::for_target(&Target::Processes(vec![mine]));
         let user = rustix::process::geteuid().as_raw();

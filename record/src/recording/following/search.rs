@@ -12,10 +12,11 @@ use usdtrec_buildid_cache::locate;
 use usdtrec_format::{Binary, BuildId, Probe};
 
 use super::budget::Budget;
-use super::origin::{Origin, owner};
+use super::origin::{Origin, owner, user_of};
 use super::queue::{Queue, Taken};
 use super::settings::Following;
 use crate::error::{RecordError, with_source};
+use crate::host::hurry::Hurry;
 use crate::recording::build_ids::NewFile;
 use crate::recording::late_planter::{LatePlanter, PlantedPart};
 use crate::recording::session::Session;
@@ -74,6 +75,8 @@ pub(super) struct Search {
     following: Following,
     /// For the patterns with a path: that path, absolute.
     paths: Vec<Option<PathBuf>>,
+    /// Whether processes are held until their files are done.
+    no_gap: bool,
     /// Files that are recorded.
     recorded: Vec<Arc<Program>>,
     /// The recorded builds of patterns with digits of a build-id, by their texts.
@@ -117,6 +120,7 @@ impl Search {
             builds: following.events.iter().filter_map(build).collect(),
             paths: following.events.iter().map(absolute).collect(),
             following,
+            no_gap: session.options.engine.no_gap,
             recorded,
             budget: Budget::default(),
             planter: session.late_planter(),
@@ -127,30 +131,30 @@ impl Search {
     }
 
     pub(super) fn run(mut self) {
+        let _hurry = self.no_gap.then(Hurry::begin);
         while let Some(taken) = self.queue.take() {
             let (user, begun) = (taken.user, Instant::now());
             let found = self.look(taken);
-            // Attaching mostly waits for the kernel, and is limited by the budget.
-            if !matches!(found, Some(Found::Planted(_))) {
+            // Attaching mostly waits for the kernel, and is limited by the budget. A held process does not wait for pauses.
+            if !matches!(found, Some(Found::Planted(_))) && !self.no_gap {
                 self.queue.note_time(user, begun.elapsed());
             }
-            let Some(found) = found else {
-                continue;
-            };
+            let is_awaited = found.is_some() || self.no_gap;
             // The recording has ended.
-            if self.found.send(found).is_err() {
+            if found.is_some_and(|found| self.found.send(found).is_err()) {
                 return;
             }
-            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+            self.queue.note_done();
+            if is_awaited {
+                let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+            }
         }
     }
 
     /// Plants the selected probes of a file; `None` if it has none, or is recorded.
     fn look(&mut self, taken: Taken) -> Option<Found> {
         let Taken {
-            user,
-            file,
-            is_ending,
+            file, is_ending, ..
         } = taken;
         if self.is_recorded(&file) {
             return None;
@@ -163,6 +167,7 @@ impl Search {
             pattern,
             origin: Origin {
                 pid: file.pid,
+                tid: file.tid,
                 mapped_at: file.mapped_at,
                 path: file.object.path().to_owned(),
                 build_id: binary.build_id,
@@ -174,7 +179,7 @@ impl Search {
         let planted = match events.is_empty() {
             true => Err(reasons(&several)),
             false if is_ending => Err(ENDED.to_owned()),
-            false => self.plant(user, sites, Arc::new(file.object), &events),
+            false => self.plant(user_of(&file), sites, Arc::new(file.object), &events),
         };
         Some(match planted {
             Ok(Planted { part, refusals }) => {

@@ -5,3 +5,4 @@ pub(super) mod executables;
 pub(super) mod follow;
 pub(super) mod groups;
 pub(super) mod hold;
+pub(super) mod mapping_hold;

@@ -159,6 +159,14 @@ pub(in crate::engine::bpf) fn insert_name(map: BorrowedFd<'_>, key: &NamePrefix)
     element(MAP_UPDATE_ELEM, map, key, Some(&mut 1_u32), 0)
 }
 
+/// Adds a key with the value 1 to a hash map with keys of this size and 4-byte values.
+pub(in crate::engine::bpf) fn insert_bytes<const BYTES: usize>(
+    map: BorrowedFd<'_>,
+    key: &[u8; BYTES],
+) -> io::Result<()> {
+    element(MAP_UPDATE_ELEM, map, key, Some(&mut 1_u32), 0)
+}
+
 /// Creates a ring of so many bytes, in the memory of a NUMA node if one is given.
 pub(in crate::engine::bpf) fn create_ring(bytes: u32, node: Option<u32>) -> io::Result<OwnedFd> {
     create(MapCreate {

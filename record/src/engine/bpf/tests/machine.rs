@@ -398,7 +398,12 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
             Map::Spared => 4,
             Map::StackRates => RATES,
             Map::Counts => COUNTS,
-            Map::Held | Map::Calls | Map::Groups | Map::GroupNames | Map::Executables => {
+            Map::Held
+            | Map::Calls
+            | Map::KnownFiles
+            | Map::Groups
+            | Map::GroupNames
+            | Map::Executables => {
                 unreachable!("not in programs of sites")
             }
             Map::ThreadContexts => unreachable!("no layout of these tests has a thread context"),

@@ -16,10 +16,10 @@ use super::addition::Addition;
 use super::budget::Budget;
 use super::ended::{Ended, close};
 use super::everywhere::EverywhereReason;
-use super::hurry::Hurry;
 use super::table::Table;
 use crate::engine::bpf::attach::links::{Links, Planted};
 use crate::engine::bpf::control::Control;
+use crate::host::hurry::Hurry;
 
 /// Maximum number of running processes with links of their own, besides the named ones.
 const MAX_LINKED_PROCESSES: usize = 8;

@@ -44,7 +44,6 @@ mod budget;
 mod ended;
 mod everywhere;
 mod follower;
-mod hurry;
 mod table;
 
 use std::io::{self, PipeWriter};

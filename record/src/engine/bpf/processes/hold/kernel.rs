@@ -2,6 +2,7 @@
 
 use usdtrec_format::Btf;
 
+use super::work::schedule_function;
 use crate::engine::bpf::kernel::members::Members;
 
 /// Offsets and functions of the running kernel that the programs need.
@@ -20,17 +21,10 @@ pub(super) struct Kernel {
 
 impl Kernel {
     pub(super) fn find(members: Members, btf: &Btf) -> Option<Self> {
-        // Until Linux 6.19 the function had a last argument, which the verifier fills in.
-        let plain = btf.function("bpf_task_work_schedule_resume");
-        let plain = plain.filter(|function| function.arguments == 4);
-        let schedule = plain.or_else(|| {
-            let function = btf.function("bpf_task_work_schedule_resume_impl");
-            function.filter(|function| function.arguments == 5)
-        })?;
         Some(Self {
             members,
             exec_task: btf.member("signal_struct", &["group_exec_task"])?,
-            schedule: schedule.kind,
+            schedule: schedule_function(btf)?,
             fork: btf.tracepoint("sched_process_fork")?,
             exec: btf.tracepoint("sched_process_exec")?,
             exit: btf.tracepoint("sched_process_exit")?,

@@ -27,6 +27,7 @@ mod calls;
 mod held;
 mod kernel;
 mod program;
+pub(super) mod work;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -63,8 +64,7 @@ impl Hold {
         members: Members,
         btf: &Btf,
     ) -> io::Result<Self> {
-        let kernel = Kernel::find(members, btf)
-            .ok_or_else(|| io::Error::other("there is no task work for programs (Linux 6.18)"))?;
+        let kernel = Kernel::find(members, btf).ok_or_else(work::no_work)?;
         let works = sys::create_works(MAX_MAP_ENTRIES)?;
         let calls = Calls::new(HeldProcesses::new(works, tracked.try_clone_to_owned()?))?;
         control.set_released(true);
@@ -78,8 +78,7 @@ impl Hold {
             });
             io::Result::Ok(sys::load(kind, &code)?)
         };
-        let trial = load(ProgramKind::Run, program::trial(kernel))?;
-        try_out(&trial, control)?;
+        work::try_out(kernel.schedule, calls.works(), control)?;
         let mut links = Vec::new();
         let mut fork = None;
         for (tracepoint, code) in [
@@ -107,17 +106,4 @@ impl Hold {
     pub(in crate::engine::bpf) const fn take_calls(&mut self) -> Option<Calls> {
         self.calls.take()
     }
-}
-
-/// Queues work for this process, which must run before the system call returns. Linux 7.3 cannot allocate it on processors without
-/// `cmpxchg16b`.
-fn try_out(trial: &OwnedFd, control: &Control) -> io::Result<()> {
-    let result = sys::run(trial.as_fd())?;
-    if result < 0 {
-        return Err(io::Error::from_raw_os_error(-result));
-    }
-    if control.take_calls() == 0 {
-        return Err(io::Error::other("task work comes too late"));
-    }
-    Ok(())
 }

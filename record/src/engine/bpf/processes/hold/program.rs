@@ -1,6 +1,7 @@
 //! The programs on `fork` and `execve`, and the work of a held task.
 
 use super::kernel::Kernel;
+use super::work::{self, HELD_TOKEN, MAX_RT_PRIO, NUMBER, RUNNING, SINCE, WORK};
 use crate::engine::bpf::context::own_instruction_pointer;
 use crate::engine::bpf::control;
 use crate::engine::bpf::insn::{
@@ -13,28 +14,16 @@ use crate::engine::bpf::program::{FIRST_TOKEN, FOLLOWED, LINKED};
 /// Maximum time for which a process is held, ns.
 const MAX_HOLD_NS: i32 = 2_000_000_000;
 
-/// Stack slots: a 4-byte process id, a 4-byte value, the 8-byte keys of two pieces of work, an 8-byte token, an empty piece of work, and a
-/// time.
+/// Stack slots besides those of [`work`]: a 4-byte process id, a 4-byte value, an 8-byte token, and a time.
 const KEY: i16 = -4;
 const VALUE: i16 = -8;
-const WORK: i16 = -16;
-const RUNNING: i16 = -24;
 const TOKEN: i16 = -32;
-const EMPTY: i16 = -64;
 const NOW: i16 = -72;
 
-/// Offsets in the map's values: since when the process is held, its instruction pointer at the start (0 later), and its token.
-const SINCE: i16 = 8;
-const AT: i16 = 16;
-const HELD_TOKEN: i16 = 24;
+/// The instruction pointer of a held process at the start; 0 later.
+const AT: i16 = NUMBER;
 /// Size of a call, bytes.
 const CALL_BYTES: i32 = 16;
-/// Size of a value, and of its `struct bpf_task_work`, words.
-const WORDS: i16 = 4;
-/// Lower priorities are real-time (include/linux/sched/prio.h).
-const MAX_RT_PRIO: i32 = 100;
-/// Each process has two pieces of work, which queue each other, because a running one cannot queue itself.
-const OTHER: i32 = 1;
 
 /// `sched_process_fork(parent, child)`: adds the child of a process in the map, and holds it.
 pub(super) fn forked(kernel: Kernel) -> Option<Code> {
@@ -100,8 +89,8 @@ pub(super) fn left(kernel: Kernel) -> Option<Code> {
     asm.jump_if(If::NotEqual, Reg::R1, 0, goes_on);
     asm.load(Width::Word, Reg::R1, Reg::R10, KEY);
     asm.store(Width::Double, Reg::R10, RUNNING, Reg::R1);
-    other_work(&mut asm);
-    forget_work(&mut asm);
+    work::other(&mut asm);
+    work::forget(&mut asm);
     asm.jump(out);
     asm.place(goes_on);
     asm.jump_if(If::NotEqual, Reg::R9, LINKED.cast_signed(), out);
@@ -182,27 +171,6 @@ fn call(asm: &mut Assembler, out: Label) {
     asm.call(Helper::RingSubmit);
 }
 
-/// Queues work for the task that runs this, and counts a call. The result is 0, or a negative error number.
-pub(super) fn trial(kernel: Kernel) -> Option<Code> {
-    let mut asm = Assembler::default();
-    let (out, work, missed) = (asm.label(), asm.label(), asm.label());
-    asm.store_value(Width::Double, Reg::R10, WORK, 0);
-    asm.set(Reg::R9, (-libc::ENOMEM).into());
-    find_work(&mut asm, false, missed);
-    asm.call(Helper::CurrentTaskBtf);
-    asm.copy(Reg::R1, Reg::R0);
-    schedule(&mut asm, kernel, work, out);
-    asm.jump(out);
-    asm.place(missed);
-    asm.copy(Reg::R0, Reg::R9);
-    asm.place(out);
-    asm.exit();
-    asm.function(work, FunctionKind::Static);
-    asm.count(control::CALLS);
-    asm.exit_with(0);
-    asm.finish()
-}
-
 /// Stores the id of the current process in its slot; returns if it is not recorded.
 fn is_tracked(asm: &mut Assembler, out: Label) {
     asm.store_process(KEY);
@@ -237,7 +205,7 @@ fn hold(asm: &mut Assembler, kernel: Kernel, Labels { out, work }: Labels) {
     asm.place(usual);
     asm.load(Width::Word, Reg::R1, Reg::R10, KEY);
     asm.store(Width::Double, Reg::R10, WORK, Reg::R1);
-    find_work(asm, false, missed);
+    work::find(asm, false, missed);
     asm.call(Helper::KtimeNs);
     asm.store(Width::Double, Reg::R8, SINCE, Reg::R0);
     asm.load(Width::Double, Reg::R1, Reg::R10, TOKEN);
@@ -247,7 +215,7 @@ fn hold(asm: &mut Assembler, kernel: Kernel, Labels { out, work }: Labels) {
     asm.load(Width::Double, Reg::R0, Reg::R0, own_instruction_pointer());
     asm.store(Width::Double, Reg::R8, AT, Reg::R0);
     asm.copy(Reg::R1, Reg::R7);
-    schedule(asm, kernel, work, missed);
+    work::schedule(asm, kernel.schedule, work, missed);
     asm.jump(wake);
     asm.place(missed);
     asm.count(control::MISSED);
@@ -274,7 +242,7 @@ fn wait(asm: &mut Assembler, kernel: Kernel, work: Label) {
     asm.copy(Reg::R7, Reg::R3);
     asm.load(Width::Double, Reg::R1, Reg::R2, 0);
     asm.store(Width::Double, Reg::R10, RUNNING, Reg::R1);
-    other_work(asm);
+    work::other(asm);
     asm.load(Width::Double, Reg::R1, Reg::R7, HELD_TOKEN);
     asm.store(Width::Double, Reg::R10, TOKEN, Reg::R1);
     asm.call(Helper::CurrentTaskBtf);
@@ -308,13 +276,13 @@ fn wait(asm: &mut Assembler, kernel: Kernel, work: Label) {
     asm.store_value(Width::Double, Reg::R1, 0, 1);
     asm.jump(missed);
     asm.place(longer);
-    find_work(asm, true, missed);
+    work::find(asm, true, missed);
     for (slot, at) in [(NOW, SINCE), (TOKEN, HELD_TOKEN)] {
         asm.load(Width::Double, Reg::R1, Reg::R10, slot);
         asm.store(Width::Double, Reg::R8, at, Reg::R1);
     }
     asm.copy(Reg::R1, Reg::R9);
-    schedule(asm, kernel, work, missed);
+    work::schedule(asm, kernel.schedule, work, missed);
     asm.exit_with(0);
     asm.place(missed);
     asm.count(control::MISSED);
@@ -326,57 +294,12 @@ fn wait(asm: &mut Assembler, kernel: Kernel, work: Label) {
     asm.jump_if(If::Equal, Reg::R1, LINKED.cast_signed(), gone);
     asm.store_value(Width::Word, Reg::R6, 0, FOLLOWED.cast_signed());
     asm.place(gone);
-    forget_work(asm);
+    work::forget(asm);
     asm.exit_with(0);
-}
-
-/// Stores the key of the other piece of work of the process in its slot; `R1` has the key of the one in `RUNNING`.
-fn other_work(asm: &mut Assembler) {
-    asm.set(Reg::R2, i64::from(OTHER) << 32);
-    asm.op(Op::Xor, Reg::R1, Reg::R2);
-    asm.store(Width::Double, Reg::R10, WORK, Reg::R1);
-}
-
-/// Removes both pieces of work of a process from the map.
-fn forget_work(asm: &mut Assembler) {
-    for key in [RUNNING, WORK] {
-        asm.call_map(Helper::MapDelete, Map::Held, key);
-    }
 }
 
 /// Returns if no process is held.
 fn released(asm: &mut Assembler, out: Label) {
     asm.load_control(control::RELEASED);
     asm.jump_if(If::NotEqual, Reg::R1, 0, out);
-}
-
-/// `R8`: the value of the key in its slot, existing or new.
-fn find_work(asm: &mut Assembler, may_be_there: bool, missed: Label) {
-    let found = asm.label();
-    if may_be_there {
-        asm.call_map(Helper::MapLookup, Map::Held, WORK);
-        asm.copy(Reg::R8, Reg::R0);
-        asm.jump_if(If::NotEqual, Reg::R0, 0, found);
-    }
-    for word in 0..WORDS {
-        asm.store_value(Width::Double, Reg::R10, EMPTY + 8 * word, 0);
-    }
-    asm.address(Reg::R3, Reg::R10, EMPTY.into());
-    asm.set(Reg::R4, 0);
-    asm.call_map(Helper::MapUpdate, Map::Held, WORK);
-    asm.call_map(Helper::MapLookup, Map::Held, WORK);
-    asm.copy(Reg::R8, Reg::R0);
-    asm.jump_if(If::Equal, Reg::R0, 0, missed);
-    asm.place(found);
-}
-
-/// Queues the work in the value `R8` for the task in `R1`.
-fn schedule(asm: &mut Assembler, kernel: Kernel, work: Label, missed: Label) {
-    asm.copy(Reg::R2, Reg::R8);
-    asm.set_map(Reg::R3, Map::Held);
-    asm.set_function(Reg::R4, work);
-    asm.set(Reg::R5, 0);
-    asm.call_kernel(kernel.schedule);
-    asm.cut_to_32(Reg::R0);
-    asm.jump_if(If::NotEqual, Reg::R0, 0, missed);
 }

@@ -1,19 +1,19 @@
-//! The priority of the thread that held processes wait for.
+//! The priority of the threads that held processes wait for.
 
 use rustix::process::{getpriority_process, setpriority_process};
 
 /// The highest priority (setpriority(2)).
 const HIGHEST: i32 = -20;
 
-/// Raises the priority of this thread and of processes that it starts: held processes use the CPU while they wait for it. Does nothing
-/// without permission.
+/// Raises the priority of this thread and of processes that it starts, until it is dropped by this thread: held processes use the CPU while
+/// they wait for it. Does nothing without permission.
 #[derive(Debug)]
-pub(super) struct Hurry {
+pub(crate) struct Hurry {
     before: Option<i32>,
 }
 
 impl Hurry {
-    pub(super) fn begin() -> Self {
+    pub(crate) fn begin() -> Self {
         // For setpriority(2), 0 is this thread.
         let before = getpriority_process(None).ok();
         let before = before.filter(|_| setpriority_process(None, HIGHEST).is_ok());
@@ -21,7 +21,7 @@ impl Hurry {
     }
 
     /// Runs a job that no process waits for, at normal priority.
-    pub(super) fn at_leisure<T>(&self, job: impl FnOnce() -> T) -> T {
+    pub(crate) fn at_leisure<T>(&self, job: impl FnOnce() -> T) -> T {
         if let Some(before) = self.before {
             // If this fails, the job runs at high priority, too.
             let _ = setpriority_process(None, before);
@@ -31,5 +31,13 @@ impl Hurry {
             let _ = setpriority_process(None, HIGHEST);
         }
         done
+    }
+}
+
+impl Drop for Hurry {
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            let _ = setpriority_process(None, before);
+        }
     }
 }

@@ -1,0 +1,88 @@
+//! Features of the running kernel for holding threads at mappings.
+
+use usdtrec_format::{Arch, Btf};
+
+use crate::engine::bpf::preemption::Preemption;
+use crate::engine::bpf::processes::hold::work;
+
+/// Tracepoints and functions of the running kernel, and offsets of members of its structures, bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kernel {
+    /// `mmap_lock_released(mm, write)` (Linux 5.11).
+    pub(super) unlocked: u32,
+    /// `sched_process_exec(task, old_pid, binprm)`.
+    pub(super) executed: u32,
+    /// `bpf_task_work_schedule_resume`.
+    pub(super) schedule: u32,
+    pub(super) preemption: Option<Preemption>,
+    /// How system calls pass their arguments, for the architectures of this machine.
+    pub(super) calls: [MmapCall; 2],
+    /// `task_struct.prio`, `task_struct.start_boottime`.
+    pub(super) priority: u32,
+    pub(super) started: u32,
+    /// `task_struct.files`, `files_struct.fdt`, `fdtable.fd`.
+    pub(super) descriptors: [u32; 3],
+    /// `linux_binprm.file`.
+    pub(super) executable: u32,
+    /// `file.f_inode`.
+    pub(super) inode: u32,
+    /// `inode.i_ino`, `inode.i_generation`, `inode.i_sb`.
+    pub(super) number: u32,
+    pub(super) generation: u32,
+    pub(super) file_system: u32,
+    /// `super_block.s_dev`.
+    pub(super) device: u32,
+}
+
+/// `mmap` or `mmap2`: its number, and offsets in `struct pt_regs` of the number of a system call and of two arguments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MmapCall {
+    pub(super) number: i32,
+    pub(super) number_at: i16,
+    pub(super) protection_at: i16,
+    pub(super) descriptor_at: i16,
+}
+
+impl Kernel {
+    pub(super) fn find(btf: &Btf, preemption: Option<Preemption>) -> Option<Self> {
+        let one = |structure, member| btf.member(structure, &[member]);
+        Some(Self {
+            unlocked: btf.tracepoint("mmap_lock_released")?,
+            executed: btf.tracepoint("sched_process_exec")?,
+            schedule: work::schedule_function(btf)?,
+            preemption,
+            calls: mmap_calls()?,
+            priority: one("task_struct", "prio")?,
+            started: one("task_struct", "start_boottime")?,
+            descriptors: [
+                one("task_struct", "files")?,
+                one("files_struct", "fdt")?,
+                one("fdtable", "fd")?,
+            ],
+            executable: one("linux_binprm", "file")?,
+            inode: one("file", "f_inode")?,
+            number: one("inode", "i_ino")?,
+            generation: one("inode", "i_generation")?,
+            file_system: one("inode", "i_sb")?,
+            device: one("super_block", "s_dev")?,
+        })
+    }
+}
+
+/// `mmap` of 64-bit and `mmap2` of 32-bit programs (arch/x86/include/asm/ptrace.h, arch/arm64/include/asm/ptrace.h). A number that is another
+/// call's of the other kind releases no mappings for writing.
+fn mmap_calls() -> Option<[MmapCall; 2]> {
+    let call = |number, [number_at, protection_at, descriptor_at]: [i16; 3]| MmapCall {
+        number,
+        number_at,
+        protection_at,
+        descriptor_at,
+    };
+    match Arch::host()? {
+        // orig_ax, dx and r8; dx and di.
+        Arch::X86_64 => Some([call(9, [120, 96, 72]), call(192, [120, 96, 112])]),
+        // syscallno, x2 and x4.
+        Arch::Aarch64 => Some([call(222, [280, 16, 32]), call(192, [280, 16, 32])]),
+        _ => None,
+    }
+}
