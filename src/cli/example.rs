@@ -115,6 +115,23 @@ const EXAMPLES: &[(&str, [Example; 3])] = &[
         ],
     ),
     (
+        "stat",
+        [
+            example(
+                "Count the hits of all probes while a command runs",
+                "sudo usdtrec stat -e 'app:*@./app' -- ./app --port 8080",
+            ),
+            example(
+                "Queries of PostgreSQL, once a second",
+                "sudo usdtrec stat -I 1000 -e 'sdt_postgresql:query__*'",
+            ),
+            example(
+                "Large requests of a process in ten seconds, as CSV",
+                "sudo usdtrec stat -x, --duration 10s -p 1234 -e app:request --filter 'arg2 > 4096'",
+            ),
+        ],
+    ),
+    (
         "report",
         [
             example("All that usdtrec.data has, in short", "usdtrec report"),

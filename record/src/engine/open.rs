@@ -34,6 +34,7 @@ impl Attached {
                         && !options.lossless
                         && options.processes.is_all()
                         && !options.thread_context
+                        && options.aggregation.is_none()
                         && options.nonresident == NonResident::Auto =>
                 {
                     passed_over = Some(error);

@@ -10,7 +10,7 @@ use crate::makers::MakerFiles;
 use crate::output::watched_file::FileChange;
 use crate::recording::ending::Ending;
 use crate::recording::following::FollowedFiles;
-use crate::recording::losses::ProbeLoss;
+use crate::recording::losses::ProbeHits;
 use crate::stacks::{CutStacks, FileElsewhere};
 
 /// A recording that has ended. The trace is complete; what is open in the kernel and the command may not have ended.
@@ -34,7 +34,9 @@ pub struct Outcome {
     /// Duration from start to end.
     pub elapsed: Duration,
     /// Losses by probe, the largest first.
-    pub losses: Vec<ProbeLoss>,
+    pub losses: Vec<ProbeHits>,
+    /// What was aggregated in the kernel; `None` if hits were recorded.
+    pub counted: Option<HitTotals>,
     /// Number of hits that the kernel counted and that are neither in the trace nor among the losses.
     pub unaccounted: u64,
     /// Events of probes without hits, by name.
@@ -56,6 +58,15 @@ pub struct Outcome {
     pub changes: Vec<FileChange>,
     /// Why the recording ended.
     pub end: End,
+}
+
+/// What was aggregated in the kernel from the start to a moment.
+#[derive(Clone, Debug)]
+pub struct HitTotals {
+    /// Time since the start.
+    pub elapsed: Duration,
+    /// The hits of each probe. A probe may be several of one name.
+    pub hits: Vec<ProbeHits>,
 }
 
 /// Why a recording ended.
@@ -80,6 +91,8 @@ pub struct Progress {
     pub elapsed: Duration,
     /// Totals of all files so far.
     pub totals: Totals,
+    /// What was aggregated in the kernel so far, when the interval of the aggregation has passed.
+    pub counted: Option<HitTotals>,
     /// What was found not to work so far.
     pub shortfalls: Vec<Shortfall>,
     /// What others did to the files that are written, so far.

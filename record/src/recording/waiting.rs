@@ -1,6 +1,6 @@
 //! When the rings are read next.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -45,6 +45,9 @@ impl Recording {
         let timeout = self
             .remaining()
             .map_or(timeout, |remaining| remaining.min(timeout));
+        let timeout = self.next_interval.map_or(timeout, |next| {
+            timeout.min(next.saturating_duration_since(Instant::now()))
+        });
         let timeout = Timespec {
             tv_sec: timeout.as_secs() as i64,
             tv_nsec: timeout.subsec_nanos().into(),

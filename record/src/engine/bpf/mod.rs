@@ -3,6 +3,7 @@
 //! There are two attach methods, of which the first that works is used: one uprobe_multi link for each program and file, or one event of
 //! the uprobe PMU for each site with the program attached.
 
+mod aggregate;
 mod attach;
 mod condition;
 mod context;

@@ -48,7 +48,7 @@ impl Objects {
         kernel: RunningKernel<'_>,
         samples: &Samples,
     ) -> Result<Self, RecordError> {
-        let control = Control::new(samples.ids(), samples.strings());
+        let control = samples.new_control();
         let control = control.map_err(setup(BpfObject::Control))?;
         let AttachRequest {
             options,

@@ -56,7 +56,7 @@ impl BpfEngine {
             check_thread_contexts(has_thread, kernel)?;
         }
         let groups = plan::group(probes, options, has_thread, ids.event)?;
-        let samples = Samples::new(groups, ids);
+        let samples = Samples::new(groups, ids, options);
         let wanted_ring_bytes = ring_bytes(options.ring_bytes, request.watch.cpus.len());
         let mut objects = Objects::create(request, wanted_ring_bytes, kernel, &samples)?;
         samples.set_stack_sizes(&objects.control);
@@ -164,6 +164,7 @@ pub(super) fn with_ids(common: &Common, samples: &Samples) -> Common {
         first_id: samples.first_id(),
         ids: samples.ids() as u32,
         strings: samples.strings() as u32,
+        hit_counts: samples.hit_counts(),
         ..common.clone()
     }
 }

@@ -95,6 +95,7 @@ pub(super) fn group(
         first_type,
         has_context: options.thread_context,
         graph: options.graph,
+        aggregates: options.aggregation.is_some(),
         groups: Vec::new(),
     };
     for probe in probes {
@@ -127,6 +128,8 @@ struct Planner {
     /// Whether thread contexts are read.
     has_context: bool,
     graph: Option<CallGraph>,
+    /// Whether hits are aggregated, and not copied out.
+    aggregates: bool,
     first_type: u32,
     groups: Vec<Group>,
 }
@@ -211,7 +214,7 @@ impl Planner {
             Ok(condition) => Some(condition),
             // The values of a list are not those that the filter compares.
             Err(error @ (ConditionError::Unsupported(_) | ConditionError::FloatArithmetic))
-                if !is_listed =>
+                if !is_listed && !self.aggregates =>
             {
                 match filter::of_samples(probe, self.has_context) {
                     Ok(_) => filter_in_recorder = true,
@@ -244,7 +247,7 @@ impl Planner {
         let needed = probe.needed(filter_in_recorder, &arguments);
         let is_needed = |place: usize| {
             let needed = needed.as_ref();
-            needed.is_none_or(|needed| needed.get(place) == Some(&true))
+            !self.aggregates && needed.is_none_or(|needed| needed.get(place) == Some(&true))
         };
         let captures: Vec<_> = captures
             .into_iter()

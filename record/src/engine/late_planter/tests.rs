@@ -179,6 +179,7 @@ impl How {
             lossless: false,
             processes: ProcessChoice::default(),
             thread_context: false,
+            aggregation: None,
         }
     }
 

@@ -220,7 +220,7 @@ fn count_live(
     path: &std::ffi::CStr,
     touch: Touch,
 ) -> HashMap<Counted, u64> {
-    let control = Control::new(1, 1).unwrap();
+    let control = Control::new(1, 1, None).unwrap();
     control.set_enabled(true);
     let shape = MapShape {
         key_size: KEY as u32,
