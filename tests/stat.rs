@@ -224,7 +224,7 @@ fn what_has_no_effect_is_refused() {
     let target = Ticker::start(&lab);
     let (pid, tick) = (target.pid().to_string(), target.event("tick"));
     let listed = tick.replace('@', "(number=arg1)@");
-    let cases: [(&[&str], &str); 7] = [
+    let cases: [(&[&str], &str); 9] = [
         (
             &["-e", &tick, "--engine", "perf"],
             "stat needs the bpf engine",
@@ -234,7 +234,7 @@ fn what_has_no_effect_is_refused() {
             &["-e", &tick, "--lossless"],
             "--lossless has no effect on stat",
         ),
-        (&["-e", &listed], "stat shows no arguments"),
+        (&["-e", &listed], "stat without --by shows no arguments"),
         (
             &["-e", &tick, "-I", "5"],
             "--interval: expected at least 10ms",
@@ -244,6 +244,14 @@ fn what_has_no_effect_is_refused() {
             "--strlen has no effect on stat without --filter",
         ),
         (&["-e", &tick, "-x;"], "[possible values: ,]"),
+        (
+            &["-e", &tick, "--by", "stack"],
+            "--by stack: stat counts by",
+        ),
+        (
+            &["-e", &tick, "--by", "arg9"],
+            "no probe has an argument arg9",
+        ),
     ];
     for (words, reason) in cases {
         let words = [&["stat", "-p", &pid][..], words].concat();
@@ -254,4 +262,140 @@ fn what_has_no_effect_is_refused() {
     lab.usdtrec(words)
         .exits(2)
         .complains("filter of sdt_ticker:tick");
+}
+
+/// The rows of `report --sort`, as those of `stat`.
+fn of_report(lab: &Lab, event: &str, keys: &[&str]) -> BTreeMap<String, u64> {
+    let words = [
+        "report", "-i", "trace", "--format", "csv-raw", "-e", event, "--sort",
+    ];
+    let sort = keys.join(",");
+    let report = lab.usdtrec(words.iter().chain(&[sort.as_str()])).success();
+    let mut lines = report
+        .stdout
+        .lines()
+        .map(|line| line.split(',').collect::<Vec<_>>());
+    let heading = lines.next().expect("a heading");
+    let place = |name: &str| heading.iter().position(|column| *column == name);
+    let places = keys.iter().map(|key| place(key).expect("the key"));
+    let places: Vec<usize> = places.collect();
+    let samples = place("samples").expect("a count");
+    let rows = lines.map(|cells| {
+        let values: Vec<&str> = places.iter().map(|place| cells[*place]).collect();
+        (values.join(","), cells[samples].parse().expect("a number"))
+    });
+    rows.collect()
+}
+
+/// The groups of the CSV of `stat`; no hits are in none.
+fn groups(csv: &str, keys: usize) -> BTreeMap<String, u64> {
+    let rows = csv
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').collect::<Vec<_>>());
+    let rows = rows.map(|cells| {
+        assert_eq!(cells[3 + keys], "", "{csv}");
+        let count = cells[4 + keys].parse().expect("a number");
+        (cells[3..3 + keys].join(","), count)
+    });
+    rows.collect()
+}
+
+/// Threads on all CPUs, with numbers and texts as keys, of sites with other layouts: the groups are those of `report`.
+#[test]
+fn groups_are_those_of_report() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "preempted.c", "preempted");
+    let path = program.to_str().expect("a path");
+    let even = event(
+        "preempted",
+        "even(thread=arg1,number=arg2,text=str(arg3))",
+        &program,
+    );
+    let odd = event("preempted", "odd(text=str(arg1))", &program);
+    let run = ["--", path, "6", "2000"];
+    let what = ["-e", &even, "-e", &odd];
+    let cases: [&[&str]; 4] = [
+        &["text"],
+        &["thread", "text"],
+        &["comm", "uid"],
+        &["number"],
+    ];
+    lab.usdtrec([&["record", "-o", "trace"][..], &what, &run].concat())
+        .success();
+    for keys in cases {
+        let by = ["--by", &keys.join(",")];
+        let words = [&["stat", "--format", "csv-raw"][..], &by, &what, &run].concat();
+        let stat = lab.usdtrec(words).success().stdout;
+        let of_event = |event: &str| {
+            let lines = stat.lines().enumerate();
+            let lines = lines.filter(|(number, line)| *number == 0 || line.contains(event));
+            let lines: Vec<&str> = lines.map(|(_, line)| line).collect();
+            groups(&lines.join("\n"), keys.len())
+        };
+        let counted = of_event("sdt_preempted:even");
+        assert_eq!(counted, of_report(&lab, "preempted:even", keys), "{stat}");
+        assert_eq!(counted.values().sum::<u64>(), 6000);
+        let counted = of_event("sdt_preempted:odd");
+        assert_eq!(counted.values().sum::<u64>(), 6000, "{stat}");
+        if keys == ["text"] {
+            let right = ["thread 1", "thread 3", "thread 5"].map(|text| (text.to_owned(), 2000));
+            assert_eq!(counted, right.into());
+        }
+    }
+}
+
+/// More keys than the map has room for: what is in no group is said, and nothing is lost.
+#[test]
+fn hits_beyond_the_last_group_are_others() {
+    let lab = Lab::privileged();
+    let hot = Build::USUAL.make(&lab, "hot.c", "hot");
+    let words = [
+        "stat",
+        "--format",
+        "json",
+        "--by",
+        "arg1",
+        "-e",
+        &event("hot", "req", &hot),
+        "--",
+    ];
+    let mut stat = lab.command(words);
+    stat.arg(&hot).args(["80000", "2"]);
+    let mut stat = Process::spawn(stat);
+    stat.say("go");
+    let ended = stat.finish().success();
+    let lines = lines(&ended.stdout);
+    let (others, groups): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line["others"] == true);
+    assert_eq!((groups.len(), others.len()), (65_536, 1));
+    let sum = |lines: &[&Value]| -> u64 {
+        lines
+            .iter()
+            .map(|line| line["count"].as_u64().expect("a count"))
+            .sum()
+    };
+    assert_eq!(sum(&others) + sum(&groups), 160_000);
+    assert!(
+        ended.stderr.contains("160000 events, 0 lost"),
+        "{}",
+        ended.stderr
+    );
+}
+
+/// Texts of which only the beginning is compared are marked, and those of equal beginnings are one group.
+#[test]
+fn keys_that_are_cut_are_marked() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "preempted.c", "preempted");
+    let odd = event("preempted", "odd(text=str(arg1))", &program);
+    let path = program.to_str().expect("a path");
+    let words = [
+        "stat", "--format", "json", "--by", "text", "--strlen", "6", "-e", &odd, "--", path, "4",
+        "100",
+    ];
+    let groups = lines(&lab.usdtrec(words).success().stdout);
+    assert_eq!(groups.len(), 1, "{groups:?}");
+    assert_eq!(groups[0]["text"], "thread");
+    assert_eq!(groups[0]["cut"]["text"], true);
+    assert_eq!(groups[0]["count"], 200);
 }

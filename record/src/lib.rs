@@ -30,7 +30,7 @@ mod thread_contexts;
 mod usage_error;
 mod verify;
 
-pub use aggregation::Aggregation;
+pub use aggregation::{AggregateKey, AggregateValue, Aggregation, GroupedProbe, HitGroup};
 pub use chosen::{ChoiceError, GroupName, ProcessChoice};
 pub use clocks::moment::{Moment, Waited};
 pub use command::{HeldCommand, RunningCommand};

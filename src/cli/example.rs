@@ -126,8 +126,8 @@ const EXAMPLES: &[(&str, [Example; 3])] = &[
                 "sudo usdtrec stat -I 1000 -e 'sdt_postgresql:query__*'",
             ),
             example(
-                "Large requests of a process in ten seconds, as CSV",
-                "sudo usdtrec stat -x, --duration 10s -p 1234 -e app:request --filter 'arg2 > 4096'",
+                "Requests of a process by their URL, as CSV",
+                "sudo usdtrec stat -x, -p 1234 --by url -e 'app:request(url=str(arg2))'",
             ),
         ],
     ),

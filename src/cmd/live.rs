@@ -206,10 +206,8 @@ impl Live<'_> {
         if !self.args.quiet {
             print_end_reason(self.verb, self.args, outcome.end);
             let lost: u64 = outcome.losses.iter().map(|loss| loss.lost).sum();
-            let counted = outcome.counted.as_ref();
-            let counted =
-                counted.map(|counted| counted.hits.iter().map(|probe| probe.hits).sum::<u64>());
-            let events = counted.map_or(streamed.shown, |hits| hits - lost);
+            let counted = outcome.counted.as_ref().map(HitTotals::count);
+            let events = counted.unwrap_or(streamed.shown);
             say(format_args!(
                 "[ usdtrec {}: {:.1} s, {events} events, {lost} lost ]",
                 self.verb,

@@ -216,7 +216,21 @@ pub(super) const TOP: [Choice; 2] = [
     }),
 ];
 
-pub(super) const STAT: [Choice; 5] = [
+pub(super) const STAT: [Choice; 6] = [
+    choice("--by", "--by comm", |seen| {
+        let words = |line: &str| {
+            line.split_whitespace()
+                .take(2)
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        let marks = ["\"comm\":\"pairs\"", ",sdt_pairs:go,pairs,"];
+        marks.iter().any(|mark| seen.text.contains(mark))
+            || seen
+                .text
+                .lines()
+                .any(|line| words(line) == "pairs:go pairs")
+    }),
     choice("-I, --interval", "-I 10", |seen| {
         let rows = seen.text.lines().filter(|line| line.contains("pairs:go"));
         rows.count() > 1

@@ -55,10 +55,11 @@ impl Seen<'_> {
                 let is_of = line["event"].as_str()?.ends_with(probe);
                 line["count"].as_u64().filter(|_| is_of)
             }
-            _ if line.contains(&format!(",sdt_{probe},")) => number(line.split(',').nth(3)?),
+            // The rate and what is lost follow it.
+            _ if line.contains(&format!(",sdt_{probe},")) => number(line.split(',').nth_back(2)?),
             _ => {
                 let row = line.strip_prefix(probe)?;
-                number(row.split_whitespace().next()?)
+                number(row.split_whitespace().nth_back(2)?)
             }
         };
         self.text.lines().filter_map(count).sum()

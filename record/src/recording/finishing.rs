@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use super::waiting::MIN_GATHER_TIME;
-use super::{End, Finished, HitTotals, Outcome, Progress, Recording, misses_hits};
+use super::{End, Finished, HitTotals, Outcome, Progress, Recording, hit_groups, misses_hits};
 use crate::error::RecordError;
 use crate::left_breakpoints::{KernelLog, OwnSites};
 use crate::makers::CodeMakers;
@@ -60,6 +60,7 @@ impl Recording {
         let hits = tally.as_ref().ok().map(|tally| tally.hits);
         let outcome = looped.and_then(|end| {
             let tally = tally?;
+            let groups = hit_groups(&session)?;
             let finished = files.finish(&tally.since(&earlier))?;
             let totals = finished.totals;
             syncs = finished.syncs;
@@ -74,6 +75,7 @@ impl Recording {
                 counted: aggregation.map(|_| HitTotals {
                     elapsed,
                     hits: tally.by_probe,
+                    groups,
                 }),
                 silent: tally.silent,
                 engine,

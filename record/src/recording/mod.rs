@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use usdtrec_format::perf::SampleId;
 
+use crate::aggregation::HitGroup;
 use crate::command::RunningCommand;
 use crate::engine::{GuardDeath, TextFinding};
 use crate::error::RecordError;
@@ -168,8 +169,11 @@ impl Recording {
         let passed = late.div_duration_f64(interval) as u32;
         *next += interval * (passed + 1);
         let elapsed = self.started.elapsed();
-        let hits = self.count()?.by_probe;
-        Ok(Some(HitTotals { elapsed, hits }))
+        Ok(Some(HitTotals {
+            elapsed,
+            hits: self.count()?.by_probe,
+            groups: hit_groups(&self.session)?,
+        }))
     }
 
     /// Notes in the trace that hits are missing on CPUs that went off line or came on line.
@@ -275,6 +279,12 @@ impl Recording {
 /// The interval at which what is aggregated in the kernel is passed on.
 fn interval(session: &Session) -> Option<Duration> {
     session.options.engine.aggregation.as_ref()?.interval
+}
+
+/// The groups of hits that were counted in the kernel.
+fn hit_groups(session: &Session) -> Result<Vec<HitGroup>, RecordError> {
+    let groups = session.attached.engine.hit_groups();
+    groups.map_err(|source| host_error("the groups of hits", source))
 }
 
 /// Whether CPUs went off line or came on line while hits were counted by perf events.

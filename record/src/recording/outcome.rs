@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use usdtrec_format::trace::{Shortfall, Totals};
 
+use crate::aggregation::HitGroup;
 use crate::engine::{EngineOutcome, GuardDeath};
 use crate::error::RecordError;
 use crate::makers::MakerFiles;
@@ -65,8 +66,20 @@ pub struct Outcome {
 pub struct HitTotals {
     /// Time since the start.
     pub elapsed: Duration,
-    /// The hits of each probe. A probe may be several of one name.
+    /// The hits of each probe that are in no group. A probe may be several of one name.
     pub hits: Vec<ProbeHits>,
+    /// The groups of hits, in no order.
+    pub groups: Vec<HitGroup>,
+}
+
+impl HitTotals {
+    /// Number of hits that are counted.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        let ungrouped = self.hits.iter().map(|probe| probe.hits - probe.lost);
+        let grouped = self.groups.iter().map(|group| group.count);
+        ungrouped.chain(grouped).sum()
+    }
 }
 
 /// Why a recording ended.

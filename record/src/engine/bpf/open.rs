@@ -56,6 +56,10 @@ impl BpfEngine {
             check_thread_contexts(has_thread, kernel)?;
         }
         let groups = plan::group(probes, options, has_thread, ids.event)?;
+        if let Some(aggregation) = &options.aggregation {
+            let planned: Vec<_> = groups.iter().map(|group| &group.probe).collect();
+            aggregation.check(&planned)?;
+        }
         let samples = Samples::new(groups, ids, options);
         let wanted_ring_bytes = ring_bytes(options.ring_bytes, request.watch.cpus.len());
         let mut objects = Objects::create(request, wanted_ring_bytes, kernel, &samples)?;
@@ -150,6 +154,10 @@ fn common(request: &AttachRequest<'_>, objects: &Objects) -> Common {
         who: follow::who(&request.filter),
         in_groups: objects.groups.is_some(),
         executables: objects.executables.as_ref().map(Executables::members),
+        grouping: objects
+            .hit_groups
+            .as_ref()
+            .map(|maps| maps.grouping.clone()),
         ring_bytes: objects.rings.bytes() as u32,
         stop: objects.stopped.as_ref().map(|_| Stop {
             at: (objects.rings.bytes() / 2) as u32,

@@ -5,8 +5,16 @@ use super::super::program::{Exits, Program};
 use super::hit_counts::HitCounts;
 
 impl Program<'_> {
+    /// Counts the hit, and ends the program.
+    pub(in crate::engine::bpf) fn aggregate(&mut self, counts: HitCounts, exits: Exits) {
+        match &self.common.grouping {
+            Some(grouping) => self.group_hit(grouping, counts, exits),
+            None => self.count_hit(counts, exits),
+        }
+    }
+
     /// Counts the hit at its site, and ends the program.
-    pub(in crate::engine::bpf) fn count_hit(&mut self, counts: HitCounts, exits: Exits) {
+    pub(super) fn count_hit(&mut self, counts: HitCounts, exits: Exits) {
         let HitCounts { first, row, rows } = counts;
         self.load_index();
         let ids = self.common.ids.cast_signed();

@@ -121,7 +121,7 @@ impl<'a> Program<'a> {
             self.filter(condition, out);
         }
         if let Some(counts) = self.common.hit_counts {
-            return self.count_hit(counts, exits);
+            return self.aggregate(counts, exits);
         }
         self.begin_reads();
         self.find_ring(dropped);
