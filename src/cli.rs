@@ -36,6 +36,8 @@ mod shown_command;
 mod sql;
 mod stacks;
 #[cfg(feature = "record")]
+mod stat;
+#[cfg(feature = "record")]
 mod trace;
 mod words;
 
@@ -77,6 +79,8 @@ pub(crate) use self::script::ScriptArgs;
 pub(crate) use self::selection::{SelectionArgs, WhichArgs};
 pub(crate) use self::sql::{SqlArgs, SqlEngine};
 pub(crate) use self::stacks::{Stacks, kind as stack_kind};
+#[cfg(feature = "record")]
+pub(crate) use self::stat::StatArgs;
 #[cfg(feature = "record")]
 pub(crate) use self::trace::{TopArgs, TraceArgs};
 use self::words::normalized;
@@ -198,6 +202,12 @@ pub(crate) enum Command {
     /// Show the rates of probe hits, once per second
     #[cfg(feature = "record")]
     Top(TopArgs),
+    /// Count probe hits in the kernel, and print the counts at the end
+    ///
+    /// No hit is copied out of the kernel, and no trace is written: the counts are exact at any rate. They go to standard output, as what other verbs print, and CMD's
+    /// output to standard error; perf stat does it the other way round. Needs the bpf engine.
+    #[cfg(feature = "record")]
+    Stat(StatArgs),
     /// Summarize a trace: counts, rates, spans, arguments, losses
     Report(ReportArgs),
     /// Draw the stacks of a trace as a flame graph (SVG or HTML)
@@ -241,12 +251,13 @@ pub(crate) enum Command {
 
 #[cfg(feature = "record")]
 impl Command {
-    /// The capture options, of `record`, `trace` and `top`.
+    /// The capture options, of `record`, `trace`, `top` and `stat`.
     fn capture(&mut self) -> Option<&mut CaptureArgs> {
         match self {
             Self::Record(args) => Some(&mut args.capture),
             Self::Trace(args) => Some(&mut args.capture),
             Self::Top(args) => Some(&mut args.capture),
+            Self::Stat(args) => Some(&mut args.capture),
             _ => None,
         }
     }

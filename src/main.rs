@@ -67,6 +67,8 @@ fn main() -> ExitCode {
         #[cfg(feature = "record")]
         Command::Top(args) => cmd::top::run(args, dir),
         #[cfg(feature = "record")]
+        Command::Stat(args) => cmd::stat::run(args, dir),
+        #[cfg(feature = "record")]
         Command::Demo(args) => cmd::demo::run(args, dir),
         #[cfg(feature = "record")]
         Command::Doctor(args) => cmd::doctor::run(args),

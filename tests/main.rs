@@ -98,6 +98,7 @@ mod sites;
 mod size_control;
 mod spans;
 mod stacks;
+mod stat;
 mod stock_arguments;
 mod stock_files;
 mod stock_perf;

@@ -150,7 +150,7 @@ fn zsh_completes_patterns() {
         "$0" completions zsh | grep -c ':_usdtrec_patterns'
         compadd() { [[ "$1" = -a ]] && print -l ${(P)2}; }
         PREFIX=sdt_ticker:ti; _usdtrec_patterns"#;
-    prints(&indexed(), "zsh", complete, "7\nsdt_ticker:tick\n");
+    prints(&indexed(), "zsh", complete, "9\nsdt_ticker:tick\n");
 }
 
 /// The tasks for which a recorder starts the program are none of its verbs.

@@ -99,6 +99,9 @@ pub enum BpfObject {
     /// What has the places of thread contexts.
     #[error("map of thread contexts, or program that follows processes for it")]
     ThreadContexts,
+    /// The map of the counts of groups.
+    #[error("map of groups (older kernels have keys of at most 512 bytes)")]
+    HitGroups,
     /// What attaches the probes to children.
     #[error("thread that plants in children")]
     Children,
@@ -154,6 +157,12 @@ pub enum BpfRefusal {
         "processes are not held at new mappings from inside of a pid namespace: record on the host"
     )]
     MappingHoldNamespace,
+    /// Programs cannot read a word that they add to in one step.
+    #[error("counting hits by group needs Linux 5.12")]
+    AtomicFetch,
+    /// The keys of groups are too long.
+    #[error("keys of groups are too long")]
+    LongKeys,
     /// A site has more arguments than a program can read.
     #[error("too many arguments for a program")]
     TooManyArguments,

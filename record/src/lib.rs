@@ -4,6 +4,7 @@
 //! No probe outlives the recorder for long. Perf events and BPF links end with their descriptors, even if the recorder is killed; at a
 //! normal end a helper process closes them ([`release`]). A guard process removes tracefs events.
 
+mod aggregation;
 mod batch;
 mod cgroups;
 mod chosen;
@@ -29,6 +30,7 @@ mod thread_contexts;
 mod usage_error;
 mod verify;
 
+pub use aggregation::{AggregateKey, AggregateValue, Aggregation, GroupedProbe, HitGroup};
 pub use chosen::{ChoiceError, GroupName, ProcessChoice};
 pub use clocks::moment::{Moment, Waited};
 pub use command::{HeldCommand, RunningCommand};
@@ -56,11 +58,11 @@ pub use plan::call_graph::{CallGraph, CallGraphMethod};
 pub use recording::attach_callbacks::{Caution, Planting};
 pub use recording::ending::{Ending, Notice};
 pub use recording::following::{Completion, FollowedFiles, Following};
-pub use recording::losses::ProbeLoss;
+pub use recording::losses::ProbeHits;
 pub use recording::session::{Options, Session};
 pub use recording::signals::Signals;
 pub use recording::target::Target;
-pub use recording::{End, Finished, Outcome, Progress, Recording};
+pub use recording::{End, Finished, HitTotals, Outcome, Progress, Recording};
 /// Size of a memory page on this machine, bytes.
 pub use rustix::param::page_size;
 pub use select::no_probe::{NoProbe, Searched};

@@ -35,6 +35,14 @@ pub enum UsageError {
         /// The error, with its offset in the filter.
         error: ExprError,
     },
+    /// No probe has an argument that hits are to be grouped by.
+    #[error("no probe has an argument {name}; they have: {known}")]
+    GroupArgument {
+        /// Its name.
+        name: String,
+        /// The names of the arguments of the probes.
+        known: String,
+    },
     /// A filter cannot be evaluated at a site.
     #[error("filter of {event}: {error}")]
     Filter {

@@ -116,4 +116,4 @@ pub use usdtrec_view::flame;
 pub use usdtrec_view::format::Format;
 pub use usdtrec_view::hints::{Hint, HintWords};
 pub use usdtrec_view::sentences::Sentences;
-pub use usdtrec_view::{answer, diff, report, script, top};
+pub use usdtrec_view::{answer, diff, report, script, stat, top};

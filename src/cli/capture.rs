@@ -1,4 +1,4 @@
-//! Options shared by `record`, `trace` and `top`: which probes, which processes, and how to capture.
+//! Options shared by `record`, `trace`, `top` and `stat`: which probes, which processes, and how to capture.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -55,7 +55,7 @@ pub(crate) enum NonResident {
     Always,
 }
 
-/// Options shared by `record`, `trace` and `top`.
+/// Options shared by `record`, `trace`, `top` and `stat`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CaptureArgs {
     /// Probes to record: [sdt_]PROVIDER:NAME[(ARGUMENTS)][@PATH|@build-id:HEX], with globs (comma list, may be repeated)

@@ -115,6 +115,23 @@ const EXAMPLES: &[(&str, [Example; 3])] = &[
         ],
     ),
     (
+        "stat",
+        [
+            example(
+                "Count the hits of all probes while a command runs",
+                "sudo usdtrec stat -e 'app:*@./app' -- ./app --port 8080",
+            ),
+            example(
+                "Queries of PostgreSQL, once a second",
+                "sudo usdtrec stat -I 1000 -e 'sdt_postgresql:query__*'",
+            ),
+            example(
+                "Requests of a process by their URL, as CSV",
+                "sudo usdtrec stat -x, -p 1234 --by url -e 'app:request(url=str(arg2))'",
+            ),
+        ],
+    ),
+    (
         "report",
         [
             example("All that usdtrec.data has, in short", "usdtrec report"),

@@ -14,10 +14,11 @@ use crate::cli::{Cli, CompletionsArgs};
 pub(crate) use self::patterns::PatternCompletion;
 
 /// Verbs and their arguments that are patterns of probes in files.
-const PATTERNS: [(&str, &str); 4] = [
+const PATTERNS: [(&str, &str); 5] = [
     ("record", "event"),
     ("trace", "event"),
     ("top", "event"),
+    ("stat", "event"),
     ("list", "patterns"),
 ];
 

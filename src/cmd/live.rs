@@ -1,16 +1,16 @@
-//! Live recording for `trace` and `top`: one thread records into a pipe, another one reads the pipe and prints.
+//! Live recording for `trace`, `top` and `stat`: one thread records into a pipe, another one reads the pipe and prints.
 //!
 //! `trace` is `record -o -` and `script -i -` in one process: the recorder writes the uncompressed stream to a pipe, a
 //! round every 30 ms, and a thread prints it. So there is one renderer, one order and one bound of memory: at most a
 //! few rounds are buffered. If the reader is too slow, the pipe and then the rings fill up, and further hits are lost,
 //! counted and reported. `top` is another view of the same stream; for it, rounds end even without records, so that it
-//! sees time pass.
+//! sees time pass. `stat` has the counts from the recorder; the stream says what runs.
 //!
 //! The recorder writes losses to every pipe once per second. Its `poll` reports when the reader of the pipe, or of
 //! standard output, has closed it.
 
 use std::fs::File;
-use std::io::PipeReader;
+use std::io::{self, PipeReader};
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use usdtrec_record::plan::Strings;
 use usdtrec_record::{
-    Destination, Finished, LiveDestination, Options, Outcome, RecordError, Recording, Signals,
+    Aggregation, Destination, Finished, HitTotals, LiveDestination, Options, Outcome, RecordError,
+    Recording, Signals, page_size,
 };
 use usdtrec_report::{ReportError, Sentences, Sources, StreamSummary};
 
@@ -40,6 +41,13 @@ struct Recorded {
     status: Option<ExitStatus>,
 }
 
+/// What is aggregated in the kernel, where hits are not copied out.
+pub(super) struct Aggregated<'a> {
+    pub(super) aggregation: Aggregation,
+    /// Shows it, at each interval and at the end.
+    pub(super) show: &'a mut dyn FnMut(&HitTotals) -> io::Result<()>,
+}
+
 /// A verb that prints hits while they are captured.
 pub(super) struct Live<'a> {
     /// Name of the verb.
@@ -56,12 +64,14 @@ pub(super) struct Live<'a> {
     pub(super) heartbeat: bool,
     /// Whether arguments are printed. If not, texts are read for filters only.
     pub(super) prints_arguments: bool,
+    /// What is aggregated in the kernel; `None` if hits are copied out.
+    pub(super) aggregated: Option<Aggregated<'a>>,
 }
 
 impl Live<'_> {
     /// Records until the recording ends; `show` reads the trace from the pipe and prints it.
     pub(super) fn run(
-        self,
+        mut self,
         show: impl FnOnce(PipeReader, &Sources) -> Result<StreamSummary, ReportError> + Send,
     ) -> anyhow::Result<ExitCode> {
         let mut options = Options {
@@ -70,6 +80,11 @@ impl Live<'_> {
         };
         if !self.prints_arguments && self.args.filter.is_empty() {
             options.engine.strings = Strings::default();
+        }
+        if let Some(aggregated) = &self.aggregated {
+            options.engine.aggregation = Some(aggregated.aggregation.clone());
+            // Nothing is written to the rings.
+            options.engine.ring_bytes = Some(page_size());
         }
         let duration = options.duration;
         let selected = select(self.args, self.buildid_dir)?;
@@ -99,7 +114,7 @@ impl Live<'_> {
 
     /// Records. When this returns, the whole trace is in the pipe, the pipe is closed, and the probes are detached.
     fn record(
-        &self,
+        &mut self,
         attached: String,
         started: Result<Recording, RecordError>,
         signals: &Signals,
@@ -110,7 +125,16 @@ impl Live<'_> {
             say(attached);
         }
         let mut reports = RunningReports::new(self.args.quiet);
+        let mut printed = Ok(());
+        let mut print = |counted: &Option<HitTotals>| {
+            if let (Some(aggregated), Some(counted), Ok(())) =
+                (&mut self.aggregated, counted, &printed)
+            {
+                printed = (aggregated.show)(counted);
+            }
+        };
         let finished = recording.run(signals, &mut |progress| {
+            print(&progress.counted);
             // `top` redraws its screen, which would overwrite the line.
             if !self.heartbeat {
                 reports.print_new(&progress);
@@ -122,10 +146,14 @@ impl Live<'_> {
             outcome,
             mut ending,
         } = finished;
+        if let Ok(outcome) = &outcome {
+            print(&outcome.counted);
+        }
         let mut notify = |notice| print_notice(notice, self.args.quiet);
         let status = ending.end_command(signals, &mut notify);
         ending.let_go(signals, &mut notify);
         let outcome = outcome?;
+        printed?;
         Ok(Recorded {
             outcome,
             reports,
@@ -178,14 +206,16 @@ impl Live<'_> {
         if !self.args.quiet {
             print_end_reason(self.verb, self.args, outcome.end);
             let lost: u64 = outcome.losses.iter().map(|loss| loss.lost).sum();
+            let counted = outcome.counted.as_ref().map(HitTotals::count);
+            let events = counted.unwrap_or(streamed.shown);
             say(format_args!(
-                "[ usdtrec {}: {:.1} s, {} events, {lost} lost ]",
+                "[ usdtrec {}: {:.1} s, {events} events, {lost} lost ]",
                 self.verb,
                 outcome.elapsed.as_secs_f64(),
-                streamed.shown
             ));
             print_missing_groups(self.args, &outcome);
-            for reason in streamed.reasons.sentences(HINTS) {
+            let reasons = (events == 0).then_some(streamed.reasons);
+            for reason in reasons.unwrap_or_default().sentences(HINTS) {
                 say(format_args!("usdtrec: {reason}"));
             }
         }

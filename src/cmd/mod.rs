@@ -26,6 +26,8 @@ pub(crate) mod script;
 mod selection;
 pub(crate) mod sql;
 #[cfg(feature = "record")]
+pub(crate) mod stat;
+#[cfg(feature = "record")]
 pub(crate) mod top;
 #[cfg(feature = "record")]
 pub(crate) mod trace;

@@ -26,7 +26,7 @@ pub(super) use names::OfRunning;
 use once::Once;
 pub(super) use once::exit_code;
 use options::options;
-pub(super) use options::{Given, capture};
+pub(super) use options::{capture, refuse_options_of_arguments};
 use schedule::Schedule;
 
 /// Runs the verb.

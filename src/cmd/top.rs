@@ -11,15 +11,14 @@ use usdtrec_report::top::{self, TopOptions};
 
 use self::screen::Screen;
 use super::live::Live;
-use super::record::Given;
+use super::record::refuse_options_of_arguments;
 use super::selection;
-use crate::cli::{CaptureArgs, TopArgs};
-use crate::terminal::Usage;
+use crate::cli::TopArgs;
 use crate::units::parse_duration;
 
 /// Runs the verb.
 pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    refuse(&args.capture)?;
+    refuse_options_of_arguments("top", &args.capture)?;
     let options = TopOptions {
         every: parse_duration("--delay", &args.delay)?,
         tables: args.iterations,
@@ -34,6 +33,7 @@ pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<
         muted: true,
         heartbeat: true,
         prints_arguments: false,
+        aggregated: None,
     };
     verb.run(|pipe, sources| {
         let path = Path::new("top");
@@ -50,29 +50,4 @@ pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<
             })
         }
     })
-}
-
-/// Refuses options about arguments if no filter needs arguments.
-fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
-    if args.thread_context {
-        let reason = "--thread-context has no effect on top: it does not show to which requests events belong";
-        return Err(Usage(reason.to_owned()));
-    }
-    if !args.filter.is_empty() {
-        return Ok(());
-    }
-    let given = Given::from_args(args);
-    let about_arguments = [
-        ("--strings", given.all_strings),
-        ("--strlen", given.strlen),
-        ("--nonresident", given.nonresident),
-        ("--stack-size", given.stack_size),
-        ("--schema", !args.schema.is_empty()),
-    ];
-    match about_arguments.iter().find(|(_, is_given)| *is_given) {
-        Some((option, _)) => Err(Usage(format!(
-            "{option} has no effect on top without --filter: it shows no arguments"
-        ))),
-        None => Ok(()),
-    }
 }

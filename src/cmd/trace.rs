@@ -28,6 +28,7 @@ pub(crate) fn run(args: &TraceArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
         muted: args.output.is_none(),
         heartbeat: false,
         prints_arguments: true,
+        aggregated: None,
     };
     verb.run(|pipe, sources| {
         let to = StreamOutput {

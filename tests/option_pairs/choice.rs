@@ -88,8 +88,10 @@ pub(super) const CAPTURE: [Choice; 23] = [
         seen.text.contains("numbered")
     }),
     choice("-f, --force", "-f", |seen| {
-        if seen.run.verb == "top" {
-            return seen.text.contains("pairs:forced ");
+        match seen.run.verb {
+            "top" => return seen.text.contains("pairs:forced "),
+            "stat" => return seen.counted("pairs:forced") > 0,
+            _ => {}
         }
         seen.hits(Kind::Forced)
     }),
@@ -214,6 +216,37 @@ pub(super) const TOP: [Choice; 2] = [
     }),
 ];
 
+pub(super) const STAT: [Choice; 6] = [
+    choice("--by", "--by comm", |seen| {
+        let words = |line: &str| {
+            line.split_whitespace()
+                .take(2)
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        let marks = ["\"comm\":\"pairs\"", ",sdt_pairs:go,pairs,"];
+        marks.iter().any(|mark| seen.text.contains(mark))
+            || seen
+                .text
+                .lines()
+                .any(|line| words(line) == "pairs:go pairs")
+    }),
+    choice("-I, --interval", "-I 10", |seen| {
+        let rows = seen.text.lines().filter(|line| line.contains("pairs:go"));
+        rows.count() > 1
+    }),
+    choice("--format", "--format json", |seen| {
+        seen.text.starts_with('{')
+    }),
+    choice("--format", "--format csv", |seen| {
+        seen.text.starts_with("elapsed_ns,")
+    }),
+    choice("-x, --field-separator", "-x,", |seen| {
+        seen.text.starts_with("elapsed_ns,")
+    }),
+    choice("-o, --output", "-o out", |seen| seen.exists("out")),
+];
+
 /// Options whose effect needs another one.
 pub(super) const NEEDS: &[(&str, &str)] = &[
     ("--max-stack 1", "-g"),
@@ -230,7 +263,10 @@ pub(super) const NEEDS: &[(&str, &str)] = &[
 /// Options that end the recording.
 pub(super) const ENDERS: [&str; 3] = ["--duration {duration}", "--max-size 300K", "-n 2"];
 
-/// What is refused by `top` alone, which shows no arguments.
+/// What is refused by `stat` alone, which writes no records.
+pub(super) const OF_RECORDS: [&str; 2] = ["-m, --mmap-pages", "--lossless"];
+
+/// What is refused by `top` and `stat`, which show no arguments.
 pub(super) const OF_ARGUMENTS: [&str; 5] = [
     "--strings",
     "--strlen",

@@ -1,4 +1,4 @@
-//! Every two options of `record`, `trace` and `top` have their effects together, or are refused in words. Each option is tried once with several others, in
+//! Every two options of `record`, `trace`, `top` and `stat` have their effects together, or are refused in words. Each option is tried once with several others, in
 //! deep tests each two that go together.
 //!
 //! The options are those of docs/options.md, which a test keeps equal to the command line's own definition: one that is not known here
@@ -13,7 +13,7 @@ mod run;
 mod seen;
 mod verb;
 
-use self::choice::{CAPTURE, Choice, OF_ARGUMENTS, RECORD, TOP, TRACE};
+use self::choice::{CAPTURE, Choice, OF_ARGUMENTS, OF_RECORDS, RECORD, STAT, TOP, TRACE};
 use self::programs::build;
 use self::verb::Verb;
 use crate::common::{Lab, test};
@@ -59,6 +59,21 @@ fn of_top() {
         let said = format!("{} has no effect on top without --filter", choice.option);
         assert_eq!(ended.stderr.contains(&said), !is_off, "{}", ended.stderr);
     }
+}
+
+/// `stat` shows no arguments and has no rings, and perf events cannot count without them.
+#[test]
+fn of_stat() {
+    let has_effect = |choice: &&Choice| {
+        let without = [&OF_ARGUMENTS[..], &OF_RECORDS].concat();
+        !without.contains(&choice.option) && choice.words != "--engine perf-tracefs"
+    };
+    let choices = CAPTURE.iter().filter(has_effect).chain(&STAT).collect();
+    Verb {
+        name: "stat",
+        choices,
+    }
+    .check();
 }
 
 /// Of two options that end the recording, the first to be fulfilled does.

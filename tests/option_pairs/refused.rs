@@ -56,6 +56,8 @@ pub(super) const REFUSED: &[(&str, &str, &str)] = &[
         "--strlen has no effect with --strings off",
     ),
     ("-z0", "--threads 3", "--threads has no effect with -z0"),
+    ("--format json", "-x,", "cannot be used with"),
+    ("--format csv", "-x,", "cannot be used with"),
     ("--reltime", "--deltatime", "cannot be used with"),
     ("--format json", "--ns", "--ns has no effect"),
     ("--format csv", "--ns", "--ns has no effect"),

@@ -35,7 +35,8 @@ impl Run<'_> {
         if self.has("--filter") {
             words.extend(["--filter".to_owned(), "arg1 >= 710000000".to_owned()]);
         }
-        let far = if self.has("--engine perf-tracefs") {
+        let has_no_list = self.verb == "stat" || self.has("--engine perf-tracefs");
+        let far = if has_no_list {
             format!("away:far@{path}")
         } else {
             format!("away:far(number=arg1,text=str(arg2))@{path}")

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::hits::Kind;
 use super::run::Run;
 use crate::common::{Finished, Lab, compressing_threads};
@@ -23,10 +25,12 @@ pub(super) struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// Whether hits of this kind are there; `top` counts them.
+    /// Whether hits of this kind are there; `top` and `stat` count them.
     pub(super) fn hits(&self, kind: Kind) -> bool {
-        if self.run.verb == "top" {
-            return self.total() & kind.count() != 0;
+        match self.run.verb {
+            "top" => return self.total() & kind.count() != 0,
+            "stat" => return self.counted("pairs:go") & kind.count() != 0,
+            _ => {}
         }
         self.text.contains(&kind.first().to_string())
     }
@@ -40,6 +44,25 @@ impl Seen<'_> {
             .next_back()
             .and_then(|row| row.split_whitespace().nth(3));
         total.and_then(|total| total.parse().ok()).unwrap_or(0)
+    }
+
+    /// What `stat` counted of a probe, in all intervals.
+    pub(super) fn counted(&self, probe: &str) -> u64 {
+        let number = |text: &str| text.parse::<u64>().ok();
+        let count = |line: &str| match line.as_bytes().first()? {
+            b'{' => {
+                let line: Value = serde_json::from_str(line).expect("JSON");
+                let is_of = line["event"].as_str()?.ends_with(probe);
+                line["count"].as_u64().filter(|_| is_of)
+            }
+            // The rate and what is lost follow it.
+            _ if line.contains(&format!(",sdt_{probe},")) => number(line.split(',').nth_back(2)?),
+            _ => {
+                let row = line.strip_prefix(probe)?;
+                number(row.split_whitespace().nth_back(2)?)
+            }
+        };
+        self.text.lines().filter_map(count).sum()
     }
 
     pub(super) fn exists(&self, name: &str) -> bool {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use usdtrec_testing::is_deep;
 
-use super::choice::{Choice, ENDERS, NEEDS, OF_ARGUMENTS};
+use super::choice::{Choice, ENDERS, NEEDS, OF_ARGUMENTS, OF_RECORDS};
 use super::programs::{Programs, build};
 use super::refused::{REFUSED, are_apart, refusal};
 use super::run::Run;
@@ -198,12 +198,13 @@ impl Verb {
             .iter()
             .map(|choice| choice.option.to_owned())
             .collect();
-        let alone = OF_ARGUMENTS.map(str::to_owned);
-        let known: BTreeSet<String> = if self.name == "top" {
-            known.into_iter().chain(alone).collect()
-        } else {
-            known
+        let refused = match self.name {
+            "top" => OF_ARGUMENTS.to_vec(),
+            "stat" => [&OF_ARGUMENTS[..], &OF_RECORDS].concat(),
+            _ => Vec::new(),
         };
+        let refused = refused.into_iter().map(str::to_owned);
+        let known: BTreeSet<String> = known.into_iter().chain(refused).collect();
         assert_eq!(known, documented(self.name));
         let lab = Lab::privileged();
         let built = build(&lab);

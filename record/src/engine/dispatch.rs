@@ -19,6 +19,7 @@ use super::perf::PerfEngine;
 use super::perf::inexact::InexactCounts;
 use super::release::{Descriptors, Release};
 use super::used_engine::UsedEngine;
+use crate::aggregation::HitGroup;
 use crate::error::RecordError;
 use crate::select::probe::PlannedProbe;
 
@@ -74,6 +75,17 @@ impl Engine {
         match self {
             Self::Bpf(_) => None,
             Self::Perf(perf) => perf.inexact(),
+        }
+    }
+
+    /// The groups of hits that programs have counted.
+    ///
+    /// # Errors
+    /// The error of bpf(2).
+    pub(crate) fn hit_groups(&self) -> io::Result<Vec<HitGroup>> {
+        match self {
+            Self::Bpf(bpf) => bpf.hit_groups(),
+            Self::Perf(_) => Ok(Vec::new()),
         }
     }
 

@@ -35,6 +35,7 @@ impl Attached {
                         && !options.no_gap
                         && options.processes.is_all()
                         && !options.thread_context
+                        && options.aggregation.is_none()
                         && options.nonresident == NonResident::Auto =>
                 {
                     passed_over = Some(error);

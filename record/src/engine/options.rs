@@ -5,6 +5,7 @@ use super::choice::EngineChoice;
 use super::events::pmu::UprobePmu;
 use super::task_filter::TaskFilter;
 use super::watch::Watch;
+use crate::aggregation::Aggregation;
 use crate::chosen::ProcessChoice;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
@@ -34,6 +35,8 @@ pub struct EngineOptions {
     pub no_gap: bool,
     /// The processes, of those of the target, whose hits are recorded.
     pub processes: ProcessChoice,
+    /// What is aggregated in the kernel; `None` if hits are recorded.
+    pub aggregation: Option<Aggregation>,
     /// Whether the thread context of each hit is read ([`usdtrec_format::ThreadContext`]).
     pub thread_context: bool,
 }

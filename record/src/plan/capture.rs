@@ -17,6 +17,19 @@ pub(crate) enum Capture {
     Value(Read),
 }
 
+impl Capture {
+    /// The same, of which no text is read unless the argument is declared as one.
+    pub(crate) fn without_text(self) -> Self {
+        match self {
+            Self::Value(read) => Self::Value(Read {
+                pointer: false,
+                ..read
+            }),
+            other => other,
+        }
+    }
+}
+
 /// Least address that can be of a text: below it nothing is mapped (`vm.mmap_min_addr`).
 pub(crate) const LEAST_POINTER: u64 = 1 << 16;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use super::waiting::MIN_GATHER_TIME;
-use super::{End, Finished, Outcome, Progress, Recording, misses_hits};
+use super::{End, Finished, HitTotals, Outcome, Progress, Recording, hit_groups, misses_hits};
 use crate::error::RecordError;
 use crate::left_breakpoints::{KernelLog, OwnSites};
 use crate::makers::CodeMakers;
@@ -57,19 +57,27 @@ impl Recording {
         let mut syncs = Vec::new();
         let written = files.totals().samples;
         let left_out = pipeline.left_out();
+        let aggregation = session.options.engine.aggregation.as_ref();
         let hits = tally.as_ref().ok().map(|tally| tally.hits);
         let outcome = looped.and_then(|end| {
             let tally = tally?;
+            let groups = hit_groups(&session)?;
             let finished = files.finish(&tally.since(&earlier))?;
             let totals = finished.totals;
             syncs = finished.syncs;
             Ok(Outcome {
                 totals,
                 elapsed,
-                unaccounted: tally
-                    .hits
-                    .saturating_sub(totals.samples + tally.lost + left_out),
-                losses: tally.by_probe,
+                unaccounted: match aggregation {
+                    None => (tally.hits).saturating_sub(totals.samples + tally.lost + left_out),
+                    Some(_) => 0,
+                },
+                losses: tally.losing(),
+                counted: aggregation.map(|_| HitTotals {
+                    elapsed,
+                    hits: tally.by_probe,
+                    groups,
+                }),
                 silent: tally.silent,
                 engine,
                 cpus_uncounted: misses_hits(&session, &cpus),

@@ -11,12 +11,12 @@ use usdtrec_format::trace::Loss;
 
 use crate::engine::{Attached, IdCount, ProbeAttr};
 
-/// Losses of one probe.
+/// Hits of one probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProbeLoss {
+pub struct ProbeHits {
     /// Event name.
     pub event: String,
-    /// Hits that found no room in the ring.
+    /// Hits that found no room in the ring, or that a filter could not evaluate.
     pub lost: u64,
     /// All hits.
     pub hits: u64,
@@ -27,8 +27,8 @@ pub struct ProbeLoss {
 pub(crate) struct Tally {
     /// Losses of each event that lost something.
     losses: Vec<Loss>,
-    /// Probes that lost something, most first.
-    pub(crate) by_probe: Vec<ProbeLoss>,
+    /// All probes. A probe may be several events of one name.
+    pub(crate) by_probe: Vec<ProbeHits>,
     /// Events of the probes without hits.
     pub(crate) silent: Vec<String>,
     /// Hits of all probes.
@@ -40,12 +40,12 @@ pub(crate) struct Tally {
 impl Tally {
     /// Reads all counts.
     pub(crate) fn read(attached: &Attached) -> io::Result<Self> {
-        let probe = |of_probe: &ProbeAttr| ProbeLoss {
+        let probe = |of_probe: &ProbeAttr| ProbeHits {
             event: of_probe.attr.name.clone(),
             lost: 0,
             hits: 0,
         };
-        let mut by_probe: Vec<ProbeLoss> = attached.attrs.iter().map(probe).collect();
+        let mut by_probe: Vec<ProbeHits> = attached.attrs.iter().map(probe).collect();
         let mut tally = Self::default();
         // Several events may have one id: those of a CPU that came later have that of another.
         let mut losses = BTreeMap::new();
@@ -71,10 +71,16 @@ impl Tally {
         };
         tally.losses = losses.into_iter().map(loss).collect();
         tally.silent = silent(&by_probe);
-        by_probe.retain(|probe| probe.lost > 0);
-        by_probe.sort_by_key(|probe| std::cmp::Reverse(probe.lost));
         tally.by_probe = by_probe;
         Ok(tally)
+    }
+
+    /// Probes that lost something, most first.
+    pub(crate) fn losing(&self) -> Vec<ProbeHits> {
+        let losing = self.by_probe.iter().filter(|probe| probe.lost > 0);
+        let mut losing: Vec<ProbeHits> = losing.cloned().collect();
+        losing.sort_by_key(|probe| std::cmp::Reverse(probe.lost));
+        losing
     }
 
     /// Losses since an earlier moment.
@@ -97,7 +103,7 @@ impl Tally {
 }
 
 /// Events without hits. A probe may be several events of one name.
-fn silent(by_probe: &[ProbeLoss]) -> Vec<String> {
+fn silent(by_probe: &[ProbeHits]) -> Vec<String> {
     let hit = by_probe.iter().filter(|probe| probe.hits > 0);
     let hit: HashSet<&str> = hit.map(|probe| probe.event.as_str()).collect();
     let names = by_probe.iter().map(|probe| probe.event.as_str());

@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use usdtrec_format::perf::SampleId;
 
+use crate::aggregation::HitGroup;
 use crate::command::RunningCommand;
 use crate::engine::{GuardDeath, TextFinding};
 use crate::error::RecordError;
@@ -39,7 +40,7 @@ use crate::recording::session::Session;
 use crate::recording::signals::Signals;
 use crate::recording::snapshot::Snapshot;
 
-pub use self::outcome::{End, Finished, Outcome, Progress};
+pub use self::outcome::{End, Finished, HitTotals, Outcome, Progress};
 pub(crate) use self::pipeline::Pipeline;
 
 /// Interval at which losses are counted if they are reported while recording, and the minimum ratio of the pause after a count to its
@@ -58,6 +59,8 @@ pub struct Recording {
     tally: Tally,
     /// When losses are reported next.
     next_count: Instant,
+    /// When what is aggregated in the kernel is passed on next; `None` for never.
+    next_interval: Option<Instant>,
     /// The recorded threads whose events have not reported the end yet (POLLHUP).
     alive: Vec<bool>,
     pipeline: Pipeline,
@@ -86,6 +89,7 @@ impl Recording {
             session.options.engine.cpus.is_some(),
         );
         let alive = session.attached.processes.hangups().map(|_| true).collect();
+        let next_interval = interval(&session).map(|interval| started + interval);
         let follower = Follower::start(&session);
         let follower = follower.map_err(|source| host_error("new files (a thread)", source))?;
         Ok(Self {
@@ -95,6 +99,7 @@ impl Recording {
             started,
             tally: Tally::default(),
             next_count: started,
+            next_interval,
             alive,
             pipeline,
             is_behind: false,
@@ -130,7 +135,9 @@ impl Recording {
             let death = death.filter(is_new);
             self.guard_deaths.extend(death);
             self.files.flush_if_due()?;
+            let counted = self.counted_if_due()?;
             progress(Progress {
+                counted,
                 elapsed: self.started.elapsed(),
                 totals: self.files.totals(),
                 shortfalls: self.session.shortfalls.all(),
@@ -155,6 +162,27 @@ impl Recording {
         self.tally = tally;
         self.next_count = Instant::now() + COUNT_TIME.max(begun.elapsed() * COUNT_PAUSE);
         Ok(())
+    }
+
+    /// What was aggregated in the kernel so far, if its interval has passed.
+    fn counted_if_due(&mut self) -> Result<Option<HitTotals>, RecordError> {
+        let (Some(next), Some(interval)) = (&mut self.next_interval, interval(&self.session))
+        else {
+            return Ok(None);
+        };
+        let late = Instant::now().saturating_duration_since(*next);
+        if Instant::now() < *next {
+            return Ok(None);
+        }
+        // Intervals that passed meanwhile are a part of this one.
+        let passed = late.div_duration_f64(interval) as u32;
+        *next += interval * (passed + 1);
+        let elapsed = self.started.elapsed();
+        Ok(Some(HitTotals {
+            elapsed,
+            hits: self.count()?.by_probe,
+            groups: hit_groups(&self.session)?,
+        }))
     }
 
     /// Notes in the trace that hits are missing on CPUs that went off line or came on line.
@@ -255,6 +283,17 @@ impl Recording {
         Tally::read(&self.session.attached)
             .map_err(|source| host_error("the events' counts", source))
     }
+}
+
+/// The interval at which what is aggregated in the kernel is passed on.
+fn interval(session: &Session) -> Option<Duration> {
+    session.options.engine.aggregation.as_ref()?.interval
+}
+
+/// The groups of hits that were counted in the kernel.
+fn hit_groups(session: &Session) -> Result<Vec<HitGroup>, RecordError> {
+    let groups = session.attached.engine.hit_groups();
+    groups.map_err(|source| host_error("the groups of hits", source))
 }
 
 /// Whether CPUs went off line or came on line while hits were counted by perf events.

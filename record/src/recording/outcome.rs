@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use usdtrec_format::trace::{Shortfall, Totals};
 
+use crate::aggregation::HitGroup;
 use crate::engine::{EngineOutcome, GuardDeath};
 use crate::error::RecordError;
 use crate::makers::MakerFiles;
 use crate::output::watched_file::FileChange;
 use crate::recording::ending::Ending;
 use crate::recording::following::FollowedFiles;
-use crate::recording::losses::ProbeLoss;
+use crate::recording::losses::ProbeHits;
 use crate::stacks::{CutStacks, FileElsewhere};
 
 /// A recording that has ended. The trace is complete; what is open in the kernel and the command may not have ended.
@@ -35,7 +36,9 @@ pub struct Outcome {
     /// Duration from start to end.
     pub elapsed: Duration,
     /// Losses by probe, the largest first.
-    pub losses: Vec<ProbeLoss>,
+    pub losses: Vec<ProbeHits>,
+    /// What was aggregated in the kernel; `None` if hits were recorded.
+    pub counted: Option<HitTotals>,
     /// Number of hits that the kernel counted and that are neither in the trace nor among the losses.
     pub unaccounted: u64,
     /// Events of probes without hits, by name.
@@ -57,6 +60,27 @@ pub struct Outcome {
     pub changes: Vec<FileChange>,
     /// Why the recording ended.
     pub end: End,
+}
+
+/// What was aggregated in the kernel from the start to a moment.
+#[derive(Clone, Debug)]
+pub struct HitTotals {
+    /// Time since the start.
+    pub elapsed: Duration,
+    /// The hits of each probe that are in no group. A probe may be several of one name.
+    pub hits: Vec<ProbeHits>,
+    /// The groups of hits, in no order.
+    pub groups: Vec<HitGroup>,
+}
+
+impl HitTotals {
+    /// Number of hits that are counted.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        let ungrouped = self.hits.iter().map(|probe| probe.hits - probe.lost);
+        let grouped = self.groups.iter().map(|group| group.count);
+        ungrouped.chain(grouped).sum()
+    }
 }
 
 /// Why a recording ended.
@@ -81,6 +105,8 @@ pub struct Progress {
     pub elapsed: Duration,
     /// Totals of all files so far.
     pub totals: Totals,
+    /// What was aggregated in the kernel so far, when the interval of the aggregation has passed.
+    pub counted: Option<HitTotals>,
     /// What was found not to work so far.
     pub shortfalls: Arc<[Shortfall]>,
     /// What others did to the files that are written, so far.

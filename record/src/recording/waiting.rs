@@ -61,6 +61,9 @@ impl Recording {
         let timeout = self
             .remaining()
             .map_or(timeout, |remaining| remaining.min(timeout));
+        let timeout = self.next_interval.map_or(timeout, |next| {
+            timeout.min(next.saturating_duration_since(Instant::now()))
+        });
         let timeout = timespec(timeout);
         let attached = &self.session.attached;
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);

@@ -127,7 +127,7 @@ const fn computes(item: &Capture) -> bool {
 }
 
 /// The argument that has the length of a text or of bytes.
-fn length_of(argument: &Argument) -> Option<&str> {
+pub(crate) fn length_of(argument: &Argument) -> Option<&str> {
     match &argument.kind {
         Some(
             ArgumentType::String(Some(Length::Argument(length)))

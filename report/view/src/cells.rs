@@ -102,10 +102,10 @@ impl Cell {
             },
             KeyValue::OtherStacks => Self::text("<other stacks>").with(Datum::None),
             KeyValue::Argument(value) => argument(value, &key.form().clone().human(human)),
-            KeyValue::Missing(reason) => Self::text(&format!("<{reason}>")).with(Datum::None),
-            KeyValue::Null => Self::text("NULL").with(Datum::None),
-            KeyValue::OtherTexts => Self::text("<other texts>").with(Datum::None),
-            KeyValue::Absent => Self::text("-").with(Datum::None),
+            KeyValue::Missing(reason) => Self::without_value(&format!("<{reason}>")),
+            KeyValue::Null => Self::without_value("NULL"),
+            KeyValue::OtherTexts => Self::without_value("<other texts>"),
+            KeyValue::Absent => Self::without_value("-"),
         }
     }
 
@@ -134,7 +134,7 @@ impl Cell {
         }
     }
 
-    fn text(text: &str) -> Self {
+    pub(crate) fn text(text: &str) -> Self {
         let shown = escape(text);
         let datum = if shown == text {
             Datum::Same
@@ -149,13 +149,23 @@ impl Cell {
         }
     }
 
-    fn number(text: String) -> Self {
+    pub(crate) fn number(text: String) -> Self {
         Self {
             datum: Datum::Number(text.clone()),
             text,
             is_demangled: false,
             cut: None,
         }
+    }
+
+    /// A text in place of a value.
+    pub(crate) fn without_value(text: &str) -> Self {
+        Self::text(text).with(Datum::None)
+    }
+
+    /// The value of an argument, which is there.
+    pub(crate) fn argument(value: &Value, form: &Form) -> Self {
+        argument(value, form)
     }
 
     fn with(self, datum: Datum) -> Self {

@@ -29,6 +29,7 @@ pub mod script;
 pub mod sentences;
 pub mod stack_cut;
 pub mod stack_remarks;
+pub mod stat;
 pub mod table;
 pub mod text;
 pub(crate) mod theme;

@@ -137,6 +137,7 @@ fn engine_options(args: &CaptureArgs, graph: Option<CallGraph>) -> anyhow::Resul
         no_gap: args.no_gap,
         processes: process_choice(args),
         thread_context: args.thread_context,
+        aggregation: None,
     })
 }
 
@@ -204,6 +205,35 @@ fn records_named_processes(args: &CaptureArgs) -> bool {
     !args.pid.is_empty() || has_command
 }
 
+/// Refuses options about arguments if no filter needs arguments, for a verb that shows none.
+pub(in crate::cmd) fn refuse_options_of_arguments(
+    verb: &str,
+    args: &CaptureArgs,
+) -> Result<(), Usage> {
+    if args.thread_context {
+        return Err(Usage(format!(
+            "--thread-context has no effect on {verb}: it does not show to which requests events belong"
+        )));
+    }
+    if !args.filter.is_empty() {
+        return Ok(());
+    }
+    let given = Given::from_args(args);
+    let about_arguments = [
+        ("--strings", given.all_strings),
+        ("--strlen", given.strlen),
+        ("--nonresident", given.nonresident),
+        ("--stack-size", given.stack_size),
+        ("--schema", !args.schema.is_empty()),
+    ];
+    match about_arguments.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(Usage(format!(
+            "{option} has no effect on {verb} without --filter: it shows no arguments"
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Whether a recording may begin without probes.
 pub(super) fn waits(args: &CaptureArgs, events: &[EventSelector]) -> Result<bool, Usage> {
     use cli::Engine::{Perf, PerfPmu, PerfTracefs};
@@ -217,15 +247,15 @@ pub(super) fn waits(args: &CaptureArgs, events: &[EventSelector]) -> Result<bool
 }
 
 /// Which of the options that have a usual value ask for another one.
-pub(in crate::cmd) struct Given {
-    pub(in crate::cmd) all_strings: bool,
-    pub(in crate::cmd) strlen: bool,
-    pub(in crate::cmd) stack_size: bool,
-    pub(in crate::cmd) nonresident: bool,
+struct Given {
+    all_strings: bool,
+    strlen: bool,
+    stack_size: bool,
+    nonresident: bool,
 }
 
 impl Given {
-    pub(in crate::cmd) fn from_args(args: &CaptureArgs) -> Self {
+    fn from_args(args: &CaptureArgs) -> Self {
         Self {
             all_strings: args.strings == cli::Strings::All,
             strlen: args.strlen != CaptureArgs::STRLEN,

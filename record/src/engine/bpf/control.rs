@@ -19,6 +19,7 @@
 //! | after them | 16 each | by sample id and string of its site: number of unreadable ones in a row, and the time (ns) until which none is read |
 //! | after them | 8 each | by sample id: not 0 while many texts of the site are too long for a short record |
 //! | after them | 8 each | by sample id: index of the size of its stacks; in the second byte, of that in a crowded ring; above it the fill level, in 256ths, from which on a ring is crowded |
+//! | after them | | hits by sample id, where they are counted and not recorded ([`HitCounts`]) |
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -28,6 +29,7 @@ use std::time::Duration;
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::aggregate::HitCounts;
 use super::sys;
 
 /// Offset of the word that is not 0 while hits are recorded.
@@ -78,6 +80,11 @@ pub(super) const fn stack_sizes_at(ids: u32, strings: u32) -> u32 {
     long_texts_at(ids, strings) + 8 * ids
 }
 
+/// Offset of what comes after those.
+pub(super) const fn words_end(ids: u32, strings: u32) -> u32 {
+    stack_sizes_at(ids, strings) + 8 * ids
+}
+
 /// The map of the words, mapped into memory.
 ///
 /// Invariant: `map` is `words` aligned u64 long, and stays mapped as long as `self`.
@@ -86,19 +93,23 @@ pub(super) struct Control {
     descriptor: OwnedFd,
     map: MmapRaw,
     words: usize,
+    hit_counts: Option<HitCounts>,
 }
 
 impl Control {
     /// Creates the map, for a number of sample ids with a maximum number of strings each.
-    pub(super) fn new(ids: usize, strings: usize) -> io::Result<Self> {
-        let words = LOSSES as usize / 8 + 3 * ids + ids * strings * STRING as usize / 8;
-        let bytes = u32::try_from(words * 8).map_err(io::Error::other)?;
+    pub(super) fn new(ids: u32, strings: u32, hit_counts: Option<HitCounts>) -> io::Result<Self> {
+        let bytes = hit_counts.map_or(words_end(ids, strings), HitCounts::end);
         let shape = sys::MapShape {
             key_size: 4,
             value_size: bytes,
             entries: 1,
         };
-        Self::from_descriptor(sys::create_map(sys::MapKind::Array, shape)?, words)
+        let map = sys::create_map(sys::MapKind::Array, shape)?;
+        Ok(Self {
+            hit_counts,
+            ..Self::from_descriptor(map, bytes as usize / 8)?
+        })
     }
 
     /// The first `words` words of a control map.
@@ -110,6 +121,7 @@ impl Control {
             descriptor,
             map,
             words,
+            hit_counts: None,
         })
     }
 
@@ -191,6 +203,15 @@ impl Control {
     /// Number of lost hits of the sample id with this index.
     pub(super) fn lost(&self, index: usize) -> u64 {
         self.load(LOSSES + 8 * index as u32)
+    }
+
+    /// Number of hits of the sample id with this index that were counted instead of recorded.
+    pub(super) fn counted(&self, index: usize) -> u64 {
+        let words = self
+            .hit_counts
+            .iter()
+            .flat_map(|counts| counts.words(index));
+        words.map(|word| self.load(word)).sum()
     }
 
     /// Sets the word at an offset.

@@ -127,9 +127,10 @@ pub(super) enum Map {
     KnownFiles,
     /// Where processes have their thread contexts.
     ThreadContexts,
-    /// The number of hits with each key.
-    #[cfg(test)]
-    Counts,
+    /// The number of hits of each group.
+    HitGroups,
+    /// Where programs make the keys of groups.
+    KeySlots,
 }
 
 /// A position in the program, as a target of jumps.

@@ -3,6 +3,7 @@
 //! There are two attach methods, of which the first that works is used: one uprobe_multi link for each program and file, or one event of
 //! the uprobe PMU for each site with the program attached.
 
+mod aggregate;
 mod attach;
 mod condition;
 mod context;
@@ -31,11 +32,13 @@ mod tests;
 mod thread_contexts;
 mod tracepoint;
 
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use usdtrec_format::perf::TracepointFormat;
 
+use self::aggregate::GroupDecoder;
 use self::attach::attachment::Attachment;
 use self::nonresident::Touch;
 use self::objects::Objects;
@@ -47,6 +50,7 @@ use super::guard_process::GuardDeath;
 use super::in_kernel::InKernel;
 use super::outcome::EngineOutcome;
 use super::release::Descriptors;
+use crate::aggregation::HitGroup;
 
 pub use self::attach::attach_method::AttachMethod;
 pub use self::attach::scope::Scope;
@@ -276,6 +280,21 @@ impl BpfEngine {
         for part in self.parts.iter_mut() {
             part.samples.repeat_texts();
         }
+    }
+
+    /// The groups of hits that programs have counted.
+    ///
+    /// # Errors
+    /// The error of bpf(2).
+    pub(crate) fn hit_groups(&self) -> io::Result<Vec<HitGroup>> {
+        let Some(maps) = &self.objects.hit_groups else {
+            return Ok(Vec::new());
+        };
+        let events = self.parts.iter().flat_map(|part| &part.samples.groups);
+        let mut decoder = GroupDecoder::new(&maps.grouping.aggregation, events);
+        let mut groups = Vec::new();
+        maps.read(|element| groups.extend(decoder.decode(element)))?;
+        Ok(groups)
     }
 
     /// The count of each sample id.

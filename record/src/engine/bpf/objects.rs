@@ -5,10 +5,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use super::super::options::AttachRequest;
+use super::aggregate::{GroupDescriptors, GroupMaps, Grouping, SharedGroups, longest_key};
 use super::attach;
 use super::attach::site_programs::Maps;
 use super::control::Control;
 use super::kernel::RunningKernel;
+use super::kernel::trials::fetches_atomically;
 use super::lossless::stopped::Stopped;
 use super::processes::executables::Executables;
 use super::processes::follow::Tracked;
@@ -39,6 +41,8 @@ pub(super) struct Objects {
     pub(super) rings: CpuRings,
     /// `None` if thread contexts are not read.
     pub(super) thread_contexts: Option<ThreadContexts>,
+    /// `None` if hits are not counted by group.
+    pub(super) hit_groups: Option<GroupMaps>,
     /// `None` if the rate of stacks is not limited.
     stack_rates: Option<OwnedFd>,
 }
@@ -51,7 +55,7 @@ impl Objects {
         kernel: RunningKernel<'_>,
         samples: &Samples,
     ) -> Result<Self, RecordError> {
-        let control = Control::new(samples.ids(), samples.strings());
+        let control = samples.new_control();
         let control = control.map_err(setup(BpfObject::Control))?;
         let AttachRequest {
             options,
@@ -86,7 +90,16 @@ impl Objects {
             .thread_context
             .then(|| ThreadContexts::new(kernel))
             .transpose();
+        let grouping = match &options.aggregation {
+            Some(aggregation) => Grouping::new(aggregation, longest_key(&samples.groups))?,
+            None => None,
+        };
+        if grouping.is_some() && !fetches_atomically() {
+            return Err(RecordError::NoBpf(BpfRefusal::AtomicFetch));
+        }
+        let hit_groups = grouping.map(GroupMaps::new).transpose();
         Ok(Self {
+            hit_groups: hit_groups.map_err(setup(BpfObject::HitGroups))?,
             thread_contexts: thread_contexts.map_err(setup(BpfObject::ThreadContexts))?,
             stack_rates: stack_rates.map_err(setup(BpfObject::Control))?,
             tracked,
@@ -112,6 +125,7 @@ impl Objects {
             stopped: self.stopped.as_ref().map(AsFd::as_fd),
             stack_rates: self.stack_rates.as_ref().map(AsFd::as_fd),
             thread_contexts: self.thread_contexts.as_ref().map(AsFd::as_fd),
+            hit_groups: self.hit_groups.as_ref().map(GroupMaps::descriptors),
             spared: self.stopped.as_ref().map(Stopped::spared),
         }
     }
@@ -130,6 +144,7 @@ impl Objects {
             spared: maps.spared.map(own).transpose()?,
             stack_rates: maps.stack_rates.map(own).transpose()?,
             thread_contexts: maps.thread_contexts.map(own).transpose()?,
+            hit_groups: maps.hit_groups.map(GroupDescriptors::share).transpose()?,
         })
     }
 
@@ -171,6 +186,7 @@ pub(super) struct SharedMaps {
     spared: Option<OwnedFd>,
     stack_rates: Option<OwnedFd>,
     thread_contexts: Option<OwnedFd>,
+    hit_groups: Option<SharedGroups>,
 }
 
 impl SharedMaps {
@@ -188,6 +204,7 @@ impl SharedMaps {
             spared: self.spared.as_ref().map(AsFd::as_fd),
             stack_rates: self.stack_rates.as_ref().map(AsFd::as_fd),
             thread_contexts: self.thread_contexts.as_ref().map(AsFd::as_fd),
+            hit_groups: self.hit_groups.as_ref().map(SharedGroups::descriptors),
         }
     }
 }

@@ -56,7 +56,11 @@ impl BpfEngine {
             check_thread_contexts(has_thread, kernel)?;
         }
         let groups = plan::group(probes, options, has_thread, ids.event)?;
-        let samples = Samples::new(groups, ids);
+        if let Some(aggregation) = &options.aggregation {
+            let planned: Vec<_> = groups.iter().map(|group| &group.probe).collect();
+            aggregation.check(&planned)?;
+        }
+        let samples = Samples::new(groups, ids, options);
         let wanted_ring_bytes = ring_bytes(options.ring_bytes, request.watch.cpus.len());
         let mut objects = Objects::create(request, wanted_ring_bytes, kernel, &samples)?;
         samples.set_stack_sizes(&objects.control);
@@ -150,6 +154,10 @@ fn common(request: &AttachRequest<'_>, objects: &Objects) -> Common {
         who: follow::who(&request.filter),
         in_groups: objects.groups.is_some(),
         executables: objects.executables.as_ref().map(Executables::members),
+        grouping: objects
+            .hit_groups
+            .as_ref()
+            .map(|maps| maps.grouping.clone()),
         ring_bytes: objects.rings.bytes() as u32,
         stop: objects.stopped.as_ref().map(|_| Stop {
             at: (objects.rings.bytes() / 2) as u32,
@@ -164,6 +172,7 @@ pub(super) fn with_ids(common: &Common, samples: &Samples) -> Common {
         first_id: samples.first_id(),
         ids: samples.ids() as u32,
         strings: samples.strings() as u32,
+        hit_counts: samples.hit_counts(),
         ..common.clone()
     }
 }

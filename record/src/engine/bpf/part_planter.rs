@@ -17,6 +17,7 @@ use super::super::options::{AttachRequest, EngineOptions};
 use super::super::task_filter::TaskFilter;
 use super::super::watch::Watch;
 use super::BpfEngine;
+use super::aggregate::longest_key;
 use super::attach::Attaching;
 use super::attach::attach_method::AttachMethod;
 use super::attach::attacher::AttachedSites;
@@ -85,7 +86,10 @@ impl PartPlanter {
         } = &self.settings;
         let has_thread = self.common.thread_base.is_some();
         let groups = plan::group(probes, options, has_thread, self.ids.event)?;
-        let samples = Samples::new(groups, self.ids);
+        if let Some(grouping) = &self.common.grouping {
+            grouping.check(longest_key(&groups))?;
+        }
+        let samples = Samples::new(groups, self.ids, options);
         let request = AttachRequest {
             options,
             // For what all parts share.
@@ -178,7 +182,7 @@ impl PartPlanter {
 
 /// The words of a part.
 fn new_control(samples: &Samples) -> Result<Control, RecordError> {
-    let control = Control::new(samples.ids(), samples.strings());
+    let control = samples.new_control();
     let control = control.map_err(setup(BpfObject::Control))?;
     samples.set_stack_sizes(&control);
     Ok(control)

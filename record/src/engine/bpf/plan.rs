@@ -9,6 +9,7 @@ use usdtrec_format::{Arch, CapturePlan, Location, Operand, RawArgument, RawLayou
 use super::context::{register_offset, runs_here};
 use super::program::{EndKind, Rooms, rooms};
 use super::samples::compact::Shape;
+use crate::aggregation::{Aggregation, Arguments};
 use crate::engine::options::EngineOptions;
 use crate::error::RecordError;
 use crate::plan::ReturnAddress;
@@ -95,6 +96,7 @@ pub(super) fn group(
         first_type,
         has_context: options.thread_context,
         graph: options.graph,
+        aggregation: options.aggregation.as_ref(),
         groups: Vec::new(),
     };
     for probe in probes {
@@ -121,12 +123,14 @@ fn same(one: &PlannedProbe, other: &PlannedProbe) -> bool {
         && one.shown == other.shown
 }
 
-struct Planner {
+struct Planner<'a> {
     strings: Strings,
     has_thread: bool,
     /// Whether thread contexts are read.
     has_context: bool,
     graph: Option<CallGraph>,
+    /// What is aggregated; `None` if hits are copied out.
+    aggregation: Option<&'a Aggregation>,
     first_type: u32,
     groups: Vec<Group>,
 }
@@ -143,7 +147,7 @@ struct Planned {
     filter_in_recorder: bool,
 }
 
-impl Planner {
+impl Planner<'_> {
     /// Adds a site to a group of its probe. The probe's groups begin at index `first`.
     fn site(
         &mut self,
@@ -211,7 +215,7 @@ impl Planner {
             Ok(condition) => Some(condition),
             // The values of a list are not those that the filter compares.
             Err(error @ (ConditionError::Unsupported(_) | ConditionError::FloatArithmetic))
-                if !is_listed =>
+                if !is_listed && self.aggregation.is_none() =>
             {
                 match filter::of_samples(probe, self.has_context) {
                     Ok(_) => filter_in_recorder = true,
@@ -241,15 +245,24 @@ impl Planner {
                 (captures, arguments)
             }
         };
-        let needed = probe.needed(filter_in_recorder, &arguments);
+        let needed = match self.aggregation {
+            Some(aggregation) => Some(aggregation.needed(Arguments {
+                all: &arguments,
+                shown: probe.shown.as_deref(),
+            })),
+            None => probe.needed(filter_in_recorder, &arguments),
+        };
         let is_needed = |place: usize| {
             let needed = needed.as_ref();
             needed.is_none_or(|needed| needed.get(place) == Some(&true))
         };
+        // What looks like a text is known from many hits.
+        let has_numbers = self.aggregation.is_some() && !self.strings.known;
         let captures: Vec<_> = captures
             .into_iter()
             .enumerate()
             .map(|(place, capture)| match is_needed(place) {
+                true if has_numbers => capture.without_text(),
                 true => capture,
                 false => Capture::Nothing(NotCaptured::LeftOut),
             })

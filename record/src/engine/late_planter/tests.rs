@@ -180,6 +180,7 @@ impl How {
             lossless: false,
             processes: ProcessChoice::default(),
             thread_context: false,
+            aggregation: None,
         }
     }
 

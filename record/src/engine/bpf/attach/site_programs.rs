@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use usdtrec_buildid_cache::elf::FileId;
 
+use super::super::aggregate::GroupDescriptors;
 use super::super::insn::{Code, Map};
 use super::super::kernel::trials::has_cookies;
 use super::super::program::{Common, Cookie, Spec, generate};
@@ -45,6 +46,7 @@ pub(in crate::engine::bpf) struct Maps<'a> {
     pub(in crate::engine::bpf) spared: Option<BorrowedFd<'a>>,
     pub(in crate::engine::bpf) stack_rates: Option<BorrowedFd<'a>>,
     pub(in crate::engine::bpf) thread_contexts: Option<BorrowedFd<'a>>,
+    pub(in crate::engine::bpf) hit_groups: Option<GroupDescriptors<'a>>,
 }
 
 /// Maximum number of instructions of a program of several variants: jumps reach three times as far, and the verifier follows a million. What the
@@ -346,6 +348,8 @@ fn load(code: &Code, maps: &Maps<'_>, attach_method: AttachMethod) -> Result<Own
         Map::Spared => maps.spared.unwrap_or(maps.tracked),
         Map::StackRates => maps.stack_rates.unwrap_or(maps.tracked),
         Map::ThreadContexts => maps.thread_contexts.unwrap_or(maps.tracked),
+        Map::HitGroups => maps.hit_groups.map_or(maps.tracked, |maps| maps.groups),
+        Map::KeySlots => maps.hit_groups.map_or(maps.tracked, |maps| maps.slots),
         // Others are not in programs of sites.
         _ => maps.tracked,
     });

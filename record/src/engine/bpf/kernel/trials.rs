@@ -37,6 +37,18 @@ fn has(helper: Helper) -> bool {
     }
 }
 
+/// Whether programs can read a word that they add to in one step (Linux 5.12).
+pub(in crate::engine::bpf) fn fetches_atomically() -> bool {
+    const WORD: i16 = -8;
+    let mut asm = Assembler::default();
+    asm.store_value(Width::Double, Reg::R10, WORD, 0);
+    asm.set(Reg::R1, 1);
+    asm.atomic_fetch_add(Reg::R10, WORD, Reg::R1);
+    asm.exit_with(0);
+    asm.finish()
+        .is_some_and(|code| sys::load(ProgramKind::Uprobe, &code).is_ok())
+}
+
 /// Whether programs can ask for the control groups above that of a hit (`bpf_get_current_ancestor_cgroup_id`, Linux 5.15 for tracing programs).
 pub(in crate::engine::bpf) fn has_ancestors() -> bool {
     has(Helper::AncestorCgroupId)

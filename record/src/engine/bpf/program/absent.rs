@@ -70,7 +70,7 @@ impl Program<'_> {
         asm.jump(gone);
     }
 
-    /// Of each read: discards the record, if values are written to one, brings in the memory that could not be read, and continues at
+    /// Of each read: discards the record, or leaves the slot of the key, that values are written to, brings in the memory that could not be read, and continues at
     /// `again`.
     ///
     /// The number of the read is a constant here. If it came from before the call, kernels before 6.5 could not follow it over the call, would
@@ -81,8 +81,9 @@ impl Program<'_> {
         let is_in = self.asm.label();
         for (read, absent) in (0..).zip(std::mem::take(&mut self.absent)) {
             self.asm.place(absent);
-            if has_record {
-                self.discard();
+            match has_record {
+                true => self.discard(),
+                false => self.leave_slot(),
             }
             self.bring_in_for(read);
             self.asm.jump(is_in);

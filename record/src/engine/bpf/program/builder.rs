@@ -184,6 +184,12 @@ impl Program<'_> {
         self.asm.call(Helper::AttachCookie);
     }
 
+    /// `R0` = the index of the sample id.
+    pub(in crate::engine::bpf) fn load_index(&mut self) {
+        self.cookie();
+        self.index_of_cookie();
+    }
+
     /// `R0` = the index of the sample id, which was the cookie.
     fn index_of_cookie(&mut self) {
         let others = 64 - Cookie::INDEX_BITS as i32;
@@ -212,8 +218,7 @@ impl Program<'_> {
     /// `R1` = the place of the site's word in the list of 64-bit words, one for each sample id, that begins at offset `first` of the
     /// control map; jumps to `out` if the site has none.
     pub(in crate::engine::bpf) fn word_of_id(&mut self, first: u32, out: Label) {
-        self.cookie();
-        self.index_of_cookie();
+        self.load_index();
         let asm = &mut self.asm;
         asm.jump_if(If::AtLeast, Reg::R0, self.common.ids.cast_signed(), out);
         asm.op_value(Op::ShiftLeft, Reg::R0, 3);

@@ -28,7 +28,7 @@ impl Cookie {
     /// Where the variant begins.
     pub(super) const VARIANT_AT: u32 = 32;
     /// Where the event begins.
-    pub(super) const EVENT_AT: u32 = 48;
+    pub(in crate::engine::bpf) const EVENT_AT: u32 = 48;
 
     /// As a number.
     pub(in crate::engine::bpf) const fn word(self) -> u64 {

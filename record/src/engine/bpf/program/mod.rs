@@ -32,8 +32,7 @@ use super::insn::{Assembler, Code, Label, Reg};
 use super::nonresident::Functions;
 use super::preemption;
 pub(super) use absent::Bytes;
-use builder::Exits;
-pub(super) use builder::Program;
+pub(super) use builder::{Exits, Program};
 pub(super) use cookie::Cookie;
 pub(in crate::engine::bpf) use sample_record::RAW;
 pub(super) use sample_record::{END_SIZE, Rooms, THREAD, rooms};
@@ -120,6 +119,9 @@ impl<'a> Program<'a> {
             .unwrap_or_default();
         if let Some(condition) = self.spec.condition {
             self.filter(condition, out);
+        }
+        if let Some(counts) = self.common.hit_counts {
+            return self.aggregate(counts, exits);
         }
         self.begin_reads();
         self.find_ring(dropped);

@@ -1,11 +1,11 @@
 //! Stack slots of a program: offsets from `R10`, bytes.
 
 /// Key of a map lookup.
-pub(super) const KEY: i16 = -4;
+pub(in crate::engine::bpf) const KEY: i16 = -4;
 /// The CPU, which is the same throughout: a thread does not migrate inside a program.
 pub(super) const CPU: i16 = -8;
 /// A temporary word.
-pub(super) const WORD: i16 = -16;
+pub(in crate::engine::bpf) const WORD: i16 = -16;
 /// Time of the hit, ns.
 pub(super) const NOW: i16 = -24;
 /// Address of the words of the site's strings.
@@ -33,7 +33,7 @@ pub(super) const IDS: i16 = -320;
 /// Key of the map of the rates of stacks: the cookie of the site, and the thread.
 pub(super) const RATE_KEY: i16 = -128;
 /// A new value of that map: when a second began, and the number of stacks since.
-pub(in crate::engine::bpf) const RATE: i16 = -144;
+pub(super) const RATE: i16 = -144;
 /// Address of the location of the variable with the thread context, in the map of them.
 pub(super) const LOCATION: i16 = -152;
 /// Address of the dynamic thread vector.

@@ -2,6 +2,7 @@
 
 use usdtrec_format::{Arch, RawLayout};
 
+use super::super::aggregate::{Grouping, HitCounts};
 use super::super::kernel::members::ExecutableMembers;
 use super::super::kernel::pid_namespace::PidNamespace;
 use super::super::nonresident::Touch;
@@ -50,6 +51,10 @@ pub(in crate::engine::bpf) struct Common {
     pub(in crate::engine::bpf) first_id: u64,
     /// Number of sample ids.
     pub(in crate::engine::bpf) ids: u32,
+    /// Where hits are counted instead of recorded; `None` if they are recorded.
+    pub(in crate::engine::bpf) hit_counts: Option<HitCounts>,
+    /// How hits are grouped where they are counted; `None` if only those of each site are counted.
+    pub(in crate::engine::bpf) grouping: Option<Grouping>,
     /// Maximum number of strings of a site.
     pub(in crate::engine::bpf) strings: u32,
     /// Size of each ring, bytes.

@@ -1,7 +1,7 @@
 //! Where a program writes the values of a hit.
 //!
-//! What is loaded ([`values`](super::values), [`text`](super::text)) does not depend on it. It is the raw part of a record today; the unit
-//! tests write the key of a map on the stack. Each target is laid out as a [`RawLayout`](usdtrec_format::RawLayout), with the room for the
+//! What is loaded ([`values`](super::values), [`text`](super::text)) does not depend on it. It is the raw part of a record, or of the key of
+//! a group ([`aggregate`](super::super::aggregate)). Each target is laid out as a [`RawLayout`](usdtrec_format::RawLayout), with the room for the
 //! strings after it.
 
 use super::super::insn::Reg;

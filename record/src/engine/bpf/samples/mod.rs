@@ -7,6 +7,8 @@ pub(super) mod string_history;
 pub(super) mod text_lengths;
 pub(super) mod with_stack;
 
+use std::io;
+
 use usdtrec_format::RawArgument;
 use usdtrec_format::perf::{Attr, EventAttr, SampleType};
 use usdtrec_format::trace::StringArgument;
@@ -16,9 +18,12 @@ use self::stack_size::{StackSize, StackUse};
 use self::string_history::{News, StringHistory};
 use self::text_lengths::TextLengths;
 use super::super::events::event::{Count, IdCount};
+use super::super::options::EngineOptions;
+use super::aggregate::HitCounts;
 use super::control::{self, Control};
 use super::plan::{Group, Ids};
 use super::program::{self, EndKind};
+use crate::host::cpus;
 
 /// Offset of the time in a sample, after the record's header, the id, the address and the thread.
 const TIME: usize = 8 + 3 * 8;
@@ -45,6 +50,8 @@ pub(super) struct Samples {
     pub(super) lacks_texts: bool,
     /// Number of hits of which no stack was taken, because of the rate.
     pub(super) without_stack: u64,
+    /// Where programs count hits instead of recording them; `None` if they record them.
+    hit_counts: Option<HitCounts>,
 }
 
 /// State of a sample id.
@@ -66,7 +73,7 @@ struct IdState {
 
 impl Samples {
     /// No samples yet. The ids are those of the sites of all groups, in their order, from those of `first` on.
-    pub(super) fn new(groups: Vec<Group>, first: Ids) -> Self {
+    pub(super) fn new(groups: Vec<Group>, first: Ids, options: &EngineOptions) -> Self {
         let of_groups = groups.iter().enumerate().flat_map(|(index, group)| {
             let state = IdState {
                 group: index,
@@ -81,7 +88,13 @@ impl Samples {
         let ids: Vec<IdState> = of_groups.collect();
         let strings = groups.iter().map(|group| group.layout.strings().count());
         let strings = strings.max().unwrap_or(0);
+        let hit_counts = options.aggregation.as_ref().map(|_| {
+            let words = control::words_end(ids.len() as u32, strings as u32);
+            let cpus = cpus::possible().map_or(1, |possible| possible.len());
+            HitCounts::new(words, ids.len() as u32, cpus)
+        });
         Self {
+            hit_counts,
             histories: vec![StringHistory::default(); ids.len() * strings],
             first,
             ids,
@@ -116,6 +129,16 @@ impl Samples {
     /// Maximum number of strings of a site.
     pub(super) fn strings(&self) -> usize {
         self.strings
+    }
+
+    /// Where programs count hits; `None` if they record them.
+    pub(super) const fn hit_counts(&self) -> Option<HitCounts> {
+        self.hit_counts
+    }
+
+    /// The words that their programs share with the recorder.
+    pub(super) fn new_control(&self) -> io::Result<Control> {
+        Control::new(self.ids() as u32, self.strings() as u32, self.hit_counts)
     }
 
     /// The group of the sample id with this index.
@@ -162,7 +185,7 @@ impl Samples {
         ids.map(|(index, (id, state))| {
             let lost = control.lost(index);
             let count = Count {
-                hits: state.received + lost,
+                hits: state.received + control.counted(index) + lost,
                 lost: Some(lost),
             };
             IdCount {

@@ -12,7 +12,11 @@ const MAP_UPDATE_ELEM: i32 = 2;
 const MAP_DELETE_ELEM: i32 = 3;
 const MAP_GET_NEXT_KEY: i32 = 4;
 const MAP_LOOKUP_ELEM: i32 = 1;
+const MAP_LOOKUP_BATCH: i32 = 24;
 const MAP_UPDATE_BATCH: i32 = 26;
+
+/// Maximum number of elements that are read at a time.
+const MAX_BATCH: u32 = 4096;
 
 /// Kinds of maps (`enum bpf_map_type`).
 #[derive(Clone, Copy, Debug)]
@@ -67,8 +71,8 @@ struct MapElement {
 
 #[repr(C)]
 struct MapBatch {
-    _in_batch: u64,
-    _out_batch: u64,
+    in_batch: u64,
+    out_batch: u64,
     keys: u64,
     values: u64,
     count: u32,
@@ -201,8 +205,8 @@ pub(in crate::engine::bpf) fn put_maps(
     let keys: Vec<u32> = (0..).take(maps.len()).collect();
     let mut values: Vec<u32> = maps.iter().map(|map| raw(*map)).collect();
     let mut attr = MapBatch {
-        _in_batch: 0,
-        _out_batch: 0,
+        in_batch: 0,
+        out_batch: 0,
         keys: keys.as_ptr() as u64,
         values: values.as_ptr() as u64,
         count: keys.len() as u32,
@@ -335,23 +339,51 @@ pub(in crate::engine::bpf) fn insert_time(
     element(MAP_UPDATE_ELEM, map, &key, Some(&mut value), 0)
 }
 
-/// The elements of a hash map with keys of this size and 8-byte values. It must not have the key of zeros.
-#[cfg(test)]
-pub(in crate::engine::bpf) fn counts<const KEY: usize>(
+/// Passes the elements of a hash map to `take`, keys and values. Those that are added meanwhile may be missing.
+pub(in crate::engine::bpf) fn read_map(
     map: BorrowedFd<'_>,
-) -> Vec<([u8; KEY], u64)> {
-    let after = |last: &[u8; KEY]| {
-        let mut next = [0; KEY];
-        element(MAP_GET_NEXT_KEY, map, last, Some(&mut next), 0).ok()?;
-        Some(next)
-    };
-    let value = |key: [u8; KEY]| {
-        let mut value = 0_u64;
-        element(MAP_LOOKUP_ELEM, map, &key, Some(&mut value), 0).ok()?;
-        Some((key, value))
-    };
-    let keys = std::iter::successors(after(&[0; KEY]), after);
-    keys.filter_map(value).collect()
+    shape: MapShape,
+    mut take: impl FnMut(&[u8], &[u8]),
+) -> io::Result<()> {
+    let (key_bytes, value_bytes) = (shape.key_size as usize, shape.value_size as usize);
+    // A bucket must fit; the kernel has as many buckets as elements.
+    let room = MAX_BATCH.min(shape.entries.max(1));
+    let mut keys = vec![0_u8; room as usize * key_bytes];
+    let mut values = vec![0_u8; room as usize * value_bytes];
+    let (mut position, mut next) = (0_u32, 0_u32);
+    let mut is_first = true;
+    loop {
+        let mut attr = MapBatch {
+            in_batch: match is_first {
+                true => 0,
+                false => std::ptr::from_ref(&position) as u64,
+            },
+            out_batch: std::ptr::from_mut(&mut next) as u64,
+            keys: keys.as_mut_ptr() as u64,
+            values: values.as_mut_ptr() as u64,
+            count: room,
+            map: raw(map),
+            element_flags: 0,
+            _flags: 0,
+        };
+        // SAFETY: `attr` is laid out as BPF_MAP_LOOKUP_BATCH takes it; there is room for `count` keys and values of the sizes with which the map was
+        // created, and for both positions, which are numbers of buckets.
+        let result = unsafe { bpf(MAP_LOOKUP_BATCH, &mut attr) };
+        let is_last = match result {
+            Ok(_) => false,
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => true,
+            Err(error) => return Err(error),
+        };
+        let found = (attr.count as usize).min(room as usize);
+        let found_keys = keys.chunks_exact(key_bytes).take(found);
+        for (key, value) in found_keys.zip(values.chunks_exact(value_bytes)) {
+            take(key, value);
+        }
+        if is_last {
+            return Ok(());
+        }
+        (position, is_first) = (next, false);
+    }
 }
 
 /// Calls bpf(2) on an element of a map whose keys and values are as long as `K` and `V`.

@@ -10,14 +10,15 @@ use usdtrec_format::{Arch, RawArgument, RawField, RawLayout};
 
 use super::machine::Hit;
 use super::{Planned, Strings, common, memory, value_of};
-use crate::engine::bpf::control::Control;
-use crate::engine::bpf::insn::{Code, Helper, If, Label, Map, Reg, Width};
+use crate::aggregation::{AggregateKey, Aggregation};
+use crate::engine::bpf::aggregate::{GroupElement, GroupMaps, Grouping, HitCounts};
+use crate::engine::bpf::control::{self, Control};
+use crate::engine::bpf::insn::Map;
 use crate::engine::bpf::kernel::version::tells_processes;
 use crate::engine::bpf::nonresident::Touch;
 use crate::engine::bpf::preemption::Preemption;
-use crate::engine::bpf::program::target::Target;
-use crate::engine::bpf::program::{Common, Program, Spec, Who, rooms, slots};
-use crate::engine::bpf::sys::{self, MapKind, MapShape, ProgramKind, Uprobes};
+use crate::engine::bpf::program::{Common, Who, generate, rooms};
+use crate::engine::bpf::sys::{self, ProgramKind, Uprobes};
 use crate::host::privilege;
 
 const STRINGS: Strings = Strings {
@@ -25,60 +26,31 @@ const STRINGS: Strings = Strings {
     known: true,
 };
 
-/// Size of the keys, bytes: a layout without its head, and the room for a text, have room in it.
-const KEY: usize = 64;
+/// Size of the keys, bytes: what is known of the thread, a layout and the room for a text have room in it.
+const KEY: usize = 128;
+/// Offset of the raw part in a key.
+const RAW: usize = 32;
 
-/// The head of a raw part, which keys do not have.
-const HEAD: i16 = RawLayout::FIELDS as i16;
-
-/// Offset of the key from the end of the stack: below the last slot.
-const KEY_AT: i16 = slots::RATE - KEY as i16;
-
-/// The program of a site that counts its hits in a map, by the values of all arguments.
-fn counting(spec: &Spec<'_>, common: &Common) -> Option<Code> {
-    let mut program = Program::new(spec, common);
-    let exits = program.begin();
-    program.target = Target {
-        base: Reg::R10,
-        offset: KEY_AT - HEAD,
-    };
-    program.begin_reads();
-    let again = program.asm.label();
-    program.asm.place(again);
-    for at in (KEY_AT..slots::RATE).step_by(8) {
-        program.asm.store_value(Width::Double, Reg::R10, at, 0);
+/// How hits are counted: by the values of all arguments.
+fn grouping() -> Grouping {
+    let by = ["arg1", "arg2"].map(|name| AggregateKey::Argument(name.to_owned()));
+    Grouping {
+        aggregation: Aggregation {
+            interval: None,
+            by: by.into(),
+        },
+        bytes: KEY as u32,
     }
-    program.arguments();
-    for text in spec.layout.string_fields() {
-        // Equal texts have one key, wherever they are.
-        let width = Width::from_bytes(text.address.size);
-        program.put_value(width, text.address.offset, 0);
-    }
-    count(&mut program, exits.dropped);
-    program.asm.jump(exits.out);
-    if !program.absent.is_empty() {
-        program.bring_in_and_do_again(again, exits);
-    }
-    program.finish(exits)
 }
 
-/// Counts a hit with the key that is on the stack; jumps to `full` if the map has no room for it.
-fn count(program: &mut Program<'_>, full: Label) {
-    const NO_EXIST: i64 = 1;
-    const ZERO: i16 = KEY_AT - 8;
-    let asm = &mut program.asm;
-    let counted = asm.label();
-    asm.call_map(Helper::MapLookup, Map::Counts, KEY_AT);
-    asm.jump_if(If::NotEqual, Reg::R0, 0, counted);
-    asm.store_value(Width::Double, Reg::R10, ZERO, 0);
-    asm.address(Reg::R3, Reg::R10, ZERO.into());
-    asm.set(Reg::R4, NO_EXIST);
-    // Another CPU may have added it.
-    asm.call_map(Helper::MapUpdate, Map::Counts, KEY_AT);
-    asm.call_map(Helper::MapLookup, Map::Counts, KEY_AT);
-    asm.jump_if(If::Equal, Reg::R0, 0, full);
-    asm.place(counted);
-    asm.increment(Reg::R0);
+/// Settings of programs that count hits.
+fn counting(common: Common) -> Common {
+    let words = control::words_end(1, 1);
+    Common {
+        grouping: Some(grouping()),
+        hit_counts: Some(HitCounts::new(words, 1, 1)),
+        ..common
+    }
 }
 
 /// What a key says.
@@ -100,13 +72,13 @@ fn field(layout: &RawLayout, size: u8) -> RawField {
 }
 
 fn decode(key: &[u8], layout: &RawLayout) -> Counted {
-    let from = |offset: u16| &key[usize::from(offset - RawLayout::FIELDS)..];
+    let from = |offset: u16| &key[RAW + usize::from(offset)..];
     let address = field(layout, 8);
-    assert_eq!(from(address.offset)[..8], [0; 8]);
     let status = from(address.string.unwrap().status);
     let status = i16::from_ne_bytes([status[0], status[1]]);
     let room = &from(layout.size)[..rooms(layout).whole.each];
     let text = usize::try_from(status).map_err(|_| status).map(|bytes| {
+        assert_eq!(from(address.offset)[..8], [0; 8]);
         assert!(room[bytes - 1..].iter().all(|byte| *byte == 0), "{key:?}");
         String::from_utf8(room[..bytes - 1].to_vec()).unwrap()
     });
@@ -119,7 +91,7 @@ fn decode(key: &[u8], layout: &RawLayout) -> Counted {
 #[test]
 fn a_key_has_the_values_that_a_record_has() {
     let planned = Planned::new("-2@%si 8@%rdi", Arch::X86_64, STRINGS);
-    let code = counting(&planned.spec(), &common()).unwrap();
+    let code = generate(&[&planned.spec()], &counting(common())).unwrap();
     let mut hit = Hit {
         key_size: KEY,
         ..Hit::default()
@@ -155,11 +127,11 @@ fn a_key_is_written_again_after_memory_was_brought_in() {
     let planned = Planned::new("-2@8(%rsi) 8@%rdi", Arch::X86_64, STRINGS);
     let value = |name| value_of(Arch::X86_64.register(name).unwrap(), Arch::X86_64);
     let (number_at, text_at) = (value("rsi") + 8, value("rdi"));
-    let common = Common {
+    let common = counting(Common {
         who: Who::Processes,
         ..common()
-    };
-    let code = counting(&planned.spec(), &common).unwrap();
+    });
+    let code = generate(&[&planned.spec()], &common).unwrap();
     let resident = Hit {
         key_size: KEY,
         tracked: [1234].into(),
@@ -220,24 +192,20 @@ fn count_live(
     path: &std::ffi::CStr,
     touch: Touch,
 ) -> HashMap<Counted, u64> {
-    let control = Control::new(1, 1).unwrap();
-    control.set_enabled(true);
-    let shape = MapShape {
-        key_size: KEY as u32,
-        value_size: 8,
-        entries: 16,
-    };
-    let counts = sys::create_map(MapKind::Hash, shape).unwrap();
-    let common = Common {
+    let common = counting(Common {
         touch,
         ids: 1,
         strings: 1,
         preemption: Preemption::from_btf(None).unwrap(),
         ..Common::default()
-    };
-    let code = counting(&planned.spec(), &common).unwrap();
+    });
+    let control = Control::new(1, 1, common.hit_counts).unwrap();
+    control.set_enabled(true);
+    let maps = GroupMaps::new(grouping()).unwrap();
+    let code = generate(&[&planned.spec()], &common).unwrap();
     let code = code.with_maps(|map| match map {
-        Map::Counts => counts.as_fd(),
+        Map::HitGroups => maps.descriptors().groups,
+        Map::KeySlots => maps.descriptors().slots,
         _ => control.as_fd(),
     });
     let program = sys::load(ProgramKind::UprobeMulti, &code);
@@ -257,10 +225,11 @@ fn count_live(
     probe::hit(0, "");
     drop(link);
     probe::hit(300, "select");
-    assert_eq!(control.lost(0), 0);
-    let keys = sys::counts::<KEY>(counts.as_fd());
-    let decoded = keys
-        .into_iter()
-        .map(|(key, count)| (decode(&key, &planned.layout), count));
-    decoded.collect()
+    assert_eq!((control.lost(0), control.counted(0)), (0, 0));
+    let mut counts = HashMap::new();
+    let read = maps.read(|GroupElement { key, count }| {
+        counts.insert(decode(key, &planned.layout), count);
+    });
+    read.unwrap();
+    counts
 }

@@ -65,6 +65,7 @@ const RINGS: u64 = 1;
 const TRACKED: u64 = 2;
 const RATES: u64 = 6;
 const COUNTS: u64 = 7;
+const SLOTS: u64 = 8;
 /// The ring of the CPU.
 const RING: u64 = 5;
 /// Words of the control map.
@@ -397,7 +398,8 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
             Map::Stopped => 3,
             Map::Spared => 4,
             Map::StackRates => RATES,
-            Map::Counts => COUNTS,
+            Map::HitGroups => COUNTS,
+            Map::KeySlots => SLOTS,
             Map::Held
             | Map::Calls
             | Map::KnownFiles
@@ -414,8 +416,14 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
     // The interpreter has no atomic additions. Each adds 1 to a word that is 0: a store does the same.
     const ATOMIC_ADD: u64 = 0xdb;
     const STORE: u64 = 0x7b;
+    const FETCHES: u64 = 1 << 32;
+    const SET: u64 = 0xb7;
     for word in words.iter_mut().filter(|word| **word & 0xff == ATOMIC_ADD) {
-        *word = *word & !0xff | STORE;
+        *word = match *word & FETCHES {
+            0 => *word & !0xff | STORE,
+            // No other program has the slot: the word was 0.
+            _ => SET | (*word >> 4 & 0xf00),
+        };
     }
     // The interpreter has no functions of the kernel, but helpers.
     const KERNEL_CALL: u64 = 2 << 12 | 0x85;
@@ -507,6 +515,7 @@ fn map_lookup(map: u64, key: u64, _: u64, _: u64, _: u64) -> u64 {
     match map {
         RINGS => KERNEL.with_borrow_mut(|kernel| kernel.frame = key + 8),
         TRACKED => KERNEL.with_borrow_mut(|kernel| kernel.frame = key + 4),
+        SLOTS => KERNEL.with_borrow_mut(|kernel| kernel.frame = key + 4),
         COUNTS => return count_of(key),
         _ => {}
     }
@@ -518,6 +527,7 @@ fn map_lookup(map: u64, key: u64, _: u64, _: u64, _: u64) -> u64 {
             RING
         }
         RATES => kernel.rate_at,
+        SLOTS => kernel.ring.as_ptr() as u64,
         TRACKED if kernel.tracked.contains(&key) => kernel.links_at,
         TRACKED => 0,
         _ => panic!("map {map} is not looked up"),

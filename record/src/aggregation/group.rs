@@ -1,0 +1,28 @@
+//! Hits with equal keys.
+
+use std::sync::Arc;
+
+use usdtrec_format::schema::Argument;
+
+use super::key::AggregateValue;
+
+/// Hits of a probe with equal keys. Sites whose arguments have other types have groups of their own, and two texts of which the same beginning was
+/// read may have, too.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HitGroup {
+    /// The probe.
+    pub probe: Arc<GroupedProbe>,
+    /// The value of each key.
+    pub values: Vec<AggregateValue>,
+    /// Number of hits.
+    pub count: u64,
+}
+
+/// The probe of groups.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupedProbe {
+    /// Event name.
+    pub event: String,
+    /// The argument of each key; `None` for other keys, and if the probe has none of this name.
+    pub arguments: Vec<Option<Argument>>,
+}

@@ -1,0 +1,134 @@
+//! Groups of the map as values.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use usdtrec_decode::Decoder;
+use usdtrec_format::Value;
+use usdtrec_format::perf::Sample;
+
+use super::super::plan::Group;
+use super::super::program;
+use super::super::samples::compact::{self, Evidence};
+use super::group_map::GroupElement;
+use super::grouping::{self, COMM, COMM_BYTES, PID, TID, UID};
+use crate::aggregation::{
+    AggregateKey, AggregateValue, Aggregation, Arguments, GroupedProbe, HitGroup,
+};
+
+/// Decodes the keys of groups: what is read as raw parts of samples is decoded as these are.
+pub(in crate::engine::bpf) struct GroupDecoder<'a> {
+    keys: &'a [AggregateKey],
+    events: HashMap<u16, EventDecoder<'a>>,
+}
+
+/// The decoder of an event.
+struct EventDecoder<'a> {
+    group: &'a Group,
+    decoder: Decoder,
+    values: Vec<Value>,
+    /// Places of the arguments of keys.
+    places: Vec<Option<usize>>,
+    probe: Arc<GroupedProbe>,
+}
+
+impl<'a> GroupDecoder<'a> {
+    /// A decoder of the keys of these events.
+    pub(in crate::engine::bpf) fn new(
+        aggregation: &'a Aggregation,
+        groups: impl Iterator<Item = &'a Group>,
+    ) -> Self {
+        let events = groups.filter_map(|group| {
+            let decoder = EventDecoder::new(aggregation, group)?;
+            Some((group.layout.id, decoder))
+        });
+        Self {
+            keys: &aggregation.by,
+            events: events.collect(),
+        }
+    }
+
+    /// Decodes a group; `None` if it is of no known event.
+    pub(in crate::engine::bpf) fn decode(
+        &mut self,
+        GroupElement { key, count }: GroupElement<'_>,
+    ) -> Option<HitGroup> {
+        let raw = key.get(grouping::RAW as usize..)?;
+        let event = u16::from_ne_bytes(*raw.first_chunk()?);
+        let decoder = self.events.get_mut(&event)?;
+        decoder.decode(raw)?;
+        let number = |at: u32| {
+            let word = key.get(at as usize..).and_then(<[u8]>::first_chunk);
+            AggregateValue::Number(word.map_or(0, |word| u32::from_ne_bytes(*word)))
+        };
+        let values = self.keys.iter().zip(&decoder.places);
+        let values = values.map(|(wanted, place)| match wanted {
+            AggregateKey::Pid => number(PID),
+            AggregateKey::Tid => number(TID),
+            AggregateKey::Uid => number(UID),
+            AggregateKey::Comm => {
+                let name = key.get(COMM as usize..(COMM + COMM_BYTES) as usize);
+                let name = name.unwrap_or_default().split(|byte| *byte == 0);
+                AggregateValue::Comm(name.take(1).flatten().copied().collect())
+            }
+            AggregateKey::Argument(_) => {
+                let value = place.and_then(|place| decoder.values.get(place));
+                value.map_or(AggregateValue::Absent, |value| {
+                    AggregateValue::Argument(value.clone())
+                })
+            }
+        });
+        Some(HitGroup {
+            values: values.collect(),
+            probe: Arc::clone(&decoder.probe),
+            count,
+        })
+    }
+}
+
+impl<'a> EventDecoder<'a> {
+    fn new(aggregation: &Aggregation, group: &'a Group) -> Option<Self> {
+        let probe = &group.probe;
+        let site = probe.sites.first()?;
+        let decoder = Decoder::from_raw(&site.site.args, probe.arch, &group.layout);
+        let decoder = decoder.typed(&probe.arguments);
+        let places = aggregation.places(Arguments::of(probe));
+        let argument = |place: &Option<usize>| probe.arguments.get((*place)?).cloned();
+        Some(Self {
+            values: decoder.values(),
+            probe: Arc::new(GroupedProbe {
+                event: probe.event(),
+                arguments: places.iter().map(argument).collect(),
+            }),
+            places,
+            decoder,
+            group,
+        })
+    }
+
+    /// Decodes the values of a raw part with the room of its texts.
+    fn decode(&mut self, raw: &[u8]) -> Option<()> {
+        let layout = &self.group.layout;
+        let texts = layout.strings().count() * self.group.rooms.whole.each;
+        let mut record = vec![0; program::RAW];
+        record.extend_from_slice(raw.get(..usize::from(layout.size) + texts)?);
+        let mut sample = Vec::new();
+        if texts > 0 {
+            let evidence = Evidence {
+                histories: &mut [],
+                news: &mut Vec::new(),
+                lacks_texts: &mut false,
+            };
+            let shape = self.group.shape(0);
+            compact::compact(&record, shape, evidence, &mut sample).then_some(())?;
+        } else {
+            sample = record;
+        }
+        let sample = Sample {
+            raw: sample.get(program::RAW..)?,
+            ..Sample::default()
+        };
+        self.decoder.decode(&sample, &mut self.values);
+        Some(())
+    }
+}

@@ -1,0 +1,126 @@
+//! Programs that count hits by group.
+//!
+//! A key is too long for the stack of a program. It is written to a slot of a map that the program takes for so long: a program can be preempted, and
+//! the next one on this CPU takes another slot.
+
+use usdtrec_format::raw::StringField;
+
+use super::super::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
+use super::super::program::target::Target;
+use super::super::program::{Cookie, Exits, Program, rooms, slots};
+use super::grouping::{self, Grouping};
+use super::hit_counts::HitCounts;
+
+/// Offset of the key in a slot, after the number of programs that have it or try to take it.
+pub(super) const KEY: i16 = 8;
+/// Slots for each CPU: programs on one CPU that are preempted at a time. Hits beyond are counted in no group.
+pub(super) const SLOTS: u32 = 4;
+
+impl Target {
+    /// The key in the slot at `R7`.
+    const KEY: Self = Self {
+        base: Reg::R7,
+        offset: KEY + grouping::RAW as i16,
+    };
+}
+
+impl Program<'_> {
+    /// Counts the hit in its group, or at its site if it has no place in one, and ends the program.
+    pub(super) fn group_hit(&mut self, grouping: &Grouping, counts: HitCounts, exits: Exits) {
+        let (again, full, ungrouped) = (self.asm.label(), self.asm.label(), self.asm.label());
+        self.target = Target::KEY;
+        self.room = rooms(self.spec.layout).whole;
+        self.longer = None;
+        self.begin_reads();
+        self.asm.place(again);
+        self.take_slot(ungrouped);
+        let asm = &mut self.asm;
+        for word in (0..grouping.bytes).step_by(8) {
+            asm.store_value(Width::Double, Reg::R7, KEY + word as i16, 0);
+        }
+        grouping.put_thread(asm, KEY);
+        self.cookie();
+        let asm = &mut self.asm;
+        asm.op_value(Op::ShiftRight, Reg::R0, Cookie::EVENT_AT as i32);
+        self.put(Width::Half, 0, Reg::R0);
+        self.arguments();
+        for text in self.spec.layout.string_fields() {
+            self.forget_address(text);
+        }
+        self.count_key(full);
+        self.leave_slot();
+        self.asm.jump(exits.out);
+        self.asm.place(full);
+        self.leave_slot();
+        self.asm.place(ungrouped);
+        self.count_hit(counts, exits);
+        if !self.absent.is_empty() {
+            self.bring_in_and_do_again(again, exits);
+        }
+        self.target = Target::RECORD;
+    }
+
+    /// Removes the address of a text that was read: equal texts have one key, wherever they are.
+    fn forget_address(&mut self, StringField { address, string }: StringField) {
+        const STATUS_BITS: i32 = 16;
+        let unread = self.asm.label();
+        self.get(Width::Half, Reg::R1, string.status);
+        self.asm.extend(Reg::R1, 64 - STATUS_BITS, true);
+        self.asm.jump_if(If::BelowSigned, Reg::R1, 0, unread);
+        self.put_value(Width::from_bytes(address.size), address.offset, 0);
+        self.asm.place(unread);
+    }
+
+    /// `R7` = a slot that no other program has; jumps to `none` if there is none.
+    fn take_slot(&mut self, none: Label) {
+        let taken = self.asm.label();
+        for slot in 0..SLOTS {
+            let asm = &mut self.asm;
+            asm.call(Helper::CpuId);
+            asm.op_value(Op::Multiply, Reg::R0, SLOTS.cast_signed());
+            asm.op_value(Op::Add, Reg::R0, slot.cast_signed());
+            asm.store(Width::Word, Reg::R10, slots::KEY, Reg::R0);
+            asm.call_map(Helper::MapLookup, Map::KeySlots, slots::KEY);
+            asm.jump_if(If::Equal, Reg::R0, 0, none);
+            asm.copy(Reg::R7, Reg::R0);
+            asm.set(Reg::R1, 1);
+            asm.atomic_fetch_add(Reg::R7, 0, Reg::R1);
+            asm.jump_if(If::Equal, Reg::R1, 0, taken);
+            self.leave_slot();
+        }
+        self.asm.jump(none);
+        self.asm.place(taken);
+    }
+
+    /// Leaves the slot at `R7`.
+    pub(in crate::engine::bpf) fn leave_slot(&mut self) {
+        let asm = &mut self.asm;
+        asm.set(Reg::R1, -1);
+        asm.atomic_add(Reg::R7, 0, Reg::R1);
+    }
+
+    /// Counts a hit with the key in the slot; jumps to `full` if the map has no room for it.
+    fn count_key(&mut self, full: Label) {
+        const IS_NEW: i64 = 1;
+        let asm = &mut self.asm;
+        let counted = asm.label();
+        let lookup = |asm: &mut Assembler| {
+            asm.set_map(Reg::R1, Map::HitGroups);
+            asm.address(Reg::R2, Reg::R7, KEY.into());
+            asm.call(Helper::MapLookup);
+        };
+        lookup(asm);
+        asm.jump_if(If::NotEqual, Reg::R0, 0, counted);
+        asm.store_value(Width::Double, Reg::R10, slots::WORD, 0);
+        asm.set_map(Reg::R1, Map::HitGroups);
+        asm.address(Reg::R2, Reg::R7, KEY.into());
+        asm.address(Reg::R3, Reg::R10, slots::WORD.into());
+        asm.set(Reg::R4, IS_NEW);
+        asm.call(Helper::MapUpdate);
+        // Another CPU may have added it.
+        lookup(asm);
+        asm.jump_if(If::Equal, Reg::R0, 0, full);
+        asm.place(counted);
+        asm.increment(Reg::R0);
+    }
+}

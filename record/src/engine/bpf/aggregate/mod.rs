@@ -1,0 +1,20 @@
+//! Programs that aggregate hits instead of copying them out.
+//!
+//! A program can be preempted, and the program of another hit can run on the CPU meanwhile: all counters are changed atomically, and a key
+//! is made in memory that no other program has ([`group_hit`]).
+
+mod count_hit;
+mod group_decoder;
+mod group_hit;
+mod group_map;
+mod grouping;
+mod hit_counts;
+mod key_size;
+
+pub(super) use group_decoder::GroupDecoder;
+#[cfg(test)]
+pub(super) use group_map::GroupElement;
+pub(super) use group_map::{GroupDescriptors, GroupMaps, SharedGroups};
+pub(super) use grouping::Grouping;
+pub(super) use hit_counts::HitCounts;
+pub(super) use key_size::longest_key;

@@ -1,0 +1,70 @@
+//! A key of a group of hits.
+
+use usdtrec_format::schema::Argument;
+use usdtrec_format::{Missing, Value};
+use usdtrec_trace::form::Form;
+
+use crate::cells::Cell;
+use crate::table::TableCell;
+
+/// The value of a key in a group.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StatKey {
+    /// The name of a thread.
+    Comm(Vec<u8>),
+    /// A process, thread or user.
+    Number(u32),
+    /// The value of an argument.
+    Argument {
+        /// The value, or why it is missing.
+        value: Value,
+        /// What the argument is, if that is known.
+        argument: Option<Argument>,
+    },
+    /// The probe has no such argument.
+    Absent,
+}
+
+impl StatKey {
+    /// Whether it is a text of which only the beginning is known.
+    pub(crate) fn is_cut(&self) -> bool {
+        matches!(self, Self::Argument { value: Value::String(text), .. } if text.cut)
+    }
+
+    /// The cell of the key.
+    pub(crate) fn cell(&self) -> Cell {
+        match self {
+            Self::Comm(name) => Cell::text(&String::from_utf8_lossy(name)),
+            Self::Number(number) => Cell::number(number.to_string()),
+            Self::Absent => Cell::without_value("-"),
+            Self::Argument {
+                value: Value::Missing(Missing::Null),
+                ..
+            } => Cell::without_value("NULL"),
+            Self::Argument { value, argument } => {
+                let form = argument.as_ref().map(Form::new).unwrap_or_default();
+                match form.missing(value) {
+                    Some(reason) => Cell::without_value(&format!("<{reason}>")),
+                    None => Cell::argument(value, &form),
+                }
+            }
+        }
+    }
+
+    /// The key in a table.
+    pub(super) fn table_cell(&self) -> TableCell {
+        let cell = self.cell();
+        if cell.is_number() {
+            return TableCell::count(cell.text);
+        }
+        TableCell::Code(with_mark(cell.text, self.is_cut()))
+    }
+}
+
+/// A text, with a mark if it is cut.
+pub(super) fn with_mark(text: String, is_cut: bool) -> String {
+    match is_cut {
+        true => text + "…",
+        false => text,
+    }
+}

@@ -1,0 +1,100 @@
+//! Lines of JSON and CSV.
+
+use serde_json::{Map, Value, json};
+use usdtrec_analysis::stats::ratio::per_second;
+use usdtrec_format::escape::escape_json;
+
+use super::key::with_mark;
+use super::{StatCounts, StatKey, StatRow, StatView, nanoseconds};
+
+impl StatView {
+    /// Appends an object for each row.
+    pub(super) fn put_json(&self, counts: &StatCounts, out: &mut String) {
+        for row in &counts.rows {
+            let line = Value::Object(self.object(counts, row)).to_string();
+            out.extend([&*escape_json(&line), "\n"]);
+        }
+    }
+
+    fn object(&self, counts: &StatCounts, row: &StatRow) -> Map<String, Value> {
+        let mut object = Map::new();
+        let mut put = |name: &str, value: Value| object.insert(name.to_owned(), value);
+        put("elapsed_ns", json!(nanoseconds(counts.elapsed)));
+        put("interval_ns", json!(nanoseconds(counts.interval)));
+        put("event", json!(row.event));
+        let mut cut = Map::new();
+        for (place, name) in self.keys.iter().enumerate() {
+            let key = key_of(row, place);
+            put(name, key.map_or(Value::Null, |key| key.cell().json()));
+            if key.is_some_and(StatKey::is_cut) {
+                cut.insert(name.clone(), json!(true));
+            }
+        }
+        if !cut.is_empty() {
+            put("cut", Value::Object(cut));
+        }
+        if is_others(row) {
+            put("others", json!(true));
+        }
+        put("count", json!(row.count));
+        let interval = nanoseconds(counts.interval);
+        put("per_second", json!(per_second(row.count, interval)));
+        if !self.is_group(row) {
+            put("lost", json!(row.lost));
+        }
+        object
+    }
+
+    pub(super) fn put_csv_heading(&self, out: &mut String) {
+        let csv = self.format.csv();
+        out.push_str("elapsed_ns,interval_ns,event,");
+        for name in &self.keys {
+            out.extend([&*csv.field(name), ","]);
+        }
+        if !self.keys.is_empty() {
+            out.push_str("others,");
+        }
+        out.push_str("count,per_second,lost\n");
+    }
+
+    /// Appends a line for each row.
+    pub(super) fn put_csv(&self, counts: &StatCounts, out: &mut String) {
+        let csv = self.format.csv();
+        let interval = nanoseconds(counts.interval);
+        for row in &counts.rows {
+            let elapsed = nanoseconds(counts.elapsed);
+            let event = csv.field(&row.event);
+            out.push_str(&format!("{elapsed},{interval},{event},"));
+            for (place, _) in self.keys.iter().enumerate() {
+                let text = key_of(row, place).map_or_else(String::new, |key| {
+                    with_mark(key.cell().csv().to_owned(), key.is_cut())
+                });
+                out.extend([&*csv.field(&text), ","]);
+            }
+            if !self.keys.is_empty() {
+                out.push_str(if is_others(row) { "true," } else { "," });
+            }
+            let rate = per_second(row.count, interval);
+            let rate = rate.map_or_else(String::new, |rate| rate.to_string());
+            out.push_str(&format!("{},{rate},", row.count));
+            if !self.is_group(row) {
+                out.push_str(&row.lost.to_string());
+            }
+            out.push('\n');
+        }
+    }
+
+    /// Whether a row is a group of the hits of a probe.
+    const fn is_group(&self, row: &StatRow) -> bool {
+        !self.keys.is_empty() && row.keys.is_some()
+    }
+}
+
+fn key_of(row: &StatRow, place: usize) -> Option<&StatKey> {
+    row.keys.as_ref()?.get(place)
+}
+
+/// Whether a row is of hits in no group.
+const fn is_others(row: &StatRow) -> bool {
+    row.keys.is_none()
+}

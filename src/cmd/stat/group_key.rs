@@ -1,0 +1,131 @@
+//! The keys of a group, as groups are told apart and ordered.
+
+use usdtrec_format::schema::Argument;
+use usdtrec_format::{StringAt, Value};
+use usdtrec_record::{AggregateValue, HitGroup, ProbeHits};
+use usdtrec_report::stat::StatKey;
+
+/// The probe and keys of a group.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct GroupKey {
+    pub(super) event: String,
+    /// The value of each key; `None` for hits that are in no group.
+    values: Option<Vec<KeyOrder>>,
+}
+
+/// A value: numbers come in their order, before texts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum KeyOrder {
+    /// A process, thread or user.
+    Number(u32),
+    /// Less than 0.
+    Signed(i64),
+    Unsigned(u64),
+    /// A name of a thread.
+    Comm(Vec<u8>),
+    Text {
+        bytes: Vec<u8>,
+        cut: bool,
+    },
+    /// Any other value.
+    Other(OtherValue),
+    Absent,
+}
+
+/// A value that has no order of its own: that of its text.
+#[derive(Clone, Debug)]
+struct OtherValue {
+    text: String,
+    value: Value,
+}
+
+impl PartialEq for OtherValue {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for OtherValue {}
+
+impl PartialOrd for OtherValue {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for OtherValue {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.text.cmp(&other.text)
+    }
+}
+
+impl GroupKey {
+    /// The hits of a probe, which are in no group if there are keys.
+    pub(super) fn of_probe(probe: &ProbeHits, has_keys: bool) -> Self {
+        Self {
+            event: probe.event.clone(),
+            values: (!has_keys).then(Vec::new),
+        }
+    }
+
+    /// The keys of a group.
+    pub(super) fn of_group(group: &HitGroup) -> Self {
+        Self {
+            event: group.probe.event.clone(),
+            values: Some(group.values.iter().map(KeyOrder::new).collect()),
+        }
+    }
+
+    /// The keys as they are shown. `arguments` has what is known of the argument of each key.
+    pub(super) fn shown(&self, arguments: &[Option<Argument>]) -> Option<Vec<StatKey>> {
+        let values = self.values.as_ref()?.iter().enumerate();
+        let shown = values.map(|(place, value)| {
+            let argument = arguments.get(place).cloned().flatten();
+            value.shown(argument)
+        });
+        Some(shown.collect())
+    }
+}
+
+impl KeyOrder {
+    fn new(value: &AggregateValue) -> Self {
+        match value {
+            AggregateValue::Comm(name) => Self::Comm(name.clone()),
+            AggregateValue::Number(number) => Self::Number(*number),
+            AggregateValue::Absent => Self::Absent,
+            AggregateValue::Argument(Value::Unsigned(number)) => Self::Unsigned(*number),
+            // A site may have it without a sign.
+            AggregateValue::Argument(Value::Signed(number)) => match u64::try_from(*number) {
+                Ok(number) => Self::Unsigned(number),
+                Err(_) => Self::Signed(*number),
+            },
+            AggregateValue::Argument(Value::String(text)) => Self::Text {
+                bytes: text.bytes.clone(),
+                cut: text.cut,
+            },
+            AggregateValue::Argument(value) => Self::Other(OtherValue {
+                text: format!("{value:?}"),
+                value: value.clone(),
+            }),
+        }
+    }
+
+    fn shown(&self, argument: Option<Argument>) -> StatKey {
+        let value = match self {
+            Self::Comm(name) => return StatKey::Comm(name.clone()),
+            Self::Number(number) => return StatKey::Number(*number),
+            Self::Absent => return StatKey::Absent,
+            Self::Unsigned(number) => Value::Unsigned(*number),
+            Self::Signed(number) => Value::Signed(*number),
+            Self::Text { bytes, cut } => Value::String(StringAt {
+                address: 0,
+                bytes: bytes.clone(),
+                cut: *cut,
+                guessed: false,
+                from_file: false,
+            }),
+            Self::Other(other) => other.value.clone(),
+        };
+        StatKey::Argument { value, argument }
+    }
+}
