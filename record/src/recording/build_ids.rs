@@ -45,6 +45,21 @@ pub(crate) struct NewFile {
     pub(crate) object: ObjectFile,
 }
 
+/// Of files that are too many, the one to leave out for a file of a process: the last one of the process that has the most, if that has more.
+pub(crate) fn dispensable<'f>(
+    files: impl IntoIterator<Item = &'f NewFile>,
+    pid: i32,
+) -> Option<usize> {
+    let mut last: HashMap<i32, (usize, usize)> = HashMap::new();
+    for (at, file) in files.into_iter().enumerate() {
+        let (number, last) = last.entry(file.pid).or_default();
+        (*number, *last) = (*number + 1, at);
+    }
+    let own = last.get(&pid).map_or(0, |(number, _)| *number);
+    let (most, at) = last.into_values().max()?;
+    (most > own + 1).then_some(at)
+}
+
 /// A mapping, and the process that has or had it.
 #[derive(Debug)]
 struct Mapped {
@@ -161,9 +176,12 @@ impl BuildIds {
         let build_id = object.as_ref().and_then(ObjectFile::build_id);
         if let Some(object) = object.filter(|_| !self.are_ignored) {
             if self.new.files.len() == MAX_NEW_FILES {
-                // Not known: it is read again when it is mapped again.
                 self.new.too_many += 1;
-                return build_id;
+                match dispensable(&self.new.files, mapped.pid) {
+                    Some(at) => _ = self.new.files.remove(at),
+                    // Not known: it is read again when it is mapped again.
+                    None => return build_id,
+                }
             }
             self.new.files.push(mapped.with(object));
         }

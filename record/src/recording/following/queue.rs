@@ -1,11 +1,11 @@
 //! Files that wait to be read, in turn for the users whose processes mapped them: any user can map any number of files, and those of others do not
-//! wait for them.
+//! wait for them. Of one user, a process that maps very many does not keep those of other processes out.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::recording::build_ids::NewFile;
+use crate::recording::build_ids::{NewFile, dispensable};
 
 /// Maximum number of files of one user that wait, and of all users.
 const MAX_OF_USER: usize = 128;
@@ -62,18 +62,22 @@ pub(super) struct Taken {
 }
 
 impl Queue {
-    /// Adds a file of a user. Returns whether there was room for it.
+    /// Adds a file of a user. Returns whether there was room for it; if not, it or another one of the user is left out.
     pub(super) fn add(&self, user: u32, file: NewFile) -> bool {
         let mut state = self.state();
         let number = state.number;
         let waiting = state.users.entry(user).or_default();
-        if number >= MAX_WAITING || waiting.files.len() >= MAX_OF_USER {
+        let is_full = number >= MAX_WAITING || waiting.files.len() >= MAX_OF_USER;
+        if !is_full {
+            state.number += 1;
+        } else if let Some(at) = dispensable(&waiting.files, file.pid) {
+            waiting.files.remove(at);
+        } else {
             return false;
         }
-        waiting.files.push_back(file);
-        state.number += 1;
+        state.users.entry(user).or_default().files.push_back(file);
         self.changed.notify_one();
-        true
+        !is_full
     }
 
     /// The next file, when it is due; `None` when the queue is closed and has none.
@@ -200,11 +204,28 @@ mod tests {
             assert!(queue.add(1000, file(number as i32)));
         }
         assert!(!queue.add(1000, file(-1)), "too many of one user");
+        assert_eq!(queue.len(), MAX_OF_USER);
         assert!(queue.add(0, file(5000)));
         assert!(queue.add(u32::MAX, file(6000)));
         let order: Vec<i32> = (0..4).map(|_| taken(&queue)).collect();
         assert_eq!(order, [0, 6000, 5000, 1]);
         assert_eq!(queue.len(), MAX_OF_USER - 2);
+    }
+
+    #[test]
+    fn a_process_leaves_room_for_others_of_its_user() {
+        let queue = Queue::default();
+        for _ in 0..MAX_OF_USER {
+            assert!(queue.add(0, file(1)));
+        }
+        assert!(!queue.add(0, file(1)));
+        assert!(!queue.add(0, file(2)), "another one is left out");
+        assert_eq!(queue.len(), MAX_OF_USER);
+        queue.close();
+        let taken: Vec<i32> = (0..MAX_OF_USER).map(|_| taken(&queue)).collect();
+        assert!(taken[..MAX_OF_USER - 1].iter().all(|pid| *pid == 1));
+        assert_eq!(taken[MAX_OF_USER - 1], 2);
+        assert!(queue.take().is_none());
     }
 
     #[test]
