@@ -122,7 +122,7 @@ for engine in bpf-multi bpf-perf; do
   break
 done
 mode=
-for engine in perf-tracefs perf-pmu; do
-  check 'absent:text@/targets/absent'
+for engine in $(engines); do
+  [ "${engine#bpf}" != "$engine" ] || check 'absent:text@/targets/absent'
 done
 kill "$target"
