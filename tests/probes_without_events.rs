@@ -86,6 +86,15 @@ fn java_without_its_switches() {
     }
 }
 
+/// A build with a build-id of its own: what other tests run has the same contents otherwise, which counts as the same file.
+fn unlike_others() -> Build {
+    let build_id = format!("-Wl,--build-id=0x{:016x}", std::process::id());
+    Build {
+        options: Vec::leak(vec!["-O1", String::leak(build_id)]),
+        ..Build::USUAL
+    }
+}
+
 /// No process runs it, and then one runs its former version.
 #[test]
 fn no_process_maps_it_or_one_maps_another_version() {
@@ -102,11 +111,7 @@ fn no_process_maps_it_or_one_maps_another_version() {
         (recorded.stderr, report)
     };
     // As an upgrade does it.
-    let options = Build {
-        options: &["-O1"],
-        ..Build::USUAL
-    };
-    options.make(&lab, "ticker.c", "new");
+    unlike_others().make(&lab, "ticker.c", "new");
     fs::rename(lab.file("new"), &path).expect("the new program");
     let (recorded, report) = record(&ticker.event("tick"));
     let reason = format!(
@@ -116,7 +121,7 @@ fn no_process_maps_it_or_one_maps_another_version() {
     assert!(recorded.contains(&reason), "{recorded}");
     assert!(report.contains(&reason), "{report}");
     drop(ticker);
-    let other = Build::USUAL.make(&lab, "sites.c", "sites");
+    let other = unlike_others().make(&lab, "sites.c", "sites");
     let (recorded, report) = record(&format!("*:*@{}", other.display()));
     let reason = format!("no recorded process mapped {}", other.display());
     assert!(recorded.contains(&reason), "{recorded}");

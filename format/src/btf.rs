@@ -1,5 +1,7 @@
 //! BTF (Documentation/bpf/btf.rst in Linux): the types of a kernel, which programs in it need.
 
+use std::borrow::Cow;
+
 const MAGIC: u16 = 0xeb9f;
 const STRUCT: u32 = 4;
 const UNION: u32 = 5;
@@ -11,7 +13,7 @@ const DEPTH: u32 = 8;
 /// The types of a kernel.
 #[derive(Debug)]
 pub struct Btf {
-    data: Vec<u8>,
+    data: Cow<'static, [u8]>,
     /// Offset of the strings in `data`.
     strings: usize,
     /// Offset of each type in `data`; the first is type 1.
@@ -40,9 +42,9 @@ struct Structure {
 impl Btf {
     /// Reads the types. `None` if the data are no BTF, or have a kind of type that is not known.
     #[must_use]
-    pub fn parse(data: Vec<u8>) -> Option<Self> {
+    pub fn parse(data: impl Into<Cow<'static, [u8]>>) -> Option<Self> {
         let mut btf = Self {
-            data,
+            data: data.into(),
             strings: 0,
             types: Vec::new(),
             structures: Vec::new(),
@@ -190,7 +192,7 @@ mod tests {
 
     #[test]
     fn damage_is_refused() {
-        assert!(Btf::parse(Vec::new()).is_none());
+        assert!(Btf::parse(Vec::<u8>::new()).is_none());
         assert!(Btf::parse(vec![0x9f, 0xeb, 1, 0]).is_none());
         assert!(Btf::parse(vec![0xff; 64]).is_none());
     }

@@ -1,7 +1,9 @@
 //! BTF of the running kernel.
 
-use std::fs;
+use std::fs::{self, File};
 
+use memmap2::MmapOptions;
+use rustix::fs::fstatfs;
 use usdtrec_format::Btf;
 
 use super::super::sys;
@@ -10,7 +12,23 @@ const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 
 /// What `/sys/kernel/btf/vmlinux` has; `None` if the kernel has none.
 pub(in crate::engine::bpf) fn from_sysfs() -> Option<Btf> {
-    Btf::parse(fs::read(VMLINUX).ok()?)
+    match mapped() {
+        Some(data) => Btf::parse(data),
+        None => Btf::parse(fs::read(VMLINUX).ok()?),
+    }
+}
+
+/// The kernel's own pages, without a copy of megabytes. Mapped until the process ends. `None` before Linux 6.17, and if the file is none of sysfs.
+fn mapped() -> Option<&'static [u8]> {
+    /// `SYSFS_MAGIC`, statfs(2)
+    const SYSFS: u64 = 0x6265_6572;
+    let file = File::open(VMLINUX).ok()?;
+    if fstatfs(&file).ok()?.f_type as u64 != SYSFS {
+        return None;
+    }
+    // SAFETY: the kernel neither changes nor removes its types while it runs.
+    let mapping = unsafe { MmapOptions::new().map_copy_read_only(&file) }.ok()?;
+    Some(Box::leak(Box::new(mapping)))
 }
 
 /// The same where sysfs does not show it; needs `CAP_SYS_ADMIN`.
