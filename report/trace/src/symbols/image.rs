@@ -204,7 +204,7 @@ mod tests {
                 drop(Binary::open(&path));
             }
             flag.store(true, Ordering::Relaxed);
-            drop(send.send(()));
+            let _ = send.send(());
         });
         let deadline = std::time::Instant::now() + Duration::from_secs(60);
         for name in ["fifo", "file"].iter().cycle() {
