@@ -399,3 +399,20 @@ fn keys_that_are_cut_are_marked() {
     assert_eq!(groups[0]["cut"]["text"], true);
     assert_eq!(groups[0]["count"], 200);
 }
+
+/// Memory that is not resident is brought in, and the key is written again.
+#[test]
+fn keys_are_read_from_memory_that_is_not_resident() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "absent.c", "absent");
+    let text = event("absent", "text(t=str(arg1))", &program);
+    let words = ["stat", "--format", "json", "--by", "t", "-e", &text, "--"];
+    let mut stat = lab.command(words);
+    stat.arg(&program).args(["file", "1", "2", "1"]);
+    let mut stat = Process::spawn(stat);
+    stat.say("");
+    let groups = lines(&stat.finish().success().stdout);
+    assert_eq!(groups.len(), 1, "{groups:?}");
+    assert_eq!(groups[0]["t"], "served at last");
+    assert_eq!(groups[0]["count"], 2);
+}

@@ -1,4 +1,4 @@
-//! Messages of `record`, `trace` and `top`: the attached probes, the progress, the summary and the losses.
+//! Messages of `record`, `trace`, `top` and `stat`: the attached probes, the progress, the summary and the losses.
 
 use std::io::{IsTerminal, stderr};
 use std::path::Path;
@@ -205,7 +205,9 @@ pub(in crate::cmd) fn print_losses(outcome: &Outcome, args: &CaptureArgs) {
         true => "a larger -m or fewer probes",
         false => "a larger -m, fewer probes, or --lossless",
     };
-    for loss in &outcome.losses {
+    // What is counted in the kernel is lost to filters alone, which is said below.
+    let has_rings = outcome.counted.is_none();
+    for loss in outcome.losses.iter().filter(|_| has_rings) {
         say(format_args!(
             "  {} lost {} of {} hits ({:.2} %) because the ring was full; try {remedy}",
             loss.event,

@@ -180,9 +180,9 @@ mod tests {
         assert_eq!(
             text,
             "# 3.0 s: 1000 events in 0.50 s, 1 lost\n\
-             Probe             Events    /s  Lost\n\
+             Probe            Events    /s  Lost\n\
              app:re\\u{202e}q    1000  2000     1\n\
-             app:done               0  0.00     0\n"
+             app:done              0  0.00     0\n"
         );
         assert!(view.show(&of_probes()).starts_with("\n# 3.0 s"));
     }
