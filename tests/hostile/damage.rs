@@ -26,8 +26,9 @@ fn traces() -> [Vec<u8>; 2] {
 
 #[test]
 fn every_prefix_is_shown() {
+    let step = if is_deep() { 5 } else { 11 };
     for bytes in traces() {
-        for len in (0..bytes.len()).step_by(5) {
+        for len in (0..bytes.len()).step_by(step) {
             report::run(&bytes[..len]);
         }
     }
@@ -36,7 +37,7 @@ fn every_prefix_is_shown() {
 #[test]
 fn every_flip_is_shown() {
     // More bytes of the one than of the other, whose records are not compressed and repeat.
-    let steps = if is_deep() { [1, 3] } else { [3, 9] };
+    let steps = if is_deep() { [1, 3] } else { [7, 19] };
     for (bytes, step) in traces().into_iter().zip(steps) {
         let mut bytes = bytes;
         for at in (0..bytes.len()).step_by(step) {
@@ -50,7 +51,7 @@ fn every_flip_is_shown() {
 
 #[test]
 fn every_extreme_is_shown() {
-    let steps = if is_deep() { [4, 8] } else { [8, 16] };
+    let steps = if is_deep() { [4, 8] } else { [20, 36] };
     for (bytes, step) in traces().into_iter().zip(steps) {
         let mut bytes = bytes;
         for (number, at) in (0..bytes.len() - 8).step_by(step).enumerate() {
@@ -104,15 +105,14 @@ fn shown(file: &File) -> (String, Vec<String>) {
     (String::from_utf8(out).unwrap(), sentences.collect())
 }
 
-/// Each byte of the head, of the last feature table and of the last node: what is printed is the same, or there is a notice, and
+/// Bytes of the head, of the last feature table and of the last node (each byte in deep tests): what is printed is the same, or there is a notice, and
 /// no flip costs an event or an argument.
 #[test]
 fn no_flip_in_the_head_is_silent() {
-    // Every byte of the one, some of the other.
-    for (compression, finish, step) in [
-        (Compression::Zstd(1), true, 1),
-        (Compression::None, false, 7),
-    ] {
+    // More bytes of the one than of the other.
+    let steps = if is_deep() { [1, 7] } else { [5, 29] };
+    let traces = [(Compression::Zstd(1), true), (Compression::None, false)];
+    for ((compression, finish), step) in traces.into_iter().zip(steps) {
         let bytes = records::trace(compression, finish);
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(&bytes, 0).unwrap();

@@ -63,14 +63,18 @@ fn check_long(what: &str, sound: &Program, crafted: &Program) {
     assert!(file.trim().ends_with("/crafted"), "{what}: {file}");
 }
 
-fn uleb(mut number: u64) -> Vec<u8> {
+fn uleb(number: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
+    push_uleb(&mut bytes, number);
+    bytes
+}
+
+fn push_uleb(bytes: &mut Vec<u8>, mut number: u64) {
     while number > 0x7f {
         bytes.push(number as u8 | 0x80);
         number >>= 7;
     }
     bytes.push(number as u8);
-    bytes
 }
 
 /// Compile units, inlined calls and functions: [`unit`] and [`call`] make entries by them.
@@ -238,13 +242,13 @@ fn rows_of_lines_have_a_limit() {
 fn tables_of_very_many_abbreviations_are_left_out() {
     let sound = Program::new();
     let table = |first: u64, count: u64| -> Vec<u8> {
-        let others = (first..first + count).flat_map(|code| {
-            let mut entry = uleb(code);
-            entry.extend([0x2e, 0, 0, 0]);
-            entry
-        });
-        let root = &ABBREVIATIONS[..11];
-        root.iter().copied().chain(others).chain([0]).collect()
+        let mut bytes = ABBREVIATIONS[..11].to_vec();
+        for code in first..first + count {
+            push_uleb(&mut bytes, code);
+            bytes.extend_from_slice(&[0x2e, 0, 0, 0]);
+        }
+        bytes.push(0);
+        bytes
     };
     for (what, tables) in [
         ("one table", vec![table(2, 4 << 20)]),
