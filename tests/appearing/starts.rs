@@ -95,7 +95,7 @@ fn many_starts_leave_nothing_in_the_recorder() {
     );
     recorder.signal("INT");
     let said = recorder.finish().success();
-    said.complains(" 0 lost").complains("followed: 1 file\n");
+    said.complains(" 0 lost").complains("followed: 1 file");
     let events = lab.events("trace");
     let started = events.iter().filter(|event| event.integer(1) == 1);
     assert_eq!(started.count() as u64, 2 * RATE * seconds);
