@@ -93,7 +93,7 @@ fn hits_of_loads_and_those_in_the_reported_gaps_are_all() {
     let printed = run(command).success().stdout;
     recorder.signal("INT");
     let said = recorder.finish().success();
-    said.complains(&format!("followed: {loads} files\n"))
+    said.complains(&format!("followed: {loads} files"))
         .complains(" 0 lost");
     let report = lab.usdtrec(["report", "-i", "trace", "--format", "json"]);
     let report: Value = serde_json::from_str(&report.success().stdout).expect("an object");

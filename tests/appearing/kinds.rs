@@ -79,7 +79,7 @@ fn hits_and_those_in_the_reported_gap_are_all() {
         let own = run_until_planted(&lab, &program, &mut recorder, &KINDS, |_| {});
         recorder.signal("INT");
         let said = recorder.finish().success().stderr;
-        let followed = format!("usdtrec: followed: {} files\n", KINDS.len());
+        let followed = format!("usdtrec: followed: {} files", KINDS.len());
         assert!(said.contains(&followed), "{said}");
         check(&lab, &KINDS, &own);
         for number in 0..KINDS.len() {

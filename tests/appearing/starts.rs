@@ -87,13 +87,15 @@ fn many_starts_leave_nothing_in_the_recorder() {
     let (open_after, after) = look();
     println!("{seconds} s: {open_after:?}, {before} KB, then {after} KB");
     assert_eq!(open_after, open);
+    // What is known of each process with hits is kept.
+    let most = before + 8192 + RATE * seconds / 4;
     assert!(
-        after < before + 8192,
+        after < most,
         "memory of the recorder: {before} KB, then {after} KB"
     );
     recorder.signal("INT");
     let said = recorder.finish().success();
-    said.complains(" 0 lost").complains("followed: 1 file\n");
+    said.complains(" 0 lost").complains("followed: 1 file");
     let events = lab.events("trace");
     let started = events.iter().filter(|event| event.integer(1) == 1);
     assert_eq!(started.count() as u64, 2 * RATE * seconds);

@@ -31,7 +31,7 @@ fn each_version_is_recorded_from_its_planting_on() {
     recorder.signal("INT");
     let said = recorder.finish().success().stderr;
     assert!(
-        said.contains(&format!("followed: {versions} files\n")),
+        said.contains(&format!("followed: {versions} files")),
         "{said}"
     );
     let own: Vec<OwnHits> = printed.lines().map(OwnHits::parse).collect();
