@@ -25,7 +25,7 @@ fn holds(lab: &Lab) -> bool {
     if !kernel_holds() {
         lab.usdtrec(["record", "--no-gap", "-e", "nogap:*", "--", "true"])
             .exits(1)
-            .complains("--no-gap");
+            .complains("holds threads at new mappings");
     }
     kernel_holds()
 }

@@ -105,8 +105,8 @@ pub enum BpfObject {
     /// What attaches the probes to children.
     #[error("thread that plants in children")]
     Children,
-    /// What holds processes that map files with code.
-    #[error("program that holds processes at new mappings (--no-gap)")]
+    /// What holds threads that map files with code.
+    #[error("program that holds threads at new mappings")]
     MappingHold,
 }
 
@@ -152,9 +152,9 @@ pub enum BpfRefusal {
     /// Thread contexts are requested in a pid namespace.
     #[error("thread contexts are not read from inside of a pid namespace: record on the host")]
     ThreadContextNamespace,
-    /// Processes are to be held at new mappings in a pid namespace.
+    /// Threads are to be held at new mappings in a pid namespace.
     #[error(
-        "processes are not held at new mappings from inside of a pid namespace: record on the host"
+        "threads are not held at new mappings from inside of a pid namespace: record on the host"
     )]
     MappingHoldNamespace,
     /// Programs cannot read a word that they add to in one step.

@@ -22,10 +22,10 @@ mod program;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
 
 use self::kernel::Kernel;
 use self::program::CALL_BYTES;
+pub(crate) use self::program::MAX_HOLD;
 use super::hold::work;
 use crate::engine::bpf::control::Control;
 use crate::engine::bpf::insn::Map;
@@ -42,9 +42,6 @@ const MAX_WORKS: u32 = 16_384;
 const MAX_KNOWN_FILES: u32 = 16_384;
 /// Size of the key of a file: inode number, device, generation.
 const FILE_BYTES: usize = 16;
-
-/// Maximum time for which a thread is held at a mapping.
-pub(crate) const MAX_HOLD: Duration = Duration::from_secs(2);
 
 /// A mapping of a file that is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

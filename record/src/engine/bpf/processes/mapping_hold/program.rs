@@ -1,6 +1,7 @@
 //! The programs on new mappings, and the work of a held thread.
 
-use super::MAX_HOLD;
+use std::time::Duration;
+
 use super::kernel::Kernel;
 use crate::engine::bpf::control;
 use crate::engine::bpf::insn::{
@@ -34,6 +35,9 @@ pub(super) const CALL_BYTES: i32 = 48;
 /// `PROT_EXEC`.
 const EXECUTABLE: i32 = 4;
 const NS_OF_MS: i32 = 1_000_000;
+
+/// Maximum time for which a thread is held at a mapping.
+pub(crate) const MAX_HOLD: Duration = Duration::from_secs(2);
 
 /// Labels of a program.
 #[derive(Clone, Copy)]
