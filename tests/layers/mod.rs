@@ -18,6 +18,7 @@ use self::circles::circles;
 use self::imports::Crate;
 use self::names::{TypeName, doubles, type_names};
 use self::programs::TestProgram;
+use self::sources::sources;
 use crate::common::test;
 
 /// The layers of `report`, the lowest first.
@@ -121,5 +122,27 @@ fn every_file_of_tests_is_compiled() {
     for program in programs {
         let forgotten: Vec<&String> = program.files.difference(&program.modules).collect();
         assert!(forgotten.is_empty(), "no program has these: {forgotten:?}");
+    }
+}
+
+/// Cargo compiles and runs no examples of crates with `doctest = false`.
+#[test]
+fn examples_in_documentation_are_tested() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let others = ["testing", "testing/macros"];
+    for name in libraries().chain(others) {
+        let manifest = root.join(name).join("Cargo.toml");
+        let manifest = std::fs::read_to_string(manifest).expect("a manifest");
+        let sources = sources(&Path::new(name).join("src"));
+        let lines = sources.iter().flat_map(|(_, source)| source.lines());
+        let comments = lines.filter_map(|line| {
+            let line = line.trim_start();
+            line.strip_prefix("/// ").or(line.strip_prefix("//! "))
+        });
+        let fences = comments.filter_map(|line| line.strip_prefix("```"));
+        // Each second one ends what the one before begins.
+        let has_examples = fences.step_by(2).any(|language| language != "text");
+        let are_tested = !manifest.contains("doctest = false");
+        assert_eq!(has_examples, are_tested, "{name}: examples, [lib] doctest");
     }
 }
