@@ -7,7 +7,6 @@ use usdtrec_format::control_group::container_id;
 use usdtrec_format::escape::escape;
 
 use super::hierarchy::ControlGroup;
-use super::later_name::LaterName;
 
 /// Digits of a container's id that are enough.
 const MIN_DIGITS: usize = 4;
@@ -22,6 +21,24 @@ pub enum GroupName {
     Container(String),
     /// A unit of systemd; without a suffix, a service.
     Unit(String),
+}
+
+/// What a control group that is made later is known by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LaterName {
+    /// Name of its directory, or its path with a first slash.
+    pub(crate) text: String,
+    /// Whether names that begin with it are meant, too.
+    pub(crate) is_prefix: bool,
+}
+
+impl LaterName {
+    pub(super) const fn exactly(text: String) -> Self {
+        Self {
+            text,
+            is_prefix: false,
+        }
+    }
 }
 
 impl GroupName {

@@ -1,6 +1,6 @@
 //! What control groups that are made later are known by.
 
-use super::group_name::{GroupName, unit_type};
+use super::group_name::{GroupName, LaterName, unit_type};
 
 /// Digits of a container's id by which one is waited for: as many as Docker and Podman print. Fewer are soon those of another one.
 const MIN_DIGITS: usize = 12;
@@ -9,24 +9,6 @@ const UID_BYTES: usize = 36;
 
 /// Types of units that have control groups.
 const WITH_GROUPS: [&str; 6] = ["service", "scope", "slice", "socket", "mount", "swap"];
-
-/// What a control group that is made later is known by.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LaterName {
-    /// Name of its directory, or its path with a first slash.
-    pub(crate) text: String,
-    /// Whether names that begin with it are meant, too.
-    pub(crate) is_prefix: bool,
-}
-
-impl LaterName {
-    pub(super) const fn exactly(text: String) -> Self {
-        Self {
-            text,
-            is_prefix: false,
-        }
-    }
-}
 
 impl GroupName {
     /// What the first group of this name will be known by. Nothing if there will be none, or that cannot be known before.

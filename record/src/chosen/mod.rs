@@ -18,9 +18,9 @@ use usdtrec_format::control_group::{container_id, path_of_process, unit};
 use crate::host::process::Process;
 
 pub use self::group_name::GroupName;
+pub(crate) use self::group_name::LaterName;
 pub(crate) use self::hierarchy::ControlGroup;
 use self::hierarchy::Hierarchy;
-pub(crate) use self::later_name::LaterName;
 
 /// Which processes' hits are recorded: those that are in one of the control groups, if there are any, and execute one of the files, if there are any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

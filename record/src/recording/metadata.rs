@@ -12,7 +12,7 @@ use usdtrec_format::perf::{Comm, Mmap, MmapFile, SampleId, SampleType, Task};
 
 use crate::host::process::Process;
 use crate::recording::build_ids::{BuildIds, NewFiles};
-use crate::recording::session::Options;
+use crate::recording::following::settings::Following;
 use crate::recording::target::Target;
 
 /// Records of the processes that may hit a probe, and the files that are not known. Processes that end meanwhile are omitted.
@@ -59,9 +59,8 @@ pub(crate) enum KnownFiles {
 }
 
 impl KnownFiles {
-    pub(crate) fn new(options: &Options) -> Self {
-        let following = &options.following;
-        match (&options.target, &following.read) {
+    pub(crate) fn new(target: &Target, following: &Following) -> Self {
+        match (target, &following.read) {
             (Target::Processes(_) | Target::Threads(_), _) => Self::None,
             (Target::All, Some(inodes)) => Self::Inodes(Arc::clone(inodes)),
             (Target::All | Target::Command(_), _) => Self::Before(following.read_at),

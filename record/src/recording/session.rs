@@ -247,7 +247,7 @@ impl Session {
             target: self.options.target.clone(),
             sample_type: self.attached.processes.attr.attr.id_type(),
             data: self.maps_data(),
-            known: KnownFiles::new(&self.options),
+            known: KnownFiles::new(&self.options.target, &self.options.following),
         }
     }
 
