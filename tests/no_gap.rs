@@ -53,7 +53,6 @@ fn loader(lab: &Lab, compiler: &'static str) -> PathBuf {
     let build = Build {
         compiler,
         options: &["-O1", "-ldl"],
-        ..Build::USUAL
     };
     build.make(lab, "late.c", "late")
 }
@@ -146,7 +145,6 @@ fn first_hits_of_libraries_that_are_loaded() {
         let build = Build {
             compiler,
             options: Vec::leak(options.clone()),
-            ..Build::USUAL
         };
         let library = build.make(&lab, "early.c", "early.so");
         let program = loader(&lab, compiler);
