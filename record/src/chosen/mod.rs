@@ -13,7 +13,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use usdtrec_format::control_group::{container_id, path_of_process, unit};
+use usdtrec_format::control_group::{container_id, unit};
 
 use crate::host::process::Process;
 
@@ -234,13 +234,10 @@ fn missing(name: &GroupName) -> ChoiceError {
     let (mut paths, mut old) = (BTreeSet::new(), BTreeSet::new());
     for process in Process::all().into_iter().flatten() {
         let lines = fs::read(format!("/proc/{}/cgroup", process.pid)).unwrap_or_default();
-        let path = path_of_process(&lines, false).unwrap_or(b"/");
-        let path = String::from_utf8_lossy(path).into_owned();
-        if hierarchy::unified_path(&lines).as_ref() != Some(&path) {
-            old.insert(path.clone());
-        }
-        paths.insert(path);
+        paths.extend(hierarchy::unified_path(&lines));
+        old.extend(hierarchy::old_paths(&lines));
     }
+    old.retain(|path| !paths.contains(path));
     paths.remove("/");
     let mut directories = old.iter().flat_map(|path| path.split('/'));
     let is_old_path = matches!(name, GroupName::Cgroup(path) if old.contains(path));

@@ -14,8 +14,8 @@ use usdtrec_format::BuildId;
 use usdtrec_format::perf::{Mmap, MmapFile};
 
 /// A file as mappings identify it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct FileId {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct MappedFileId {
     device: DeviceNumber,
     inode: u64,
     /// Generation of the inode, whose number another file may get; 0 if it is not known.
@@ -39,6 +39,8 @@ pub(crate) struct NewFile {
     pub(crate) user: Option<u32>,
     /// When it was mapped, ns of the trace's clock; 0 if that is not known.
     pub(crate) mapped_at: u64,
+    /// The file as mappings identify it.
+    pub(crate) id: MappedFileId,
     /// Path of the file, as the process sees it.
     pub(crate) path: PathBuf,
     /// The file.
@@ -83,7 +85,7 @@ pub(crate) struct NewFiles {
 /// Known build-ids; `None` for files without one.
 #[derive(Debug, Default)]
 pub(crate) struct BuildIds {
-    known: HashMap<FileId, Option<BuildId>>,
+    known: HashMap<MappedFileId, Option<BuildId>>,
     new: NewFiles,
     /// Whether files are not kept.
     are_ignored: bool,
@@ -100,6 +102,13 @@ impl BuildIds {
         std::mem::take(&mut self.new)
     }
 
+    /// Forgets files that were left out: they are read again when they are mapped again.
+    pub(crate) fn forget(&mut self, files: impl IntoIterator<Item = MappedFileId>) {
+        for file in files {
+            self.known.remove(&file);
+        }
+    }
+
     /// The build-id of the file of a mapping that a record reports. `None` if it has no build-id, or cannot be opened any more.
     pub(crate) fn of_record(&mut self, map: &Mmap<'_>) -> Option<BuildId> {
         const DELETED: &[u8] = b" (deleted)";
@@ -113,7 +122,7 @@ impl BuildIds {
             return None;
         };
         let device = DeviceNumber { major, minor };
-        let file = FileId {
+        let file = MappedFileId {
             device,
             inode,
             generation,
@@ -141,7 +150,7 @@ impl BuildIds {
 
     /// As [`of_record`](Self::of_record), of a mapping that a process has now.
     pub(crate) fn of_mapping(&mut self, pid: i32, mapping: &FileMapping) -> Option<BuildId> {
-        let file = FileId {
+        let file = MappedFileId {
             device: mapping.device,
             inode: mapping.inode,
             generation: 0,
@@ -154,7 +163,7 @@ impl BuildIds {
         })
     }
 
-    fn of(&mut self, file: FileId, mapped: impl FnOnce() -> Mapped) -> Option<BuildId> {
+    fn of(&mut self, file: MappedFileId, mapped: impl FnOnce() -> Mapped) -> Option<BuildId> {
         // Memory of no file.
         if file.inode == 0 {
             return None;
@@ -178,12 +187,14 @@ impl BuildIds {
             if self.new.files.len() == MAX_NEW_FILES {
                 self.new.too_many += 1;
                 match dispensable(&self.new.files, mapped.pid) {
-                    Some(at) => _ = self.new.files.remove(at),
-                    // Not known: it is read again when it is mapped again.
+                    Some(at) => {
+                        let left_out = self.new.files.remove(at);
+                        self.forget([left_out.id]);
+                    }
                     None => return build_id,
                 }
             }
-            self.new.files.push(mapped.with(object));
+            self.new.files.push(mapped.with(file, object));
         }
         if self.known.len() >= MAX_KNOWN_FILES {
             // A recording may see new files for ever; files that are mapped again are read again.
@@ -211,13 +222,14 @@ impl Mapped {
         }
     }
 
-    fn with(self, object: ObjectFile) -> NewFile {
+    fn with(self, id: MappedFileId, object: ObjectFile) -> NewFile {
         let process = fs::metadata(format!("/proc/{}", self.pid));
         NewFile {
             pid: self.pid,
             tid: self.tid,
             user: process.ok().map(|process| process.uid()),
             mapped_at: self.mapped_at,
+            id,
             path: self.mapping.path,
             object,
         }

@@ -250,7 +250,8 @@ impl Recording {
         if let Some(stacks) = &mut pipeline.stacks {
             attached.engine.learn_stacks(stacks.take_used());
         }
-        self.follower.take(attached.processes.take_new_files());
+        let left_out = self.follower.take(attached.processes.take_new_files());
+        attached.processes.forget_files(left_out);
         self.write_shortfalls();
         self.write_texts();
     }

@@ -19,7 +19,7 @@ use super::refusal::{has_ended, refusal};
 use super::rings::Rings;
 use crate::error::RecordError;
 use crate::error::TargetError;
-use crate::recording::build_ids::{BuildIds, NewFiles};
+use crate::recording::build_ids::{BuildIds, MappedFileId, NewFiles};
 
 /// Size of the ring of each CPU if memory allows it, bytes.
 const RING: usize = 256 << 10;
@@ -128,6 +128,11 @@ impl Processes {
     /// The ELF files that processes mapped for the first time since the last call.
     pub(crate) fn take_new_files(&mut self) -> NewFiles {
         self.build_ids.take_new()
+    }
+
+    /// Forgets files that were left out.
+    pub(crate) fn forget_files(&mut self, files: Vec<MappedFileId>) {
+        self.build_ids.forget(files);
     }
 
     /// Passes all complete records to `sink`.

@@ -29,7 +29,7 @@ use self::queue::Queue;
 use self::reports::{PlantedFile, Reports};
 use self::search::{ENDED, Found, RefusedFile, Search};
 use crate::engine::NewMapping;
-use crate::recording::build_ids::NewFiles;
+use crate::recording::build_ids::{MappedFileId, NewFiles};
 use crate::recording::session::Session;
 use crate::recording::shortfalls::Shortfalls;
 
@@ -95,8 +95,8 @@ impl Follower {
         })
     }
 
-    /// Queues files that were mapped.
-    pub(crate) fn take(&mut self, new: NewFiles) {
+    /// Queues files that were mapped. Returns those for which there was no room.
+    pub(crate) fn take(&mut self, new: NewFiles) -> Vec<MappedFileId> {
         let NewFiles {
             files,
             too_many,
@@ -104,13 +104,16 @@ impl Follower {
         } = new;
         self.files.unread += too_many;
         self.files.denied += denied;
+        let mut left_out = Vec::new();
         for file in files {
             let turn = if self.no_gap { 0 } else { user_of(&file) };
             match self.queue.add(turn, file) {
-                true => self.queued += 1,
-                false => self.files.unread += 1,
+                None => self.queued += 1,
+                Some(file) => left_out.push(file.id),
             }
         }
+        self.files.unread += left_out.len();
+        left_out
     }
 
     /// Takes mappings whose processes are held. All files that were mapped before have been queued.

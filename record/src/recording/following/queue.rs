@@ -62,22 +62,23 @@ pub(super) struct Taken {
 }
 
 impl Queue {
-    /// Adds a file of a user. Returns whether there was room for it; if not, it or another one of the user is left out.
-    pub(super) fn add(&self, user: u32, file: NewFile) -> bool {
+    /// Adds a file of a user. Returns the one that is left out if there is no room: it, or another one of the user.
+    pub(super) fn add(&self, user: u32, file: NewFile) -> Option<NewFile> {
         let mut state = self.state();
         let number = state.number;
         let waiting = state.users.entry(user).or_default();
         let is_full = number >= MAX_WAITING || waiting.files.len() >= MAX_OF_USER;
+        let mut left_out = None;
         if !is_full {
             state.number += 1;
         } else if let Some(at) = dispensable(&waiting.files, file.pid) {
-            waiting.files.remove(at);
+            left_out = waiting.files.remove(at);
         } else {
-            return false;
+            return Some(file);
         }
         state.users.entry(user).or_default().files.push_back(file);
         self.changed.notify_one();
-        !is_full
+        left_out
     }
 
     /// The next file, when it is due; `None` when the queue is closed and has none.
@@ -180,6 +181,7 @@ mod tests {
     use usdtrec_buildid_cache::elf::ObjectFile;
 
     use super::*;
+    use crate::recording::build_ids::MappedFileId;
 
     fn file(pid: i32) -> NewFile {
         let path = std::env::current_exe().unwrap();
@@ -188,6 +190,7 @@ mod tests {
             tid: pid,
             user: None,
             mapped_at: 0,
+            id: MappedFileId::default(),
             object: ObjectFile::open(&path).unwrap(),
             path,
         }
@@ -201,12 +204,13 @@ mod tests {
     fn users_take_turns_and_are_bounded() {
         let queue = Queue::default();
         for number in 0..MAX_OF_USER {
-            assert!(queue.add(1000, file(number as i32)));
+            assert!(queue.add(1000, file(number as i32)).is_none());
         }
-        assert!(!queue.add(1000, file(-1)), "too many of one user");
+        let left_out = queue.add(1000, file(-1)).unwrap();
+        assert_eq!(left_out.pid, -1, "too many of one user");
         assert_eq!(queue.len(), MAX_OF_USER);
-        assert!(queue.add(0, file(5000)));
-        assert!(queue.add(u32::MAX, file(6000)));
+        assert!(queue.add(0, file(5000)).is_none());
+        assert!(queue.add(u32::MAX, file(6000)).is_none());
         let order: Vec<i32> = (0..4).map(|_| taken(&queue)).collect();
         assert_eq!(order, [0, 6000, 5000, 1]);
         assert_eq!(queue.len(), MAX_OF_USER - 2);
@@ -216,10 +220,11 @@ mod tests {
     fn a_process_leaves_room_for_others_of_its_user() {
         let queue = Queue::default();
         for _ in 0..MAX_OF_USER {
-            assert!(queue.add(0, file(1)));
+            assert!(queue.add(0, file(1)).is_none());
         }
-        assert!(!queue.add(0, file(1)));
-        assert!(!queue.add(0, file(2)), "another one is left out");
+        assert_eq!(queue.add(0, file(1)).unwrap().pid, 1);
+        let left_out = queue.add(0, file(2)).unwrap();
+        assert_eq!(left_out.pid, 1, "another one is left out");
         assert_eq!(queue.len(), MAX_OF_USER);
         queue.close();
         let taken: Vec<i32> = (0..MAX_OF_USER).map(|_| taken(&queue)).collect();
