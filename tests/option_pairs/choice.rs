@@ -233,7 +233,8 @@ pub(super) const STAT: [Choice; 6] = [
     }),
     choice("-I, --interval", "-I 10", |seen| {
         let rows = seen.text.lines().filter(|line| line.contains("pairs:go"));
-        rows.count() > 1
+        // Groups without hits in an interval are not printed.
+        rows.count() > usize::from(!seen.run.has("--by comm"))
     }),
     choice("--format", "--format json", |seen| {
         seen.text.starts_with('{')
