@@ -141,7 +141,7 @@ impl<'s> RowSource<'s> {
             let Some(key) = self.keys.get(role.pair as usize) else {
                 continue;
             };
-            let of_hit = key.from_hit(&self.rows, &mut worker.resolver, hit, &self.dictionary);
+            let of_hit = key.hit_key(&self.rows, &mut worker.resolver, hit, &self.dictionary);
             let Some(HitKey { words, marks }) = of_hit else {
                 continue;
             };

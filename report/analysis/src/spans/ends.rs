@@ -151,7 +151,7 @@ impl SpanEnds {
             let Some(key) = self.keys.get(role.pair as usize) else {
                 continue;
             };
-            let of_hit = key.from_hit(&self.rows, resolver, hit, &self.dictionary);
+            let of_hit = key.hit_key(&self.rows, resolver, hit, &self.dictionary);
             let Some(HitKey { words, marks }) = of_hit else {
                 continue;
             };

@@ -83,7 +83,7 @@ impl SpanKey {
 
     /// The key of a hit; `None` if a value is missing.
     #[inline]
-    pub(crate) fn from_hit(
+    pub(crate) fn hit_key(
         &self,
         rows: &Rows,
         resolver: &mut Resolver<'_>,

@@ -341,7 +341,7 @@ impl<'s> SpanWalk<'s> {
         hashing: &Dictionary,
     ) -> Option<HitKey> {
         let key = self.options.keys.get(pair as usize)?;
-        key.from_hit(self.rows, resolver, hit, hashing)
+        key.hit_key(self.rows, resolver, hit, hashing)
     }
 
     /// Whether a part of what spans are grouped by is only known when they end.
