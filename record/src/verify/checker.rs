@@ -407,9 +407,9 @@ impl Checker {
             processes: self.unchecked,
             found: match &self.denied {
                 Some(error) => {
-                    format!("without hits, could not be read: {error}")
+                    format!("without recorded hits, could not be read: {error}")
                 }
-                None => "without hits, could not be checked in time".to_owned(),
+                None => "without recorded hits, could not be checked in time".to_owned(),
             },
             effect: "whether the probes worked there is not known".to_owned(),
             remedy: if is_denied {
