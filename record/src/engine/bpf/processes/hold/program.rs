@@ -1,7 +1,7 @@
 //! The programs on `fork` and `execve`, and the work of a held task.
 
 use super::kernel::Kernel;
-use super::work::{self, HELD_TOKEN, MAX_RT_PRIO, NUMBER, RUNNING, SINCE, WORK};
+use super::work::{self, HELD_TOKEN, MAX_HOLD_NS, MAX_RT_PRIO, NUMBER, RUNNING, SINCE, WORK};
 use crate::engine::bpf::context::own_instruction_pointer;
 use crate::engine::bpf::control;
 use crate::engine::bpf::insn::{
@@ -10,9 +10,6 @@ use crate::engine::bpf::insn::{
 use crate::engine::bpf::kernel::members::Members;
 use crate::engine::bpf::preemption;
 use crate::engine::bpf::program::{FIRST_TOKEN, FOLLOWED, LINKED};
-
-/// Maximum time for which a process is held, ns.
-const MAX_HOLD_NS: i32 = 2_000_000_000;
 
 /// Stack slots besides those of [`work`]: a 4-byte process id, a 4-byte value, an 8-byte token, and a time.
 const KEY: i16 = -4;
@@ -239,10 +236,7 @@ fn finish(mut asm: Assembler, kernel: Kernel, Labels { out, work }: Labels) -> O
 fn wait(asm: &mut Assembler, kernel: Kernel, work: Label) {
     let (began, unlinked, longer) = (asm.label(), asm.label(), asm.label());
     let (missed, followed, gone) = (asm.label(), asm.label(), asm.label());
-    asm.copy(Reg::R7, Reg::R3);
-    asm.load(Width::Double, Reg::R1, Reg::R2, 0);
-    asm.store(Width::Double, Reg::R10, RUNNING, Reg::R1);
-    work::other(asm);
+    work::begin(asm);
     asm.load(Width::Double, Reg::R1, Reg::R7, HELD_TOKEN);
     asm.store(Width::Double, Reg::R10, TOKEN, Reg::R1);
     asm.call(Helper::CurrentTaskBtf);
@@ -277,10 +271,7 @@ fn wait(asm: &mut Assembler, kernel: Kernel, work: Label) {
     asm.jump(missed);
     asm.place(longer);
     work::find(asm, true, missed);
-    for (slot, at) in [(NOW, SINCE), (TOKEN, HELD_TOKEN)] {
-        asm.load(Width::Double, Reg::R1, Reg::R10, slot);
-        asm.store(Width::Double, Reg::R8, at, Reg::R1);
-    }
+    work::set(asm, &[(NOW, SINCE), (TOKEN, HELD_TOKEN)]);
     asm.copy(Reg::R1, Reg::R9);
     work::schedule(asm, kernel.schedule, work, missed);
     asm.exit_with(0);

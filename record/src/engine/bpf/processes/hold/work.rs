@@ -4,6 +4,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 use usdtrec_format::Btf;
 
@@ -28,6 +29,11 @@ const WORDS: i16 = 4;
 const OTHER: i32 = 1;
 /// Lower priorities are real-time (include/linux/sched/prio.h). A held task of such a priority could keep the recorder from its CPU.
 pub(in crate::engine::bpf::processes) const MAX_RT_PRIO: i32 = 100;
+
+/// Maximum time for which a task is held.
+pub(crate) const MAX_HOLD: Duration = Duration::from_secs(2);
+/// The same as an operand, ns.
+pub(in crate::engine::bpf::processes) const MAX_HOLD_NS: i32 = MAX_HOLD.as_nanos() as i32;
 
 /// The function of the kernel that queues work; `None` if there is none.
 pub(in crate::engine::bpf::processes) fn schedule_function(btf: &Btf) -> Option<u32> {
@@ -88,6 +94,23 @@ fn trial(function: u32) -> Option<Code> {
     asm.count(control::CALLS);
     asm.exit_with(0);
     asm.finish()
+}
+
+/// The beginning of a piece of work, whose key is in `R2` and whose value is in `R3`: `R7` = the value; the keys of both pieces are in their
+/// slots.
+pub(in crate::engine::bpf::processes) fn begin(asm: &mut Assembler) {
+    asm.copy(Reg::R7, Reg::R3);
+    asm.load(Width::Double, Reg::R1, Reg::R2, 0);
+    asm.store(Width::Double, Reg::R10, RUNNING, Reg::R1);
+    other(asm);
+}
+
+/// Copies 8-byte stack slots to offsets of the value in `R8`.
+pub(in crate::engine::bpf::processes) fn set(asm: &mut Assembler, slots: &[(i16, i16)]) {
+    for (slot, at) in slots {
+        asm.load(Width::Double, Reg::R1, Reg::R10, *slot);
+        asm.store(Width::Double, Reg::R8, *at, Reg::R1);
+    }
 }
 
 /// Stores the key of the other piece of work of the process in its slot; `R1` has the key of the one in `RUNNING`.

@@ -25,8 +25,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use self::kernel::Kernel;
 use self::program::CALL_BYTES;
-pub(crate) use self::program::MAX_HOLD;
 use super::hold::work;
+pub(crate) use super::hold::work::MAX_HOLD;
 use crate::engine::bpf::control::Control;
 use crate::engine::bpf::insn::Map;
 use crate::engine::bpf::kernel::RunningKernel;

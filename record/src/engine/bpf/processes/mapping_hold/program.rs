@@ -1,7 +1,5 @@
 //! The programs on new mappings, and the work of a held thread.
 
-use std::time::Duration;
-
 use super::kernel::Kernel;
 use crate::engine::bpf::control;
 use crate::engine::bpf::insn::{
@@ -9,7 +7,7 @@ use crate::engine::bpf::insn::{
 };
 use crate::engine::bpf::preemption;
 use crate::engine::bpf::processes::hold::work::{
-    self, HELD_TOKEN, MAX_RT_PRIO, NUMBER, RUNNING, SINCE, WORK,
+    self, HELD_TOKEN, MAX_HOLD_NS, MAX_RT_PRIO, NUMBER, SINCE, WORK,
 };
 
 /// Stack slots besides those of [`work`]: a 4-byte process id, the token, a time, the start time of the thread, and the 16-byte key of the
@@ -35,9 +33,6 @@ pub(super) const CALL_BYTES: i32 = 48;
 /// `PROT_EXEC`.
 const EXECUTABLE: i32 = 4;
 const NS_OF_MS: i32 = 1_000_000;
-
-/// Maximum time for which a thread is held at a mapping.
-pub(crate) const MAX_HOLD: Duration = Duration::from_secs(2);
 
 /// Labels of a program.
 #[derive(Clone, Copy)]
@@ -223,7 +218,7 @@ fn may_be_held(asm: &mut Assembler, kernel: Kernel, unheld: Label) {
     asm.op_value(Op::Multiply, Reg::R1, NS_OF_MS);
     asm.load(Width::Double, Reg::R2, Reg::R10, NOW);
     asm.op(Op::Sub, Reg::R2, Reg::R1);
-    asm.jump_if(If::AboveSigned, Reg::R2, max_hold_ns(), unheld);
+    asm.jump_if(If::AboveSigned, Reg::R2, MAX_HOLD_NS, unheld);
     asm.call(Helper::CurrentTaskBtf);
     asm.copy(Reg::R7, Reg::R0);
     asm.address(Reg::R3, Reg::R7, kernel.priority.cast_signed());
@@ -246,11 +241,11 @@ fn hold(asm: &mut Assembler, kernel: Kernel, labels: Labels) {
     asm.load(Width::Double, Reg::R2, Reg::R10, STARTED);
     // It is left of another thread, which was killed.
     asm.jump_if_reg(If::NotEqual, Reg::R1, Reg::R2, new);
-    copy_to_work(asm, &[(TOKEN, HELD_TOKEN)]);
+    work::set(asm, &[(TOKEN, HELD_TOKEN)]);
     asm.jump(held);
     asm.place(new);
     work::find(asm, false, labels.unheld);
-    copy_to_work(
+    work::set(
         asm,
         &[(NOW, SINCE), (STARTED, OF_THREAD), (TOKEN, HELD_TOKEN)],
     );
@@ -263,21 +258,10 @@ fn hold(asm: &mut Assembler, kernel: Kernel, labels: Labels) {
     asm.call_map(Helper::MapDelete, Map::Held, WORK);
 }
 
-/// Copies stack slots to the value in `R8`.
-fn copy_to_work(asm: &mut Assembler, slots: &[(i16, i16)]) {
-    for (slot, at) in slots {
-        asm.load(Width::Double, Reg::R1, Reg::R10, *slot);
-        asm.store(Width::Double, Reg::R8, *at, Reg::R1);
-    }
-}
-
 /// The work of a held thread: `R2` is its key, `R3` its value.
 fn wait(asm: &mut Assembler, kernel: Kernel, work: Label) {
     let (late, over) = (asm.label(), asm.label());
-    asm.copy(Reg::R7, Reg::R3);
-    asm.load(Width::Double, Reg::R1, Reg::R2, 0);
-    asm.store(Width::Double, Reg::R10, RUNNING, Reg::R1);
-    work::other(asm);
+    work::begin(asm);
     for (at, slot) in [(SINCE, NOW), (OF_THREAD, STARTED), (HELD_TOKEN, TOKEN)] {
         asm.load(Width::Double, Reg::R1, Reg::R7, at);
         asm.store(Width::Double, Reg::R10, slot, Reg::R1);
@@ -290,9 +274,9 @@ fn wait(asm: &mut Assembler, kernel: Kernel, work: Label) {
     asm.call(Helper::KtimeNs);
     asm.load(Width::Double, Reg::R1, Reg::R10, NOW);
     asm.op(Op::Sub, Reg::R0, Reg::R1);
-    asm.jump_if(If::AtLeast, Reg::R0, max_hold_ns(), late);
+    asm.jump_if(If::AtLeast, Reg::R0, MAX_HOLD_NS, late);
     work::find(asm, true, late);
-    copy_to_work(
+    work::set(
         asm,
         &[(NOW, SINCE), (STARTED, OF_THREAD), (TOKEN, HELD_TOKEN)],
     );
@@ -305,9 +289,4 @@ fn wait(asm: &mut Assembler, kernel: Kernel, work: Label) {
     asm.place(over);
     work::forget(asm);
     asm.exit_with(0);
-}
-
-/// [`MAX_HOLD`] as an operand.
-const fn max_hold_ns() -> i32 {
-    MAX_HOLD.as_nanos() as i32
 }
