@@ -155,10 +155,7 @@ fn is_ignored(signal: i32) -> bool {
 
 /// Whether a descriptor becomes readable within this time.
 fn is_readable(descriptor: BorrowedFd<'_>, time: Duration) -> bool {
-    let timeout = Timespec {
-        tv_sec: time.as_secs() as i64,
-        tv_nsec: time.subsec_nanos().into(),
-    };
+    let timeout = Timespec::try_from(time).ok();
     let mut polled = [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)];
-    matches!(poll(&mut polled, Some(&timeout)), Ok(1..))
+    matches!(poll(&mut polled, timeout.as_ref()), Ok(1..))
 }

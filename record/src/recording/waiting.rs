@@ -64,7 +64,7 @@ impl Recording {
         let timeout = self.next_interval.map_or(timeout, |next| {
             timeout.min(next.saturating_duration_since(Instant::now()))
         });
-        let timeout = timespec(timeout);
+        let timeout = Timespec::try_from(timeout).ok();
         let attached = &self.session.attached;
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut polled = vec![readable(signals.descriptor())];
@@ -93,7 +93,7 @@ impl Recording {
             .zip(&self.alive)
             .filter(|(_, alive)| **alive);
         polled.extend(alive.map(|(fd, _)| hangup(fd)));
-        match poll(&mut polled, Some(&timeout)) {
+        match poll(&mut polled, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(host_error("the rings (poll)", error.into())),
         }
@@ -156,7 +156,8 @@ impl Recording {
         if by_records {
             polled.extend(self.session.attached.readable().map(readable));
         }
-        match poll(&mut polled, Some(&timespec(time))) {
+        let timeout = Timespec::try_from(time).ok();
+        match poll(&mut polled, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(host_error("the rings (poll)", error.into())),
         }
@@ -202,12 +203,5 @@ impl Recording {
     fn remaining(&self) -> Option<Duration> {
         let duration = self.session.options.duration?;
         Some(duration.saturating_sub(self.started.elapsed()))
-    }
-}
-
-fn timespec(time: Duration) -> Timespec {
-    Timespec {
-        tv_sec: time.as_secs() as i64,
-        tv_nsec: time.subsec_nanos().into(),
     }
 }

@@ -120,10 +120,7 @@ impl Urgent {
     fn timeout(&self) -> Option<Timespec> {
         let next = self.pending.iter().map(|pending| pending.next).min()?;
         let wait = next.saturating_duration_since(Instant::now());
-        Some(Timespec {
-            tv_sec: wait.as_secs().try_into().unwrap_or(0),
-            tv_nsec: wait.subsec_nanos().into(),
-        })
+        Timespec::try_from(wait).ok()
     }
 
     /// Takes all events, and tries what is pending.

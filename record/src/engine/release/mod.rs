@@ -166,13 +166,10 @@ impl Release {
         let Some(progress) = &mut self.progress else {
             return;
         };
-        let timeout = Timespec {
-            tv_sec: time.as_secs() as i64,
-            tv_nsec: time.subsec_nanos().into(),
-        };
+        let timeout = Timespec::try_from(time).ok();
         let readable = poll(
             &mut [PollFd::from_borrowed_fd(progress.as_fd(), PollFlags::IN)],
-            Some(&timeout),
+            timeout.as_ref(),
         );
         if !matches!(readable, Ok(1)) {
             return;

@@ -117,10 +117,8 @@ impl Follower {
         let first = polled.len();
         let pids: Vec<u32> = self.living.keys().copied().collect();
         polled.extend(self.living.values().map(|process| wanted(process.as_fd())));
-        let timeout = self.ended.due().map(|due| Timespec {
-            tv_sec: due.as_secs() as i64,
-            tv_nsec: due.subsec_nanos().into(),
-        });
+        let timeout = self.ended.due();
+        let timeout = timeout.and_then(|due| Timespec::try_from(due).ok());
         // Interrupted by a signal: checks again.
         let _ = poll(&mut polled, timeout.as_ref());
         let has = |polled: &PollFd<'_>| !polled.revents().is_empty();
