@@ -30,6 +30,11 @@ impl<'a> Line<'a> {
         })
     }
 
+    fn parse_all(lines: &'a [u8]) -> impl Iterator<Item = Self> {
+        let lines = lines.split(|&byte| byte == b'\n');
+        lines.filter_map(Line::parse)
+    }
+
     fn has(&self, controller: &[u8]) -> bool {
         let mut controllers = self.controllers.split(|&byte| byte == b',');
         controllers.any(|has| has == controller)
@@ -43,8 +48,7 @@ impl<'a> Line<'a> {
 /// the process is not in the root, and the unified one after them: with hierarchies of version 1, it has the service that runs the containers.
 #[must_use]
 pub fn path_of_process(lines: &[u8], is_ending: bool) -> Option<&[u8]> {
-    let lines = lines.split(|&byte| byte == b'\n');
-    let lines: Vec<Line<'_>> = lines.filter_map(Line::parse).collect();
+    let lines: Vec<Line<'_>> = Line::parse_all(lines).collect();
     let unified = lines.iter().find(|line| line.controllers.is_empty());
     let mut of_controllers = CONTROLLERS.iter().filter_map(|controller| {
         let line = lines.iter().find(|line| line.has(controller))?;
@@ -57,6 +61,20 @@ pub fn path_of_process(lines: &[u8], is_ending: bool) -> Option<&[u8]> {
         None => None,
     }
     .filter(|_| !(is_ending && has_others))
+}
+
+/// The path of a process in the unified hierarchy (version 2), from the content of `/proc/PID/cgroup`.
+#[must_use]
+pub fn unified_path(lines: &[u8]) -> Option<&[u8]> {
+    let mut lines = Line::parse_all(lines);
+    let unified = lines.find(|line| line.controllers.is_empty())?;
+    Some(unified.path)
+}
+
+/// The paths of a process in hierarchies of version 1, from the content of `/proc/PID/cgroup`.
+pub fn version_1_paths(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let lines = Line::parse_all(lines).filter(|line| !line.controllers.is_empty());
+    lines.map(|line| line.path)
 }
 
 /// Digits of an id, as Docker, containerd, CRI-O and Podman make them.
@@ -107,6 +125,15 @@ mod tests {
         assert_eq!(of("4:cpuset:/b\n"), known("/"));
         assert_eq!(of(""), None);
         assert_eq!(of("garbage\n"), None);
+    }
+
+    #[test]
+    fn paths_of_both_versions_are_told_apart() {
+        let lines = b"4:pids:/system.slice/a:b.service\n1:name=systemd:/x\n0::/y (deleted)\n";
+        let old: Vec<&[u8]> = version_1_paths(lines).collect();
+        assert_eq!(old, [&b"/system.slice/a:b.service"[..], b"/x"]);
+        assert_eq!(unified_path(lines), Some(&b"/y"[..]));
+        assert_eq!(version_1_paths(b"0::/y\n").count(), 0);
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
 
+use usdtrec_format::control_group::unified_path;
+
 /// Maximum number of directories that are read.
 const MAX_GROUPS: usize = 1 << 16;
 
@@ -91,34 +93,6 @@ fn below(mount: &Path, path: &str) -> Vec<ControlGroup> {
 
 /// The path of a process in the hierarchy of version 2.
 pub(super) fn path_of_process(pid: i32) -> Option<String> {
-    unified_path(&fs::read(format!("/proc/{pid}/cgroup")).ok()?)
-}
-
-/// The same by the content of `/proc/PID/cgroup`.
-pub(super) fn unified_path(lines: &[u8]) -> Option<String> {
-    let lines = String::from_utf8_lossy(lines);
-    let path = lines.lines().find_map(|line| line.strip_prefix("0::"))?;
-    Some(path.strip_suffix(" (deleted)").unwrap_or(path).to_owned())
-}
-
-/// The paths of a process in hierarchies of version 1, by the content of `/proc/PID/cgroup`.
-pub(super) fn old_paths(lines: &[u8]) -> Vec<String> {
-    let lines = String::from_utf8_lossy(lines);
-    // `ID:CONTROLLERS:PATH`; the id of version 2 is 0.
-    let old = lines.lines().filter(|line| !line.starts_with("0::"));
-    let paths = old.filter_map(|line| line.splitn(3, ':').nth(2));
-    paths.map(str::to_owned).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{old_paths, unified_path};
-
-    #[test]
-    fn paths_of_both_versions() {
-        let lines = b"4:pids:/system.slice/a:b.service\n1:name=systemd:/x\n0::/y (deleted)\n";
-        assert_eq!(old_paths(lines), ["/system.slice/a:b.service", "/x"]);
-        assert_eq!(unified_path(lines).as_deref(), Some("/y"));
-        assert!(old_paths(b"0::/y\n").is_empty());
-    }
+    let lines = fs::read(format!("/proc/{pid}/cgroup")).ok()?;
+    unified_path(&lines).map(|path| String::from_utf8_lossy(path).into_owned())
 }

@@ -13,7 +13,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use usdtrec_format::control_group::{container_id, unit};
+use usdtrec_format::control_group::{container_id, unified_path, unit, version_1_paths};
 
 use crate::host::process::Process;
 
@@ -234,8 +234,9 @@ fn missing(name: &GroupName) -> ChoiceError {
     let (mut paths, mut old) = (BTreeSet::new(), BTreeSet::new());
     for process in Process::all().into_iter().flatten() {
         let lines = fs::read(format!("/proc/{}/cgroup", process.pid)).unwrap_or_default();
-        paths.extend(hierarchy::unified_path(&lines));
-        old.extend(hierarchy::old_paths(&lines));
+        let text = |path| String::from_utf8_lossy(path).into_owned();
+        paths.extend(unified_path(&lines).map(text));
+        old.extend(version_1_paths(&lines).map(text));
     }
     old.retain(|path| !paths.contains(path));
     paths.remove("/");
