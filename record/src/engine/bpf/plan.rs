@@ -396,6 +396,12 @@ impl Planned {
 }
 
 impl Group {
+    /// Size of the values, with the whole rooms of the strings, bytes.
+    pub(super) fn whole_bytes(&self) -> usize {
+        let strings = self.layout.strings().count();
+        usize::from(self.layout.size) + strings * self.rooms.whole.each
+    }
+
     /// The tracepoint's format, for stock perf.
     pub(super) fn format(&self) -> TracepointFormat {
         let args = self.probe.sites.first().map_or("", |site| &site.site.args);

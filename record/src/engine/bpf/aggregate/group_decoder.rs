@@ -108,12 +108,11 @@ impl<'a> EventDecoder<'a> {
 
     /// Decodes the values of a raw part with the room of its texts.
     fn decode(&mut self, raw: &[u8]) -> Option<()> {
-        let layout = &self.group.layout;
-        let texts = layout.strings().count() * self.group.rooms.whole.each;
+        let bytes = self.group.whole_bytes();
         let mut record = vec![0; program::RAW];
-        record.extend_from_slice(raw.get(..usize::from(layout.size) + texts)?);
+        record.extend_from_slice(raw.get(..bytes)?);
         let mut sample = Vec::new();
-        if texts > 0 {
+        if bytes > usize::from(self.group.layout.size) {
             let evidence = Evidence {
                 histories: &mut [],
                 news: &mut Vec::new(),
