@@ -264,6 +264,17 @@ fn what_has_no_effect_is_refused() {
         .complains("filter of sdt_ticker:tick");
 }
 
+/// Keys of `report` that `stat` does not count by are no arguments.
+#[test]
+fn other_keys_of_report_are_refused() {
+    let lab = Lab::new();
+    for key in ["unit", "container", "build-id", "stack", "url:shape"] {
+        lab.usdtrec(["stat", "-e", "x:y", "--by", key])
+            .exits(2)
+            .complains(&format!("use report --sort {key}"));
+    }
+}
+
 /// The rows of `report --sort`, as those of `stat`.
 fn of_report(lab: &Lab, event: &str, keys: &[&str]) -> BTreeMap<String, u64> {
     let words = [

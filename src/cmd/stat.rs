@@ -12,6 +12,7 @@ use anstream::{AutoStream, ColorChoice};
 use usdtrec_format::expr::EventSpec;
 use usdtrec_format::split_patterns;
 use usdtrec_record::{AggregateKey, Aggregation, HitTotals};
+use usdtrec_report::script::process_field_named;
 use usdtrec_report::stat::{self, StatView};
 
 use self::intervals::Intervals;
@@ -79,33 +80,20 @@ fn interval(text: &str) -> Result<Duration, Usage> {
 
 /// A key of `--by`.
 fn aggregate_key(name: &str) -> Result<AggregateKey, Usage> {
-    /// Other keys of `report --by`.
-    const OF_REPORT: [&str; 12] = [
-        "cpu",
-        "cgroup",
-        "container",
-        "trace_id",
-        "span_id",
-        "build_id",
-        "build-id",
-        "dso",
-        "sym",
-        "srcline",
-        "caller",
-        "stack",
-    ];
-    let is_other = OF_REPORT.contains(&name) || name.contains(':');
-    Usage::ensure(
-        !is_other,
-        format!(
-            "--by {name}: stat counts by comm, pid, tid, uid and arguments; to count by this, record, and use report --sort {name}"
-        ),
-    )?;
+    /// Other keys of `report --by`, besides fields about the process.
+    const OF_REPORT: [&str; 6] = ["cpu", "dso", "sym", "srcline", "caller", "stack"];
+    let is_other =
+        OF_REPORT.contains(&name) || name.contains(':') || process_field_named(name).is_some();
     Ok(match name {
         "comm" => AggregateKey::Comm,
         "pid" => AggregateKey::Pid,
         "tid" => AggregateKey::Tid,
         "uid" => AggregateKey::Uid,
+        _ if is_other => {
+            return Err(Usage(format!(
+                "--by {name}: stat counts by comm, pid, tid, uid and arguments; to count by this, record, and use report --sort {name}"
+            )));
+        }
         _ => AggregateKey::Argument(name.to_owned()),
     })
 }
@@ -113,13 +101,7 @@ fn aggregate_key(name: &str) -> Result<AggregateKey, Usage> {
 /// Refuses options that have no effect on counts.
 fn refuse(stat: &StatArgs) -> Result<(), Usage> {
     let args = &stat.capture;
-    if stat.by.is_empty() {
-        refuse_options_of_arguments("stat", args)?;
-    }
-    Usage::ensure(
-        !args.thread_context,
-        "--thread-context has no effect on stat: it does not show to which requests events belong",
-    )?;
+    refuse_options_of_arguments("stat", args, !stat.by.is_empty())?;
     let is_perf = matches!(
         args.engine,
         Engine::Perf | Engine::PerfPmu | Engine::PerfTracefs

@@ -18,7 +18,7 @@ use crate::units::parse_duration;
 
 /// Runs the verb.
 pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    refuse_options_of_arguments("top", &args.capture)?;
+    refuse_options_of_arguments("top", &args.capture, false)?;
     let options = TopOptions {
         every: parse_duration("--delay", &args.delay)?,
         tables: args.iterations,

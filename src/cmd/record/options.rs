@@ -205,17 +205,19 @@ fn records_named_processes(args: &CaptureArgs) -> bool {
     !args.pid.is_empty() || has_command
 }
 
-/// Refuses options about arguments if no filter needs arguments, for a verb that shows none.
+/// Refuses options that have no effect on a verb which shows no events: about requests, and, if nothing needs arguments, about these.
+/// `has_keys` is whether arguments may be keys.
 pub(in crate::cmd) fn refuse_options_of_arguments(
     verb: &str,
     args: &CaptureArgs,
+    has_keys: bool,
 ) -> Result<(), Usage> {
     if args.thread_context {
         return Err(Usage(format!(
             "--thread-context has no effect on {verb}: it does not show to which requests events belong"
         )));
     }
-    if !args.filter.is_empty() {
+    if has_keys || !args.filter.is_empty() {
         return Ok(());
     }
     let given = Given::from_args(args);
