@@ -17,15 +17,20 @@ begin() {
 end() {
   kill $recorder
   wait $recorder || fail "$1: $(cat err)"
-  usdtrec script -F args -i trace | sed 's/^.*t=//; s/ 0x[0-9a-f]*>/>/' >found
-  cmp -s found expected || fail "$1: $(cat err) found: $(cat found) expected: $(cat expected)"
-  grep -q " $(wc -l <expected) events, 0 lost" err || fail "$1: $(cat err)"
+  usdtrec script -F args -i trace | sed 's/^.*t=//; s/ 0x[0-9a-f]*>/>/' >all
+  # Of the three hits that are alike, one with the text if there is one.
+  { sed -n 1,2p all && sed -n 3,5p all | sort | head -n 1 && sed 1,5d all; } >found
+  cmp -s found expected || fail "$1: $(cat err) found: $(cat all) expected: $(cat expected)"
+  grep -q " $(($(wc -l <expected) + 2)) events, 0 lost" err || fail "$1: $(cat err)"
   echo "$(cut -d ' ' -f 1 /proc/uptime) $1: as expected"
 }
 
 all() {
   hit file 0 1 1 0
   hit anonymous 0 1 1 0
+  # Whoever reads its maps uses its memory, too, and it is not touched meanwhile. The recorder is one who does.
+  hit file 0 1 1 65534
+  hit file 0 1 1 65534
   hit file 0 1 1 65534
   hit file 0 1 2 0
   # Another of its threads could put another mapping there meanwhile.
@@ -46,8 +51,8 @@ if ! newer 6 0; then
   all
   kill $recorder
   wait $recorder || fail "filter: $(cat err)"
-  [ "$(closing err events) $(closing err lost)" = '0 5' ] || fail "filter: $(cat err)"
-  grep -q '5 hits are lost because the filter' err || fail "no reason: $(cat err)"
+  [ "$(closing err events) $(closing err lost)" = '0 7' ] || fail "filter: $(cat err)"
+  grep -q '7 hits are lost because the filter' err || fail "no reason: $(cat err)"
   skip 'programs cannot bring in what is not resident before Linux 6.0'
 fi
 
@@ -78,8 +83,12 @@ for engine in bpf-multi bpf-perf; do
   hit self 1
   kill $recorder
   wait $recorder || fail "$engine filter: $(cat err)"
-  [ "$(closing err events) $(closing err lost)" = '3 2' ] || fail "$engine filter: $(cat err)"
-  grep -q '2 hits are lost because the filter' err || fail "$engine filter: $(cat err)"
+  lost=$(closing err lost)
+  case "$(closing err events) $lost" in
+    '5 2' | '4 3' | '3 4' | '2 5') ;;
+    *) fail "$engine filter: $(cat err)" ;;
+  esac
+  grep -q "$lost hits are lost because the filter" err || fail "$engine filter: $(cat err)"
   echo "$(cut -d ' ' -f 1 /proc/uptime) $engine filter: as expected"
   # Without what tells about mappings nothing is touched, and -v says why.
   mount -t tmpfs none /sys/kernel/btf

@@ -8,8 +8,8 @@
 //!    It must not be registered with a userfaultfd, nor be memory of a device. On an overlay, the kernel maps the file below
 //!    (`ovl_mmap`), which is the one that is checked.
 //! 2. The mapping must not change between the check and the touch. So the memory must have a single user (`mm_users`:
-//!    a process with one thread), or the process must be trusted: it has `CAP_SYS_ADMIN` in the initial user namespace, or runs as the
-//!    user who records.
+//!    a process with one thread, while nobody reads its `/proc/PID/maps`), or the process must be trusted: it has
+//!    `CAP_SYS_ADMIN` in the initial user namespace, or runs as the user who records.
 //!
 //! The helper that finds the mapping (`bpf_find_vma`) does not wait for `mmap_lock`. While another thread changes the mappings of the process,
 //! the program tries again for a bounded time. Waiting for the lock could take arbitrarily long: its holder may wait for a file server (`nfs_file_mmap`).
