@@ -25,6 +25,7 @@ mod schemas;
 mod sdt;
 mod shell;
 mod stream;
+mod sudo_user;
 mod terminal;
 mod unfinished_file;
 mod unfinished_folder;
@@ -41,6 +42,10 @@ fn main() -> ExitCode {
     }
     if let Some(completion) = cmd::completions::PatternCompletion::of_process() {
         return completion.answer();
+    }
+    #[cfg(feature = "record")]
+    if std::env::args_os().len() < 2 {
+        return cmd::list::run_without_verb().unwrap_or_else(|error| terminal::fail(&error));
     }
     let cli = Cli::of_process();
     let dir = cli.buildid_dir.as_deref();

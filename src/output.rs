@@ -1,4 +1,4 @@
-//! Files of mode 0600 that are written while a recording goes on. What other verbs write gets its name when it is complete
+//! Files of mode 0600, of the user who called sudo, that are written while a recording goes on. What other verbs write gets its name when it is complete
 //! (`UnfinishedFile`).
 //!
 //! Another user may be able to write the directory, so its contents are not trusted. Written are only files created here, character
@@ -13,6 +13,7 @@ use usdtrec_format::escape::shown;
 
 use crate::old_file::{keep_old, with_suffix};
 use crate::stream::{self, is_trusted};
+use crate::sudo_user;
 
 /// Creates an empty output file of mode 0600. An existing file or link is renamed to `PATH.old`. A character device or FIFO is
 /// opened instead, also through a link that root or this user owns.
@@ -75,6 +76,7 @@ fn create_new(path: &Path) -> io::Result<File> {
         .create_new(true)
         .mode(0o600)
         .open(path)
+        .and_then(|file| sudo_user::give(&file, path).map(|()| file))
 }
 
 /// Removes a trace. It is no error if the file does not exist.

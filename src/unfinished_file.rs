@@ -1,4 +1,4 @@
-//! A file of mode 0600 that gets its name when it is complete. Until then another file of this name stays.
+//! A file of mode 0600, of the user who called sudo, that gets its name when it is complete. Until then another file of this name stays.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,6 +10,7 @@ use tempfile::NamedTempFile;
 
 use crate::old_file::keep_old;
 use crate::stream;
+use crate::sudo_user;
 
 /// What names begin with of what is not complete.
 pub(crate) const UNFINISHED: &str = ".usdtrec-export-";
@@ -44,12 +45,14 @@ impl UnfinishedFile {
         if let Ok(file) = open(folder, flags, Mode::RUSR | Mode::WUSR) {
             let file = File::from(file);
             if fs::symlink_metadata(link_of(&file)).is_ok() {
+                sudo_user::give(&file, path)?;
                 return Ok(Self::Unnamed(file));
             }
         }
         // Errors are those of this attempt: kernels report that they have no such files in several ways.
-        let named = NamedTempFile::with_prefix_in(UNFINISHED, folder);
-        named.map(Self::Named).map_err(without_name)
+        let named = NamedTempFile::with_prefix_in(UNFINISHED, folder).map_err(without_name)?;
+        sudo_user::give(named.as_file(), path)?;
+        Ok(Self::Named(named))
     }
 
     /// Whether it is a device or FIFO, in which nothing can be written twice.

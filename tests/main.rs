@@ -41,6 +41,7 @@ mod export;
 mod expressions;
 mod far_semaphore;
 mod filter;
+mod first_minute;
 #[cfg(feature = "flame")]
 mod flame;
 mod followed;

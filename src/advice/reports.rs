@@ -1,16 +1,31 @@
 //! Advice about questions that a trace cannot answer.
 
+use std::io;
+use std::path::Path;
+
+use usdtrec_format::trace::ReadError;
 use usdtrec_report::{FieldError, QuestionError, ReportError};
 
-use crate::shell::word;
+use crate::shell::{self, word};
 
 pub(super) fn of_report(error: &ReportError) -> Option<String> {
     match error {
         ReportError::Question(error) | ReportError::QuestionOfOne { error, .. } => {
             of_question(error)
         }
+        ReportError::Read(ReadError::Open { path, source })
+            if source.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            Some(of_unreadable(path))
+        }
         _ => None,
     }
+}
+
+/// A trace that this user may not read: recorders run as root.
+fn of_unreadable(path: &Path) -> String {
+    let path = shell::path(path);
+    format!("run this command with sudo, or make the trace yours: sudo chown \"$USER\" {path}")
 }
 
 fn of_question(error: &QuestionError) -> Option<String> {

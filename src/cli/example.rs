@@ -22,11 +22,11 @@ const EXAMPLES: &[(&str, [Example; 3])] = &[
         "usdtrec",
         [
             example(
-                "Index a program with probes",
-                "sudo usdtrec buildid-cache --add /usr/lib/postgresql/15/bin/postgres",
+                "What runs on this host and has probes",
+                "sudo usdtrec list -a",
             ),
             example(
-                "Record the queries of all its processes for ten seconds",
+                "Record the queries of all processes of PostgreSQL for ten seconds",
                 "sudo usdtrec record -a -e 'sdt_postgresql:query__*' --duration 10s",
             ),
             example("Summarize them", "usdtrec report"),

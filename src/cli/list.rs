@@ -22,7 +22,7 @@ pub(crate) enum ListKey {
 }
 
 /// `usdtrec list`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct ListArgs {
     /// Probes to list: [sdt_]PROVIDER:NAME[@PATH|@build-id:HEX], with globs; a pattern without a colon matches any part of a name [default: all]
     #[arg(value_name = "PATTERN")]

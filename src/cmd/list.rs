@@ -4,6 +4,8 @@ mod describe;
 mod json;
 mod listed_probes;
 mod listing;
+#[cfg(feature = "record")]
+mod next;
 mod running;
 mod text;
 
@@ -75,6 +77,22 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         warn_about_changed(&found);
     }
     Ok(listing.print_nothing(args, found.is_empty()))
+}
+
+/// `usdtrec` without a verb: what runs here and has probes, and what to type next.
+#[cfg(feature = "record")]
+pub(crate) fn run_without_verb() -> anyhow::Result<ExitCode> {
+    let args = ListArgs {
+        all: true,
+        ..ListArgs::default()
+    };
+    let mut listing = Listing::default();
+    listing.gather(&args, None)?;
+    let running = listing.running.unwrap_or_default();
+    let files = running::matching(&running, std::iter::empty())?;
+    running::print(&args, &files)?;
+    next::print(&files)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Parses patterns as `perf list` does: without a colon or a glob, a pattern matches any part of a name; `sdt` matches every probe.

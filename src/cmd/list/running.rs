@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
 
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
@@ -23,6 +24,17 @@ const BUILD_ID_DIGITS: usize = 12;
 pub(in crate::cmd) struct Matching<'a> {
     pub(in crate::cmd) running: &'a RunningFile,
     probes: Vec<&'a Probe>,
+}
+
+impl Matching<'_> {
+    pub(super) fn path(&self) -> &Path {
+        self.running.mapped.file.path()
+    }
+
+    /// The provider of its first probe.
+    pub(super) fn provider(&self) -> &str {
+        self.probes.first().map_or("", |probe| &probe.provider)
+    }
 }
 
 /// The files with probes that match any of the patterns (all probes without patterns).
@@ -117,19 +129,19 @@ impl Process {
         }
     }
 
-    fn place(&self) -> Place {
+    fn surroundings(&self) -> Surroundings {
         match (&self.container, &self.unit, &self.cgroup) {
-            (Some(id), ..) => Place::Container(id.clone()),
-            (None, Some(unit), _) => Place::Unit(unit.clone()),
-            (None, None, Some(path)) => Place::ControlGroup(path.clone()),
-            (None, None, None) => Place::Unknown,
+            (Some(id), ..) => Surroundings::Container(id.clone()),
+            (None, Some(unit), _) => Surroundings::Unit(unit.clone()),
+            (None, None, Some(path)) => Surroundings::ControlGroup(path.clone()),
+            (None, None, None) => Surroundings::Unknown,
         }
     }
 }
 
-/// Where a process is: the innermost of these that is known.
+/// What a process runs in: the innermost of these that is known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum Surroundings {
     Container(String),
     Unit(String),
     ControlGroup(String),
@@ -137,7 +149,7 @@ enum Place {
     Unknown,
 }
 
-impl Place {
+impl Surroundings {
     fn text(&self) -> String {
         match self {
             Self::Container(id) => format!("container {}", &id[..CONTAINER_DIGITS.min(id.len())]),
@@ -148,28 +160,31 @@ impl Place {
 }
 
 /// The name of some places, or their number.
-fn summary(places: &BTreeSet<Place>) -> String {
+fn summary(places: &BTreeSet<Surroundings>) -> String {
     if let (1, Some(place)) = (places.len(), places.first()) {
         return place.text();
     }
-    let count = |is: fn(&Place) -> bool, what: &str| {
+    let count = |is: fn(&Surroundings) -> bool, what: &str| {
         let count = places.iter().filter(|place| is(place)).count();
         (count > 0).then(|| counted(count, what))
     };
     let counts = [
-        count(|place| matches!(place, Place::Container(_)), "container"),
-        count(|place| matches!(place, Place::Unit(_)), "unit"),
         count(
-            |place| matches!(place, Place::ControlGroup(_)),
+            |place| matches!(place, Surroundings::Container(_)),
+            "container",
+        ),
+        count(|place| matches!(place, Surroundings::Unit(_)), "unit"),
+        count(
+            |place| matches!(place, Surroundings::ControlGroup(_)),
             "control group",
         ),
     ];
     counts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn places(pids: &[u32], processes: &BTreeMap<u32, Process>) -> BTreeSet<Place> {
+fn places(pids: &[u32], processes: &BTreeMap<u32, Process>) -> BTreeSet<Surroundings> {
     let known = pids.iter().filter_map(|pid| processes.get(pid));
-    known.map(Process::place).collect()
+    known.map(Process::surroundings).collect()
 }
 
 /// One line a file.
@@ -197,11 +212,13 @@ fn print_places(
     files: &[Matching<'_>],
     processes: &BTreeMap<u32, Process>,
 ) -> io::Result<()> {
-    let mut by_place: BTreeMap<Place, (BTreeSet<u32>, Vec<Row>)> = BTreeMap::new();
+    let mut by_place: BTreeMap<Surroundings, (BTreeSet<u32>, Vec<Row>)> = BTreeMap::new();
     for file in files {
-        let mut pids_by_place: BTreeMap<Place, Vec<u32>> = BTreeMap::new();
+        let mut pids_by_place: BTreeMap<Surroundings, Vec<u32>> = BTreeMap::new();
         for pid in &file.running.processes {
-            let place = processes.get(pid).map_or(Place::Unknown, Process::place);
+            let place = processes
+                .get(pid)
+                .map_or(Surroundings::Unknown, Process::surroundings);
             pids_by_place.entry(place).or_default().push(*pid);
         }
         for (place, pids) in pids_by_place {
