@@ -3,9 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use usdtrec_record::{
-    GUARD_VERB, RELEASE_VERB, STOPPED_VERB, SYNC_VERB, StopReason, TRIAL_VERB,
-};
+use usdtrec_record::{GUARD_VERB, RELEASE_VERB, STOPPED_VERB, SYNC_VERB, StopReason, TRIAL_VERB};
 
 /// A task of a process that a recorder started.
 #[derive(Debug, PartialEq, Eq)]

@@ -37,9 +37,9 @@ pub use clocks::moment::{Moment, Waited};
 pub use command::{HeldCommand, RunningCommand};
 pub use engine::{
     AbandonedGroup, AttachMethod, EngineChoice, EngineOptions, EngineOutcome, EverywhereReason,
-    GUARD_VERB, GapHold, GuardDeath, GuardTask, InKernel, InProgram, InexactCounts, NonResident, NotBetter,
-    NotFaultedIn, RELEASE_VERB, STOPPED_VERB, Scope, SkippedMethod, StoppedProcess, UsedEngine,
-    guard, guard_stopped, release,
+    GUARD_VERB, GapHold, GuardDeath, GuardTask, InKernel, InProgram, InexactCounts, NonResident,
+    NotBetter, NotFaultedIn, RELEASE_VERB, STOPPED_VERB, Scope, SkippedMethod, StoppedProcess,
+    UsedEngine, guard, guard_stopped, release,
 };
 pub use error::{Interruption, RecordError, Removal, TargetError};
 pub use host::cpus::parse as parse_cpus;

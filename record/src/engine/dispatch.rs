@@ -258,7 +258,7 @@ impl Engine {
     }
 
     /// Holds no process any more that maps a file.
-    pub(crate) fn end_holding(&self) {
+    pub(crate) fn end_holding(&mut self) {
         match self {
             Self::Bpf(bpf) => bpf.end_holding(),
             Self::Perf(_) => {}

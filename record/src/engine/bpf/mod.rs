@@ -181,7 +181,7 @@ impl BpfEngine {
     }
 
     /// Holds no process any more that maps a file.
-    pub(crate) fn end_holding(&self) {
+    pub(crate) fn end_holding(&mut self) {
         self.objects.end_holding();
     }
 

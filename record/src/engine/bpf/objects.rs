@@ -162,10 +162,10 @@ impl Objects {
     }
 
     /// Holds none any longer.
-    pub(super) fn end_holding(&self) {
+    pub(super) fn end_holding(&mut self) {
         self.control.set_holding(false);
-        if let Some(hold) = &self.mapping_hold {
-            hold.let_go();
+        if let Some(hold) = &mut self.mapping_hold {
+            hold.let_go(&self.control);
         }
     }
 

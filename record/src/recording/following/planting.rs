@@ -44,9 +44,7 @@ impl Recording {
         let planted_at = trace_clock::now();
         if !added.is_empty() {
             let engine = &self.session.attached.engine;
-            self.follower
-                .held
-                .look(|mapping| engine.is_held(mapping));
+            self.follower.held.look(|mapping| engine.is_held(mapping));
         }
         for file in added {
             self.report(&file, planted_at);

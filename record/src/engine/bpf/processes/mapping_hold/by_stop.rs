@@ -24,9 +24,9 @@
 //! * **A process that is killed** ends as ever: `SIGKILL` ends a stop.
 //!
 //! Libraries and other mappings are seen at the return of `ksys_mmap_pgoff`, which needs programs on functions: x86-64, and arm64 from Linux 6.4
-//! on. Where they are not available, only programs that are executed are waited for, which is said, and mappings have their gap.
-//! (`mmap_lock_released` is not used: until Linux 6.14 the kernel finds the path of the control group at each page fault for it.) If two threads of a
-//! process map different new files at once, and the first file is done before the second record is written, the second is not held, which is noticed.
+//! on. `mmap_lock_released` is second choice: older kernels (those up to 5.10 do not have it) find the path of the control group for it, at each page
+//! fault of the host, and there it is not used. Where neither is possible, only programs that are executed are waited for, which is said, and mappings
+//! have their gap. If two threads of a process map different new files at once, and the first file is done before the second record is written, the second is not held, which is noticed.
 
 use std::collections::HashMap;
 use std::io;
@@ -93,12 +93,19 @@ impl StopHold {
         let signalled = attach(signalled, stop_program::signalled(kernel))?;
         let executed = ProgramKind::Tracepoint(kernel.common.executed);
         let executed = attach(executed, stop_program::executed(kernel))?;
-        let mapped = match kernel.mmap {
+        let returned = match kernel.mmap {
             Some(mmap) => attach(ProgramKind::Return(mmap), stop_program::mapped(kernel)),
             None => Err(io::Error::other(
                 "the kernel does not describe its function ksys_mmap_pgoff",
             )),
         };
+        let mapped = returned.or_else(|error| match kernel.unlocked {
+            Some(unlocked) => {
+                let kind = ProgramKind::Tracepoint(unlocked.tracepoint);
+                attach(kind, stop_program::unlocked(kernel, unlocked))
+            }
+            None => Err(error),
+        });
         let (mapped, why_not) = match mapped {
             Ok(mapped) => (Some(mapped), None),
             Err(error) => (None, Some(error)),
@@ -170,8 +177,13 @@ impl StopHold {
         }
     }
 
-    /// Continues all.
-    pub(super) fn let_go(&self) {
+    /// Continues all. Counts the mappings that are not answered and whose processes have been continued before.
+    pub(super) fn let_go(&mut self, control: &Control) {
+        for (pid, waiting) in self.waiting.drain() {
+            if !self.stopped.contains(pid) {
+                (0..waiting.mappings).for_each(|_| control.count_unheld());
+            }
+        }
         self.stopped.continue_all();
     }
 

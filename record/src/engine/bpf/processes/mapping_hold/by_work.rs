@@ -40,7 +40,7 @@ impl WorkHold {
                 other => maps.descriptor(other),
             })
         };
-        let mapped = attach(kernel.unlocked, work_program::mapped(kernel))?;
+        let mapped = attach(kernel.unlocked.tracepoint, work_program::mapped(kernel))?;
         let executed = attach(kernel.common.executed, work_program::executed(kernel))?;
         Ok(Self {
             executed,

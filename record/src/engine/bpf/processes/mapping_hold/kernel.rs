@@ -32,12 +32,9 @@ pub(super) struct Kernel {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WorkKernel {
     pub(super) common: Kernel,
-    /// `mmap_lock_released(mm, write)`, as it is since Linux 6.14.
-    pub(super) unlocked: u32,
+    pub(super) unlocked: Unlocked,
     /// `bpf_task_work_schedule_resume`.
     pub(super) schedule: u32,
-    /// How system calls pass their arguments, for the architectures of this machine.
-    pub(super) calls: [MmapCall; 2],
     /// `task_struct.prio`, `task_struct.start_boottime`.
     pub(super) priority: u32,
     pub(super) started: u32,
@@ -49,11 +46,21 @@ pub(super) struct StopKernel {
     pub(super) common: Kernel,
     /// `ksys_mmap_pgoff(addr, len, prot, flags, fd, pgoff)`, which `mmap` and `mmap2` call; `None` if the kernel does not describe it.
     pub(super) mmap: Option<u32>,
+    /// Where that cannot have programs. `None` on kernels that find the path of the control group at each page fault for it.
+    pub(super) unlocked: Option<Unlocked>,
     /// `signal_generate(sig, info, task, group, result)`.
     pub(super) signalled: u32,
     /// `task_struct.tgid`, `task_struct.ptrace`.
     pub(super) process: u32,
     pub(super) traced: u32,
+}
+
+/// `mmap_lock_released(mm, write)`, with which `mmap` ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unlocked {
+    pub(super) tracepoint: u32,
+    /// How system calls pass their arguments, for the architectures of this machine.
+    pub(super) calls: [MmapCall; 2],
 }
 
 /// `mmap` or `mmap2`: its number, and offsets in `struct pt_regs` of the number of a system call and of two arguments.
@@ -95,9 +102,8 @@ impl WorkKernel {
         let find = || {
             Some(Self {
                 common,
-                unlocked: btf.tracepoint("mmap_lock_released")?,
+                unlocked: Unlocked::find(btf)?,
                 schedule: work::schedule_function(btf)?,
-                calls: mmap_calls()?,
                 priority: btf.member("task_struct", &["prio"])?,
                 started: btf.member("task_struct", &["start_boottime"])?,
             })
@@ -119,9 +125,24 @@ impl StopKernel {
         Ok(Self {
             common,
             mmap: mmap.map(|function| function.kind),
+            unlocked: Unlocked::find(btf),
             signalled: btf.tracepoint("signal_generate").ok_or_else(missing)?,
             process: of_task("tgid")?,
             traced: of_task("ptrace")?,
+        })
+    }
+}
+
+impl Unlocked {
+    /// Number of arguments of the function that calls the programs. It is one more with the path of the control group.
+    const ARGUMENTS: usize = 3;
+
+    fn find(btf: &Btf) -> Option<Self> {
+        let calling = btf.function("__traceiter_mmap_lock_released")?;
+        (calling.arguments == Self::ARGUMENTS).then_some(())?;
+        Some(Self {
+            tracepoint: btf.tracepoint("mmap_lock_released")?,
+            calls: mmap_calls()?,
         })
     }
 }

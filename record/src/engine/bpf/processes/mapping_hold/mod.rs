@@ -148,9 +148,10 @@ impl MappingHold {
     }
 
     /// Lets go all processes. `control` allows no hold any more.
-    pub(in crate::engine::bpf) fn let_go(&self) {
-        if let Way::Stop(stop) = &self.way {
-            stop.let_go();
+    pub(in crate::engine::bpf) fn let_go(&mut self, control: &Control) {
+        let _: Vec<NewMapping> = self.take();
+        if let Way::Stop(stop) = &mut self.way {
+            stop.let_go(control);
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Registers: `R8` is the file's inode, then unused, `R9` the record.
 
-use super::kernel::Kernel;
+use super::kernel::{Kernel, MmapCall, Unlocked};
 use crate::engine::bpf::control;
 use crate::engine::bpf::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
 use crate::engine::bpf::preemption;
@@ -71,6 +71,47 @@ pub(super) fn find_executed(asm: &mut Assembler, kernel: Kernel, out: Label) -> 
     follow(asm, kernel.executable, out);
     follow(asm, kernel.inode, out);
     Some(())
+}
+
+/// `R8`: the inode of the file that `mmap` has mapped, at `mmap_lock_released` with the arguments at `R1`. Disables preemption.
+pub(super) fn find_unlocked(
+    asm: &mut Assembler,
+    kernel: Kernel,
+    unlocked: Unlocked,
+    out: Label,
+) -> Option<()> {
+    asm.load(Width::Double, Reg::R6, Reg::R1, 8);
+    let writes = asm.label();
+    asm.jump_if(If::NotEqual, Reg::R6, 0, writes);
+    asm.exit_with(0);
+    asm.place(writes);
+    preemption::disable(asm, kernel.preemption);
+    is_recorded(asm, out)?;
+    asm.call(Helper::CurrentTaskBtf);
+    asm.copy(Reg::R7, Reg::R0);
+    asm.copy(Reg::R1, Reg::R0);
+    asm.call(Helper::TaskPtRegs);
+    find_descriptor(asm, unlocked.calls, out);
+    asm.copy(Reg::R8, Reg::R7);
+    find_opened(asm, kernel, out);
+    Some(())
+}
+
+/// `R9`: the descriptor that the system call with the registers in `R0` maps; goes on if it is a mapping with code of a file.
+fn find_descriptor(asm: &mut Assembler, calls: [MmapCall; 2], out: Label) {
+    let found = asm.label();
+    for call in calls {
+        let other = asm.label();
+        asm.load(Width::Word, Reg::R1, Reg::R0, call.number_at);
+        asm.jump_if(If::NotEqual, Reg::R1, call.number, other);
+        asm.load(Width::Word, Reg::R2, Reg::R0, call.protection_at);
+        asm.load(Width::Word, Reg::R9, Reg::R0, call.descriptor_at);
+        asm.jump(found);
+        asm.place(other);
+    }
+    asm.jump(out);
+    asm.place(found);
+    is_file_of_code(asm, out);
 }
 
 /// `R8`: the inode of the descriptor in `R9` of the task in `R8`.

@@ -1,6 +1,6 @@
 //! The programs that stop a process, and one that sees what signals it gets then.
 
-use super::kernel::StopKernel;
+use super::kernel::{StopKernel, Unlocked};
 use super::program::{self, KEY, Labels, NOW};
 use crate::engine::bpf::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
 use crate::engine::bpf::lossless::stopped_map::FIRST_NOTED;
@@ -52,6 +52,13 @@ pub(super) fn mapped(kernel: StopKernel) -> Option<Code> {
         asm.copy(Reg::R8, Reg::R0);
         program::find_opened(asm, kernel.common, out);
         Some(())
+    })
+}
+
+/// The same at `mmap_lock_released(mm, write)`.
+pub(super) fn unlocked(kernel: StopKernel, unlocked: Unlocked) -> Option<Code> {
+    program(kernel, |asm, out| {
+        program::find_unlocked(asm, kernel.common, unlocked, out)
     })
 }
 

@@ -1,12 +1,11 @@
 //! The programs that hold a thread by work, and that work.
 
-use super::kernel::{MmapCall, WorkKernel};
+use super::kernel::WorkKernel;
 use super::program::{self, Labels, NOW, THREAD, TOKEN_AT};
 use crate::engine::bpf::control;
 use crate::engine::bpf::insn::{
     Assembler, Code, FunctionKind, Helper, If, Label, Map, Op, Reg, Width,
 };
-use crate::engine::bpf::preemption;
 use crate::engine::bpf::processes::hold::work::{
     self, HELD_TOKEN, MAX_HOLD_NS, MAX_RT_PRIO, NUMBER, SINCE, WORK,
 };
@@ -22,21 +21,7 @@ const OF_THREAD: i16 = NUMBER;
 /// written.
 pub(super) fn mapped(kernel: WorkKernel) -> Option<Code> {
     program(kernel, |asm, out| {
-        asm.load(Width::Double, Reg::R6, Reg::R1, 8);
-        let writes = asm.label();
-        asm.jump_if(If::NotEqual, Reg::R6, 0, writes);
-        asm.exit_with(0);
-        asm.place(writes);
-        preemption::disable(asm, kernel.common.preemption);
-        program::is_recorded(asm, out)?;
-        asm.call(Helper::CurrentTaskBtf);
-        asm.copy(Reg::R7, Reg::R0);
-        asm.copy(Reg::R1, Reg::R0);
-        asm.call(Helper::TaskPtRegs);
-        find_descriptor(asm, kernel.calls, out);
-        asm.copy(Reg::R8, Reg::R7);
-        program::find_opened(asm, kernel.common, out);
-        Some(())
+        program::find_unlocked(asm, kernel.common, kernel.unlocked, out)
     })
 }
 
@@ -64,23 +49,6 @@ fn program(
     asm.function(work, FunctionKind::Static);
     wait(&mut asm, kernel, work);
     asm.finish()
-}
-
-/// `R9`: the descriptor that the system call with the registers in `R0` maps; goes on if it is a mapping with code of a file.
-fn find_descriptor(asm: &mut Assembler, calls: [MmapCall; 2], out: Label) {
-    let found = asm.label();
-    for call in calls {
-        let other = asm.label();
-        asm.load(Width::Word, Reg::R1, Reg::R0, call.number_at);
-        asm.jump_if(If::NotEqual, Reg::R1, call.number, other);
-        asm.load(Width::Word, Reg::R2, Reg::R0, call.protection_at);
-        asm.load(Width::Word, Reg::R9, Reg::R0, call.descriptor_at);
-        asm.jump(found);
-        asm.place(other);
-    }
-    asm.jump(out);
-    asm.place(found);
-    program::is_file_of_code(asm, out);
 }
 
 /// Stores the token of the record in `R9`, and the key of the thread's work. The token is taken after the record was reserved, so that each token
