@@ -105,7 +105,7 @@ mod recording {
     use usdtrec_record::plan::ConditionError;
     use usdtrec_record::{
         Caution, ChoiceError, GuardDeath, KernelOperation, NoProbe, Notice, RecordError, Refusal,
-        RefusalReason, Searched, TargetError, UsageError,
+        RefusalReason, Searched, StopReason, TargetError, UsageError,
     };
 
     use crate::shell;
@@ -280,7 +280,16 @@ mod recording {
             Caution::SlowEnd { .. } => format!(
                 "{caution}; to end at once, use fewer probes, or --engine bpf if it is available"
             ),
-            Caution::NeverStopped { .. } | Caution::NotKept(_) => format!("--lossless: {caution}"),
+            Caution::NeverStopped { reason, .. } | Caution::NotKept { reason, .. } => {
+                let option = match reason {
+                    StopReason::FullRing => "--lossless",
+                    StopReason::NewFile => "--no-gap",
+                };
+                format!("{option}: {caution}")
+            }
+            Caution::HeldInKernel | Caution::StoppedAtMappings { .. } => {
+                format!("--no-gap: {caution}")
+            }
             Caution::Continued { .. } => caution.to_string(),
         }
     }

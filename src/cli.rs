@@ -53,7 +53,7 @@ use usdtrec_format::escape::escape;
 pub(crate) use self::archive::ArchiveArgs;
 pub(crate) use self::buildid_cache::BuildidCacheArgs;
 #[cfg(feature = "record")]
-pub(crate) use self::capture::{CaptureArgs, Engine, NonResident, Strings};
+pub(crate) use self::capture::{CaptureArgs, Engine, NoGap, NonResident, Strings};
 pub(crate) use self::colour::Colour;
 pub(crate) use self::completions::{CompletionsArgs, ManArgs};
 #[cfg(feature = "record")]
@@ -244,7 +244,7 @@ pub(crate) enum Command {
     /// Show what killed recorders left behind, and remove it with --heal
     ///
     /// A recorder that is killed is cleaned up after by its guard process. If the guard was killed as well, processes may still be
-    /// stopped (record --lossless) and tracefs events may still exist. The exit status is 1 if anything is left.
+    /// stopped (record --lossless, --no-gap) and tracefs events may still exist. The exit status is 1 if anything is left.
     #[cfg(feature = "record")]
     Doctor(DoctorArgs),
 }

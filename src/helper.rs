@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use usdtrec_record::{GUARD_VERB, RELEASE_VERB, STOPPED_VERB, SYNC_VERB, TRIAL_VERB};
+use usdtrec_record::{GUARD_VERB, RELEASE_VERB, STOPPED_VERB, SYNC_VERB, StopReason, TRIAL_VERB};
 
 /// A task of a process that a recorder started.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub(crate) enum Helper {
     SyncFile,
     /// Continue the processes that a recorder stopped, after it has ended.
     GuardStopped {
+        /// Why it stopped them.
+        reason: StopReason,
         /// Name of the pinned map of stopped processes.
         kept: Option<String>,
     },
@@ -53,8 +55,12 @@ impl Helper {
                 keeper: Some(keeper.parse().ok()?),
             },
             [SYNC_VERB] => Self::SyncFile,
-            [STOPPED_VERB] => Self::GuardStopped { kept: None },
-            [STOPPED_VERB, kept] => Self::GuardStopped {
+            [STOPPED_VERB, reason] => Self::GuardStopped {
+                reason: reason.parse().ok()?,
+                kept: None,
+            },
+            [STOPPED_VERB, reason, kept] => Self::GuardStopped {
+                reason: reason.parse().ok()?,
                 kept: Some(kept.to_owned()),
             },
             [TRIAL_VERB] => Self::TryNop5,
@@ -68,7 +74,9 @@ impl Helper {
             Self::GuardTracefs { group } => usdtrec_record::guard(group)?,
             Self::ReleaseProbes { at_once, keeper } => usdtrec_record::release(*at_once, *keeper)?,
             Self::SyncFile => return Ok(ExitCode::from(usdtrec_record::sync_file())),
-            Self::GuardStopped { kept } => usdtrec_record::guard_stopped(kept.as_deref())?,
+            Self::GuardStopped { reason, kept } => {
+                usdtrec_record::guard_stopped(*reason, kept.as_deref())?;
+            }
             Self::TryNop5 => usdtrec_record::trial()?,
         }
         Ok(ExitCode::SUCCESS)
@@ -94,6 +102,8 @@ mod tests {
             &["record"],
             &[GUARD_VERB],
             &[RELEASE_VERB, "many"],
+            &[STOPPED_VERB],
+            &[STOPPED_VERB, "no-reason"],
             &[SYNC_VERB, "--help"],
         ] {
             assert_eq!(Helper::named(words), None, "{words:?}");

@@ -103,6 +103,7 @@ mod stat;
 mod stock_arguments;
 mod stock_files;
 mod stock_perf;
+mod stopped_at_mappings;
 mod suggested_commands;
 mod suggested_options;
 mod thread_context;

@@ -1,6 +1,8 @@
-//! `--no-gap`: a thread that maps a new file with code is held until its probes are planted, so no hit is missed, and none stays held.
+//! `--no-gap`: a thread that maps a new file with code is held until its probes are planted, so no hit is missed, and none stays held. All of this is
+//! so in both ways: threads are held in the kernel, or processes stopped.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -18,20 +20,25 @@ fn files() -> usize {
 /// What the recorder says of a file whose thread was held.
 const IN_TIME: &str = " before its code ran: the thread was held for ";
 /// What it says if one was not, or not for long enough.
-const UNHELD: &str = "the thread was not held until";
+pub(crate) const UNHELD: &str = "the thread was not held until";
 
-/// Whether the kernel can hold threads; what is refused otherwise is checked here.
-fn holds(lab: &Lab) -> bool {
-    if !kernel_holds() {
-        lab.usdtrec(["record", "--no-gap", "-e", "nogap:*", "--", "true"])
-            .exits(1)
-            .complains("holds threads at new mappings");
+/// The ways to hold threads: in the kernel, and by stopping their processes.
+const HELD: &str = "--no-gap=held";
+pub(crate) const STOPPED: &str = "--no-gap=stopped";
+
+/// The ways that this kernel has; what is refused otherwise is checked here.
+pub(crate) fn ways(lab: &Lab) -> &'static [&'static str] {
+    if kernel_holds() {
+        return &[HELD, STOPPED];
     }
-    kernel_holds()
+    lab.usdtrec(["record", HELD, "-e", "nogap:*", "--", "true"])
+        .exits(1)
+        .complains("holds threads at new mappings");
+    &[STOPPED]
 }
 
 /// Builds testdata/targets/early.c with these options.
-fn early(lab: &Lab, options: &[&'static str], name: &str) -> PathBuf {
+pub(crate) fn early(lab: &Lab, options: &[&'static str], name: &str) -> PathBuf {
     let build = Build {
         options: Vec::leak(options.to_vec()),
         ..Build::USUAL
@@ -58,8 +65,8 @@ fn loader(lab: &Lab, compiler: &'static str) -> PathBuf {
 }
 
 /// Records a command until it ends.
-fn record(lab: &Lab, event: &str, command: &[&str]) -> Finished {
-    let arguments = ["record", "--no-gap", "-e", event, "-o", "trace", "--"];
+pub(crate) fn record(lab: &Lab, way: &str, event: &str, command: &[&str]) -> Finished {
+    let arguments = ["record", way, "-e", event, "-o", "trace", "--"];
     let words = arguments.iter().chain(command).copied();
     lab.usdtrec(words.collect::<Vec<_>>()).success()
 }
@@ -97,8 +104,8 @@ fn each_copy(file: &Path, uses: &str) -> String {
 }
 
 #[track_caller]
-fn uses_each_copy(lab: &Lab, event: &str, script: &str) -> bool {
-    let ended = record(lab, event, &["sh", "-c", script]);
+fn uses_each_copy(lab: &Lab, way: &str, event: &str, script: &str) -> bool {
+    let ended = record(lab, way, event, &["sh", "-c", script]);
     let done = ended.stdout.matches("done").count();
     assert_eq!(done, files(), "{ended:?}");
     has_all(lab, &ended, 2 * done)
@@ -108,21 +115,17 @@ fn uses_each_copy(lab: &Lab, event: &str, script: &str) -> bool {
 #[test]
 fn first_hits_of_programs() {
     let lab = Lab::privileged();
-    if !holds(&lab) {
-        return;
-    }
     let program = early(&lab, &["-O1", "-DPROVIDER=nogap_program"], "early");
     let script = each_copy(&program, "$copy");
-    until_all(|| uses_each_copy(&lab, "nogap_program:*", &script));
+    for way in ways(&lab) {
+        until_all(|| uses_each_copy(&lab, way, "nogap_program:*", &script));
+    }
 }
 
 /// Libraries that the loader maps when a program begins: their constructors run before `main`.
 #[test]
 fn first_hits_of_libraries_of_programs() {
     let lab = Lab::privileged();
-    if !holds(&lab) {
-        return;
-    }
     let options = [&LIBRARY[..], &["-DPROVIDER=nogap_needed"]].concat();
     let library = early(&lab, &options, "early.so");
     let library = fs::canonicalize(library).expect("a path");
@@ -130,16 +133,15 @@ fn first_hits_of_libraries_of_programs() {
     let script = script
         .replace("true;", "/bin/true;")
         .replace("true &&", "/bin/true &&");
-    until_all(|| uses_each_copy(&lab, "nogap_needed:*", &script));
+    for way in ways(&lab) {
+        until_all(|| uses_each_copy(&lab, way, "nogap_needed:*", &script));
+    }
 }
 
 /// Libraries that a process loads while it runs, with glibc and musl.
 #[test]
 fn first_hits_of_libraries_that_are_loaded() {
     let lab = Lab::privileged();
-    if !holds(&lab) {
-        return;
-    }
     let options = [&LIBRARY[..], &["-DPROVIDER=nogap_loaded"]].concat();
     for compiler in ["gcc", "musl-gcc"] {
         let build = Build {
@@ -148,15 +150,17 @@ fn first_hits_of_libraries_that_are_loaded() {
         };
         let library = build.make(&lab, "early.c", "early.so");
         let program = loader(&lab, compiler);
-        until_all(|| loads_in_named_process(&lab, &library, &program));
+        for way in ways(&lab) {
+            until_all(|| loads_in_named_process(&lab, way, &library, &program));
+        }
     }
 }
 
-fn loads_in_named_process(lab: &Lab, library: &Path, program: &Path) -> bool {
+fn loads_in_named_process(lab: &Lab, way: &str, library: &Path, program: &Path) -> bool {
     let mut process = Process::spawn(Command::new(program));
     let pid = process.pid().to_string();
     let event = "nogap_loaded:*";
-    let recorder = Recorder::start(lab, ["--no-gap", "-p", &pid, "-e", event, "-o", "trace"]);
+    let recorder = Recorder::start(lab, [way, "-p", &pid, "-e", event, "-o", "trace"]);
     process.say(&format!("many {} {}", library.display(), files()));
     let hits = process.line_within(Duration::from_secs(60));
     assert_eq!(hits.as_deref(), Some(&*files().to_string()));
@@ -181,9 +185,6 @@ fn loads_in_named_process(lab: &Lab, library: &Path, program: &Path) -> bool {
 #[test]
 fn first_hits_of_mappings_by_hand() {
     let lab = Lab::privileged();
-    if !holds(&lab) {
-        return;
-    }
     let program = early(&lab, &["-O1", "-DPROVIDER=nogap_by_hand"], "early");
     let copies = (0..files()).map(|number| {
         let copy = lab.file(&format!("copy.{number}"));
@@ -195,79 +196,103 @@ fn first_hits_of_mappings_by_hand() {
         .into_iter()
         .chain(copies.iter().map(String::as_str));
     let command: Vec<&str> = command.collect();
-    until_all(|| {
-        let ended = record(&lab, "nogap_by_hand:hit", &command);
-        assert_eq!(ended.stdout.trim(), files().to_string(), "{ended:?}");
-        has_all(&lab, &ended, files())
-    });
+    for way in ways(&lab) {
+        until_all(|| {
+            let ended = record(&lab, way, "nogap_by_hand:hit", &command);
+            assert_eq!(ended.stdout.trim(), files().to_string(), "{ended:?}");
+            has_all(&lab, &ended, files())
+        });
+    }
 }
 
-/// A process, its recorder, and a library that it can load.
-fn recorded(provider: &'static str) -> Option<(Lab, Process, Recorder, String)> {
-    let lab = Lab::privileged();
-    if !holds(&lab) {
-        return None;
+/// A process that can load a library, and its recorder.
+pub(crate) struct Recorded {
+    pub(crate) process: Process,
+    pub(crate) recorder: Recorder,
+    /// The command that lets it load the library.
+    pub(crate) load: String,
+}
+
+impl Recorded {
+    /// `provider` is the option of the compiler that defines the library's provider.
+    pub(crate) fn start(lab: &Lab, way: &str, provider: &'static str) -> Self {
+        let library = early(lab, &[&LIBRARY[..], &[provider]].concat(), "early.so");
+        let mut command = Command::new(loader(lab, "gcc"));
+        // Its process group has a parent that could continue it.
+        command.process_group(0);
+        let process = Process::spawn(command);
+        let (pid, name) = (process.pid().to_string(), &provider["-DPROVIDER=".len()..]);
+        let event = format!("{name}:*");
+        let recorder = Recorder::start(lab, [way, "-p", &pid, "-e", &event, "-o", "trace"]);
+        Self {
+            process,
+            recorder,
+            load: format!("load {}", library.display()),
+        }
     }
-    let library = early(&lab, &[&LIBRARY[..], &[provider]].concat(), "early.so");
-    let process = Process::spawn(Command::new(loader(&lab, "gcc")));
-    let (pid, name) = (process.pid().to_string(), &provider["-DPROVIDER=".len()..]);
-    let event = format!("{name}:*");
-    let recorder = Recorder::start(&lab, ["--no-gap", "-p", &pid, "-e", &event, "-o", "trace"]);
-    let load = format!("load {}", library.display());
-    Some((lab, process, recorder, load))
+
+    /// Whether the process is stopped.
+    pub(crate) fn is_stopped(&self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.pid()));
+        stat.expect("a state").contains(") T ")
+    }
 }
 
 /// A recorder that does not plant holds no thread for ever, and reports what it may have missed.
 #[test]
 fn not_for_ever() {
-    let Some((_lab, mut process, recorder, load)) = recorded("-DPROVIDER=nogap_stopped") else {
-        return;
-    };
-    recorder.signal("STOP");
-    process.say(&load);
-    let answer = process.line_within(Duration::from_millis(100));
-    assert_eq!(answer, None, "the thread is not held");
-    assert!(process.line().is_some());
-    recorder.signal("CONT");
-    let ended = recorder.stop();
-    assert!(ended.stderr.contains(UNHELD), "{ended:?}");
-    assert!(!ended.stderr.contains(IN_TIME), "{ended:?}");
+    let lab = Lab::privileged();
+    for way in ways(&lab) {
+        let mut recorded = Recorded::start(&lab, way, "-DPROVIDER=nogap_stopped");
+        recorded.recorder.signal("STOP");
+        recorded.process.say(&recorded.load);
+        let answer = recorded.process.line_within(Duration::from_millis(100));
+        assert_eq!(answer, None, "the thread is not held");
+        assert!(recorded.process.line().is_some());
+        recorded.recorder.signal("CONT");
+        let ended = recorded.recorder.stop();
+        assert!(ended.stderr.contains(UNHELD), "{ended:?}");
+        assert!(!ended.stderr.contains(IN_TIME), "{ended:?}");
+    }
 }
 
 /// When the recorder is killed while a thread is held, it goes on.
 #[test]
 fn not_without_recorder() {
-    let Some((_lab, mut process, recorder, load)) = recorded("-DPROVIDER=nogap_killed") else {
-        return;
-    };
-    recorder.signal("STOP");
-    process.say(&load);
-    assert_eq!(process.line_within(Duration::from_millis(50)), None);
-    recorder.signal("KILL");
-    let begun = Instant::now();
-    recorder.finish();
-    assert!(process.line().is_some());
-    assert!(begun.elapsed() < Duration::from_secs(60));
+    let lab = Lab::privileged();
+    for way in ways(&lab) {
+        let mut recorded = Recorded::start(&lab, way, "-DPROVIDER=nogap_killed");
+        recorded.recorder.signal("STOP");
+        recorded.process.say(&recorded.load);
+        let answer = recorded.process.line_within(Duration::from_millis(50));
+        assert_eq!(answer, None);
+        recorded.recorder.signal("KILL");
+        let begun = Instant::now();
+        recorded.recorder.finish();
+        assert!(recorded.process.line().is_some());
+        assert!(begun.elapsed() < Duration::from_secs(60));
+    }
 }
 
-/// A process that a user has stopped stays stopped, and one that is traced gets no signal of ours.
+/// A process that a user has stopped before stays stopped.
 #[test]
-fn others_stop_and_trace_as_ever() {
-    let Some((lab, mut process, recorder, load)) = recorded("-DPROVIDER=nogap_traced") else {
-        return;
-    };
-    process.signal("STOP");
-    process.say(&load);
-    assert_eq!(process.line_within(Duration::from_millis(300)), None);
-    let stat = fs::read_to_string(format!("/proc/{}/stat", process.pid())).expect("a state");
-    assert!(stat.contains(") T "), "{stat}");
-    process.signal("CONT");
-    assert!(process.line().is_some());
-    process.say("hit 3");
-    assert_eq!(process.line().as_deref(), Some("3"));
-    let ended = recorder.stop();
-    if !ended.stderr.contains(UNHELD) {
-        assert_eq!(lab.events("trace").len(), 4, "{ended:?}");
+fn others_stop_as_ever() {
+    let lab = Lab::privileged();
+    for way in ways(&lab) {
+        let mut recorded = Recorded::start(&lab, way, "-DPROVIDER=nogap_user");
+        recorded.process.signal("STOP");
+        recorded.process.say(&recorded.load);
+        let answer = recorded.process.line_within(Duration::from_millis(300));
+        assert_eq!(answer, None);
+        assert!(recorded.is_stopped());
+        recorded.process.signal("CONT");
+        assert!(recorded.process.line().is_some());
+        recorded.process.say("hit 3");
+        assert_eq!(recorded.process.line().as_deref(), Some("3"));
+        let ended = recorded.recorder.stop();
+        if !ended.stderr.contains(UNHELD) {
+            assert_eq!(lab.events("trace").len(), 4, "{ended:?}");
+        }
     }
 }
 
@@ -297,24 +322,27 @@ fn what_it_cannot_do_is_refused() {
     lab.usdtrec(perf)
         .exits(2)
         .complains("--no-gap needs the bpf engine");
+    let both = ["record", STOPPED, "--lossless", "-p", &pid, "-e", &event];
+    lab.usdtrec(both)
+        .exits(2)
+        .complains("--no-gap=stopped does not go with --lossless");
 }
 
 /// `trace` prints the first hits, too.
 #[test]
 fn live_verbs_have_it() {
     let lab = Lab::privileged();
-    if !holds(&lab) {
-        return;
-    }
     let program = early(&lab, &["-O1", "-DPROVIDER=nogap_live"], "early");
     let program = program.to_str().expect("a path");
     let sh = ["--", "sh", "-c", &format!("{program}; {program}")].map(str::to_owned);
-    until_all(|| {
-        let mut command = lab.command(["trace", "--no-gap", "-e", "nogap_live:*"]);
-        command.args(&sh);
-        let ended = Process::spawn(command).finish().success();
-        let hits = ended.stdout.matches("sdt_nogap_live:").count();
-        assert!(hits == 4 || ended.stderr.contains(UNHELD), "{ended:?}");
-        hits == 4
-    });
+    for way in ways(&lab) {
+        until_all(|| {
+            let mut command = lab.command(["trace", way, "-e", "nogap_live:*"]);
+            command.args(&sh);
+            let ended = Process::spawn(command).finish().success();
+            let hits = ended.stdout.matches("sdt_nogap_live:").count();
+            assert!(hits == 4 || ended.stderr.contains(UNHELD), "{ended:?}");
+            hits == 4
+        });
+    }
 }

@@ -26,6 +26,7 @@ mod select;
 mod semaphores;
 mod stacks;
 mod stage;
+mod stop_reason;
 mod thread_contexts;
 mod usage_error;
 mod verify;
@@ -36,9 +37,9 @@ pub use clocks::moment::{Moment, Waited};
 pub use command::{HeldCommand, RunningCommand};
 pub use engine::{
     AbandonedGroup, AttachMethod, EngineChoice, EngineOptions, EngineOutcome, EverywhereReason,
-    GUARD_VERB, GuardDeath, GuardTask, InKernel, InProgram, InexactCounts, NonResident, NotBetter,
-    NotFaultedIn, RELEASE_VERB, STOPPED_VERB, Scope, SkippedMethod, StoppedProcess, UsedEngine,
-    guard, guard_stopped, release,
+    GUARD_VERB, GapHold, GuardDeath, GuardTask, InKernel, InProgram, InexactCounts, NonResident,
+    NotBetter, NotFaultedIn, RELEASE_VERB, STOPPED_VERB, Scope, SkippedMethod, StoppedProcess,
+    UsedEngine, guard, guard_stopped, release,
 };
 pub use error::{Interruption, RecordError, Removal, TargetError};
 pub use host::cpus::parse as parse_cpus;
@@ -73,5 +74,6 @@ pub use select::refusal::{Refusal, RefusalReason};
 pub use select::{EventSelector, Request, Selection, select};
 pub use semaphores::RaisedProcess;
 pub use stacks::{CutCause, CutStacks, FileElsewhere};
+pub use stop_reason::{StopReason, UnknownReason};
 pub use usage_error::{HelperInput, ProgramFeature, UsageError};
 pub use verify::{SiteNote, notes_of_sites};

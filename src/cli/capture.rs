@@ -55,6 +55,17 @@ pub(crate) enum NonResident {
     Always,
 }
 
+/// How threads that map new files wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NoGap {
+    /// Held in the kernel if it can do that, else stopped
+    Auto,
+    /// Held in the kernel (Linux 6.18); refused if it cannot do that
+    Held,
+    /// Stopped with SIGSTOP, which parents can see
+    Stopped,
+}
+
 /// Options shared by `record`, `trace`, `top` and `stat`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CaptureArgs {
@@ -150,12 +161,12 @@ pub(crate) struct CaptureArgs {
     /// parents can see that.
     #[arg(long)]
     pub(crate) lossless: bool,
-    /// With -p or CMD, miss no hit in files that are loaded or executed while recording (bpf engine, Linux 6.18)
+    /// With -p or CMD, miss no hit in files that are loaded or executed while recording (bpf engine) [without a value: auto]
     ///
-    /// A thread that maps a file with code for the first time is held in the kernel until its probes are planted, for two seconds at most. It is not stopped: no other process notices. Without this, hits in the first
-    /// 15 to 40 ms are not recorded.
-    #[arg(long)]
-    pub(crate) no_gap: bool,
+    /// A thread that maps a file with code for the first time waits until its probes are planted, for two seconds at most. From Linux 6.18 on it is held in the kernel, and no other process notices. Before, its
+    /// process is stopped with SIGSTOP, which parents can see, and is not if it is traced (ptrace). Without this, hits in the first 15 to 40 ms are not recorded.
+    #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
+    pub(crate) no_gap: Option<NoGap>,
     /// Record the ids of the request that each hit belongs to: OpenTelemetry's thread context (bpf engine, x86-64)
     ///
     /// Programs with an SDK that shares it export the variable otel_thread_ctx_v1. Events then have the fields trace_id and span_id, or the reason why there are none. It takes 28 bytes of each event. --filter compares them, too (trace_id == "…"), in the recorder.

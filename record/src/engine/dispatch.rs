@@ -233,16 +233,32 @@ impl Engine {
         }
     }
 
-    /// Continues the processes of the mappings up to this one, whose files are known from now on.
-    pub(crate) fn answer(&self, mapping: &NewMapping) {
+    /// Whether the thread of a mapping that is not answered has been held since.
+    pub(crate) fn is_held(&self, mapping: &NewMapping) -> bool {
+        match self {
+            Self::Bpf(bpf) => bpf.is_held(mapping),
+            Self::Perf(_) => false,
+        }
+    }
+
+    /// The probes of the files up to this mapping are attached. The files are known from now on.
+    pub(crate) fn answer(&mut self, mapping: &NewMapping) {
         match self {
             Self::Bpf(bpf) => bpf.answer(mapping),
             Self::Perf(_) => {}
         }
     }
 
+    /// Continues the processes whose mappings are answered.
+    pub(crate) fn go_on(&mut self) {
+        match self {
+            Self::Bpf(bpf) => bpf.go_on(),
+            Self::Perf(_) => {}
+        }
+    }
+
     /// Holds no process any more that maps a file.
-    pub(crate) fn end_holding(&self) {
+    pub(crate) fn end_holding(&mut self) {
         match self {
             Self::Bpf(bpf) => bpf.end_holding(),
             Self::Perf(_) => {}

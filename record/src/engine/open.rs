@@ -32,7 +32,7 @@ impl Attached {
                 Err(error)
                     if options.choice == EngineChoice::Auto
                         && !options.lossless
-                        && !options.no_gap
+                        && options.no_gap.is_none()
                         && options.processes.is_all()
                         && !options.thread_context
                         && options.aggregation.is_none()

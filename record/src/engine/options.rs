@@ -3,6 +3,7 @@
 use super::bpf::NonResident;
 use super::choice::EngineChoice;
 use super::events::pmu::UprobePmu;
+use super::gap_hold::GapHold;
 use super::task_filter::TaskFilter;
 use super::watch::Watch;
 use crate::aggregation::Aggregation;
@@ -31,8 +32,8 @@ pub struct EngineOptions {
     pub nonresident: NonResident,
     /// Stop processes instead of losing their hits.
     pub lossless: bool,
-    /// Hold processes that map files that are not known, until the probes of these are attached.
-    pub no_gap: bool,
+    /// How threads are held that map files which are not known, until the probes of these are attached; `None` if they are not.
+    pub no_gap: Option<GapHold>,
     /// The processes, of those of the target, whose hits are recorded.
     pub processes: ProcessChoice,
     /// What is aggregated in the kernel; `None` if hits are recorded.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 
 use crate::recording::signals::Signals;
+use crate::stop_reason::StopReason;
 
 /// Callbacks of attaching.
 #[derive(Clone, Copy)]
@@ -31,11 +32,27 @@ pub enum Caution {
     },
     /// Processes are never stopped, because they read the recorder's output: hits of theirs may be lost.
     NeverStopped {
+        /// Why others are stopped.
+        reason: StopReason,
         /// Process ids.
         pids: Vec<u32>,
     },
-    /// Processes stay stopped if the recorder and its guard process are both killed: this error of keeping the map of stopped processes.
-    NotKept(io::Error),
+    /// Processes stay stopped if the recorder and its guard process are both killed.
+    NotKept {
+        /// Why they are stopped.
+        reason: StopReason,
+        /// The error of keeping the map of stopped processes.
+        error: io::Error,
+    },
+    /// Threads that map new files are held in the kernel until the probes are planted.
+    HeldInKernel,
+    /// Processes that map new files are stopped until the probes are planted.
+    StoppedAtMappings {
+        /// Why their threads are not held in the kernel; `None` if that was asked for.
+        because: Option<io::Error>,
+        /// Why only those are stopped that execute a file; `None` if others are, too.
+        only_executed: Option<io::Error>,
+    },
 }
 
 impl fmt::Display for Caution {
@@ -49,14 +66,41 @@ impl fmt::Display for Caution {
                 f,
                 "continued processes that a killed recorder had stopped: {pids:?}"
             ),
-            Self::NeverStopped { pids } => write!(
+            Self::NeverStopped { pids, .. } => write!(
                 f,
                 "processes that read the output of this recording are never stopped, so that hits of theirs may be lost: {pids:?}"
             ),
-            Self::NotKept(error) => write!(
+            Self::NotKept { error, .. } => write!(
                 f,
                 "if this recorder and its guard process are both killed, processes stay stopped, and cannot be found again: {error}"
             ),
+            Self::HeldInKernel => f.write_str(
+                "threads that map new files are held in the kernel until the probes are planted, which no other process notices",
+            ),
+            Self::StoppedAtMappings {
+                because,
+                only_executed,
+            } => {
+                f.write_str("processes that ")?;
+                f.write_str(match only_executed {
+                    None => "map new files",
+                    Some(_) => "execute new files",
+                })?;
+                f.write_str(
+                    " are stopped (SIGSTOP), with all of their threads, until the probes are planted, for two seconds at most: their parents, shells for example, can \
+                     see it",
+                )?;
+                if let Some(error) = because {
+                    write!(f, "; threads cannot be held in the kernel: {error}")?;
+                }
+                if let Some(error) = only_executed {
+                    write!(
+                        f,
+                        "; libraries that are loaded are not waited for, and their first hits are not recorded: {error}"
+                    )?;
+                }
+                Ok(())
+            }
         }
     }
 }

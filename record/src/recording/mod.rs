@@ -117,7 +117,7 @@ impl Recording {
         signals: &Signals,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<End, RecordError> {
-        let _hurry = self.session.options.engine.no_gap.then(Hurry::begin);
+        let _hurry = (self.session.options.engine.no_gap).map(|_| Hurry::begin());
         loop {
             let end = self.wait(signals)?;
             self.files.look_at_clocks()?;

@@ -259,8 +259,9 @@ pub(in crate::cmd) fn print_losses(outcome: &Outcome, args: &CaptureArgs) {
     }
     if outcome.engine.unheld_mappings > 0 {
         say(format_args!(
-            "usdtrec: --no-gap: at {} of new files the thread was not held until their probes were planted, because that took more than two seconds, \
-             or because it is real-time: its first hits there may be missing",
+            "usdtrec: --no-gap: at {} of new files the thread was not held until their probes were planted: that took more than two seconds, or it \
+             cannot be held (in the kernel: real-time threads; by a stop: traced processes, and those that others continue); its first hits there may be \
+             missing",
             counted(outcome.engine.unheld_mappings as usize, "mapping")
         ));
     }

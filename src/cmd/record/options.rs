@@ -14,8 +14,8 @@ use usdtrec_format::split_patterns;
 use usdtrec_format::trace::Compression;
 use usdtrec_record::plan::Strings;
 use usdtrec_record::{
-    CallGraph, Destination, EngineChoice, EngineOptions, EventSelector, Following, GroupName,
-    NonResident, Options, ProcessChoice, Signals, Switch, Target, Threads, parse_cpus,
+    CallGraph, Destination, EngineChoice, EngineOptions, EventSelector, Following, GapHold,
+    GroupName, NonResident, Options, ProcessChoice, Signals, Switch, Target, Threads, parse_cpus,
 };
 
 use super::call_graph;
@@ -134,7 +134,7 @@ fn engine_options(args: &CaptureArgs, graph: Option<CallGraph>) -> anyhow::Resul
         graph,
         nonresident: nonresident(args.nonresident),
         lossless: args.lossless,
-        no_gap: args.no_gap,
+        no_gap: args.no_gap.map(gap_hold),
         processes: process_choice(args),
         thread_context: args.thread_context,
         aggregation: None,
@@ -171,9 +171,12 @@ fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
             "--cgroup, --container, --unit and --exe need the bpf engine"
         }
         Perf | PerfTracefs | PerfPmu if args.lossless => "--lossless needs the bpf engine",
-        Perf | PerfTracefs | PerfPmu if args.no_gap => "--no-gap needs the bpf engine",
-        _ if args.no_gap && !records_named_processes(args) => {
+        Perf | PerfTracefs | PerfPmu if args.no_gap.is_some() => "--no-gap needs the bpf engine",
+        _ if args.no_gap.is_some() && !records_named_processes(args) => {
             "--no-gap needs -p PID or a command, whose processes are held: without one it could hold any process of the host"
+        }
+        _ if args.no_gap == Some(cli::NoGap::Stopped) && args.lossless => {
+            "--no-gap=stopped does not go with --lossless: both stop processes, and one of them would continue what the other one stopped"
         }
         Perf | PerfTracefs | PerfPmu if args.no_wait => {
             "--no-wait has no effect with a perf engine: it never waits"
@@ -276,6 +279,14 @@ const fn engine(engine: cli::Engine) -> EngineChoice {
         cli::Engine::Perf => EngineChoice::Perf,
         cli::Engine::PerfTracefs => EngineChoice::PerfTracefs,
         cli::Engine::PerfPmu => EngineChoice::PerfPmu,
+    }
+}
+
+const fn gap_hold(how: cli::NoGap) -> GapHold {
+    match how {
+        cli::NoGap::Auto => GapHold::Auto,
+        cli::NoGap::Held => GapHold::InKernel,
+        cli::NoGap::Stopped => GapHold::ByStop,
     }
 }
 

@@ -148,9 +148,7 @@ impl Control {
 
     /// Counts that stopping was suspended.
     pub(super) fn count_suspension(&self) {
-        if let Some(word) = self.word(SUSPENDED) {
-            word.fetch_add(1, Ordering::Relaxed);
-        }
+        self.increment(SUSPENDED);
     }
 
     /// How often stopping was suspended.
@@ -190,6 +188,11 @@ impl Control {
         self.store(ANSWERED, token);
     }
 
+    /// Counts a mapping of a file that was not known whose process was not held until its probes were attached.
+    pub(super) fn count_unheld(&self) {
+        self.increment(UNHELD);
+    }
+
     /// Number of mappings of files that were not known whose processes were not held until their probes were attached.
     pub(super) fn unheld(&self) -> u64 {
         self.load(UNHELD)
@@ -212,6 +215,13 @@ impl Control {
             .iter()
             .flat_map(|counts| counts.words(index));
         words.map(|word| self.load(word)).sum()
+    }
+
+    /// Adds 1 to the word at an offset.
+    fn increment(&self, offset: u32) {
+        if let Some(word) = self.word(offset) {
+            word.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Sets the word at an offset.

@@ -146,7 +146,7 @@ impl BpfEngine {
     pub(crate) fn enable(&self) {
         self.objects.control.set_looked();
         self.parts.set_enabled(true);
-        self.objects.set_holding(true);
+        self.objects.begin_holding();
     }
 
     /// Readable when recorded processes have mapped files which are not known; `None` if they are not held then.
@@ -160,23 +160,37 @@ impl BpfEngine {
         hold.map(MappingHold::take).unwrap_or_default()
     }
 
-    /// Continues the processes of the mappings up to this one, whose files are known from now on.
-    pub(crate) fn answer(&self, mapping: &NewMapping) {
-        if let Some(hold) = &self.objects.mapping_hold {
-            hold.know(mapping);
-            self.objects.control.set_answered(mapping.token);
+    /// Whether the thread of a mapping that is not answered has been held since.
+    pub(crate) fn is_held(&self, mapping: &NewMapping) -> bool {
+        let hold = self.objects.mapping_hold.as_ref();
+        hold.is_some_and(|hold| hold.is_held(mapping))
+    }
+
+    /// The probes of the files up to this mapping are attached. The files are known from now on.
+    pub(crate) fn answer(&mut self, mapping: &NewMapping) {
+        if let Some(hold) = &mut self.objects.mapping_hold {
+            hold.answer(mapping, &self.objects.control);
+        }
+    }
+
+    /// Continues the processes whose mappings are answered.
+    pub(crate) fn go_on(&mut self) {
+        if let Some(hold) = &mut self.objects.mapping_hold {
+            hold.go_on();
         }
     }
 
     /// Holds no process any more that maps a file.
-    pub(crate) fn end_holding(&self) {
-        self.objects.set_holding(false);
+    pub(crate) fn end_holding(&mut self) {
+        self.objects.end_holding();
     }
 
     /// Disables the programs, and continues stopped processes.
     pub(crate) fn disable(&mut self) {
         self.parts.set_enabled(false);
         self.objects.let_go();
+        // A program that was running when that ended may have stopped its process since.
+        self.objects.end_holding();
     }
 
     /// The processes that the sites are attached to.
@@ -259,9 +273,17 @@ impl BpfEngine {
     /// Starts another guard of stopped processes if it was killed. Returns that it was.
     pub(crate) fn replace_guard(&mut self) -> Option<GuardDeath> {
         let Objects {
-            stopped, control, ..
+            stopped,
+            mapping_hold,
+            control,
+            ..
         } = &mut self.objects;
-        stopped.as_mut()?.replace_guard(control)
+        // Processes are stopped for one of both at most.
+        match (stopped, mapping_hold) {
+            (Some(stopped), _) => stopped.replace_guard(control),
+            (None, Some(hold)) => hold.replace_guard(control),
+            (None, None) => None,
+        }
     }
 
     /// Takes what the stacks of sample ids have needed since the last time, for the size of the next ones.

@@ -15,7 +15,7 @@ use super::lossless::stopped::Stopped;
 use super::processes::executables::Executables;
 use super::processes::follow::Tracked;
 use super::processes::groups::Groups;
-use super::processes::mapping_hold::MappingHold;
+use super::processes::mapping_hold::{HoldRequest, MappingHold};
 use super::rings::cpu_rings::{CpuRings, Sizes};
 use super::samples::Samples;
 use super::samples::stack_rates;
@@ -23,6 +23,7 @@ use super::setup::setup;
 use super::thread_contexts::ThreadContexts;
 use crate::error::RecordError;
 use crate::kernel_error::{BpfObject, BpfRefusal};
+use crate::stop_reason::StopReason;
 
 /// The maps and rings of a recording.
 #[derive(Debug)]
@@ -78,11 +79,18 @@ impl Objects {
             (!choice.executables.is_empty()).then(|| Executables::open(&choice.executables, btf));
         let stopped = options
             .lossless
-            .then(|| Stopped::new(&control, *say))
+            .then(|| Stopped::new(StopReason::FullRing, &control, *say))
             .transpose();
         let mapping_hold = options
             .no_gap
-            .then(|| mapping_hold(&control, &tracked, kernel))
+            .map(|how| {
+                let request = HoldRequest {
+                    how,
+                    may_stop: !options.lossless,
+                    say: *say,
+                };
+                mapping_hold(request, &control, &tracked, kernel)
+            })
             .transpose()?;
         let stack_rates = options.graph.and_then(|graph| graph.rate);
         let stack_rates = stack_rates.map(|_| stack_rates::create()).transpose();
@@ -148,10 +156,17 @@ impl Objects {
         })
     }
 
-    /// Holds processes that map files which are not known, from now on or no longer.
-    pub(super) fn set_holding(&self, holding: bool) {
-        self.control
-            .set_holding(holding && self.mapping_hold.is_some());
+    /// Holds processes that map files which are not known from now on.
+    pub(super) fn begin_holding(&self) {
+        self.control.set_holding(self.mapping_hold.is_some());
+    }
+
+    /// Holds none any longer.
+    pub(super) fn end_holding(&mut self) {
+        self.control.set_holding(false);
+        if let Some(hold) = &mut self.mapping_hold {
+            hold.let_go(&self.control);
+        }
     }
 
     /// Continues all stopped processes.
@@ -164,6 +179,7 @@ impl Objects {
 
 /// What holds processes that map files which are not known.
 fn mapping_hold(
+    request: HoldRequest<'_>,
     control: &Control,
     tracked: &Tracked,
     kernel: RunningKernel<'_>,
@@ -171,7 +187,8 @@ fn mapping_hold(
     if kernel.namespace.is_some() {
         return Err(RecordError::NoBpf(BpfRefusal::MappingHoldNamespace));
     }
-    MappingHold::new(control, tracked.as_fd(), kernel).map_err(setup(BpfObject::MappingHold))
+    let hold = MappingHold::new(request, control, tracked.as_fd(), kernel);
+    hold.map_err(setup(BpfObject::MappingHold))
 }
 
 /// What all parts of a recording share, for a thread that attaches further ones.

@@ -1,4 +1,4 @@
-//! Programs on tracepoints of the kernel.
+//! Programs on tracepoints and functions of the kernel.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use super::insn::{Code, Map};
 use super::sys::{self, ProgramKind};
 
-/// A program that is attached to a tracepoint.
+/// A program that is attached to a tracepoint, or to the return of a function.
 #[derive(Debug)]
 pub(super) struct TracepointProgram {
     pub(super) program: OwnedFd,
@@ -25,8 +25,19 @@ impl TracepointProgram {
         code: Option<Code>,
         descriptor: impl Fn(Map) -> BorrowedFd<'m>,
     ) -> io::Result<Self> {
+        Self::attach_as(ProgramKind::Tracepoint(tracepoint), code, descriptor)
+    }
+
+    /// As [`attach`](Self::attach), to what `kind` says.
+    ///
+    /// # Errors
+    /// Those of bpf(2).
+    pub(super) fn attach_as<'m>(
+        kind: ProgramKind,
+        code: Option<Code>,
+        descriptor: impl Fn(Map) -> BorrowedFd<'m>,
+    ) -> io::Result<Self> {
         let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
-        let kind = ProgramKind::Tracepoint(tracepoint);
         let program = sys::load(kind, &code.with_maps(descriptor))?;
         let link = sys::link_tracepoint(program.as_fd())?;
         Ok(Self { program, link })

@@ -176,7 +176,7 @@ impl How {
             },
             graph: None,
             nonresident: NonResident::Auto,
-            no_gap: false,
+            no_gap: None,
             lossless: false,
             processes: ProcessChoice::default(),
             thread_context: false,

@@ -18,6 +18,8 @@ pub(super) struct HeldMappings {
 #[derive(Debug)]
 struct Waiting {
     mapping: NewMapping,
+    /// Whether its thread has been held since.
+    is_held: bool,
     /// Number of files that were queued until its record was read.
     files: u64,
 }
@@ -25,10 +27,22 @@ struct Waiting {
 impl HeldMappings {
     /// Adds mappings, whose records have been read, when so many files have been queued.
     pub(super) fn add(&mut self, mappings: Vec<NewMapping>, files: u64) {
-        let waiting = mappings
-            .into_iter()
-            .map(|mapping| (mapping.token, Waiting { mapping, files }));
+        let waiting = mappings.into_iter().map(|mapping| {
+            let waiting = Waiting {
+                is_held: mapping.is_held,
+                mapping,
+                files,
+            };
+            (mapping.token, waiting)
+        });
         self.waiting.extend(waiting);
+    }
+
+    /// Asks for each mapping whether its thread has been held until now.
+    pub(super) fn look(&mut self, is_held: impl Fn(&NewMapping) -> bool) {
+        for waiting in self.waiting.values_mut() {
+            waiting.is_held = waiting.is_held && is_held(&waiting.mapping);
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -49,13 +63,13 @@ impl HeldMappings {
     /// For how long the thread that mapped a file first has been held by now; `None` if it is not held, or not any more.
     pub(super) fn held_for(&self, file: &Origin, now: u64) -> Option<Duration> {
         let tid = u32::try_from(file.tid).ok()?;
-        let of_thread =
-            |mapping: &&NewMapping| mapping.tid == tid && mapping.time >= file.mapped_at;
+        let of_thread = |waiting: &&Waiting| {
+            waiting.mapping.tid == tid && waiting.mapping.time >= file.mapped_at
+        };
         // Each record is followed by the mapping, before the next record of the thread.
-        let mut mappings = self.waiting.values().map(|waiting| &waiting.mapping);
-        let mapping = mappings.find(of_thread)?;
-        let held = Duration::from_nanos(now.saturating_sub(mapping.time));
-        (mapping.is_held && file.mapped_at > 0 && held < MAX_HOLD).then_some(held)
+        let waiting = self.waiting.values().find(of_thread)?;
+        let held = Duration::from_nanos(now.saturating_sub(waiting.mapping.time));
+        (waiting.is_held && file.mapped_at > 0 && held < MAX_HOLD).then_some(held)
     }
 }
 
@@ -67,6 +81,7 @@ mod tests {
         NewMapping {
             token,
             time,
+            pid: tid,
             tid,
             is_held: true,
             file: [0; 16],
@@ -105,6 +120,11 @@ mod tests {
         assert_eq!(held_for(origin(8, 1_000), 4_010), None, "another thread");
         assert_eq!(held_for(origin(7, 3_000), 4_010), None, "a later mapping");
         assert_eq!(held_for(origin(7, 0), 4_010), None, "it is not known when");
+        held.look(|mapping| mapping.token != 2);
+        let held_for =
+            |origin: Origin, now| held.held_for(&origin, now).map(|held| held.as_nanos());
+        assert_eq!(held_for(origin(7, 1_000), 4_010), Some(3_000));
+        assert_eq!(held_for(origin(7, 2_000), 4_010), None, "continued");
         let later = 1_010 + MAX_HOLD.as_nanos() as u64;
         assert_eq!(held_for(origin(7, 1_000), later), None, "too long");
     }

@@ -89,7 +89,7 @@ impl Follower {
             thread: Some(thread),
             reports: Reports::for_target(&session.options.target),
             files: FollowedFiles::default(),
-            no_gap: session.options.engine.no_gap,
+            no_gap: session.options.engine.no_gap.is_some(),
             queued: 0,
             held: HeldMappings::default(),
         })

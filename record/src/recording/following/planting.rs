@@ -42,12 +42,17 @@ impl Recording {
             self.session.enable_added()?;
         }
         let planted_at = trace_clock::now();
+        if !added.is_empty() {
+            let engine = &self.session.attached.engine;
+            self.follower.held.look(|mapping| engine.is_held(mapping));
+        }
         for file in added {
             self.report(&file, planted_at);
         }
         while let Some(mapping) = self.follower.held.take(done) {
             self.session.attached.engine.answer(&mapping);
         }
+        self.session.attached.engine.go_on();
         Ok(())
     }
 

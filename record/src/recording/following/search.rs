@@ -120,7 +120,7 @@ impl Search {
             builds: following.events.iter().filter_map(build).collect(),
             paths: following.events.iter().map(absolute).collect(),
             following,
-            no_gap: session.options.engine.no_gap,
+            no_gap: session.options.engine.no_gap.is_some(),
             recorded,
             budget: Budget::default(),
             planter: session.late_planter(),

@@ -1,4 +1,5 @@
-//! Lossless recording: processes are stopped instead of losing their hits.
+//! Stopping processes: instead of losing their hits (lossless recording), and, where threads cannot be held in the kernel, at mappings of files
+//! that are not known ([`mapping_hold`](super::processes::mapping_hold)).
 
 pub(super) mod never_stopped;
 pub(super) mod pinned_map;

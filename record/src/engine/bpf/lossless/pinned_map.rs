@@ -205,10 +205,7 @@ fn is_stopped(map: BorrowedFd<'_>, stop: StopNote, repair: Repair) -> bool {
         return false;
     };
     let stat = Process::open(id.as_raw_nonzero().get()).and_then(|process| process.stat());
-    let is_it = stat.is_ok_and(|stat| {
-        // A process that was started later (ns since boot) has the same id by chance.
-        stat.state == b'T' && stat.started() <= stop.time
-    });
+    let is_it = stat.is_ok_and(|stat| stat.state == b'T' && stop.may_be_of(&stat));
     if is_it && repair != Repair::ReportOnly {
         stopped_map::release(map, stop, || {
             let _ = pidfd_send_signal(&process, Signal::CONT);

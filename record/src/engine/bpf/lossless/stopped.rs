@@ -3,8 +3,10 @@
 //! A program sends the signal, and then adds the process to a map ([`stopped_map`]), from which the recorder continues it. So no process
 //! stays stopped without being in the map. A guard process does the same after the recorder has ended.
 //!
-//! The recorder may be delayed: by a reader that does not read, by a slow disk, or because it is stopped itself. If it has not drained the
+//! For lossless recording the recorder may be delayed: by a reader that does not read, by a slow disk, or because it is stopped itself. If it has not drained the
 //! ring for 3 s, the guard continues all processes, and none is stopped until the recorder drains the ring again.
+//!
+//! At a new file ([`StopReason::NewFile`]) a process is stopped for [`MAX_HOLD`] at most: then the guard continues it, whatever the recorder does.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -16,13 +18,16 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::super::control::{self, Control};
+use super::super::processes::hold::work::MAX_HOLD;
 use super::super::sys;
 use super::never_stopped::Spared;
 use super::pinned_map::{self, GUARD_TIME, Kept, Repair};
 use super::stopped_map;
+use crate::clocks::trace_clock;
 use crate::engine::guard_process::{GuardDeath, GuardProcess, GuardTask};
 use crate::error::RecordError;
 use crate::recording::attach_callbacks::Caution;
+use crate::stop_reason::StopReason;
 use crate::usage_error::{HelperInput, UsageError};
 
 /// The first argument of the process that runs [`guard_stopped`].
@@ -33,9 +38,11 @@ pub const STOPPED_VERB: &str = "guard-stopped";
 const GUARD_TIME_KILLED: Duration = Duration::from_secs(10);
 
 /// Interval at which the guard checks the recorder.
+const PERIOD: Duration = Duration::from_millis(100);
+/// The same.
 const STEP: Timespec = Timespec {
     tv_sec: 0,
-    tv_nsec: 100_000_000,
+    tv_nsec: PERIOD.as_nanos() as i64,
 };
 
 /// How long the recorder may not drain the ring before the guard continues processes.
@@ -48,6 +55,7 @@ const MAX_EXEMPT_PROCESSES: u32 = 4096;
 #[derive(Debug)]
 pub(in crate::engine::bpf) struct Stopped {
     map: OwnedFd,
+    reason: StopReason,
     spared: OwnedFd,
     guard: GuardProcess,
     /// The pinned map, for the case that the guard is killed, too. The guard also holds its lock.
@@ -57,6 +65,7 @@ pub(in crate::engine::bpf) struct Stopped {
 impl Stopped {
     /// Creates the map and starts the guard, which disables the programs by `control` when the recorder has ended.
     pub(in crate::engine::bpf) fn new(
+        reason: StopReason,
         control: &Control,
         say: &dyn Fn(&Caution),
     ) -> io::Result<Self> {
@@ -65,7 +74,7 @@ impl Stopped {
         let kept = match Kept::new(map.as_fd()) {
             Ok(kept) => Some(kept),
             Err(error) => {
-                say(&Caution::NotKept(error));
+                say(&Caution::NotKept { reason, error });
                 None
             }
         };
@@ -77,14 +86,17 @@ impl Stopped {
         }
         if !never.readers.is_empty() {
             say(&Caution::NeverStopped {
+                reason,
                 pids: never.readers.into_iter().collect(),
             });
         }
-        control.set_stopping(true);
-        let guard = start_guard(map.as_fd(), control, kept.as_ref())
+        // Those that map files are stopped when the recording has begun.
+        control.set_stopping(reason == StopReason::FullRing);
+        let guard = start_guard(reason, map.as_fd(), control, kept.as_ref())
             .inspect_err(|_| kept.iter().for_each(|kept| pinned_map::forget(&kept.name)))?;
         Ok(Self {
             map,
+            reason,
             spared,
             guard: GuardProcess::new(GuardTask::StoppedProcesses, guard),
             kept,
@@ -97,10 +109,32 @@ impl Stopped {
         control: &Control,
     ) -> Option<GuardDeath> {
         let (map, kept) = (self.map.as_fd(), self.kept.as_ref());
-        let death = self.guard.replace(|| start_guard(map, control, kept))?;
-        // The guard may have suspended it.
-        control.set_stopping(death.failure.is_none());
+        let start = || start_guard(self.reason, map, control, kept);
+        let death = self.guard.replace(start)?;
+        let may_stop = death.failure.is_none();
+        match self.reason {
+            // The guard may have suspended it.
+            StopReason::FullRing => control.set_stopping(may_stop),
+            StopReason::NewFile => control.set_holding(may_stop),
+        }
         Some(death)
+    }
+
+    /// Whether a process is in the map.
+    pub(in crate::engine::bpf) fn contains(&self, pid: u32) -> bool {
+        stopped_map::note_of(self.map.as_fd(), pid).is_some()
+    }
+
+    /// Continues a process, if it is in the map.
+    pub(in crate::engine::bpf) fn continue_process(&self, pid: u32) {
+        if let Some(stop) = stopped_map::note_of(self.map.as_fd(), pid) {
+            stopped_map::continue_process(self.map.as_fd(), stop);
+        }
+    }
+
+    /// Continues all processes of the map that are still those that were stopped.
+    pub(in crate::engine::bpf) fn continue_all(&self) {
+        let_go(self.map.as_fd(), Duration::ZERO);
     }
 
     /// The map of processes that are never stopped.
@@ -108,9 +142,17 @@ impl Stopped {
         self.spared.as_fd()
     }
 
-    /// Continues all stopped processes.
+    /// Continues all stopped processes, each once: one that continues may be stopped again at once.
     pub(in crate::engine::bpf) fn let_go(&self) {
-        let_go(self.map.as_fd());
+        let map = self.map.as_fd();
+        for stop in stopped_map::stopped(map) {
+            stopped_map::release(map, stop, || {
+                if let Some(pid) = stop.pid.try_into().ok().and_then(Pid::from_raw) {
+                    // The process may have ended.
+                    let _ = kill_process(pid, Signal::CONT);
+                }
+            });
+        }
     }
 }
 
@@ -143,10 +185,15 @@ fn heal(say: &dyn Fn(&Caution)) {
 }
 
 /// Starts the guard, which inherits the maps as its standard output and error, to which it does not write.
-fn start_guard(map: BorrowedFd<'_>, control: &Control, kept: Option<&Kept>) -> io::Result<Child> {
+fn start_guard(
+    reason: StopReason,
+    map: BorrowedFd<'_>,
+    control: &Control,
+    kept: Option<&Kept>,
+) -> io::Result<Child> {
     let mut command = Command::new("/proc/self/exe");
     command
-        .arg(STOPPED_VERB)
+        .args([STOPPED_VERB, reason.word()])
         .stdin(Stdio::piped())
         .stdout(Stdio::from(map.try_clone_to_owned()?))
         .stderr(Stdio::from(control.as_fd().try_clone_to_owned()?));
@@ -168,21 +215,19 @@ fn share(command: &mut Command, descriptor: RawFd) {
     unsafe { command.pre_exec(inherit) };
 }
 
-/// Continues the processes that are in the map now, each once: a process that continues may be stopped again at once.
-fn let_go(map: BorrowedFd<'_>) {
+/// Continues the processes that are in the map now and have been stopped for so long, each once.
+fn let_go(map: BorrowedFd<'_>, time: Duration) {
+    let now = trace_clock::boot();
     for stop in stopped_map::stopped(map) {
-        stopped_map::release(map, stop, || {
-            if let Some(pid) = stop.pid.try_into().ok().and_then(Pid::from_raw) {
-                // The process may have ended.
-                let _ = kill_process(pid, Signal::CONT);
-            }
-        });
+        if Duration::from_nanos(now.saturating_sub(stop.time)) >= time {
+            stopped_map::continue_process(map, stop);
+        }
     }
 }
 
-/// Waits until the recorder ends. Until then processes may be stopped only while it drains the ring. Returns whether it ended normally,
-/// which it signals with a byte.
-fn watch(control: &Control) -> bool {
+/// Waits until the recorder ends, and continues processes that would be stopped for too long. Returns whether it ended normally, which it
+/// signals with a byte.
+fn watch(reason: StopReason, control: &Control) -> bool {
     let mut suspended = false;
     loop {
         let stdin = io::stdin();
@@ -190,13 +235,18 @@ fn watch(control: &Control) -> bool {
         if matches!(poll(&mut polled, Some(&STEP)), Ok(1)) {
             return matches!(stdin.lock().read(&mut [0]), Ok(1));
         }
+        if reason == StopReason::NewFile {
+            let_go(io::stdout().as_fd(), MAX_HOLD.saturating_sub(PERIOD));
+            continue;
+        }
+        // Processes may be stopped only while the recorder drains the ring.
         let is_held_up = control.not_looked().is_some_and(|time| time >= HELD_UP);
         if is_held_up {
             if !suspended {
                 control.count_suspension();
             }
             control.set_stopping(false);
-            let_go(io::stdout().as_fd());
+            let_go(io::stdout().as_fd(), Duration::ZERO);
         } else if suspended {
             control.set_stopping(true);
         }
@@ -205,11 +255,11 @@ fn watch(control: &Control) -> bool {
 }
 
 /// Waits until standard input closes, which means that the recorder has ended, disables the programs, and continues the processes in the
-/// map. Standard output is the map of stopped processes, standard error the control map.
+/// map. Standard output is the map of stopped processes, standard error the control map; `kept` is the name of the pinned map.
 ///
 /// # Errors
 /// [`UsageError::Helper`] if these are not such maps.
-pub fn guard_stopped(kept: Option<&str>) -> Result<(), RecordError> {
+pub fn guard_stopped(reason: StopReason, kept: Option<&str>) -> Result<(), RecordError> {
     // The guard must not get signals of the recorder's terminal.
     let _ = rustix::process::setsid();
     let no_maps = |_: io::Error| {
@@ -221,7 +271,7 @@ pub fn guard_stopped(kept: Option<&str>) -> Result<(), RecordError> {
     let control = io::stderr().as_fd().try_clone_to_owned();
     let control = control.and_then(|map| Control::from_descriptor(map, control::HEAD));
     let control = control.map_err(no_maps)?;
-    let time = if watch(&control) {
+    let time = if watch(reason, &control) {
         GUARD_TIME
     } else {
         GUARD_TIME_KILLED
@@ -229,10 +279,11 @@ pub fn guard_stopped(kept: Option<&str>) -> Result<(), RecordError> {
     control.set_enabled(false);
     // Programs of later parts have their own word for that.
     control.set_stopping(false);
+    control.set_holding(false);
     // A program that started earlier may still be stopping its process.
     let begin = Instant::now();
     while begin.elapsed() < time {
-        let_go(io::stdout().as_fd());
+        let_go(io::stdout().as_fd(), Duration::ZERO);
         std::thread::sleep(Duration::from_millis(10));
     }
     if let Some(name) = kept {

@@ -27,7 +27,7 @@ mod calls;
 mod held;
 mod kernel;
 mod program;
-pub(super) mod work;
+pub(in crate::engine::bpf) mod work;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

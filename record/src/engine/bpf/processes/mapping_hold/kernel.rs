@@ -1,25 +1,19 @@
 //! Features of the running kernel for holding threads at mappings.
 
+use std::io;
+
 use usdtrec_format::{Arch, Btf};
 
 use crate::engine::bpf::preemption::Preemption;
+use crate::engine::bpf::processes::follow::missing;
 use crate::engine::bpf::processes::hold::work;
 
-/// Tracepoints and functions of the running kernel, and offsets of members of its structures, bytes.
+/// What both ways to hold a thread need: offsets of members of the running kernel's structures, bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kernel {
-    /// `mmap_lock_released(mm, write)` (Linux 5.11).
-    pub(super) unlocked: u32,
     /// `sched_process_exec(task, old_pid, binprm)`.
     pub(super) executed: u32,
-    /// `bpf_task_work_schedule_resume`.
-    pub(super) schedule: u32,
     pub(super) preemption: Option<Preemption>,
-    /// How system calls pass their arguments, for the architectures of this machine.
-    pub(super) calls: [MmapCall; 2],
-    /// `task_struct.prio`, `task_struct.start_boottime`.
-    pub(super) priority: u32,
-    pub(super) started: u32,
     /// `task_struct.files`, `files_struct.fdt`, `fdtable.fd`.
     pub(super) descriptors: [u32; 3],
     /// `linux_binprm.file`.
@@ -34,6 +28,41 @@ pub(super) struct Kernel {
     pub(super) device: u32,
 }
 
+/// What holding a thread by work needs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WorkKernel {
+    pub(super) common: Kernel,
+    pub(super) unlocked: Unlocked,
+    /// `bpf_task_work_schedule_resume`.
+    pub(super) schedule: u32,
+    /// `task_struct.prio`, `task_struct.start_boottime`.
+    pub(super) priority: u32,
+    pub(super) started: u32,
+}
+
+/// What stopping a process needs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StopKernel {
+    pub(super) common: Kernel,
+    /// `ksys_mmap_pgoff(addr, len, prot, flags, fd, pgoff)`, which `mmap` and `mmap2` call; `None` if the kernel does not describe it.
+    pub(super) mmap: Option<u32>,
+    /// Where that cannot have programs. `None` on kernels that find the path of the control group at each page fault for it.
+    pub(super) unlocked: Option<Unlocked>,
+    /// `signal_generate(sig, info, task, group, result)`.
+    pub(super) signalled: u32,
+    /// `task_struct.tgid`, `task_struct.ptrace`.
+    pub(super) process: u32,
+    pub(super) traced: u32,
+}
+
+/// `mmap_lock_released(mm, write)`, with which `mmap` ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unlocked {
+    pub(super) tracepoint: u32,
+    /// How system calls pass their arguments, for the architectures of this machine.
+    pub(super) calls: [MmapCall; 2],
+}
+
 /// `mmap` or `mmap2`: its number, and offsets in `struct pt_regs` of the number of a system call and of two arguments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MmapCall {
@@ -44,16 +73,13 @@ pub(super) struct MmapCall {
 }
 
 impl Kernel {
-    pub(super) fn find(btf: &Btf, preemption: Option<Preemption>) -> Option<Self> {
-        let one = |structure, member| btf.member(structure, &[member]);
-        Some(Self {
-            unlocked: btf.tracepoint("mmap_lock_released")?,
-            executed: btf.tracepoint("sched_process_exec")?,
-            schedule: work::schedule_function(btf)?,
+    /// # Errors
+    /// The kernel does not describe its structures, or not as expected.
+    pub(super) fn find(btf: &Btf, preemption: Option<Preemption>) -> io::Result<Self> {
+        let one = |structure, member| btf.member(structure, &[member]).ok_or_else(missing);
+        Ok(Self {
+            executed: btf.tracepoint("sched_process_exec").ok_or_else(missing)?,
             preemption,
-            calls: mmap_calls()?,
-            priority: one("task_struct", "prio")?,
-            started: one("task_struct", "start_boottime")?,
             descriptors: [
                 one("task_struct", "files")?,
                 one("files_struct", "fdt")?,
@@ -65,6 +91,58 @@ impl Kernel {
             generation: one("inode", "i_generation")?,
             file_system: one("inode", "i_sb")?,
             device: one("super_block", "s_dev")?,
+        })
+    }
+}
+
+impl WorkKernel {
+    /// # Errors
+    /// The kernel has no such work.
+    pub(super) fn find(btf: &Btf, common: Kernel) -> io::Result<Self> {
+        let find = || {
+            Some(Self {
+                common,
+                unlocked: Unlocked::find(btf)?,
+                schedule: work::schedule_function(btf)?,
+                priority: btf.member("task_struct", &["prio"])?,
+                started: btf.member("task_struct", &["start_boottime"])?,
+            })
+        };
+        find().ok_or_else(work::no_work)
+    }
+}
+
+impl StopKernel {
+    /// Number of arguments of `ksys_mmap_pgoff`.
+    const MMAP_ARGUMENTS: usize = 6;
+
+    /// # Errors
+    /// The kernel does not describe its structures, or not as expected.
+    pub(super) fn find(btf: &Btf, common: Kernel) -> io::Result<Self> {
+        let of_task = |member| btf.member("task_struct", &[member]).ok_or_else(missing);
+        let mmap = btf.function("ksys_mmap_pgoff");
+        let mmap = mmap.filter(|function| function.arguments == Self::MMAP_ARGUMENTS);
+        Ok(Self {
+            common,
+            mmap: mmap.map(|function| function.kind),
+            unlocked: Unlocked::find(btf),
+            signalled: btf.tracepoint("signal_generate").ok_or_else(missing)?,
+            process: of_task("tgid")?,
+            traced: of_task("ptrace")?,
+        })
+    }
+}
+
+impl Unlocked {
+    /// Number of arguments of the function that calls the programs. It is one more with the path of the control group.
+    const ARGUMENTS: usize = 3;
+
+    fn find(btf: &Btf) -> Option<Self> {
+        let calling = btf.function("__traceiter_mmap_lock_released")?;
+        (calling.arguments == Self::ARGUMENTS).then_some(())?;
+        Some(Self {
+            tracepoint: btf.tracepoint("mmap_lock_released")?,
+            calls: mmap_calls()?,
         })
     }
 }

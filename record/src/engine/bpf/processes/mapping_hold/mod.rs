@@ -1,89 +1,90 @@
 //! Holding a thread that maps a file with code that is not known yet, until the probes of the file are attached (`--no-gap`).
 //!
-//! Programs on `execve` and `mmap` (`mmap_lock_released`, when the kernel has written the record of the mapping) look up the file of the
-//! descriptor or of the executable in a map of known files. If it is not there, they queue work for the thread ([`work`](super::hold::work)),
-//! which holds it until the recorder has answered, before it returns to user mode: before the loader goes on, and long before constructors. So
-//! nothing of the file has run, unless another thread of the process guesses the address. The thread is not stopped and gets no signal, so
-//! parents and tracers do not notice.
+//! Programs on `execve` and `mmap`, run when the kernel has written the record of the mapping, look up the file of the descriptor or of the
+//! executable in a map of known files. If it is not there, they hold the thread until the recorder has answered, before it returns to user mode:
+//! before the loader goes on, and long before constructors. So nothing of the file has run, unless another thread of the process guesses the
+//! address. There are two ways to hold it: in the kernel ([`by_work`], Linux 6.18), which nobody notices, and before by stopping its process
+//! ([`by_stop`]), which others can see.
 //!
-//! Each such mapping has a token, the number of those so far. The recorder answers in their order with the token up to which the probes of all
-//! files are attached; then the file is known, and no thread is held for it any more.
+//! Each such mapping has a token, the number of those so far, and the recorder answers in their order. Then the file is known, and no thread is
+//! held for it any more.
 //!
 //! A breakpoint in the loader (`r_debug.r_brk`) is not needed. It would not be hit by mappings without the loader, and would have to be found
 //! and planted in each loader. Memory that `mprotect` makes executable later is not seen: compilers at run time do that all the time, loaders
 //! do not. Its gap is reported as without `--no-gap`.
 //!
-//! The hold ends after [`MAX_HOLD`], which is counted, and when the recorder is killed: the kernel runs no work of a map that is not open in
-//! any process. While the recorder does not run (it is stopped, or waits for a disk), no further thread is held. Real-time threads are never
-//! held: they could keep the recorder from its CPU.
+//! The hold ends after [`MAX_HOLD`], which is counted, and when the recorder is killed. While the recorder does not run (it is stopped, or waits
+//! for a disk), no further thread is held.
 
+mod by_stop;
+mod by_work;
 mod kernel;
+mod maps;
+mod new_mapping;
 mod program;
+mod stop_program;
+mod work_program;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use self::kernel::Kernel;
-use self::program::CALL_BYTES;
-use super::hold::work;
+use self::by_stop::StopHold;
+use self::by_work::WorkHold;
+use self::kernel::{Kernel, StopKernel, WorkKernel};
+use self::maps::MappingMaps;
+use self::new_mapping::FILE_BYTES;
+pub(crate) use self::new_mapping::NewMapping;
+use super::follow::missing;
 pub(crate) use super::hold::work::MAX_HOLD;
 use crate::engine::bpf::control::Control;
-use crate::engine::bpf::insn::Map;
 use crate::engine::bpf::kernel::RunningKernel;
 use crate::engine::bpf::rings::ringbuf::{Left, Ring};
 use crate::engine::bpf::sys::{self, MapKind, MapShape};
-use crate::engine::bpf::tracepoint::TracepointProgram;
+use crate::engine::gap_hold::GapHold;
+use crate::engine::guard_process::GuardDeath;
+use crate::recording::attach_callbacks::Caution;
 
 /// Size of the ring of mappings, bytes: more than 1,000.
 const RING: usize = 64 << 10;
-/// Twice the maximum number of threads that are held at a time.
-const MAX_WORKS: u32 = 16_384;
 /// Maximum number of known files; of more, those that were not mapped for the longest time are forgotten.
 const MAX_KNOWN_FILES: u32 = 16_384;
-/// Size of the key of a file: inode number, device, generation.
-const FILE_BYTES: usize = 16;
-
-/// A mapping of a file that is not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NewMapping {
-    /// Number of such mappings until then, from 1 on.
-    pub(crate) token: u64,
-    /// When, ns of the trace's clock, after its record.
-    pub(crate) time: u64,
-    /// The thread.
-    pub(crate) tid: u32,
-    /// Whether it is held.
-    pub(crate) is_held: bool,
-    /// The file, as the kernel knows it.
-    pub(crate) file: [u8; FILE_BYTES],
+/// What is asked of a hold.
+#[derive(Clone, Copy)]
+pub(in crate::engine::bpf) struct HoldRequest<'a> {
+    /// How.
+    pub(in crate::engine::bpf) how: GapHold,
+    /// Whether processes may be stopped.
+    pub(in crate::engine::bpf) may_stop: bool,
+    /// Called with what the user should know of it.
+    pub(in crate::engine::bpf) say: &'a dyn Fn(&Caution),
 }
 
 /// The maps of the hold, and the programs on new mappings.
 #[derive(Debug)]
 pub(in crate::engine::bpf) struct MappingHold {
+    way: Way,
     mappings: Ring,
     known: OwnedFd,
-    programs: [TracepointProgram; 2],
-    /// No work of it is run when it is closed.
-    _works: OwnedFd,
+}
+
+/// How threads are held.
+#[derive(Debug)]
+enum Way {
+    Work(WorkHold),
+    Stop(StopHold),
 }
 
 impl MappingHold {
     /// Prepares to hold processes of the map `tracked`. None is held before `control` allows it.
     ///
     /// # Errors
-    /// The kernel has no such work or does not describe its structures, or an error of bpf(2).
+    /// The kernel has no such work or does not describe its structures, processes may not be stopped, or an error of bpf(2).
     pub(in crate::engine::bpf) fn new(
+        request: HoldRequest<'_>,
         control: &Control,
         tracked: BorrowedFd<'_>,
         running: RunningKernel<'_>,
     ) -> io::Result<Self> {
-        let kernel = running
-            .btf
-            .and_then(|btf| Kernel::find(btf, running.preemption));
-        let kernel = kernel.ok_or_else(work::no_work)?;
-        let works = sys::create_works(MAX_WORKS)?;
-        work::try_out(kernel.schedule, works.as_fd(), control)?;
         let mappings = Ring::new(RING, rustix::param::page_size(), None)?;
         let known = sys::create_map(
             MapKind::LruHash,
@@ -93,24 +94,17 @@ impl MappingHold {
                 entries: MAX_KNOWN_FILES,
             },
         )?;
-        let attach = |tracepoint, code| {
-            TracepointProgram::attach(tracepoint, code, |map| match map {
-                Map::Held => works.as_fd(),
-                Map::Calls => mappings.as_fd(),
-                Map::KnownFiles => known.as_fd(),
-                Map::Control => control.as_fd(),
-                _ => tracked,
-            })
+        let maps = MappingMaps {
+            control,
+            tracked,
+            mappings: mappings.as_fd(),
+            known: known.as_fd(),
         };
-        let programs = [
-            attach(kernel.unlocked, program::mapped(kernel))?,
-            attach(kernel.executed, program::executed(kernel))?,
-        ];
+        let way = Way::prepare(request, maps, running)?;
         Ok(Self {
+            way,
             mappings,
             known,
-            programs,
-            _works: works,
         })
     }
 
@@ -120,21 +114,65 @@ impl MappingHold {
         // One that is still being written wakes this thread when it is complete.
         let end = self.mappings.written();
         let _: Left = self.mappings.drain(end, |record| {
-            mappings.extend(parse(record));
+            mappings.extend(NewMapping::parse(record));
         });
+        if let Way::Stop(stop) = &mut self.way {
+            stop.add(&mut mappings);
+        }
         mappings
     }
 
-    /// No process is held any more that maps this file.
-    pub(in crate::engine::bpf) fn know(&self, mapping: &NewMapping) {
+    /// Whether the thread of a mapping that is not answered has not run since.
+    pub(in crate::engine::bpf) fn is_held(&self, mapping: &NewMapping) -> bool {
+        match &self.way {
+            Way::Work(_) => mapping.is_held,
+            Way::Stop(stop) => mapping.is_held && stop.is_held(mapping),
+        }
+    }
+
+    /// The probes of the files up to this mapping are attached. No process is held any more that maps its file.
+    pub(in crate::engine::bpf) fn answer(&mut self, mapping: &NewMapping, control: &Control) {
         // Without that the next process is held, too.
         let _ = sys::insert_bytes(self.known.as_fd(), &mapping.file);
+        match &mut self.way {
+            Way::Work(_) => control.set_answered(mapping.token),
+            Way::Stop(stop) => stop.answer(mapping, control),
+        }
+    }
+
+    /// Lets go the processes whose mappings are answered.
+    pub(in crate::engine::bpf) fn go_on(&mut self) {
+        if let Way::Stop(stop) = &mut self.way {
+            stop.go_on(self.mappings.filled() > 0);
+        }
+    }
+
+    /// Lets go all processes. `control` allows no hold any more.
+    pub(in crate::engine::bpf) fn let_go(&mut self, control: &Control) {
+        let _: Vec<NewMapping> = self.take();
+        if let Way::Stop(stop) = &mut self.way {
+            stop.let_go(control);
+        }
+    }
+
+    /// Starts another guard of stopped processes if it was killed. Returns that it was.
+    pub(in crate::engine::bpf) fn replace_guard(
+        &mut self,
+        control: &Control,
+    ) -> Option<GuardDeath> {
+        match &mut self.way {
+            Way::Work(_) => None,
+            Way::Stop(stop) => stop.replace_guard(control),
+        }
     }
 
     /// Number of executed programs that the program on `execve` was not run for: it may be preempted, and is not run for another thread on the
     /// CPU meanwhile. That on `mmap` is not counted: most of its runs are for other processes and system calls.
     pub(in crate::engine::bpf) fn missed(&self) -> u64 {
-        let [_, executed] = &self.programs;
+        let executed = match &self.way {
+            Way::Work(work) => &work.executed,
+            Way::Stop(stop) => &stop.executed,
+        };
         sys::recursion_misses(executed.program.as_fd()).unwrap_or(0)
     }
 }
@@ -146,19 +184,38 @@ impl AsFd for MappingHold {
     }
 }
 
-/// A record of the ring ([`program`]).
-fn parse(record: &[u8]) -> Option<NewMapping> {
-    let record: &[u8; CALL_BYTES as usize] = record.first_chunk()?;
-    let double = |at: usize| {
-        let bytes = record.get(at..)?.first_chunk()?;
-        Some(u64::from_ne_bytes(*bytes))
-    };
-    let thread = double(program::THREAD as usize)?;
-    Some(NewMapping {
-        token: double(program::TOKEN_AT as usize)?,
-        time: double(program::TIME as usize)?,
-        tid: thread as u32,
-        is_held: double(program::IS_HELD as usize)? != 0,
-        file: *record.get(program::FILE_AT as usize..)?.first_chunk()?,
-    })
+impl Way {
+    /// The way that is asked for, or the best one. It is said which it is.
+    fn prepare(
+        request: HoldRequest<'_>,
+        maps: MappingMaps<'_>,
+        running: RunningKernel<'_>,
+    ) -> io::Result<Self> {
+        let btf = running.btf.ok_or_else(missing)?;
+        let common = Kernel::find(btf, running.preemption)?;
+        let by_work = || WorkHold::new(WorkKernel::find(btf, common)?, maps);
+        let because = match request.how {
+            GapHold::ByStop => None,
+            how => match by_work() {
+                Ok(work) => {
+                    (request.say)(&Caution::HeldInKernel);
+                    return Ok(Self::Work(work));
+                }
+                Err(error) if how == GapHold::InKernel => return Err(error),
+                Err(error) => Some(error),
+            },
+        };
+        if !request.may_stop {
+            return Err(io::Error::other(
+                "without task work (Linux 6.18) processes would be stopped for it, and they are stopped for full rings already",
+            ));
+        }
+        let kernel = StopKernel::find(btf, common)?;
+        let (stop, only_executed) = StopHold::new(kernel, maps, request.say)?;
+        (request.say)(&Caution::StoppedAtMappings {
+            because,
+            only_executed,
+        });
+        Ok(Self::Stop(stop))
+    }
 }

@@ -1,0 +1,144 @@
+//! `--no-gap` where processes are stopped: whoever else stops, continues or traces them is not disturbed, and none stays stopped.
+
+use std::fs;
+use std::time::Duration;
+
+use crate::common::{Build, Finished, Lab, signal, test, wait_until};
+use crate::no_gap::{Recorded, STOPPED, UNHELD, early, record, ways};
+use crate::other_processes::kernel_holds;
+
+/// Longer than any process is stopped.
+const LONG: Duration = Duration::from_millis(2500);
+
+/// A process that is stopped at a mapping, which its recorder does not see: it is stopped itself.
+fn held(lab: &Lab, provider: &'static str) -> Recorded {
+    let mut recorded = Recorded::start(lab, STOPPED, provider);
+    recorded.recorder.signal("STOP");
+    recorded.process.say(&recorded.load);
+    wait_until("that the process is stopped", || recorded.is_stopped());
+    recorded
+}
+
+/// The processes that the recorder has started.
+fn guards(recorded: &Recorded) -> Vec<u32> {
+    let children = format!("/proc/{0}/task/{0}/children", recorded.recorder.pid());
+    let children = fs::read_to_string(children).expect("children of the recorder");
+    let children = children.split_whitespace();
+    children.filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// The process got a signal that stops it while it was held, and stays stopped until it is continued. Returns what it did before that.
+#[track_caller]
+fn stays_stopped(mut recorded: Recorded) -> (Option<String>, Finished) {
+    recorded.recorder.signal("CONT");
+    let answer = recorded.process.line_within(LONG);
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(recorded.is_stopped());
+    recorded.process.signal("CONT");
+    assert!(answer.is_some() || recorded.process.line().is_some());
+    (answer, recorded.recorder.stop())
+}
+
+#[test]
+fn who_is_stopped_meanwhile_stays_stopped() {
+    let lab = Lab::privileged();
+    let recorded = held(&lab, "-DPROVIDER=nogap_left");
+    recorded.process.signal("STOP");
+    let (answer, ended) = stays_stopped(recorded);
+    assert_eq!(answer, None);
+    assert!(ended.stderr.contains(UNHELD), "{ended:?}");
+}
+
+/// `Ctrl-Z`, which a process may handle, too: it gets the signal when it goes on, and may do something before.
+#[test]
+fn who_is_suspended_meanwhile_stays_stopped() {
+    let lab = Lab::privileged();
+    let recorded = held(&lab, "-DPROVIDER=nogap_suspended");
+    recorded.process.signal("TSTP");
+    stays_stopped(recorded);
+}
+
+/// It goes on at once, and what may be missing is said.
+#[test]
+fn who_is_continued_meanwhile_goes_on() {
+    let lab = Lab::privileged();
+    let mut recorded = held(&lab, "-DPROVIDER=nogap_continued");
+    recorded.process.signal("CONT");
+    assert!(recorded.process.line().is_some());
+    // The user stops it again: that is not ended.
+    recorded.process.signal("STOP");
+    recorded.recorder.signal("CONT");
+    assert_eq!(recorded.process.line_within(LONG), None);
+    assert!(recorded.is_stopped());
+    recorded.process.signal("CONT");
+    recorded.process.say("hit 1");
+    assert!(recorded.process.line().is_some());
+    let ended = recorded.recorder.stop();
+    assert!(ended.stderr.contains(UNHELD), "{ended:?}");
+}
+
+/// Guards that are killed are replaced, and until then the recorder itself continues processes.
+#[test]
+fn none_stays_stopped_without_guard() {
+    let lab = Lab::privileged();
+    let mut recorded = held(&lab, "-DPROVIDER=nogap_unguarded");
+    for guard in guards(&recorded) {
+        signal(guard, "KILL");
+    }
+    recorded.recorder.signal("CONT");
+    assert!(recorded.process.line_within(LONG).is_some());
+    recorded.recorder.stop();
+}
+
+#[test]
+fn none_stays_stopped_without_recorder_and_guard() {
+    let lab = Lab::privileged();
+    let mut recorded = Recorded::start(&lab, STOPPED, "-DPROVIDER=nogap_healed");
+    let guards = guards(&recorded);
+    assert!(!guards.is_empty());
+    // Stopped, they let no process go on.
+    guards.iter().for_each(|guard| signal(*guard, "STOP"));
+    recorded.recorder.signal("STOP");
+    recorded.process.say(&recorded.load);
+    wait_until("that the process is stopped", || recorded.is_stopped());
+    guards.iter().for_each(|guard| signal(*guard, "KILL"));
+    recorded.recorder.signal("KILL");
+    recorded.recorder.finish();
+    // Any recorder of the host may heal before. The exit status also depends on recorders that other tests killed.
+    lab.usdtrec(["doctor", "--heal"]);
+    assert!(recorded.process.line().is_some());
+}
+
+/// A tracer is told of no signal of ours. Where threads are held in the kernel, no hit is missed then either.
+#[test]
+fn who_is_traced_is_not_stopped() {
+    let lab = Lab::privileged();
+    let tracer = Build::USUAL.make(&lab, "traced.c", "traced");
+    let program = early(&lab, &["-O1", "-DPROVIDER=nogap_traced"], "early");
+    let command = [&tracer, &program].map(|path| path.to_str().expect("a path"));
+    for way in ways(&lab) {
+        let ended = record(&lab, way, "nogap_traced:*", &command);
+        assert_eq!(ended.stdout, "stops 0, status 0\n", "{ended:?}");
+        let is_unheld = ended.stderr.contains(UNHELD);
+        assert!(is_unheld || *way != STOPPED, "{ended:?}");
+        assert!(is_unheld || lab.events("trace").len() == 2, "{ended:?}");
+    }
+}
+
+/// Which of both is done is said at the start.
+#[test]
+fn how_threads_are_held_is_said() {
+    let lab = Lab::privileged();
+    let program = early(&lab, &["-O1", "-DPROVIDER=nogap_said"], "early");
+    let program = program.to_str().expect("a path");
+    let said = |way: &str| record(&lab, way, "nogap_said:*", &[program]).stderr;
+    let (held, stopped) = (
+        "--no-gap: threads that map new files are held in the kernel",
+        "--no-gap: processes that map new files are stopped (SIGSTOP)",
+    );
+    assert!(said(STOPPED).contains(stopped));
+    let usual = if kernel_holds() { held } else { stopped };
+    let text = said("--no-gap");
+    assert!(text.contains(usual), "{text}");
+    assert!(said("--no-gap=auto").contains(usual));
+}
