@@ -126,8 +126,8 @@ const EXAMPLES: &[(&str, [Example; 3])] = &[
                 "sudo usdtrec stat -I 1000 -e 'sdt_postgresql:query__*'",
             ),
             example(
-                "Requests of a process by their URL, as CSV",
-                "sudo usdtrec stat -x, -p 1234 --by url -e 'app:request(url=str(arg2))'",
+                "How large the responses are, by URL, with percentiles and histograms",
+                "sudo usdtrec stat --by url --hist bytes -e 'app:request(url=str(arg2),bytes=arg3)' -- ./app",
             ),
         ],
     ),
