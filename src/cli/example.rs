@@ -126,8 +126,8 @@ const EXAMPLES: &[(&str, [Example; 3])] = &[
                 "sudo usdtrec stat -I 1000 -e 'sdt_postgresql:query__*'",
             ),
             example(
-                "How large the responses are, by URL, with percentiles and histograms",
-                "sudo usdtrec stat --by url --hist bytes -e 'app:request(url=str(arg2),bytes=arg3)' -- ./app",
+                "How large requests are, by the name of the thread, with percentiles",
+                "sudo usdtrec stat --by comm --hist bytes -p 1234 -e app:request",
             ),
         ],
     ),
