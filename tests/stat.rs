@@ -234,7 +234,10 @@ fn what_has_no_effect_is_refused() {
             &["-e", &tick, "--lossless"],
             "--lossless has no effect on stat",
         ),
-        (&["-e", &listed], "stat without --by, --value and --hist shows no arguments"),
+        (
+            &["-e", &listed],
+            "stat without --by, --value and --hist shows no arguments",
+        ),
         (
             &["-e", &tick, "-I", "5"],
             "--interval: expected at least 10ms",

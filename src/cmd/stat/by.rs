@@ -38,7 +38,8 @@ impl StatBy {
             "unit" => AggregateKey::Unit,
             _ if is_other => {
                 return Err(Usage(format!(
-                    "--by {name}: stat counts by comm, pid, tid, uid, container, unit, arguments and ARG:shape; to count by this, record, and use report --sort {name}"
+                    "--by {name}: stat counts by comm, pid, tid, uid, container, unit, arguments and ARG:shape; \
+                     to count by this, record, and use report --sort {name}"
                 )));
             }
             _ => AggregateKey::Argument(argument.to_owned()),

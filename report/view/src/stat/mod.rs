@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(
             text,
             "# 3.0 s: 7 events in 0.50 s, 3 lost\n\
-             Probe    pid       Events    /s   sum   mean  min  p50    p90    p99   max  Lost\n\
+             Probe         pid  Events    /s   sum   mean  min  p50    p90    p99   max  Lost\n\
              app:req         7       6  12.0  2069  413.8    7   ~7  ~1030  ~1030  1030     0\n\
              app:req  <others>       1  2.00     -      -    -    -      -      -     -     3\n\
              ~ means: within 1.6 %\n\
