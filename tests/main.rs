@@ -100,6 +100,8 @@ mod size_control;
 mod spans;
 mod stacks;
 mod stat;
+mod stat_keys;
+mod stat_numbers;
 mod stock_arguments;
 mod stock_files;
 mod stock_perf;

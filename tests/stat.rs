@@ -234,7 +234,10 @@ fn what_has_no_effect_is_refused() {
             &["-e", &tick, "--lossless"],
             "--lossless has no effect on stat",
         ),
-        (&["-e", &listed], "stat without --by shows no arguments"),
+        (
+            &["-e", &listed],
+            "stat without --by, --value and --hist shows no arguments",
+        ),
         (
             &["-e", &tick, "-I", "5"],
             "--interval: expected at least 10ms",
@@ -268,7 +271,7 @@ fn what_has_no_effect_is_refused() {
 #[test]
 fn other_keys_of_report_are_refused() {
     let lab = Lab::new();
-    for key in ["unit", "container", "build-id", "stack", "url:shape"] {
+    for key in ["cgroup", "cpu", "build-id", "stack", "stack:script"] {
         lab.usdtrec(["stat", "-e", "x:y", "--by", key])
             .exits(2)
             .complains(&format!("use report --sort {key}"));

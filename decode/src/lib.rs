@@ -9,6 +9,9 @@ mod decoder;
 mod filter;
 mod sample_field;
 
-pub use decoder::{Decoder, StringEvidence, TracepointArgument, TracepointDecoder, UnreadString};
+pub use decoder::{
+    Decoder, IntegerShape, NumberSource, StringEvidence, TracepointArgument, TracepointDecoder,
+    UnreadString,
+};
 pub use filter::{Filter, FilterError, Readable};
 pub use sample_field::{SampleField, SampleTexts};

@@ -160,6 +160,15 @@ pub enum BpfRefusal {
     /// Programs cannot read a word that they add to in one step.
     #[error("counting hits by group needs Linux 5.12")]
     AtomicFetch,
+    /// Programs cannot change a word only if it is what they expect.
+    #[error("the minimum and maximum of numbers need Linux 5.12")]
+    AtomicExchange,
+    /// There are more measured arguments than a program has room for.
+    #[error("numbers of more than 8 arguments at a time are too many for a program")]
+    TooManyMeasured,
+    /// The numbers of a file that was added have more bits than those of the files at the start.
+    #[error("the argument has more bits than in the files with which counting began")]
+    WideNumbers,
     /// The keys of groups are too long.
     #[error("keys of groups are too long")]
     LongKeys,

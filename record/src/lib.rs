@@ -31,7 +31,10 @@ mod thread_contexts;
 mod usage_error;
 mod verify;
 
-pub use aggregation::{AggregateKey, AggregateValue, Aggregation, GroupedProbe, HitGroup};
+pub use aggregation::{
+    AggregateKey, AggregateValue, Aggregation, GroupedProbe, HitGroup, MeasuredArgument,
+    NoGroupName, NumberBucket, NumberEnds, NumberTotals,
+};
 pub use chosen::{ChoiceError, GroupName, ProcessChoice};
 pub use clocks::moment::{Moment, Waited};
 pub use command::{HeldCommand, RunningCommand};
@@ -75,5 +78,5 @@ pub use select::{EventSelector, Request, Selection, select};
 pub use semaphores::RaisedProcess;
 pub use stacks::{CutCause, CutStacks, FileElsewhere};
 pub use stop_reason::{StopReason, UnknownReason};
-pub use usage_error::{HelperInput, ProgramFeature, UsageError};
+pub use usage_error::{HelperInput, NoNumber, ProgramFeature, UsageError};
 pub use verify::{SiteNote, notes_of_sites};

@@ -35,13 +35,25 @@ pub enum UsageError {
         /// The error, with its offset in the filter.
         error: ExprError,
     },
-    /// No probe has an argument that hits are to be grouped by.
+    /// No probe has an argument that hits are to be grouped by, or whose numbers are to be added up.
     #[error("no probe has an argument {name}; they have: {known}")]
     GroupArgument {
         /// Its name.
         name: String,
         /// The names of the arguments of the probes.
         known: String,
+    },
+    /// The numbers of an argument are to be aggregated, and it is none that programs can add up.
+    #[error(
+        "{argument} of {event} is {found}: expected an integer, which programs in the kernel can add up"
+    )]
+    NoNumber {
+        /// Event of the probe.
+        event: String,
+        /// Name of the argument.
+        argument: String,
+        /// What it is.
+        found: NoNumber,
     },
     /// A filter cannot be evaluated at a site.
     #[error("filter of {event}: {error}")]
@@ -124,6 +136,18 @@ pub enum UsageError {
     /// A group of tracefs events has no name of a recorder.
     #[error("{0:?} is no group of a recorder's events")]
     Group(String),
+}
+
+/// What an argument is instead of an integer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoNumber {
+    /// A text.
+    #[error("a text")]
+    Text,
+    /// A floating-point number.
+    #[error("a floating-point number")]
+    Float,
 }
 
 /// What a process that the recorder starts expects.

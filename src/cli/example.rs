@@ -126,8 +126,8 @@ const EXAMPLES: &[(&str, [Example; 3])] = &[
                 "sudo usdtrec stat -I 1000 -e 'sdt_postgresql:query__*'",
             ),
             example(
-                "Requests of a process by their URL, as CSV",
-                "sudo usdtrec stat -x, -p 1234 --by url -e 'app:request(url=str(arg2))'",
+                "How large requests are, by the name of the thread, with percentiles",
+                "sudo usdtrec stat --by comm --hist bytes -p 1234 -e app:request",
             ),
         ],
     ),

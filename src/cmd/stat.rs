@@ -1,7 +1,9 @@
 //! `usdtrec stat`.
 
+mod by;
 mod group_key;
 mod intervals;
+mod numbers;
 
 use std::io::Write;
 use std::path::Path;
@@ -11,10 +13,10 @@ use std::time::Duration;
 use anstream::{AutoStream, ColorChoice};
 use usdtrec_format::expr::EventSpec;
 use usdtrec_format::split_patterns;
-use usdtrec_record::{AggregateKey, Aggregation, HitTotals};
-use usdtrec_report::script::process_field_named;
-use usdtrec_report::stat::{self, StatView};
+use usdtrec_record::{Aggregation, HitTotals, MeasuredArgument};
+use usdtrec_report::stat::{self, StatArgument, StatView};
 
+use self::by::StatBy;
 use self::intervals::Intervals;
 use super::live::{Aggregated, Live};
 use super::record::refuse_options_of_arguments;
@@ -27,12 +29,10 @@ use crate::units::parse_duration;
 /// Runs the verb.
 pub(crate) fn run(args: &StatArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     refuse(args)?;
-    let by: Vec<AggregateKey> = args
-        .by
-        .iter()
-        .map(|key| aggregate_key(key))
-        .collect::<Result<_, _>>()?;
-    let has_keys = !by.is_empty();
+    let keys = args.by.iter().map(|key| StatBy::named(key));
+    let keys: Vec<StatBy> = keys.collect::<Result<_, _>>()?;
+    let by = keys.iter().map(|key| key.key.clone()).collect();
+    let measured = measured(args);
     let interval = args.interval.as_deref().map(interval).transpose()?;
     let mut out = match &args.output {
         Some(path) => output::create(path)?,
@@ -43,11 +43,16 @@ pub(crate) fn run(args: &StatArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         Some(_) => OutputFormat::Csv,
         None => args.format,
     };
-    let mut view = StatView::new(selection::format(format), colours, args.by.clone());
-    let mut intervals = Intervals::default();
+    let shown = measured.iter().map(|argument| StatArgument {
+        name: argument.name.clone(),
+        has_histogram: argument.has_histogram,
+    });
+    let format = selection::format(format);
+    let mut view = StatView::new(format, colours, args.by.clone(), shown.collect());
+    let mut intervals = Intervals::new(keys, measured.clone());
     let output = out.try_clone()?;
     let mut show = |counted: &HitTotals| {
-        let table = view.show(&intervals.next(counted, has_keys));
+        let table = view.show(&intervals.next(counted));
         out.write_all(table.as_bytes())
     };
     let verb = Live {
@@ -57,13 +62,36 @@ pub(crate) fn run(args: &StatArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         output,
         muted: args.output.is_none(),
         heartbeat: false,
-        prints_arguments: has_keys,
+        prints_arguments: shows_arguments(args),
         aggregated: Some(Aggregated {
-            aggregation: Aggregation { interval, by },
+            aggregation: Aggregation {
+                interval,
+                by,
+                measured,
+            },
             show: &mut show,
         }),
     };
     verb.run(|pipe, sources| stat::read(pipe, Path::new("stat"), sources))
+}
+
+/// The arguments of `--value` and `--hist`, each once.
+fn measured(args: &StatArgs) -> Vec<MeasuredArgument> {
+    let mut measured: Vec<MeasuredArgument> = Vec::new();
+    for name in args.value.iter().chain(&args.hist) {
+        if !measured.iter().any(|known| known.name == *name) {
+            measured.push(MeasuredArgument {
+                name: name.clone(),
+                has_histogram: args.hist.contains(name),
+            });
+        }
+    }
+    measured
+}
+
+/// Whether arguments are keys, or are measured.
+const fn shows_arguments(args: &StatArgs) -> bool {
+    !(args.by.is_empty() && args.value.is_empty() && args.hist.is_empty())
 }
 
 /// `--interval`; a number without a unit is milliseconds.
@@ -78,30 +106,10 @@ fn interval(text: &str) -> Result<Duration, Usage> {
     Ok(time)
 }
 
-/// A key of `--by`.
-fn aggregate_key(name: &str) -> Result<AggregateKey, Usage> {
-    /// Other keys of `report --by`, besides fields about the process.
-    const OF_REPORT: [&str; 6] = ["cpu", "dso", "sym", "srcline", "caller", "stack"];
-    let is_other =
-        OF_REPORT.contains(&name) || name.contains(':') || process_field_named(name).is_some();
-    Ok(match name {
-        "comm" => AggregateKey::Comm,
-        "pid" => AggregateKey::Pid,
-        "tid" => AggregateKey::Tid,
-        "uid" => AggregateKey::Uid,
-        _ if is_other => {
-            return Err(Usage(format!(
-                "--by {name}: stat counts by comm, pid, tid, uid and arguments; to count by this, record, and use report --sort {name}"
-            )));
-        }
-        _ => AggregateKey::Argument(name.to_owned()),
-    })
-}
-
 /// Refuses options that have no effect on counts.
 fn refuse(stat: &StatArgs) -> Result<(), Usage> {
     let args = &stat.capture;
-    refuse_options_of_arguments("stat", args, !stat.by.is_empty())?;
+    refuse_options_of_arguments("stat", args, shows_arguments(stat))?;
     let is_perf = matches!(
         args.engine,
         Engine::Perf | Engine::PerfPmu | Engine::PerfTracefs
@@ -122,7 +130,7 @@ fn refuse(stat: &StatArgs) -> Result<(), Usage> {
     let has_list = |part: &str| EventSpec::parse(part).is_ok_and(|spec| spec.captures.is_some());
     let listed = specs.into_iter().find(|part| has_list(part));
     Usage::ensure(
-        listed.is_none() || !stat.by.is_empty(),
-        "stat without --by shows no arguments: an argument list of -e has no effect",
+        listed.is_none() || shows_arguments(stat),
+        "stat without --by, --value and --hist shows no arguments: an argument list of -e has no effect",
     )
 }

@@ -216,7 +216,7 @@ pub(super) const TOP: [Choice; 2] = [
     }),
 ];
 
-pub(super) const STAT: [Choice; 6] = [
+pub(super) const STAT: [Choice; 8] = [
     choice("--by", "--by comm", |seen| {
         let words = |line: &str| {
             line.split_whitespace()
@@ -230,6 +230,13 @@ pub(super) const STAT: [Choice; 6] = [
                 .text
                 .lines()
                 .any(|line| words(line) == "pairs:go pairs")
+    }),
+    choice("--value", "--value arg1", |seen| {
+        seen.text.contains("arg1.mean") || seen.text.contains("mean")
+    }),
+    choice("--hist", "--hist arg4", |seen| {
+        let text = seen.text.contains("log2 buckets");
+        text || seen.text.contains("arg4.p99")
     }),
     choice("-I, --interval", "-I 10", |seen| {
         let rows = seen.text.lines().filter(|line| line.contains("pairs:go"));

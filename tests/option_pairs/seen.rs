@@ -48,19 +48,34 @@ impl Seen<'_> {
 
     /// What `stat` counted of a probe, in all intervals.
     pub(super) fn counted(&self, probe: &str) -> u64 {
-        let number = |text: &str| text.parse::<u64>().ok();
-        let count = |line: &str| match line.as_bytes().first()? {
-            b'{' => {
+        let mut heading = Vec::new();
+        let mut is_own_line = false;
+        let count = |line: &str| {
+            if line.starts_with('{') {
                 let line: Value = serde_json::from_str(line).expect("JSON");
                 let is_of = line["event"].as_str()?.ends_with(probe);
-                line["count"].as_u64().filter(|_| is_of)
+                return line["count"].as_u64().filter(|_| is_of);
             }
-            // The rate and what is lost follow it.
-            _ if line.contains(&format!(",sdt_{probe},")) => number(line.split(',').nth_back(2)?),
-            _ => {
-                let row = line.strip_prefix(probe)?;
-                number(row.split_whitespace().nth_back(2)?)
+            let is_csv = line.contains(",sdt_") || line.starts_with("elapsed_ns,");
+            let mut cells: Vec<&str> = match is_csv {
+                true => line.split(',').collect(),
+                false => line.split_whitespace().collect(),
+            };
+            if cells.contains(&"Events") || cells.contains(&"elapsed_ns") {
+                heading = cells.into_iter().map(str::to_owned).collect();
+                return None;
             }
+            // In a wide table, a long name has a line of its own.
+            if std::mem::replace(&mut is_own_line, line == probe) {
+                cells.insert(0, probe);
+            }
+            // Bars follow the table.
+            let is_row = cells.len() == heading.len();
+            let is_of = |cell: &&&str| cell.strip_prefix("sdt_").unwrap_or(cell) == probe;
+            cells.iter().find(|cell| is_row && is_of(cell))?;
+            let is_count = |name: &String| name == "Events" || name == "count";
+            let place = heading.iter().position(is_count)?;
+            cells.get(place)?.parse().ok()
         };
         self.text.lines().filter_map(count).sum()
     }

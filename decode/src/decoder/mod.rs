@@ -5,6 +5,7 @@ mod compile;
 mod constant_address;
 mod field;
 mod machine;
+mod number_source;
 mod operation;
 mod raw;
 mod registers;
@@ -21,6 +22,7 @@ use usdtrec_format::perf::{Attr, Sample, TracepointFormat};
 use usdtrec_format::trace::StringArgument;
 use usdtrec_format::{Arch, Missing, Operand, RawLayout, Value, parse_operands};
 
+pub use self::number_source::{IntegerShape, NumberSource};
 pub use self::unread_string::{StringEvidence, UnreadString};
 
 use self::constant_address::ConstantAddress;

@@ -160,6 +160,21 @@ impl RawOperation {
         })
     }
 
+    /// How its bits are a value.
+    pub(super) const fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Whether only the lower half of the value was captured.
+    pub(super) const fn is_half(&self) -> bool {
+        self.lower_half
+    }
+
+    /// Whether it is declared to be a string, which is read.
+    pub(super) fn is_text(&self) -> bool {
+        self.text.as_ref().is_some_and(|text| text.known)
+    }
+
     /// Whether the argument is of an argument list.
     pub(super) const fn is_listed(&self) -> bool {
         self.listed

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use usdtrec_format::schema::Argument;
 
 use super::key::AggregateValue;
+use super::numbers::NumberTotals;
 
 /// Hits of a probe with equal keys. Sites whose arguments have other types have groups of their own, and two texts of which the same beginning was
 /// read may have, too.
@@ -16,6 +17,9 @@ pub struct HitGroup {
     pub values: Vec<AggregateValue>,
     /// Number of hits.
     pub count: u64,
+    /// What the numbers of each measured argument add up to; `None` if there were too many groups to add up its numbers. Without a value of
+    /// the argument, as for a probe that has none of this name, the count is 0.
+    pub numbers: Vec<Option<NumberTotals>>,
 }
 
 /// The probe of groups.

@@ -13,6 +13,10 @@ pub enum AggregateKey {
     Tid,
     /// The real user id of the process, in the initial user namespace.
     Uid,
+    /// The id of the container that the control group at the hit (version 2) is of.
+    Container,
+    /// The unit of systemd that it is of.
+    Unit,
     /// An argument, by its name, or as `arg1`, `arg2`, ….
     Argument(String),
 }
@@ -24,8 +28,19 @@ pub enum AggregateValue {
     Comm(Vec<u8>),
     /// A process, thread or user.
     Number(u32),
+    /// A container or unit, or why it is not known.
+    Group(Result<String, NoGroupName>),
     /// The value of an argument, or why it is missing.
     Argument(Value),
     /// The probe has no such argument.
     Absent,
+}
+
+/// Why the container or unit of a hit is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NoGroupName {
+    /// The control group is of none.
+    None,
+    /// The control group was made after the recording began, and removed before what was counted was read.
+    Removed,
 }

@@ -2,9 +2,13 @@
 
 mod group;
 mod key;
+mod measured;
+mod numbers;
 
 pub use self::group::{GroupedProbe, HitGroup};
-pub use self::key::{AggregateKey, AggregateValue};
+pub use self::key::{AggregateKey, AggregateValue, NoGroupName};
+pub use self::measured::MeasuredArgument;
+pub use self::numbers::{NumberBucket, NumberEnds, NumberTotals};
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,8 +27,10 @@ use crate::usage_error::UsageError;
 pub struct Aggregation {
     /// Interval at which the counts are read; `None` for the end alone.
     pub interval: Option<Duration>,
-    /// What hits are grouped by; empty if only those of each probe are counted.
+    /// What hits are grouped by; empty if those of a probe are one group.
     pub by: Vec<AggregateKey>,
+    /// The arguments whose numbers are added up in each group.
+    pub measured: Vec<MeasuredArgument>,
 }
 
 /// The arguments of a probe.
@@ -45,34 +51,54 @@ impl<'a> Arguments<'a> {
     }
 }
 
+impl Arguments<'_> {
+    /// The place of the argument with this name in the list of the probe's arguments.
+    fn place(self, name: &str) -> Option<usize> {
+        let mut shown = self.shown.iter().copied().flatten();
+        let renamed = shown.find(|shown| shown.argument_from(self.all).name == *name);
+        let text = name.to_owned();
+        let own = || own_argument(&Name { text, at: 0 }, "", self.all).ok()?;
+        renamed.map(|shown| shown.argument).or_else(own)
+    }
+}
+
 impl Aggregation {
+    /// Whether a key is about the control group.
+    pub(crate) fn has_cgroup(&self) -> bool {
+        let mut keys = self.by.iter();
+        keys.any(|key| matches!(key, AggregateKey::Container | AggregateKey::Unit))
+    }
+
     /// The place of the argument of each key, in the list of a probe's arguments; `None` for other keys, and if the probe has none of this
     /// name.
     pub(crate) fn places(&self, of: Arguments<'_>) -> Vec<Option<usize>> {
-        let place = |key: &AggregateKey| {
-            let AggregateKey::Argument(name) = key else {
-                return None;
-            };
-            let mut shown = of.shown.iter().copied().flatten();
-            let renamed = shown.find(|shown| shown.argument_from(of.all).name == *name);
-            let text = name.clone();
-            let own = || own_argument(&Name { text, at: 0 }, "", of.all).ok()?;
-            renamed.map(|shown| shown.argument).or_else(own)
+        let place = |key: &AggregateKey| match key {
+            AggregateKey::Argument(name) => of.place(name),
+            _ => None,
         };
         self.by.iter().map(place).collect()
     }
 
-    /// Checks that each key is an argument of any probe. Not known where there is no probe yet.
+    /// The same of each measured argument.
+    pub(crate) fn measured_places(&self, of: Arguments<'_>) -> Vec<Option<usize>> {
+        let measured = self.measured.iter();
+        measured.map(|argument| of.place(&argument.name)).collect()
+    }
+
+    /// Checks that each key and measured argument is an argument of any probe. Not known where there is no probe yet.
     ///
     /// # Errors
     /// [`UsageError::GroupArgument`].
     pub(crate) fn check(&self, probes: &[&PlannedProbe]) -> Result<(), UsageError> {
-        let has = |probe: &PlannedProbe, at: usize| self.places(Arguments::of(probe))[at].is_some();
-        let is_missing = |(at, key): &(usize, &AggregateKey)| {
-            matches!(key, AggregateKey::Argument(_)) && !probes.iter().any(|probe| has(probe, *at))
-        };
-        let missing = self.by.iter().enumerate().find(is_missing);
-        let Some((_, AggregateKey::Argument(name))) = missing.filter(|_| !probes.is_empty()) else {
+        let keys = self.by.iter().filter_map(|key| match key {
+            AggregateKey::Argument(name) => Some(name),
+            _ => None,
+        });
+        let measured = self.measured.iter().map(|argument| &argument.name);
+        let has = |probe: &&PlannedProbe, name: &str| Arguments::of(probe).place(name).is_some();
+        let is_missing = |name: &&String| !probes.iter().any(|probe| has(probe, name));
+        let missing = keys.chain(measured).find(is_missing);
+        let Some(name) = missing.filter(|_| !probes.is_empty()) else {
             return Ok(());
         };
         let arguments = probes.iter().flat_map(|probe| &probe.arguments);
@@ -83,17 +109,23 @@ impl Aggregation {
         })
     }
 
-    /// Which of a probe's arguments are captured: those of keys, and the lengths of texts among these.
+    /// Which of a probe's arguments are captured: those of keys, the lengths of texts among these, and measured ones.
     pub(crate) fn needed(&self, of: Arguments<'_>) -> Vec<bool> {
+        let mut needed = self.needed_by_keys(of);
+        needed.extend(self.measured_places(of).into_iter().flatten());
+        (0..of.all.len())
+            .map(|place| needed.contains(&place))
+            .collect()
+    }
+
+    /// The places of the arguments that keys have: their own, and the lengths of texts among these.
+    pub(crate) fn needed_by_keys(&self, of: Arguments<'_>) -> Vec<usize> {
         let arguments = of.all;
         let places: Vec<usize> = self.places(of).into_iter().flatten().collect();
         let lengths = places.iter().filter_map(|place| {
             let length = length_of(arguments.get(*place)?)?;
             arguments.iter().position(|known| known.name == length)
         });
-        let needed: Vec<usize> = lengths.chain(places.iter().copied()).collect();
-        (0..arguments.len())
-            .map(|place| needed.contains(&place))
-            .collect()
+        lengths.chain(places.iter().copied()).collect()
     }
 }

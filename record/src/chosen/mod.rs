@@ -19,8 +19,7 @@ use crate::host::process::Process;
 
 pub use self::group_name::GroupName;
 pub(crate) use self::group_name::LaterName;
-pub(crate) use self::hierarchy::ControlGroup;
-use self::hierarchy::Hierarchy;
+pub(crate) use self::hierarchy::{ControlGroup, Hierarchy};
 
 /// Which processes' hits are recorded: those that are in one of the control groups, if there are any, and execute one of the files, if there are any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,6 +9,8 @@ pub struct EngineOutcome {
     pub unfinished: u64,
     /// Number of hits of which no stack was taken, because of [`CallGraph::rate`](crate::CallGraph::rate).
     pub without_stack: u64,
+    /// How often the least or greatest number of a group could not be raised, because too many CPUs did so at a time.
+    pub unraised: u64,
     /// Number of lost hits that a filter could not judge, because the memory that it reads was not resident.
     pub unjudged: u64,
     /// How often a lossless recording continued processes although the ring was full, because the recorder did not run for more than a

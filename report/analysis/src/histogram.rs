@@ -240,7 +240,7 @@ fn by_value<N: Number>(values: &[Frequency<N>]) -> Vec<Bucket> {
     values.iter().map(bucket).collect()
 }
 
-fn by_power<N: Log2 + Copy>(counts: &[Frequency<N>], kind: BucketKind) -> Vec<Bucket> {
+pub(crate) fn by_power<N: Log2 + Copy>(counts: &[Frequency<N>], kind: BucketKind) -> Vec<Bucket> {
     let mut buckets: Vec<(i32, u64)> = Vec::new();
     for &Frequency { value, count } in counts {
         let index = value.index(kind);

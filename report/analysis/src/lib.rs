@@ -4,6 +4,7 @@
 
 pub mod answer;
 pub mod clock_facts;
+pub mod counted_numbers;
 pub mod diff;
 pub mod groups;
 pub mod heatmap;

@@ -241,6 +241,12 @@ pub(in crate::cmd) fn print_losses(outcome: &Outcome, args: &CaptureArgs) {
             outcome.engine.unjudged
         ));
     }
+    if outcome.engine.unraised > 0 {
+        say(format_args!(
+            "usdtrec: too many CPUs changed the minimum or maximum of a group at a time: one may be wrong, {}",
+            times(outcome.engine.unraised)
+        ));
+    }
     if outcome.engine.suspensions > 0 {
         say(format_args!(
             "usdtrec: --lossless was suspended {}: the output was not read or written for more than a second, and hits were lost instead of \

@@ -3,7 +3,9 @@
 use usdtrec_format::schema::Argument;
 use usdtrec_format::{StringAt, Value};
 use usdtrec_record::{AggregateValue, HitGroup, ProbeHits};
-use usdtrec_report::stat::StatKey;
+use usdtrec_report::stat::{StatKey, shape};
+
+use super::by::StatBy;
 
 /// The probe and keys of a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,6 +25,8 @@ enum KeyOrder {
     Unsigned(u64),
     /// A name of a thread.
     Comm(Vec<u8>),
+    /// A container or unit, or what is shown in its place.
+    Group(Result<String, &'static str>),
     Text {
         bytes: Vec<u8>,
         cut: bool,
@@ -69,10 +73,18 @@ impl GroupKey {
     }
 
     /// The keys of a group.
-    pub(super) fn of_group(group: &HitGroup) -> Self {
+    pub(super) fn of_group(group: &HitGroup, keys: &[StatBy]) -> Self {
+        let values = group.values.iter().zip(keys);
+        let values = values.map(|(value, key)| match value {
+            AggregateValue::Group(name) => {
+                KeyOrder::Group(name.clone().map_err(|reason| key.without_name(reason)))
+            }
+            _ if key.is_shape => KeyOrder::new(value).shape(),
+            _ => KeyOrder::new(value),
+        });
         Self {
             event: group.probe.event.clone(),
-            values: Some(group.values.iter().map(KeyOrder::new).collect()),
+            values: Some(values.collect()),
         }
     }
 
@@ -92,7 +104,8 @@ impl KeyOrder {
         match value {
             AggregateValue::Comm(name) => Self::Comm(name.clone()),
             AggregateValue::Number(number) => Self::Number(*number),
-            AggregateValue::Absent => Self::Absent,
+            AggregateValue::Group(Ok(name)) => Self::Group(Ok(name.clone())),
+            AggregateValue::Group(Err(_)) | AggregateValue::Absent => Self::Absent,
             AggregateValue::Argument(Value::Unsigned(number)) => Self::Unsigned(*number),
             // A site may have it without a sign.
             AggregateValue::Argument(Value::Signed(number)) => match u64::try_from(*number) {
@@ -110,11 +123,24 @@ impl KeyOrder {
         }
     }
 
+    /// The shape of a text, and other values as they are.
+    fn shape(self) -> Self {
+        match self {
+            Self::Text { bytes, cut } => Self::Text {
+                bytes: shape(&bytes),
+                cut,
+            },
+            other => other,
+        }
+    }
+
     fn shown(&self, argument: Option<Argument>) -> StatKey {
         let value = match self {
             Self::Comm(name) => return StatKey::Comm(name.clone()),
             Self::Number(number) => return StatKey::Number(*number),
             Self::Absent => return StatKey::Absent,
+            Self::Group(Ok(name)) => return StatKey::Name(name.clone()),
+            Self::Group(Err(reason)) => return StatKey::Unknown(reason),
             Self::Unsigned(number) => Value::Unsigned(*number),
             Self::Signed(number) => Value::Signed(*number),
             Self::Text { bytes, cut } => Value::String(StringAt {

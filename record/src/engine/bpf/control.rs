@@ -15,21 +15,23 @@
 //! | 72 | 8 | number of such mappings: the token of the last |
 //! | 80 | 8 | up to which token the probes of the files are attached |
 //! | 88 | 8 | number of those mappings whose processes were not held, or not until then |
-//! | 96 | 8 each | hits lost, by sample id |
+//! | 96 | 8 | number of groups of hits that programs have begun, or tried to |
+//! | 104 | 8 | how often the least or greatest number of a group could not be raised |
+//! | 112 | 8 each | hits lost, by sample id |
 //! | after them | 16 each | by sample id and string of its site: number of unreadable ones in a row, and the time (ns) until which none is read |
 //! | after them | 8 each | by sample id: not 0 while many texts of the site are too long for a short record |
 //! | after them | 8 each | by sample id: index of the size of its stacks; in the second byte, of that in a crowded ring; above it the fill level, in 256ths, from which on a ring is crowded |
 //! | after them | | hits by sample id, where they are counted and not recorded ([`HitCounts`]) |
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use memmap2::{MmapOptions, MmapRaw};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::aggregate::HitCounts;
+use super::mapped_words::MappedWords;
 use super::sys;
 
 /// Offset of the word that is not 0 while hits are recorded.
@@ -56,8 +58,12 @@ pub(super) const MAPPINGS: u32 = 72;
 pub(super) const ANSWERED: u32 = 80;
 /// Offset of the count of those mappings whose processes were not held, or not until then.
 pub(super) const UNHELD: u32 = 88;
+/// Offset of the number of groups of hits.
+pub(super) const GROUPS: u32 = 96;
+/// Offset of the count of extremes that could not be raised.
+pub(super) const UNRAISED: u32 = 104;
 /// Offset of the first count of losses, one word for each sample id.
-pub(super) const LOSSES: u32 = 96;
+pub(super) const LOSSES: u32 = 112;
 
 /// Number of words before the losses.
 pub(super) const HEAD: usize = LOSSES as usize / 8;
@@ -86,13 +92,10 @@ pub(super) const fn words_end(ids: u32, strings: u32) -> u32 {
 }
 
 /// The map of the words, mapped into memory.
-///
-/// Invariant: `map` is `words` aligned u64 long, and stays mapped as long as `self`.
 #[derive(Debug)]
 pub(super) struct Control {
     descriptor: OwnedFd,
-    map: MmapRaw,
-    words: usize,
+    words: MappedWords,
     hit_counts: Option<HitCounts>,
 }
 
@@ -114,13 +117,9 @@ impl Control {
 
     /// The first `words` words of a control map.
     pub(super) fn from_descriptor(descriptor: OwnedFd, words: usize) -> io::Result<Self> {
-        let map = MmapOptions::new()
-            .len(words * 8)
-            .map_raw(descriptor.as_raw_fd())?;
         Ok(Self {
+            words: MappedWords::new(descriptor.as_fd(), words)?,
             descriptor,
-            map,
-            words,
             hit_counts: None,
         })
     }
@@ -203,6 +202,11 @@ impl Control {
         self.load(UNJUDGED)
     }
 
+    /// How often the least or greatest number of a group could not be raised.
+    pub(super) fn unraised(&self) -> u64 {
+        self.load(UNRAISED)
+    }
+
     /// Number of lost hits of the sample id with this index.
     pub(super) fn lost(&self, index: usize) -> u64 {
         self.load(LOSSES + 8 * index as u32)
@@ -238,14 +242,7 @@ impl Control {
     }
 
     fn word(&self, offset: u32) -> Option<&AtomicU64> {
-        let index = offset as usize / 8;
-        if index >= self.words {
-            return None;
-        }
-        let words = self.map.as_mut_ptr().cast::<AtomicU64>();
-        let at = words.wrapping_add(index);
-        // SAFETY: by the invariant this is an aligned u64, which others change only atomically.
-        Some(unsafe { &*at })
+        self.words.get(offset as usize / 8)
     }
 }
 

@@ -84,6 +84,7 @@ pub(super) enum Helper {
     RingSubmit = 132,
     RingDiscard = 133,
     RingQuery = 134,
+    CgroupId = 80,
     NamespaceIds = 120,
     AncestorCgroupId = 123,
     ReadKernelStr = 115,
@@ -129,6 +130,8 @@ pub(super) enum Map {
     ThreadContexts,
     /// The number of hits of each group.
     HitGroups,
+    /// The numbers of each group.
+    GroupNumbers,
     /// Where programs make the keys of groups.
     KeySlots,
 }
@@ -272,6 +275,12 @@ impl Assembler {
     pub(super) fn atomic_fetch_add(&mut self, to: Reg, offset: i16, from: Reg) {
         const FETCH: i32 = 1;
         self.push(ATOMIC, to as u8, from as u8, offset, FETCH);
+    }
+
+    /// If `*(to + offset)` is `R0`, it becomes `from`, in one step. `R0` = what was there before.
+    pub(super) fn compare_exchange(&mut self, to: Reg, offset: i16, from: Reg) {
+        const COMPARE_EXCHANGE: i32 = 0xf1;
+        self.push(ATOMIC, to as u8, from as u8, offset, COMPARE_EXCHANGE);
     }
 
     /// `pointer` = the pointer at an offset of the structure that it points to; jumps to `missing` if it is null.

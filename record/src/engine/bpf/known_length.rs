@@ -98,7 +98,7 @@ impl Program<'_> {
     }
 
     /// Jumps if the field with this bit could not be read.
-    fn if_unreadable(&mut self, bit: u8, to: Label) {
+    pub(super) fn if_unreadable(&mut self, bit: u8, to: Label) {
         let asm = &mut self.asm;
         asm.copy(Reg::R1, Reg::R8);
         asm.op_value(Op::ShiftRight, Reg::R1, bit.into());

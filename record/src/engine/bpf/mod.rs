@@ -14,6 +14,7 @@ mod insn;
 mod kernel;
 mod known_length;
 mod lossless;
+mod mapped_words;
 mod nonresident;
 mod objects;
 mod open;
@@ -235,6 +236,7 @@ impl BpfEngine {
         EngineOutcome {
             unfinished,
             without_stack: samples().map(|samples| samples.without_stack).sum(),
+            unraised: objects.control.unraised(),
             unjudged: unjudged.sum(),
             suspensions: objects.control.suspensions(),
             unheld_mappings: objects.control.unheld()
@@ -313,7 +315,7 @@ impl BpfEngine {
             return Ok(Vec::new());
         };
         let events = self.parts.iter().flat_map(|part| &part.samples.groups);
-        let mut decoder = GroupDecoder::new(&maps.grouping.aggregation, events);
+        let mut decoder = GroupDecoder::new(maps, events);
         let mut groups = Vec::new();
         maps.read(|element| groups.extend(decoder.decode(element)))?;
         Ok(groups)

@@ -5,12 +5,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use super::super::options::AttachRequest;
-use super::aggregate::{GroupDescriptors, GroupMaps, Grouping, SharedGroups, longest_key};
+use super::aggregate::{EventNeeds, GroupDescriptors, GroupMaps, Grouping, SharedGroups};
 use super::attach;
 use super::attach::site_programs::Maps;
 use super::control::Control;
 use super::kernel::RunningKernel;
-use super::kernel::trials::fetches_atomically;
+use super::kernel::trials::{exchanges_atomically, fetches_atomically};
 use super::lossless::stopped::Stopped;
 use super::processes::executables::Executables;
 use super::processes::follow::Tracked;
@@ -99,11 +99,15 @@ impl Objects {
             .then(|| ThreadContexts::new(kernel))
             .transpose();
         let grouping = match &options.aggregation {
-            Some(aggregation) => Grouping::new(aggregation, longest_key(&samples.groups))?,
+            Some(aggregation) => Grouping::new(aggregation, &EventNeeds::of(&samples.groups))?,
             None => None,
         };
         if grouping.is_some() && !fetches_atomically() {
             return Err(RecordError::NoBpf(BpfRefusal::AtomicFetch));
+        }
+        let measures = |grouping: &Grouping| !grouping.aggregation.measured.is_empty();
+        if grouping.as_ref().is_some_and(measures) && !exchanges_atomically() {
+            return Err(RecordError::NoBpf(BpfRefusal::AtomicExchange));
         }
         let hit_groups = grouping.map(GroupMaps::new).transpose();
         Ok(Self {

@@ -211,6 +211,7 @@ pub(super) fn sites(groups: &[Group]) -> Vec<Site<'_>> {
                 arch: group.arch(),
                 captures: &plan.captures,
                 layout: &group.layout,
+                measured: &group.measured,
                 graph: group.graph,
                 return_address: plan.return_address,
                 condition: plan.condition.as_ref(),

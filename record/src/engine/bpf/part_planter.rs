@@ -17,7 +17,7 @@ use super::super::options::{AttachRequest, EngineOptions};
 use super::super::task_filter::TaskFilter;
 use super::super::watch::Watch;
 use super::BpfEngine;
-use super::aggregate::longest_key;
+use super::aggregate::EventNeeds;
 use super::attach::Attaching;
 use super::attach::attach_method::AttachMethod;
 use super::attach::attacher::AttachedSites;
@@ -87,7 +87,7 @@ impl PartPlanter {
         let has_thread = self.common.thread_base.is_some();
         let groups = plan::group(probes, options, has_thread, self.ids.event)?;
         if let Some(grouping) = &self.common.grouping {
-            grouping.check(longest_key(&groups))?;
+            grouping.check(&EventNeeds::of(&groups))?;
         }
         let samples = Samples::new(groups, self.ids, options);
         let request = AttachRequest {

@@ -6,6 +6,7 @@ use usdtrec_format::perf::TracepointFormat;
 use usdtrec_format::schema::Argument;
 use usdtrec_format::{Arch, CapturePlan, Location, Operand, RawArgument, RawLayout};
 
+use super::aggregate::{Measured, measured};
 use super::context::{register_offset, runs_here};
 use super::program::{EndKind, Rooms, rooms};
 use super::samples::compact::Shape;
@@ -63,6 +64,8 @@ pub(super) struct Group {
     pub(super) sizes: Option<StackSizes>,
     /// How each site is captured.
     pub(super) plans: Vec<SitePlan>,
+    /// The arguments whose numbers are aggregated.
+    pub(super) measured: Vec<Measured>,
     /// The constants of its sites.
     constants: Vec<Location>,
 }
@@ -169,7 +172,11 @@ impl Planner<'_> {
         }
         let id = self.next_id()?;
         let graph = probe.graph(self.graph);
-        self.groups.push(planned.group(probe, site, id, graph));
+        let mut group = planned.group(probe, site, id, graph);
+        if let Some(aggregation) = self.aggregation {
+            group.measured = measured(aggregation, &group.probe, &group.layout)?;
+        }
+        self.groups.push(group);
         Ok(())
     }
 
@@ -390,6 +397,7 @@ impl Planned {
             graph,
             layout,
             plans: vec![self.plan],
+            measured: Vec::new(),
             constants: self.constants,
         }
     }

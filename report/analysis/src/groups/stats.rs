@@ -186,7 +186,7 @@ fn facts<N: Number>(numbers: &Distribution<N>, sum: Sum, order: GroupOrder) -> V
 }
 
 /// The float nearest to a quotient; 0 if the count is.
-fn quotient(sum: i128, count: u64) -> f64 {
+pub(crate) fn quotient(sum: i128, count: u64) -> f64 {
     if sum == 0 || count == 0 {
         return 0.0;
     }

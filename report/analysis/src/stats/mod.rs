@@ -12,7 +12,7 @@ pub(crate) mod log2;
 pub mod number;
 pub mod ratio;
 pub(crate) mod reasons;
-pub(crate) mod shape;
+pub mod shape;
 pub mod sketch;
 pub(crate) mod text_counts;
 pub mod timeline;

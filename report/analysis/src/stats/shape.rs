@@ -2,7 +2,8 @@
 
 /// A text with `?` for each number and each text in single quotes, and one blank for several. Numbers that belong to a name (`t1`, `$1`)
 /// stay; a sign that directly precedes a number and follows no operand goes with it.
-pub(crate) fn shape(text: &[u8]) -> Vec<u8> {
+#[must_use]
+pub fn shape(text: &[u8]) -> Vec<u8> {
     let mut out: Vec<u8> = Vec::with_capacity(text.len());
     let mut at = 0;
     while let Some(&byte) = text.get(at) {

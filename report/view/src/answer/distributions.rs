@@ -90,7 +90,8 @@ impl HistogramAnswer {
     }
 }
 
-fn bucket_of(bucket: &Bucket, form: &Form) -> HistogramBucket {
+/// A bucket of an argument's numbers or texts.
+pub(crate) fn bucket_of(bucket: &Bucket, form: &Form) -> HistogramBucket {
     HistogramBucket {
         from: HistogramEdge::new(&bucket.from),
         to: bucket.to.as_ref().map(HistogramEdge::new),

@@ -56,14 +56,14 @@ fn shown_figures(stats: &ValueFacts) -> [String; 7] {
     shown
 }
 
-fn float(number: f64) -> String {
+pub(crate) fn float(number: f64) -> String {
     let mut text = Text::default();
     text.float64(number);
     text.into_string()
 }
 
 /// A number with a decimal, or with three digits if it is less than 1.
-fn decimals(number: f64) -> String {
+pub(crate) fn decimals(number: f64) -> String {
     let digits = match number.abs() {
         magnitude if magnitude > 0.0 && magnitude < 1.0 => 2 - magnitude.log10().floor() as i32,
         _ => 1,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthStr as _;
-use usdtrec_analysis::histogram::{Edge, Histograms};
+use usdtrec_analysis::histogram::{Bucket, Edge, Histograms};
 use usdtrec_analysis::measured::Division;
 use usdtrec_format::escape::escape;
 use usdtrec_trace::form::Form;
@@ -15,6 +15,7 @@ use crate::head;
 use crate::measured::{ambiguities, form, measured};
 use crate::text::quoted::Csv;
 use crate::text::scalar::{decimal, shown};
+use crate::theme::Theme;
 
 /// Columns of the longest bar.
 const BAR: usize = 42;
@@ -76,30 +77,32 @@ pub(crate) fn text(histograms: &Histograms, style: AnswerStyle) -> String {
             words(histogram.division)
         );
         let form = form(&histogram.of, human);
-        let labels = histogram
-            .buckets
-            .iter()
-            .map(|bucket| label(&bucket.from, &form));
-        let labels: Vec<String> = labels.collect();
-        let buckets = || histogram.buckets.iter();
-        let widest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
-        let width = widest(&mut labels.iter().map(|label| label.width()));
-        let digits = widest(&mut buckets().map(|bucket| bucket.count.to_string().len()));
-        let most = buckets().map(|bucket| bucket.count).max().unwrap_or(0);
-        for (bucket, label) in buckets().zip(&labels) {
-            let line = format!(
-                "{}  {:>digits$}  {}",
-                right(label, width),
-                bucket.count,
-                theme.bar(&bar(bucket.count, most, BAR))
-            );
-            let _ = writeln!(out, "{}", line.trim_end());
-        }
+        put_bars(&histogram.buckets, &form, theme, &mut out);
         if histogram.missing > 0 {
             let _ = writeln!(out, "{} more are not known", histogram.missing);
         }
     }
     out
+}
+
+/// Appends a bar for each bucket.
+pub(crate) fn put_bars(buckets: &[Bucket], form: &Form, theme: Theme, out: &mut String) {
+    let labels = buckets.iter().map(|bucket| label(&bucket.from, form));
+    let labels: Vec<String> = labels.collect();
+    let buckets = || buckets.iter();
+    let widest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
+    let width = widest(&mut labels.iter().map(|label| label.width()));
+    let digits = widest(&mut buckets().map(|bucket| bucket.count.to_string().len()));
+    let most = buckets().map(|bucket| bucket.count).max().unwrap_or(0);
+    for (bucket, label) in buckets().zip(&labels) {
+        let line = format!(
+            "{}  {:>digits$}  {}",
+            right(label, width),
+            bucket.count,
+            theme.bar(&bar(bucket.count, most, BAR))
+        );
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
 }
 
 /// A header line, and a line for each bucket.

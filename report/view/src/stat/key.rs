@@ -12,6 +12,10 @@ use crate::table::TableCell;
 pub enum StatKey {
     /// The name of a thread.
     Comm(Vec<u8>),
+    /// A container or unit.
+    Name(String),
+    /// No value, and what is shown in its place.
+    Unknown(&'static str),
     /// A process, thread or user.
     Number(u32),
     /// The value of an argument.
@@ -35,6 +39,8 @@ impl StatKey {
     pub(crate) fn cell(&self) -> Cell {
         match self {
             Self::Comm(name) => Cell::text(&String::from_utf8_lossy(name)),
+            Self::Name(name) => Cell::text(name),
+            Self::Unknown(reason) => Cell::without_value(reason),
             Self::Number(number) => Cell::number(number.to_string()),
             Self::Absent => Cell::without_value("-"),
             Self::Argument {

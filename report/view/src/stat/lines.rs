@@ -42,6 +42,9 @@ impl StatView {
         if !self.is_group(row) {
             put("lost", json!(row.lost));
         }
+        for (place, argument) in self.measured.iter().enumerate() {
+            argument.put_json(row.numbers_of(place), &mut object);
+        }
         object
     }
 
@@ -54,7 +57,11 @@ impl StatView {
         if !self.keys.is_empty() {
             out.push_str("others,");
         }
-        out.push_str("count,per_second,lost\n");
+        out.push_str("count,per_second,lost");
+        for argument in &self.measured {
+            argument.put_csv_heading(csv, out);
+        }
+        out.push('\n');
     }
 
     /// Appends a line for each row.
@@ -79,6 +86,9 @@ impl StatView {
             out.push_str(&format!("{},{rate},", row.count));
             if !self.is_group(row) {
                 out.push_str(&row.lost.to_string());
+            }
+            for (place, argument) in self.measured.iter().enumerate() {
+                argument.put_csv(row.numbers_of(place), out);
             }
             out.push('\n');
         }

@@ -1,14 +1,22 @@
 //! `stat`: counts that were made in the kernel, as text, JSON or CSV.
 
+mod histograms;
 mod key;
 mod lines;
+mod numbers;
 mod stream;
 
 use std::time::Duration;
 
 use usdtrec_trace::session::event_name::short_name;
 
+pub use usdtrec_analysis::counted_numbers::{
+    CountedBucket, CountedEnds, CountedNumbers, NumberFacts,
+};
+pub use usdtrec_analysis::stats::shape::shape;
+
 pub use self::key::StatKey;
+pub use self::numbers::StatArgument;
 pub use self::stream::read;
 use crate::columns::put_table;
 use crate::format::Format;
@@ -38,6 +46,15 @@ pub struct StatRow {
     pub count: u64,
     /// Hits that are not counted, because a filter could not be evaluated; 0 in groups.
     pub lost: u64,
+    /// The numbers of each measured argument; `None` if they are not known.
+    pub numbers: Vec<Option<NumberFacts>>,
+}
+
+impl StatRow {
+    /// The numbers of a measured argument, by its place.
+    fn numbers_of(&self, place: usize) -> Option<&NumberFacts> {
+        self.numbers.get(place)?.as_ref()
+    }
 }
 
 /// Shows counts, one table or several.
@@ -47,6 +64,8 @@ pub struct StatView {
     theme: Theme,
     /// Names of the keys; empty if probes are not divided into groups.
     keys: Vec<String>,
+    /// The arguments whose numbers are shown.
+    measured: Vec<StatArgument>,
     /// Whether something was shown.
     has_begun: bool,
 }
@@ -54,11 +73,17 @@ pub struct StatView {
 impl StatView {
     /// A view; `colours` is whether headings of text are in colours.
     #[must_use]
-    pub fn new(format: Format, colours: bool, keys: Vec<String>) -> Self {
+    pub fn new(
+        format: Format,
+        colours: bool,
+        keys: Vec<String>,
+        measured: Vec<StatArgument>,
+    ) -> Self {
         Self {
             format,
             theme: Theme::new(colours),
             keys,
+            measured,
             has_begun: false,
         }
     }
@@ -94,9 +119,22 @@ impl StatView {
             counts.interval.as_secs_f64()
         );
         self.theme.put_totals(&remark, lost, out);
-        let keys = self.keys.iter().map(String::as_str);
-        let columns = ["Probe"].into_iter().chain(keys);
-        let mut table = Table::new(columns.chain(["Events", "/s", "Lost"]));
+        put_table(&self.table(counts), self.theme, out);
+        self.put_error(counts, out);
+        self.put_histograms(counts, out);
+    }
+
+    fn table(&self, counts: &StatCounts) -> Table {
+        let is_only = self.measured.len() == 1;
+        let figures = self
+            .measured
+            .iter()
+            .map(|argument| argument.columns(is_only));
+        let keys = self.keys.iter().cloned();
+        let columns = ["Probe".to_owned()].into_iter().chain(keys);
+        let columns = columns.chain(["Events", "/s"].map(str::to_owned));
+        let columns = columns.chain(figures.flatten());
+        let mut table = Table::new(columns.chain(["Lost".to_owned()]));
         let interval = nanoseconds(counts.interval);
         table.rows.extend(counts.rows.iter().map(|row| {
             let mut cells = vec![TableCell::Code(short_name(&row.event).to_owned())];
@@ -111,11 +149,14 @@ impl StatView {
             cells.extend([
                 TableCell::count(row.count),
                 TableCell::number(rate(row.count, interval), row.count),
-                TableCell::count(row.lost),
             ]);
+            for (place, argument) in self.measured.iter().enumerate() {
+                cells.extend(argument.cells(row.numbers_of(place)));
+            }
+            cells.push(TableCell::count(row.lost));
             cells
         }));
-        put_table(&table, self.theme, out);
+        table
     }
 }
 
@@ -135,6 +176,7 @@ mod tests {
             keys,
             count,
             lost,
+            numbers: Vec::new(),
         }
     }
 
@@ -175,7 +217,7 @@ mod tests {
 
     #[test]
     fn text_has_the_names_escaped() {
-        let mut view = StatView::new(Format::Text, false, Vec::new());
+        let mut view = StatView::new(Format::Text, false, Vec::new(), Vec::new());
         let text = view.show(&of_probes());
         assert_eq!(
             text,
@@ -189,13 +231,13 @@ mod tests {
 
     #[test]
     fn json_and_csv_have_the_same() {
-        let mut json = StatView::new(Format::Json, false, Vec::new());
+        let mut json = StatView::new(Format::Json, false, Vec::new(), Vec::new());
         let first = json.show(&of_probes());
         assert_eq!(
             first.lines().nth(1).unwrap(),
             r#"{"count":0,"elapsed_ns":3000000000,"event":"sdt_app:done","interval_ns":500000000,"lost":0,"per_second":0.0}"#
         );
-        let mut csv = StatView::new(Format::Csv, false, Vec::new());
+        let mut csv = StatView::new(Format::Csv, false, Vec::new(), Vec::new());
         let first = csv.show(&of_probes());
         assert_eq!(first.lines().count(), 3);
         assert_eq!(
@@ -209,10 +251,10 @@ mod tests {
     #[test]
     fn groups_have_their_keys_and_marks() {
         let keys = || vec!["pid".to_owned(), "url".to_owned()];
-        let text = StatView::new(Format::Text, false, keys()).show(&of_groups());
+        let text = StatView::new(Format::Text, false, keys(), Vec::new()).show(&of_groups());
         assert!(text.contains("a,\\x1b…"), "{text}");
         assert!(text.contains("<others>"), "{text}");
-        let json = StatView::new(Format::Json, false, keys()).show(&of_groups());
+        let json = StatView::new(Format::Json, false, keys(), Vec::new()).show(&of_groups());
         let lines: Vec<serde_json::Value> = json
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())
@@ -224,7 +266,7 @@ mod tests {
         assert_eq!(lines[1]["lost"], serde_json::Value::Null);
         assert_eq!(lines[2]["others"], true);
         assert_eq!(lines[2]["lost"], 3);
-        let csv = StatView::new(Format::Csv, false, keys()).show(&of_groups());
+        let csv = StatView::new(Format::Csv, false, keys(), Vec::new()).show(&of_groups());
         let lines: Vec<&str> = csv.lines().collect();
         assert_eq!(
             lines[0],
@@ -235,5 +277,76 @@ mod tests {
             "3000000000,500000000,sdt_app:req,7,\"a,\\x1b…\",,5,10,"
         );
         assert_eq!(lines[3], "3000000000,500000000,sdt_app:req,,,true,1,2,3");
+    }
+    fn of_numbers() -> StatCounts {
+        let mut numbers = CountedNumbers::default();
+        for (from, to, count) in [(7, 8, 3), (1024, 1056, 2)] {
+            let bucket = CountedBucket { from, to };
+            numbers.add(&CountedNumbers {
+                count,
+                sum: from * i128::from(count),
+                ends: Some(CountedEnds { min: 7, max: 1030 }),
+                histogram: Some([(bucket, count)].into()),
+            });
+        }
+        let known = StatRow {
+            numbers: vec![Some(numbers.facts())],
+            ..row("sdt_app:req", Some(vec![StatKey::Number(7)]), 6, 0)
+        };
+        let others = StatRow {
+            numbers: vec![None],
+            ..row("sdt_app:req", None, 1, 3)
+        };
+        counts(vec![known, others])
+    }
+
+    fn of_bytes(format: Format, has_histogram: bool) -> String {
+        let name = "bytes".to_owned();
+        let argument = StatArgument {
+            name,
+            has_histogram,
+        };
+        let keys = vec!["pid".to_owned()];
+        StatView::new(format, false, keys, vec![argument]).show(&of_numbers())
+    }
+
+    #[test]
+    fn numbers_have_the_figures_of_a_report() {
+        let text = of_bytes(Format::Text, true);
+        assert_eq!(
+            text,
+            "# 3.0 s: 7 events in 0.50 s, 3 lost\n\
+             Probe         pid  Events    /s   sum   mean  min  p50    p90    p99   max  Lost\n\
+             app:req         7       6  12.0  2069  413.8    7   ~7  ~1030  ~1030  1030     0\n\
+             app:req  <others>       1  2.00     -      -    -    -      -      -     -     3\n\
+             ~ means: within 1.6 %\n\
+             \n\
+             app:req  7: bytes, 5 values, log2 buckets\n"
+                .to_owned()
+                + text.split_once("log2 buckets\n").unwrap().1
+        );
+        assert!(text.contains("\n   4  3  █"), "{text}");
+        let plain = of_bytes(Format::Text, false);
+        assert!(plain.contains("sum   mean  min   max  Lost"), "{plain}");
+        assert!(!plain.contains('~'), "{plain}");
+        let json = of_bytes(Format::Json, true);
+        let lines: Vec<serde_json::Value> = json
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(lines[0]["bytes.count"], 5);
+        assert_eq!(lines[0]["bytes.sum"], 2069);
+        assert_eq!(lines[0]["bytes.mean"], 413.8);
+        assert_eq!(lines[0]["bytes.exact"], false);
+        assert_eq!(lines[0]["bytes.buckets"][0]["from"], 4);
+        assert_eq!(lines[1]["bytes.max"], serde_json::Value::Null);
+        let csv = of_bytes(Format::Csv, false);
+        let lines: Vec<&str> = csv.lines().collect();
+        assert!(
+            lines[0].ends_with(",lost,bytes.count,bytes.sum,bytes.mean,bytes.min,bytes.max"),
+            "{csv}"
+        );
+        assert!(lines[1].ends_with(",,5,2069,413.8,7,1030"), "{csv}");
+        assert!(lines[2].ends_with(",3,,,,,"), "{csv}");
     }
 }

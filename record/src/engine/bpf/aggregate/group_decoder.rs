@@ -10,14 +10,16 @@ use usdtrec_format::perf::Sample;
 use super::super::plan::Group;
 use super::super::program;
 use super::super::samples::compact::{self, Evidence};
-use super::group_map::GroupElement;
-use super::grouping::{self, COMM, COMM_BYTES, PID, TID, UID};
+use super::group_map::{GroupElement, GroupMaps};
+use super::group_numbers::CountedGroup;
+use super::grouping::{self, CGROUP, COMM, COMM_BYTES, PID, TID, UID};
 use crate::aggregation::{
-    AggregateKey, AggregateValue, Aggregation, Arguments, GroupedProbe, HitGroup,
+    AggregateKey, AggregateValue, Aggregation, Arguments, GroupedProbe, HitGroup, NoGroupName,
 };
 
 /// Decodes the keys of groups: what is read as raw parts of samples is decoded as these are.
 pub(in crate::engine::bpf) struct GroupDecoder<'a> {
+    maps: &'a GroupMaps,
     keys: &'a [AggregateKey],
     events: HashMap<u16, EventDecoder<'a>>,
 }
@@ -35,14 +37,16 @@ struct EventDecoder<'a> {
 impl<'a> GroupDecoder<'a> {
     /// A decoder of the keys of these events.
     pub(in crate::engine::bpf) fn new(
-        aggregation: &'a Aggregation,
+        maps: &'a GroupMaps,
         groups: impl Iterator<Item = &'a Group>,
     ) -> Self {
+        let aggregation = &maps.grouping.aggregation;
         let events = groups.filter_map(|group| {
             let decoder = EventDecoder::new(aggregation, group)?;
             Some((group.layout.id, decoder))
         });
         Self {
+            maps,
             keys: &aggregation.by,
             events: events.collect(),
         }
@@ -51,25 +55,32 @@ impl<'a> GroupDecoder<'a> {
     /// Decodes a group; `None` if it is of no known event.
     pub(in crate::engine::bpf) fn decode(
         &mut self,
-        GroupElement { key, count }: GroupElement<'_>,
+        GroupElement { key, count, number }: GroupElement<'_>,
     ) -> Option<HitGroup> {
         let raw = key.get(grouping::RAW as usize..)?;
         let event = u16::from_ne_bytes(*raw.first_chunk()?);
         let decoder = self.events.get_mut(&event)?;
         decoder.decode(raw)?;
-        let number = |at: u32| {
+        let id = |at: u32| {
             let word = key.get(at as usize..).and_then(<[u8]>::first_chunk);
             AggregateValue::Number(word.map_or(0, |word| u32::from_ne_bytes(*word)))
         };
         let values = self.keys.iter().zip(&decoder.places);
         let values = values.map(|(wanted, place)| match wanted {
-            AggregateKey::Pid => number(PID),
-            AggregateKey::Tid => number(TID),
-            AggregateKey::Uid => number(UID),
+            AggregateKey::Pid => id(PID),
+            AggregateKey::Tid => id(TID),
+            AggregateKey::Uid => id(UID),
             AggregateKey::Comm => {
                 let name = key.get(COMM as usize..(COMM + COMM_BYTES) as usize);
                 let name = name.unwrap_or_default().split(|byte| *byte == 0);
                 AggregateValue::Comm(name.take(1).flatten().copied().collect())
+            }
+            AggregateKey::Container | AggregateKey::Unit => {
+                let id = key.get(CGROUP as usize..).and_then(<[u8]>::first_chunk);
+                let id = id.map_or(0, |id| u64::from_ne_bytes(*id));
+                let paths = self.maps.paths.as_ref();
+                let removed = || Err(NoGroupName::Removed);
+                AggregateValue::Group(paths.map_or_else(removed, |paths| paths.name(id, wanted)))
             }
             AggregateKey::Argument(_) => {
                 let value = place.and_then(|place| decoder.values.get(place));
@@ -78,8 +89,14 @@ impl<'a> GroupDecoder<'a> {
                 })
             }
         });
+        let values = values.collect();
+        let numbers = self.maps.numbers.as_ref().zip(number);
+        let numbers = numbers.map(|(numbers, number)| {
+            numbers.totals(CountedGroup { number, count }, &decoder.group.measured)
+        });
         Some(HitGroup {
-            values: values.collect(),
+            values,
+            numbers: numbers.unwrap_or_default(),
             probe: Arc::clone(&decoder.probe),
             count,
         })

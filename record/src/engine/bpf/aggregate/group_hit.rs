@@ -5,16 +5,13 @@
 
 use usdtrec_format::raw::StringField;
 
+use super::super::control;
 use super::super::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
 use super::super::program::target::Target;
 use super::super::program::{Cookie, Exits, Program, rooms, slots};
-use super::grouping::{self, Grouping};
+use super::group_map::ELEMENT_NUMBER;
+use super::grouping::{self, Grouping, KEY, SLOTS};
 use super::hit_counts::HitCounts;
-
-/// Offset of the key in a slot, after the number of programs that have it or try to take it.
-pub(super) const KEY: i16 = 8;
-/// Slots for each CPU: programs on one CPU that are preempted at a time. Hits beyond are counted in no group.
-pub(super) const SLOTS: u32 = 4;
 
 impl Target {
     /// The key in the slot at `R7`.
@@ -33,7 +30,7 @@ impl Program<'_> {
         self.longer = None;
         self.begin_reads();
         self.asm.place(again);
-        self.take_slot(ungrouped);
+        self.take_slot(grouping.rows, ungrouped);
         let asm = &mut self.asm;
         for word in (0..grouping.bytes).step_by(8) {
             asm.store_value(Width::Double, Reg::R7, KEY + word as i16, 0);
@@ -47,7 +44,10 @@ impl Program<'_> {
         for text in self.spec.layout.string_fields() {
             self.forget_address(text);
         }
-        self.count_key(full);
+        self.take_numbers(grouping);
+        self.find_group(grouping, full);
+        self.add_numbers(grouping);
+        self.asm.increment(Reg::R0);
         self.leave_slot();
         self.asm.jump(exits.out);
         self.asm.place(full);
@@ -71,12 +71,13 @@ impl Program<'_> {
         self.asm.place(unread);
     }
 
-    /// `R7` = a slot that no other program has; jumps to `none` if there is none.
-    fn take_slot(&mut self, none: Label) {
+    /// `R7` = a slot of the CPU's row that no other program has; jumps to `none` if there is none.
+    fn take_slot(&mut self, rows: u32, none: Label) {
         let taken = self.asm.label();
         for slot in 0..SLOTS {
             let asm = &mut self.asm;
             asm.call(Helper::CpuId);
+            asm.op_value(Op::And, Reg::R0, rows.cast_signed() - 1);
             asm.op_value(Op::Multiply, Reg::R0, SLOTS.cast_signed());
             asm.op_value(Op::Add, Reg::R0, slot.cast_signed());
             asm.store(Width::Word, Reg::R10, slots::KEY, Reg::R0);
@@ -99,28 +100,34 @@ impl Program<'_> {
         asm.atomic_add(Reg::R7, 0, Reg::R1);
     }
 
-    /// Counts a hit with the key in the slot; jumps to `full` if the map has no room for it.
-    fn count_key(&mut self, full: Label) {
+    /// `R0` = the address of the element of the group with the key in the slot; jumps to `full` if the map has no room for it.
+    fn find_group(&mut self, grouping: &Grouping, full: Label) {
         const IS_NEW: i64 = 1;
         let asm = &mut self.asm;
-        let counted = asm.label();
+        let found = asm.label();
         let lookup = |asm: &mut Assembler| {
             asm.set_map(Reg::R1, Map::HitGroups);
             asm.address(Reg::R2, Reg::R7, KEY.into());
             asm.call(Helper::MapLookup);
         };
         lookup(asm);
-        asm.jump_if(If::NotEqual, Reg::R0, 0, counted);
-        asm.store_value(Width::Double, Reg::R10, slots::WORD, 0);
+        asm.jump_if(If::NotEqual, Reg::R0, 0, found);
+        asm.store_value(Width::Double, Reg::R10, slots::NEW_GROUP, 0);
+        if !grouping.numbers.is_empty() {
+            asm.set_map_value(Reg::R1, Map::FirstControl, control::GROUPS);
+            asm.set(Reg::R2, 1);
+            asm.atomic_fetch_add(Reg::R1, 0, Reg::R2);
+            let number = slots::NEW_GROUP + ELEMENT_NUMBER;
+            asm.store(Width::Double, Reg::R10, number, Reg::R2);
+        }
         asm.set_map(Reg::R1, Map::HitGroups);
         asm.address(Reg::R2, Reg::R7, KEY.into());
-        asm.address(Reg::R3, Reg::R10, slots::WORD.into());
+        asm.address(Reg::R3, Reg::R10, slots::NEW_GROUP.into());
         asm.set(Reg::R4, IS_NEW);
         asm.call(Helper::MapUpdate);
         // Another CPU may have added it.
         lookup(asm);
         asm.jump_if(If::Equal, Reg::R0, 0, full);
-        asm.place(counted);
-        asm.increment(Reg::R0);
+        asm.place(found);
     }
 }

@@ -1,24 +1,38 @@
-//! The maps of programs that count hits by group: the groups, and slots in which programs make keys.
+//! The maps of programs that count hits by group: the groups, their numbers, and slots in which programs make keys.
+//!
+//! All of their memory is allocated at once: no group is refused for lack of memory later. It does not grow with the number of possible CPUs.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::super::sys::{self, MapKind, MapShape};
-use super::group_hit::{KEY, SLOTS};
-use super::grouping::Grouping;
+use super::group_numbers::GroupNumbers;
+use super::group_paths::GroupPaths;
+use super::grouping::{Grouping, SLOTS};
 use crate::host::cpus;
 
-/// Maximum number of groups, and maximum size of their map, bytes.
+/// Maximum number of groups, and maximum size of all maps but the slots, bytes.
 const MAX_GROUPS: usize = 65_536;
-const MAX_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 60 << 20;
+/// Maximum size of the numbers, bytes.
+const MAX_NUMBER_BYTES: usize = 36 << 20;
+/// The same if there are no keys, so that a group is an event.
+const MAX_EVENT_BYTES: usize = 8 << 20;
 /// What an element takes besides its key and value, with its share of the buckets, bytes.
 const ELEMENT: usize = 80;
 
-/// The maps. The kernel allocates all of their memory at once: no group is refused for lack of memory later.
+/// Offset in an element of the place of the group among the numbers, after the count of its hits.
+pub(super) const ELEMENT_NUMBER: i16 = 8;
+
+/// The maps.
 #[derive(Debug)]
 pub(in crate::engine::bpf) struct GroupMaps {
     groups: OwnedFd,
     slots: OwnedFd,
+    /// `None` if no argument is measured.
+    pub(super) numbers: Option<GroupNumbers>,
+    /// `None` if no key is about control groups.
+    pub(super) paths: Option<GroupPaths>,
     shape: MapShape,
     /// How hits are grouped.
     pub(in crate::engine::bpf) grouping: Grouping,
@@ -28,6 +42,8 @@ pub(in crate::engine::bpf) struct GroupMaps {
 pub(in crate::engine::bpf) struct GroupElement<'a> {
     pub(in crate::engine::bpf) key: &'a [u8],
     pub(in crate::engine::bpf) count: u64,
+    /// Its place among the numbers; `None` if no argument is measured.
+    pub(in crate::engine::bpf) number: Option<u64>,
 }
 
 impl GroupMaps {
@@ -36,21 +52,32 @@ impl GroupMaps {
     /// # Errors
     /// The error of bpf(2): `E2BIG` if the kernel has no keys of this size.
     pub(in crate::engine::bpf) fn new(grouping: Grouping) -> io::Result<Self> {
-        let element = grouping.bytes as usize + ELEMENT;
+        let layout = &grouping.numbers;
+        let has_numbers = !layout.is_empty();
+        let value_size = if has_numbers { 16 } else { 8 };
+        let numbers = has_numbers
+            .then(|| GroupNumbers::new(layout, measured_groups(&grouping)))
+            .transpose()?;
+        let left = MAX_BYTES - numbers.as_ref().map_or(0, GroupNumbers::bytes);
+        let element = grouping.bytes as usize + value_size + ELEMENT;
+        // The kernel adds an element for each possible CPU.
+        let cpus = cpus::possible().map_or(1, |possible| possible.len());
+        let groups = (left / element).saturating_sub(cpus);
         let shape = MapShape {
             key_size: grouping.bytes,
-            value_size: 8,
-            entries: (MAX_BYTES / element).min(MAX_GROUPS) as u32,
+            value_size: value_size as u32,
+            entries: groups.clamp(1, MAX_GROUPS) as u32,
         };
-        let last = cpus::possible().unwrap_or_default().last().copied();
         let slots = MapShape {
             key_size: 4,
-            value_size: grouping.bytes + KEY as u32,
-            entries: (last.unwrap_or(0) + 1) * SLOTS,
+            value_size: grouping.slot_bytes(),
+            entries: grouping.rows * SLOTS,
         };
         Ok(Self {
             groups: sys::create_map(MapKind::Hash, shape)?,
             slots: sys::create_map(MapKind::Array, slots)?,
+            numbers,
+            paths: grouping.aggregation.has_cgroup().then(GroupPaths::new),
             shape,
             grouping,
         })
@@ -64,11 +91,17 @@ impl GroupMaps {
         &self,
         mut take: impl FnMut(GroupElement<'_>),
     ) -> io::Result<()> {
+        if let Some(paths) = &self.paths {
+            paths.begin();
+        }
         sys::read_map(self.groups.as_fd(), self.shape, |key, value| {
-            let count = value
-                .first_chunk()
-                .map_or(0, |word| u64::from_ne_bytes(*word));
-            take(GroupElement { key, count });
+            let mut words = value.chunks_exact(8).map_while(<[u8]>::first_chunk);
+            let mut word = || words.next().map(|word| u64::from_ne_bytes(*word));
+            take(GroupElement {
+                key,
+                count: word().unwrap_or(0),
+                number: word(),
+            });
         })
     }
 
@@ -77,8 +110,19 @@ impl GroupMaps {
         GroupDescriptors {
             groups: self.groups.as_fd(),
             slots: self.slots.as_fd(),
+            numbers: self.numbers.as_ref().map(AsFd::as_fd),
         }
     }
+}
+
+/// Number of groups that have room for numbers.
+fn measured_groups(grouping: &Grouping) -> u32 {
+    let bytes = match grouping.aggregation.by.is_empty() {
+        true => MAX_EVENT_BYTES,
+        false => MAX_NUMBER_BYTES,
+    };
+    let each = grouping.numbers.bytes() as usize;
+    (bytes / each.max(8)).clamp(1, MAX_GROUPS) as u32
 }
 
 /// The maps, for programs.
@@ -86,6 +130,7 @@ impl GroupMaps {
 pub(in crate::engine::bpf) struct GroupDescriptors<'a> {
     pub(in crate::engine::bpf) groups: BorrowedFd<'a>,
     pub(in crate::engine::bpf) slots: BorrowedFd<'a>,
+    pub(in crate::engine::bpf) numbers: Option<BorrowedFd<'a>>,
 }
 
 impl GroupDescriptors<'_> {
@@ -94,9 +139,11 @@ impl GroupDescriptors<'_> {
     /// # Errors
     /// The error of `dup(2)`.
     pub(in crate::engine::bpf) fn share(self) -> io::Result<SharedGroups> {
+        let own = |map: BorrowedFd<'_>| map.try_clone_to_owned();
         Ok(SharedGroups {
-            groups: self.groups.try_clone_to_owned()?,
-            slots: self.slots.try_clone_to_owned()?,
+            groups: own(self.groups)?,
+            slots: own(self.slots)?,
+            numbers: self.numbers.map(own).transpose()?,
         })
     }
 }
@@ -106,6 +153,7 @@ impl GroupDescriptors<'_> {
 pub(in crate::engine::bpf) struct SharedGroups {
     groups: OwnedFd,
     slots: OwnedFd,
+    numbers: Option<OwnedFd>,
 }
 
 impl SharedGroups {
@@ -114,6 +162,7 @@ impl SharedGroups {
         GroupDescriptors {
             groups: self.groups.as_fd(),
             slots: self.slots.as_fd(),
+            numbers: self.numbers.as_ref().map(AsFd::as_fd),
         }
     }
 }

@@ -6,14 +6,21 @@
 //! | 4 | 4 | thread, if it is a key |
 //! | 8 | 4 | user, if it is a key |
 //! | 16 | 16 | name of the thread, if it is a key |
-//! | 32 | | raw part ([`RawLayout`](usdtrec_format::RawLayout)), whose `common_type` says of which event it is, with the arguments that are keys; addresses of texts are 0 |
+//! | 32 | 8 | id of the control group (version 2), if a key is about it |
+//! | 40 | | raw part ([`RawLayout`](usdtrec_format::RawLayout)), whose `common_type` says of which event it is, with the arguments that are keys; addresses of texts are 0 |
 //! | after it | | room for the texts |
 //!
 //! All that is not written is 0, so that equal hits have equal keys.
+//!
+//! A program makes it in a slot. There, the numbers of the hit follow it, and a word for the number of a bucket.
 
 use super::super::insn::{Assembler, Helper, Op, Reg, Width};
+use super::needs::EventNeeds;
+use super::number_layout::NumberLayout;
 use crate::aggregation::{AggregateKey, Aggregation};
+use crate::chosen::{ChoiceError, Hierarchy};
 use crate::error::RecordError;
+use crate::host::cpus;
 use crate::kernel_error::BpfRefusal;
 
 /// Offsets in a key.
@@ -22,12 +29,22 @@ pub(super) const TID: u32 = 4;
 pub(super) const UID: u32 = 8;
 pub(super) const COMM: u32 = 16;
 pub(super) const COMM_BYTES: u32 = 16;
-pub(super) const RAW: u32 = 32;
+pub(super) const CGROUP: u32 = 32;
+pub(super) const RAW: u32 = 40;
 
 /// Maximum size of a key, bytes. Older kernels refuse maps whose keys have more than 512.
 const MAX_BYTES: usize = 2048;
 /// Size of a key if no probe is known when the recording begins, bytes.
 const BYTES: usize = 496;
+/// Maximum number of measured arguments.
+const MAX_MEASURED: usize = 8;
+
+/// Offset of the key in a slot, after the number of programs that have it or try to take it.
+pub(super) const KEY: i16 = 8;
+/// Slots of a row: programs on one CPU that are preempted at a time. Hits beyond are counted in no group.
+pub(super) const SLOTS: u32 = 4;
+/// Maximum size of all slots, bytes. More CPUs share rows.
+const MAX_SLOT_BYTES: u32 = 4 << 20;
 
 /// How programs group hits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,38 +52,82 @@ pub(in crate::engine::bpf) struct Grouping {
     pub(in crate::engine::bpf) aggregation: Aggregation,
     /// Size of a key, bytes, a multiple of 8.
     pub(in crate::engine::bpf) bytes: u32,
+    /// Number of rows of slots, a power of two: CPUs use different ones.
+    pub(in crate::engine::bpf) rows: u32,
+    /// Where a group has its numbers.
+    pub(in crate::engine::bpf) numbers: NumberLayout,
 }
 
 impl Grouping {
-    /// How hits of events with keys of these sizes are grouped, and those of events that are added if their keys are not longer; `None` if they
-    /// are only counted.
+    /// How hits of these events are grouped, and those of events that are added if their keys are not longer and their numbers not wider; `None` if
+    /// they are only counted.
     ///
     /// # Errors
-    /// [`BpfRefusal::LongKeys`].
+    /// [`BpfRefusal::LongKeys`], [`BpfRefusal::TooManyMeasured`].
     pub(in crate::engine::bpf) fn new(
         aggregation: &Aggregation,
-        longest: Option<usize>,
+        events: &EventNeeds<'_>,
     ) -> Result<Option<Self>, RecordError> {
-        let all = Self {
-            aggregation: aggregation.clone(),
-            bytes: longest.map_or(BYTES, |bytes| bytes.min(MAX_BYTES)) as u32,
-        };
-        if aggregation.by.is_empty() {
+        if aggregation.by.is_empty() && aggregation.measured.is_empty() {
             return Ok(None);
         }
-        all.check(longest)?;
+        if aggregation.measured.len() > MAX_MEASURED {
+            return Err(RecordError::NoBpf(BpfRefusal::TooManyMeasured));
+        }
+        if aggregation.has_cgroup() && Hierarchy::find().is_none() {
+            return Err(ChoiceError::NoHierarchy.into());
+        }
+        let longest = events.longest_key;
+        let bytes = longest.map_or(BYTES, |bytes| bytes.min(MAX_BYTES));
+        let numbers = NumberLayout::new(aggregation, &events.measured);
+        let mut all = Self {
+            aggregation: aggregation.clone(),
+            bytes: bytes as u32,
+            rows: 1,
+            numbers,
+        };
+        all.check(events)?;
+        let last = cpus::possible().unwrap_or_default().last().copied();
+        all.rows = all.rows_for(last.map_or(1, |last| last.saturating_add(1)));
         Ok(Some(all))
     }
 
-    /// Checks that keys of this size are not too long.
+    /// The rows for so many CPUs.
+    fn rows_for(&self, cpus: u32) -> u32 {
+        let most = MAX_SLOT_BYTES / (SLOTS * self.slot_bytes());
+        let most = 1 << most.max(1).ilog2();
+        cpus.min(most).next_power_of_two()
+    }
+
+    /// Checks that keys of these events are not too long, and their numbers not too wide.
     ///
     /// # Errors
-    /// [`BpfRefusal::LongKeys`].
-    pub(in crate::engine::bpf) fn check(&self, longest: Option<usize>) -> Result<(), RecordError> {
-        match longest.is_some_and(|bytes| bytes > self.bytes as usize) {
-            true => Err(RecordError::NoBpf(BpfRefusal::LongKeys)),
-            false => Ok(()),
+    /// [`BpfRefusal::LongKeys`], [`BpfRefusal::WideNumbers`].
+    pub(in crate::engine::bpf) fn check(&self, events: &EventNeeds<'_>) -> Result<(), RecordError> {
+        let longest = events.longest_key;
+        if longest.is_some_and(|bytes| bytes > self.bytes as usize) {
+            return Err(RecordError::NoBpf(BpfRefusal::LongKeys));
         }
+        let mut measured = events.measured.iter();
+        match measured.all(|measured| self.numbers.fits(measured)) {
+            true => Ok(()),
+            false => Err(RecordError::NoBpf(BpfRefusal::WideNumbers)),
+        }
+    }
+
+    /// Offset in a slot of the number of a measured argument.
+    pub(super) const fn number_at(&self, place: usize) -> i16 {
+        KEY + self.bytes as i16 + 8 * place as i16
+    }
+
+    /// Offset in a slot of the word for the number of a bucket.
+    pub(super) fn bucket_at(&self) -> i16 {
+        self.number_at(self.numbers.len() as usize)
+    }
+
+    /// Size of a slot, bytes.
+    pub(super) fn slot_bytes(&self) -> u32 {
+        self.bucket_at() as u32 + 8
     }
 
     /// Writes what is known of the thread to the key that begins at an offset from `R7`.
@@ -91,6 +152,10 @@ impl Grouping {
                     asm.address(Reg::R1, Reg::R7, at(COMM).into());
                     asm.set(Reg::R2, COMM_BYTES.into());
                     asm.call(Helper::Comm);
+                }
+                AggregateKey::Container | AggregateKey::Unit => {
+                    asm.call(Helper::CgroupId);
+                    asm.store(Width::Double, Reg::R7, at(CGROUP), Reg::R0);
                 }
                 AggregateKey::Argument(_) => {}
             }

@@ -2,9 +2,16 @@
 
 use super::super::plan::Group;
 use super::grouping::RAW;
+use super::needs::EventNeeds;
 
-/// Size of the longest key of these events, bytes, a multiple of 8; `None` if there are none.
-pub(in crate::engine::bpf) fn longest_key(groups: &[Group]) -> Option<usize> {
-    let bytes = |group: &Group| (RAW as usize + group.whole_bytes()).next_multiple_of(8);
-    groups.iter().map(bytes).max()
+impl<'a> EventNeeds<'a> {
+    /// What these events need.
+    pub(in crate::engine::bpf) fn of(events: &'a [Group]) -> Self {
+        let key = |event: &Group| (RAW as usize + event.whole_bytes()).next_multiple_of(8);
+        let measured = events.iter().map(|event| event.measured.as_slice());
+        Self {
+            longest_key: events.iter().map(key).max(),
+            measured: measured.collect(),
+        }
+    }
 }

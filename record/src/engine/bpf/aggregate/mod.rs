@@ -3,13 +3,20 @@
 //! A program can be preempted, and the program of another hit can run on the CPU meanwhile: all counters are changed atomically, and a key
 //! is made in memory that no other program has ([`group_hit`]).
 
+mod buckets;
 mod count_hit;
 mod group_decoder;
 mod group_hit;
 mod group_map;
+mod group_numbers;
+mod group_paths;
 mod grouping;
 mod hit_counts;
 mod key_size;
+mod measured;
+mod needs;
+mod number_hit;
+mod number_layout;
 
 pub(super) use group_decoder::GroupDecoder;
 #[cfg(test)]
@@ -17,4 +24,7 @@ pub(super) use group_map::GroupElement;
 pub(super) use group_map::{GroupDescriptors, GroupMaps, SharedGroups};
 pub(super) use grouping::Grouping;
 pub(super) use hit_counts::HitCounts;
-pub(super) use key_size::longest_key;
+pub(super) use measured::{Measured, measured};
+pub(super) use needs::EventNeeds;
+#[cfg(test)]
+pub(super) use number_layout::NumberLayout;

@@ -349,6 +349,10 @@ fn load(code: &Code, maps: &Maps<'_>, attach_method: AttachMethod) -> Result<Own
         Map::StackRates => maps.stack_rates.unwrap_or(maps.tracked),
         Map::ThreadContexts => maps.thread_contexts.unwrap_or(maps.tracked),
         Map::HitGroups => maps.hit_groups.map_or(maps.tracked, |maps| maps.groups),
+        Map::GroupNumbers => {
+            let numbers = maps.hit_groups.and_then(|maps| maps.numbers);
+            numbers.unwrap_or(maps.tracked)
+        }
         Map::KeySlots => maps.hit_groups.map_or(maps.tracked, |maps| maps.slots),
         // Others are not in programs of sites.
         _ => maps.tracked,

@@ -8,6 +8,8 @@ pub(super) const CPU: i16 = -8;
 pub(in crate::engine::bpf) const WORD: i16 = -16;
 /// Time of the hit, ns.
 pub(super) const NOW: i16 = -24;
+/// The element of a new group of hits, two words, then the address of the element in the map. They are free when the values have been read.
+pub(in crate::engine::bpf) const NEW_GROUP: i16 = NOW;
 /// Address of the words of the site's strings.
 pub(super) const HABITS: i16 = -32;
 /// Address of the memory to bring in. Filters use the slot, too.

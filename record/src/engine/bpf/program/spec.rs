@@ -2,7 +2,7 @@
 
 use usdtrec_format::{Arch, RawLayout};
 
-use super::super::aggregate::{Grouping, HitCounts};
+use super::super::aggregate::{Grouping, HitCounts, Measured};
 use super::super::kernel::members::ExecutableMembers;
 use super::super::kernel::pid_namespace::PidNamespace;
 use super::super::nonresident::Touch;
@@ -22,6 +22,8 @@ pub(in crate::engine::bpf) struct Spec<'a> {
     pub(in crate::engine::bpf) captures: &'a [Capture],
     /// Layout of the raw part.
     pub(in crate::engine::bpf) layout: &'a RawLayout,
+    /// Arguments whose numbers are aggregated.
+    pub(in crate::engine::bpf) measured: &'a [Measured],
     /// How the callers are found; `None` if they are not.
     pub(in crate::engine::bpf) graph: Option<CallGraph>,
     /// Where the return address is, if the callers are found by frame pointers and the function has no frame.

@@ -11,7 +11,7 @@ use usdtrec_format::{Arch, RawArgument, RawField, RawLayout};
 use super::machine::Hit;
 use super::{Planned, Strings, common, memory, value_of};
 use crate::aggregation::{AggregateKey, Aggregation};
-use crate::engine::bpf::aggregate::{GroupElement, GroupMaps, Grouping, HitCounts};
+use crate::engine::bpf::aggregate::{GroupElement, GroupMaps, Grouping, HitCounts, NumberLayout};
 use crate::engine::bpf::control::{self, Control};
 use crate::engine::bpf::insn::Map;
 use crate::engine::bpf::kernel::version::tells_processes;
@@ -29,7 +29,7 @@ const STRINGS: Strings = Strings {
 /// Size of the keys, bytes: what is known of the thread, a layout and the room for a text have room in it.
 const KEY: usize = 128;
 /// Offset of the raw part in a key.
-const RAW: usize = 32;
+const RAW: usize = 40;
 
 /// How hits are counted: by the values of all arguments.
 fn grouping() -> Grouping {
@@ -38,8 +38,11 @@ fn grouping() -> Grouping {
         aggregation: Aggregation {
             interval: None,
             by: by.into(),
+            measured: Vec::new(),
         },
         bytes: KEY as u32,
+        rows: 64,
+        numbers: NumberLayout::default(),
     }
 }
 
@@ -227,7 +230,7 @@ fn count_live(
     probe::hit(300, "select");
     assert_eq!((control.lost(0), control.counted(0)), (0, 0));
     let mut counts = HashMap::new();
-    let read = maps.read(|GroupElement { key, count }| {
+    let read = maps.read(|GroupElement { key, count, .. }| {
         counts.insert(decode(key, &planned.layout), count);
     });
     read.unwrap();

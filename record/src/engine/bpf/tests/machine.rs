@@ -401,6 +401,7 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
             Map::HitGroups => COUNTS,
             Map::KeySlots => SLOTS,
             Map::Held
+            | Map::GroupNumbers
             | Map::Calls
             | Map::KnownFiles
             | Map::Groups

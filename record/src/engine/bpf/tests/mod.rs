@@ -115,6 +115,7 @@ impl Planned {
             arch: self.arch,
             captures: &self.captures,
             layout: &self.layout,
+            measured: &[],
             condition: None,
             graph: None,
             return_address: None,

@@ -1,0 +1,35 @@
+//! The numbers that an argument was in the hits of a group.
+
+/// What is known of the numbers that an argument was in the hits of a group. All hits that are counted are in the figures. A hit that is being
+/// counted while this is read may be in some figures, and is in the counts of a later reading.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NumberTotals {
+    /// Number of hits in which it was known, since the start.
+    pub count: u64,
+    /// Sum of the numbers since the start, exactly.
+    pub sum: i128,
+    /// The extremes since the last reading; `None` if there was no number.
+    pub ends: Option<NumberEnds>,
+    /// The numbers since the start by bucket, in ascending order, without empty buckets; empty without a histogram.
+    pub buckets: Vec<NumberBucket>,
+}
+
+/// The least and the greatest of some numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NumberEnds {
+    /// The least.
+    pub min: i128,
+    /// The greatest.
+    pub max: i128,
+}
+
+/// A bucket of a histogram. It is one number, or at most 1/32 of its numbers wide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NumberBucket {
+    /// Its least number.
+    pub from: i128,
+    /// Its end, which is not in it.
+    pub to: i128,
+    /// Number of numbers in it.
+    pub count: u64,
+}

@@ -1,0 +1,186 @@
+//! The numbers of groups, an array that is mapped into memory.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering;
+
+use super::super::mapped_words::MappedWords;
+use super::super::sys::{self, MapKind, MapShape};
+use super::buckets::Buckets;
+use super::measured::{Measured, MeasuredField};
+use super::number_layout::{NumberLayout, RANK_OF_ZERO, Word};
+use crate::aggregation::{NumberEnds, NumberTotals};
+
+/// The numbers of groups.
+#[derive(Debug)]
+pub(in crate::engine::bpf) struct GroupNumbers {
+    descriptor: OwnedFd,
+    words: MappedWords,
+    layout: NumberLayout,
+    /// Number of groups that have room.
+    groups: u32,
+}
+
+/// A group whose numbers are read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CountedGroup {
+    /// Its place among the numbers.
+    pub(super) number: u64,
+    /// Number of its hits.
+    pub(super) count: u64,
+}
+
+impl GroupNumbers {
+    /// An array for so many groups.
+    ///
+    /// # Errors
+    /// The error of bpf(2) or `mmap(2)`.
+    pub(super) fn new(layout: &NumberLayout, groups: u32) -> io::Result<Self> {
+        let shape = MapShape {
+            key_size: 4,
+            value_size: layout.bytes(),
+            entries: groups,
+        };
+        let descriptor = sys::create_map(MapKind::Array, shape)?;
+        let words = groups as usize * layout.bytes() as usize / 8;
+        Ok(Self {
+            words: MappedWords::new(descriptor.as_fd(), words)?,
+            descriptor,
+            layout: layout.clone(),
+            groups,
+        })
+    }
+
+    /// Size of the array, bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.groups as usize * self.layout.bytes() as usize
+    }
+
+    /// What the numbers of each measured argument of a group add up to, with the extremes since the last call; `None` if the group has no room.
+    pub(super) fn totals(
+        &self,
+        group: CountedGroup,
+        measured: &[Measured],
+    ) -> Vec<Option<NumberTotals>> {
+        let totals = measured.iter().enumerate();
+        totals
+            .map(|(place, measured)| match measured {
+                Measured::Missing => Some(NumberTotals::default()),
+                Measured::Constant(number) => Some(self.of_constant(place, *number, group.count)),
+                Measured::Read(field) => self.of_field(place, field, group),
+            })
+            .collect()
+    }
+
+    fn of_constant(&self, place: usize, number: i128, count: u64) -> NumberTotals {
+        let histogram = self.layout.histogram(place);
+        let bucket = histogram.map(|_| Buckets::of_constant(number, count));
+        NumberTotals {
+            count,
+            sum: number * i128::from(count),
+            ends: Some(NumberEnds {
+                min: number,
+                max: number,
+            }),
+            buckets: bucket.into_iter().collect(),
+        }
+    }
+
+    fn of_field(
+        &self,
+        place: usize,
+        field: &MeasuredField,
+        CountedGroup { number, count }: CountedGroup,
+    ) -> Option<NumberTotals> {
+        let number = u32::try_from(number).ok();
+        let number = number.filter(|number| *number < self.groups)? as usize;
+        let first = number * self.layout.bytes() as usize;
+        let word = |word: Word| first + NumberLayout::word_at(place, word) as usize;
+        let sum = |at: usize| i128::from(self.load(at)) + (i128::from(self.load(at + 8)) << 64);
+        let ends = Ranks {
+            least: self.take(word(Word::Least)),
+            greatest: self.take(word(Word::Greatest)),
+        };
+        let buckets = self.layout.histogram(place).map(|buckets| {
+            let first = first + self.layout.buckets_at(place) as usize;
+            buckets.filled(|bucket| self.load(first + 8 * bucket as usize))
+        });
+        Some(NumberTotals {
+            count: count.saturating_sub(self.load(word(Word::Missing))),
+            sum: sum(word(Word::Positive)) - sum(word(Word::Negative)),
+            ends: ends.numbers(field.shape.signed),
+            buckets: buckets.unwrap_or_default(),
+        })
+    }
+
+    /// The word at an offset.
+    fn load(&self, offset: usize) -> u64 {
+        let word = self.words.get(offset / 8);
+        word.map_or(0, |word| word.load(Ordering::Acquire))
+    }
+
+    /// The word at an offset, which is 0 from now on. A program that raises it has either done so before, or does it afterwards.
+    fn take(&self, offset: usize) -> u64 {
+        let word = self.words.get(offset / 8);
+        word.map_or(0, |word| word.swap(0, Ordering::AcqRel))
+    }
+}
+
+impl AsFd for GroupNumbers {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// The words of the extremes.
+#[derive(Clone, Copy, Debug)]
+struct Ranks {
+    least: u64,
+    greatest: u64,
+}
+
+impl Ranks {
+    /// The extremes; `None` if there was no number. If they are read between the changes of both by a hit, what the one is is the other.
+    fn numbers(self, signed: bool) -> Option<NumberEnds> {
+        let number = |rank: u64| match signed {
+            true => i128::from((rank ^ RANK_OF_ZERO).cast_signed()),
+            false => i128::from(rank),
+        };
+        let (least, greatest) = (!self.least, self.greatest);
+        let (least, greatest) = match (self.least, self.greatest) {
+            (0, 0) => return None,
+            (0, _) if least > greatest => (greatest, greatest),
+            (_, 0) if least > greatest => (least, least),
+            _ => (least, greatest),
+        };
+        Some(NumberEnds {
+            min: number(least),
+            max: number(greatest),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extremes_are_known_as_soon_as_one_is() {
+        let ends = |least: u64, greatest: u64, signed: bool| {
+            let ends = Ranks { least, greatest }.numbers(signed);
+            ends.map(|ends| (ends.min, ends.max))
+        };
+        let all = i128::from(u64::MAX);
+        assert_eq!(ends(0, 0, false), None);
+        assert_eq!(ends(!0, 0, false), Some((0, 0)));
+        assert_eq!(ends(0, u64::MAX, false), Some((all, all)));
+        assert_eq!(ends(!3, 9, false), Some((3, 9)));
+        assert_eq!(ends(!3, 0, false), Some((3, 3)));
+        assert_eq!(ends(0, 9, false), Some((9, 9)));
+        let rank = |number: i64| number.cast_unsigned() ^ RANK_OF_ZERO;
+        let (low, high) = (rank(i64::MIN), rank(i64::MAX));
+        let both = (i64::MIN.into(), i64::MAX.into());
+        assert_eq!(ends(!low, high, true), Some(both));
+        assert_eq!(ends(!rank(-1), rank(-1), true), Some((-1, -1)));
+    }
+}

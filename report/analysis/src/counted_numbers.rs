@@ -1,0 +1,257 @@
+//! Numbers that were counted and added up elsewhere, as by programs in the kernel.
+
+use std::collections::BTreeMap;
+
+use crate::groups::stats::quotient;
+use crate::histogram::{Bucket, by_power};
+use crate::stats::frequency::Frequency;
+use crate::stats::log2::BucketKind;
+use crate::stats::number::Integer;
+
+/// What is known of some numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CountedNumbers {
+    /// How many they are.
+    pub count: u64,
+    /// Their sum.
+    pub sum: i128,
+    /// The least and the greatest; `None` if not known.
+    pub ends: Option<CountedEnds>,
+    /// The counts of buckets without empty ones; `None` without a histogram.
+    pub histogram: Option<BTreeMap<CountedBucket, u64>>,
+}
+
+/// The least and the greatest of some numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountedEnds {
+    /// The least.
+    pub min: i128,
+    /// The greatest.
+    pub max: i128,
+}
+
+/// A bucket: one number, or between powers of two, and at most 1/32 of its numbers wide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CountedBucket {
+    /// Its least number.
+    pub from: i128,
+    /// Its end, which is not in it.
+    pub to: i128,
+}
+
+/// Statistics of the numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NumberFacts {
+    /// How many they are.
+    pub count: u64,
+    /// Their sum.
+    pub sum: i128,
+    /// Their arithmetic mean; `None` if there are no numbers.
+    pub mean: Option<f64>,
+    /// The least and the greatest; `None` if not known.
+    pub ends: Option<CountedEnds>,
+    /// How they are distributed; `None` if not known.
+    pub distribution: Option<NumberDistribution>,
+}
+
+/// How numbers are distributed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NumberDistribution {
+    /// The percentiles; `None` if there are no numbers.
+    pub percentiles: Option<Percentiles>,
+    /// Whether percentiles are exact; else they are within 1/64 of themselves.
+    pub exact: bool,
+    /// Number of numbers in buckets.
+    pub count: u64,
+    /// Buckets that are powers of two, from the lowest up.
+    pub buckets: Vec<Bucket>,
+}
+
+/// Percentiles of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Percentiles {
+    /// The median.
+    pub p50: i128,
+    /// The 0.90 quantile.
+    pub p90: i128,
+    /// The 0.99 quantile.
+    pub p99: i128,
+}
+
+impl CountedEnds {
+    /// Those of the numbers of both.
+    #[must_use]
+    pub fn of_both(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(Self {
+                min: one.min.min(other.min),
+                max: one.max.max(other.max),
+            }),
+            (one, other) => one.or(other),
+        }
+    }
+}
+
+impl CountedNumbers {
+    /// Adds others.
+    pub fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.ends = CountedEnds::of_both(self.ends, other.ends);
+        for (bucket, count) in other.histogram.iter().flatten() {
+            let histogram = self.histogram.get_or_insert_default();
+            *histogram.entry(*bucket).or_default() += count;
+        }
+        if other.histogram.is_some() {
+            self.histogram.get_or_insert_default();
+        }
+    }
+
+    /// Those that were not among the numbers at an earlier time. The extremes are those of both: earlier numbers have none if they are not to count.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let histogram = self.histogram.as_ref().map(|histogram| {
+            let counts = histogram.iter().map(|(bucket, count)| {
+                let before = earlier.histogram.as_ref().and_then(|all| all.get(bucket));
+                (*bucket, count.saturating_sub(before.copied().unwrap_or(0)))
+            });
+            counts.filter(|(_, count)| *count > 0).collect()
+        });
+        Self {
+            count: self.count.saturating_sub(earlier.count),
+            sum: self.sum - earlier.sum,
+            ends: CountedEnds::of_both(self.ends, earlier.ends),
+            histogram,
+        }
+    }
+
+    /// The statistics.
+    #[must_use]
+    pub fn facts(&self) -> NumberFacts {
+        let histogram = self.histogram.as_ref();
+        NumberFacts {
+            count: self.count,
+            sum: self.sum,
+            mean: (self.count > 0).then(|| quotient(self.sum, self.count)),
+            ends: self.ends.filter(|_| self.count > 0),
+            distribution: histogram.map(|histogram| self.distribution(histogram)),
+        }
+    }
+
+    fn distribution(&self, histogram: &BTreeMap<CountedBucket, u64>) -> NumberDistribution {
+        let count = histogram.values().sum();
+        let numbers = histogram.iter();
+        let numbers: Vec<_> = numbers
+            .map(|(bucket, count)| Frequency::new(Integer(bucket.from), *count))
+            .collect();
+        NumberDistribution {
+            percentiles: (count > 0).then(|| Percentiles {
+                p50: self.quantile(histogram, count, 500),
+                p90: self.quantile(histogram, count, 900),
+                p99: self.quantile(histogram, count, 990),
+            }),
+            exact: histogram.keys().all(|bucket| bucket.to - bucket.from == 1),
+            count,
+            buckets: by_power(&numbers, BucketKind::Integer),
+        }
+    }
+
+    /// The middle of the bucket with the least number that at least so many thousandths of `count` numbers do not exceed.
+    fn quantile(
+        &self,
+        histogram: &BTreeMap<CountedBucket, u64>,
+        count: u64,
+        thousandths: u64,
+    ) -> i128 {
+        let rank = (u128::from(count) * u128::from(thousandths)).div_ceil(1000);
+        let mut below = 0;
+        let mut buckets = histogram.iter();
+        let found = buckets.find(|(_, count)| {
+            below += u128::from(**count);
+            below >= rank
+        });
+        let middle = found.map_or(0, |(bucket, _)| i128::midpoint(bucket.from, bucket.to));
+        let middle = self
+            .ends
+            .map_or(middle, |ends| middle.clamp(ends.min, ends.max));
+        // Of negative numbers, one that is in the bucket.
+        found.map_or(middle, |(bucket, _)| middle.min(bucket.to - 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::number::Scalar;
+
+    fn numbers(all: &[(i128, i128, u64)]) -> CountedNumbers {
+        let buckets = all.iter();
+        let histogram = buckets.map(|(from, to, count)| {
+            let (from, to) = (*from, *to);
+            (CountedBucket { from, to }, *count)
+        });
+        let of = |number: fn(i128, i128) -> i128, start| {
+            let edges = all.iter().map(|(from, to, _)| (*from, *to - 1));
+            edges.fold(start, |one, (from, to)| number(number(one, from), to))
+        };
+        CountedNumbers {
+            count: all.iter().map(|(_, _, count)| count).sum(),
+            sum: all
+                .iter()
+                .map(|(from, _, count)| from * i128::from(*count))
+                .sum(),
+            ends: Some(CountedEnds {
+                min: of(i128::min, i128::MAX),
+                max: of(i128::max, i128::MIN),
+            }),
+            histogram: Some(histogram.collect()),
+        }
+    }
+
+    #[test]
+    fn percentiles_are_near() {
+        let all = numbers(&[(-66, -64, 10), (0, 1, 40), (7, 8, 1), (64, 66, 50)]);
+        let facts = all.facts();
+        let distribution = facts.distribution.unwrap();
+        let percentiles = Percentiles {
+            p50: 7,
+            p90: 65,
+            p99: 65,
+        };
+        assert_eq!(distribution.percentiles, Some(percentiles));
+        assert!(!distribution.exact);
+        let first = &distribution.buckets[0];
+        assert_eq!(first.count, 10);
+        let from = crate::histogram::Edge::Number(Scalar::integer(-128));
+        assert_eq!(first.from, from);
+        assert_eq!(
+            distribution
+                .buckets
+                .iter()
+                .map(|one| one.count)
+                .sum::<u64>(),
+            101
+        );
+        assert_eq!(facts.mean, Some((10.0 * -66.0 + 7.0 + 50.0 * 64.0) / 101.0));
+    }
+
+    #[test]
+    fn intervals_add_up() {
+        let first = numbers(&[(1, 2, 3), (9, 10, 1)]);
+        let mut second = first.clone();
+        second.add(&numbers(&[(-4, -3, 2), (9, 10, 5)]));
+        let between = second.since(&first);
+        assert_eq!((between.count, between.sum), (7, 37));
+        let histogram = between.histogram.clone().unwrap();
+        assert_eq!(histogram.into_values().collect::<Vec<_>>(), [2, 5]);
+        assert_eq!(second.ends.map(|ends| (ends.min, ends.max)), Some((-4, 9)));
+        let before = CountedNumbers {
+            ends: None,
+            ..second.clone()
+        };
+        let now = before.clone();
+        let none = now.since(&before).facts();
+        assert_eq!((none.count, none.mean, none.ends), (0, None, None));
+        assert_eq!(none.distribution.unwrap().percentiles, None);
+    }
+}

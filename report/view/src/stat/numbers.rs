@@ -1,0 +1,193 @@
+//! The numbers of a measured argument.
+
+use serde_json::{Map, Value, json};
+use usdtrec_analysis::counted_numbers::NumberFacts;
+use usdtrec_analysis::stats::number::Scalar;
+use usdtrec_trace::form::Form;
+
+use crate::answer::distributions::bucket_of;
+use crate::answer::figure::Figure;
+use crate::report::groups::{decimals, float};
+use crate::table::TableCell;
+use crate::text::quoted::Csv;
+use crate::text::scalar::near;
+
+/// An argument whose numbers are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatArgument {
+    /// Its name.
+    pub name: String,
+    /// Whether percentiles and a histogram are shown, too.
+    pub has_histogram: bool,
+}
+
+/// A figure of the numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NumberFigure {
+    Sum,
+    Mean,
+    Min,
+    P50,
+    P90,
+    P99,
+    Max,
+}
+
+impl NumberFigure {
+    /// Without those of a histogram.
+    const PLAIN: [Self; 4] = [Self::Sum, Self::Mean, Self::Min, Self::Max];
+    const ALL: [Self; 7] = [
+        Self::Sum,
+        Self::Mean,
+        Self::Min,
+        Self::P50,
+        Self::P90,
+        Self::P99,
+        Self::Max,
+    ];
+
+    /// Its name, that of the same figure in a report.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Sum => "sum",
+            Self::Mean => "mean",
+            Self::Min => "min",
+            Self::P50 => "p50",
+            Self::P90 => "p90",
+            Self::P99 => "p99",
+            Self::Max => "max",
+        }
+    }
+
+    /// Whether it is a percentile.
+    const fn is_percentile(self) -> bool {
+        matches!(self, Self::P50 | Self::P90 | Self::P99)
+    }
+
+    /// The figure, if it is an integer and known.
+    fn integer(self, facts: &NumberFacts) -> Option<i128> {
+        let distribution = facts.distribution.as_ref();
+        let percentiles = distribution.and_then(|all| all.percentiles);
+        match self {
+            Self::Sum => (facts.count > 0).then_some(facts.sum),
+            Self::Mean => None,
+            Self::Min => facts.ends.map(|ends| ends.min),
+            Self::Max => facts.ends.map(|ends| ends.max),
+            Self::P50 => percentiles.map(|all| all.p50),
+            Self::P90 => percentiles.map(|all| all.p90),
+            Self::P99 => percentiles.map(|all| all.p99),
+        }
+    }
+
+    /// The figure; `None` if it is not known.
+    fn figure(self, facts: &NumberFacts) -> Option<Figure> {
+        match self {
+            Self::Mean => facts.mean.map(Figure::Float),
+            _ => self.integer(facts).map(Figure::Integer),
+        }
+    }
+
+    /// The figure in decimal; empty if it is not known.
+    fn decimal(self, facts: &NumberFacts) -> String {
+        let text = match self {
+            Self::Mean => facts.mean.map(float),
+            _ => self.integer(facts).map(|number| number.to_string()),
+        };
+        text.unwrap_or_default()
+    }
+
+    /// The figure with as many digits as people need, and as it has.
+    fn cell(self, facts: &NumberFacts) -> TableCell {
+        let unknown = || TableCell::unsorted("-");
+        if self == Self::Mean {
+            let cell = |mean| TableCell::number(decimals(mean), mean);
+            return facts.mean.map_or_else(unknown, cell);
+        }
+        let Some(number) = self.integer(facts) else {
+            return unknown();
+        };
+        let is_near = self.is_percentile() && !is_exact(facts);
+        match facts.ends.filter(|_| is_near) {
+            Some(ends) => {
+                let ends = Scalar::integer(ends.min)..=Scalar::integer(ends.max);
+                let shown = near(Scalar::integer(number), ends, &Form::Plain);
+                TableCell::number(shown, number)
+            }
+            None if is_near => TableCell::number(format!("~{number}"), number),
+            None => TableCell::count(number),
+        }
+    }
+}
+
+/// Whether percentiles are exact.
+pub(super) fn is_exact(facts: &NumberFacts) -> bool {
+    let distribution = facts.distribution.as_ref();
+    distribution.is_none_or(|distribution| distribution.exact)
+}
+
+impl StatArgument {
+    const fn figures(&self) -> &'static [NumberFigure] {
+        match self.has_histogram {
+            true => &NumberFigure::ALL,
+            false => &NumberFigure::PLAIN,
+        }
+    }
+
+    /// The columns of a table, with the name of the argument if others have columns, too.
+    pub(super) fn columns(&self, is_only: bool) -> impl Iterator<Item = String> {
+        let figures = self.figures().iter();
+        figures.map(move |figure| match is_only {
+            true => figure.name().to_owned(),
+            false => format!("{}.{}", self.name, figure.name()),
+        })
+    }
+
+    /// The cells of a row; `facts` is `None` if nothing is known of the numbers.
+    pub(super) fn cells(&self, facts: Option<&NumberFacts>) -> impl Iterator<Item = TableCell> {
+        let figures = self.figures().iter();
+        figures.map(move |figure| {
+            let unknown = || TableCell::unsorted("-");
+            facts.map_or_else(unknown, |facts| figure.cell(facts))
+        })
+    }
+
+    /// Adds the members of a JSON object.
+    pub(super) fn put_json(&self, facts: Option<&NumberFacts>, object: &mut Map<String, Value>) {
+        let mut put = |name: &str, value: Value| {
+            object.insert(format!("{}.{name}", self.name), value);
+        };
+        put("count", json!(facts.map(|facts| facts.count)));
+        for figure in self.figures() {
+            let number = facts.and_then(|facts| figure.figure(facts));
+            put(figure.name(), json!(number));
+        }
+        let bucket = |bucket| bucket_of(bucket, &Form::Plain);
+        if self.has_histogram {
+            put("exact", json!(facts.map(is_exact)));
+            let distribution = facts.and_then(|facts| facts.distribution.as_ref());
+            let buckets = distribution.map(|all| all.buckets.iter().map(bucket));
+            put("buckets", json!(buckets.map(Vec::from_iter)));
+        }
+    }
+
+    /// Appends the names of CSV columns, each after a comma.
+    pub(super) fn put_csv_heading(&self, csv: Csv, out: &mut String) {
+        let figures = self.figures().iter().map(|figure| figure.name());
+        let exact = self.has_histogram.then_some("exact");
+        for name in ["count"].into_iter().chain(figures).chain(exact) {
+            out.extend([",", &*csv.field(&format!("{}.{name}", self.name))]);
+        }
+    }
+
+    /// Appends the fields of a CSV line, each after a comma.
+    pub(super) fn put_csv(&self, facts: Option<&NumberFacts>, out: &mut String) {
+        let text = |of: &dyn Fn(&NumberFacts) -> String| facts.map(of).unwrap_or_default();
+        out.extend([",", &*text(&|facts| facts.count.to_string())]);
+        for figure in self.figures() {
+            out.extend([",", &*text(&|facts| figure.decimal(facts))]);
+        }
+        if self.has_histogram {
+            out.extend([",", &*text(&|facts| is_exact(facts).to_string())]);
+        }
+    }
+}

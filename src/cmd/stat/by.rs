@@ -1,0 +1,58 @@
+//! The keys of `--by`.
+
+use usdtrec_record::{AggregateKey, NoGroupName};
+use usdtrec_report::script::process_field_named;
+
+use crate::terminal::Usage;
+
+/// A key of `--by`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StatBy {
+    /// What programs group hits by.
+    pub(super) key: AggregateKey,
+    /// Whether texts of one shape are one group: programs keep them apart, and what they counted is added up.
+    pub(super) is_shape: bool,
+}
+
+impl StatBy {
+    /// A key by its name.
+    ///
+    /// # Errors
+    /// It is a key of a report that `stat` does not have.
+    pub(super) fn named(name: &str) -> Result<Self, Usage> {
+        /// Other keys of `report --by`, besides fields about the process.
+        const OF_REPORT: [&str; 6] = ["cpu", "dso", "sym", "srcline", "caller", "stack"];
+        let (argument, is_shape) = match name.strip_suffix(":shape") {
+            Some(argument) => (argument, true),
+            None => (name, false),
+        };
+        let is_other = OF_REPORT.contains(&argument)
+            || argument.contains(':')
+            || process_field_named(argument).is_some();
+        let key = match name {
+            "comm" => AggregateKey::Comm,
+            "pid" => AggregateKey::Pid,
+            "tid" => AggregateKey::Tid,
+            "uid" => AggregateKey::Uid,
+            "container" => AggregateKey::Container,
+            "unit" => AggregateKey::Unit,
+            _ if is_other => {
+                return Err(Usage(format!(
+                    "--by {name}: stat counts by comm, pid, tid, uid, container, unit, arguments and ARG:shape; \
+                     to count by this, record, and use report --sort {name}"
+                )));
+            }
+            _ => AggregateKey::Argument(argument.to_owned()),
+        };
+        Ok(Self { key, is_shape })
+    }
+
+    /// What is shown in place of a container or unit.
+    pub(super) const fn without_name(&self, reason: NoGroupName) -> &'static str {
+        match (reason, &self.key) {
+            (NoGroupName::Removed, _) => "<removed control group>",
+            (NoGroupName::None, AggregateKey::Unit) => "<no unit>",
+            (NoGroupName::None, _) => "<no container>",
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Keys of `stat` that are made outside of the kernel: containers and units of control groups, and shapes of texts.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::cgroups::Group;
+use crate::common::{Build, Lab, Process, Ticker, test};
+
+/// The counts of groups in the JSON of `stat`, by the values of keys.
+fn groups(json: &str, keys: &[&str]) -> BTreeMap<Vec<String>, u64> {
+    let lines = json.lines();
+    let lines = lines.map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let groups = lines.map(|line| {
+        let values = keys.iter().map(|key| match &line[*key] {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        });
+        (values.collect(), line["count"].as_u64().expect("a count"))
+    });
+    groups.collect()
+}
+
+/// A process that changes its control group, one that came before, and a group that is made while hits are counted.
+#[test]
+fn containers_and_units() {
+    let lab = Lab::privileged();
+    let id = "0123456789abcdef".repeat(4);
+    let service = Group::new(&lab, "counted.service");
+    let mut ticker = Ticker::start(&lab);
+    let (pid, tick) = (ticker.pid().to_string(), ticker.event("tick"));
+    service.take(ticker.pid());
+    let keys = ["container", "unit"];
+    let words = [
+        "stat",
+        "--format",
+        "json",
+        "--by",
+        "container,unit",
+        "-p",
+        &pid,
+        "-e",
+        &tick,
+    ];
+    let mut stat = Process::spawn(lab.command(words));
+    stat.until_error_line("[ usdtrec stat:");
+    ticker.hit("fire 3");
+    let container = Group::new(&lab, &format!("docker-{id}.scope"));
+    container.take(ticker.pid());
+    ticker.hit("fire 5");
+    stat.signal("INT");
+    let counted = groups(&stat.finish().success().stdout, &keys);
+    // Groups with processes cannot be removed.
+    drop(ticker);
+    let unit = |group: &Group| {
+        let name = group.path.rsplit('/').next();
+        name.expect("a name").to_owned()
+    };
+    let right = [
+        (vec!["null".to_owned(), unit(&service)], 3),
+        (vec![id, unit(&container)], 5),
+    ];
+    assert_eq!(counted, right.into());
+}
+
+/// Texts that differ in numbers only are one group, and numbers of all are added up.
+#[test]
+fn shapes_of_texts() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "preempted.c", "preempted");
+    let path = program.to_str().expect("a path");
+    let odd = format!("sdt_preempted:odd(text=str(arg1),value=arg2)@{path}");
+    let words = [
+        "stat",
+        "--format",
+        "json",
+        "--by",
+        "text:shape",
+        "--value",
+        "value",
+        "-e",
+        &odd,
+        "--",
+        path,
+        "6",
+        "1000",
+    ];
+    let json = lab.usdtrec(words).success().stdout;
+    let counted = groups(&json, &["text:shape"]);
+    assert_eq!(counted, [(vec!["thread ?".to_owned()], 3000)].into());
+    let line: Value = serde_json::from_str(&json).expect("a line");
+    assert_eq!(line["value.min"], 1_000_000);
+    assert_eq!(line["value.max"], 5_000_999);
+    let sum: u64 = [1, 3, 5]
+        .map(|thread| thread * 1_000_000_000 + 499_500)
+        .iter()
+        .sum();
+    assert_eq!(line["value.sum"], sum);
+}
