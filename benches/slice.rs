@@ -253,6 +253,7 @@ fn info() -> TraceInfo {
         description: None,
         needs: None,
         call: None,
+        lock: None,
         telemetry: Telemetry::default(),
         filter: None,
         file: 0,

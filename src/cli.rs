@@ -39,6 +39,7 @@ mod stacks;
 mod stat;
 #[cfg(feature = "record")]
 mod trace;
+mod with;
 mod words;
 
 use std::ffi::OsString;
@@ -83,6 +84,7 @@ pub(crate) use self::stacks::{Stacks, kind as stack_kind};
 pub(crate) use self::stat::StatArgs;
 #[cfg(feature = "record")]
 pub(crate) use self::trace::{TopArgs, TraceArgs};
+pub(crate) use self::with::{HOLDER_KEYS, WithArgs};
 use self::words::normalized;
 use crate::terminal;
 

@@ -29,6 +29,7 @@ mod chosen;
 mod clocks;
 mod common;
 mod contained;
+mod context;
 mod cxx;
 mod debug_info;
 #[cfg(feature = "debuginfod")]

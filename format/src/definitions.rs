@@ -14,7 +14,7 @@ use crate::code_place::CodePlace;
 use crate::probe::Site;
 use crate::raw::RawLayout;
 use crate::schema::telemetry::Telemetry;
-use crate::schema::{Argument, ScriptCall};
+use crate::schema::{Argument, LockUse, ScriptCall};
 use crate::shown_argument::ShownArgument;
 
 /// The description of all probes of a trace.
@@ -126,6 +126,9 @@ pub struct ProbeDefinition {
     /// Which function of a script is called or returns at a hit, from the same schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<ScriptCall>,
+    /// What is done with a lock at a hit, from the same schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock: Option<LockUse>,
     /// What a span that begins or ends there is in OpenTelemetry, from the same schema.
     #[serde(default, skip_serializing_if = "Telemetry::is_empty")]
     pub telemetry: Telemetry,

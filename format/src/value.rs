@@ -82,6 +82,10 @@ pub enum Missing {
     Operand(String),
     /// The sample is shorter than its definition.
     Truncated,
+    /// There is none: the hit is in no span whose arguments it would have.
+    Absent,
+    /// It is of the begin of a span, which is not known: the recording began after it, or the hit was lost.
+    Begin,
 }
 
 impl fmt::Display for Missing {
@@ -102,6 +106,8 @@ impl fmt::Display for Missing {
             Self::Wide(bytes, low) => write!(f, "value of {bytes} bytes, lower 8 {low:#x}"),
             Self::Operand(reason) => f.write_str(reason),
             Self::Truncated => f.write_str("sample cut short"),
+            Self::Absent => f.write_str("none"),
+            Self::Begin => f.write_str("begin not known"),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Schema files of all languages: what is taken from them, what is said of the rest, and that nothing breaks them.
 
 use usdtrec_format::schema::telemetry::SpanKind;
-use usdtrec_format::schema::{ArgumentType, Language, Parsed, ProbeSchema, toml};
+use usdtrec_format::schema::{
+    ArgumentType, Language, LockAction, LockUse, Parsed, ProbeSchema, toml,
+};
 use usdtrec_testing::SplitMix64;
 
 const PROVIDER_FILE: &str = include_str!("../../testdata/schemas/app.d");
@@ -380,6 +382,63 @@ fn calls_and_returns_of_functions() {
             "expected either calls or returns",
         ),
         ("source = \"file\"", "expected calls or returns with source"),
+    ] {
+        let parsed = toml::parse(&text(lines));
+        assert!(parsed.probes.is_empty(), "{lines}");
+        let said = problems(&parsed).join("\n");
+        assert!(said.contains(problem), "{lines}: {said}");
+    }
+}
+
+#[test]
+fn what_is_done_with_locks() {
+    let text = |lines: &str| {
+        format!("[[probe]]\nprovider = \"p\"\nname = \"n\"\narguments = [\"lock: ptr\"]\n{lines}")
+    };
+    for (key, action) in LockAction::ALL {
+        for (more, [shared, group, contended]) in [
+            ("", [false; 3]),
+            ("shared = true", [true, false, false]),
+            ("group = true", [false, true, false]),
+            ("contended = true", [false, false, true]),
+        ] {
+            let parsed = toml::parse(&text(&format!("{key} = \"lock\"\n{more}")));
+            assert_eq!(problems(&parsed), [""; 0]);
+            let expected = LockUse {
+                action,
+                lock: "lock".to_owned(),
+                shared,
+                group,
+                contended,
+            };
+            assert_eq!(parsed.probes[0].lock.as_ref(), Some(&expected));
+            // It reads back, and from a trace's definitions, too.
+            assert_eq!(
+                toml::parse(&toml::write(&parsed.probes)).probes,
+                parsed.probes
+            );
+            let stored = serde_json::to_string(&expected).unwrap();
+            assert_eq!(
+                serde_json::from_str::<LockUse>(&stored).unwrap(),
+                expected,
+                "{stored}"
+            );
+        }
+    }
+    for (lines, problem) in [
+        (
+            "waits = \"mutex\"",
+            "expected the argument that says which lock, found \"mutex\"",
+        ),
+        (
+            "waits = \"lock\"\nreleases = \"lock\"",
+            "expected one of waits, waited, acquires and releases",
+        ),
+        (
+            "shared = true",
+            "expected waits, waited, acquires or releases with shared",
+        ),
+        ("waits = \"lock\"\ngroup = 1", "expected true or false"),
     ] {
         let parsed = toml::parse(&text(lines));
         assert!(parsed.probes.is_empty(), "{lines}");

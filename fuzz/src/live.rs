@@ -4,7 +4,9 @@ use std::io::Read;
 use std::path::Path;
 
 use usdtrec_report::script::{self, ScriptOptions, StreamOutput};
-use usdtrec_report::{EventSelection, HintWords, Sentences, Sources, TraceSession};
+use usdtrec_report::{
+    ContextQuestion, EventSelection, HintWords, Sentences, Sources, TraceSession,
+};
 
 use super::file::Scratch;
 use super::{repair, shown};
@@ -26,9 +28,10 @@ pub fn run(bytes: &[u8]) {
         out: &mut out,
         lost: &mut |_, _| {},
     };
-    let Ok(streamed) =
-        script::print_stream(input, Path::new("-"), &sources, &selection, &options, to)
-    else {
+    let path = Path::new("-");
+    let context = ContextQuestion::default();
+    let streamed = script::print_stream(input, path, &sources, &selection, &context, &options, to);
+    let Ok(streamed) = streamed else {
         return;
     };
     for sentence in streamed.notices.sentences(HintWords::default()) {

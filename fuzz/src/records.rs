@@ -298,6 +298,7 @@ pub fn definitions() -> Definitions {
             description: None,
             needs: None,
             call: None,
+            lock: None,
             telemetry: Telemetry::default(),
             filter: None,
             file: at,

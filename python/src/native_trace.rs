@@ -7,7 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use usdtrec_report::rows::{LossCounts, RowQuestion, RowReader};
 use usdtrec_report::{
-    AnswerQuestions as _, EventSelection, HintWords, Sentences, Sources, TraceSession,
+    AnswerQuestions as _, ContextQuestion, EventSelection, HintWords, ReportError, Sentences, Sources,
+    TraceSession,
 };
 
 use crate::failure::{Error, exception};
@@ -30,6 +31,8 @@ impl NativeTrace {
         schemas: Vec<PathBuf>,
         buildid_dir: Option<PathBuf>,
         inline: bool,
+        with: Vec<String>,
+        holders: bool,
     ) -> PyResult<Self> {
         let sources = Sources {
             schemas: schema_files::schemas(&schemas)?,
@@ -37,9 +40,14 @@ impl NativeTrace {
             no_inline: !inline,
             ..Sources::default()
         };
-        let opened = py.detach(|| TraceSession::open(&path, &sources));
+        let context = ContextQuestion { with, holders };
+        let opened = py.detach(|| {
+            let mut session = TraceSession::open(&path, &sources)?;
+            context.add_to(&mut session)?;
+            Ok(session)
+        });
         Ok(Self {
-            session: Arc::new(opened.map_err(|error| exception(&error))?),
+            session: Arc::new(opened.map_err(|error: ReportError| exception(&error))?),
         })
     }
 

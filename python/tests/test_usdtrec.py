@@ -133,6 +133,21 @@ RECORDS = unittest.skipUnless(os.geteuid() == 0 or os.environ.get("CI") == "true
 
 
 class Values(unittest.TestCase):
+    def test_arguments_of_the_span_that_an_event_is_in(self):
+        trace = usdtrec.open(DEMO, with_spans="request")
+        expected = [json.loads(line)["args"] for line in command("script", "-i", DEMO, "--format", "json", "--with", "request").stdout.splitlines()]
+        rows = list(trace.events())
+        self.assertEqual(len(rows), len(expected))
+        found = 0
+        for row, args in zip(rows, expected):
+            self.assertEqual(set(row["args"]), set(args))
+            self.assertEqual(row["args"].get("request.arg1"), args.get("request.arg1"))
+            found += "request.arg1" in args and args["request.arg1"] is not None
+        self.assertGreater(found, 10)
+        report = trace.report(span="gc", by="request.arg1")
+        printed = command("report", "-i", DEMO, "--format", "json", "--span", "gc", "--by", "request.arg1", "--with", "request")
+        self.assertEqual(report.answer, json.loads(printed.stdout))
+
     def compare(self, trace, *options, **selection):
         patterns = selection.pop("events", [])
         schema = selection.pop("schema", [])
@@ -330,6 +345,8 @@ class Refusals(unittest.TestCase):
     def test_errors_say_what_is_wrong(self):
         trace = usdtrec.open(DEMO)
         self.refused("nowhere.data", lambda: usdtrec.open("nowhere.data"))
+        self.refused("no span", lambda: usdtrec.open(DEMO, with_spans=["query"]))
+        self.refused("no lock", lambda: usdtrec.open(DEMO, holders=True))
         self.refused("usdtrec:gc__start", lambda: trace.events("nothing:here"))
         self.refused("usdtrec:request", lambda: trace.spans("nothing"))
         self.refused("nothing", lambda: trace.events(filter="nothing > 1"))

@@ -83,6 +83,7 @@
 
 #![forbid(unsafe_code)]
 
+pub use usdtrec_analysis::context_question::ContextQuestion;
 pub use usdtrec_analysis::question;
 pub use usdtrec_analysis::stacks::names::{MadeNames, StackNames};
 pub use usdtrec_analysis::summary::next::NextQuestion;

@@ -6,7 +6,8 @@ use usdtrec_format::schema::Argument;
 use usdtrec_format::trace::{Compression, PipeWriter, TraceInfo};
 use usdtrec_report::script::{self, ScriptOptions, StreamOutput};
 use usdtrec_report::{
-    EventSelection, Format, HintWords, Sentences, Sources, StreamSummary, TraceSession,
+    ContextQuestion, EventSelection, Format, HintWords, Sentences, Sources, StreamSummary,
+    TraceSession,
 };
 use usdtrec_testing::test;
 
@@ -92,7 +93,16 @@ fn streamed(
     };
     let sources = Sources::default();
     let path = Path::new("-");
-    let summary = script::print_stream(bytes, path, &sources, selection, options, to).unwrap();
+    let summary = script::print_stream(
+        bytes,
+        path,
+        &sources,
+        selection,
+        &ContextQuestion::default(),
+        options,
+        to,
+    )
+    .unwrap();
     (String::from_utf8(out).unwrap(), summary)
 }
 

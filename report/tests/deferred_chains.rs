@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use usdtrec_format::perf::{Attr, SampleType};
 use usdtrec_report::export;
 use usdtrec_report::script::{self, ScriptOptions, StreamOutput};
-use usdtrec_report::{EventSelection, Format, Sources, TraceSession};
+use usdtrec_report::{ContextQuestion, EventSelection, Format, Sources, TraceSession};
 use usdtrec_testing::test;
 
 const KERNEL: u64 = -128_i64 as u64;
@@ -173,6 +173,7 @@ fn of_a_stream_too() {
         Path::new("-"),
         &Sources::default(),
         &EventSelection::default(),
+        &ContextQuestion::default(),
         &options(),
         to,
     )

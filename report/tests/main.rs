@@ -13,6 +13,7 @@ mod clocks;
 mod deferred_chains;
 mod diff;
 mod digests;
+mod enclosing;
 mod fields;
 mod many_groups;
 mod numbers;

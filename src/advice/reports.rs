@@ -41,6 +41,9 @@ fn of_question(error: &QuestionError) -> Option<String> {
             "filter while recording: record --filter, or record an argument: record -e 'EVENT(NAME=EXPRESSION)'"
         }
         QuestionError::SpanInTemplate => "spans are shown by: script -F +span, report --span",
+        QuestionError::NoLocks { .. } => {
+            "record all of them, such as -e 'libc:mutex_*', -e 'hotspot:monitor__contended__*' or -e 'postgresql:lwlock__*'; for own probes, write waits, acquires and releases into a schema file"
+        }
         QuestionError::NoStacks { .. } => {
             "record with: usdtrec record -g, or perf record --call-graph dwarf"
         }

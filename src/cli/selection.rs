@@ -8,6 +8,7 @@ use usdtrec_report::{CpuSet, TimeSpan};
 
 use super::inline::InlineArgs;
 use super::process_fields::with_process_fields;
+use super::with::WithArgs;
 
 /// Patterns of one option.
 pub(crate) type Patterns = Vec<Pattern>;
@@ -35,6 +36,9 @@ pub(crate) struct SelectionArgs {
     /// Selection of events
     #[command(flatten)]
     pub(crate) which: WhichArgs,
+    /// Arguments that events get besides their own
+    #[command(flatten)]
+    pub(crate) with: WithArgs,
     /// Frames of inlined functions
     #[command(flatten)]
     pub(crate) inline: InlineArgs,

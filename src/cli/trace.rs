@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::capture::CaptureArgs;
 use super::print::{PrintArgs, templates};
+use super::with::WithArgs;
 
 /// `usdtrec trace`.
 #[derive(Debug, Args)]
@@ -17,6 +18,9 @@ pub(crate) struct TraceArgs {
     /// Output options
     #[command(flatten)]
     pub(crate) print: PrintArgs,
+    /// Arguments that events get besides their own
+    #[command(flatten)]
+    pub(crate) with: WithArgs,
     /// Print to this file; an existing file is renamed to FILE.old [default: standard output, and CMD's output goes to standard error]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

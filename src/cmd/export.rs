@@ -37,6 +37,7 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     check_folder(args)?;
     check_perf(args)?;
     check_stacks(args)?;
+    check_with(args)?;
     selection::refuse_no_inline_of_scripts(args.selection.inline, args.stacks)?;
     Usage::ensure(
         args.drop.is_empty() && args.hash.is_empty() || args.to == ExportTo::Parquet,
@@ -127,6 +128,19 @@ fn check_perf(args: &ExportArgs) -> Result<(), Usage> {
     Err(Usage(format!(
         "{option} has no effect with --to perf, which copies the records of the trace"
     )))
+}
+
+/// Refuses arguments of other events that are not in what is written.
+fn check_with(args: &ExportArgs) -> Result<(), Usage> {
+    let what = match args.to {
+        ExportTo::Folded => "--to folded",
+        ExportTo::Pprof => "--to pprof",
+        ExportTo::Perf => "--to perf",
+        _ => return Ok(()),
+    };
+    let texts = [&args.value, &args.selection.which.filter];
+    let texts = texts.into_iter().flatten().map(String::as_str);
+    selection::refuse_unused_with(&args.selection.with, texts, what)
 }
 
 /// Refuses what is about weighed stacks where none are written, and what has no effect on a page.

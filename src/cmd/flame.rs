@@ -12,15 +12,22 @@ use usdtrec_report::question::{SpanQuestion, StackWeight};
 
 use super::selection::{self, Extent};
 use crate::cli::{FlameArgs, stack_kind};
+use crate::terminal::Usage;
 use crate::unfinished_file::UnfinishedFile;
 use crate::units::min_ns;
 
 /// Runs the verb.
 pub(crate) fn run(args: &FlameArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     selection::refuse_no_inline_of_scripts(args.selection.inline, args.stacks)?;
+    let with = &args.selection.with;
     if let [a, b] = &*args.diff {
+        let refused = "--with and --holders have no effect on --diff, which weighs hits";
+        Usage::ensure(with.context().is_empty(), refused)?;
         return diff(args, a, b, buildid_dir);
     }
+    let texts = [&args.value, &args.selection.which.filter];
+    let texts = texts.into_iter().flatten().map(String::as_str);
+    selection::refuse_unused_with(with, texts, "flame graphs")?;
     let options = FlameOptions {
         weight: weight(args)?,
         of: stack_kind(args.stacks),

@@ -4,7 +4,7 @@ use usdtrec_report::Format;
 use usdtrec_report::script::{Field, FieldChoice, Fields, ScriptOptions, Template, TimeOrigin};
 
 use super::selection;
-use crate::cli::{OutputFormat, PrintArgs, ScriptFormat};
+use crate::cli::{OutputFormat, PrintArgs, ScriptFormat, WithArgs};
 use crate::terminal::{self, Usage};
 
 /// Converts the output options.
@@ -40,6 +40,25 @@ pub(super) fn options(args: &PrintArgs) -> Result<ScriptOptions, Usage> {
         template: template(args)?,
         ..ScriptOptions::default()
     })
+}
+
+/// Refuses arguments of other events that are neither printed nor selected by.
+pub(super) fn refuse_unused_with(
+    with: &WithArgs,
+    filter: Option<&str>,
+    args: &PrintArgs,
+) -> Result<(), Usage> {
+    match &args.format {
+        ScriptFormat::Template(template) if !template.shows_all_arguments() => {
+            let texts = template.arguments().chain(filter);
+            selection::refuse_unused_with(with, texts, "a template")
+        }
+        ScriptFormat::Template(_) => Ok(()),
+        ScriptFormat::Known(_) if fields(args).apply(Fields::DATA).has(Field::Args) => Ok(()),
+        ScriptFormat::Known(_) => {
+            selection::refuse_unused_with(with, filter.into_iter(), "lines without args")
+        }
+    }
 }
 
 /// Refuses options that would have no effect.

@@ -4,15 +4,16 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
+use usdtrec_report::answer::Answer;
 use usdtrec_report::export::{ExportFormat, ExportOptions};
 use usdtrec_report::question::{Question, Scale, SpanQuestion, StackWeight, Subject};
 use usdtrec_report::report::{self, ReportOptions, StackStyle};
-use usdtrec_report::{AnswerQuestions as _, ReportError};
+use usdtrec_report::{AnswerQuestions as _, QuestionError, ReportError, TraceSession};
 
 use super::selection::Extent;
 use super::{export, selection};
 use crate::advice::HINTS;
-use crate::cli::{Colour, HistScale, OutputFormat, ReportArgs, stack_kind};
+use crate::cli::{Colour, HOLDER_KEYS, HistScale, OutputFormat, ReportArgs, WithArgs, stack_kind};
 use crate::progress;
 use crate::terminal::Usage;
 use crate::units::{min_ns, nanoseconds};
@@ -42,10 +43,9 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     };
     let extent = Extent::for_spans(are_spans);
     let session = selection::open(&args.selection, extent, buildid_dir)?;
-    let asked = selection::selection(&args.selection.which);
     let mut out = selection::output()?;
     let notices = progress::shown_until_output(&session, &mut out, |out| {
-        let answer = session.answer(&asked, &question)?;
+        let answer = answer(args, &session, &question)?;
         report::write(&answer, &options, out)?;
         Ok::<_, ReportError>(answer.into_notices())
     })?;
@@ -113,6 +113,7 @@ pub(super) fn plain_numbers(human: bool, format: OutputFormat) -> anyhow::Result
 fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
     let kind = kind(args);
     plain_numbers(args.human, args.format)?;
+    refuse_with(args, kind)?;
     let of_spans = ["--span", "--hist span:NAME", "--heatmap span:NAME"];
     let refuse = |given: bool, option: &str, with: &[&str]| {
         let listed = with.iter().filter(|with| **with != "--folded");
@@ -187,6 +188,59 @@ fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
         "--by and --sort have the same meaning with --rate: use only one of them"
     );
     Ok(())
+}
+
+/// Refuses arguments of other events that are not shown.
+fn refuse_with(args: &ReportArgs, kind: &str) -> Result<(), Usage> {
+    let WithArgs { with, holders } = &args.selection.with;
+    let shown = match kind {
+        "the plain report" => return Ok(()),
+        // The slowest spans are shown with those of their begin, and groups are those of holders.
+        "--span" => WithArgs {
+            with: Vec::new(),
+            holders: *holders && !args.by.is_empty(),
+        },
+        _ => WithArgs {
+            with: with.clone(),
+            holders: *holders,
+        },
+    };
+    let named = [
+        &args.value,
+        &args.hist,
+        &args.heatmap,
+        &args.selection.which.filter,
+    ];
+    let keys = args.sort.iter().chain(&args.by);
+    let texts = keys.chain(named.into_iter().flatten());
+    selection::refuse_unused_with(&shown, texts.map(String::as_str), kind)
+}
+
+/// Answers the question; that about spans by who held the lock, if nothing else is said.
+fn answer(
+    args: &ReportArgs,
+    session: &TraceSession,
+    question: &Question,
+) -> Result<Answer, ReportError> {
+    let asked = selection::selection(&args.selection.which);
+    let Question::Spans(spans) = question else {
+        return session.answer(&asked, question);
+    };
+    if !args.selection.with.holders || !spans.by.is_empty() {
+        return session.answer(&asked, question);
+    }
+    let by = |keys: [&str; 2]| {
+        let question = Question::Spans(SpanQuestion {
+            by: keys.map(str::to_owned).to_vec(),
+            ..spans.clone()
+        });
+        session.answer(&asked, &question)
+    };
+    let [holder, candidate] = HOLDER_KEYS;
+    by(holder).or_else(|error| match &error {
+        ReportError::Question(QuestionError::NoKey { .. }) => by(candidate).map_err(|_| error),
+        _ => Err(error),
+    })
 }
 
 /// Whether a key is of functions that may be inlined.

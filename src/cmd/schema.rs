@@ -77,6 +77,18 @@ fn explain(out: &mut impl Write, probe: &ProbeSchema) -> io::Result<()> {
         let what = if call.enters { "calls" } else { "returns" };
         writeln!(out, "    {what}: {}", escape(&call.function))?;
     }
+    if let Some(lock) = &probe.lock {
+        let shared = if lock.shared { ", shared" } else { "" };
+        let group = if lock.group { ", a group of locks" } else { "" };
+        let contended = if lock.contended {
+            ", if others wait"
+        } else {
+            ""
+        };
+        let key = lock.action.key();
+        let lock = escape(&lock.lock);
+        writeln!(out, "    {key}: {lock}{shared}{group}{contended}")?;
+    }
     if let Some(kind) = probe.telemetry.kind {
         writeln!(out, "    span kind: {kind}")?;
     }
@@ -236,6 +248,7 @@ fn of_trace(path: &Path) -> anyhow::Result<Schemas> {
             description: probe.description.clone(),
             needs: probe.needs.clone(),
             call: probe.call.clone(),
+            lock: probe.lock.clone(),
             telemetry: probe.telemetry.clone(),
             arguments: probe.arguments.clone(),
             ..ProbeSchema::default()

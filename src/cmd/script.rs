@@ -66,6 +66,11 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
 
 /// Refuses options that would have no effect.
 fn refuse(args: &ScriptArgs) -> Result<(), Usage> {
+    print::refuse_unused_with(
+        &args.selection.with,
+        args.selection.which.filter.as_deref(),
+        &args.print,
+    )?;
     let no_inline = args.selection.inline.no_inline;
     selection::refuse_no_inline_of_scripts(args.selection.inline, args.stacks)?;
     Usage::ensure(
@@ -121,6 +126,7 @@ fn from_stdin(
         &args.selection.input,
         &sources,
         &asked,
+        &args.selection.with.context(),
         options,
         StreamOutput {
             out: &mut out,

@@ -18,7 +18,9 @@ use usdtrec_report::{
 };
 
 use crate::advice::{HINTS, explained};
-use crate::cli::{InlineArgs, OutputFormat, SelectionArgs, Stacks, WhichArgs, stack_kind};
+use crate::cli::{
+    InlineArgs, OutputFormat, SelectionArgs, Stacks, WhichArgs, WithArgs, stack_kind,
+};
 use crate::terminal::Usage;
 use crate::{schemas, terminal};
 
@@ -95,7 +97,15 @@ pub(super) fn open(
     extent: Extent,
     buildid_dir: Option<&Path>,
 ) -> anyhow::Result<ManuallyDrop<TraceSession>> {
-    open_file(&args.input, &args.which, args.inline, extent, buildid_dir).map(ManuallyDrop::new)
+    let context = args.with.context();
+    // What begins before a part of the time is in the rest.
+    let extent = match context.is_empty() {
+        true => extent,
+        false => Extent::Whole,
+    };
+    let mut session = open_file(&args.input, &args.which, args.inline, extent, buildid_dir)?;
+    context.add_to(&mut session)?;
+    Ok(ManuallyDrop::new(session))
 }
 
 /// Opens a trace.
@@ -134,6 +144,20 @@ pub(super) fn refuse_no_inline_of_scripts(
         !inline.no_inline || stack_kind(stacks) != StackKind::Script,
         "--no-inline has no effect on --stacks script: functions of scripts are not inlined",
     )
+}
+
+/// Refuses arguments of other events that would not be shown: `texts` name arguments, and `what` is the output.
+pub(super) fn refuse_unused_with<'t>(
+    with: &WithArgs,
+    texts: impl Iterator<Item = &'t str> + Clone,
+    what: &str,
+) -> Result<(), Usage> {
+    match with.unused(texts) {
+        Some(option) => Err(Usage(format!(
+            "{option} has no effect on {what} without one of its arguments: name one of those that script {option} prints"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Adds the trace's path to an error that is about the trace and does not name it.

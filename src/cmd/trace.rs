@@ -15,6 +15,7 @@ use crate::terminal::say;
 
 /// Runs the verb.
 pub(crate) fn run(args: &TraceArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    print::refuse_unused_with(&args.with, None, &args.print)?;
     let options = print::options(&args.print)?;
     let mut out = match &args.output {
         Some(path) => output::create(path)?,
@@ -36,7 +37,9 @@ pub(crate) fn run(args: &TraceArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
             lost: &mut print_loss,
         };
         let all = EventSelection::default();
-        script::print_stream(pipe, Path::new("trace"), sources, &all, &options, to)
+        let path = Path::new("trace");
+        let context = args.with.context();
+        script::print_stream(pipe, path, sources, &all, &context, &options, to)
     })
 }
 

@@ -112,11 +112,13 @@ fn pages_about_postgresql() {
     let pgbench = || {
         postgres.client("pgbench", ["-n", "-c", "4", "-t", "20"]);
     };
-    let is_other = |command: &str| command.contains("libstdcxx:");
+    let others = ["libstdcxx:", "monitor__contended"];
+    let is_other = |command: &str| others.iter().any(|other| command.contains(other));
     let pages = [
         ("README.md", 6),
         ("docs/guides/slow-sql.md", 14),
         ("docs/guides/lock-waits.md", 8),
+        ("docs/guides/who-waits-for-whom.md", 4),
         ("docs/guides/where-in-the-code.md", 8),
         ("docs/guides/export.md", 3),
         ("docs/guides/fleet.md", 3),

@@ -163,7 +163,13 @@ pub(super) const RECORD: [Choice; 13] = [
     }),
 ];
 
-pub(super) const TRACE: [Choice; 10] = [
+pub(super) const TRACE: [Choice; 11] = [
+    // What comes after the hits of pairs:go on a thread has their arguments.
+    choice("--with", "--with go..deep", |seen| {
+        ["go.arg", "go.numbered"]
+            .iter()
+            .any(|name| seen.text.contains(name))
+    }),
     choice("-o, --output", "-o out", |seen| seen.exists("out")),
     choice("-F, --fields", "-F -comm", |seen| {
         seen.hits(Kind::First) && !seen.text.contains("pairs  ") && !seen.text.contains("comm")

@@ -25,7 +25,7 @@ pub(super) fn documented(verb: &str) -> BTreeSet<String> {
         name.to_owned()
     });
     // Other tests are about when recordings begin (schedule.rs), what patterns without a path wait for (followed.rs), the choice of processes
-    // (chosen.rs), thread contexts (thread_context.rs) and files that are mapped later (no_gap.rs).
+    // (chosen.rs), thread contexts (thread_context.rs), files that are mapped later (no_gap.rs) and locks (context/).
     let others = [
         "-h, --help",
         "--at",
@@ -37,6 +37,7 @@ pub(super) fn documented(verb: &str) -> BTreeSet<String> {
         "--exe",
         "--thread-context",
         "--no-gap",
+        "--holders",
     ];
     names
         .filter(|name| !others.contains(&name.as_str()))

@@ -12,6 +12,7 @@ mod argument_name;
 mod catalog;
 mod kind;
 mod labels;
+mod lock_use;
 mod name_parts;
 mod script_call;
 pub mod telemetry;
@@ -25,6 +26,7 @@ pub use catalog::{
 };
 pub use kind::{ArgumentType, ArgumentTypeError, Length};
 pub use labels::{Labels, Words};
+pub use lock_use::{LockAction, LockUse};
 pub use name_parts::{NamePart, name_parts};
 pub use script_call::ScriptCall;
 pub use unit::Unit;

@@ -119,6 +119,7 @@ fn definitions() -> Definitions {
         description: None,
         needs: None,
         call: None,
+        lock: None,
         telemetry: Telemetry::default(),
         filter: None,
         file: 0,

@@ -73,19 +73,23 @@ def open(
     schema: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     buildid_dir: str | os.PathLike[str] | None = None,
     inline: bool = True,
+    with_spans: str | Iterable[str] = (),
+    holders: bool = False,
 ) -> Trace:
     """Opens a trace file and reads its metadata.
 
     :param schema: schema files (``.toml``, ``.d``) with names and types of arguments in place of those in the trace; later ones take precedence.
     :param buildid_dir: build-id cache to take symbols of stacks from, besides the trace and the files at their paths.
     :param inline: whether stacks have functions whose code was inlined.
-    :raises Error: if the file cannot be read at all, or a schema file has an error. Damage of a part is among the notices.
+    :param with_spans: spans whose arguments the events in them get, as those of ``--with``: with ``"query"``, ``args["query.query"]`` is the statement.
+    :param holders: whether events that end a wait for a lock get who held it, as with ``--holders``: ``args["holder.comm"]``.
+    :raises Error: if the file cannot be read at all, a schema file has an error, or the trace has no such spans or locks. Damage of a part is among the notices.
     """
     _check_process()
     schemas = [schema] if isinstance(schema, (str, os.PathLike)) else schema
     schemas = [os.fspath(file) for file in schemas]
     buildid_dir = None if buildid_dir is None else os.fspath(buildid_dir)
-    return Trace(_native.NativeTrace(os.fspath(path), schemas, buildid_dir, inline))
+    return Trace(_native.NativeTrace(os.fspath(path), schemas, buildid_dir, inline, _list(with_spans), holders))
 
 
 def _list(value: Any) -> list[Any]:

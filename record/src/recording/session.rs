@@ -419,6 +419,7 @@ fn definition(probe: &PlannedProbe, attr: &ProbeAttr, file: usize) -> ProbeDefin
         description: probe.description.clone(),
         needs: probe.needs.clone(),
         call: probe.call.clone(),
+        lock: probe.lock.clone(),
         telemetry: probe.telemetry.clone(),
         filter: probe.filter.as_ref().map(ToString::to_string),
         file,

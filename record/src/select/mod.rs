@@ -486,6 +486,7 @@ impl Selector<'_> {
             description: schema.description,
             needs: schema.needs,
             call: schema.call,
+            lock: schema.lock,
             telemetry: schema.telemetry,
             program: Shared::clone(&opened.program),
             path: opened.program.file().path().to_owned(),

@@ -6,7 +6,7 @@ use std::sync::Arc as Shared;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::expr::{Capture, Expr};
 use usdtrec_format::schema::telemetry::Telemetry;
-use usdtrec_format::schema::{Argument, ScriptCall};
+use usdtrec_format::schema::{Argument, LockUse, ScriptCall};
 use usdtrec_format::{Arch, BuildId, CapturePlan, ShownArgument, Site};
 
 use crate::error::RecordError;
@@ -28,6 +28,8 @@ pub struct PlannedProbe {
     pub needs: Option<String>,
     /// Which function of a script is called or returns, from its schema.
     pub call: Option<ScriptCall>,
+    /// What is done with a lock, from its schema.
+    pub lock: Option<LockUse>,
     /// What a span that begins or ends there is in OpenTelemetry, from its schema.
     pub telemetry: Telemetry,
     /// The open file, so that the checked file is the one that the kernel attaches to.

@@ -4,11 +4,14 @@
 
 pub mod answer;
 pub mod clock_facts;
+pub mod context_question;
 pub mod counted_numbers;
 pub mod diff;
+pub(crate) mod enclosing;
 pub mod groups;
 pub mod heatmap;
 pub mod histogram;
+pub(crate) mod holders;
 pub mod live_counts;
 pub mod losses;
 pub mod measured;

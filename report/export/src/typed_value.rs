@@ -66,6 +66,9 @@ impl<'v> TypedValue<'v> {
         if let (Form::Address | Form::Bytes, Value::Unsigned(address)) = (form, value) {
             return Self::Address(*address);
         }
+        if let Value::Missing(missing) = value {
+            return Self::Missing(missing.to_string());
+        }
         let mut text = Text::default();
         text.formed_json(form, value);
         match serde_json::from_slice::<String>(text.as_slice()) {

@@ -37,6 +37,8 @@ pub const BASE: u64 = 0x5555_0000_1000;
 pub const REQUEST: u64 = 10;
 pub const REQUEST_INLINED: u64 = 11;
 pub const DONE: u64 = 20;
+/// Of `app:inner`, which has what `app:done` has ([`with_inner`]).
+pub const INNER: u64 = 21;
 const METADATA: u64 = 30;
 /// Registers sampled: `ax`, `si`, `sp`; then those of `app:done`: `ax`.
 const REGISTERS: [u64; 2] = [1 << 0 | 1 << 4 | 1 << 7, 1];
@@ -150,6 +152,7 @@ fn probe(
         description: None,
         needs: None,
         call: None,
+        lock: None,
         telemetry: Telemetry::default(),
         filter: None,
         file: 0,
@@ -199,6 +202,29 @@ fn definitions(program: &Path) -> Definitions {
                 vec![site(0x1030, "8@%rax", DONE)],
             ),
         ],
+    }
+}
+
+/// Adds the probe `app:inner`, which begins and ends nothing.
+pub fn with_inner(info: &mut TraceInfo) {
+    let event = EventAttr {
+        attr: attr(1),
+        name: "sdt_app:inner".to_owned(),
+        ids: vec![INNER],
+    };
+    // The metadata event stays the last one.
+    info.events.insert(2, event);
+    let plan = CapturePlan {
+        registers: REGISTERS[1],
+        stack: 0,
+        raw: None,
+        user: false,
+    };
+    let sites = vec![site(0x1040, "8@%rax", INNER)];
+    if let Some(definitions) = &mut info.definitions {
+        definitions
+            .probes
+            .push(probe("inner", plan, &["number"], sites));
     }
 }
 
@@ -385,6 +411,7 @@ pub fn ip(id: u64) -> u64 {
     let offset = match id {
         REQUEST => 0x1010,
         REQUEST_INLINED => 0x1020,
+        INNER => 0x1040,
         _ => 0x1030,
     };
     BASE - 0x1000 + offset
@@ -400,7 +427,7 @@ fn sample(hit: Hit) -> Vec<u8> {
         2,
         hit.ax,
     ];
-    if hit.id != DONE {
+    if ![DONE, INNER].contains(&hit.id) {
         words.extend([hit.si, SP, u64::from(STACK)]);
         words.extend(hit.stack);
         words.push(u64::from(STACK));

@@ -4,8 +4,8 @@
 //! true, false, null and numbers; `report/view/src/text/form.rs` has the table of all forms. JSON loses nothing: values
 //! that are missing, cut or not UTF-8 are marked in members next to the arguments.
 
-use usdtrec_format::Value;
 use usdtrec_format::schema::{Argument, ArgumentType, Labels, Unit, Words};
+use usdtrec_format::{Missing, Value};
 
 use crate::symbols::demangle::demangle_value;
 
@@ -95,6 +95,7 @@ impl Form {
     /// Why what a value points to is not in the sample, in words.
     pub fn missing(&self, value: &Value) -> Option<String> {
         match (self, value) {
+            (_, Value::Missing(Missing::Absent)) => None,
             (_, Value::Missing(missing)) => Some(missing.to_string()),
             (Self::TextAddress | Self::Mangled, Value::Unsigned(0)) => {
                 Some("null pointer".to_owned())

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod added;
 pub(crate) mod address_cache;
 pub mod calls;
 pub mod error;

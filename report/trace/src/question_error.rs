@@ -26,6 +26,25 @@ pub enum QuestionError {
         /// The spans that are found by the names of probes; may be empty.
         known: String,
     },
+    /// The arguments of an enclosing span are requested, and a thread has several such spans at once.
+    #[error(
+        "a thread has several spans {span} at once, which are matched by {key}: it is not known which of them a hit is in"
+    )]
+    NotOfThread {
+        /// Name of the spans.
+        span: String,
+        /// The argument that they are matched by.
+        key: String,
+    },
+    /// Holders of locks are requested, and the trace does not have the probes at which a lock is waited for, acquired and released.
+    #[error(
+        "no lock has events for all of waiting, acquiring and releasing it, as schemas say: {}",
+        or(.known, "the trace has no event of locks")
+    )]
+    NoLocks {
+        /// The events of locks that the trace has; may be empty.
+        known: String,
+    },
     /// Samples of the trace read groups of counters, which are shown as several samples each.
     #[error(
         "the trace has samples that read a group of counters, which a plain file would have twice: expected samples of one event each; \

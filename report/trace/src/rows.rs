@@ -36,7 +36,12 @@ impl Rows {
                 of_event.push(None);
                 continue;
             }
-            let place = *places.entry(&*event.name).or_insert_with(|| {
+            // Arguments that were added come after the others: of events with more and with fewer, at other places.
+            let own = match event.added.len() {
+                0 => 0,
+                _ => event.own_arguments().len(),
+            };
+            let place = *places.entry((&*event.name, own)).or_insert_with(|| {
                 rows.push(Row {
                     name: event.name.clone(),
                     arguments: Vec::new(),

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use usdtrec_analysis::context_question::ContextQuestion;
 use usdtrec_analysis::live_counts::{LiveCounts, LiveTotal};
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
@@ -44,18 +45,26 @@ pub fn show(
     table: &mut dyn FnMut(&str) -> io::Result<()>,
 ) -> Result<StreamSummary, ReportError> {
     let selection = EventSelection::default();
-    watch(input, path, sources, &selection, |session, filter| {
-        let rows = Rows::new(session, |event| filter.event(event));
-        let now = Instant::now();
-        Ok(Top {
-            counts: LiveCounts::new(rows),
-            started: now,
-            last: now,
-            tables: 0,
-            options,
-            show: table,
-        })
-    })
+    let context = ContextQuestion::default();
+    watch(
+        input,
+        path,
+        sources,
+        &selection,
+        &context,
+        |session, filter| {
+            let rows = Rows::new(session, |event| filter.event(event));
+            let now = Instant::now();
+            Ok(Top {
+                counts: LiveCounts::new(rows),
+                started: now,
+                last: now,
+                tables: 0,
+                options,
+                show: table,
+            })
+        },
+    )
 }
 
 /// The tables of a stream.

@@ -235,6 +235,7 @@ fn definition(
         description: None,
         needs: None,
         call: None,
+        lock: None,
         telemetry: Telemetry::default(),
         filter: None,
         file: at,

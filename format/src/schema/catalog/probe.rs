@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::schema::name_parts::{arguments_of, name_parts};
 use crate::schema::telemetry::{Telemetry, attribute_name};
-use crate::schema::{Argument, ArgumentType, Length, ScriptCall};
+use crate::schema::{Argument, ArgumentType, Length, LockUse, ScriptCall};
 
 /// The schema of a probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct ProbeSchema {
     pub needs: Option<String>,
     /// Which function of a script is called or returns, if one does.
     pub call: Option<ScriptCall>,
+    /// What is done with a lock, if anything is.
+    pub lock: Option<LockUse>,
     /// What a span that begins or ends at the probe is in OpenTelemetry.
     pub telemetry: Telemetry,
     /// The arguments, in order.
@@ -72,6 +74,12 @@ impl ProbeSchema {
             }
         }
         faults.extend(self.call.as_ref().and_then(|call| self.call_fault(call)));
+        let lock = self.lock.as_ref();
+        let lock = lock.filter(|lock| self.argument_index(&lock.lock).is_none());
+        faults.extend(lock.map(|lock| {
+            let (key, name) = (lock.action.key(), &lock.lock);
+            format!("{key}: expected the argument that says which lock, found {name:?}")
+        }));
         let attributes = self.telemetry.attributes.iter();
         faults.extend(attributes.filter_map(|(name, value)| self.attribute_fault(name, value)));
         faults

@@ -112,7 +112,8 @@ impl<'s> RowSource<'s> {
         rows: &mut WindowRows,
     ) {
         rows.nesting.resize(self.keys.len(), Nesting::default());
-        for body in window.bodies() {
+        for (number, body) in window.bodies().enumerate() {
+            worker.resolver.set_context(window.context(number));
             let Some(ParsedHit { target, sample }) = self.session.sample(body) else {
                 rows.unknown += 1;
                 continue;

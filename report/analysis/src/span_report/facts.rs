@@ -211,7 +211,7 @@ impl SlowFacts {
         stats: &PairStats,
         stacks: BeginStacks,
     ) -> Vec<Self> {
-        let mut all: Vec<SlowSpan> = stats.slowest.iter().map(|slow| slow.0).collect();
+        let mut all: Vec<SlowSpan> = stats.slowest.iter().map(|slow| slow.0.clone()).collect();
         all.sort_by(|a, b| b.cmp(a));
         let begins = begins(session, &all, stacks);
         let both = all.into_iter().zip(begins);

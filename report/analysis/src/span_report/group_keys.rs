@@ -59,7 +59,10 @@ pub(crate) fn by(
         }
     }
     let argument = bare.strip_suffix(":shape").unwrap_or(bare);
-    let is_of_both = qualified.is_none() && has(false, argument) && has(true, argument);
+    // What is added to both is the same where the one is in the other.
+    let is_added = argument.contains('.');
+    let is_of_both =
+        qualified.is_none() && !is_added && has(false, argument) && has(true, argument);
     let name = match (&key, qualified) {
         // Which may be written with a hyphen.
         (Key::Process(field), None) => field.name,

@@ -152,7 +152,8 @@ pub(super) fn in_common<'s>(session: &'s TraceSession, pair: &Pair) -> Vec<(usiz
     let Some(first) = events.first() else {
         return Vec::new();
     };
-    let both = first.arguments.iter().enumerate().filter(|(at, argument)| {
+    let both = first.own_arguments().iter().enumerate();
+    let both = both.filter(|(at, argument)| {
         let name = &argument.name;
         // Of two arguments of one name, it is not known which is meant.
         place(&first.arguments, name) == Some(*at)

@@ -2,8 +2,10 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use foldhash::HashMap;
+use usdtrec_trace::added::added_argument::AddedValues;
 use usdtrec_trace::events::order::place::SamplePlace;
 
 use crate::spans::covers::{CoveredTime, PairCovers, SpanCover};
@@ -46,7 +48,7 @@ pub(crate) struct EndedSpan {
 }
 
 /// One of the slowest spans. They are ordered by duration; of equal ones the earlier is the slower.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug)]
 pub struct SlowSpan {
     /// ns.
     pub duration: u64,
@@ -54,6 +56,35 @@ pub struct SlowSpan {
     pub time: Reverse<u64>,
     /// Position of the event that began it.
     pub(crate) begin: Reverse<SamplePlace>,
+    /// What that event got besides its own arguments.
+    pub(crate) added: Option<Arc<AddedValues>>,
+}
+
+impl SlowSpan {
+    /// What they are ordered by.
+    const fn rank(&self) -> (u64, Reverse<u64>, Reverse<SamplePlace>) {
+        (self.duration, self.time, self.begin)
+    }
+}
+
+impl PartialEq for SlowSpan {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank() == other.rank()
+    }
+}
+
+impl Eq for SlowSpan {}
+
+impl PartialOrd for SlowSpan {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for SlowSpan {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.rank().cmp(&other.rank())
+    }
 }
 
 /// Numbers of matched and unmatched begins and ends of a pair of probes.

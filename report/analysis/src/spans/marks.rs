@@ -33,6 +33,16 @@ impl Marks {
             .all(|(&one, other)| one == other || one == 0 || other == 0)
     }
 
+    /// The marks as words.
+    pub(crate) const fn words(self) -> [u64; APART] {
+        self.0
+    }
+
+    /// The marks of these words.
+    pub(crate) const fn from_words(words: [u64; APART]) -> Self {
+        Self(words)
+    }
+
     /// One word for all of them.
     pub(crate) const fn word(self) -> u64 {
         let [a, b, c, d] = self.0;

@@ -8,7 +8,7 @@ use crate::spans::known::KNOWN;
 
 /// Words in names of probes that begin something, each with those that end it. Of several sets the first counts of which the
 /// trace has any.
-const WORDS: [(&str, &[&[&str]]); 19] = [
+const WORDS: [(&str, &[&[&str]]); 20] = [
     (
         "start",
         &[&[
@@ -32,7 +32,8 @@ const WORDS: [(&str, &[&[&str]]); 19] = [
     ("startup", &[&["shutdown"]]),
     ("entry", &[&["return", "exit"]]),
     ("enter", &[&["entered"], &["exit", "leave", "return"]]),
-    ("acquire", &[&["release"]]),
+    ("acquire", &[&["acquired"], &["release"]]),
+    ("acquired", &[&["release", "released"]]),
     ("lock", &[&["unlock"]]),
     ("wait", &[&["waited"]]),
     ("request", &[&["response", "done"]]),
@@ -256,6 +257,18 @@ mod tests {
         assert_eq!(
             named(&[enter, entered, exit]),
             ["a:x: a:x__enter..a:x__entered"]
+        );
+        let (acquire, acquired, release) = ("a:l__acquire", "a:l__acquired", "a:l__release");
+        assert_eq!(
+            named(&[acquire, release]),
+            ["a:l: a:l__acquire..a:l__release"]
+        );
+        assert_eq!(
+            named(&[acquire, acquired, release]),
+            [
+                "a:l: a:l__acquire..a:l__acquired",
+                "a:l__acquired: a:l__acquired..a:l__release"
+            ]
         );
         let two = ["a:x__start", "a:x__begin", "a:x__return", "a:x__end"];
         let pair = "a:x: a:x__start..a:x__return|a:x__end";

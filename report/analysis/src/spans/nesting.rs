@@ -37,12 +37,17 @@ impl Nesting {
 
     /// Whether spans follow each other, so that a begin ends what is open: in none that ended did another begin, and they are no calls.
     pub(crate) fn is_flat(self, pair: &Pair, session: &TraceSession) -> bool {
-        self.ended > 0 && self.around == 0 && !is_of_calls(pair, session)
+        self.is_flat_unless(is_of_calls(pair, session))
+    }
+
+    /// The same, where it is known whether they are calls.
+    pub(crate) const fn is_flat_unless(self, are_calls: bool) -> bool {
+        self.ended > 0 && self.around == 0 && !are_calls
     }
 }
 
 /// Whether a pair is of calls of functions.
-fn is_of_calls(pair: &Pair, session: &TraceSession) -> bool {
+pub(crate) fn is_of_calls(pair: &Pair, session: &TraceSession) -> bool {
     let mut starts = pair.starts.iter();
     starts.any(|&start| {
         let event = session.events().events.get(start);

@@ -33,7 +33,7 @@ fn known_key(pair: &Pair, session: &TraceSession, rows: &Rows) -> Option<Key> {
 }
 
 /// Whether its spans need not nest: what is locked first may be unlocked first.
-fn crosses(pair: &Pair, session: &TraceSession) -> bool {
+pub(crate) fn crosses(pair: &Pair, session: &TraceSession) -> bool {
     let all = |events: &[usize], wanted: &[&str]| {
         let mut events = events
             .iter()

@@ -7,6 +7,7 @@ use usdtrec_trace::events::order::place::SamplePlace;
 use usdtrec_trace::form::Form;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::ParsedHit;
+use usdtrec_trace::session::hit_context::HitContext;
 use usdtrec_trace::session::resolver::Resolver;
 
 use crate::spans::durations::SlowSpan;
@@ -89,6 +90,8 @@ pub(crate) fn begins(
             while let Some((_, at)) =
                 due.next_if(|(place, _)| place.offset as usize == record.offset)
             {
+                let added = slowest.get(at).and_then(|slow| slow.added.as_ref());
+                resolver.set_context(HitContext { path: None, added });
                 if let (Some(found), Some(begin)) =
                     (found.get_mut(at), begin(&mut resolver, record.body, stacks))
                 {

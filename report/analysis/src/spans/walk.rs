@@ -1,8 +1,10 @@
 //! Reads a trace and matches its spans.
 
 use std::cmp::Reverse;
-use usdtrec_format::perf::Sample;
+use std::sync::Arc;
 
+use usdtrec_format::perf::Sample;
+use usdtrec_trace::added::added_argument::AddedValues;
 use usdtrec_trace::events::order::place::{PlacedBody, SamplePlace};
 use usdtrec_trace::events::order::{Window, in_order};
 use usdtrec_trace::events::outcome::ReadOutcome;
@@ -160,6 +162,8 @@ struct OpenSpan {
     /// What it is grouped by; words of keys of the end are empty.
     group: Box<[KeyWords]>,
     place: SamplePlace,
+    /// What its begin gets besides its own arguments.
+    added: Option<Arc<AddedValues>>,
 }
 
 /// What remains of a window to be matched across windows.
@@ -250,7 +254,8 @@ impl<'s> SpanWalk<'s> {
                 continue;
             };
             let resolver = &mut worker.resolver;
-            resolver.set_path(window.path(number));
+            let context = window.context(number);
+            resolver.set_context(context);
             let asked = self.filter.event(target.event as usize)
                 && (self.filter.is_simple() || self.filter.late(target, &sample, resolver));
             let is_in_time = self.filter.time().contains(sample.time);
@@ -284,6 +289,7 @@ impl<'s> SpanWalk<'s> {
                         asked: asked || self.begins_unasked(target, &sample, resolver),
                         group: group.words,
                         place,
+                        added: context.added.cloned(),
                     };
                     let mut frame = Frame::new(sample.time, marks, begun);
                     frame.group = group.hash;
@@ -493,6 +499,7 @@ impl Totals<OpenSpan> for Counting<'_, '_> {
                 duration,
                 time: Reverse(frame.time),
                 begin: Reverse(frame.what.place),
+                added: frame.what.added.clone(),
             };
             self.stats.keep(slow, options.slowest);
         }

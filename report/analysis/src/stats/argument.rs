@@ -36,6 +36,7 @@ impl ArgumentStats {
                 }
             }
             Value::Missing(Missing::Null) => self.nulls += 1,
+            Value::Missing(Missing::Absent) => {}
             Value::Missing(missing) => self.missing.add(missing, 1),
             _ => self.missing.add_other(),
         }

@@ -114,12 +114,18 @@ pub(crate) fn groups_of(facts: &SummaryFacts, starts: &[String]) -> Option<Strin
     let mut probes = facts.probes.iter();
     let begin = probes.find(|probe| starts.contains(&probe.event))?;
     // Statements with their numbers: nearly each one is different.
-    let mut arguments = begin.arguments.iter();
+    let mut arguments = own(begin);
     let shaped = |argument: &&ArgumentFacts| argument.texts.as_ref().is_some_and(has_shapes);
     if let Some(argument) = arguments.find(shaped) {
         return Some(format!("{}:shape", argument.name));
     }
     distinguishing(begin).map(|argument| argument.name.clone())
+}
+
+/// The arguments of the probe itself: others need an option.
+fn own(probe: &ProbeFacts) -> impl Iterator<Item = &ArgumentFacts> {
+    let arguments = probe.arguments.iter();
+    arguments.filter(|argument| !argument.name.contains('.'))
 }
 
 /// Whether texts are fewer without their numbers and quoted texts.
@@ -136,7 +142,7 @@ fn distinguishing(probe: &ProbeFacts) -> Option<&ArgumentFacts> {
         (None, Some(spread)) => spread.values.as_ref().map_or(0, Vec::len),
         _ => 0,
     };
-    let arguments = probe.arguments.iter().filter(|argument| {
+    let arguments = own(probe).filter(|argument| {
         let different = different(argument);
         different > 1 && (different as u64) * 2 <= probe.count
     });

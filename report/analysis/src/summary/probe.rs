@@ -2,6 +2,7 @@
 
 use usdtrec_format::schema;
 use usdtrec_format::{Operand, parse_operands};
+use usdtrec_trace::added::added_argument::AddedArgument;
 use usdtrec_trace::form::Form;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
@@ -247,7 +248,25 @@ pub fn kinds(session: &TraceSession, events: &[usize], arguments: usize) -> Vec<
             }
         }
     }
+    let known = session.events().events.iter().enumerate();
+    let asked = known.filter(|(at, _)| events.contains(at));
+    for (_, event) in asked {
+        let of_added = kinds.iter_mut().skip(event.own_arguments().len());
+        for (kinds, added) in of_added.zip(&event.added) {
+            add_kinds_of_added(session, added, kinds);
+        }
+    }
     kinds.into_iter().map(|kinds| kinds.join("/")).collect()
+}
+
+/// Adds the kinds of the arguments whose values an added one has.
+fn add_kinds_of_added(session: &TraceSession, added: &AddedArgument, all: &mut Vec<String>) {
+    for source in &added.sources {
+        let of_event = kinds(session, &[source.event], source.place + 1);
+        let kind = of_event.into_iter().nth(source.place);
+        let kind = kind.filter(|kind| !kind.is_empty() && !all.contains(kind));
+        all.extend(kind);
+    }
 }
 
 /// The type of each argument of an event: what a schema says, else size and sign of the operands.

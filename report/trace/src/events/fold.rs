@@ -4,6 +4,7 @@ use rayon::prelude::*;
 use usdtrec_format::perf::{RecordType, Records, Sample};
 use usdtrec_format::trace::{BlockReader, Damage};
 
+use crate::added::added_of;
 use crate::calls::ScriptCalls;
 use crate::events::order::{Window, in_order};
 use crate::events::outcome::ReadOutcome;
@@ -32,7 +33,7 @@ struct Worker<'s, A> {
     unknown: u64,
 }
 
-/// As [`fold`], until `stop` is true: then blocks are left out.
+/// As [`fold`], until `stop` is true: then blocks are left out. Where arguments were added to events, nothing is left out.
 pub fn fold_until<'s, A: Send>(
     session: &'s TraceSession,
     filter: &SampleFilter,
@@ -40,6 +41,9 @@ pub fn fold_until<'s, A: Send>(
     make: impl Fn() -> A + Sync,
     add: impl Fn(&mut A, &mut Resolver<'s>, SampleTarget, &Sample<'_>) + Sync,
 ) -> Folded<A> {
+    if added_of(session).is_some() {
+        return fold_in_context(session, filter, None, make, add);
+    }
     let workers = Pool::default();
     let one = |block: &SampleBlock| {
         if stop() {
@@ -93,6 +97,17 @@ pub fn fold_called<'s, A: Send>(
     make: impl Fn() -> A + Sync,
     add: impl Fn(&mut A, &mut Resolver<'s>, SampleTarget, &Sample<'_>) + Sync,
 ) -> Folded<A> {
+    fold_in_context(session, filter, Some(calls), make, add)
+}
+
+/// As [`fold`], with what is known of each sample from others. Blocks are read in the order of time.
+fn fold_in_context<'s, A: Send>(
+    session: &'s TraceSession,
+    filter: &SampleFilter,
+    calls: Option<&ScriptCalls>,
+    make: impl Fn() -> A + Sync,
+    add: impl Fn(&mut A, &mut Resolver<'s>, SampleTarget, &Sample<'_>) + Sync,
+) -> Folded<A> {
     let workers = Pool::default();
     let show = |window: Window<'_>| {
         let mut worker = workers
@@ -104,7 +119,7 @@ pub fn fold_called<'s, A: Send>(
             let found = window.get(number).unwrap_or_default();
             match session.sample(found.body) {
                 Some(ParsedHit { target, sample }) => {
-                    resolver.set_path(window.path(number));
+                    resolver.set_context(window.context(number));
                     add(state, resolver, target, &sample);
                 }
                 None => unknown += 1,
@@ -114,7 +129,7 @@ pub fn fold_called<'s, A: Send>(
         unknown
     };
     let mut unknown = 0;
-    let done = in_order(session, filter, Some(calls), show, |more| {
+    let done = in_order(session, filter, calls, show, |more| {
         unknown += more;
         Ok::<_, std::convert::Infallible>(())
     });

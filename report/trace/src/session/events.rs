@@ -1,15 +1,17 @@
 //! The events of a trace, with what is needed to decode their samples.
 
 use std::cell::LazyCell;
+use std::sync::Arc;
 
 use foldhash::HashMap;
 use usdtrec_decode::{Decoder, TracepointDecoder};
 use usdtrec_format::perf::{Attr, EventAttr, Sample, SampleLayout, SampleType, TracepointFormat};
 use usdtrec_format::schema::telemetry::Telemetry;
-use usdtrec_format::schema::{Argument, Disagreement, ProbeSchema, Schemas, ScriptCall};
+use usdtrec_format::schema::{Argument, Disagreement, LockUse, ProbeSchema, Schemas, ScriptCall};
 use usdtrec_format::trace::TraceInfo;
 use usdtrec_format::{Arch, BuildId, Definitions, Probe, ProbeDefinition, ShownArgument};
 
+use crate::added::added_argument::{AddedArgument, AddedPlace};
 use crate::session::event_name::{event_name, short_name};
 
 /// One event of a trace: one attr.
@@ -25,8 +27,10 @@ pub struct Event {
     pub probe: Option<usize>,
     /// The build-id of the file with the probe, if the trace has it.
     pub build_id: Option<BuildId>,
-    /// Its arguments, as an argument list names and chooses them.
+    /// Its arguments, as an argument list names and chooses them, then those that were added.
     pub arguments: Vec<Argument>,
+    /// The arguments that were added: the last ones.
+    pub added: Vec<AddedArgument>,
     /// The names that schemas have for them, if a list names, chooses or orders them.
     own_names: Option<Vec<String>>,
     /// Types of its arguments (`s32`, `str`), where a tracepoint's format has them.
@@ -35,6 +39,8 @@ pub struct Event {
     pub sites: std::ops::Range<usize>,
     /// Which function of a script is called or returns there, if one does.
     pub(crate) call: Option<ScriptCall>,
+    /// What is done with a lock there, if anything is.
+    pub lock: Option<LockUse>,
     /// What a span that begins or ends there is in OpenTelemetry.
     pub telemetry: Telemetry,
     /// Offset of the thread context in the raw part, if samples have it.
@@ -54,6 +60,17 @@ pub struct EventSite {
     /// Indexes of the arguments whose texts samples may lack.
     pub(crate) unread_arguments: Vec<usize>,
     pub(crate) ids: Vec<u64>,
+    /// The arguments that were added to its event.
+    pub(crate) added: AddedOfSite,
+}
+
+/// The arguments that were added to the event of a site.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AddedOfSite {
+    /// Where their values are.
+    pub(crate) places: Arc<[AddedPlace]>,
+    /// The index of the first one.
+    pub(crate) first: usize,
 }
 
 /// All events of a trace, and the sites of all of them.
@@ -82,8 +99,15 @@ impl Event {
         named(name).or_else(|| bare.and_then(named)).or_else(|| {
             let number = bare.unwrap_or(name).strip_prefix("arg")?;
             let place = number.parse::<usize>().ok()?.checked_sub(1)?;
-            (place < self.arguments.len() && !number.starts_with(['0', '+'])).then_some(place)
+            let is_own = place < self.own_arguments().len();
+            (is_own && !number.starts_with(['0', '+'])).then_some(place)
         })
+    }
+
+    /// Its arguments without those that were added.
+    pub fn own_arguments(&self) -> &[Argument] {
+        let own = self.arguments.len().saturating_sub(self.added.len());
+        self.arguments.get(..own).unwrap_or_default()
     }
 
     /// The index of the argument that schemas call so; `None` if a list leaves it out.
@@ -104,10 +128,12 @@ impl Event {
             probe: None,
             build_id: None,
             arguments: Vec::new(),
+            added: Vec::new(),
             own_names: None,
             types: Vec::new(),
             sites: 0..0,
             call: None,
+            lock: None,
             telemetry: Telemetry::default(),
         }
     }
@@ -230,6 +256,24 @@ impl Events {
         }
     }
 
+    /// Replaces the arguments that were added.
+    pub(crate) fn set_added(&mut self, of_event: impl Fn(usize) -> Vec<AddedArgument>) {
+        for (at, event) in self.events.iter_mut().enumerate() {
+            let own = event.own_arguments().len();
+            event.arguments.truncate(own);
+            event.added = of_event(at);
+            let arguments = event.added.iter().map(|added| added.argument.clone());
+            event.arguments.extend(arguments);
+            let of_site = AddedOfSite {
+                places: event.added.iter().map(|added| added.place).collect(),
+                first: own,
+            };
+            for site in self.sites.get_mut(event.sites.clone()).unwrap_or_default() {
+                site.added = of_site.clone();
+            }
+        }
+    }
+
     /// Sites and arguments as our recorder defines them.
     fn define(&mut self, event: &mut Event, probe: usize, all: &Definitions, schemas: &Schemas) {
         let Some(defined) = all.probes.get(probe) else {
@@ -251,6 +295,11 @@ impl Events {
             .and_then(|schema| schema.call.clone())
             .or_else(|| defined.call.clone())
             .or_else(|| built_in.as_ref()?.call.clone());
+        event.lock = given
+            .as_ref()
+            .and_then(|schema| schema.lock.clone())
+            .or_else(|| defined.lock.clone())
+            .or_else(|| built_in.as_ref()?.lock.clone());
         let stored = Some(&defined.telemetry).filter(|telemetry| !telemetry.is_empty());
         event.telemetry = given
             .map(|schema| schema.telemetry)
@@ -320,6 +369,7 @@ impl Events {
             if let Some(schema) = &choice.schema {
                 event.arguments = choice.arguments(count);
                 event.call.clone_from(&schema.call);
+                event.lock.clone_from(&schema.lock);
                 event.telemetry.clone_from(&schema.telemetry);
             }
             let misfits = choice.misfits.iter().map(|misfit| Disagreement {
@@ -335,6 +385,7 @@ impl Events {
             unread_arguments: decoder.unread_arguments(),
             decoder,
             ids: Vec::new(),
+            added: AddedOfSite::default(),
         });
     }
 }
@@ -377,6 +428,7 @@ fn sites(
             unread_arguments: decoder.unread_arguments(),
             decoder,
             ids: definition.ids.clone(),
+            added: AddedOfSite::default(),
         }
     })
 }

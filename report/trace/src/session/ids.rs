@@ -141,6 +141,7 @@ mod tests {
             description: None,
             needs: None,
             call: None,
+            lock: None,
             telemetry: Telemetry::default(),
             filter: None,
             file: 0,

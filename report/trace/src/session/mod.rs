@@ -6,6 +6,7 @@ pub mod event_name;
 pub mod events;
 pub(crate) mod head;
 pub mod hit;
+pub mod hit_context;
 pub mod ids;
 pub mod resolver;
 pub(crate) mod scan;
@@ -13,6 +14,7 @@ pub(crate) mod site_index;
 pub(crate) mod text_arguments;
 pub(crate) mod text_place;
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -25,6 +27,7 @@ use usdtrec_format::schema::Schemas;
 use usdtrec_format::trace::{Damage, Shortfall, Trace, TraceInfo};
 use usdtrec_format::{NoContext, ThreadContext};
 
+use crate::added::added_argument::AddedArgument;
 use crate::session::deferred_chains::DeferredChains;
 use crate::session::events::Events;
 use crate::session::ids::SampleTarget;
@@ -94,6 +97,8 @@ pub struct TraceSession {
     shortfalls: BTreeMap<u32, Shortfall>,
     deferred: DeferredChains,
     damage: Vec<Damage>,
+    /// What finds the values of the arguments that were added to events; only the module `added` knows the type.
+    added: Option<Arc<dyn Any + Send + Sync>>,
     /// Bytes of records of sample blocks that were read.
     read: AtomicU64,
 }
@@ -178,6 +183,7 @@ impl TraceSession {
             shortfalls,
             deferred: scan.deferred,
             damage,
+            added: None,
             wall_times: WallTimes::from_trace(&trace),
             trace,
             read: AtomicU64::new(0),
@@ -213,6 +219,21 @@ impl TraceSession {
             mapped.mappings.set_recorded(Arc::clone(&self.recorded));
             mapped.symbols.set_recorded(&self.trace);
         }
+    }
+
+    /// Replaces the arguments that were added to events, and what finds their values.
+    pub(crate) fn set_added(
+        &mut self,
+        added: Option<Arc<dyn Any + Send + Sync>>,
+        of_event: impl Fn(usize) -> Vec<AddedArgument>,
+    ) {
+        self.added = added;
+        self.events.set_added(of_event);
+    }
+
+    /// What finds the values of the arguments that were added to events.
+    pub(crate) fn added(&self) -> Option<&(dyn Any + Send + Sync)> {
+        self.added.as_deref()
     }
 
     /// Adds to a session of a stream what happened to processes after all that is known.

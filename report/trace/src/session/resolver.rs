@@ -7,9 +7,10 @@
 
 use std::sync::Arc;
 
-use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
+use usdtrec_format::{Missing, Value};
 
+use crate::added::added_argument::AddedValues;
 use crate::address_cache::{AddressCache, TimedAddress, TimedAnswer};
 use crate::calls::paths::CallPath;
 use crate::process::cgroups::CgroupSpan;
@@ -18,6 +19,8 @@ use crate::process::names::NameId;
 use crate::process::process_field::{ProcessFacts, ProcessField, ProcessValue};
 use crate::process::{Dso, DsoId, Mapping};
 use crate::session::TraceSession;
+use crate::session::events::EventSite;
+use crate::session::hit_context::HitContext;
 use crate::session::ids::SampleTarget;
 use crate::session::text_place::TextPlace;
 use crate::symbols::Symbol;
@@ -38,8 +41,8 @@ const NAMES: usize = 256;
 #[derive(Debug)]
 pub struct Resolver<'s> {
     session: &'s TraceSession,
-    /// Values of each site's arguments, made when first needed.
-    values: Vec<Vec<Value>>,
+    /// Of each site, made when first needed.
+    values: Vec<SiteValues>,
     places: AddressCache<CodeLocation>,
     texts: AddressCache<Option<TextPlace>>,
     names: Vec<(i32, CommSpan)>,
@@ -52,6 +55,60 @@ pub struct Resolver<'s> {
     parts: Vec<StackPart>,
     /// Of the sample at hand, where it is requested.
     path: Option<CallPath>,
+    /// What the sample at hand gets besides its own arguments.
+    added: Option<Arc<AddedValues>>,
+}
+
+/// Values of the arguments of a site.
+#[derive(Clone, Debug, Default)]
+struct SiteValues {
+    values: Vec<Value>,
+    /// What the added ones at the end are; `None` if that is nothing, or they are not yet there.
+    added: Option<Arc<AddedValues>>,
+}
+
+impl SiteValues {
+    /// Makes the buffer, and sets the values of arguments that were added.
+    #[inline]
+    fn prepare(&mut self, site: &EventSite, added: Option<&Arc<AddedValues>>) -> &mut [Value] {
+        let own = site.decoder.len();
+        let places = &site.added.places;
+        if places.is_empty() {
+            if self.values.len() != own {
+                self.values = site.decoder.values();
+            }
+            return &mut self.values;
+        }
+        let all = site.added.first.max(own) + places.len();
+        let is_new = self.values.len() != all;
+        let same = match (&self.added, added) {
+            (Some(known), Some(added)) => Arc::ptr_eq(known, added),
+            (None, None) => true,
+            _ => false,
+        };
+        if is_new || !same {
+            self.set_added(site, added.cloned(), is_new);
+        }
+        self.values.get_mut(..own).unwrap_or_default()
+    }
+
+    #[cold]
+    fn set_added(&mut self, site: &EventSite, added: Option<Arc<AddedValues>>, is_new: bool) {
+        let first = site.added.first.max(site.decoder.len());
+        if is_new {
+            let reason = "the site has fewer arguments".to_owned();
+            self.values = site.decoder.values();
+            self.values
+                .resize(first, Value::Missing(Missing::Operand(reason)));
+        }
+        self.values.truncate(first);
+        let value = |place: &_| match &added {
+            Some(added) => added.value(*place),
+            None => Value::Missing(Missing::Absent),
+        };
+        self.values.extend(site.added.places.iter().map(value));
+        self.added = added;
+    }
 }
 
 /// Where call chains come from.
@@ -116,7 +173,7 @@ impl<'s> Resolver<'s> {
     pub fn new(session: &'s TraceSession) -> Self {
         Self {
             session,
-            values: vec![Vec::new(); session.events.sites.len()],
+            values: vec![SiteValues::default(); session.events.sites.len()],
             places: AddressCache::new(PLACES),
             texts: AddressCache::new(PLACES),
             names: vec![(0, NEVER); NAMES],
@@ -125,13 +182,22 @@ impl<'s> Resolver<'s> {
             addresses: Vec::new(),
             parts: Vec::new(),
             path: None,
+            added: None,
         }
     }
 
-    /// Says which functions of the script the thread of the next sample is in.
+    /// Says what is known of the next sample from others.
     #[inline]
-    pub const fn set_path(&mut self, path: Option<CallPath>) {
-        self.path = path;
+    pub fn set_context(&mut self, context: HitContext<'_>) {
+        self.path = context.path;
+        let same = match (&self.added, context.added) {
+            (Some(known), Some(added)) => Arc::ptr_eq(known, added),
+            (None, None) => true,
+            _ => false,
+        };
+        if !same {
+            self.added = context.added.cloned();
+        }
     }
 
     /// The functions of the script that the thread of the sample at hand is in; `None` if they are not known.
@@ -202,7 +268,10 @@ impl<'s> Resolver<'s> {
     /// Number of arguments of a site.
     pub fn argument_count(&self, site: usize) -> usize {
         let site = self.session.events.sites.get(site);
-        site.map_or(0, |site| site.decoder.len())
+        site.map_or(0, |site| match site.added.places.len() {
+            0 => site.decoder.len(),
+            added => site.added.first.max(site.decoder.len()) + added,
+        })
     }
 
     /// The arguments of a sample of a site.
@@ -225,10 +294,8 @@ impl<'s> Resolver<'s> {
         else {
             return;
         };
-        if values.len() != of.decoder.len() {
-            *values = of.decoder.values();
-        }
-        of.decoder.decode(sample, values);
+        let own = values.prepare(of, self.added.as_ref());
+        of.decoder.decode(sample, own);
         for &argument in &of.unread_arguments {
             if let Some(place) = self.add_text(site, argument, sample) {
                 each(place);
@@ -244,7 +311,7 @@ impl<'s> Resolver<'s> {
         sample: &Sample<'_>,
     ) -> Option<&TextPlace> {
         let session = self.session;
-        let values = self.values.get_mut(site)?;
+        let values = &mut self.values.get_mut(site)?.values;
         let decoder = &session.events.sites.get(site)?.decoder;
         let text = decoder.unread_string(argument, sample, values)?;
         let at = TimedAddress {
@@ -265,10 +332,8 @@ impl<'s> Resolver<'s> {
     pub fn value(&mut self, site: usize, place: usize, sample: &Sample<'_>) -> Option<&Value> {
         let values = self.values.get_mut(site)?;
         let of = self.session.events.sites.get(site)?;
-        if values.len() != of.decoder.len() {
-            *values = of.decoder.values();
-        }
-        of.decoder.decode_one(place, sample, values);
+        let own = values.prepare(of, self.added.as_ref());
+        of.decoder.decode_one(place, sample, own);
         if of.unread_arguments.contains(&place) {
             self.add_text(site, place, sample);
         }
@@ -278,7 +343,9 @@ impl<'s> Resolver<'s> {
     /// The arguments of the site's sample that [`values`](Self::values) were asked of last.
     #[inline]
     pub fn decoded(&self, site: usize) -> &[Value] {
-        self.values.get(site).map_or(&[], Vec::as_slice)
+        self.values
+            .get(site)
+            .map_or(&[], |site| site.values.as_slice())
     }
 
     /// Where a sample hit.

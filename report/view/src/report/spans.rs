@@ -8,6 +8,7 @@ use usdtrec_analysis::span_report::facts::{
     DurationFacts, OtherSpans, SlowFacts, SpanFacts, SpanReport,
 };
 use usdtrec_format::escape::escape;
+use usdtrec_format::{Missing, Value};
 
 use crate::answer_style::AnswerStyle;
 use crate::cells::{cells, group_name};
@@ -321,7 +322,9 @@ fn put_slowest(span: &str, slowest: &[SlowFacts], theme: Theme, out: &mut String
     theme.put_heading(&format!("Slowest {span}"), out);
     for SlowFacts { slow, begin } in slowest {
         let seconds = slow.time.0 / 1_000_000_000;
-        let arguments = begin.arguments.iter().map(|argument| {
+        let there = begin.arguments.iter();
+        let there = there.filter(|argument| argument.value != Value::Missing(Missing::Absent));
+        let arguments = there.map(|argument| {
             let mut text = Text::default();
             text.formed(&argument.form.clone().human(false), &argument.value);
             format!("{}={}", escape(&argument.name), text.into_string())

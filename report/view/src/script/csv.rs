@@ -170,7 +170,7 @@ impl CsvStyle {
 pub(crate) struct CsvLines<'s> {
     style: &'s CsvStyle,
     times_of_day: Option<TimesOfDay<'s>>,
-    resolver: Resolver<'s>,
+    pub(crate) resolver: Resolver<'s>,
 }
 
 impl<'s> CsvLines<'s> {

@@ -10,7 +10,6 @@ use usdtrec_format::perf::Sample;
 use usdtrec_format::{SourceLine, Value};
 use usdtrec_trace::calls::ScriptCalls;
 use usdtrec_trace::calls::function::ScriptFunction;
-use usdtrec_trace::calls::paths::CallPath;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::order::before::PreviousTimes;
 use usdtrec_trace::fields::{Field, Fields};
@@ -120,7 +119,7 @@ impl JsonStyle {
 pub(crate) struct JsonLines<'s> {
     style: &'s JsonStyle,
     times_of_day: Option<TimesOfDay<'s>>,
-    resolver: Resolver<'s>,
+    pub(crate) resolver: Resolver<'s>,
     chains: CallChains<'s>,
     /// The addresses of a call chain.
     addresses: Vec<ChainAddress>,
@@ -219,11 +218,6 @@ impl<'s> JsonLines<'s> {
             addresses: Vec::new(),
             names: vec![JsonName::default(); NAMES],
         }
-    }
-
-    /// Says which functions of the script the thread of the next sample is in.
-    pub(crate) const fn set_path(&mut self, path: Option<CallPath>) {
-        self.resolver.set_path(path);
     }
 
     /// Appends a sample's line.

@@ -2,13 +2,13 @@
 
 use usdtrec_format::perf::Sample;
 use usdtrec_trace::calls::ScriptCalls;
-use usdtrec_trace::calls::paths::CallPath;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::order::Window;
 use usdtrec_trace::events::order::before::PreviousTimes;
 use usdtrec_trace::events::selection::SampleFilter;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::Hit;
+use usdtrec_trace::session::hit_context::HitContext;
 use usdtrec_trace::session::ids::SampleTarget;
 
 use crate::format::Format;
@@ -76,12 +76,13 @@ impl<'s> LineWriter<'s> {
         }
     }
 
-    /// Says which functions of the script the thread of the next sample is in.
-    pub(crate) fn set_path(&mut self, path: Option<CallPath>) {
+    /// Says what is known of the next sample from others.
+    pub(crate) fn set_context(&mut self, context: HitContext<'_>) {
         match self {
-            Self::Text(lines) => lines.set_path(path),
-            Self::Json(lines) => lines.set_path(path),
-            Self::Csv(_) | Self::Template(_) => {}
+            Self::Text(lines) => lines.resolver.set_context(context),
+            Self::Json(lines) => lines.resolver.set_context(context),
+            Self::Csv(lines) => lines.resolver.set_context(context),
+            Self::Template(lines) => lines.resolver.set_context(context),
         }
     }
 
@@ -109,18 +110,20 @@ impl<'s> LineWriter<'s> {
         out: &mut Text,
     ) -> u64 {
         match self {
-            Self::Text(lines) => each(session, window, |hit, before, path| {
-                lines.set_path(path);
+            Self::Text(lines) => each(session, window, |hit, before, context| {
+                lines.resolver.set_context(context);
                 lines.line(hit.target, hit.sample, before, out);
             }),
-            Self::Json(lines) => each(session, window, |hit, before, path| {
-                lines.set_path(path);
+            Self::Json(lines) => each(session, window, |hit, before, context| {
+                lines.resolver.set_context(context);
                 lines.line(hit.target, hit.sample, before, out);
             }),
-            Self::Csv(lines) => each(session, window, |hit, before, _| {
+            Self::Csv(lines) => each(session, window, |hit, before, context| {
+                lines.resolver.set_context(context);
                 lines.line(hit.target, hit.sample, before, out);
             }),
-            Self::Template(lines) => each(session, window, |hit, before, _| {
+            Self::Template(lines) => each(session, window, |hit, before, context| {
+                lines.resolver.set_context(context);
                 lines.line(hit.target, hit.sample, before, out);
             }),
         }
@@ -131,7 +134,7 @@ impl<'s> LineWriter<'s> {
 fn each(
     session: &TraceSession,
     window: Window<'_>,
-    mut line: impl FnMut(Hit<'_>, PreviousTimes, Option<CallPath>),
+    mut line: impl FnMut(Hit<'_>, PreviousTimes, HitContext<'_>),
 ) -> u64 {
     let mut short = 0;
     let mut before = window.before;
@@ -142,7 +145,7 @@ fn each(
                     target: parsed.target,
                     sample: &parsed.sample,
                 };
-                line(hit, before, window.path(number));
+                line(hit, before, window.context(number));
                 before.pass(parsed.sample.time);
             }
             None => short += 1,

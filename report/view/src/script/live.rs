@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::path::Path;
 
+use usdtrec_analysis::context_question::ContextQuestion;
 use usdtrec_analysis::spans::ends::EndsWorker;
 use usdtrec_analysis::spans::matcher::OpenSpans;
 use usdtrec_trace::error::ReportError;
@@ -12,7 +13,6 @@ use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
 use usdtrec_trace::events::stream::{StreamSamples, StreamSummary, StreamView, watch};
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::events::Event;
-use usdtrec_trace::session::hit::Hit;
 use usdtrec_trace::session::{Sources, TraceSession};
 
 use crate::script::lines::{LineStyle, LineWriter};
@@ -31,7 +31,8 @@ pub struct StreamOutput<'a> {
     pub lost: &'a mut dyn FnMut(&str, u64),
 }
 
-/// Prints the selected samples of a stream, until it ends. `path` is what the stream is called.
+/// Prints the selected samples of a stream, until it ends. `path` is what the stream is called; `context` says which
+/// arguments events get besides their own.
 ///
 /// # Errors
 /// [`ReportError::Read`] if it is no stream of ours or of `perf record -o -`; [`ReportError::Question`] if it has no event that is
@@ -42,29 +43,37 @@ pub fn print_stream<'a>(
     path: &Path,
     sources: &Sources,
     selection: &EventSelection,
+    context: &ContextQuestion,
     options: &'a ScriptOptions,
     to: StreamOutput<'a>,
 ) -> Result<StreamSummary, ReportError> {
-    watch(input, path, sources, selection, |session, filter| {
-        if sources.no_inline && !session.events().events.iter().any(Event::has_chain) {
-            let what = "leaving out inlined functions".to_owned();
-            return Err(QuestionError::NoStacks { what }.into());
-        }
-        let spans = SpanColumn::new(session, filter, options)?;
-        let style = LineStyle::new(session, filter, options)?;
-        if let LineStyle::Csv(style) = &style {
-            to.out.write_all(style.header().as_bytes())?;
-        }
-        Ok(Printer {
-            options,
-            style,
-            spans,
-            open: OpenSpans::new(false),
-            before: PreviousTimes::default(),
-            text: Text::default(),
-            to,
-        })
-    })
+    watch(
+        input,
+        path,
+        sources,
+        selection,
+        context,
+        |session, filter| {
+            if sources.no_inline && !session.events().events.iter().any(Event::has_chain) {
+                let what = "leaving out inlined functions".to_owned();
+                return Err(QuestionError::NoStacks { what }.into());
+            }
+            let spans = SpanColumn::new(session, filter, options)?;
+            let style = LineStyle::new(session, filter, options)?;
+            if let LineStyle::Csv(style) = &style {
+                to.out.write_all(style.header().as_bytes())?;
+            }
+            Ok(Printer {
+                options,
+                style,
+                spans,
+                open: OpenSpans::new(false),
+                before: PreviousTimes::default(),
+                text: Text::default(),
+                to,
+            })
+        },
+    )
 }
 
 /// Prints samples.
@@ -102,13 +111,14 @@ impl StreamView for Printer<'_> {
         };
         samples.each_with(
             |event| spans.is_some_and(|spans| spans.ends.has_role(event)),
-            |target, sample, asked| {
+            |hit, context, asked| {
                 if asked {
-                    lines.line(target, sample, *before, &mut shown.text);
-                    before.pass(sample.time);
+                    lines.set_context(context);
+                    lines.line(hit.target, hit.sample, *before, &mut shown.text);
+                    before.pass(hit.sample.time);
                 }
                 if let Some(spans) = spans {
-                    spans.sample(&mut worker, Hit { target, sample }, asked, &mut shown);
+                    spans.sample(&mut worker, hit, asked, &mut shown);
                 }
                 if shown.text.len() >= WRITE {
                     shown = WindowText::new(write(&mut shown, &mut worker)?, 0);

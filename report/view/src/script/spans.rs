@@ -124,10 +124,12 @@ impl SpanColumn {
                 shown.short += 1;
                 continue;
             };
+            let context = window.context(number);
+            worker.resolver.set_context(context);
             let asked = filter.early(target, sample.time)
                 && (filter.is_simple() || filter.late(target, &sample, &mut worker.resolver));
             if asked {
-                lines.set_path(window.path(number));
+                lines.set_context(context);
                 lines.line(target, &sample, before, &mut shown.text);
                 before.pass(sample.time);
             }

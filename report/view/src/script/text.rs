@@ -10,12 +10,11 @@
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use usdtrec_format::SourceLine;
 use usdtrec_format::escape::{escape, escape_bytes};
 use usdtrec_format::perf::Sample;
+use usdtrec_format::{Missing, SourceLine, Value};
 use usdtrec_trace::calls::ScriptCalls;
 use usdtrec_trace::calls::function::ScriptFunction;
-use usdtrec_trace::calls::paths::CallPath;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::order::before::PreviousTimes;
 use usdtrec_trace::fields::{Field, Fields};
@@ -61,6 +60,8 @@ pub(crate) struct TextEvent {
 struct StringArgument {
     /// Its place among the event's.
     place: usize,
+    /// Whether it was added to those of the probe: without a value it is not shown.
+    is_added: bool,
     /// ` NAME=`, without the blank where it is the first.
     name: Piece,
     /// How its values are shown.
@@ -115,6 +116,7 @@ impl TextStyle {
                 blank = " ";
                 Some(StringArgument {
                     place,
+                    is_added: place >= event.own_arguments().len(),
                     name: Piece::new(name.as_bytes()),
                     form: Form::new(event.arguments.get(place)?).human(human),
                 })
@@ -148,7 +150,7 @@ impl TextStyle {
 #[derive(Debug)]
 pub(crate) struct TextLines<'s> {
     style: &'s TextStyle,
-    resolver: Resolver<'s>,
+    pub(crate) resolver: Resolver<'s>,
     chains: CallChains<'s>,
     /// The addresses of a call chain.
     addresses: Vec<ChainAddress>,
@@ -194,11 +196,6 @@ impl<'s> TextLines<'s> {
             heads: vec![Head::default(); HEADS],
             middles: vec![Middle::default(); session.events().sites.len()],
         }
-    }
-
-    /// Says which functions of the script the thread of the next sample is in.
-    pub(crate) const fn set_path(&mut self, path: Option<CallPath>) {
-        self.resolver.set_path(path);
     }
 
     /// Appends a sample's line.
@@ -391,12 +388,17 @@ impl<'s> TextLines<'s> {
             return;
         }
         let values = self.resolver.values(site, sample);
-        let mut named = true;
+        // The first one's name is in the middle.
+        let mut named = event
+            .first(values.len())
+            .is_some_and(|first| !first.is_added);
         for argument in &event.arguments {
             let Some(value) = values.get(argument.place) else {
                 continue;
             };
-            // The first one's name is in the middle.
+            if argument.is_added && *value == Value::Missing(Missing::Absent) {
+                continue;
+            }
             if !std::mem::take(&mut named) {
                 out.piece(&argument.name);
             }
@@ -474,11 +476,8 @@ impl TextEvent {
     fn middle(&self, ip: u64, arguments: usize) -> Middle {
         let mut text = Text::default();
         self.start(ip, &mut text);
-        let mut there = self
-            .arguments
-            .iter()
-            .filter(|shown| shown.place < arguments);
-        if let Some(first) = there.next()
+        if let Some(first) = self.first(arguments)
+            && !first.is_added
             && self.fields.has(Field::Args)
         {
             text.piece(&first.name);
@@ -487,6 +486,12 @@ impl TextEvent {
             ip: Some(ip),
             text: Piece::new(text.as_slice()),
         }
+    }
+
+    /// The first argument that is shown of a site that has so many.
+    fn first(&self, arguments: usize) -> Option<&StringArgument> {
+        let mut shown = self.arguments.iter();
+        shown.find(|shown| shown.place < arguments)
     }
 
     /// Event, address and arguments of a sample whose site, and with it the arguments, is not known.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
 
+use usdtrec_analysis::context_question::ContextQuestion;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
 use usdtrec_trace::events::stream::{StreamSamples, StreamSummary, StreamView, watch};
@@ -18,9 +19,14 @@ pub fn read(
     path: &Path,
     sources: &Sources,
 ) -> Result<StreamSummary, ReportError> {
-    watch(input, path, sources, &EventSelection::default(), |_, _| {
-        Ok(Unshown)
-    })
+    watch(
+        input,
+        path,
+        sources,
+        &EventSelection::default(),
+        &ContextQuestion::default(),
+        |_, _| Ok(Unshown),
+    )
 }
 
 /// A stream without samples.

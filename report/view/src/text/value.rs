@@ -58,6 +58,7 @@ impl Text {
     fn no_number(&mut self, value: &Value) {
         let words = match value {
             Value::Missing(Missing::Null) => return self.fixed(b"NULL"),
+            Value::Missing(Missing::Absent) => return self.byte(b'-'),
             Value::Missing(missing) => missing.to_string(),
             // A kind that came after this code.
             other => format!("{other:?}"),

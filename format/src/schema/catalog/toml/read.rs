@@ -12,7 +12,10 @@ use crate::schema::catalog::note_name::note_name;
 use crate::schema::catalog::problem::Problems;
 use crate::schema::name_parts::{arguments_of, name_parts};
 use crate::schema::telemetry::attribute_name;
-use crate::schema::{Argument, ArgumentType, Labels, Parsed, ProbeSchema, ScriptCall, Unit, Words};
+use crate::schema::{
+    Argument, ArgumentType, Labels, LockAction, LockUse, Parsed, ProbeSchema, ScriptCall, Unit,
+    Words,
+};
 
 /// Parses a file. A probe with an error is omitted; others are not affected.
 #[must_use]
@@ -50,6 +53,14 @@ struct Reader<'t> {
     /// Of all probes that have their arguments.
     attributes: Vec<CommonAttribute>,
     probes: Vec<ProbeSchema>,
+}
+
+/// What is said of a lock beside what is done with it.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct LockFlags {
+    shared: bool,
+    group: bool,
+    contended: bool,
 }
 
 /// An attribute as the file has it.
@@ -122,6 +133,8 @@ impl Reader<'_> {
         };
         let (mut calls, mut returns, mut source) = (None, None, None);
         let mut attributes = Vec::new();
+        let mut locks = Vec::new();
+        let mut lock = LockFlags::default();
         for entry in table {
             let (key, value) = entry;
             match key.get_ref().as_ref() {
@@ -130,10 +143,10 @@ impl Reader<'_> {
                 "description" => schema.description = Some(self.text(value)?),
                 // An empty text overrides the file's value for all probes.
                 "needs" => schema.needs = Some(self.text(value)?),
-                "more" => match value.get_ref().as_bool() {
-                    Some(more) => schema.more = more,
-                    None => return self.wrong(value, "true or false"),
-                },
+                "more" => schema.more = self.truth(value)?,
+                "shared" => lock.shared = self.truth(value)?,
+                "group" => lock.group = self.truth(value)?,
+                "contended" => lock.contended = self.truth(value)?,
                 "calls" => calls = Some(self.text(value)?),
                 "returns" => returns = Some(self.text(value)?),
                 "source" => source = Some(self.text(value)?),
@@ -143,12 +156,16 @@ impl Reader<'_> {
                 }
                 "attributes" => attributes = self.attributes(value)?,
                 "arguments" => schema.arguments = self.arguments(value)?,
-                _ => self.unknown(
-                    entry,
-                    "provider, name, description, needs, calls, returns, source, span_kind, attributes, arguments or more",
-                )?,
+                name => match LockAction::ALL.iter().find(|(key, _)| *key == name) {
+                    Some((_, action)) => locks.push((*action, self.text(value)?)),
+                    None => self.unknown(
+                        entry,
+                        "provider, name, description, needs, calls, returns, source, waits, waited, acquires, releases, shared, group, contended, span_kind, attributes, arguments or more",
+                    )?,
+                },
             }
         }
+        schema.lock = self.lock_use(value, locks, lock)?;
         schema.needs.take_if(|needs| needs.is_empty());
         self.add_attributes(attributes, &mut schema);
         let at = value.span().start;
@@ -381,6 +398,37 @@ impl Reader<'_> {
         Ok(argument)
     }
 
+    /// What is done with a lock.
+    fn lock_use(
+        &mut self,
+        value: &Spanned<DeValue<'_>>,
+        mut locks: Vec<(LockAction, String)>,
+        flags: LockFlags,
+    ) -> Result<Option<LockUse>, Reported> {
+        let LockFlags {
+            shared,
+            group,
+            contended,
+        } = flags;
+        match (locks.pop(), locks.pop()) {
+            (Some(_), Some(_)) => self.wrong(
+                value,
+                "one of waits, waited, acquires and releases: one thing is done with a lock",
+            ),
+            (None, _) if flags != LockFlags::default() => self.wrong(
+                value,
+                "waits, waited, acquires or releases with shared, group and contended, which are about locks",
+            ),
+            (lock, _) => Ok(lock.map(|(action, lock)| LockUse {
+                action,
+                lock,
+                shared,
+                group,
+                contended,
+            })),
+        }
+    }
+
     /// Parses a capture expression.
     fn capture(&mut self, value: &Spanned<DeValue<'_>>, text: &str) -> Result<String, Reported> {
         let parsed = Expr::parse(text);
@@ -473,6 +521,13 @@ impl Reader<'_> {
         match value.get_ref().as_str() {
             Some(text) => Ok(text.to_owned()),
             None => self.wrong(value, "text in quotes"),
+        }
+    }
+
+    fn truth(&mut self, value: &Spanned<DeValue<'_>>) -> Result<bool, Reported> {
+        match value.get_ref().as_bool() {
+            Some(truth) => Ok(truth),
+            None => self.wrong(value, "true or false"),
         }
     }
 

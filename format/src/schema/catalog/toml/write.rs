@@ -37,6 +37,18 @@ pub fn write(probes: &[ProbeSchema]) -> String {
                 let _ = writeln!(out, "source = {}", quoted(file));
             }
         }
+        if let Some(lock) = &probe.lock {
+            let _ = writeln!(out, "{} = {}", lock.action.key(), quoted(&lock.lock));
+            for (key, is_so) in [
+                ("shared", lock.shared),
+                ("group", lock.group),
+                ("contended", lock.contended),
+            ] {
+                if is_so {
+                    let _ = writeln!(out, "{key} = true");
+                }
+            }
+        }
         write_telemetry(&probe.telemetry, &mut out);
         if !probe.arguments.is_empty() {
             out.push_str("arguments = [\n");

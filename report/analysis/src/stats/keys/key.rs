@@ -528,6 +528,7 @@ fn of_value(value: &Value, dictionary: &Dictionary) -> KeyWords {
         Value::Signed(number) => KeyWords::new(kind::SIGNED, *number as u64),
         Value::Float32(number) => KeyWords::new(kind::FLOAT32, u64::from(number.to_bits())),
         Value::Float64(number) => KeyWords::new(kind::FLOAT64, number.to_bits()),
+        Value::Missing(Missing::Absent) => KeyWords::new(kind::ABSENT, 0),
         Value::Missing(missing) => KeyWords::new(kind::MISSING, dictionary.reason(missing)),
         Value::String(text) => of_text(&text.bytes, dictionary),
         _ => KeyWords::new(kind::ABSENT, 0),

@@ -18,7 +18,7 @@
 
 mod batches;
 pub mod before;
-pub(crate) mod called;
+pub(crate) mod contexts;
 pub(crate) mod load;
 pub(crate) mod pending;
 pub mod place;
@@ -26,13 +26,17 @@ pub mod records;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
+use crate::added::added_argument::AddedValues;
+use crate::added::added_of;
 use crate::calls::ScriptCalls;
 use crate::calls::paths::CallPath;
 use crate::events::order::batches::{Batches, PlannedBlock};
 use crate::events::order::before::PreviousTimes;
-use crate::events::order::called::{Called, CalledSamples};
+use crate::events::order::contexts::{ContextSamples, ContextSources, Contexts};
 use crate::events::order::pending::{
     LoadedBlock, Mark, SampleEntry, WindowPart, merged, record_at, samples, windows,
 };
@@ -40,6 +44,7 @@ use crate::events::order::place::{PlacedBody, SamplePlace};
 use crate::events::outcome::ReadOutcome;
 use crate::events::selection::SampleFilter;
 use crate::session::TraceSession;
+use crate::session::hit_context::HitContext;
 use crate::session::scan::SampleBlock;
 
 /// Samples in a window at most.
@@ -48,6 +53,8 @@ const WINDOW: usize = 2048;
 const LEAST_WINDOW: usize = 16;
 /// Windows that are shown in parallel before their results are taken.
 const AT_ONCE: usize = 256;
+/// The same where samples are shown with what is known of them from others, which takes more memory for each.
+const IN_CONTEXT_AT_ONCE: usize = 64;
 
 /// Samples of a window: the blocks that they are in, and where.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +65,8 @@ pub struct Window<'a> {
     pub before: PreviousTimes,
     /// For each sample, the functions of the script that its thread is in; empty if they are not requested.
     pub(crate) paths: &'a [CallPath],
+    /// For each sample, the values of the arguments that were added to its event; empty if none were.
+    pub(crate) added: &'a [Option<Arc<AddedValues>>],
 }
 
 impl<'a> Window<'a> {
@@ -80,10 +89,13 @@ impl<'a> Window<'a> {
         self.sample(self.entries.get(number)?)
     }
 
-    /// The functions of the script that the thread of one of them is in; `None` if they are not requested.
+    /// What is known of one of them from other samples.
     #[inline]
-    pub fn path(self, number: usize) -> Option<CallPath> {
-        self.paths.get(number).copied()
+    pub fn context(self, number: usize) -> HitContext<'a> {
+        HitContext {
+            path: self.paths.get(number).copied(),
+            added: self.added.get(number).and_then(Option::as_ref),
+        }
     }
 
     #[inline]
@@ -100,7 +112,8 @@ impl<'a> Window<'a> {
 }
 
 /// Walks over the samples that pass the filter in the order of time: `show` is called in parallel, each
-/// time with the samples of a window; `take` gets its results one after the other. Where `calls` are given, windows have the functions that threads are in.
+/// time with the samples of a window; `take` gets its results one after the other. Where `calls` are given, windows have the functions that threads are
+/// in; where arguments were added to events, their values.
 ///
 /// # Errors
 /// The first error of `take`, which ends the walk.
@@ -109,11 +122,39 @@ pub fn in_order<R: Send, E>(
     filter: &SampleFilter,
     calls: Option<&ScriptCalls>,
     show: impl Fn(Window<'_>) -> R + Sync,
+    take: impl FnMut(R) -> Result<(), E>,
+) -> Result<ReadOutcome, E> {
+    let added = added_of(session);
+    let sources = ContextSources { calls, added };
+    ordered(session, filter, sources, show, take)
+}
+
+/// As [`in_order`], without the values of arguments that were added to events.
+///
+/// # Errors
+/// The first error of `take`, which ends the walk.
+pub fn in_plain_order<R: Send, E>(
+    session: &TraceSession,
+    filter: &SampleFilter,
+    show: impl Fn(Window<'_>) -> R + Sync,
+    take: impl FnMut(R) -> Result<(), E>,
+) -> Result<ReadOutcome, E> {
+    let sources = ContextSources {
+        calls: None,
+        added: None,
+    };
+    ordered(session, filter, sources, show, take)
+}
+
+fn ordered<R: Send, E>(
+    session: &TraceSession,
+    filter: &SampleFilter,
+    sources: ContextSources<'_>,
+    show: impl Fn(Window<'_>) -> R + Sync,
     mut take: impl FnMut(R) -> Result<(), E>,
 ) -> Result<ReadOutcome, E> {
     let mut outcome = ReadOutcome::default();
-    // Calls and returns that are not shown change the stacks of what is.
-    let read = calls.map(|calls| filter.relaxed(|event| filter.event(event) || calls.has(event)));
+    let read = (!sources.is_empty()).then(|| sources.relaxed(filter, session));
     let read = read.as_ref().unwrap_or(filter);
     let mut batches = Batches::new(session, plan(session, read));
     let load = |planned: &PlannedSamples<'_>, reader: &mut _, loaded: &mut _| {
@@ -121,7 +162,7 @@ pub fn in_order<R: Send, E>(
         session.note_read(planned.block);
         done
     };
-    let mut called = calls.map(|calls| Called::new(session, filter, calls));
+    let mut contexts = (!sources.is_empty()).then(|| Contexts::new(session, filter, sources));
     let mut before = PreviousTimes::default();
     while batches.next(load, &mut outcome) {
         let ends = batches.settled(&mut outcome);
@@ -132,14 +173,14 @@ pub fn in_order<R: Send, E>(
             blocks: batches.pending(),
             before: &mut before,
         };
-        match &mut called {
-            Some(called) => show_called(pending, &windows, called, &show, &mut take)?,
+        match &mut contexts {
+            Some(contexts) => show_in_context(pending, &windows, contexts, &show, &mut take)?,
             None => show_all(pending, &windows, &show, &mut take)?,
         }
         batches.forget(&ends);
     }
-    if let Some(called) = called {
-        called.finish();
+    if let Some(contexts) = contexts {
+        contexts.finish();
     }
     Ok(outcome)
 }
@@ -179,6 +220,7 @@ fn show_all<R: Send, E>(
             entries,
             before,
             paths: &[],
+            added: &[],
         })
     };
     let small = |window: &Vec<WindowPart>| is_small(window);
@@ -219,11 +261,11 @@ fn is_small(window: &[WindowPart]) -> bool {
     samples(window) <= 4 * WINDOW
 }
 
-/// As [`show_all`], after finding the functions that threads are in.
-fn show_called<R: Send, E>(
+/// As [`show_all`], after finding what is known of samples from others.
+fn show_in_context<R: Send, E>(
     pending: Pending<'_>,
     windows: &[Vec<WindowPart>],
-    called: &mut Called<'_>,
+    contexts: &mut Contexts<'_>,
     show: &(impl Fn(Window<'_>) -> R + Sync),
     take: &mut impl FnMut(R) -> Result<(), E>,
 ) -> Result<(), E> {
@@ -235,8 +277,8 @@ fn show_called<R: Send, E>(
         // One window alone may be larger: very many samples of one time.
         let pieces = merged.iter().flat_map(|window| window.chunks(4 * WINDOW));
         let pieces: Vec<&[SampleEntry]> = pieces.collect();
-        for pieces in pieces.chunks(AT_ONCE) {
-            let found = called.find(blocks, pieces);
+        for pieces in pieces.chunks(IN_CONTEXT_AT_ONCE) {
+            let found = contexts.find(blocks, pieces);
             let found = found.into_iter().map(|piece| {
                 let before = pending
                     .before
@@ -244,12 +286,13 @@ fn show_called<R: Send, E>(
                 (piece, before)
             });
             let found: Vec<_> = found.collect();
-            let one = |(piece, before): &(CalledSamples, PreviousTimes)| {
+            let one = |(piece, before): &(ContextSamples, PreviousTimes)| {
                 show(Window {
                     blocks,
                     entries: &piece.entries,
                     before: *before,
                     paths: &piece.paths,
+                    added: &piece.added,
                 })
             };
             let shown: Vec<R> = found.par_iter().map(one).collect();

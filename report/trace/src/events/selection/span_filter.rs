@@ -63,7 +63,9 @@ impl SplitExpression {
             let part = part.bind(&mut |name: Name| {
                 let text = name.text.clone();
                 let (named, of) = ends.whose(name, session);
-                if of.is_argument && of.begin && of.end && named.text == text {
+                // What is added to both is the same where the one is in the other.
+                let is_added = text.contains('.');
+                if of.is_argument && of.begin && of.end && named.text == text && !is_added {
                     bare.push(text);
                 }
                 whose = Whose {

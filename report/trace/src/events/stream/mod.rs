@@ -18,13 +18,16 @@ use usdtrec_format::perf::{
 };
 use usdtrec_format::trace::{PipeReader, TraceInfo};
 
+use crate::added::hit_step::StepPlace;
+use crate::added::{AddedState, FindAdded, add_arguments, added_of};
 use crate::error::ReportError;
 use crate::events::no_events::NoEventsReason;
 use crate::events::notices::Notices;
 use crate::events::selection::{EventSelection, SampleFilter};
 use crate::events::stream::queue::{DueRecords, Queue, Settled};
 use crate::question_error::QuestionError;
-use crate::session::hit::ParsedHit;
+use crate::session::hit::{Hit, ParsedHit};
+use crate::session::hit_context::HitContext;
 use crate::session::ids::SampleTarget;
 use crate::session::resolver::Resolver;
 use crate::session::{Sources, TraceSession};
@@ -80,6 +83,8 @@ pub struct StreamSamples<'a> {
     filter: &'a SampleFilter,
     due: &'a DueRecords,
     streamed: &'a mut StreamSummary,
+    /// What finds the values of arguments that were added to events, if any were.
+    added: Option<&'a mut Box<dyn AddedState>>,
 }
 
 impl StreamSamples<'_> {
@@ -88,37 +93,58 @@ impl StreamSamples<'_> {
         self,
         mut show: impl FnMut(SampleTarget, &Sample<'_>) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
-        self.each_with(|_| false, |target, sample, _| show(target, sample))
+        self.each_with(
+            |_| false,
+            |Hit { target, sample }, _, _| show(target, sample),
+        )
     }
 
     /// Calls `show` with each selected sample, and with samples of the same time, and earlier ones, of events that `of_use` names; the last argument says whether the sample is selected.
     pub fn each_with(
         self,
         of_use: impl Fn(usize) -> bool,
-        mut show: impl FnMut(SampleTarget, &Sample<'_>, bool) -> Result<(), ReportError>,
+        mut show: impl FnMut(Hit<'_>, HitContext<'_>, bool) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
         let (session, filter) = (self.session, self.filter);
         let time = filter.time();
         let mut resolver = Resolver::new(session);
+        let mut added = added_of(session).zip(self.added);
         for body in self.due.samples() {
             let Some(ParsedHit { target, sample }) = session.sample(body) else {
                 self.streamed.notices.unknown += 1;
                 continue;
             };
+            let hit = Hit {
+                target,
+                sample: &sample,
+            };
+            let values = added.as_mut().and_then(|(added, state)| {
+                let steps = match added.has(target.event as usize) {
+                    true => added.steps(&mut resolver, hit),
+                    false => Vec::new(),
+                };
+                state.take(StepPlace::new(&mut resolver, &sample), steps)
+            });
+            let context = HitContext {
+                path: None,
+                added: values.as_ref(),
+            };
+            resolver.set_context(context);
             if filter.early(target, sample.time)
                 && (filter.is_simple() || filter.late(target, &sample, &mut resolver))
             {
                 self.streamed.shown += 1;
-                show(target, &sample, true)?;
+                show(hit, context, true)?;
             } else if of_use(target.event as usize) && sample.time <= time.last {
-                show(target, &sample, false)?;
+                show(hit, context, false)?;
             }
         }
         Ok(())
     }
 }
 
-/// Shows the selected samples of a stream, until it ends or `view` has enough. `path` is what the stream is called.
+/// Shows the selected samples of a stream, until it ends or `view` has enough. `path` is what the stream is called; `find` says which arguments
+/// events get besides their own.
 ///
 /// # Errors
 /// [`ReportError::Read`] if it is no stream of ours or of `perf record -o -`; [`ReportError::Question`] if it has no event that is
@@ -128,6 +154,7 @@ pub fn watch<V: StreamView>(
     path: &Path,
     sources: &Sources,
     selection: &EventSelection,
+    find: &dyn FindAdded,
     view: impl FnOnce(&TraceSession, &SampleFilter) -> Result<V, ReportError>,
 ) -> Result<StreamSummary, ReportError> {
     if let Some(TimeSpan::Percent(..)) = selection.time {
@@ -136,6 +163,7 @@ pub fn watch<V: StreamView>(
     let mut pipe = PipeReader::open(input)?;
     let mut session = TraceSession::of_trace(path, pipe.take_head(), sources);
     session.note_living();
+    add_arguments(&mut session, find)?;
     let filter = SampleFilter::new(selection, &session)?;
     let mut live = Live {
         view: view(&session, &filter)?,
@@ -145,7 +173,9 @@ pub fn watch<V: StreamView>(
             ..StreamSummary::default()
         },
         lost: [0; 2],
+        added: added_of(&session).map(|added| added.begin(&session)),
         session,
+        find,
         selection,
         filter,
     };
@@ -174,6 +204,10 @@ pub fn watch<V: StreamView>(
 /// A stream being shown.
 struct Live<'a, V> {
     session: TraceSession,
+    /// Says which arguments events get besides their own.
+    find: &'a dyn FindAdded,
+    /// What finds the values of these.
+    added: Option<Box<dyn AddedState>>,
     selection: &'a EventSelection,
     filter: SampleFilter,
     view: V,
@@ -187,6 +221,10 @@ impl<V: StreamView> Live<'_, V> {
     /// Takes the head with events that were added, whose samples come later.
     fn add_events(&mut self, info: TraceInfo) -> Result<(), ReportError> {
         self.session.add_events(info);
+        add_arguments(&mut self.session, self.find)?;
+        if self.added.is_none() {
+            self.added = added_of(&self.session).map(|added| added.begin(&self.session));
+        }
         self.queue.set_files(&self.session);
         self.filter = SampleFilter::new(self.selection, &self.session)?;
         let notices = &mut self.streamed.notices;
@@ -268,6 +306,7 @@ impl<V: StreamView> Live<'_, V> {
             filter: &self.filter,
             due: &due,
             streamed: &mut self.streamed,
+            added: self.added.as_mut(),
         })?;
         if until != u64::MAX {
             self.session.forget_before(until);

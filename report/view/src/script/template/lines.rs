@@ -1,7 +1,7 @@
 //! Lines of a template.
 
-use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
+use usdtrec_format::{Missing, Value};
 use usdtrec_trace::events::order::before::PreviousTimes;
 use usdtrec_trace::fields::{Field, FieldValues};
 use usdtrec_trace::process::process_field::ProcessValue;
@@ -24,7 +24,7 @@ use crate::text::buffer::Text;
 pub(crate) struct TemplateLines<'s> {
     style: &'s TemplateStyle,
     times_of_day: Option<TimesOfDay<'s>>,
-    resolver: Resolver<'s>,
+    pub(crate) resolver: Resolver<'s>,
     /// An argument of a site that is not known.
     unknown: Value,
 }
@@ -73,8 +73,12 @@ impl<'s> TemplateLines<'s> {
                 LinePart::Arguments(names, spec) => {
                     let start = out.len();
                     for (place, (name, form)) in names.iter().enumerate() {
+                        let value = self.value(site, place);
+                        if *value == Value::Missing(Missing::Absent) {
+                            continue;
+                        }
                         out.piece(name);
-                        out.formed(form, self.value(site, place));
+                        out.formed(form, value);
                     }
                     pad(start, *spec, Align::Left, out);
                 }

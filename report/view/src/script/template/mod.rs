@@ -113,6 +113,23 @@ impl Template {
     }
 }
 
+impl Template {
+    /// Whether lines show all arguments.
+    #[must_use]
+    pub fn shows_all_arguments(&self) -> bool {
+        let is_all = |item: &Item| matches!(item, Item::Value(Meaning::Field(Field::Args), _));
+        self.items.iter().any(is_all)
+    }
+
+    /// The names of the arguments that lines show.
+    pub fn arguments(&self) -> impl Iterator<Item = &str> + Clone {
+        self.items.iter().filter_map(|item| match item {
+            Item::Value(Meaning::Argument(name), _) => Some(name.as_str()),
+            _ => None,
+        })
+    }
+}
+
 impl FromStr for Template {
     type Err = TemplateError;
 

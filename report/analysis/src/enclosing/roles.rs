@@ -1,0 +1,171 @@
+//! At which events spans of the parts begin and end, and by what begin and end are matched.
+
+use std::sync::Arc;
+
+use usdtrec_format::{Missing, Value};
+use usdtrec_trace::added::hit_step::{BegunStep, SpanStep};
+use usdtrec_trace::error::ReportError;
+use usdtrec_trace::question_error::QuestionError;
+use usdtrec_trace::rows::Rows;
+use usdtrec_trace::session::TraceSession;
+use usdtrec_trace::session::hit::Hit;
+use usdtrec_trace::session::resolver::Resolver;
+
+use crate::enclosing::parts::Parts;
+use crate::holders::FIRST_SPAN;
+use crate::spans::key::{HitKey, SpanKey};
+use crate::spans::nesting::is_of_calls;
+use crate::spans::own_keys::{crosses, own_keys};
+use crate::spans::pair::Pair;
+use crate::spans::role::Role;
+use crate::stats::keys::dictionary::Dictionary;
+use crate::stats::sketch::content_hash;
+
+/// At which events spans begin and end.
+#[derive(Debug)]
+pub(crate) struct SpanRoles {
+    /// Of each event, what it is to which pair.
+    roles: Vec<Vec<Role>>,
+    pairs: Vec<RolePair>,
+    rows: Rows,
+    dictionary: Dictionary,
+}
+
+/// A pair of probes.
+#[derive(Debug)]
+struct RolePair {
+    /// Its number in steps: the same when events were added to a stream.
+    number: u32,
+    part: usize,
+    key: SpanKey,
+    /// Of each event that begins a span, where the arguments of the part are.
+    places: Vec<BeginPlaces>,
+    is_of_calls: bool,
+}
+
+/// Where an event that begins a span has the arguments of its part.
+#[derive(Debug)]
+struct BeginPlaces {
+    event: usize,
+    places: Vec<Option<usize>>,
+}
+
+impl SpanRoles {
+    /// # Errors
+    /// [`QuestionError::NotOfThread`] if spans of one thread are in no order, so that it is not known which of them encloses a hit.
+    pub(crate) fn new(parts: &Parts, session: &TraceSession) -> Result<Self, ReportError> {
+        let rows = Rows::new(session, |_| true);
+        let of_parts = parts.parts.iter().enumerate();
+        let of_parts =
+            of_parts.flat_map(|(at, part)| part.pairs.iter().map(move |pair| (at, pair)));
+        let (of_pair, pairs): (Vec<usize>, Vec<Pair>) =
+            of_parts.map(|(at, pair)| (at, pair.clone())).unzip();
+        let keys = own_keys(&pairs, session, &rows);
+        let mut all = Vec::new();
+        for ((pair, part), key) in pairs.iter().zip(of_pair).zip(keys) {
+            if let SpanKey::InProcess(key) = &key
+                && !crosses(pair, session)
+            {
+                return Err(QuestionError::NotOfThread {
+                    span: pair.name.clone(),
+                    key: key.name().to_owned(),
+                }
+                .into());
+            }
+            let places = |&event: &usize| BeginPlaces {
+                event,
+                places: parts
+                    .parts
+                    .get(part)
+                    .map_or_else(Vec::new, |part| part.places(event, session)),
+            };
+            all.push(RolePair {
+                number: content_hash((&pair.name, pair.starts.first())) as u32,
+                part: FIRST_SPAN + part,
+                key,
+                places: pair.starts.iter().map(places).collect(),
+                is_of_calls: is_of_calls(pair, session),
+            });
+        }
+        Ok(Self {
+            roles: Role::from_pairs(&pairs, session.events().events.len()),
+            pairs: all,
+            rows,
+            dictionary: Dictionary::hashing(),
+        })
+    }
+
+    /// Whether there are no spans.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
+    /// Whether spans begin or end at an event.
+    pub(crate) fn has(&self, event: usize) -> bool {
+        self.roles.get(event).is_some_and(|roles| !roles.is_empty())
+    }
+
+    /// The numbers of pairs, and whether each is of calls.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = (u32, bool)> {
+        let pairs = self.pairs.iter();
+        pairs.map(|pair| (pair.number, pair.is_of_calls))
+    }
+
+    /// What a hit begins and ends; `with_values` says whether begins have the values of their arguments.
+    pub(crate) fn steps(
+        &self,
+        resolver: &mut Resolver<'_>,
+        hit: Hit<'_>,
+        with_values: bool,
+    ) -> Vec<SpanStep> {
+        let roles = self.roles.get(hit.target.event as usize);
+        let mut steps = Vec::new();
+        for role in roles.into_iter().flatten() {
+            let Some(pair) = self.pairs.get(role.pair as usize) else {
+                continue;
+            };
+            let of_hit = pair
+                .key
+                .hit_key(&self.rows, resolver, hit, &self.dictionary);
+            let Some(HitKey { words, marks }) = of_hit else {
+                continue;
+            };
+            let values = |resolver: &mut Resolver<'_>| match with_values {
+                true => pair.values(resolver, hit),
+                false => Vec::new(),
+            };
+            steps.push(SpanStep {
+                pair: pair.number,
+                part: pair.part,
+                key: [words.kind, words.word],
+                marks: marks.words(),
+                begin: role.begins.then(|| BegunStep {
+                    values: Arc::from(values(resolver)),
+                    is_call: pair.is_of_calls,
+                }),
+            });
+        }
+        steps
+    }
+}
+
+impl RolePair {
+    /// The values of the part's arguments at a hit that begins a span.
+    fn values(&self, resolver: &mut Resolver<'_>, Hit { target, sample }: Hit<'_>) -> Vec<Value> {
+        let mut events = self.places.iter();
+        let Some(places) = events.find(|known| known.event == target.event as usize) else {
+            return Vec::new();
+        };
+        let site = resolver.session().site_of(target, sample);
+        let values = site.map(|site| resolver.values(site, sample));
+        let value = |place: &Option<usize>| match (place, values) {
+            (None, _) => Value::Missing(Missing::Absent),
+            (Some(_), None) => Value::Missing(Missing::Operand("site not known".to_owned())),
+            (Some(place), Some(values)) => {
+                let value = values.get(*place).cloned();
+                value.unwrap_or(Value::Missing(Missing::Absent))
+            }
+        };
+        places.places.iter().map(value).collect()
+    }
+}

@@ -1,0 +1,122 @@
+//! All locks, while hits are taken in the order of time.
+
+use std::sync::Arc;
+
+use foldhash::HashMap;
+use usdtrec_format::schema::LockAction;
+use usdtrec_format::{Missing, Value};
+use usdtrec_trace::added::added_argument::{AddedPart, AddedPlace, AddedValues};
+use usdtrec_trace::added::hit_step::{LockStep, StepPlace};
+
+use crate::holders::one_lock::{HoldKind, Holder, MetHolder, OneLock, Waiter};
+use crate::holders::{CANDIDATE, HOLDER};
+
+/// Locks that are held or waited for at once at most; then all are forgotten.
+const MAX_LOCKS: usize = 1 << 18;
+
+/// All locks that are held or waited for.
+#[derive(Debug)]
+pub(crate) struct LockTable {
+    locks: HashMap<LockKey, OneLock>,
+    /// Where the arguments of the spans that holders are in have their values.
+    of_spans: Arc<[AddedPlace]>,
+}
+
+/// Which lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct LockKey {
+    provider: u64,
+    /// The process; 0 for a group of locks, which is of all processes.
+    pid: i32,
+    key: [u64; 2],
+}
+
+/// What the hit that ends a wait gets.
+pub(crate) struct HolderPart {
+    pub(crate) part: usize,
+    pub(crate) values: AddedPart,
+}
+
+impl LockTable {
+    /// Without locks. `of_spans` says which values of the spans that a holder is in the ends of waits get.
+    pub(crate) fn new(of_spans: Arc<[AddedPlace]>) -> Self {
+        Self {
+            locks: HashMap::default(),
+            of_spans,
+        }
+    }
+
+    /// Takes what a hit does with a lock; `values` are those of the spans that it is in. Returns who held the lock, if it ends a wait.
+    pub(crate) fn take(
+        &mut self,
+        place: StepPlace,
+        step: LockStep,
+        values: Option<&Arc<AddedValues>>,
+    ) -> Option<HolderPart> {
+        let StepPlace { pid, tid, time, .. } = place;
+        let key = LockKey {
+            provider: step.provider,
+            pid: if step.does.group { 0 } else { pid },
+            key: step.key,
+        };
+        if self.locks.len() >= MAX_LOCKS {
+            self.locks.clear();
+        }
+        let lock = self.locks.entry(key).or_default();
+        let holder = Holder {
+            tid,
+            comm: step.comm,
+            values: values.cloned(),
+        };
+        let mut waiter = None;
+        match step.does.action {
+            LockAction::Waits => lock.wait(tid, time),
+            LockAction::Waited => waiter = lock.waited(tid, time),
+            LockAction::Releases => lock.release(holder, time),
+            LockAction::Acquires if step.does.group => {
+                lock.acquire(holder, time, HoldKind::OfGroup);
+            }
+            LockAction::Acquires => {
+                let kind = match (step.does.contended, step.does.shared) {
+                    (true, _) => HoldKind::Contended,
+                    (false, true) => HoldKind::Shared,
+                    (false, false) => HoldKind::Exclusive,
+                };
+                lock.acquire(holder, time, kind);
+                waiter = lock.waited(tid, time);
+            }
+        }
+        if lock.is_idle() {
+            self.locks.remove(&key);
+        }
+        let values = self.values(&waiter?)?;
+        Some(HolderPart {
+            part: if step.does.group { CANDIDATE } else { HOLDER },
+            values: AddedPart::Known(values),
+        })
+    }
+
+    /// The values of the thread that held a lock the longest; `None` if none did.
+    fn values(&self, waiter: &Waiter) -> Option<Arc<[Value]>> {
+        let (met, others) = waiter.longest()?;
+        let MetHolder {
+            holder,
+            blocked,
+            held,
+            ..
+        } = met;
+        let own = [
+            holder.comm.clone(),
+            Value::Signed(holder.tid.into()),
+            Value::Unsigned(*blocked),
+            held.map_or(Value::Missing(Missing::Begin), Value::Unsigned),
+            Value::Unsigned(others.into()),
+        ];
+        let absent = Value::Missing(Missing::Absent);
+        let of_spans = self.of_spans.iter().map(|place| {
+            let values = holder.values.as_ref();
+            values.map_or(absent.clone(), |values| values.value(*place))
+        });
+        Some(own.into_iter().chain(of_spans).collect())
+    }
+}

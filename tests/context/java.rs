@@ -1,0 +1,95 @@
+//! Contended monitors of OpenJDK 17: who held the monitor while others waited.
+
+use serde_json::Value;
+
+use crate::common::{Lab, need_tool, run, test};
+
+/// The virtual machine's library, where Debian keeps it.
+const LIBRARY: &str = "/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so";
+
+/// A thread of its own has the monitor each time until another one has waited for it for 10 ms; that one says when it has it.
+const PROGRAM: &str = r#"
+import java.util.concurrent.CountDownLatch;
+
+public class Turns {
+    static final Object monitor = new Object();
+
+    static void turn() {
+        synchronized (monitor) {
+            System.out.println("waiter");
+        }
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        for (int round = 0; round < 20; round++) {
+            CountDownLatch held = new CountDownLatch(1);
+            CountDownLatch free = new CountDownLatch(1);
+            Thread owner = new Thread(() -> {
+                synchronized (monitor) {
+                    held.countDown();
+                    try { free.await(); } catch (InterruptedException e) { }
+                }
+            }, "owner");
+            owner.start();
+            held.await();
+            Thread waiter = new Thread(Turns::turn, "waiter");
+            waiter.start();
+            while (waiter.getState() != Thread.State.BLOCKED) Thread.sleep(1);
+            Thread.sleep(10);
+            free.countDown();
+            owner.join();
+            waiter.join();
+        }
+    }
+}
+"#;
+
+/// The holder of each wait is the owner, not the waiter of the round before, which left the monitor when nobody waited, so that no probe fired.
+#[test]
+fn who_held_the_monitor() {
+    let lab = Lab::privileged();
+    need_tool("javac");
+    need_tool(LIBRARY);
+    std::fs::write(lab.file("Turns.java"), PROGRAM).expect("a file");
+    run(lab.at_home("javac".as_ref(), ["Turns.java"])).success();
+    lab.usdtrec(["buildid-cache", "--add", LIBRARY]).success();
+    let mut record = lab.command(["record", "--lossless", "-m", "16M", "-o", "trace"]);
+    record.args(["-e", "hotspot:monitor__contended__*", "--"]);
+    record.args(["java", "-XX:+DTraceMonitorProbes", "Turns"]);
+    let recorded = run(record).success().complains(" 0 lost");
+    let turns = recorded.stdout.lines().filter(|line| *line == "waiter");
+    assert_eq!(turns.count(), 20);
+    let script = ["script", "-i", "trace", "--holders", "--format", "json"];
+    let printed = lab.usdtrec(script).success().stdout;
+    let events = printed
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"));
+    let events: Vec<Value> = events.collect();
+    let of_waiters = events.iter().filter(|event| {
+        event["event"] == "sdt_hotspot:monitor__contended__entered" && event["comm"] == "waiter"
+    });
+    let mut waits = 0;
+    for event in of_waiters {
+        waits += 1;
+        let args = &event["args"];
+        assert_eq!(args["holder.comm"], "owner", "{event}");
+        assert_ne!(args["holder.tid"], event["tid"]);
+        let blocked = args["holder.blocked"].as_u64().expect("a time");
+        assert!(blocked > 5_000_000, "{event}");
+        // It entered the monitor when that was free, which fires no probe.
+        assert!(args["holder.held"].is_null(), "{event}");
+        assert_eq!(event["missing"]["holder.held"], "begin not known");
+    }
+    assert_eq!(waits, 20);
+    let report = [
+        "report",
+        "-i",
+        "trace",
+        "--span",
+        "hotspot:monitor__contended",
+        "--holders",
+    ];
+    let printed = lab.usdtrec(report).success().stdout;
+    let is_owner = |line: &str| line.contains("owner") && line.contains("20");
+    assert!(printed.lines().any(is_owner), "{printed}");
+}
