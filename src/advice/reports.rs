@@ -25,7 +25,9 @@ fn of_question(error: &QuestionError) -> Option<String> {
         QuestionError::FilterReadsMemory { .. } => {
             "filter while recording: record --filter, or record an argument: record -e 'EVENT(NAME=EXPRESSION)'"
         }
-        QuestionError::SpanInTemplate => "spans are shown by: script -F +span, report --span",
+        QuestionError::SpanInTemplate => {
+            "spans are shown by: script --span NAME, script -F +span, report --span"
+        }
         QuestionError::NoStacks { .. } => {
             "record with: usdtrec record -g, or perf record --call-graph dwarf"
         }

@@ -58,6 +58,8 @@ pub(crate) fn run(args: &StatArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         muted: args.output.is_none(),
         heartbeat: false,
         prints_arguments: has_keys,
+        graph: None,
+        slow_spans: None,
         aggregated: Some(Aggregated {
             aggregation: Aggregation { interval, by },
             show: &mut show,

@@ -25,7 +25,7 @@ pub(super) fn documented(verb: &str) -> BTreeSet<String> {
         name.to_owned()
     });
     // Other tests are about when recordings begin (schedule.rs), what patterns without a path wait for (followed.rs), the choice of processes
-    // (chosen.rs), thread contexts (thread_context.rs) and files that are mapped later (no_gap.rs).
+    // (chosen.rs), thread contexts (thread_context.rs), files that are mapped later (no_gap.rs), and slow spans and the callers that trace prints (slow_spans.rs).
     let others = [
         "-h, --help",
         "--at",
@@ -37,10 +37,14 @@ pub(super) fn documented(verb: &str) -> BTreeSet<String> {
         "--exe",
         "--thread-context",
         "--no-gap",
+        "--span",
+        "--key",
+        "--min",
     ];
-    names
-        .filter(|name| !others.contains(&name.as_str()))
-        .collect()
+    let of_trace = ["-g", "--call-graph", "--max-stack"];
+    let is_other =
+        |name: &str| others.contains(&name) || verb == "trace" && of_trace.contains(&name);
+    names.filter(|name| !is_other(name)).collect()
 }
 
 /// All choices of a verb.

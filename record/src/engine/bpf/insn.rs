@@ -80,6 +80,7 @@ pub(super) enum Helper {
     ReadUser = 112,
     ReadKernel = 113,
     ReadUserStr = 114,
+    RingOutput = 130,
     RingReserve = 131,
     RingSubmit = 132,
     RingDiscard = 133,
@@ -131,6 +132,10 @@ pub(super) enum Map {
     HitGroups,
     /// Where programs make the keys of groups.
     KeySlots,
+    /// The open spans.
+    Spans,
+    /// Zeros that new ones are copied from.
+    SpanZeros,
 }
 
 /// A position in the program, as a target of jumps.
@@ -272,6 +277,12 @@ impl Assembler {
     pub(super) fn atomic_fetch_add(&mut self, to: Reg, offset: i16, from: Reg) {
         const FETCH: i32 = 1;
         self.push(ATOMIC, to as u8, from as u8, offset, FETCH);
+    }
+
+    /// If `*(to + offset)` is `R0`, it becomes `from`, in one step. `R0` = what was there before.
+    pub(super) fn compare_exchange(&mut self, to: Reg, offset: i16, from: Reg) {
+        const COMPARE_EXCHANGE: i32 = 0xf1;
+        self.push(ATOMIC, to as u8, from as u8, offset, COMPARE_EXCHANGE);
     }
 
     /// `pointer` = the pointer at an offset of the structure that it points to; jumps to `missing` if it is null.

@@ -9,6 +9,7 @@ use usdtrec_format::{Arch, CapturePlan, Location, Operand, RawArgument, RawLayou
 use super::context::{register_offset, runs_here};
 use super::program::{EndKind, Rooms, rooms};
 use super::samples::compact::Shape;
+use super::spans::SpanRole;
 use crate::aggregation::{Aggregation, Arguments};
 use crate::engine::options::EngineOptions;
 use crate::error::RecordError;
@@ -61,6 +62,8 @@ pub(super) struct Group {
     pub(super) end: Option<EndKind>,
     /// The sizes of stacks among which its programs choose; `None` if there is no choice.
     pub(super) sizes: Option<StackSizes>,
+    /// What its hits are to spans that programs match; `None` if they are recorded.
+    pub(super) role: Option<SpanRole>,
     /// How each site is captured.
     pub(super) plans: Vec<SitePlan>,
     /// The constants of its sites.
@@ -389,6 +392,7 @@ impl Planned {
                 .map(|(graph, arch)| EndKind::for_graph(graph, arch)),
             graph,
             layout,
+            role: None,
             plans: vec![self.plan],
             constants: self.constants,
         }
