@@ -4,6 +4,8 @@ mod archive;
 mod buildid_cache;
 mod call_graph;
 #[cfg(feature = "record")]
+mod callers;
+#[cfg(feature = "record")]
 mod capture;
 mod colour;
 mod completions;
@@ -33,6 +35,7 @@ mod schema;
 mod script;
 mod selection;
 mod shown_command;
+mod spans;
 mod sql;
 mod stacks;
 #[cfg(feature = "record")]
@@ -45,14 +48,14 @@ mod words;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-#[cfg(feature = "record")]
-use clap::error::ErrorKind;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use usdtrec_format::escape::escape;
 
 pub(crate) use self::archive::ArchiveArgs;
 pub(crate) use self::buildid_cache::BuildidCacheArgs;
+#[cfg(feature = "record")]
+pub(crate) use self::callers::CallersArgs;
 #[cfg(feature = "record")]
 pub(crate) use self::capture::{CaptureArgs, Engine, NoGap, NonResident, Strings};
 pub(crate) use self::colour::Colour;
@@ -78,6 +81,7 @@ pub(crate) use self::report::{HistScale, ReportArgs};
 pub(crate) use self::schema::{SchemaAction, SchemaArgs};
 pub(crate) use self::script::ScriptArgs;
 pub(crate) use self::selection::{SelectionArgs, WhichArgs};
+pub(crate) use self::spans::SpanArgs;
 pub(crate) use self::sql::{SqlArgs, SqlEngine};
 pub(crate) use self::stacks::{Stacks, kind as stack_kind};
 #[cfg(feature = "record")]
@@ -130,7 +134,21 @@ impl Cli {
             Self::from_arg_matches(&matches).unwrap_or_else(|error| refuse(&true_advice(error)));
         #[cfg(feature = "record")]
         let cli = cli.paired(&matches);
-        cli
+        cli.with_durations()
+    }
+
+    /// Takes the durations of spans out of filters of traces. Exits if they cannot be understood.
+    fn with_durations(mut self) -> Self {
+        let taken = match &mut self.command {
+            Command::Report(args) => args.selection.which.take_durations(),
+            Command::Script(args) => args.selection.which.take_durations(),
+            Command::Export(args) => args.selection.which.take_durations(),
+            _ => Ok(()),
+        };
+        if let Err(message) = taken {
+            Self::whole().error(ErrorKind::InvalidValue, message).exit();
+        }
+        self
     }
 
     /// Assigns each option about one event to the `-e` before it. Exits if there is none.

@@ -98,6 +98,7 @@ mod shared_cache;
 mod shown_arguments;
 mod sites;
 mod size_control;
+mod slow_spans;
 mod spans;
 mod stacks;
 mod stat;

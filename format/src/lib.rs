@@ -11,6 +11,7 @@
 //! | patterns and messages | [`Pattern`], [`escape`] | |
 //! | expressions over arguments | `expr` | `expressions` |
 //! | schema files and the built-in set | [`schema`] | `schemas` |
+//! | which probes begin and end spans | [`spans`] | |
 
 mod arch;
 mod btf;
@@ -37,6 +38,7 @@ mod probe;
 pub mod raw;
 pub mod schema;
 mod shown_argument;
+pub mod spans;
 mod thread_context;
 pub mod trace;
 mod value;

@@ -102,6 +102,9 @@ pub enum BpfObject {
     /// The map of the counts of groups.
     #[error("map of groups (older kernels have keys of at most 512 bytes)")]
     HitGroups,
+    /// The map of open spans.
+    #[error("map of open spans")]
+    Spans,
     /// What attaches the probes to children.
     #[error("thread that plants in children")]
     Children,

@@ -24,6 +24,7 @@ pub mod plan;
 mod recording;
 mod select;
 mod semaphores;
+mod slow_spans;
 mod stacks;
 mod stage;
 mod stop_reason;
@@ -41,8 +42,8 @@ pub use command::{HeldCommand, RunningCommand};
 pub use engine::{
     AbandonedGroup, AttachMethod, EngineChoice, EngineOptions, EngineOutcome, EverywhereReason,
     GUARD_VERB, GapHold, GuardDeath, GuardTask, InKernel, InProgram, InexactCounts, NonResident,
-    NotBetter, NotFaultedIn, RELEASE_VERB, STOPPED_VERB, Scope, SkippedMethod, StoppedProcess,
-    UsedEngine, guard, guard_stopped, release,
+    NotBetter, NotFaultedIn, RELEASE_VERB, STOPPED_VERB, Scope, SkippedMethod, SpanCounts,
+    StoppedProcess, UsedEngine, guard, guard_stopped, release,
 };
 pub use error::{Interruption, RecordError, Removal, TargetError};
 pub use host::cpus::parse as parse_cpus;
@@ -76,7 +77,8 @@ pub use select::program::Program;
 pub use select::refusal::{Refusal, RefusalReason};
 pub use select::{EventSelector, Request, Selection, select};
 pub use semaphores::RaisedProcess;
+pub use slow_spans::SlowSpans;
 pub use stacks::{CutCause, CutStacks, FileElsewhere};
 pub use stop_reason::{StopReason, UnknownReason};
-pub use usage_error::{HelperInput, NoNumber, ProgramFeature, UsageError};
+pub use usage_error::{HelperInput, NoNumber, ProgramFeature, SpanFault, UsageError};
 pub use verify::{SiteNote, notes_of_sites};

@@ -1,8 +1,66 @@
 //! Errors of the caller's parameters.
 
 use usdtrec_format::expr::ExprError;
+use usdtrec_format::spans::SpanNameError;
 
 use crate::plan::ConditionError;
+
+/// Why spans cannot be matched while recording.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpanFault {
+    /// A name means no span of the probes.
+    #[error("{}", no_span(.0))]
+    Name(SpanNameError),
+    /// Begin and end are matched by texts, by several arguments, or need not nest.
+    #[error(
+        "span {0}: its begin and end are matched by something else than the thread, the process or one integer, which only readers of traces do"
+    )]
+    Key(String),
+    /// Too many arguments of begin and end must be equal.
+    #[error("span {span}: begin and end have more than {most} texts and ids in common")]
+    ManyAgreed {
+        /// The span.
+        span: String,
+        /// Maximum number.
+        most: u32,
+    },
+    /// Records are too long to be kept, or have no value that is to be compared.
+    #[error(
+        "span {0}: its records are too long to be kept until it ends, or a value that begin and end have in common is not in them"
+    )]
+    LongRecords(String),
+    /// An event is of several spans.
+    #[error("{event} is of several of the spans: expected one of them")]
+    SeveralSpans {
+        /// The event.
+        event: String,
+    },
+    /// Callers are recorded.
+    #[error("spans are recorded without the callers of their begin and end")]
+    Callers,
+    /// Processes are stopped instead of losing hits.
+    #[error("processes are not stopped where only slow spans are recorded")]
+    Lossless,
+    /// There are no programs.
+    #[error("spans are matched by programs: expected the bpf engine")]
+    Engine,
+}
+
+/// Which spans there are.
+fn no_span(error: &SpanNameError) -> String {
+    match error {
+        SpanNameError::NoSpan { known, .. } if known.is_empty() => {
+            format!(
+                "{error}: the names of the probes form no spans; START..DONE makes one of any two probes"
+            )
+        }
+        SpanNameError::NoSpan { known, .. } => {
+            format!("{error}; there are: {}", known.join(", "))
+        }
+        error => error.to_string(),
+    }
+}
 
 /// A parameter is invalid, or the engine does not support it.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +113,9 @@ pub enum UsageError {
         /// What it is.
         found: NoNumber,
     },
+    /// Spans of which only slow ones are to be recorded cannot be matched.
+    #[error(transparent)]
+    Span(#[from] SpanFault),
     /// A filter cannot be evaluated at a site.
     #[error("filter of {event}: {error}")]
     Filter {

@@ -97,7 +97,7 @@ pub use usdtrec_trace::events::no_events::NoEventsReason;
 pub use usdtrec_trace::events::notices::{CounterGap, EmptyExport, Notices};
 pub use usdtrec_trace::events::selection::EventSelection;
 pub use usdtrec_trace::events::selection::cpus::{CpuSet, CpuSetError};
-pub use usdtrec_trace::events::stream::StreamSummary;
+pub use usdtrec_trace::events::stream::{SpanTotals, StreamSummary};
 pub use usdtrec_trace::field_error::FieldError;
 pub use usdtrec_trace::question_error::QuestionError;
 pub use usdtrec_trace::session::events::{Event, EventSite, Events};

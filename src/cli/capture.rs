@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use usdtrec_format::expr::TimedFilter;
 
 /// What captures a hit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -79,12 +80,15 @@ pub(crate) struct CaptureArgs {
     /// Record only hits of the preceding -e for which this expression is true ('arg2 > 4096 && method == "GET"')
     ///
     /// Compares arguments (arg1, or by name), pid, tid, cpu, uid and comm with constants, combined by && || !. ~ matches a text against a glob (url ~ "/api/*").
-    /// Texts and uid need the bpf engine. Several filters of one event must all be true.
+    /// Texts and uid need the bpf engine. Several filters of one event must all be true. In record and trace, 'span > 100ms', which && may join with the rest, is about spans: only those of that duration are recorded or printed.
     #[arg(long, value_name = "EXPR")]
     pub(crate) filter: Vec<String>,
     /// The filter of each event, by the event's index
     #[arg(skip)]
     pub(crate) filters: Vec<Option<String>>,
+    /// Duration of the shortest spans that filters ask for, ns; 0 if they do not ask for any
+    #[arg(skip)]
+    pub(crate) span_least: u64,
     /// Whether callers are left out, by the event's index; empty if they never are
     #[arg(skip)]
     pub(crate) without_callers: Vec<bool>,
@@ -206,18 +210,22 @@ impl CaptureArgs {
     /// Assigns each `--filter` to the `-e` before it.
     ///
     /// # Errors
-    /// The message of a usage error, if a `--filter` comes before the first `-e`.
-    pub(super) fn pair_filters(&mut self, matches: &clap::ArgMatches) -> Result<(), &'static str> {
+    /// The message of a usage error, if a `--filter` comes before the first `-e`, or compares the duration of spans in another way than by a minimum.
+    pub(super) fn pair_filters(&mut self, matches: &clap::ArgMatches) -> Result<(), String> {
         self.filters = vec![None; self.event.len()];
         let events = events_before(matches, "filter");
         for (filter, event) in self.filter.iter().zip(events) {
             let Some(slot) = event.and_then(|event| self.filters.get_mut(event)) else {
-                return Err("--filter applies to the -e before it: give -e first");
+                return Err("--filter applies to the -e before it: give -e first".to_owned());
             };
+            let TimedFilter { least, rest } = TimedFilter::parse(filter)
+                .map_err(|error| format!("--filter {filter:?}: {error}"))?;
+            self.span_least = self.span_least.max(least);
+            let Some(filter) = rest else { continue };
             // Several filters of one event must all be true.
             *slot = Some(match slot.take() {
                 Some(first) => format!("({first}) && ({filter})"),
-                None => filter.clone(),
+                None => filter,
             });
         }
         Ok(())
@@ -227,14 +235,12 @@ impl CaptureArgs {
     ///
     /// # Errors
     /// The message of a usage error, if one comes before the first `-e`.
-    pub(super) fn pair_no_call_graph(
-        &mut self,
-        matches: &clap::ArgMatches,
-    ) -> Result<(), &'static str> {
+    pub(super) fn pair_no_call_graph(&mut self, matches: &clap::ArgMatches) -> Result<(), String> {
         let mut without = vec![false; self.event.len()];
         for event in events_before(matches, "no_call_graph") {
             let Some(slot) = event.and_then(|event| without.get_mut(event)) else {
-                return Err("--no-call-graph applies to the -e before it: give -e first");
+                let message = "--no-call-graph applies to the -e before it: give -e first";
+                return Err(message.to_owned());
             };
             *slot = true;
         }

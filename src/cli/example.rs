@@ -88,8 +88,8 @@ const EXAMPLES: &[(&str, [Example; 3])] = &[
                 "sudo usdtrec trace -p 1234 -e '*:*'",
             ),
             example(
-                "Queries of PostgreSQL, with the time that each took",
-                "sudo usdtrec trace -e 'sdt_postgresql:query__*' -F +span",
+                "Queries of PostgreSQL that took more than 100 ms",
+                "sudo usdtrec trace -e 'sdt_postgresql:query__*' --span query --min 100ms",
             ),
             example(
                 "Lines in a form of your own",

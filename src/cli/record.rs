@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::callers::CallersArgs;
 use super::capture::CaptureArgs;
 
 /// `usdtrec record`.
@@ -47,22 +48,12 @@ pub(crate) struct RecordArgs {
     /// probe is attached. Ends with Ctrl-C, or when all processes of -p and -t have ended.
     #[arg(long, value_name = "PERIOD/TIME")]
     pub(crate) every: Option<String>,
-    /// Record the callers of each hit, as with --call-graph auto
-    #[arg(short = 'g')]
-    pub(crate) callers: bool,
-    /// Record the callers of each hit: auto; fp, by frame pointers; dwarf or dwarf,SIZE, by unwind tables from a copy of SIZE bytes of stack (8 to
-    /// 32K, 8K without SIZE)
-    ///
-    /// auto copies as much as the stacks of each site need: 512 bytes to 16K, 16K at first, and always 2K with a perf engine or --keep-stacks. The
-    /// recorder unwinds the copies and writes the callers. A stack that is cut is marked with the reason.
-    #[arg(long, value_name = "MODE")]
-    pub(crate) call_graph: Option<String>,
+    /// Callers
+    #[command(flatten)]
+    pub(crate) callers: CallersArgs,
     /// Do not record the callers of hits of the preceding -e; -g and --call-graph apply to all others
     #[arg(long, num_args = 0, default_missing_value = "true", action = clap::ArgAction::Append)]
     pub(crate) no_call_graph: Vec<bool>,
-    /// With -g or --call-graph, record at most N frames of each hit, 1 to 1024 [default: 127]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(usdtrec_record::CallGraph::MAX_FRAMES)))]
-    pub(crate) max_stack: Option<u16>,
     /// With -g or --call-graph, record the callers of at most N hits a second of each site and thread
     ///
     /// For probes that are hit too often. Events without callers say so. Of more than 16,384 sites and threads, those that were not hit for
@@ -77,6 +68,18 @@ pub(crate) struct RecordArgs {
     /// They are looked up when recording ends, for at most ten seconds, so that script, report and flame show them on any host.
     #[arg(long)]
     pub(crate) no_symbols: bool,
+    /// With --min, record only spans that are slow: START..DONE, or the name of a span, with globs (may be repeated) [default with --min: all spans of the probes]
+    ///
+    /// The hits that begin and end a slow span are recorded, and no others. Spans are matched in the kernel: by the thread, and the texts and ids that both probes have under the same name, or by --key. Shorter spans are counted. Needs the bpf engine; at most 16 spans of a thread, or of a
+    /// key, may be open at once.
+    #[arg(long, value_name = "START..DONE|NAME")]
+    pub(crate) span: Vec<String>,
+    /// With --min, keys by which begin and end are matched (comma list): tid, pid, or one integer that both have, alone or with one of these [default: as of report]
+    #[arg(long, value_name = "KEYS", value_delimiter = ',')]
+    pub(crate) key: Vec<String>,
+    /// Record only spans of at least this duration (10us, 5ms, 1s), as --filter 'span >= TIME'
+    #[arg(long, value_name = "TIME")]
+    pub(crate) min: Option<String>,
     /// Arguments in the raw part of samples, as perf has it: always so with the bpf engine, and never with perf engines
     #[arg(short = 'R', long, hide = true)]
     pub(crate) raw_samples: bool,

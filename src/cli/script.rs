@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::print::{PrintArgs, templates};
 use super::selection::SelectionArgs;
+use super::spans::SpanArgs;
 use super::stacks::Stacks;
 
 /// `usdtrec script`.
@@ -13,6 +14,9 @@ pub(crate) struct ScriptArgs {
     /// Selection of events
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
+    /// Spans instead of events
+    #[command(flatten)]
+    pub(crate) spans: SpanArgs,
     /// Do not print call chains
     #[arg(short = 'G', long)]
     pub(crate) hide_call_graph: bool,

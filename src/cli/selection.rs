@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use usdtrec_format::expr::TimedFilter;
 use usdtrec_format::{Pattern, PatternError, split_patterns};
 use usdtrec_report::{CpuSet, TimeSpan};
 
@@ -25,7 +26,7 @@ fn patterns(list: &str) -> Result<Patterns, PatternError> {
 const FILTER: &str = "\
 Show only hits for which this expression is true ('bytes > 4096 && url ~ \"/api/*\"')
 
-Operands are arguments (by name, or as arg1, arg2, …), comm, pid, tid, cpu and what is known of the process ({process}); operators are those of C. ~ matches a text against a glob. A hit for which the expression has no value, because an argument was not captured, is not shown.";
+Operands are arguments (by name, or as arg1, arg2, …), comm, pid, tid, cpu and what is known of the process ({process}); operators are those of C. ~ matches a text against a glob. A hit for which the expression has no value, because an argument was not captured, is not shown. In script, report and export, 'span > 100ms', which && may join with the rest, shows only spans of that duration.";
 
 /// The trace to read and the events to select, for `script` and `report`.
 #[derive(Debug, Args)]
@@ -72,4 +73,24 @@ pub(crate) struct WhichArgs {
     /// Show only hits for which this expression is true ('bytes > 4096 && url ~ "/api/*"')
     #[arg(long, long_help = with_process_fields(FILTER), value_name = "EXPR")]
     pub(crate) filter: Option<String>,
+    /// Duration of the shortest spans that the filter asks for, ns; 0 if it does not ask for any
+    #[arg(skip)]
+    pub(crate) span_least: u64,
+}
+
+impl WhichArgs {
+    /// Takes the durations of spans out of the filter.
+    ///
+    /// # Errors
+    /// The message of a usage error.
+    pub(super) fn take_durations(&mut self) -> Result<(), String> {
+        let Some(filter) = &self.filter else {
+            return Ok(());
+        };
+        let TimedFilter { least, rest } =
+            TimedFilter::parse(filter).map_err(|error| format!("--filter {filter:?}: {error}"))?;
+        self.span_least = least;
+        self.filter = rest;
+        Ok(())
+    }
 }

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::callers::CallersArgs;
 use super::capture::CaptureArgs;
 use super::print::{PrintArgs, templates};
+use super::spans::SpanArgs;
 use super::with::WithArgs;
 
 /// `usdtrec trace`.
@@ -15,6 +17,12 @@ pub(crate) struct TraceArgs {
     /// What to capture
     #[command(flatten)]
     pub(crate) capture: CaptureArgs,
+    /// Spans instead of events
+    #[command(flatten)]
+    pub(crate) spans: SpanArgs,
+    /// Callers
+    #[command(flatten)]
+    pub(crate) callers: CallersArgs,
     /// Output options
     #[command(flatten)]
     pub(crate) print: PrintArgs,

@@ -13,6 +13,7 @@ use usdtrec_format::escape::shown;
 use usdtrec_report::export::{self, ExportFormat, ExportOptions, RowFormat, StackFormat};
 use usdtrec_report::{EventSelection, Notices, TraceSession};
 
+use super::print::ALL_SPANS;
 use super::selection::{self, Extent};
 use crate::cli::{ExportArgs, ExportTo, SelectionArgs, stack_kind};
 use crate::terminal::Usage;
@@ -47,9 +48,9 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         return dataset(args, buildid_dir);
     };
     let options = ExportOptions {
-        spans: args.span.clone(),
+        spans: spans(args),
         key: args.key.clone(),
-        min: min_ns(args.min.as_ref())?,
+        min: min_ns(args.min.as_ref())?.max(args.selection.which.span_least),
         value: args.value.clone(),
         stacks: stack_kind(args.stacks),
         trace_id: args.trace_id.clone(),
@@ -59,6 +60,14 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         ..ExportOptions::new(format)
     };
     write(&args.selection, &options, &args.output, buildid_dir)
+}
+
+/// The spans that are exported; empty for all events, too.
+fn spans(args: &ExportArgs) -> Vec<String> {
+    match args.span.is_empty() && args.selection.which.span_least > 0 {
+        true => vec![ALL_SPANS.to_owned()],
+        false => args.span.clone(),
+    }
 }
 
 /// Exports to a file, or to standard output.
@@ -154,6 +163,11 @@ fn check_stacks(args: &ExportArgs) -> Result<(), Usage> {
         let refused = format!("{option} has no effect without --to folded or pprof");
         return Err(Usage(refused));
     }
+    Usage::ensure(
+        args.selection.which.span_least == 0
+            || !matches!(args.to, ExportTo::Html | ExportTo::Ctf | ExportTo::Perf),
+        "--filter: span > TIME has no effect on this format, which has spans of all durations, or none",
+    )?;
     Usage::ensure(
         args.min.is_none() || args.to != ExportTo::Html,
         "--min has no effect with --to html, which has spans of all durations",

@@ -16,16 +16,17 @@ use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use usdtrec_format::counted;
 use usdtrec_record::plan::Strings;
 use usdtrec_record::{
-    Aggregation, Destination, Finished, HitTotals, LiveDestination, Options, Outcome, RecordError,
-    Recording, Signals, page_size,
+    Aggregation, CallGraph, Destination, Finished, HitTotals, LiveDestination, Options, Outcome,
+    RecordError, Recording, Signals, SlowSpans, page_size,
 };
-use usdtrec_report::{ReportError, Sentences, Sources, StreamSummary};
+use usdtrec_report::{ReportError, Sentences, Sources, SpanTotals, StreamSummary};
 
 use super::record::{
     Ready, RunningReports, attach, attached_line, capture, exit_code, print_end_reason,
-    print_losses, print_missing_groups, print_notice, print_scope, select,
+    print_losses, print_missing_groups, print_notice, print_scope, print_spans, select,
 };
 use super::selection;
 use crate::advice::HINTS;
@@ -64,6 +65,10 @@ pub(super) struct Live<'a> {
     pub(super) heartbeat: bool,
     /// Whether arguments are printed. If not, texts are read for filters only.
     pub(super) prints_arguments: bool,
+    /// How callers are recorded; `None` if they are not.
+    pub(super) graph: Option<CallGraph>,
+    /// The spans of which only the slow ones are shown; `None` if hits are.
+    pub(super) slow_spans: Option<SlowSpans>,
     /// What is aggregated in the kernel; `None` if hits are copied out.
     pub(super) aggregated: Option<Aggregated<'a>>,
 }
@@ -76,8 +81,9 @@ impl Live<'_> {
     ) -> anyhow::Result<ExitCode> {
         let mut options = Options {
             leave_command: true,
-            ..capture(self.args, None)?
+            ..capture(self.args, self.graph)?
         };
+        options.engine.slow_spans = self.slow_spans.take();
         if !self.prints_arguments && self.args.filter.is_empty() {
             options.engine.strings = Strings::default();
         }
@@ -208,8 +214,12 @@ impl Live<'_> {
             let lost: u64 = outcome.losses.iter().map(|loss| loss.lost).sum();
             let counted = outcome.counted.as_ref().map(HitTotals::count);
             let events = counted.unwrap_or(streamed.shown);
+            let shown = match streamed.spans {
+                Some(spans) => spans_shown(&spans),
+                None => format!("{events} events"),
+            };
             say(format_args!(
-                "[ usdtrec {}: {:.1} s, {events} events, {lost} lost ]",
+                "[ usdtrec {}: {:.1} s, {shown}, {lost} lost ]",
                 self.verb,
                 outcome.elapsed.as_secs_f64(),
             ));
@@ -223,7 +233,17 @@ impl Live<'_> {
         if self.args.verbose {
             print_scope(&outcome);
         }
+        print_spans(&outcome, self.args.quiet);
         print_losses(&outcome, self.args);
         Ok(exit_code(status))
+    }
+}
+
+/// How many spans were shown, and how many were not.
+fn spans_shown(spans: &SpanTotals) -> String {
+    let shown = counted(spans.shown, "span");
+    match spans.shorter {
+        0 => shown,
+        shorter => format!("{shown}, {shorter} shorter ones"),
     }
 }

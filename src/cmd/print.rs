@@ -1,11 +1,17 @@
 //! Conversion of the output options of `script` and `trace`.
 
 use usdtrec_report::Format;
-use usdtrec_report::script::{Field, FieldChoice, Fields, ScriptOptions, Template, TimeOrigin};
+use usdtrec_report::script::{
+    Field, FieldChoice, Fields, ScriptOptions, SpanRowQuestion, Template, TimeOrigin,
+};
 
 use super::selection;
-use crate::cli::{OutputFormat, PrintArgs, ScriptFormat, WithArgs};
+use crate::cli::{OutputFormat, PrintArgs, ScriptFormat, SpanArgs, WithArgs};
 use crate::terminal::{self, Usage};
+use crate::units::min_ns;
+
+/// The pattern of all spans that are found by the names of probes.
+pub(super) const ALL_SPANS: &str = "*:*";
 
 /// Converts the output options.
 ///
@@ -59,6 +65,45 @@ pub(super) fn refuse_unused_with(
             selection::refuse_unused_with(with, filter.into_iter(), "lines without args")
         }
     }
+}
+
+/// The spans that are printed instead of events; `None` for events. `of_filter` is the duration of the shortest ones that a filter asks for, ns.
+///
+/// # Errors
+/// [`Usage`] if an option has no effect beside spans, or without them.
+pub(super) fn spans(
+    args: &SpanArgs,
+    of_filter: u64,
+    with: &WithArgs,
+    print: &PrintArgs,
+) -> anyhow::Result<Option<SpanRowQuestion>> {
+    let least = min_ns(args.min.as_ref())?.max(of_filter);
+    if args.span.is_empty() && least == 0 {
+        let refused = "--key has no effect without --span: it says how spans are matched";
+        Usage::ensure(args.key.is_empty(), refused)?;
+        return Ok(None);
+    }
+    Usage::ensure(
+        with.context().is_empty(),
+        "--with and --holders have no effect on lines of spans: report --span groups by them, and lines of events have them",
+    )?;
+    let is_text = matches!(
+        print.format,
+        ScriptFormat::Known(OutputFormat::Text) | ScriptFormat::Template(_)
+    );
+    Usage::ensure(
+        is_text || !(print.reltime || print.deltatime || print.tod),
+        "--reltime, --deltatime and --tod have no effect on JSON and CSV of spans, which have the times of begin and end",
+    )?;
+    Ok(Some(SpanRowQuestion {
+        spans: match args.span.is_empty() {
+            true => vec![ALL_SPANS.to_owned()],
+            false => args.span.clone(),
+        },
+        key: args.key.clone(),
+        least,
+        stacks: false,
+    }))
 }
 
 /// Refuses options that would have no effect.

@@ -61,6 +61,10 @@ fn write_page(
 ) -> anyhow::Result<ExitCode> {
     let refused = "--key has no effect on --html without --span";
     Usage::ensure(args.key.is_empty() || args.span.is_some(), refused)?;
+    Usage::ensure(
+        args.selection.which.span_least == 0,
+        "--filter: span > TIME has no effect on --html, which has spans of all durations",
+    )?;
     let options = ExportOptions {
         spans: args.span.clone().into_iter().collect(),
         key: args.key.clone(),
@@ -112,6 +116,11 @@ pub(super) fn plain_numbers(human: bool, format: OutputFormat) -> anyhow::Result
 /// Refuses options that would have no effect.
 fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
     let kind = kind(args);
+    let shows_spans = args.span.is_some() || kind.ends_with("span:NAME");
+    anyhow::ensure!(
+        shows_spans || args.selection.which.span_least == 0,
+        "--filter: span > TIME has no effect on {kind} without --span"
+    );
     plain_numbers(args.human, args.format)?;
     refuse_with(args, kind)?;
     let of_spans = ["--span", "--hist span:NAME", "--heatmap span:NAME"];
@@ -328,7 +337,7 @@ fn spans(args: &ReportArgs, span: &str) -> anyhow::Result<SpanQuestion> {
         span: span.to_owned(),
         key: args.key.clone(),
         by: args.by.clone(),
-        min: min_ns(args.min.as_ref())?,
+        min: min_ns(args.min.as_ref())?.max(args.selection.which.span_least),
         top: match args.format {
             OutputFormat::Text => args.top.or(Some(TEXT_GROUPS)),
             _ => args.top,

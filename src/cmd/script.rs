@@ -20,7 +20,17 @@ use usdtrec_report::question::StackKind;
 /// Runs the verb.
 pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     refuse(args)?;
+    let spans = print::spans(
+        &args.spans,
+        args.selection.which.span_least,
+        &args.selection.with,
+        &args.print,
+    )?;
+    if spans.is_some() {
+        refuse_stacks(args)?;
+    }
     let options = ScriptOptions {
+        spans,
         max_stack: args.max_stack.map(usize::from),
         hide_call_graph: args.hide_call_graph,
         script_stacks: stack_kind(args.stacks) == StackKind::Script,
@@ -41,7 +51,7 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         from_stdin(args, buildid_dir, &options)?
     } else {
         let fields = options.fields.apply(Fields::default());
-        let extent = Extent::for_spans(fields.has(Field::Span));
+        let extent = Extent::for_spans(options.spans.is_some() || fields.has(Field::Span));
         let session = selection::open(&args.selection, extent, buildid_dir)?;
         unknown = session.is_loss_unknown();
         let asked = selection::selection(&args.selection.which);
@@ -91,6 +101,20 @@ fn refuse(args: &ScriptArgs) -> Result<(), Usage> {
     };
     Err(Usage(format!(
         "{option} has no effect on {kind}, which has no call chains: use --format text or json"
+    )))
+}
+
+/// Refuses options about stacks where spans are printed.
+fn refuse_stacks(args: &ScriptArgs) -> Result<(), Usage> {
+    let option = match (args.hide_call_graph, args.max_stack, args.stacks) {
+        (true, ..) => "--hide-call-graph",
+        (_, Some(_), _) => "--max-stack",
+        (_, _, Some(_)) => "--stacks",
+        _ if args.selection.inline.no_inline => "--no-inline",
+        _ => return Ok(()),
+    };
+    Err(Usage(format!(
+        "{option} has no effect on spans, whose lines have no call chains"
     )))
 }
 

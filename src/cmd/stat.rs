@@ -63,6 +63,8 @@ pub(crate) fn run(args: &StatArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         muted: args.output.is_none(),
         heartbeat: false,
         prints_arguments: shows_arguments(args),
+        graph: None,
+        slow_spans: None,
         aggregated: Some(Aggregated {
             aggregation: Aggregation {
                 interval,

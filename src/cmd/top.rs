@@ -33,6 +33,8 @@ pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<
         muted: true,
         heartbeat: true,
         prints_arguments: false,
+        graph: None,
+        slow_spans: None,
         aggregated: None,
     };
     verb.run(|pipe, sources| {

@@ -1,34 +1,62 @@
 //! `usdtrec trace`.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::process::ExitCode;
 
 use usdtrec_format::escape::escape;
+use usdtrec_record::SlowSpans;
 use usdtrec_report::EventSelection;
-use usdtrec_report::script::{self, StreamOutput};
+use usdtrec_report::script::{self, ScriptOptions, SpanRowQuestion, StreamOutput};
 
 use super::live::Live;
+use super::record::call_graph_of_trace;
 use super::{print, selection};
-use crate::cli::TraceArgs;
+use crate::cli::{CaptureArgs, TraceArgs};
 use crate::output;
-use crate::terminal::say;
+use crate::terminal::{Usage, say};
 
 /// Runs the verb.
 pub(crate) fn run(args: &TraceArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     print::refuse_unused_with(&args.with, None, &args.print)?;
-    let options = print::options(&args.print)?;
+    let spans = print::spans(
+        &args.spans,
+        args.capture.span_least,
+        &args.with,
+        &args.print,
+    )?;
+    let graph = call_graph_of_trace(&args.callers)?;
+    Usage::ensure(
+        spans.is_none() || graph.is_none(),
+        "-g and --call-graph have no effect on spans, whose lines have no call chains",
+    )?;
+    let Traced { capture, selection } = match spans {
+        Some(_) => of_spans(&args.capture)?,
+        None => Traced {
+            capture: Cow::Borrowed(&args.capture),
+            selection: EventSelection::default(),
+        },
+    };
+    let slow_spans = spans.as_ref().and_then(slow_spans);
+    let options = ScriptOptions {
+        hide_address: true,
+        spans,
+        ..print::options(&args.print)?
+    };
     let mut out = match &args.output {
         Some(path) => output::create(path)?,
         None => selection::output()?,
     };
     let verb = Live {
         verb: "trace",
-        args: &args.capture,
+        args: &capture,
         buildid_dir,
         output: out.try_clone()?,
         muted: args.output.is_none(),
         heartbeat: false,
         prints_arguments: true,
+        graph,
+        slow_spans,
         aggregated: None,
     };
     verb.run(|pipe, sources| {
@@ -36,10 +64,50 @@ pub(crate) fn run(args: &TraceArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
             out: &mut out,
             lost: &mut print_loss,
         };
-        let all = EventSelection::default();
         let path = Path::new("trace");
         let context = args.with.context();
-        script::print_stream(pipe, path, sources, &all, &context, &options, to)
+        script::print_stream(pipe, path, sources, &selection, &context, &options, to)
+    })
+}
+
+/// What is captured, and what of that is printed.
+struct Traced<'a> {
+    capture: Cow<'a, CaptureArgs>,
+    selection: EventSelection,
+}
+
+/// What is captured where spans are printed. A filter is about spans, which are matched first: without the hits that it excludes, others would find
+/// a wrong partner.
+fn of_spans(args: &CaptureArgs) -> Result<Traced<'_>, Usage> {
+    let mut filters = args.filters.iter();
+    let first = filters.next().cloned().flatten();
+    Usage::ensure(
+        filters.all(|filter| *filter == first),
+        "--filter of one -e has no effect on spans: give all events in one -e, and one filter of begin and end after it",
+    )?;
+    let capture = match first {
+        None => Cow::Borrowed(args),
+        Some(_) => Cow::Owned(CaptureArgs {
+            filters: vec![None; args.filters.len()],
+            ..args.clone()
+        }),
+    };
+    Ok(Traced {
+        capture,
+        selection: EventSelection {
+            filter: first,
+            ..EventSelection::default()
+        },
+    })
+}
+
+/// The spans that programs may match in the kernel.
+fn slow_spans(question: &SpanRowQuestion) -> Option<SlowSpans> {
+    (question.least > 0).then(|| SlowSpans {
+        spans: question.spans.clone(),
+        key: question.key.clone(),
+        least: question.least,
+        is_required: false,
     })
 }
 

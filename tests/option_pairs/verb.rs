@@ -25,7 +25,8 @@ pub(super) fn documented(verb: &str) -> BTreeSet<String> {
         name.to_owned()
     });
     // Other tests are about when recordings begin (schedule.rs), what patterns without a path wait for (followed.rs), the choice of processes
-    // (chosen.rs), thread contexts (thread_context.rs), files that are mapped later (no_gap.rs) and locks (context/).
+    // (chosen.rs), thread contexts (thread_context.rs), files that are mapped later (no_gap.rs), locks (context/), and slow spans and the callers
+    // that trace prints (slow_spans.rs).
     let others = [
         "-h, --help",
         "--at",
@@ -38,10 +39,14 @@ pub(super) fn documented(verb: &str) -> BTreeSet<String> {
         "--thread-context",
         "--no-gap",
         "--holders",
+        "--span",
+        "--key",
+        "--min",
     ];
-    names
-        .filter(|name| !others.contains(&name.as_str()))
-        .collect()
+    let of_trace = ["-g", "--call-graph", "--max-stack"];
+    let is_other =
+        |name: &str| others.contains(&name) || verb == "trace" && of_trace.contains(&name);
+    names.filter(|name| !is_other(name)).collect()
 }
 
 /// All choices of a verb.

@@ -98,6 +98,8 @@ pub enum ShortfallKind {
     BreakpointLeft,
     /// A semaphore is not 0 in a process after the end of the recording.
     SemaphoreLeft,
+    /// Only slow spans were recorded: hits of others are missing, as was asked for.
+    ShortSpans,
     /// Another one, of a later recorder.
     #[default]
     #[serde(other)]

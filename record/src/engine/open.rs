@@ -14,6 +14,7 @@ use super::perf::{self, PerfEngine, PerfMethod};
 use crate::error::RecordError;
 use crate::error::TargetError;
 use crate::select::probe::PlannedProbe;
+use crate::usage_error::{SpanFault, UsageError};
 
 impl Attached {
     /// Opens everything, disabled, with the first engine that works. Without probes, which may be added later, that is the bpf engine.
@@ -22,6 +23,8 @@ impl Attached {
         request: &AttachRequest<'_>,
     ) -> Result<Self, RecordError> {
         let options = request.options;
+        let spans = options.slow_spans.as_ref();
+        let spans_required = spans.is_some_and(|spans| spans.is_required);
         let mut passed_over = None;
         if !options.choice.bpf_attach_methods().is_empty() {
             match Self::open_bpf(&probes, request) {
@@ -36,6 +39,7 @@ impl Attached {
                         && options.processes.is_all()
                         && !options.thread_context
                         && options.aggregation.is_none()
+                        && !spans_required
                         && options.nonresident == NonResident::Auto =>
                 {
                     passed_over = Some(error);
@@ -45,6 +49,9 @@ impl Attached {
         }
         if probes.is_empty() {
             return Err(passed_over.unwrap_or(RecordError::NotFollowed));
+        }
+        if spans_required {
+            return Err(UsageError::Span(SpanFault::Engine).into());
         }
         perf::check(&probes, options)?;
         match (Self::open_perf(probes, request), passed_over) {

@@ -12,6 +12,7 @@ use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
 use crate::recording::attach_callbacks::Caution;
 use crate::recording::signals::Asked;
+use crate::slow_spans::SlowSpans;
 
 /// Options of the engine of a recording.
 #[derive(Clone, Debug)]
@@ -38,6 +39,8 @@ pub struct EngineOptions {
     pub processes: ProcessChoice,
     /// What is aggregated in the kernel; `None` if hits are recorded.
     pub aggregation: Option<Aggregation>,
+    /// Spans of which only slow ones are recorded; `None` if hits are. With perf events, all hits are recorded unless it is an error.
+    pub slow_spans: Option<SlowSpans>,
     /// Whether the thread context of each hit is read ([`usdtrec_format::ThreadContext`]).
     pub thread_context: bool,
 }

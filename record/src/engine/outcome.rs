@@ -25,6 +25,34 @@ pub struct EngineOutcome {
     /// Why probes were attached to all processes of the files, after they had been attached to the recorded processes and their children
     /// only; `None` if they were not.
     pub planted_everywhere: Option<EverywhereReason>,
+    /// What was counted of spans, where programs match them and record slow ones only; `None` if they do not.
+    pub spans: Option<SpanCounts>,
     /// Whether texts that arguments point to may be missing in samples, which a reader finds in files.
     pub may_lack_texts: bool,
+}
+
+/// What programs have counted of spans of which they record slow ones only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpanCounts {
+    /// Spans that were shorter than those that are recorded.
+    pub short: u64,
+    /// Begins that were not kept, because too many spans were open at once.
+    pub full: u64,
+    /// Begins that were not kept, because too many spans of one thread were open.
+    pub deep: u64,
+    /// Ends without a begin.
+    pub unmatched: u64,
+}
+
+impl SpanCounts {
+    /// The sums of both.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            short: self.short + other.short,
+            full: self.full + other.full,
+            deep: self.deep + other.deep,
+            unmatched: self.unmatched + other.unmatched,
+        }
+    }
 }

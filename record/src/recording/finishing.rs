@@ -9,6 +9,7 @@ use crate::error::RecordError;
 use crate::left_breakpoints::{KernelLog, OwnSites};
 use crate::makers::CodeMakers;
 use crate::recording::ending::Ending;
+use crate::recording::short_spans;
 use crate::recording::signals::Signals;
 use crate::stacks::StackUnwinder;
 
@@ -39,6 +40,10 @@ impl Recording {
         pipeline.finish(files);
         self.follower.take(attached.processes.take_new_files());
         self.follower.finish(&self.session.shortfalls);
+        if let (Some(spans), Some(counts)) = (&self.session.options.engine.slow_spans, engine.spans)
+        {
+            short_spans::note(&self.session.shortfalls, spans, Some(counts));
+        }
         self.write_shortfalls();
         self.write_texts();
         self.cpus.look_now();

@@ -13,6 +13,7 @@ mod outcome;
 mod pipeline;
 mod process_pace;
 pub(super) mod session;
+pub(super) mod short_spans;
 pub(super) mod shortfalls;
 pub(super) mod signals;
 pub(super) mod snapshot;

@@ -26,6 +26,7 @@ use crate::recording::attach_callbacks::Planting;
 use crate::recording::following::settings::Following;
 use crate::recording::late_planter::{LatePlanter, SemaphoreStart};
 use crate::recording::metadata::{KnownFiles, Wanted};
+use crate::recording::short_spans;
 use crate::recording::shortfalls::Shortfalls;
 use crate::recording::signals::Asked;
 use crate::recording::target::Target;
@@ -133,6 +134,9 @@ impl Session {
             return Err(refused.map_or(RecordError::Nothing, |refused| refused.error));
         }
         let shortfalls = Shortfalls::default();
+        if let Some(spans) = &options.engine.slow_spans {
+            short_spans::note(&shortfalls, spans, None);
+        }
         let semaphores = Semaphores::start(
             &attached.probes,
             &request.filter,

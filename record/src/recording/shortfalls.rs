@@ -90,6 +90,22 @@ impl Shortfalls {
         noted.join(found);
     }
 
+    /// Replaces what was found of a kind, of which there is one at most.
+    pub(crate) fn replace(&self, found: FoundShortfall) {
+        let mut known = self.known();
+        let mut all = known.all.iter_mut();
+        let same = all.find(|noted| noted.shortfall.kind == found.kind);
+        let Some(noted) = same else {
+            drop(known);
+            return self.add(found);
+        };
+        noted.shortfall.found = found.found;
+        noted.shortfall.effect = found.effect;
+        noted.is_written = false;
+        known.has_changed = true;
+        known.shared = None;
+    }
+
     /// All of them.
     pub(crate) fn all(&self) -> Arc<[Shortfall]> {
         let Known { all, shared, .. } = &mut *self.known();

@@ -108,8 +108,8 @@ impl Losses {
 
 /// Whether hits are missing because of a shortfall.
 fn lacks_hits(shortfall: &Shortfall) -> bool {
-    use ShortfallKind::{BreakpointLeft, SemaphoreLeft};
-    !matches!(shortfall.kind, BreakpointLeft | SemaphoreLeft)
+    use ShortfallKind::{BreakpointLeft, SemaphoreLeft, ShortSpans};
+    !matches!(shortfall.kind, BreakpointLeft | SemaphoreLeft | ShortSpans)
 }
 
 /// Number of lost hits of some events, as far as it is known; `None` if it is not known.

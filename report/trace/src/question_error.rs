@@ -145,6 +145,14 @@ pub enum QuestionError {
         "{{span}}: templates have no spans, and no event that is asked for has an argument of this name"
     )]
     SpanInTemplate,
+    /// A field of events is requested of the lines of spans.
+    #[error(
+        "{field} is a field of events: lines of spans have comm, tid, pid, cpu, time, tod, event, span, args and args.NAME"
+    )]
+    FieldOfEvents {
+        /// The field.
+        field: &'static str,
+    },
     /// All values of an argument that is requested as a counter are texts, addresses or words.
     #[error("{name} has no numbers: expected the name of an argument whose values are a counter")]
     NoNumbers {

@@ -104,7 +104,7 @@ impl StreamView for Top<'_> {
         Ok(self.options.tables.is_none_or(|most| self.tables < most))
     }
 
-    fn end(&mut self) -> Result<(), ReportError> {
+    fn end(&mut self, _: &TraceSession) -> Result<(), ReportError> {
         if self.counts.has_news() || self.tables == 0 {
             self.table()?;
         }

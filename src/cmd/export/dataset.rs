@@ -30,9 +30,9 @@ const RANDOM_KEY: u64 = 32;
 /// What is requested of a dataset.
 pub(super) fn options(args: &ExportArgs) -> anyhow::Result<DatasetOptions> {
     Ok(DatasetOptions {
-        spans: args.span.clone(),
+        spans: super::spans(args),
         key: args.key.clone(),
-        min: min_ns(args.min.as_ref())?,
+        min: min_ns(args.min.as_ref())?.max(args.selection.which.span_least),
         redaction: Redaction {
             drop: args.drop.clone(),
             hash: args.hash.clone(),

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use usdtrec_record::{CallGraph, CallGraphMethod};
 
-use crate::cli::{Engine, RecordArgs};
+use crate::cli::{CallersArgs, Engine, RecordArgs};
 use crate::terminal::Usage;
 use crate::units::parse_size;
 
@@ -18,24 +18,20 @@ pub(super) fn from_args(args: &RecordArgs) -> Result<Option<CallGraph>, Usage> {
     let refused = "--stack-rate needs the bpf engine";
     Usage::ensure(args.stack_rate.is_none() || !is_perf, refused)?;
     Usage::ensure(
-        !args.keep_stacks || args.max_stack.is_none(),
+        !args.keep_stacks || args.callers.max_stack.is_none(),
         "--max-stack has no effect with --keep-stacks: stacks are unwound when the trace is read",
     )?;
-    let method = match args.call_graph.as_deref() {
-        Some(text) => method(text)?,
-        None if args.callers => CallGraphMethod::CopyNeeded,
+    let method = match method_of(&args.callers)? {
+        Some(method) => method,
         None => {
             let alone = [
-                (args.max_stack.is_some(), "--max-stack"),
                 (args.stack_rate.is_some(), "--stack-rate"),
                 (args.keep_stacks, "--keep-stacks"),
                 (args.no_symbols, "--no-symbols"),
                 (!args.no_call_graph.is_empty(), "--no-call-graph"),
             ];
             return match alone.iter().find(|(given, _)| *given) {
-                Some((_, option)) => Err(Usage(format!(
-                    "{option} has no effect without -g or --call-graph: callers are not recorded"
-                ))),
+                Some((_, option)) => Err(needs_callers(option)),
                 None => Ok(None),
             };
         }
@@ -51,10 +47,37 @@ pub(super) fn from_args(args: &RecordArgs) -> Result<Option<CallGraph>, Usage> {
     )?;
     Ok(Some(CallGraph {
         method,
-        frames: args.max_stack.unwrap_or(CallGraph::USUAL_FRAMES),
+        frames: args.callers.max_stack.unwrap_or(CallGraph::USUAL_FRAMES),
         keeps_copies: args.keep_stacks,
         rate: args.stack_rate.and_then(NonZeroU32::new),
     }))
+}
+
+/// How callers are recorded where that is all that can be said of them; `None` if they are not.
+pub(in crate::cmd) fn of_trace(args: &CallersArgs) -> Result<Option<CallGraph>, Usage> {
+    let graph = method_of(args)?.map(|method| CallGraph {
+        method,
+        frames: args.max_stack.unwrap_or(CallGraph::USUAL_FRAMES),
+        keeps_copies: false,
+        rate: None,
+    });
+    Ok(graph)
+}
+
+/// The method; `None` if callers are not recorded.
+fn method_of(args: &CallersArgs) -> Result<Option<CallGraphMethod>, Usage> {
+    match args.call_graph.as_deref() {
+        Some(text) => method(text).map(Some),
+        None if args.callers => Ok(Some(CallGraphMethod::CopyNeeded)),
+        None if args.max_stack.is_some() => Err(needs_callers("--max-stack")),
+        None => Ok(None),
+    }
+}
+
+fn needs_callers(option: &str) -> Usage {
+    Usage(format!(
+        "{option} has no effect without -g or --call-graph: callers are not recorded"
+    ))
 }
 
 fn method(text: &str) -> Result<CallGraphMethod, Usage> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use usdtrec_format::escape::shown;
-use usdtrec_format::trace::Shortfall;
+use usdtrec_format::trace::{Shortfall, ShortfallKind};
 use usdtrec_format::{CapturePlan, counted};
 use usdtrec_record::{
     CallGraph, CutCause, CutStacks, End, FollowedFiles, Notice, Outcome, PlannedProbe, PlannedSite,
@@ -366,7 +366,9 @@ impl RunningReports {
 
     /// Printed with `-q`, too, as losses are.
     fn print_shortfalls(&mut self, shortfalls: &[Shortfall]) {
-        for shortfall in shortfalls.iter().skip(self.shortfalls) {
+        let new = shortfalls.iter().skip(self.shortfalls);
+        // Counts of spans are printed at the end.
+        for shortfall in new.filter(|shortfall| shortfall.kind != ShortfallKind::ShortSpans) {
             say(format_args!("usdtrec: {shortfall}"));
         }
         self.shortfalls = shortfalls.len();
@@ -383,6 +385,34 @@ impl RunningReports {
         if let Some(files) = followed(outcome.followed).filter(|_| !self.quiet) {
             say(format_args!("usdtrec: {files}"));
         }
+    }
+}
+
+/// Prints what was counted of spans of which only slow ones were recorded. Those that could not be kept are printed with `quiet`, too.
+pub(in crate::cmd) fn print_spans(outcome: &Outcome, quiet: bool) {
+    let Some(spans) = outcome.engine.spans else {
+        return;
+    };
+    if !quiet {
+        say(format_args!(
+            "usdtrec: {} too short to be recorded; {} without a begin",
+            counted(spans.short, "span"),
+            counted(spans.unmatched, "end")
+        ));
+    }
+    let kept = [
+        (
+            spans.full,
+            "as more were open at once than there is room for",
+        ),
+        (
+            spans.deep,
+            "as more than 16 of their thread were open at once",
+        ),
+    ];
+    for (number, why) in kept.iter().filter(|(number, _)| *number > 0) {
+        let spans = counted(*number, "span");
+        say(format_args!("usdtrec: {spans} not matched, {why}"));
     }
 }
 

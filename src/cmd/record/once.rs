@@ -14,7 +14,7 @@ use usdtrec_report::{NoEventsReason, Sentences, Sources, TraceSession};
 use super::attach::{Ready, Selected, attach};
 use super::messages::{
     ProgressLine, RunningReports, attached_line, print_end_reason, print_losses,
-    print_missing_groups, print_notice, print_scope, print_summary,
+    print_missing_groups, print_notice, print_scope, print_spans, print_summary,
 };
 use super::names::NameStore;
 use super::options::{NumberedFiles, destination, is_pipe};
@@ -153,6 +153,7 @@ fn print_outcome(args: &RecordArgs, outcome: &Outcome, reports: &mut RunningRepo
     if args.capture.verbose {
         print_scope(outcome);
     }
+    print_spans(outcome, args.capture.quiet);
     print_losses(outcome, &args.capture);
 }
 

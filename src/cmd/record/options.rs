@@ -15,15 +15,17 @@ use usdtrec_format::trace::Compression;
 use usdtrec_record::plan::Strings;
 use usdtrec_record::{
     CallGraph, Destination, EngineChoice, EngineOptions, EventSelector, Following, GapHold,
-    GroupName, NonResident, Options, ProcessChoice, Signals, Switch, Target, Threads, parse_cpus,
+    GroupName, NonResident, Options, ProcessChoice, Signals, SlowSpans, Switch, Target, Threads,
+    parse_cpus,
 };
 
 use super::call_graph;
 use crate::cli::{self, CaptureArgs, RecordArgs};
+use crate::cmd::print::ALL_SPANS;
 use crate::mutex::locked;
 use crate::output;
 use crate::terminal::Usage;
-use crate::units::{parse_duration, parse_size};
+use crate::units::{min_ns, parse_duration, parse_size};
 
 /// Default zstd level, also named in the help. For these records it takes no more CPU time than level 1; files are up to 14 % smaller and
 /// decompress 5 to 40 % faster.
@@ -83,8 +85,52 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
             level => Compression::Zstd(level.unwrap_or(LEVEL).into()),
         },
         threads: args.threads.map_or_else(Threads::default, Threads::exactly),
-        ..capture(&args.capture, call_graph::from_args(args)?)?
+        ..of_spans(args)?
     })
+}
+
+/// The capture options, with the spans of which only slow ones are recorded.
+fn of_spans(args: &RecordArgs) -> anyhow::Result<Options> {
+    let graph = call_graph::from_args(args)?;
+    let mut options = capture(&args.capture, graph)?;
+    options.engine.slow_spans = slow_spans(args)?;
+    Ok(options)
+}
+
+/// `--span`, `--min`.
+fn slow_spans(args: &RecordArgs) -> anyhow::Result<Option<SlowSpans>> {
+    use cli::Engine::{Perf, PerfPmu, PerfTracefs};
+    let least = min_ns(args.min.as_ref())?.max(args.capture.span_least);
+    if least == 0 {
+        let refused = "--span and --key have no effect without --min: all hits are recorded, and report --span matches them";
+        Usage::ensure(args.span.is_empty() && args.key.is_empty(), refused)?;
+        return Ok(None);
+    }
+    let has_filter = args.capture.filters.iter().any(Option::is_some);
+    let reason = match args.capture.engine {
+        Perf | PerfTracefs | PerfPmu => {
+            "--min needs the bpf engine: spans are matched in the kernel"
+        }
+        _ if has_filter => {
+            "--filter has no effect on hits beside --min, but for span > TIME: begin and end of a span are recorded; filter with report or script"
+        }
+        _ if args.callers.callers || args.callers.call_graph.is_some() => {
+            "-g and --call-graph have no effect beside --min: spans are recorded without callers"
+        }
+        _ if args.capture.lossless => "--lossless has no effect beside --min",
+        _ => {
+            return Ok(Some(SlowSpans {
+                spans: match args.span.is_empty() {
+                    true => vec![ALL_SPANS.to_owned()],
+                    false => args.span.clone(),
+                },
+                key: args.key.clone(),
+                least,
+                is_required: true,
+            }));
+        }
+    };
+    Err(Usage(reason.to_owned()).into())
 }
 
 /// Converts the capture options, with defaults for the options that only `record` has.
@@ -138,6 +184,7 @@ fn engine_options(args: &CaptureArgs, graph: Option<CallGraph>) -> anyhow::Resul
         processes: process_choice(args),
         thread_context: args.thread_context,
         aggregation: None,
+        slow_spans: None,
     })
 }
 
@@ -215,6 +262,11 @@ pub(in crate::cmd) fn refuse_options_of_arguments(
     args: &CaptureArgs,
     has_keys: bool,
 ) -> Result<(), Usage> {
+    if args.span_least > 0 {
+        return Err(Usage(format!(
+            "--filter: span > TIME has no effect on {verb}, which matches no spans: use trace"
+        )));
+    }
     if args.thread_context {
         return Err(Usage(format!(
             "--thread-context has no effect on {verb}: it does not show to which requests events belong"

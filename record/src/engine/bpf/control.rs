@@ -17,7 +17,11 @@
 //! | 88 | 8 | number of those mappings whose processes were not held, or not until then |
 //! | 96 | 8 | number of groups of hits that programs have begun, or tried to |
 //! | 104 | 8 | how often the least or greatest number of a group could not be raised |
-//! | 112 | 8 each | hits lost, by sample id |
+//! | 112 | 8 | spans that were too short to be recorded |
+//! | 120 | 8 | begins of spans that were not kept, because too many were open |
+//! | 128 | 8 | the same, because too many of one thread were |
+//! | 136 | 8 | ends of spans without a begin |
+//! | 144 | 8 each | hits lost, by sample id |
 //! | after them | 16 each | by sample id and string of its site: number of unreadable ones in a row, and the time (ns) until which none is read |
 //! | after them | 8 each | by sample id: not 0 while many texts of the site are too long for a short record |
 //! | after them | 8 each | by sample id: index of the size of its stacks; in the second byte, of that in a crowded ring; above it the fill level, in 256ths, from which on a ring is crowded |
@@ -33,6 +37,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::aggregate::HitCounts;
 use super::mapped_words::MappedWords;
 use super::sys;
+use crate::engine::outcome::SpanCounts;
 
 /// Offset of the word that is not 0 while hits are recorded.
 pub(super) const ENABLED: u32 = 0;
@@ -62,8 +67,16 @@ pub(super) const UNHELD: u32 = 88;
 pub(super) const GROUPS: u32 = 96;
 /// Offset of the count of extremes that could not be raised.
 pub(super) const UNRAISED: u32 = 104;
+/// Offset of the count of spans that were too short.
+pub(super) const SHORT_SPANS: u32 = 112;
+/// Offset of the count of begins for which the map of open spans had no room.
+pub(super) const FULL_SPANS: u32 = 120;
+/// Offset of the count of begins in too many open spans of the thread.
+pub(super) const DEEP_SPANS: u32 = 128;
+/// Offset of the count of ends without a begin.
+pub(super) const UNMATCHED_ENDS: u32 = 136;
 /// Offset of the first count of losses, one word for each sample id.
-pub(super) const LOSSES: u32 = 112;
+pub(super) const LOSSES: u32 = 144;
 
 /// Number of words before the losses.
 pub(super) const HEAD: usize = LOSSES as usize / 8;
@@ -148,6 +161,16 @@ impl Control {
     /// Counts that stopping was suspended.
     pub(super) fn count_suspension(&self) {
         self.increment(SUSPENDED);
+    }
+
+    /// What programs have counted of spans that they match.
+    pub(super) fn span_counts(&self) -> SpanCounts {
+        SpanCounts {
+            short: self.load(SHORT_SPANS),
+            full: self.load(FULL_SPANS),
+            deep: self.load(DEEP_SPANS),
+            unmatched: self.load(UNMATCHED_ENDS),
+        }
     }
 
     /// How often stopping was suspended.

@@ -80,6 +80,7 @@ pub(super) enum Helper {
     ReadUser = 112,
     ReadKernel = 113,
     ReadUserStr = 114,
+    RingOutput = 130,
     RingReserve = 131,
     RingSubmit = 132,
     RingDiscard = 133,
@@ -134,6 +135,10 @@ pub(super) enum Map {
     GroupNumbers,
     /// Where programs make the keys of groups.
     KeySlots,
+    /// The open spans.
+    Spans,
+    /// Zeros that new ones are copied from.
+    SpanZeros,
 }
 
 /// A position in the program, as a target of jumps.

@@ -27,6 +27,7 @@ mod program;
 mod rings;
 mod samples;
 mod setup;
+mod spans;
 mod sys;
 #[cfg(test)]
 mod tests;
@@ -49,7 +50,7 @@ use self::program::Common;
 use super::events::event::IdCount;
 use super::guard_process::GuardDeath;
 use super::in_kernel::InKernel;
-use super::outcome::EngineOutcome;
+use super::outcome::{EngineOutcome, SpanCounts};
 use super::release::Descriptors;
 use crate::aggregation::HitGroup;
 
@@ -245,8 +246,19 @@ impl BpfEngine {
                 + objects.control.missed()
                 + children.map_or(0, Children::failed),
             planted_everywhere: children.and_then(Children::reason),
+            spans: self.span_counts(),
             may_lack_texts: samples().any(|samples| samples.lacks_texts),
         }
+    }
+
+    /// What programs have counted of spans that they match; `None` if they match none.
+    pub(crate) fn span_counts(&self) -> Option<SpanCounts> {
+        let mut groups = self.parts.iter().flat_map(|part| &part.samples.groups);
+        if !groups.any(|group| group.role.is_some()) {
+            return None;
+        }
+        let counts = self.parts.iter().map(|part| part.control.span_counts());
+        Some(counts.fold(SpanCounts::default(), SpanCounts::plus))
     }
 
     /// Where processes have their thread contexts; `None` if these are not read.

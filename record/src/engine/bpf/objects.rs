@@ -20,6 +20,7 @@ use super::rings::cpu_rings::{CpuRings, Sizes};
 use super::samples::Samples;
 use super::samples::stack_rates;
 use super::setup::setup;
+use super::spans::{SharedSpans, SpanDescriptors, SpanMaps, SpanMemory};
 use super::thread_contexts::ThreadContexts;
 use crate::error::RecordError;
 use crate::kernel_error::{BpfObject, BpfRefusal};
@@ -44,6 +45,8 @@ pub(super) struct Objects {
     pub(super) thread_contexts: Option<ThreadContexts>,
     /// `None` if hits are not counted by group.
     pub(super) hit_groups: Option<GroupMaps>,
+    /// `None` if programs match no spans.
+    pub(super) spans: Option<SpanMaps>,
     /// `None` if the rate of stacks is not limited.
     stack_rates: Option<OwnedFd>,
 }
@@ -110,7 +113,13 @@ impl Objects {
             return Err(RecordError::NoBpf(BpfRefusal::AtomicExchange));
         }
         let hit_groups = grouping.map(GroupMaps::new).transpose();
+        let spans = options.slow_spans.as_ref();
+        let spans = spans.map(|spans| {
+            let memory = SpanMemory::new(&samples.groups, spans.least);
+            SpanMaps::new(memory, None)
+        });
         Ok(Self {
+            spans: spans.transpose().map_err(setup(BpfObject::Spans))?,
             hit_groups: hit_groups.map_err(setup(BpfObject::HitGroups))?,
             thread_contexts: thread_contexts.map_err(setup(BpfObject::ThreadContexts))?,
             stack_rates: stack_rates.map_err(setup(BpfObject::Control))?,
@@ -138,6 +147,7 @@ impl Objects {
             stack_rates: self.stack_rates.as_ref().map(AsFd::as_fd),
             thread_contexts: self.thread_contexts.as_ref().map(AsFd::as_fd),
             hit_groups: self.hit_groups.as_ref().map(GroupMaps::descriptors),
+            spans: self.spans.as_ref().map(SpanMaps::descriptors),
             spared: self.stopped.as_ref().map(Stopped::spared),
         }
     }
@@ -157,6 +167,7 @@ impl Objects {
             stack_rates: maps.stack_rates.map(own).transpose()?,
             thread_contexts: maps.thread_contexts.map(own).transpose()?,
             hit_groups: maps.hit_groups.map(GroupDescriptors::share).transpose()?,
+            spans: maps.spans.map(SpanDescriptors::share).transpose()?,
         })
     }
 
@@ -208,6 +219,7 @@ pub(super) struct SharedMaps {
     stack_rates: Option<OwnedFd>,
     thread_contexts: Option<OwnedFd>,
     hit_groups: Option<SharedGroups>,
+    spans: Option<SharedSpans>,
 }
 
 impl SharedMaps {
@@ -226,6 +238,7 @@ impl SharedMaps {
             stack_rates: self.stack_rates.as_ref().map(AsFd::as_fd),
             thread_contexts: self.thread_contexts.as_ref().map(AsFd::as_fd),
             hit_groups: self.hit_groups.as_ref().map(SharedGroups::descriptors),
+            spans: self.spans.as_ref().map(SharedSpans::descriptors),
         }
     }
 }

@@ -26,6 +26,7 @@ use super::program::{Common, CpuRange, Spec, Stop, ThreadBase};
 use super::rings::ring_size::ring_bytes;
 use super::samples::Samples;
 use super::setup::setup;
+use super::spans::with_roles;
 use super::{BpfEngine, NonResident, NotFaultedIn};
 use crate::error::RecordError;
 use crate::kernel_error::{BpfObject, BpfRefusal};
@@ -56,6 +57,7 @@ impl BpfEngine {
             check_thread_contexts(has_thread, kernel)?;
         }
         let groups = plan::group(probes, options, has_thread, ids.event)?;
+        let groups = with_roles(groups, options, None)?;
         if let Some(aggregation) = &options.aggregation {
             let planned: Vec<_> = groups.iter().map(|group| &group.probe).collect();
             aggregation.check(&planned)?;
@@ -158,6 +160,7 @@ fn common(request: &AttachRequest<'_>, objects: &Objects) -> Common {
             .hit_groups
             .as_ref()
             .map(|maps| maps.grouping.clone()),
+        spans: objects.spans.as_ref().map(|maps| maps.memory),
         ring_bytes: objects.rings.bytes() as u32,
         stop: objects.stopped.as_ref().map(|_| Stop {
             at: (objects.rings.bytes() / 2) as u32,
@@ -215,6 +218,7 @@ pub(super) fn sites(groups: &[Group]) -> Vec<Site<'_>> {
                 graph: group.graph,
                 return_address: plan.return_address,
                 condition: plan.condition.as_ref(),
+                role: group.role.as_ref(),
                 cookie: None,
             },
         })

@@ -31,6 +31,7 @@ use super::processes::children::{Children, LinkAdder};
 use super::program::{Common, Who};
 use super::samples::Samples;
 use super::setup::setup;
+use super::spans::with_roles;
 use crate::error::RecordError;
 use crate::kernel_error::BpfObject;
 use crate::recording::signals::Asked;
@@ -86,6 +87,7 @@ impl PartPlanter {
         } = &self.settings;
         let has_thread = self.common.thread_base.is_some();
         let groups = plan::group(probes, options, has_thread, self.ids.event)?;
+        let groups = with_roles(groups, options, self.common.spans)?;
         if let Some(grouping) = &self.common.grouping {
             grouping.check(&EventNeeds::of(&groups))?;
         }

@@ -10,6 +10,7 @@ use super::aggregate::{Measured, measured};
 use super::context::{register_offset, runs_here};
 use super::program::{EndKind, Rooms, rooms};
 use super::samples::compact::Shape;
+use super::spans::SpanRole;
 use crate::aggregation::{Aggregation, Arguments};
 use crate::engine::options::EngineOptions;
 use crate::error::RecordError;
@@ -62,6 +63,8 @@ pub(super) struct Group {
     pub(super) end: Option<EndKind>,
     /// The sizes of stacks among which its programs choose; `None` if there is no choice.
     pub(super) sizes: Option<StackSizes>,
+    /// What its hits are to spans that programs match; `None` if they are recorded.
+    pub(super) role: Option<SpanRole>,
     /// How each site is captured.
     pub(super) plans: Vec<SitePlan>,
     /// The arguments whose numbers are aggregated.
@@ -396,6 +399,7 @@ impl Planned {
                 .map(|(graph, arch)| EndKind::for_graph(graph, arch)),
             graph,
             layout,
+            role: None,
             plans: vec![self.plan],
             measured: Vec::new(),
             constants: self.constants,

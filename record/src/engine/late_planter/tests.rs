@@ -166,6 +166,7 @@ struct How {
 impl How {
     fn options(&self) -> EngineOptions {
         EngineOptions {
+            slow_spans: None,
             choice: self.choice,
             cpus: None,
             ring_bytes: self.ring_bytes,

@@ -17,9 +17,9 @@ use crate::spans::stack::{Ended, Frame, Totals};
 /// What an open span has of its begin; `None` if it is not selected.
 type KeptBegin = Option<Box<OwnedHit>>;
 
-/// Hands rows to a sink.
-pub(crate) struct RowsAcross<'a> {
-    sink: &'a mut dyn RowSink,
+/// Hands the rows of windows to a sink, the same one for all.
+#[derive(Debug)]
+pub(crate) struct RowsAcross {
     open: OpenSpans<KeptBegin>,
     /// The times that are selected: those of a part of each span.
     time: TimeRange,
@@ -37,6 +37,14 @@ struct PendingSides {
     hit: Option<usize>,
     matched: bool,
     unmatched: bool,
+}
+
+/// An end that is matched across windows.
+#[derive(Clone, Copy, Default)]
+struct PendingHit<'h> {
+    /// Its hit; `None` if spans that it ends are not selected.
+    hit: Option<RowHit<'h>>,
+    end: Option<&'h PendingEnd>,
 }
 
 /// A span without an end at the end of the trace.
@@ -100,12 +108,20 @@ impl Totals<KeptBegin> for Closing<'_> {
     }
 }
 
-impl<'a> RowsAcross<'a> {
-    /// Spans of so many pairs go to `sink` if a part of them is in a time.
-    pub(crate) fn new(sink: &'a mut dyn RowSink, time: TimeRange, pairs: usize) -> Self {
+impl RowsAcross {
+    /// Spans of so many pairs go to the sink if a part of them is in a time.
+    pub(crate) fn new(time: TimeRange, pairs: usize) -> Self {
+        Self::with(OpenSpans::new(false), time, pairs)
+    }
+
+    /// The same of a stream, which may never end: of more open spans than so many the older half is dropped.
+    pub(crate) fn of_stream(time: TimeRange, most_open: usize) -> Self {
+        Self::with(OpenSpans::bounded(most_open), time, 0)
+    }
+
+    fn with(open: OpenSpans<KeptBegin>, time: TimeRange, pairs: usize) -> Self {
         Self {
-            sink,
-            open: OpenSpans::new(false),
+            open,
             time,
             nesting: vec![Nesting::default(); pairs],
             hits: 0,
@@ -113,8 +129,29 @@ impl<'a> RowsAcross<'a> {
         }
     }
 
+    /// Takes the times that are selected.
+    pub(crate) const fn set_time(&mut self, time: TimeRange) {
+        self.time = time;
+    }
+
+    /// Drops the older half of the open spans if those of a window are too many besides them.
+    pub(crate) fn make_room(&mut self, window: &WindowRows) {
+        let begun = window.segments.iter().map(|segment| segment.begun.len());
+        if self.open.is_full(begun.sum()) {
+            self.open.forget_older();
+        }
+    }
+
     /// Takes the rows of the next window.
-    pub(crate) fn take(&mut self, window: &mut WindowRows) -> io::Result<()> {
+    pub(crate) fn take(
+        &mut self,
+        window: &mut WindowRows,
+        sink: &mut dyn RowSink,
+    ) -> io::Result<()> {
+        if self.nesting.len() < window.nesting.len() {
+            self.nesting
+                .resize(window.nesting.len(), Nesting::default());
+        }
         for (all, of_window) in self.nesting.iter_mut().zip(&window.nesting) {
             all.merge(*of_window);
         }
@@ -131,7 +168,7 @@ impl<'a> RowsAcross<'a> {
                                 ..PendingSides::default()
                             };
                         }
-                        let unmatched = self.close(segment, hits, end)?;
+                        let unmatched = self.close(segment, hits, end, sink)?;
                         sides.unmatched |= unmatched;
                         sides.matched |= !unmatched;
                     }
@@ -145,53 +182,18 @@ impl<'a> RowsAcross<'a> {
                         false => RowSide::Apart,
                     };
                     if let Some(hit) = hits.hit(hit) {
-                        self.sink.event(hit, side)?;
+                        sink.event(hit, side)?;
                     }
                 }
-                item => self.in_window(item, hits)?,
+                item => in_window(item, hits, sink)?,
             }
         }
         for segment in segments {
-            self.carry(segment, hits)?;
+            self.carry(segment, hits, sink)?;
         }
         self.hits += hits.len() as u64;
         self.unknown += window.unknown;
         Ok(())
-    }
-
-    /// Hands over a span that began and ended, or is known to have no end, in the window.
-    fn in_window(&mut self, item: RowItem, hits: &HitTable) -> io::Result<()> {
-        let (pair, begin, end, until) = match item {
-            RowItem::Ended {
-                pair,
-                begin,
-                end,
-                own,
-            } => (pair, begin, Some((end, own)), None),
-            RowItem::Unfinished { pair, begin, until } => (pair, begin, None, Some(until)),
-            RowItem::Pending { .. } | RowItem::Event { .. } => return Ok(()),
-        };
-        let Some(begin) = hits.hit(begin) else {
-            return Ok(());
-        };
-        let end = end.and_then(|(end, own)| {
-            let hit = hits.hit(end)?;
-            Some(SpanClose {
-                hit,
-                duration: hit.row.time.saturating_sub(begin.row.time),
-                own,
-            })
-        });
-        self.sink.span(SpanRow {
-            pair: pair as usize,
-            fate: match end {
-                Some(_) => SpanFate::Ended,
-                None => SpanFate::Unfinished,
-            },
-            begin,
-            end,
-            until,
-        })
     }
 
     /// Takes what a window left of a key up to an end. Returns whether the end has no begin.
@@ -200,27 +202,37 @@ impl<'a> RowsAcross<'a> {
         mut segment: Segment<BegunHit>,
         hits: &HitTable,
         end: usize,
+        sink: &mut dyn RowSink,
     ) -> io::Result<bool> {
         let pending = segment.end.take();
         let asked = pending.as_ref().is_some_and(|pending| pending.asked);
         let hit = hits.hit(end).filter(|_| asked);
-        self.add(segment, hits, hit, pending.as_ref())
+        let end = PendingHit {
+            hit,
+            end: pending.as_ref(),
+        };
+        self.add(segment, hits, end, sink)
     }
 
     /// Takes what a window left of a key at its end.
-    fn carry(&mut self, segment: Segment<BegunHit>, hits: &HitTable) -> io::Result<bool> {
-        self.add(segment, hits, None, None)
+    fn carry(
+        &mut self,
+        segment: Segment<BegunHit>,
+        hits: &HitTable,
+        sink: &mut dyn RowSink,
+    ) -> io::Result<bool> {
+        self.add(segment, hits, PendingHit::default(), sink)
     }
 
     fn add(
         &mut self,
         segment: Segment<BegunHit>,
         hits: &HitTable,
-        hit: Option<RowHit<'_>>,
-        end: Option<&PendingEnd>,
+        PendingHit { hit, end }: PendingHit<'_>,
+        sink: &mut dyn RowSink,
     ) -> io::Result<bool> {
         let mut closing = Closing {
-            sink: &mut *self.sink,
+            sink,
             nesting: self.nesting.get_mut(segment.key.pair as usize),
             pair: segment.key.pair as usize,
             end: hit,
@@ -238,7 +250,12 @@ impl<'a> RowsAcross<'a> {
     }
 
     /// Hands over what has no end at the end of the trace. Returns how many begins were not matched because too many were open.
-    pub(crate) fn finish(self, pairs: &[Pair], session: &TraceSession) -> io::Result<u64> {
+    pub(crate) fn finish(
+        self,
+        pairs: &[Pair],
+        session: &TraceSession,
+        sink: &mut dyn RowSink,
+    ) -> io::Result<u64> {
         let flat = pairs.iter().zip(&self.nesting);
         let flat = flat.map(|(pair, nesting)| nesting.is_flat(pair, session));
         let flat: Vec<bool> = flat.collect();
@@ -252,7 +269,7 @@ impl<'a> RowsAcross<'a> {
         let mut begun: Vec<_> = begun.collect();
         begun.sort_unstable_by_key(|begun| (begun.begin.number, begun.pair));
         for Unended { pair, begin, until } in begun {
-            self.sink.span(SpanRow {
+            sink.span(SpanRow {
                 pair,
                 fate: match until {
                     Some(_) => SpanFate::Unfinished,
@@ -265,4 +282,39 @@ impl<'a> RowsAcross<'a> {
         }
         Ok(self.open.forgotten)
     }
+}
+
+/// Hands over a span that began and ended, or is known to have no end, in the window.
+fn in_window(item: RowItem, hits: &HitTable, sink: &mut dyn RowSink) -> io::Result<()> {
+    let (pair, begin, end, until) = match item {
+        RowItem::Ended {
+            pair,
+            begin,
+            end,
+            own,
+        } => (pair, begin, Some((end, own)), None),
+        RowItem::Unfinished { pair, begin, until } => (pair, begin, None, Some(until)),
+        RowItem::Pending { .. } | RowItem::Event { .. } => return Ok(()),
+    };
+    let Some(begin) = hits.hit(begin) else {
+        return Ok(());
+    };
+    let end = end.and_then(|(end, own)| {
+        let hit = hits.hit(end)?;
+        Some(SpanClose {
+            hit,
+            duration: hit.row.time.saturating_sub(begin.row.time),
+            own,
+        })
+    });
+    sink.span(SpanRow {
+        pair: pair as usize,
+        fate: match end {
+            Some(_) => SpanFate::Ended,
+            None => SpanFate::Unfinished,
+        },
+        begin,
+        end,
+        until,
+    })
 }

@@ -4,8 +4,11 @@
 //! other, by the matcher that `report --span` uses. In memory are the rows of the windows that are decoded at once, and the begins of open spans.
 
 pub(crate) mod across;
+pub(crate) mod counted_rows;
 pub mod hit_row;
 pub mod row_sink;
 pub mod row_walk;
-pub(crate) mod row_window;
+pub mod row_window;
+pub mod span_question;
+pub mod span_stream;
 pub(crate) mod window_rows;

@@ -1,7 +1,5 @@
 //! The walk over a trace that makes rows.
 
-use std::io;
-
 use usdtrec_format::{Missing, Value};
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::notices::Notices;
@@ -12,9 +10,10 @@ use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 
 use crate::rows::across::RowsAcross;
-use crate::rows::hit_row::RowHit;
-use crate::rows::row_sink::{RowSide, RowSink, SpanRow};
+use crate::rows::counted_rows::CountedRows;
+use crate::rows::row_sink::RowSink;
 use crate::rows::row_window::{RowSource, RowWorker};
+use crate::rows::span_question::{SpanRowQuestion, asked_pairs};
 use crate::rows::window_rows::WindowRows;
 use crate::spans::asked_keys::asked_keys;
 use crate::spans::pair::{Pair, filter_of_pairs};
@@ -33,10 +32,21 @@ pub struct RowQuestion {
     pub stacks: bool,
 }
 
+impl From<&SpanRowQuestion> for RowQuestion {
+    fn from(question: &SpanRowQuestion) -> Self {
+        Self {
+            spans: question.spans.clone(),
+            key: question.key.clone(),
+            stacks: question.stacks,
+        }
+    }
+}
+
 /// A walk over the rows of a trace.
 #[derive(Debug)]
 pub struct RowWalk<'s> {
-    source: RowSource<'s>,
+    session: &'s TraceSession,
+    source: RowSource,
     /// The pairs of probes that begin and end spans.
     pub pairs: Vec<Pair>,
     /// Spans that are shorter, and those without an end, are left out if it is more than 0, ns.
@@ -51,14 +61,7 @@ impl<'s> RowWalk<'s> {
         selection: &EventSelection,
         question: &RowQuestion,
     ) -> Result<Self, ReportError> {
-        let mut pairs: Vec<Pair> = Vec::new();
-        for text in &question.spans {
-            for pair in Pair::asked(text, session)? {
-                if !pairs.contains(&pair) {
-                    pairs.push(pair);
-                }
-            }
-        }
+        let mut pairs = asked_pairs(&question.spans, session, |_| true)?;
         let filter = if question.spans.is_empty() {
             let filter = SampleFilter::new(selection, session)?;
             pairs = Pair::find(session, |event| filter.event(event));
@@ -70,8 +73,8 @@ impl<'s> RowWalk<'s> {
         let of_pair = |event: usize| roles.get(event).is_some_and(|roles| !roles.is_empty());
         let rows = Rows::new(session, of_pair);
         Ok(Self {
+            session,
             source: RowSource {
-                session,
                 filter,
                 keys: asked_keys(&question.key, &pairs, session, &rows)?,
                 roles,
@@ -117,7 +120,7 @@ impl<'s> RowWalk<'s> {
         let source = &self.source;
         // Ends of a filtered-out begin are still its ends: only then does each other one find its own.
         let relaxed = source.filter.relaxed(|event| self.has_event(event));
-        let relaxed = match source.session.is_whole() {
+        let relaxed = match self.session.is_whole() {
             true => relaxed.of_all_times(),
             false => relaxed,
         };
@@ -125,7 +128,7 @@ impl<'s> RowWalk<'s> {
         let spare = Pool::<WindowRows>::default();
         let show = |window: Window<'_>| {
             let worker = workers.take();
-            let mut worker = worker.unwrap_or_else(|| RowWorker::new(source.session));
+            let mut worker = worker.unwrap_or_else(|| RowWorker::new(self.session));
             let mut rows = spare.take().unwrap_or_default();
             // Here and not where they were taken: one thread alone takes all rows.
             rows.clear();
@@ -133,44 +136,17 @@ impl<'s> RowWalk<'s> {
             workers.put(worker);
             rows
         };
-        let mut counted = CountedRows {
-            sink,
-            rows: 0,
-            least: self.least,
-        };
-        let mut across = RowsAcross::new(&mut counted, source.filter.time(), self.pairs.len());
-        let outcome = in_order(source.session, &relaxed, None, show, |mut rows| {
-            across.take(&mut rows)?;
+        let mut counted = CountedRows::new(sink, self.least);
+        let mut across = RowsAcross::new(source.filter.time(), self.pairs.len());
+        let outcome = in_order(self.session, &relaxed, None, show, |mut rows| {
+            across.take(&mut rows, &mut counted)?;
             spare.put(rows);
             Ok::<_, ReportError>(())
         })?;
         notices.unknown += across.unknown;
         notices.add(outcome);
-        notices.add_forgotten(across.finish(&self.pairs, source.session)?);
+        let forgotten = across.finish(&self.pairs, self.session, &mut counted)?;
+        notices.add_forgotten(forgotten);
         Ok(counted.rows)
-    }
-}
-
-/// Counts the rows that a sink takes.
-struct CountedRows<'a> {
-    sink: &'a mut dyn RowSink,
-    rows: u64,
-    /// The duration of the shortest spans that it takes, ns.
-    least: u64,
-}
-
-impl RowSink for CountedRows<'_> {
-    fn event(&mut self, hit: RowHit<'_>, side: RowSide) -> io::Result<()> {
-        self.rows += 1;
-        self.sink.event(hit, side)
-    }
-
-    fn span(&mut self, span: SpanRow<'_>) -> io::Result<()> {
-        let is_long = |span: &SpanRow<'_>| span.end.is_some_and(|end| end.duration >= self.least);
-        if self.least > 0 && !is_long(&span) {
-            return Ok(());
-        }
-        self.rows += 1;
-        self.sink.span(span)
     }
 }

@@ -20,8 +20,7 @@ use crate::stats::keys::dictionary::Dictionary;
 
 /// What rows are made of.
 #[derive(Debug)]
-pub(crate) struct RowSource<'s> {
-    pub(crate) session: &'s TraceSession,
+pub(crate) struct RowSource {
     pub(crate) filter: SampleFilter,
     /// Of each event, what it is to which pair of probes.
     pub(crate) roles: Vec<Vec<Role>>,
@@ -38,7 +37,7 @@ pub(crate) struct RowSource<'s> {
 }
 
 /// State of a thread.
-pub(crate) struct RowWorker<'s> {
+pub struct RowWorker<'s> {
     resolver: Resolver<'s>,
     matcher: SpanMatcher<BegunHit>,
     unknown: Vec<Value>,
@@ -94,27 +93,34 @@ struct LazyRow<'h> {
 }
 
 impl<'s> RowWorker<'s> {
-    pub(crate) fn new(session: &'s TraceSession) -> Self {
+    /// A worker without open spans.
+    pub fn new(session: &'s TraceSession) -> Self {
         Self {
             resolver: Resolver::new(session),
             matcher: SpanMatcher::new(false),
             unknown: Vec::new(),
         }
     }
+
+    /// Ends a window of samples.
+    pub(crate) fn end_window(&mut self, rows: &mut WindowRows) {
+        rows.segments = self.matcher.take();
+    }
 }
 
-impl<'s> RowSource<'s> {
+impl RowSource {
     /// Makes rows of a window.
     pub(crate) fn window(
         &self,
-        worker: &mut RowWorker<'s>,
+        worker: &mut RowWorker<'_>,
         window: Window<'_>,
         rows: &mut WindowRows,
     ) {
-        rows.nesting.resize(self.keys.len(), Nesting::default());
+        let session = worker.resolver.session();
+        self.begin_window(rows);
         for (number, body) in window.bodies().enumerate() {
             worker.resolver.set_context(window.context(number));
-            let Some(ParsedHit { target, sample }) = self.session.sample(body) else {
+            let Some(ParsedHit { target, sample }) = session.sample(body) else {
                 rows.unknown += 1;
                 continue;
             };
@@ -124,11 +130,17 @@ impl<'s> RowSource<'s> {
             };
             self.sample(worker, hit, rows);
         }
-        rows.segments = worker.matcher.take();
+        worker.end_window(rows);
     }
 
+    /// Begins a window, whose rows are empty.
+    pub(crate) fn begin_window(&self, rows: &mut WindowRows) {
+        rows.nesting.resize(self.keys.len(), Nesting::default());
+    }
+
+    /// Makes rows of the next sample of a window.
     #[inline]
-    fn sample(&self, worker: &mut RowWorker<'s>, hit: Hit<'_>, rows: &mut WindowRows) {
+    pub(crate) fn sample(&self, worker: &mut RowWorker<'_>, hit: Hit<'_>, rows: &mut WindowRows) {
         let Hit { target, sample } = hit;
         let event = target.event as usize;
         // Begins count although their event is not among those requested, as with report --span.
@@ -187,11 +199,12 @@ impl<'s> RowSource<'s> {
     }
 
     /// Decodes a hit.
-    fn push(&self, worker: &mut RowWorker<'s>, hit: Hit<'_>, hits: &mut HitTable) -> usize {
+    fn push(&self, worker: &mut RowWorker<'_>, hit: Hit<'_>, hits: &mut HitTable) -> usize {
         let Hit { target, sample } = hit;
         let resolver = &mut worker.resolver;
-        let event = self.session.events().events.get(target.event as usize);
-        let site = self.session.site_of(target, sample);
+        let session = resolver.session();
+        let event = session.events().events.get(target.event as usize);
+        let site = session.site_of(target, sample);
         let row = HitRow {
             event: target.event as usize,
             time: sample.time,
@@ -227,10 +240,10 @@ impl<'s> RowSource<'s> {
 
 impl LazyRow<'_> {
     /// Its index.
-    fn index<'s>(
+    fn index(
         &mut self,
-        source: &RowSource<'s>,
-        worker: &mut RowWorker<'s>,
+        source: &RowSource,
+        worker: &mut RowWorker<'_>,
         hits: &mut HitTable,
     ) -> usize {
         let hit = self.hit;

@@ -1,12 +1,13 @@
 //! Which arguments of begin and end must agree.
 //!
-//! Names say which may: texts, and numbers that identify things (an address, an id), but no amounts and lines, which differ between the two. The
-//! beginning of the trace says which do: where few values of the one side are values of the other, begin and end mean different things by them.
+//! Names say which may ([`usdtrec_format::spans`]). The beginning of the trace says which do: where few values of the one side are values of the
+//! other, begin and end mean different things by them.
 
 use std::collections::BTreeMap;
 
 use usdtrec_format::perf::{RecordType, Records};
-use usdtrec_format::schema::{Argument, ArgumentType};
+use usdtrec_format::schema::Argument;
+use usdtrec_format::spans::{SharedArgument, argument_place as place, shared_arguments};
 use usdtrec_format::trace::BlockReader;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::ParsedHit;
@@ -19,44 +20,6 @@ use crate::spans::pair::Pair;
 const BLOCKS: usize = 8;
 /// Hits of one pair that are looked at, at most.
 const HITS: usize = 4096;
-
-/// Last words of names of numbers that identify things.
-const IDENTIFYING: [&str; 34] = [
-    "id",
-    "oid",
-    "xid",
-    "lxid",
-    "pid",
-    "tid",
-    "uuid",
-    "fd",
-    "addr",
-    "address",
-    "ptr",
-    "pointer",
-    "handle",
-    "cookie",
-    "key",
-    "lock",
-    "mutex",
-    "rwlock",
-    "cond",
-    "sem",
-    "monitor",
-    "connection",
-    "conn",
-    "session",
-    "request",
-    "req",
-    "job",
-    "task",
-    "thread",
-    "isolate",
-    "hash",
-    "serial",
-    "seq",
-    "inode",
-];
 
 /// An argument of both sides of a pair.
 struct Candidate {
@@ -144,67 +107,25 @@ impl Candidate {
     }
 }
 
-/// Arguments that all begins and ends of a pair have under one name: their places in the first begin.
-pub(super) fn in_common<'s>(session: &'s TraceSession, pair: &Pair) -> Vec<(usize, &'s Argument)> {
+/// Arguments that all begins and ends of a pair have under one name.
+pub(super) fn in_common<'s>(session: &'s TraceSession, pair: &Pair) -> Vec<SharedArgument<'s>> {
     let events = pair.starts.iter().chain(&pair.dones);
     let events = events.filter_map(|&event| session.events().events.get(event));
-    let events: Vec<_> = events.collect();
-    let Some(first) = events.first() else {
-        return Vec::new();
-    };
-    let both = first.own_arguments().iter().enumerate();
-    let both = both.filter(|(at, argument)| {
-        let name = &argument.name;
-        // Of two arguments of one name, it is not known which is meant.
-        place(&first.arguments, name) == Some(*at)
-            && events
-                .iter()
-                .all(|event| place(&event.arguments, name).is_some())
-    });
-    both.collect()
+    let events: Vec<&[Argument]> = events.map(|event| event.own_arguments()).collect();
+    shared_arguments(&events)
 }
 
 /// Those that may have to agree.
 fn candidates(session: &TraceSession, pair: &Pair) -> Vec<Candidate> {
     let both = in_common(session, pair).into_iter();
-    let candidates = both.map(|(at, argument)| {
-        let unnamed = argument.name == Argument::unnamed(at).name;
-        let numbers = !unnamed && identifies(argument);
-        Candidate {
-            name: argument.name.clone(),
-            expected: numbers || matches!(argument.kind, Some(ArgumentType::String(_))),
-            numbers,
-            begins: BTreeMap::new(),
-            ends: BTreeMap::new(),
-        }
+    let candidates = both.map(|shared| Candidate {
+        name: shared.argument.name.clone(),
+        expected: shared.is_expected_to_agree(),
+        numbers: shared.has_identifying_numbers(),
+        begins: BTreeMap::new(),
+        ends: BTreeMap::new(),
     });
     candidates.collect()
-}
-
-/// The place of the argument of a name, if there is one only.
-pub(super) fn place(arguments: &[Argument], name: &str) -> Option<usize> {
-    let mut all = arguments.iter().enumerate();
-    let found = all.by_ref().find(|(_, known)| known.name == name)?.0;
-    all.all(|(_, known)| known.name != name).then_some(found)
-}
-
-/// Whether the numbers of an argument identify things, and are no amounts.
-fn identifies(argument: &Argument) -> bool {
-    if argument.unit.is_some() || argument.labels.is_some() {
-        return false;
-    }
-    match &argument.kind {
-        Some(ArgumentType::Pointer) => return true,
-        Some(ArgumentType::Integer { .. }) | None => {}
-        Some(_) => return false,
-    }
-    let name = &argument.name;
-    let is_part = |c: char| !c.is_ascii_alphanumeric();
-    let last = name.rsplit(is_part).find(|part| !part.is_empty());
-    let last = last.unwrap_or_default();
-    IDENTIFYING.contains(&&*last.to_ascii_lowercase())
-        || last.ends_with("Id")
-        || last.ends_with("ID")
 }
 
 /// Counts the values of candidates at the beginning of the trace.

@@ -2,12 +2,13 @@
 
 use foldhash::HashMap;
 use usdtrec_format::perf::{RecordType, Records};
+use usdtrec_format::spans::argument_place as place;
 use usdtrec_format::trace::BlockReader;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::ParsedHit;
 use usdtrec_trace::session::resolver::Resolver;
 
-use crate::spans::agreement::{in_common, place};
+use crate::spans::agreement::in_common;
 use crate::spans::marks::Agreement;
 use crate::spans::pair::Pair;
 
@@ -29,7 +30,7 @@ struct Moment {
 /// The name of the first argument by which nearly all begins at the beginning of the trace have an end of their own.
 pub(crate) fn better_key(session: &TraceSession, pair: &Pair) -> Option<String> {
     let common = in_common(session, pair).into_iter();
-    let mut names = common.map(|(_, argument)| argument.name.as_str());
+    let mut names = common.map(|shared| shared.argument.name.as_str());
     let all: Vec<&str> = names.by_ref().collect();
     let mut moments = moments(session, pair, &all);
     moments.sort_by_key(|moment| moment.time);

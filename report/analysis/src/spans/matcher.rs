@@ -233,6 +233,8 @@ pub struct OpenSpans<T> {
     open: HashMap<MatchKey, Stack<T>>,
     keeps_parts: bool,
     count: usize,
+    /// Maximum number of open begins.
+    most: usize,
     /// Number of begins beyond the maximum.
     pub(crate) forgotten: u64,
 }
@@ -244,7 +246,16 @@ impl<T> OpenSpans<T> {
             open: HashMap::default(),
             keeps_parts,
             count: 0,
+            most: MAX_OPEN,
             forgotten: 0,
+        }
+    }
+
+    /// The same of at most so many open spans.
+    pub(crate) fn bounded(most: usize) -> Self {
+        Self {
+            most: most.min(MAX_OPEN),
+            ..Self::new(false)
         }
     }
 
@@ -268,7 +279,7 @@ impl<T> OpenSpans<T> {
         let depth = stack.len() + segment.rise;
         stack.add_base(segment.base);
         for frame in begun {
-            if self.count >= MAX_OPEN {
+            if self.count >= self.most {
                 self.forgotten += 1;
             } else {
                 self.count += 1;
@@ -294,7 +305,7 @@ impl<T> OpenSpans<T> {
 
     /// Whether this number of further begins exceeds the maximum.
     pub(crate) const fn is_full(&self, more: usize) -> bool {
-        self.count + more > MAX_OPEN
+        self.count + more > self.most
     }
 
     /// The open spans.

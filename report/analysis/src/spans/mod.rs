@@ -6,7 +6,7 @@
 //! parallel, and only what stays open in it, or may end what began before it, is matched across windows, one after the other.
 //!
 //! What began later than the begin of an end left by `longjmp`, an exception, or an end that the runtime does not
-//! report. The key is the thread, but for well-known probes of which one thread has several spans at once (`known.rs`).
+//! report. The key is the thread, but for well-known probes of which one thread has several spans at once ([`usdtrec_format::spans`]).
 //! A lost hit lets a begin match a later end; no reader can know which, so losses are shown wherever spans are.
 
 pub(crate) mod agreement;
@@ -19,10 +19,8 @@ pub mod covers;
 pub(crate) mod durations;
 pub mod ends;
 pub(crate) mod key;
-pub(crate) mod known;
 pub(crate) mod marks;
 pub mod matcher;
-pub(crate) mod names;
 pub(crate) mod nesting;
 pub(crate) mod own_keys;
 pub mod pair;

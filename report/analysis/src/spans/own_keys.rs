@@ -1,5 +1,6 @@
 //! The keys of spans for which the question gives no `--key`.
 
+use usdtrec_format::spans::SpanSides;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::events::Event;
@@ -34,17 +35,14 @@ fn known_key(pair: &Pair, session: &TraceSession, rows: &Rows) -> Option<Key> {
 
 /// Whether its spans need not nest: what is locked first may be unlocked first.
 pub(crate) fn crosses(pair: &Pair, session: &TraceSession) -> bool {
-    let all = |events: &[usize], wanted: &[&str]| {
-        let mut events = events
-            .iter()
-            .filter_map(|&event| session.events().events.get(event));
-        events.all(|event| {
-            let mut words = event.name.split(|c: char| !c.is_ascii_alphanumeric());
-            words.any(|word| wanted.contains(&word))
-        })
+    let names = |events: &[usize]| -> Vec<&str> {
+        let events = events.iter();
+        let events = events.filter_map(|&event| session.events().events.get(event));
+        events.map(|event| &*event.name).collect()
     };
-    all(
-        &pair.starts,
-        &["acquire", "condacquire", "lock", "acquired", "locked"],
-    ) && all(&pair.dones, &["release", "unlock", "released", "unlocked"])
+    let sides = SpanSides {
+        starts: &names(&pair.starts),
+        dones: &names(&pair.dones),
+    };
+    sides.cross()
 }

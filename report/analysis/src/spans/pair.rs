@@ -1,16 +1,13 @@
 //! Which probes begin and end spans: by their names, or as the question says.
 
-use usdtrec_format::Pattern;
+use usdtrec_format::spans::{self, NamedPair, SpanNameError};
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::selection::span_filter::SpanEvents;
 use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
 use usdtrec_trace::list::list;
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::TraceSession;
-use usdtrec_trace::session::event_name::short_name as short;
 use usdtrec_trace::session::events::Event;
-
-use crate::spans::names;
 
 /// Events that begin a span, and those that end it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,23 +25,8 @@ pub struct Pair {
 impl Pair {
     /// All pairs that are found by the names of events.
     pub(crate) fn find(session: &TraceSession, asked: impl Fn(usize) -> bool) -> Vec<Self> {
-        let events = session.events().events.iter().enumerate();
-        let events = events.filter(|(at, event)| !event.is_dummy() && asked(*at));
-        let (places, names): (Vec<usize>, Vec<&str>) =
-            events.map(|(at, event)| (at, &*event.name)).unzip();
-        let of = |found: &[usize]| {
-            found
-                .iter()
-                .filter_map(|&at| places.get(at).copied())
-                .collect()
-        };
-        let pairs = names::pairs(&names).into_iter().map(|pair| Self {
-            starts: of(&pair.starts),
-            dones: of(&pair.dones),
-            name: pair.name,
-            key: pair.key,
-        });
-        pairs.collect()
+        let named = NamedEvents::new(session, asked);
+        named.pairs(spans::pairs(&named.names))
     }
 
     /// All its events.
@@ -58,62 +40,64 @@ impl Pair {
 
     /// The pairs of a question: `START..DONE`, or the name of one that is found by name, with globs.
     pub(crate) fn asked(text: &str, session: &TraceSession) -> Result<Vec<Self>, ReportError> {
-        if let Some((start, done)) = text.split_once("..") {
-            let (starts, dones) = (events(start, session)?, events(done, session)?);
-            let name = format!("{}..{}", short(start), short(done));
-            return Ok(vec![Self {
-                name,
-                starts,
-                dones,
-                key: None,
-            }]);
+        Self::asked_of(text, session, |_| true)
+    }
+
+    /// The same of the events that `of` says.
+    pub(crate) fn asked_of(
+        text: &str,
+        session: &TraceSession,
+        of: impl Fn(usize) -> bool,
+    ) -> Result<Vec<Self>, ReportError> {
+        let named = NamedEvents::new(session, of);
+        match spans::asked_pairs(text, &named.names) {
+            Ok(pairs) => Ok(named.pairs(pairs)),
+            Err(SpanNameError::Pattern(error)) => Err(error.into()),
+            Err(SpanNameError::NoEvent(event)) => Err(QuestionError::NoEvent {
+                event: format!("{event:?}"),
+                known: list(named.names.iter().copied()),
+            }
+            .into()),
+            Err(SpanNameError::NoSpan { name, known }) => Err(QuestionError::NoSpan {
+                span: name,
+                known: list(known.iter().map(|name| &**name)),
+            }
+            .into()),
         }
-        let found = Self::find(session, |_| true);
-        let pattern = Pattern::parse(text)?;
-        let fits = |pair: &Self| {
-            let (_, bare) = pair.name.split_once(':').unwrap_or(("", &pair.name));
-            bare == text
-                || pair.name == short(text)
-                || pattern.matches_event(&format!("sdt_{}", pair.name))
-        };
-        let asked: Vec<Self> = found.iter().filter(|pair| fits(pair)).cloned().collect();
-        if !asked.is_empty() {
-            return Ok(asked);
-        }
-        Err(QuestionError::NoSpan {
-            span: text.to_owned(),
-            known: list(found.iter().map(|pair| &*pair.name)),
-        }
-        .into())
     }
 }
 
-/// The events of a name or pattern.
-fn events(text: &str, session: &TraceSession) -> Result<Vec<usize>, ReportError> {
-    let pattern = Pattern::parse(text)?;
-    let events = session.events().events.iter().enumerate();
-    let fits = |name: &str| {
-        let (_, bare) = name.split_once(':').unwrap_or(("", name));
-        pattern.matches_event(name) || name == text || bare == text
-    };
-    let found: Vec<usize> = events
-        .filter(|(_, event)| !event.is_dummy() && fits(&event.name))
-        .map(|(at, _)| at)
-        .collect();
-    if found.is_empty() {
-        let events = session.events().events.iter();
-        let known = list(
-            events
-                .filter(|event| !event.is_dummy())
-                .map(|event| &*event.name),
-        );
-        return Err(QuestionError::NoEvent {
-            event: format!("{text:?}"),
-            known,
-        }
-        .into());
+/// Names of events that are no dummies, and their indices.
+struct NamedEvents<'s> {
+    names: Vec<&'s str>,
+    indices: Vec<usize>,
+}
+
+impl<'s> NamedEvents<'s> {
+    /// Those that `of` says.
+    fn new(session: &'s TraceSession, of: impl Fn(usize) -> bool) -> Self {
+        let events = session.events().events.iter().enumerate();
+        let events = events.filter(|(at, event)| !event.is_dummy() && of(*at));
+        let (indices, names) = events.map(|(at, event)| (at, &*event.name)).unzip();
+        Self { names, indices }
     }
-    Ok(found)
+
+    /// Pairs of names as pairs of events.
+    fn pairs(&self, named: Vec<NamedPair>) -> Vec<Pair> {
+        let of = |found: &[usize]| {
+            let found = found.iter();
+            found
+                .filter_map(|&at| self.indices.get(at).copied())
+                .collect()
+        };
+        let pairs = named.into_iter().map(|pair| Pair {
+            starts: of(&pair.starts),
+            dones: of(&pair.dones),
+            name: pair.name,
+            key: pair.key,
+        });
+        pairs.collect()
+    }
 }
 
 /// The filter of spans that are requested: an expression may be about what ends them, too.

@@ -139,6 +139,13 @@ impl<T> Stack<T> {
 
     /// Adds a span that begins.
     pub(crate) fn push(&mut self, frame: Frame<T>) {
+        if self
+            .frames
+            .last()
+            .is_some_and(|newest| newest.time > frame.time)
+        {
+            return self.insert(frame);
+        }
         if let Some(newest) = self.frames.last_mut() {
             newest.next.get_or_insert(frame.time);
         }
@@ -146,6 +153,15 @@ impl<T> Stack<T> {
             index.push(frame.marks);
         }
         self.frames.push(frame);
+    }
+
+    /// Adds a span that began before others which are known already: a recorder that waits for its end writes its begin late.
+    fn insert(&mut self, frame: Frame<T>) {
+        let place = self
+            .frames
+            .partition_point(|known| known.time <= frame.time);
+        self.marks = None;
+        self.frames.insert(place, frame);
     }
 
     fn pop(&mut self) -> Option<Frame<T>> {

@@ -112,6 +112,11 @@ impl FieldChoice {
         self.removed.has(field)
     }
 
+    /// Whether a field is shown on request.
+    pub(crate) fn asks_for(&self, field: Field) -> bool {
+        self.only.is_some_and(|only| only.has(field)) || self.added.has(field)
+    }
+
     /// Whether it is a list of all that is shown.
     #[must_use]
     pub const fn is_list(&self) -> bool {

@@ -17,6 +17,7 @@ use usdtrec_trace::session::{Sources, TraceSession};
 
 use crate::script::lines::{LineStyle, LineWriter};
 use crate::script::options::ScriptOptions;
+use crate::script::span_lines::live::print_span_stream;
 use crate::script::spans::{SpanColumn, WindowText};
 use crate::text::buffer::Text;
 
@@ -47,6 +48,9 @@ pub fn print_stream<'a>(
     options: &'a ScriptOptions,
     to: StreamOutput<'a>,
 ) -> Result<StreamSummary, ReportError> {
+    if let Some(question) = &options.spans {
+        return print_span_stream(input, path, sources, selection, question, options, to);
+    }
     watch(
         input,
         path,

@@ -1,4 +1,4 @@
-//! `script`: a trace's samples, one line each, in the order of time.
+//! `script`: a trace's samples, one line each, in the order of time; or its spans ([`span_lines`]).
 
 pub(crate) mod arguments;
 pub(crate) mod choice;
@@ -9,6 +9,7 @@ pub(crate) mod lines_calls;
 pub(crate) mod live;
 pub(crate) mod location;
 pub(crate) mod options;
+pub(crate) mod span_lines;
 pub(crate) mod spans;
 pub(crate) mod template;
 pub(crate) mod text;
@@ -28,6 +29,7 @@ use usdtrec_trace::pool::Pool;
 use usdtrec_trace::session::TraceSession;
 
 use crate::script::lines::{LineStyle, LineWriter};
+use crate::script::span_lines::print_spans;
 use crate::script::spans::{SpanColumn, WindowText};
 use crate::script::writer::Writer;
 use crate::text::buffer::Text;
@@ -38,6 +40,7 @@ pub use crate::script::options::ScriptOptions;
 pub use crate::script::template::Template;
 pub use crate::script::template::error::{SpecPart, TemplateError, TemplateErrorKind};
 pub use crate::script::times::TimeOrigin;
+pub use usdtrec_analysis::rows::span_question::SpanRowQuestion;
 pub use usdtrec_trace::fields::{
     Field, Fields, process_field_help, process_field_named, process_field_names,
 };
@@ -52,6 +55,9 @@ pub fn print(
     options: &ScriptOptions,
     out: &mut (dyn Write + Send),
 ) -> Result<Notices, ReportError> {
+    if let Some(question) = &options.spans {
+        return print_spans(session, selection, question, options, out);
+    }
     let filter = SampleFilter::new(selection, session)?;
     let style = LineStyle::new(session, &filter, options)?;
     if let LineStyle::Csv(style) = &style {

@@ -1,5 +1,7 @@
 //! How samples are printed.
 
+use usdtrec_analysis::rows::span_question::SpanRowQuestion;
+
 use crate::format::Format;
 use crate::script::choice::FieldChoice;
 use crate::script::template::Template;
@@ -26,4 +28,8 @@ pub struct ScriptOptions {
     pub format: Format,
     /// Template of each line, in place of fields and format.
     pub template: Option<Template>,
+    /// Whether text has the address of a hit before its arguments only if the field `ip` is requested.
+    pub hide_address: bool,
+    /// If lines are those of spans: which.
+    pub spans: Option<SpanRowQuestion>,
 }

@@ -237,7 +237,7 @@ impl SpanColumn {
 }
 
 /// Appends a time: `610ns`, `1.234us`, `12.345s`; cut off, not rounded.
-fn put_time(ns: u64, out: &mut Text) {
+pub(crate) fn put_time(ns: u64, out: &mut Text) {
     let (unit, name): (u64, &[u8]) = match ns {
         0..1_000 => {
             out.unsigned(ns);

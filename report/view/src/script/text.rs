@@ -92,6 +92,7 @@ impl TextStyle {
             human,
             max_stack,
             hide_call_graph,
+            hide_address,
             ..
         } = *options;
         let calls = calls_of(session, options)?;
@@ -106,7 +107,8 @@ impl TextStyle {
             // perf shows the address of probes only; where nothing is known of an event, there is nothing else to show.
             let address = (event.is_probe || event.arguments.is_empty())
                 && !choice.arguments.is_list()
-                && !choice.removes(Field::Ip);
+                && !choice.removes(Field::Ip)
+                && (!hide_address || choice.asks_for(Field::Ip));
             let chain = (event.has_chain() || calls.is_some()) && !hide_call_graph;
             let fields = choice.of_event(event, chain);
             let mut blank = if address { " " } else { "" };

@@ -14,6 +14,7 @@ use super::super::aggregate::GroupDescriptors;
 use super::super::insn::{Code, Map};
 use super::super::kernel::trials::has_cookies;
 use super::super::program::{Common, Cookie, Spec, generate};
+use super::super::spans::SpanDescriptors;
 use super::super::sys::{self, LoadError, ProgramKind};
 use super::attach_method::AttachMethod;
 use crate::engine::release::{Descriptors, Release};
@@ -47,6 +48,7 @@ pub(in crate::engine::bpf) struct Maps<'a> {
     pub(in crate::engine::bpf) stack_rates: Option<BorrowedFd<'a>>,
     pub(in crate::engine::bpf) thread_contexts: Option<BorrowedFd<'a>>,
     pub(in crate::engine::bpf) hit_groups: Option<GroupDescriptors<'a>>,
+    pub(in crate::engine::bpf) spans: Option<SpanDescriptors<'a>>,
 }
 
 /// Maximum number of instructions of a program of several variants: jumps reach three times as far, and the verifier follows a million. What the
@@ -354,6 +356,8 @@ fn load(code: &Code, maps: &Maps<'_>, attach_method: AttachMethod) -> Result<Own
             numbers.unwrap_or(maps.tracked)
         }
         Map::KeySlots => maps.hit_groups.map_or(maps.tracked, |maps| maps.slots),
+        Map::Spans => maps.spans.map_or(maps.tracked, |maps| maps.spans),
+        Map::SpanZeros => maps.spans.map_or(maps.tracked, |maps| maps.zeros),
         // Others are not in programs of sites.
         _ => maps.tracked,
     });

@@ -70,7 +70,7 @@ impl Program<'_> {
         asm.jump(gone);
     }
 
-    /// Of each read: discards the record, or leaves the slot of the key, that values are written to, brings in the memory that could not be read, and continues at
+    /// Of each read: discards the record, or leaves the slot of the key, that values are written to (an element of the map of spans stays), brings in the memory that could not be read, and continues at
     /// `again`.
     ///
     /// The number of the read is a constant here. If it came from before the call, kernels before 6.5 could not follow it over the call, would
@@ -82,6 +82,7 @@ impl Program<'_> {
         for (read, absent) in (0..).zip(std::mem::take(&mut self.absent)) {
             self.asm.place(absent);
             match has_record {
+                true if self.in_span => self.leave_element(),
                 true => self.discard(),
                 false => self.leave_slot(),
             }
@@ -92,7 +93,7 @@ impl Program<'_> {
         self.keep_cookie_again();
         // This may have taken long.
         self.is_enabled(exits.out);
-        if has_record {
+        if has_record && !self.in_span {
             self.find_ring(exits.dropped);
         }
         self.asm.jump(again);

@@ -45,6 +45,8 @@ pub(in crate::engine::bpf) struct Program<'a> {
     pub(in crate::engine::bpf) target: Target,
     /// Whether the code that is generated next writes values, which start again after a read that failed, or belongs to the filter.
     pub(in crate::engine::bpf) writes_values: bool,
+    /// Whether the record is in the map of open spans, and not reserved in the ring.
+    pub(in crate::engine::bpf) in_span: bool,
     /// Whether the cookie is in its slot.
     pub(in crate::engine::bpf) keeps_cookie: bool,
     /// The functions that follow frame pointers and are called.

@@ -75,6 +75,7 @@ impl<'a> Program<'a> {
             target: Target::RECORD,
             writes_values: false,
             keeps_cookie: false,
+            in_span: false,
             frame_functions: Vec::new(),
         }
     }
@@ -122,6 +123,9 @@ impl<'a> Program<'a> {
         }
         if let Some(counts) = self.common.hit_counts {
             return self.aggregate(counts, exits);
+        }
+        if let (Some(memory), Some(role)) = (self.common.spans, self.spec.role) {
+            return self.span(memory, role, exits);
         }
         self.begin_reads();
         self.find_ring(dropped);

@@ -3,11 +3,11 @@
 /// Key of a map lookup.
 pub(in crate::engine::bpf) const KEY: i16 = -4;
 /// The CPU, which is the same throughout: a thread does not migrate inside a program.
-pub(super) const CPU: i16 = -8;
+pub(in crate::engine::bpf) const CPU: i16 = -8;
 /// A temporary word.
 pub(in crate::engine::bpf) const WORD: i16 = -16;
 /// Time of the hit, ns.
-pub(super) const NOW: i16 = -24;
+pub(in crate::engine::bpf) const NOW: i16 = -24;
 /// The element of a new group of hits, two words, then the address of the element in the map. They are free when the values have been read.
 pub(in crate::engine::bpf) const NEW_GROUP: i16 = NOW;
 /// Address of the words of the site's strings.
@@ -23,7 +23,7 @@ pub(super) const NOT_MAPPED: i16 = -56;
 /// Descriptors of thread-local storage, 24 bytes. Filters store texts there after they have the address.
 pub(super) const DESCRIPTORS: i16 = -80;
 /// The ring of the CPU.
-pub(super) const RING: i16 = -88;
+pub(in crate::engine::bpf) const RING: i16 = -88;
 /// Number of reads that have been retried: earlier reads are not retried again.
 pub(super) const READS: i16 = -96;
 /// Index of the size of the stack.
@@ -42,3 +42,15 @@ pub(super) const LOCATION: i16 = -152;
 pub(super) const DTV: i16 = -160;
 /// A word that is read on the way to the thread context.
 pub(super) const VALUE: i16 = -168;
+/// Key of the map of open spans: number of the span, level, task, and value.
+pub(in crate::engine::bpf) const SPAN_KEY: i16 = -200;
+/// Address of the element of level 0 of that map.
+pub(in crate::engine::bpf) const SPAN_ELEMENT: i16 = -208;
+/// Level of a span.
+pub(in crate::engine::bpf) const SPAN_LEVEL: i16 = -216;
+/// Duration of the span that has ended, ns.
+pub(in crate::engine::bpf) const SPAN_DURATION: i16 = -224;
+/// What comes after its begin was removed.
+pub(in crate::engine::bpf) const SPAN_AFTER: i16 = -232;
+/// Which arguments of the hit are known that begin and end must have in common, and their words.
+pub(in crate::engine::bpf) const SPAN_MARKS: i16 = -272;

@@ -7,6 +7,7 @@ use super::super::kernel::members::ExecutableMembers;
 use super::super::kernel::pid_namespace::PidNamespace;
 use super::super::nonresident::Touch;
 use super::super::preemption::Preemption;
+use super::super::spans::{SpanMemory, SpanRole};
 use super::who::Who;
 use crate::plan::ReturnAddress;
 use crate::plan::call_graph::CallGraph;
@@ -30,6 +31,8 @@ pub(in crate::engine::bpf) struct Spec<'a> {
     pub(in crate::engine::bpf) return_address: Option<ReturnAddress>,
     /// Filter; `None` for all hits.
     pub(in crate::engine::bpf) condition: Option<&'a Condition>,
+    /// What the hits are to spans that programs match; `None` if they are recorded.
+    pub(in crate::engine::bpf) role: Option<&'a SpanRole>,
     /// Where the kernel has no cookies (before Linux 5.15): that of the only site that the program is for.
     pub(in crate::engine::bpf) cookie: Option<u64>,
 }
@@ -57,6 +60,8 @@ pub(in crate::engine::bpf) struct Common {
     pub(in crate::engine::bpf) hit_counts: Option<HitCounts>,
     /// How hits are grouped where they are counted; `None` if only those of each site are counted.
     pub(in crate::engine::bpf) grouping: Option<Grouping>,
+    /// How open spans are kept, where programs match them; `None` if they do not.
+    pub(in crate::engine::bpf) spans: Option<SpanMemory>,
     /// Maximum number of strings of a site.
     pub(in crate::engine::bpf) strings: u32,
     /// Size of each ring, bytes.

@@ -1,6 +1,6 @@
 //! Programs that count hits by the values of arguments: values are written to the key of a map as they are to a record.
 
-mod probe;
+pub(super) mod probe;
 
 use std::collections::HashMap;
 use std::os::fd::AsFd;

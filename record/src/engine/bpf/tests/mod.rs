@@ -6,6 +6,7 @@ mod keys;
 mod lists;
 mod machine;
 mod nonresident;
+mod spans;
 mod stacks;
 
 use serde_json::Value;
@@ -111,6 +112,7 @@ impl Planned {
     /// A site without cookie and filter.
     fn spec(&self) -> Spec<'_> {
         Spec {
+            role: None,
             cookie: None,
             arch: self.arch,
             captures: &self.captures,

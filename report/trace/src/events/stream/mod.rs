@@ -47,6 +47,19 @@ pub struct StreamSummary {
     pub lost: u64,
     /// If no sample was shown: the known reasons.
     pub reasons: Vec<NoEventsReason>,
+    /// If spans were shown instead of samples.
+    pub spans: Option<SpanTotals>,
+}
+
+/// Numbers of spans of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpanTotals {
+    /// Those that were shown.
+    pub shown: u64,
+    /// Those that were shorter than what is shown.
+    pub shorter: u64,
+    /// Those that were not matched, because too many were open at once.
+    pub forgotten: u64,
 }
 
 /// What takes the samples of a stream.
@@ -71,7 +84,7 @@ pub trait StreamView {
     }
 
     /// Called when the stream has ended and all is shown.
-    fn end(&mut self) -> Result<(), ReportError> {
+    fn end(&mut self, _session: &TraceSession) -> Result<(), ReportError> {
         Ok(())
     }
 }
@@ -192,7 +205,7 @@ pub fn watch<V: StreamView>(
         }
     }
     live.show(u64::MAX)?;
-    live.view.end()?;
+    live.view.end(&live.session)?;
     live.streamed.notices.shortfalls = live.session.shortfalls().cloned().collect();
     if live.streamed.shown == 0 {
         live.streamed.reasons = NoEventsReason::find(&live.session, |_| true);

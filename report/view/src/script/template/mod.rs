@@ -34,14 +34,14 @@ pub struct Template {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Item {
+pub(crate) enum Item {
     Literal(String),
     Value(Meaning, Spec),
 }
 
 /// What a name means.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Meaning {
+pub(crate) enum Meaning {
     Field(Field),
     /// A time counted from another line.
     Since(TimeOrigin),
@@ -105,6 +105,11 @@ impl Meaning {
 }
 
 impl Template {
+    /// Its parts.
+    pub(crate) fn items(&self) -> &[Item] {
+        &self.items
+    }
+
     /// Whether lines show the event's time, which may be counted from another line.
     #[must_use]
     pub fn shows_time(&self) -> bool {

@@ -2,12 +2,12 @@
 
 use std::ffi::CString;
 
-pub(super) const PROVIDER: &str = "usdtrec_unit_tests";
+pub(in crate::engine::bpf::tests) const PROVIDER: &str = "usdtrec_unit_tests";
 
 /// Hits the probe. Its arguments are a signed number of 16 bits, whose register has other bits above them, and the address of a text. The
 /// names of registers have a `%`, as on x86.
 #[inline(never)]
-pub(super) fn hit(number: i16, text: &str) {
+pub(in crate::engine::bpf::tests) fn hit(number: i16, text: &str) {
     let text = CString::new(text).unwrap();
     // SAFETY: the only instruction is a nop; the note is in a section that the program does not load.
     unsafe {

@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 
-use usdtrec_trace::session::event_name::short_name as short;
-
-use crate::spans::known::KNOWN;
+use super::known::KNOWN;
 
 /// Words in names of probes that begin something, each with those that end it. Of several sets the first counts of which the
 /// trace has any.
@@ -60,17 +58,54 @@ const KEPT_WORDS: [&str; 2] = ["wait", "request"];
 
 /// Events that begin a span, and those that end it, by their places in the list of names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NamedPair {
+pub struct NamedPair {
     /// Its name: `postgresql:query`.
-    pub(crate) name: String,
-    pub(crate) starts: Vec<usize>,
-    pub(crate) dones: Vec<usize>,
+    pub name: String,
+    /// Those that begin it.
+    pub starts: Vec<usize>,
+    /// Those that end it.
+    pub dones: Vec<usize>,
     /// The argument, of the same process, that begin and end have in common; `None` for the thread.
-    pub(crate) key: Option<&'static str>,
+    pub key: Option<&'static str>,
+}
+
+/// Names of the events that begin a span, and of those that end it.
+#[derive(Clone, Copy, Debug)]
+pub struct SpanSides<'a> {
+    /// Those that begin it.
+    pub starts: &'a [&'a str],
+    /// Those that end it.
+    pub dones: &'a [&'a str],
+}
+
+impl SpanSides<'_> {
+    /// Whether spans need not nest: what is locked first may be unlocked first.
+    #[must_use]
+    pub fn cross(self) -> bool {
+        let all = |events: &[&str], wanted: &[&str]| {
+            let mut events = events.iter();
+            events.all(|event| {
+                let mut words = event.split(|c: char| !c.is_ascii_alphanumeric());
+                words.any(|word| wanted.contains(&word))
+            })
+        };
+        all(self.starts, &LOCKING) && all(self.dones, &UNLOCKING)
+    }
+}
+
+/// Words of probes at which something is locked.
+const LOCKING: [&str; 5] = ["acquire", "condacquire", "lock", "acquired", "locked"];
+/// Words of probes at which it is unlocked.
+const UNLOCKING: [&str; 4] = ["release", "unlock", "released", "unlocked"];
+
+/// A probe's name without perf's `sdt_`.
+pub(super) fn short(event: &str) -> &str {
+    event.strip_prefix("sdt_").unwrap_or(event)
 }
 
 /// All pairs that are found by names. A name may occur several times.
-pub(crate) fn pairs(names: &[&str]) -> Vec<NamedPair> {
+#[must_use]
+pub fn pairs(names: &[&str]) -> Vec<NamedPair> {
     let mut pairs = known(names);
     let begins: Vec<usize> = pairs.iter().flat_map(|pair| pair.starts.clone()).collect();
     for (at, event) in names.iter().enumerate() {
@@ -213,9 +248,9 @@ fn name_without(event: &str, word: Range<usize>) -> String {
     short(&name).to_owned()
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "schemas"))]
 mod tests {
-    use usdtrec_format::schema::bundled;
+    use crate::schema::bundled;
 
     use super::*;
 
@@ -226,7 +261,7 @@ mod tests {
         let texts: Vec<&str> = words.iter().map(|(_, word)| *word).collect();
         assert_eq!(texts, ["lwlock", "wait", "start"]);
         let named = |event: &str, word: &str| {
-            let (range, _) = crate::spans::names::words(event)
+            let (range, _) = super::words(event)
                 .into_iter()
                 .find(|(_, known)| *known == word)
                 .unwrap();

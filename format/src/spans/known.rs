@@ -2,14 +2,14 @@
 
 /// A span of one of these programs.
 #[derive(Debug)]
-pub(crate) struct KnownSpan {
-    pub(crate) provider: &'static str,
+pub(super) struct KnownSpan {
+    pub(super) provider: &'static str,
     /// Without the provider.
-    pub(crate) name: &'static str,
-    pub(crate) starts: &'static [&'static str],
-    pub(crate) dones: &'static [&'static str],
+    pub(super) name: &'static str,
+    pub(super) starts: &'static [&'static str],
+    pub(super) dones: &'static [&'static str],
     /// The argument, of the same process, that begin and end have in common; `None` for the thread.
-    pub(crate) key: Option<&'static str>,
+    pub(super) key: Option<&'static str>,
 }
 
 impl KnownSpan {
@@ -30,7 +30,7 @@ impl KnownSpan {
     }
 }
 
-pub(crate) const KNOWN: [KnownSpan; 20] = [
+pub(super) const KNOWN: [KnownSpan; 20] = [
     // Every way to get a lightweight lock ends with the same release.
     KnownSpan::new(
         "postgresql",
@@ -145,9 +145,9 @@ const WRLOCKED: &[&str] = &["wrlock_acquire_write"];
 const JOIN: &[&str] = &["pthread_join"];
 const JOINED: &[&str] = &["pthread_join_ret"];
 
-#[cfg(test)]
+#[cfg(all(test, feature = "schemas"))]
 mod tests {
-    use usdtrec_format::schema::bundled;
+    use crate::schema::bundled;
 
     use super::*;
 

@@ -1,0 +1,115 @@
+//! Arguments that begin and end of a span have in common.
+//!
+//! Names say which of them may identify the span: texts, and numbers that identify things (an address, an id), but no amounts and lines, which
+//! differ between the two.
+
+use crate::schema::{Argument, ArgumentType};
+
+/// Last words of names of numbers that identify things.
+const IDENTIFYING: [&str; 34] = [
+    "id",
+    "oid",
+    "xid",
+    "lxid",
+    "pid",
+    "tid",
+    "uuid",
+    "fd",
+    "addr",
+    "address",
+    "ptr",
+    "pointer",
+    "handle",
+    "cookie",
+    "key",
+    "lock",
+    "mutex",
+    "rwlock",
+    "cond",
+    "sem",
+    "monitor",
+    "connection",
+    "conn",
+    "session",
+    "request",
+    "req",
+    "job",
+    "task",
+    "thread",
+    "isolate",
+    "hash",
+    "serial",
+    "seq",
+    "inode",
+];
+
+/// An argument that all events of a pair have under one name.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedArgument<'a> {
+    /// Its place in the first event.
+    pub place: usize,
+    /// As the first event has it.
+    pub argument: &'a Argument,
+}
+
+impl SharedArgument<'_> {
+    /// Whether its numbers identify things, by its name and type.
+    #[must_use]
+    pub fn has_identifying_numbers(&self) -> bool {
+        self.argument.name != Argument::unnamed(self.place).name && identifies(self.argument)
+    }
+
+    /// Whether begin and end have the same value, as far as name and type say: it is a text, or identifies things.
+    #[must_use]
+    pub fn is_expected_to_agree(&self) -> bool {
+        self.has_identifying_numbers()
+            || matches!(self.argument.kind, Some(ArgumentType::String(_)))
+    }
+}
+
+/// Arguments that all of some events, given by their lists of arguments, have under one name.
+#[must_use]
+pub fn shared_arguments<'a>(events: &[&'a [Argument]]) -> Vec<SharedArgument<'a>> {
+    let Some(&first) = events.first() else {
+        return Vec::new();
+    };
+    let all = (0..).zip(first);
+    let shared = all.filter(|(place, argument)| {
+        let name = &argument.name;
+        // Of two arguments of one name, it is not known which is meant.
+        argument_place(first, name) == Some(*place)
+            && events
+                .iter()
+                .all(|event| argument_place(event, name).is_some())
+    });
+    shared
+        .map(|(place, argument)| SharedArgument { place, argument })
+        .collect()
+}
+
+/// The place of the argument of a name, if there is one only.
+#[must_use]
+pub fn argument_place(arguments: &[Argument], name: &str) -> Option<usize> {
+    let mut all = arguments.iter().enumerate();
+    let found = all.by_ref().find(|(_, known)| known.name == name)?.0;
+    all.all(|(_, known)| known.name != name).then_some(found)
+}
+
+/// Whether the numbers of an argument identify things, and are no amounts.
+fn identifies(argument: &Argument) -> bool {
+    if argument.unit.is_some() || argument.labels.is_some() {
+        return false;
+    }
+    match &argument.kind {
+        Some(ArgumentType::Pointer) => return true,
+        Some(ArgumentType::Integer { .. }) | None => {}
+        Some(_) => return false,
+    }
+    let name = &argument.name;
+    let is_part = |c: char| !c.is_ascii_alphanumeric();
+    let last = name.rsplit(is_part).find(|part| !part.is_empty());
+    let last = last.unwrap_or_default();
+    IDENTIFYING.contains(&&*last.to_ascii_lowercase())
+        || last.ends_with("Id")
+        || last.ends_with("ID")
+}

@@ -1,0 +1,125 @@
+//! The element of the map of open spans.
+//!
+//! The key is the number of the span, a level, a thread or process if it is part of the key, and the value of an argument if that is: the span that began
+//! when so many others of its key were open.
+//!
+//! | offset in the value | bytes | |
+//! |---|---|---|
+//! | 0 | 8 | number of open spans |
+//! | 8 | 8 | number of spans that began beyond [`LEVELS`] and did not end |
+//! | 16 | 8 | 1 while a program has the element, where programs of several threads may want it |
+//! | 24 | 8 | task of the key, where that is so |
+//! | 32 | 8 | value of the key, where that is so |
+//! | 40 | | of each level: when its span began, ns; which of its arguments are known, a bit for each; a word for each of these |
+//! | after them | | the record of the begin |
+//! | after it | | the record of the end that is being matched |
+//!
+//! In elements of other levels than 0, only the record of the begin is used.
+
+use super::super::plan::Group;
+use super::super::program::rooms;
+use super::marks::MAX_MARKS;
+use super::role::SpanRole;
+
+/// Maximum number of spans of one key that are open at once.
+pub(super) const LEVELS: u32 = 16;
+/// Offset of the number of open spans.
+pub(super) const DEPTH: i16 = 0;
+/// Offset of the number of those beyond.
+pub(super) const BEYOND: i16 = 8;
+/// Offset of the word that is 1 while a program has the element.
+pub(super) const OWNED: i16 = 16;
+/// Offset of the task of the key.
+pub(super) const TASK: i16 = 24;
+/// Offset of the value of the key.
+pub(super) const VALUE: i16 = 32;
+/// Offset of what is known of the spans of each level.
+pub(super) const FRAMES: u32 = 40;
+
+/// Size of records if no probe is known when the recording begins, bytes.
+const USUAL_RECORD: u32 = 1024;
+/// Maximum size of a record, bytes: offsets of stores have 16 bits.
+pub(super) const MAX_RECORD: usize = 8192;
+
+/// How large the elements are, and from which duration on spans are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::engine::bpf) struct SpanMemory {
+    /// Maximum number of arguments that must agree.
+    pub(super) marks: u32,
+    /// Maximum size of the record of a begin, bytes, a multiple of 8.
+    pub(super) begin: u32,
+    /// The same of an end.
+    pub(super) end: u32,
+    /// Duration of the shortest spans that are recorded, ns.
+    pub(super) least: u64,
+}
+
+impl SpanMemory {
+    /// Room for the records of these events.
+    pub(in crate::engine::bpf) fn new(groups: &[Group], least: u64) -> Self {
+        if groups.is_empty() {
+            return Self {
+                marks: MAX_MARKS,
+                begin: USUAL_RECORD,
+                end: USUAL_RECORD,
+                least,
+            };
+        }
+        let all = || {
+            groups
+                .iter()
+                .filter_map(|group| Some((group, group.role.as_ref()?)))
+        };
+        let longest = |begins: bool| {
+            let records = all().filter(|(_, role)| role.begins == begins);
+            let records = records.map(|(group, _)| record_bytes(group) as u32);
+            records.max().unwrap_or(8)
+        };
+        Self {
+            marks: all()
+                .map(|(_, role)| role.agreed.len() as u32)
+                .max()
+                .unwrap_or(0),
+            begin: longest(true),
+            end: longest(false),
+            least,
+        }
+    }
+
+    /// Whether the records of an event have room.
+    pub(super) fn holds(self, group: &Group, role: &SpanRole) -> bool {
+        let room = match role.begins {
+            true => self.begin,
+            false => self.end,
+        };
+        record_bytes(group) <= room as usize && role.agreed.len() <= self.marks as usize
+    }
+
+    /// Size of what is known of a level, bytes.
+    pub(super) const fn frame(self) -> u32 {
+        match self.marks {
+            0 => 8,
+            marks => 16 + 8 * marks,
+        }
+    }
+
+    /// Offset of the record of the begin.
+    pub(super) const fn begin_at(self) -> u32 {
+        FRAMES + LEVELS * self.frame()
+    }
+
+    /// Offset of the record of the end.
+    pub(super) const fn end_at(self) -> u32 {
+        self.begin_at() + self.begin
+    }
+
+    /// Size of an element, bytes.
+    pub(super) const fn bytes(self) -> u32 {
+        self.end_at() + self.end
+    }
+}
+
+/// Size of the records of an event, bytes, a multiple of 8.
+pub(super) fn record_bytes(group: &Group) -> usize {
+    rooms(&group.layout).whole.record.next_multiple_of(8)
+}

@@ -1,0 +1,110 @@
+//! Words of the arguments that begin and end of a span must have in common.
+//!
+//! A number is its word, sign-extended as its field says. A text is a hash of its length and its first bytes.
+
+use usdtrec_format::{RawField, RawString};
+
+use super::super::insn::{If, Op, Reg, Width};
+use super::super::program::{Program, RAW, slots};
+
+/// Maximum number of arguments that must agree.
+pub(in crate::engine::bpf) const MAX_MARKS: u32 = 4;
+/// Bytes of a text that are compared, at most. Of longer ones the length is compared, too.
+const COMPARED: usize = 256;
+/// An odd number: multiplying by it loses nothing.
+const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Where an argument is that must agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine::bpf) enum MarkField {
+    /// A number of so many bytes.
+    Number {
+        field: RawField,
+        bytes: u8,
+        signed: bool,
+    },
+    /// A text, by its index among the strings of the layout.
+    Text { string: RawString, index: usize },
+    /// A text that is not read.
+    Unknown,
+}
+
+impl Program<'_> {
+    /// Writes zeros to where the texts of marks are read: what follows a text is hashed, too.
+    pub(super) fn clear_texts(&mut self, fields: &[MarkField]) {
+        for field in fields {
+            if let MarkField::Text { index, .. } = *field {
+                for at in self.text_words(index) {
+                    self.asm.store_value(Width::Double, Reg::R7, at, 0);
+                }
+            }
+        }
+    }
+
+    /// Stores which arguments are known, and the word of each, in their slots. The record at `R7` is written, and `R8` has the bits of values
+    /// that could not be read.
+    pub(super) fn marks(&mut self, fields: &[MarkField], most: u32) {
+        for slot in 0..=most {
+            let at = slots::SPAN_MARKS + 8 * slot as i16;
+            self.asm.store_value(Width::Double, Reg::R10, at, 0);
+        }
+        for (number, field) in (0..).zip(fields) {
+            let unknown = self.asm.label();
+            match *field {
+                MarkField::Number {
+                    field,
+                    bytes,
+                    signed,
+                } => {
+                    if let Some(bit) = field.fault {
+                        let asm = &mut self.asm;
+                        asm.copy(Reg::R1, Reg::R8);
+                        asm.op_value(Op::ShiftRight, Reg::R1, bit.into());
+                        asm.op_value(Op::And, Reg::R1, 1);
+                        asm.jump_if(If::NotEqual, Reg::R1, 0, unknown);
+                    }
+                    self.get(Width::from_bytes(field.size), Reg::R1, field.offset);
+                    if bytes < 8 {
+                        self.asm.extend(Reg::R1, 64 - 8 * i32::from(bytes), signed);
+                    }
+                }
+                MarkField::Text { string, index } => {
+                    self.get(Width::Half, Reg::R1, string.status);
+                    self.asm.extend(Reg::R1, 48, true);
+                    self.asm.jump_if(If::BelowSigned, Reg::R1, 0, unknown);
+                    self.asm.set(Reg::R3, FACTOR.cast_signed());
+                    for at in self.text_words(index) {
+                        let asm = &mut self.asm;
+                        asm.load(Width::Double, Reg::R2, Reg::R7, at);
+                        asm.op(Op::Xor, Reg::R1, Reg::R2);
+                        asm.op(Op::Multiply, Reg::R1, Reg::R3);
+                    }
+                }
+                MarkField::Unknown => {
+                    self.asm.place(unknown);
+                    continue;
+                }
+            }
+            let asm = &mut self.asm;
+            asm.store(
+                Width::Double,
+                Reg::R10,
+                slots::SPAN_MARKS + 8 * (number + 1),
+                Reg::R1,
+            );
+            asm.load(Width::Double, Reg::R1, Reg::R10, slots::SPAN_MARKS);
+            asm.op_value(Op::Or, Reg::R1, 1 << number);
+            asm.store(Width::Double, Reg::R10, slots::SPAN_MARKS, Reg::R1);
+            asm.place(unknown);
+        }
+    }
+
+    /// Offsets in the record of the words of a text that are compared.
+    fn text_words(&self, index: usize) -> impl Iterator<Item = i16> + use<> {
+        let start = RAW as i32 + self.room_at(index);
+        let bytes = self.room.each.min(COMPARED) / 8 * 8;
+        (0..bytes)
+            .step_by(8)
+            .map(move |at| start as i16 + at as i16)
+    }
+}

@@ -1,0 +1,25 @@
+//! Programs that match spans, so that only the slow ones are recorded.
+//!
+//! The program of a begin writes its record to an element of a map instead of to the ring, by the span and the thread. The program of an end finds the
+//! begin there as a reader would ([`usdtrec_format::spans`]): the newest one with equal arguments, or if one is not known, without a
+//! known difference. What began later is dropped. If the span was slow, both records go to the ring, else they are counted.
+//!
+//! Where the thread is part of the key, only the thread itself writes to its elements, so it does not matter where a program is preempted. Else a program takes
+//! the element before; if another one has it, the hit is counted as not matched. An element is removed when its key has no open span, so that
+//! threads which have ended leave none. The kernel uses its memory again at once: a program of a shared key makes sure that an element is still that of its key.
+//!
+//! A begin's record comes to the ring with its end, later than others of its time. Readers of files order by time; readers of streams
+//! see a begin with an earlier time than what was there before.
+
+mod entry;
+mod key;
+mod marks;
+mod program;
+mod role;
+mod span_map;
+
+pub(super) use entry::SpanMemory;
+#[cfg(test)]
+pub(super) use key::SpanTask;
+pub(super) use role::{SpanRole, with_roles};
+pub(super) use span_map::{SharedSpans, SpanDescriptors, SpanMaps};

@@ -1,0 +1,96 @@
+//! The map of open spans.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use super::super::sys::{self, MapKind, MapShape};
+use super::entry::SpanMemory;
+
+/// Maximum number of elements, and maximum size of the map, bytes.
+const MAX_ENTRIES: usize = 65_536;
+const MAX_BYTES: usize = 64 << 20;
+/// What an element takes besides its key and value, with its share of the buckets, bytes.
+const ELEMENT: usize = 80;
+/// Size of a key, bytes.
+pub(super) const KEY: u32 = 24;
+
+/// The maps. The kernel allocates all of their memory at once.
+#[derive(Debug)]
+pub(in crate::engine::bpf) struct SpanMaps {
+    spans: OwnedFd,
+    /// An array with one element of zeros, which new elements are copied from.
+    zeros: OwnedFd,
+    /// How large elements are.
+    pub(in crate::engine::bpf) memory: SpanMemory,
+}
+
+impl SpanMaps {
+    /// Creates them, for at most `most` open spans if that is less than what there is room for.
+    ///
+    /// # Errors
+    /// The error of bpf(2).
+    pub(in crate::engine::bpf) fn new(memory: SpanMemory, most: Option<usize>) -> io::Result<Self> {
+        let element = memory.bytes() as usize + KEY as usize + ELEMENT;
+        let entries = (MAX_BYTES / element).min(most.unwrap_or(MAX_ENTRIES));
+        let shape = MapShape {
+            key_size: KEY,
+            value_size: memory.bytes(),
+            entries: entries.clamp(1, MAX_ENTRIES) as u32,
+        };
+        let zeros = MapShape {
+            key_size: 4,
+            entries: 1,
+            ..shape
+        };
+        Ok(Self {
+            spans: sys::create_map(MapKind::Hash, shape)?,
+            zeros: sys::create_map(MapKind::Array, zeros)?,
+            memory,
+        })
+    }
+
+    /// The maps, for programs.
+    pub(in crate::engine::bpf) fn descriptors(&self) -> SpanDescriptors<'_> {
+        SpanDescriptors {
+            spans: self.spans.as_fd(),
+            zeros: self.zeros.as_fd(),
+        }
+    }
+}
+
+/// The maps, for programs.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine::bpf) struct SpanDescriptors<'a> {
+    pub(in crate::engine::bpf) spans: BorrowedFd<'a>,
+    pub(in crate::engine::bpf) zeros: BorrowedFd<'a>,
+}
+
+impl SpanDescriptors<'_> {
+    /// Duplicates.
+    ///
+    /// # Errors
+    /// The error of `dup(2)`.
+    pub(in crate::engine::bpf) fn share(self) -> io::Result<SharedSpans> {
+        Ok(SharedSpans {
+            spans: self.spans.try_clone_to_owned()?,
+            zeros: self.zeros.try_clone_to_owned()?,
+        })
+    }
+}
+
+/// Duplicates of the descriptors of the maps, for a thread that attaches further probes.
+#[derive(Debug)]
+pub(in crate::engine::bpf) struct SharedSpans {
+    spans: OwnedFd,
+    zeros: OwnedFd,
+}
+
+impl SharedSpans {
+    /// The maps, for programs.
+    pub(in crate::engine::bpf) fn descriptors(&self) -> SpanDescriptors<'_> {
+        SpanDescriptors {
+            spans: self.spans.as_fd(),
+            zeros: self.zeros.as_fd(),
+        }
+    }
+}

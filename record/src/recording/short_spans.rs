@@ -1,0 +1,39 @@
+//! What a trace says of spans that it does not have because they were too short.
+
+use std::time::Duration;
+
+use usdtrec_format::counted;
+use usdtrec_format::trace::ShortfallKind;
+
+use crate::engine::SpanCounts;
+use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
+use crate::slow_spans::SlowSpans;
+
+/// Notes that only slow spans are recorded, with what was counted of the others if the recording has ended.
+pub(crate) fn note(shortfalls: &Shortfalls, spans: &SlowSpans, counts: Option<SpanCounts>) {
+    if !spans.is_required {
+        return;
+    }
+    let effect = match counts {
+        None => "shorter ones are left out".to_owned(),
+        Some(SpanCounts { short, .. }) => format!("{short} shorter ones are left out"),
+    };
+    let kept = counts.map_or(0, |counts| counts.full + counts.deep);
+    let more = match kept {
+        0 => String::new(),
+        kept => format!(
+            ", and {}, because too many were open at once",
+            counted(kept, "other")
+        ),
+    };
+    shortfalls.replace(FoundShortfall {
+        kind: ShortfallKind::ShortSpans,
+        found: format!(
+            "only spans of at least {:?} were recorded ({})",
+            Duration::from_nanos(spans.least),
+            spans.spans.join(", ")
+        ),
+        effect: effect + &more,
+        ..FoundShortfall::default()
+    });
+}

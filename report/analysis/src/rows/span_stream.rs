@@ -1,0 +1,205 @@
+//! The spans of a stream, matched while it is written.
+//!
+//! A window is what is shown at once; spans are matched by the same code as those of files ([`RowWalk`](super::row_walk::RowWalk)).
+
+use usdtrec_format::{Missing, Value};
+use usdtrec_trace::error::ReportError;
+use usdtrec_trace::events::selection::EventSelection;
+use usdtrec_trace::events::stream::SpanTotals;
+use usdtrec_trace::question_error::QuestionError;
+use usdtrec_trace::rows::Rows;
+use usdtrec_trace::session::TraceSession;
+use usdtrec_trace::session::hit::Hit;
+
+use crate::rows::across::RowsAcross;
+use crate::rows::counted_rows::CountedRows;
+use crate::rows::row_sink::RowSink;
+use crate::rows::row_window::{RowSource, RowWorker};
+use crate::rows::span_question::SpanRowQuestion;
+use crate::rows::window_rows::WindowRows;
+use crate::spans::asked_keys::asked_keys;
+use crate::spans::pair::{Pair, filter_of_pairs};
+use crate::spans::role::Role;
+use crate::stats::keys::dictionary::Dictionary;
+
+/// Maximum number of open spans. Each takes the memory of the values of its begin.
+const MAX_OPEN: usize = 1 << 16;
+
+/// The spans of a stream.
+#[derive(Debug)]
+pub struct SpanStream {
+    question: SpanRowQuestion,
+    selection: EventSelection,
+    source: RowSource,
+    /// The pairs of probes that begin and end spans.
+    pub pairs: Vec<Pair>,
+    /// Number of events that the session had when pairs were looked for.
+    events: usize,
+    window: WindowRows,
+    /// Latest time of all samples so far.
+    latest: u64,
+    across: RowsAcross,
+    totals: SpanTotals,
+}
+
+impl SpanStream {
+    /// # Errors
+    /// [`ReportError::Question`] if the trace does not have what is requested. A trace without events may get them later.
+    pub fn new(
+        session: &TraceSession,
+        selection: &EventSelection,
+        question: SpanRowQuestion,
+    ) -> Result<Self, ReportError> {
+        let filter = filter_of_pairs(&[], &EventSelection::default(), session)?;
+        let mut stream = Self {
+            across: RowsAcross::of_stream(filter.time(), MAX_OPEN),
+            source: RowSource {
+                filter,
+                roles: Vec::new(),
+                keys: Vec::new(),
+                rows: Rows::new(session, |_| true),
+                dictionary: Dictionary::hashing(),
+                events: false,
+                stacks: question.stacks,
+                unknown: Value::Missing(Missing::Operand("site not known".to_owned())),
+            },
+            question,
+            selection: selection.clone(),
+            pairs: Vec::new(),
+            events: 0,
+            window: WindowRows::default(),
+            latest: 0,
+            totals: SpanTotals::default(),
+        };
+        stream.add_events(session)?;
+        Ok(stream)
+    }
+
+    /// Adds the spans of events that were added to the stream. Spans that are open are not affected.
+    ///
+    /// # Errors
+    /// As those of [`new`](Self::new).
+    pub fn add_events(&mut self, session: &TraceSession) -> Result<(), ReportError> {
+        let former = self.events;
+        self.events = session.events().events.len();
+        let new = match self.question.pairs(session, |event| event >= former) {
+            Ok(new) => new,
+            // Those that are asked for may come later.
+            Err(ReportError::Question(
+                QuestionError::NoSpan { .. } | QuestionError::NoEvent { .. },
+            )) if former > 0 || has_no_probes(session) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        self.source.rows = Rows::new(session, |_| true);
+        if !new.is_empty() {
+            let keys = asked_keys(&self.question.key, &new, session, &self.source.rows)?;
+            self.source.keys.extend(keys);
+        }
+        self.pairs.extend(new);
+        self.source.roles = Role::from_pairs(&self.pairs, self.events);
+        self.set_filter(session)
+    }
+
+    /// Finds anew what is selected: names of threads may have come.
+    fn set_filter(&mut self, session: &TraceSession) -> Result<(), ReportError> {
+        let selection = match self.pairs.is_empty() {
+            true => &EventSelection::default(),
+            false => &self.selection,
+        };
+        self.source.filter = filter_of_pairs(&self.pairs, selection, session)?;
+        self.across.set_time(self.source.filter.time());
+        Ok(())
+    }
+
+    /// Whether an event begins or ends a span.
+    pub fn has_role(&self, event: usize) -> bool {
+        let roles = self.source.roles.get(event);
+        roles.is_some_and(|roles| !roles.is_empty())
+    }
+
+    /// Begins a window.
+    ///
+    /// # Errors
+    /// [`ReportError::Question`] if the trace has no longer what is selected.
+    pub fn begin_window(&mut self, session: &TraceSession) -> Result<(), ReportError> {
+        if !self.selection.comms.is_empty() {
+            self.set_filter(session)?;
+        }
+        self.window.clear();
+        self.source.begin_window(&mut self.window);
+        Ok(())
+    }
+
+    /// Takes the next sample of the window. The begin of a span that a recorder has waited for is older than samples of earlier windows, and may be that of an
+    /// outer span: what comes after it is matched across windows.
+    ///
+    /// # Errors
+    /// [`ReportError::Write`] with the first error of the sink.
+    #[inline]
+    pub fn sample(
+        &mut self,
+        worker: &mut RowWorker<'_>,
+        hit: Hit<'_>,
+        sink: &mut dyn RowSink,
+    ) -> Result<(), ReportError> {
+        let time = hit.sample.time;
+        self.source.sample(worker, hit, &mut self.window);
+        if time >= self.latest {
+            self.latest = time;
+            return Ok(());
+        }
+        self.end_window(worker, sink)?;
+        self.window.clear();
+        self.source.begin_window(&mut self.window);
+        Ok(())
+    }
+
+    /// Ends the window: hands the spans that ended in it to a sink.
+    ///
+    /// # Errors
+    /// [`ReportError::Write`] with the first error of the sink.
+    pub fn end_window(
+        &mut self,
+        worker: &mut RowWorker<'_>,
+        sink: &mut dyn RowSink,
+    ) -> Result<(), ReportError> {
+        worker.end_window(&mut self.window);
+        self.across.make_room(&self.window);
+        let mut counted = CountedRows::new(sink, self.question.least);
+        self.across.take(&mut self.window, &mut counted)?;
+        self.totals.shown += counted.rows;
+        self.totals.shorter += counted.shorter;
+        Ok(())
+    }
+
+    /// Ends the stream: hands the spans that have no end to the sink. Returns what was counted.
+    ///
+    /// # Errors
+    /// [`ReportError::Write`] with the first error of the sink.
+    pub fn end(
+        self,
+        session: &TraceSession,
+        sink: &mut dyn RowSink,
+    ) -> Result<SpanTotals, ReportError> {
+        let mut counted = CountedRows::new(sink, self.question.least);
+        let forgotten = self.across.finish(&self.pairs, session, &mut counted)?;
+        Ok(SpanTotals {
+            shown: self.totals.shown + counted.rows,
+            forgotten,
+            ..self.totals
+        })
+    }
+}
+
+/// Whether a trace has no events but those about processes.
+fn has_no_probes(session: &TraceSession) -> bool {
+    session.events().events.iter().all(|event| event.is_dummy())
+}
+
+/// The filter of the samples that spans of a stream are made of.
+pub fn stream_selection(selection: &EventSelection) -> EventSelection {
+    EventSelection {
+        time: selection.time.clone(),
+        ..EventSelection::default()
+    }
+}

@@ -1,0 +1,20 @@
+//! Options that choose spans instead of events, of `script` and `trace`.
+
+use clap::Args;
+
+/// Which spans are printed instead of events.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct SpanArgs {
+    /// Print spans instead of events, each with the arguments of its begin and its end: START..DONE, or the name of a span, with globs (may be repeated)
+    ///
+    /// Spans are found by the names of probes: query__start and query__done make the span query; so do entry and return, begin and end. A span is printed when it has ended. If --filter or --min ask for slow
+    /// spans, the default is all of them.
+    #[arg(long, value_name = "START..DONE|NAME")]
+    pub(crate) span: Vec<String>,
+    /// With --span, keys by which begin and end are matched (comma list), as of report
+    #[arg(long, value_name = "KEYS", value_delimiter = ',')]
+    pub(crate) key: Vec<String>,
+    /// Print only spans of at least this duration (10us, 5ms, 1s), as --filter 'span >= TIME'
+    #[arg(long, value_name = "TIME")]
+    pub(crate) min: Option<String>,
+}
