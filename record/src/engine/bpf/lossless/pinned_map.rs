@@ -14,7 +14,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -62,15 +62,23 @@ impl Kept {
     pub(in crate::engine::bpf) fn new(map: BorrowedFd<'_>) -> io::Result<Self> {
         let directory = prepare()?;
         let name = Owner::of_this_process()?.to_string();
-        let lock = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(directory.join(&name))?;
-        lock.lock()?;
+        let lock = locked(&directory.join(&name))?;
         let kept = Self { name, lock };
         sys::pin(map, &path_of(&pin(&kept.name))?).inspect_err(|_| forget(&kept.name))?;
         Ok(kept)
+    }
+}
+
+/// Creates a file and locks it. Who repairs may have locked and removed it before.
+fn locked(path: &Path) -> io::Result<File> {
+    loop {
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create_new(true).mode(0o600);
+        let lock = options.open(path)?;
+        lock.lock()?;
+        if lock.metadata()?.nlink() > 0 {
+            return Ok(lock);
+        }
     }
 }
 
