@@ -326,4 +326,12 @@ fn what_is_no_integer_is_refused() {
             lab.usdtrec(words).exits(2).complains(reason);
         }
     }
+    // In a register, and in memory.
+    let floats = Build::USUAL.make(&lab, "floats.c", "floats");
+    let event = event("floats", "hit", &floats);
+    for name in ["arg1", "arg3"] {
+        let words = ["stat", "-e", &event, "--sum", name, "--", "true"];
+        let reason = format!("{name} of sdt_floats:hit is a floating-point number");
+        lab.usdtrec(words).exits(2).complains(&reason);
+    }
 }

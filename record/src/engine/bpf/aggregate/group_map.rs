@@ -18,6 +18,8 @@ const MAX_BYTES: usize = 60 << 20;
 const MAX_NUMBER_BYTES: usize = 36 << 20;
 /// The same if there are no keys, so that a group is an event.
 const MAX_EVENT_BYTES: usize = 8 << 20;
+/// Maximum number of groups if there are no keys.
+const MAX_EVENTS: usize = 4096;
 /// What an element takes besides its key and value, with its share of the buckets, bytes.
 const ELEMENT: usize = 80;
 
@@ -63,10 +65,14 @@ impl GroupMaps {
         // The kernel adds an element for each possible CPU.
         let cpus = cpus::possible().map_or(1, |possible| possible.len());
         let groups = (left / element).saturating_sub(cpus);
+        let most = match grouping.aggregation.by.is_empty() {
+            true => MAX_EVENTS,
+            false => MAX_GROUPS,
+        };
         let shape = MapShape {
             key_size: grouping.bytes,
             value_size: value_size as u32,
-            entries: groups.clamp(1, MAX_GROUPS) as u32,
+            entries: groups.clamp(1, most) as u32,
         };
         let slots = MapShape {
             key_size: 4,

@@ -49,6 +49,10 @@ pub(in crate::engine::bpf) fn measured(
         .measured
         .iter()
         .zip(aggregation.measured_places(of));
+    let is_float = |place: usize| {
+        let operand = site.operands.get(place);
+        !layout.listed && operand.is_some_and(|operand| operand.float)
+    };
     let one = |(argument, place): (&MeasuredArgument, Option<usize>)| {
         let Some(place) = place else {
             return Ok(Measured::Missing);
@@ -63,6 +67,8 @@ pub(in crate::engine::bpf) fn measured(
         match (decoder.number_source(place), layout.arguments.get(place)) {
             (NumberSource::Text, _) => refused(NoNumber::Text),
             (NumberSource::Float, _) => refused(NoNumber::Float),
+            // It may be in a register that programs cannot read.
+            (NumberSource::Missing, _) if is_float(place) => refused(NoNumber::Float),
             (NumberSource::Constant(number), _) => Ok(Measured::Constant(number)),
             (NumberSource::Field(shape), Some(RawArgument::Field(field))) => {
                 Ok(Measured::Read(MeasuredField {
