@@ -26,7 +26,7 @@ fn of_question(error: &QuestionError) -> Option<String> {
             "filter while recording: record --filter, or record an argument: record -e 'EVENT(NAME=EXPRESSION)'"
         }
         QuestionError::SpanInTemplate => {
-            "spans are shown by: script --span NAME, script -F +span, report --span"
+            "spans are shown by: script -F +span, script --span NAME, report --span"
         }
         QuestionError::NoStacks { .. } => {
             "record with: usdtrec record -g, or perf record --call-graph dwarf"

@@ -247,8 +247,10 @@ fn name_without(event: &str, word: Range<usize>) -> String {
     short(&name).to_owned()
 }
 
-#[cfg(all(test, feature = "schemas"))]
+#[cfg(test)]
 mod tests {
+    #![cfg(feature = "schemas")]
+
     use crate::schema::bundled;
 
     use super::*;
