@@ -145,10 +145,9 @@ const WRLOCKED: &[&str] = &["wrlock_acquire_write"];
 const JOIN: &[&str] = &["pthread_join"];
 const JOINED: &[&str] = &["pthread_join_ret"];
 
+#[cfg(feature = "schemas")]
 #[cfg(test)]
 mod tests {
-    #![cfg(feature = "schemas")]
-
     use crate::schema::bundled;
 
     use super::*;

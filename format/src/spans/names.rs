@@ -247,10 +247,9 @@ fn name_without(event: &str, word: Range<usize>) -> String {
     short(&name).to_owned()
 }
 
+#[cfg(feature = "schemas")]
 #[cfg(test)]
 mod tests {
-    #![cfg(feature = "schemas")]
-
     use crate::schema::bundled;
 
     use super::*;
