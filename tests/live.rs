@@ -74,7 +74,7 @@ fn hits_are_shown_as_they_come() {
         for _ in 0..3 {
             for (counter, tid) in target.hit("fire 2") {
                 let line = tracer.0.line().expect("the tracer goes on");
-                assert!(line.contains("sdt_ticker:tick: ("), "{line}");
+                assert!(line.contains("sdt_ticker:tick: arg1="), "{line}");
                 let passed = format!("arg1={counter} arg2={tid} ");
                 assert!(line.contains(&passed), "{engine}: {passed} in {line}");
             }

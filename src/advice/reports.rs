@@ -41,7 +41,7 @@ fn of_question(error: &QuestionError) -> Option<String> {
             "filter while recording: record --filter, or record an argument: record -e 'EVENT(NAME=EXPRESSION)'"
         }
         QuestionError::SpanInTemplate => {
-            "spans are shown by: script --span NAME, script -F +span, report --span"
+            "spans are shown by: script -F +span, script --span NAME, report --span"
         }
         QuestionError::NoLocks { .. } => {
             "record all of them, such as -e 'libc:mutex_*', -e 'hotspot:monitor__contended__*' or -e 'postgresql:lwlock__*'; for own probes, write waits, acquires and releases into a schema file"

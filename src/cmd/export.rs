@@ -13,7 +13,7 @@ use usdtrec_format::escape::shown;
 use usdtrec_report::export::{self, ExportFormat, ExportOptions, RowFormat, StackFormat};
 use usdtrec_report::{EventSelection, Notices, TraceSession};
 
-use super::print::ALL_SPANS;
+use super::print;
 use super::selection::{self, Extent};
 use crate::cli::{ExportArgs, ExportTo, SelectionArgs, stack_kind};
 use crate::terminal::Usage;
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         return dataset(args, buildid_dir);
     };
     let options = ExportOptions {
-        spans: spans(args),
+        spans: print::spans_or_all(&args.span, args.selection.which.span_least),
         key: args.key.clone(),
         min: min_ns(args.min.as_ref())?.max(args.selection.which.span_least),
         value: args.value.clone(),
@@ -60,14 +60,6 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         ..ExportOptions::new(format)
     };
     write(&args.selection, &options, &args.output, buildid_dir)
-}
-
-/// The spans that are exported; empty for all events, too.
-fn spans(args: &ExportArgs) -> Vec<String> {
-    match args.span.is_empty() && args.selection.which.span_least > 0 {
-        true => vec![ALL_SPANS.to_owned()],
-        false => args.span.clone(),
-    }
 }
 
 /// Exports to a file, or to standard output.

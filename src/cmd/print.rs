@@ -11,7 +11,15 @@ use crate::terminal::{self, Usage};
 use crate::units::min_ns;
 
 /// The pattern of all spans that are found by the names of probes.
-pub(super) const ALL_SPANS: &str = "*:*";
+const ALL_SPANS: &str = "*:*";
+
+/// The spans that are named, or all of them if none is and slow ones are asked for, of at least `least` ns.
+pub(super) fn spans_or_all(named: &[String], least: u64) -> Vec<String> {
+    match named.is_empty() && least > 0 {
+        true => vec![ALL_SPANS.to_owned()],
+        false => named.to_vec(),
+    }
+}
 
 /// Converts the output options.
 ///
@@ -96,10 +104,7 @@ pub(super) fn spans(
         "--reltime, --deltatime and --tod have no effect on JSON and CSV of spans, which have the times of begin and end",
     )?;
     Ok(Some(SpanRowQuestion {
-        spans: match args.span.is_empty() {
-            true => vec![ALL_SPANS.to_owned()],
-            false => args.span.clone(),
-        },
+        spans: spans_or_all(&args.span, least),
         key: args.key.clone(),
         least,
         stacks: false,

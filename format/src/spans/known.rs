@@ -145,7 +145,8 @@ const WRLOCKED: &[&str] = &["wrlock_acquire_write"];
 const JOIN: &[&str] = &["pthread_join"];
 const JOINED: &[&str] = &["pthread_join_ret"];
 
-#[cfg(all(test, feature = "schemas"))]
+#[cfg(feature = "schemas")]
+#[cfg(test)]
 mod tests {
     use crate::schema::bundled;
 

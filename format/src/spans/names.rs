@@ -248,7 +248,8 @@ fn name_without(event: &str, word: Range<usize>) -> String {
     short(&name).to_owned()
 }
 
-#[cfg(all(test, feature = "schemas"))]
+#[cfg(feature = "schemas")]
+#[cfg(test)]
 mod tests {
     use crate::schema::bundled;
 

@@ -52,7 +52,7 @@ pub(crate) use late_planter::AddedProbes;
 pub(crate) use opened::ProbeAttr;
 pub(crate) use options::AttachRequest;
 pub use options::EngineOptions;
-pub use outcome::{EngineOutcome, SpanCounts};
+pub use outcome::{EngineOutcome, SlowSpanCounts};
 pub use perf::inexact::InexactCounts;
 pub(crate) use perf::owner::Owner;
 pub(crate) use perf::tracefs::Tracefs;

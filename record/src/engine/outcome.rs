@@ -26,14 +26,14 @@ pub struct EngineOutcome {
     /// only; `None` if they were not.
     pub planted_everywhere: Option<EverywhereReason>,
     /// What was counted of spans, where programs match them and record slow ones only; `None` if they do not.
-    pub spans: Option<SpanCounts>,
+    pub spans: Option<SlowSpanCounts>,
     /// Whether texts that arguments point to may be missing in samples, which a reader finds in files.
     pub may_lack_texts: bool,
 }
 
 /// What programs have counted of spans of which they record slow ones only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SpanCounts {
+pub struct SlowSpanCounts {
     /// Spans that were shorter than those that are recorded.
     pub short: u64,
     /// Begins that were not kept, because too many spans were open at once.
@@ -44,7 +44,7 @@ pub struct SpanCounts {
     pub unmatched: u64,
 }
 
-impl SpanCounts {
+impl SlowSpanCounts {
     /// The sums of both.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {

@@ -5,18 +5,18 @@ use std::time::Duration;
 use usdtrec_format::counted;
 use usdtrec_format::trace::ShortfallKind;
 
-use crate::engine::SpanCounts;
+use crate::engine::SlowSpanCounts;
 use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
 use crate::slow_spans::SlowSpans;
 
 /// Notes that only slow spans are recorded, with what was counted of the others if the recording has ended.
-pub(crate) fn note(shortfalls: &Shortfalls, spans: &SlowSpans, counts: Option<SpanCounts>) {
+pub(crate) fn note(shortfalls: &Shortfalls, spans: &SlowSpans, counts: Option<SlowSpanCounts>) {
     if !spans.is_required {
         return;
     }
     let effect = match counts {
         None => "shorter ones are left out".to_owned(),
-        Some(SpanCounts { short, .. }) => format!("{short} shorter ones are left out"),
+        Some(SlowSpanCounts { short, .. }) => format!("{short} shorter ones are left out"),
     };
     let kept = counts.map_or(0, |counts| counts.full + counts.deep);
     let more = match kept {

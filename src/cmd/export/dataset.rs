@@ -15,6 +15,7 @@ use usdtrec_report::export::parquet::{self, DatasetOptions, Redaction};
 use usdtrec_report::{EventSelection, Notices, TraceSession};
 
 use crate::cli::ExportArgs;
+use crate::cmd::print::spans_or_all;
 use crate::progress;
 use crate::terminal::Usage;
 use crate::unfinished_folder::UnfinishedFolder;
@@ -30,7 +31,7 @@ const RANDOM_KEY: u64 = 32;
 /// What is requested of a dataset.
 pub(super) fn options(args: &ExportArgs) -> anyhow::Result<DatasetOptions> {
     Ok(DatasetOptions {
-        spans: super::spans(args),
+        spans: spans_or_all(&args.span, args.selection.which.span_least),
         key: args.key.clone(),
         min: min_ns(args.min.as_ref())?.max(args.selection.which.span_least),
         redaction: Redaction {

@@ -21,7 +21,7 @@ use usdtrec_record::{
 
 use super::call_graph;
 use crate::cli::{self, CaptureArgs, RecordArgs};
-use crate::cmd::print::ALL_SPANS;
+use crate::cmd::print::spans_or_all;
 use crate::mutex::locked;
 use crate::output;
 use crate::terminal::Usage;
@@ -120,10 +120,7 @@ fn slow_spans(args: &RecordArgs) -> anyhow::Result<Option<SlowSpans>> {
         _ if args.capture.lossless => "--lossless has no effect beside --min",
         _ => {
             return Ok(Some(SlowSpans {
-                spans: match args.span.is_empty() {
-                    true => vec![ALL_SPANS.to_owned()],
-                    false => args.span.clone(),
-                },
+                spans: spans_or_all(&args.span, least),
                 key: args.key.clone(),
                 least,
                 is_required: true,

@@ -37,7 +37,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::aggregate::HitCounts;
 use super::mapped_words::MappedWords;
 use super::sys;
-use crate::engine::outcome::SpanCounts;
+use crate::engine::outcome::SlowSpanCounts;
 
 /// Offset of the word that is not 0 while hits are recorded.
 pub(super) const ENABLED: u32 = 0;
@@ -164,8 +164,8 @@ impl Control {
     }
 
     /// What programs have counted of spans that they match.
-    pub(super) fn span_counts(&self) -> SpanCounts {
-        SpanCounts {
+    pub(super) fn span_counts(&self) -> SlowSpanCounts {
+        SlowSpanCounts {
             short: self.load(SHORT_SPANS),
             full: self.load(FULL_SPANS),
             deep: self.load(DEEP_SPANS),

@@ -50,7 +50,7 @@ use self::program::Common;
 use super::events::event::IdCount;
 use super::guard_process::GuardDeath;
 use super::in_kernel::InKernel;
-use super::outcome::{EngineOutcome, SpanCounts};
+use super::outcome::{EngineOutcome, SlowSpanCounts};
 use super::release::Descriptors;
 use crate::aggregation::HitGroup;
 
@@ -252,13 +252,13 @@ impl BpfEngine {
     }
 
     /// What programs have counted of spans that they match; `None` if they match none.
-    pub(crate) fn span_counts(&self) -> Option<SpanCounts> {
+    pub(crate) fn span_counts(&self) -> Option<SlowSpanCounts> {
         let mut groups = self.parts.iter().flat_map(|part| &part.samples.groups);
         if !groups.any(|group| group.role.is_some()) {
             return None;
         }
         let counts = self.parts.iter().map(|part| part.control.span_counts());
-        Some(counts.fold(SpanCounts::default(), SpanCounts::plus))
+        Some(counts.fold(SlowSpanCounts::default(), SlowSpanCounts::plus))
     }
 
     /// Where processes have their thread contexts; `None` if these are not read.

@@ -50,16 +50,16 @@ impl Program<'_> {
             role.number.cast_signed(),
         );
         asm.store_value(Width::Word, Reg::R10, LEVEL, 0);
+        asm.thread_and_process();
+        match role.task {
+            SpanTask::Thread => asm.cut_to_32(Reg::R0),
+            SpanTask::Process | SpanTask::Any => asm.op_value(Op::ShiftRight, Reg::R0, 32),
+        }
+        // No task of user space has 0. The verifier refuses code that no jump reaches.
+        asm.jump_if(If::Equal, Reg::R0, 0, unkeyed);
         match role.task {
             SpanTask::Any => asm.store_value(Width::Double, Reg::R10, TASK_OF_KEY, 0),
-            task => {
-                asm.thread_and_process();
-                match task {
-                    SpanTask::Process => asm.op_value(Op::ShiftRight, Reg::R0, 32),
-                    _ => asm.cut_to_32(Reg::R0),
-                }
-                asm.store(Width::Double, Reg::R10, TASK_OF_KEY, Reg::R0);
-            }
+            _ => asm.store(Width::Double, Reg::R10, TASK_OF_KEY, Reg::R0),
         }
         asm.store_value(Width::Double, Reg::R10, VALUE_OF_KEY, 0);
         if let Some(KeyValue {

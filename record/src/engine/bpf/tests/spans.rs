@@ -16,7 +16,7 @@ use crate::engine::bpf::preemption::Preemption;
 use crate::engine::bpf::program::{Common, Spec, generate};
 use crate::engine::bpf::spans::{SpanMaps, SpanMemory, SpanRole, SpanTask};
 use crate::engine::bpf::sys::{self, ProgramKind, Uprobes};
-use crate::engine::outcome::SpanCounts;
+use crate::engine::outcome::SlowSpanCounts;
 use crate::host::privilege;
 
 const STRINGS: Strings = Strings {
@@ -87,7 +87,7 @@ fn begins_without_room_are_counted() {
     drop(link);
     let counts = control.span_counts();
     assert!(counts.full >= 1, "{counts:?}");
-    let SpanCounts {
+    let SlowSpanCounts {
         short,
         deep,
         unmatched,
