@@ -31,7 +31,7 @@ impl NativeTrace {
         schemas: Vec<PathBuf>,
         buildid_dir: Option<PathBuf>,
         inline: bool,
-        with: Vec<String>,
+        with_spans: Vec<String>,
         holders: bool,
     ) -> PyResult<Self> {
         let sources = Sources {
@@ -40,7 +40,10 @@ impl NativeTrace {
             no_inline: !inline,
             ..Sources::default()
         };
-        let context = ContextQuestion { with, holders };
+        let context = ContextQuestion {
+            with: with_spans,
+            holders,
+        };
         let opened = py.detach(|| {
             let mut session = TraceSession::open(&path, &sources)?;
             context.add_to(&mut session)?;

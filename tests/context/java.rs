@@ -88,6 +88,8 @@ fn who_held_the_monitor() {
         "--span",
         "hotspot:monitor__contended",
         "--holders",
+        "--by",
+        "holder.comm",
     ];
     let printed = lab.usdtrec(report).success().stdout;
     let is_owner = |line: &str| line.contains("owner") && line.contains("20");

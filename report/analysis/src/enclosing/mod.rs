@@ -7,6 +7,7 @@
 //! Of a stream, that is known of the hits so far alone.
 
 pub(crate) mod arguments;
+pub(crate) mod one_hit;
 pub(crate) mod parts;
 pub(crate) mod roles;
 pub(crate) mod state;

@@ -7,14 +7,13 @@ use usdtrec_trace::added::AddedState;
 use usdtrec_trace::added::added_argument::{AddedPart, AddedPlace, AddedValues};
 use usdtrec_trace::added::hit_step::{HitStep, LockStep, SpanStep, StepPlace};
 
+use crate::enclosing::one_hit::{match_key, pending_end, segment};
 use crate::enclosing::survey::Survey;
 use crate::enclosing::threads::{BegunSpan, OpenOnThread, OpenThreads};
 use crate::holders::lock_table::LockTable;
-use crate::spans::marks::Marks;
-use crate::spans::matcher::{MatchKey, OpenSpans, PendingEnd, Segment};
+use crate::spans::matcher::{OpenSpans, Segment};
 use crate::spans::nesting::Nesting;
 use crate::spans::stack::{Base, Ended, Frame, Totals};
-use crate::stats::keys::key::KeyWords;
 
 /// The spans that are open, and the locks that are held, while hits are taken.
 #[derive(Debug)]
@@ -204,41 +203,4 @@ fn with_parts(
         values.set(part, of_part);
     }
     Some(Arc::new(values))
-}
-
-/// What the span of a step is matched by.
-pub(crate) const fn match_key(step: &SpanStep) -> MatchKey {
-    let [kind, word] = step.key;
-    MatchKey {
-        pair: step.pair,
-        words: KeyWords::new(kind, word),
-    }
-}
-
-const fn pending_marks(step: &SpanStep) -> Marks {
-    Marks::from_words(step.marks)
-}
-
-fn pending_end(step: &SpanStep, time: u64) -> PendingEnd {
-    PendingEnd {
-        time,
-        marks: pending_marks(step),
-        ..PendingEnd::default()
-    }
-}
-
-/// A step as the segment of a window with one hit.
-pub(crate) fn segment<T>(key: MatchKey, step: &SpanStep, time: u64, what: T) -> Segment<T> {
-    let begins = step.begin.is_some();
-    let begun = begins.then(|| Frame::new(time, pending_marks(step), what));
-    Segment {
-        key,
-        rise: usize::from(begins),
-        base: Base {
-            next: begins.then_some(time),
-            ..Base::default()
-        },
-        begun: begun.into_iter().collect(),
-        end: (!begins).then(|| pending_end(step, time)),
-    }
 }

@@ -12,8 +12,8 @@ use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::{Hit, ParsedHit};
 use usdtrec_trace::session::resolver::Resolver;
 
+use crate::enclosing::one_hit::{match_key, segment};
 use crate::enclosing::roles::SpanRoles;
-use crate::enclosing::state::{match_key, segment};
 use crate::spans::matcher::OpenSpans;
 use crate::spans::nesting::Nesting;
 use crate::spans::stack::{Ended, Frame, Totals};
