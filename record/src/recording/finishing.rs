@@ -38,7 +38,8 @@ impl Recording {
         });
         pipeline.finish(files);
         self.follower.take(attached.processes.take_new_files());
-        self.follower.finish(&self.session.shortfalls);
+        let unread = attached.processes.unread_files();
+        self.follower.finish(unread, &self.session.shortfalls);
         self.write_shortfalls();
         self.write_texts();
         self.cpus.look_now();

@@ -8,6 +8,7 @@ mod finishing;
 pub(super) mod following;
 pub(super) mod late_planter;
 pub(super) mod losses;
+pub(super) mod mapped_file_id;
 pub(super) mod metadata;
 mod outcome;
 mod pipeline;
@@ -18,6 +19,7 @@ pub(super) mod signals;
 pub(super) mod snapshot;
 pub(super) mod start;
 pub(super) mod target;
+pub(super) mod unread_files;
 pub(super) mod user_filter;
 mod waiting;
 

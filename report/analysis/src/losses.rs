@@ -106,10 +106,10 @@ impl Losses {
     }
 }
 
-/// Whether hits are missing because of a shortfall.
+/// Whether hits of attached probes are missing because of a shortfall. Of files that were not read, none are attached.
 fn lacks_hits(shortfall: &Shortfall) -> bool {
-    use ShortfallKind::{BreakpointLeft, SemaphoreLeft};
-    !matches!(shortfall.kind, BreakpointLeft | SemaphoreLeft)
+    use ShortfallKind::{BreakpointLeft, NotRead, SemaphoreLeft};
+    !matches!(shortfall.kind, BreakpointLeft | NotRead | SemaphoreLeft)
 }
 
 /// Number of lost hits of some events, as far as it is known; `None` if it is not known.

@@ -379,23 +379,12 @@ impl RunningReports {
     }
 }
 
-/// What became of the files that appeared while recording; `None` if none did.
+/// What became of the files that appeared while recording with selected probes; `None` if none did. Those that were not read are shortfalls.
 fn followed(files: FollowedFiles) -> Option<String> {
-    let FollowedFiles {
-        planted,
-        refused,
-        unread,
-        denied,
-    } = files;
+    let FollowedFiles { planted, refused } = files;
     let counts = [
         (planted, "", "followed: "),
         (refused, " with selected probes", "not followed: "),
-        (
-            unread,
-            " of unknown content, too many at once",
-            "not read: ",
-        ),
-        (denied, " that may not be opened", "not read: "),
     ];
     let counts = counts.into_iter().filter(|(number, ..)| *number > 0);
     let words: Vec<String> = counts

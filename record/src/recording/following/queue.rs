@@ -181,7 +181,7 @@ mod tests {
     use usdtrec_buildid_cache::elf::ObjectFile;
 
     use super::*;
-    use crate::recording::build_ids::MappedFileId;
+    use crate::recording::mapped_file_id::MappedFileId;
 
     fn file(pid: i32) -> NewFile {
         let path = std::env::current_exe().unwrap();
@@ -190,6 +190,7 @@ mod tests {
             tid: pid,
             user: None,
             mapped_at: 0,
+            ended: 0,
             id: MappedFileId::default(),
             object: ObjectFile::open(&path).unwrap(),
             path,
