@@ -23,7 +23,7 @@ const MAX_KNOWN_FILES: usize = 1 << 16;
 /// Maximum number of files that are kept open until they are taken.
 const MAX_NEW_FILES: usize = 256;
 
-/// An ELF file that a process mapped.
+/// An ELF file that a process mapped, and that may have probes.
 #[derive(Debug)]
 pub(crate) struct NewFile {
     /// The process.
@@ -83,7 +83,7 @@ pub(crate) struct BuildIds {
     known: HashMap<MappedFileId, Option<BuildId>>,
     new: NewFiles,
     unread: UnreadFiles,
-    /// Whether files are not kept.
+    /// Whether files are not kept. Those that cannot have probes never are.
     are_ignored: bool,
 }
 
@@ -193,7 +193,8 @@ impl BuildIds {
         };
         let ended = self.unread.take(&file);
         let build_id = object.as_ref().and_then(ObjectFile::build_id);
-        if let Some(object) = object.filter(|_| !self.are_ignored) {
+        let is_kept = |object: &ObjectFile| !self.are_ignored && object.may_have_probes();
+        if let Some(object) = object.filter(is_kept) {
             if self.new.files.len() == MAX_NEW_FILES {
                 self.new.too_many += 1;
                 match dispensable(&self.new.files, mapped.pid) {

@@ -77,6 +77,8 @@ impl Queue {
             return Some(file);
         }
         state.users.entry(user).or_default().files.push_back(file);
+        // Else the thread would wait for the lock at once.
+        drop(state);
         self.changed.notify_one();
         left_out
     }
