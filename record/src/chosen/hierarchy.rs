@@ -48,15 +48,12 @@ pub(crate) struct Hierarchy {
 impl Hierarchy {
     /// `None` if there are no control groups of version 2.
     pub(crate) fn find() -> Option<Self> {
-        let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
-        let mount = mounts.lines().find_map(|line| {
-            let mut words = line.split(' ').skip(1);
-            let (directory, kind) = (words.next()?, words.next()?);
-            (kind == "cgroup2").then_some(directory)
-        });
-        mount.map(|mount| Self {
-            mount: mount.into(),
-        })
+        mount_of("cgroup2").map(|mount| Self { mount })
+    }
+
+    /// Whether there are control groups of version 1.
+    pub(super) fn has_version_1() -> bool {
+        mount_of("cgroup").is_some()
     }
 
     /// Whether there is a file at a path that is not in the hierarchy.
@@ -76,6 +73,17 @@ impl Hierarchy {
         }
         groups
     }
+}
+
+/// The first mount point of a file system.
+fn mount_of(kind: &str) -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mount = mounts.lines().find_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        let (directory, of_kind) = (words.next()?, words.next()?);
+        (of_kind == kind).then_some(directory)
+    });
+    mount.map(PathBuf::from)
 }
 
 /// The groups in a group. One that is removed meanwhile has none.
