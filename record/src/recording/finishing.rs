@@ -4,13 +4,25 @@ use std::sync::Arc;
 use std::thread;
 
 use super::waiting::MIN_GATHER_TIME;
-use super::{End, Finished, HitTotals, Outcome, Progress, Recording, hit_groups, misses_hits};
+use super::{
+    End, EndedProcess, Finished, HitTotals, Outcome, Progress, Recording, hit_groups, misses_hits,
+};
 use crate::error::RecordError;
 use crate::left_breakpoints::{KernelLog, OwnSites};
 use crate::makers::CodeMakers;
 use crate::recording::ending::Ending;
+use crate::recording::session::Session;
 use crate::recording::signals::Signals;
 use crate::stacks::StackUnwinder;
+
+/// How the named processes of a session ended.
+fn ended(session: &Session) -> Vec<EndedProcess> {
+    let named = session.named.iter().map(|process| EndedProcess {
+        pid: process.pid,
+        status: process.exit_status(),
+    });
+    named.collect()
+}
 
 impl Recording {
     /// Records until a signal, the end of the duration, of the command, or of all recorded processes, and completes the trace. Calls
@@ -91,6 +103,10 @@ impl Recording {
                 shortfalls: session.shortfalls.all().to_vec(),
                 changes: finished.changes,
                 end,
+                ended: match end {
+                    End::Gone => ended(&session),
+                    _ => Vec::new(),
+                },
             })
         });
         let outcome = outcome.map_err(|error| match (error, hits) {

@@ -42,7 +42,7 @@ use crate::recording::session::Session;
 use crate::recording::signals::Signals;
 use crate::recording::snapshot::Snapshot;
 
-pub use self::outcome::{End, Finished, HitTotals, Outcome, Progress};
+pub use self::outcome::{End, EndedProcess, Finished, HitTotals, Outcome, Progress};
 pub(crate) use self::pipeline::Pipeline;
 
 /// Interval at which losses are counted if they are reported while recording, and the minimum ratio of the pause after a count to its
