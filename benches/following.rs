@@ -1,8 +1,8 @@
 //! What following files costs that are mapped while recording: `cargo bench --bench following`, as root, on an idle machine.
 //!
 //! Prints how long after `execve(2)` and `dlopen(3)` of a new file its probes are planted; what programs that begin cost the recorder; how soon the
-//! first event is printed on a host with many processes and an empty cache; and what `list -a` takes. Beside each is the bar. Nothing is
-//! asserted. `USDTREC_BENCH_PROGRAM` gives another build.
+//! first event is printed on a host with many processes and an empty cache; what `list -a` takes; and what the trace grows by for each file that is
+//! added. Beside each is the bar. Nothing is asserted. `USDTREC_BENCH_PROGRAM` gives another build, and arguments the names of the measurements.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -23,12 +23,15 @@ use std::time::{Duration, Instant};
 
 use common::{Build, Lab, Process, copy_program};
 use table::{head, median, row};
+use usdtrec_format::trace::{Compression, Trace, TraceInfo, TraceWriter};
 
 /// Recordings in each of which so many files are planted. More would not be reported one by one.
 const RECORDINGS: usize = 5;
 const FILES: usize = 20;
 /// Programs that begin, one after the other.
 const PROGRAMS: usize = 1000;
+/// Pause between programs that begin now and then.
+const SLOW: Duration = Duration::from_millis(20);
 /// Processes of a host, for the first event and for `list -a`.
 const FEW: usize = 500;
 const MANY: usize = 1000;
@@ -41,36 +44,58 @@ fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
+    let asked: Vec<String> = std::env::args().skip(1).collect();
+    let names: Vec<&String> = asked.iter().filter(|word| !word.starts_with('-')).collect();
+    let is_asked = |name: &str| names.is_empty() || names.iter().any(|asked| *asked == name);
     let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "ticker.c", "ticker");
+    if is_asked("latency") {
+        latencies(&lab, &program);
+    }
+    if is_asked("programs") {
+        println!("\nµs of the recorder's CPU for each program without probes that begins.\n");
+        head(&["", "median", "least to most", "bar"]);
+        for (what, pause) in [("at once", Duration::ZERO), ("each 20 ms", SLOW)] {
+            let of_known = programs(&lab, false, pause);
+            let of_new = programs(&lab, true, pause);
+            print(&format!("files known, {what}"), &of_known, "");
+            print(&format!("new files, {what}"), &of_new, "");
+            let more: Vec<f64> = of_new.iter().zip(&of_known).map(|(a, b)| a - b).collect();
+            print("new files, beside known ones", &more, "20");
+        }
+    }
+    if is_asked("host") {
+        println!("\nSeconds on a host with many more processes.\n");
+        head(&["", "median", "least to most", "bar"]);
+        first_event(&lab, &program);
+        list(&lab);
+    }
+    if is_asked("head") {
+        println!(
+            "\nWhat one more file with a probe adds to a trace: the head again, of all files.\n"
+        );
+        head(&["files before", "KiB", "ms", "MiB of all so far"]);
+        added_files(&lab, &program);
+    }
+}
+
+fn latencies(lab: &Lab, program: &Path) {
     println!("ms from a file's mapping until its probes are planted.\n");
     head(&["", "median", "p99", "least to most", "bar"]);
-    let program = Build::USUAL.make(&lab, "ticker.c", "ticker");
-    latency("`execve(2)`", &lab, "sdt_ticker:tick", |path| {
-        copy_program(&program, path);
+    latency("`execve(2)`", lab, "sdt_ticker:tick", |path| {
+        copy_program(program, path);
         Process::spawn(Command::new(path))
     });
     let options = &["-shared", "-fPIC", "-O1", "-DPROVIDER=bench_late"];
-    let library = build(options).make(&lab, "late_library.c", "liblate.so");
-    let loader = build(&["-O1", "-ldl"]).make(&lab, "late.c", "late");
-    latency("`dlopen(3)`", &lab, "bench_late:hit", |path| {
+    let library = build(options).make(lab, "late_library.c", "liblate.so");
+    let loader = build(&["-O1", "-ldl"]).make(lab, "late.c", "late");
+    latency("`dlopen(3)`", lab, "bench_late:hit", |path| {
         copy_program(&library, path);
         let mut process = Process::spawn(Command::new(&loader));
         std::thread::sleep(PAUSE);
         process.say(&format!("load {}", path.display()));
         process
     });
-    println!("\nµs of the recorder's CPU for each program without probes that begins.\n");
-    head(&["", "median", "least to most", "bar"]);
-    let of_known = programs(&lab, false);
-    let of_new = programs(&lab, true);
-    print("files known", &of_known, "");
-    print("new files", &of_new, "");
-    let more: Vec<f64> = of_new.iter().zip(&of_known).map(|(a, b)| a - b).collect();
-    print("new files, beside known ones", &more, "20");
-    println!("\nSeconds on a host with many more processes.\n");
-    head(&["", "median", "least to most", "bar"]);
-    first_event(&lab, &program);
-    list(&lab);
 }
 
 fn build(options: &'static [&'static str]) -> Build {
@@ -132,31 +157,48 @@ fn milliseconds(line: &str) -> f64 {
 }
 
 /// CPU time for each program that begins, µs, in several rounds.
-fn programs(lab: &Lab, are_new: bool) -> Vec<f64> {
+fn programs(lab: &Lab, are_new: bool, pause: Duration) -> Vec<f64> {
+    let number = if pause.is_zero() {
+        PROGRAMS
+    } else {
+        PROGRAMS / 10
+    };
     let round = || {
-        let paths = (0..PROGRAMS).map(|number| match are_new {
+        let paths = (0..number).map(|number| match are_new {
             true => lab.file(&format!("true-{number}")),
             false => lab.file("true"),
         });
         let paths: Vec<_> = paths.collect();
-        for path in &paths[..if are_new { PROGRAMS } else { 1 }] {
+        for path in &paths[..if are_new { number } else { 1 }] {
             copy_program("/bin/true", path);
         }
         let recorder = recorder(lab, "sdt_nothing_has_this:hit");
+        let idle = idle(recorder.pid());
         let before = cpu_time(recorder.pid());
+        let begun = Instant::now();
         for path in &paths {
             assert!(Command::new(path).status().unwrap().success());
+            std::thread::sleep(pause);
         }
+        // What the recorder does without programs.
+        let alone = idle * begun.elapsed().as_secs_f64();
         std::thread::sleep(PAUSE);
-        let taken = cpu_time(recorder.pid()) - before;
+        let taken = cpu_time(recorder.pid()) - before - alone;
         recorder.signal("INT");
         recorder.finish().success();
         for path in paths {
             let _ = fs::remove_file(path);
         }
-        taken / PROGRAMS as f64
+        taken / number as f64
     };
     (0..ROUNDS).map(|_| round()).collect()
+}
+
+/// CPU time of a recorder without anything to do, µs per second.
+fn idle(pid: u32) -> f64 {
+    let before = cpu_time(pid);
+    std::thread::sleep(Duration::from_secs(1));
+    cpu_time(pid) - before
 }
 
 /// CPU time of a process so far, µs (`/proc/PID/schedstat`, the first number).
@@ -224,6 +266,67 @@ fn list(lab: &Lab) {
     };
     let times: Vec<f64> = (0..ROUNDS).map(|_| round()).collect();
     print(&format!("`list -a`, {MANY} processes"), &times, "1");
+}
+
+/// Adds the event of a real trace again and again, as that of another file, in a flush of its own each.
+fn added_files(lab: &Lab, program: &Path) {
+    const MOST: usize = 1000;
+    let event = format!("sdt_ticker:tick@{}", program.display());
+    let path = program.to_str().unwrap();
+    let mut record = usdtrec(
+        lab,
+        ["record", "-q", "-o", "one", "-e", &event, "--", path, "1"],
+    );
+    assert!(record.status().unwrap().success());
+    let one = Trace::open(&lab.file("one")).unwrap().info().clone();
+    let file = fs::File::create_new(lab.file("added")).unwrap();
+    let mut writer = TraceWriter::create(file, &one, Compression::Zstd(1)).unwrap();
+    let (mut info, mut written) = (one.clone(), writer.totals().file_bytes);
+    let begin = written;
+    for number in 0..MOST {
+        add_file(&mut info, &one, number);
+        let begun = Instant::now();
+        writer.add_events(&info).unwrap();
+        writer.flush().unwrap();
+        let taken = begun.elapsed();
+        let now = writer.totals().file_bytes;
+        if [0, 10, 100, 255, 511, MOST - 1].contains(&number) {
+            row(&[
+                (number + 1).to_string(),
+                format!("{:.0}", (now - written) as f64 / 1024.0),
+                format!("{:.1}", taken.as_secs_f64() * 1e3),
+                format!("{:.1}", (now - begin) as f64 / f64::from(1 << 20)),
+            ]);
+        }
+        written = now;
+    }
+    writer.finish(&[]).unwrap();
+}
+
+/// Adds the first event of a trace to a head, as that of another file.
+fn add_file(info: &mut TraceInfo, one: &TraceInfo, number: usize) {
+    let mut event = one.events[0].clone();
+    event.name = format!("{}_{number}", event.name);
+    event.ids = vec![1 << 40 | number as u64];
+    if let Some(format) = one.tracepoints.first() {
+        let mut format = format.clone();
+        format.name = format!("{}_{number}", format.name);
+        format.id += number as u16 + 1;
+        event.attr.config = format.id.into();
+        info.tracepoints.push(format);
+    }
+    let definitions = info.definitions.as_mut().unwrap();
+    let mut file = definitions.files[0].clone();
+    file.path = format!("/usr/lib/x86_64-linux-gnu/file-{number}.so").into();
+    let mut probe = definitions.probes[0].clone();
+    probe.file = definitions.files.len();
+    probe
+        .sites
+        .iter_mut()
+        .for_each(|site| site.ids.clone_from(&event.ids));
+    definitions.files.push(file);
+    definitions.probes.push(probe);
+    info.events.push(event);
 }
 
 fn print(name: &str, values: &[f64], bar: &str) {

@@ -122,7 +122,7 @@ mod recording {
             RecordError::Command { command, .. } => super::optional_value::advice(command),
             RecordError::NoProbe(error) => Some(of_no_probe(error)),
             RecordError::Build(error) => super::of_build(error),
-            RecordError::Choice(ChoiceError::OldGroup(_)) => {
+            RecordError::Choice(ChoiceError::OldGroup(_) | ChoiceError::NoHierarchy { .. }) => {
                 Some("name its processes with -p, or filter the trace".to_owned())
             }
             RecordError::Choice(ChoiceError::Root) => {

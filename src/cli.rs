@@ -75,6 +75,7 @@ pub(crate) use self::import::ImportArgs;
 pub(crate) use self::inline::InlineArgs;
 pub(crate) use self::list::{ListArgs, ListFormat};
 pub(crate) use self::print::{PrintArgs, ScriptFormat};
+pub(crate) use self::process_fields::group_keys;
 #[cfg(feature = "record")]
 pub(crate) use self::record::RecordArgs;
 pub(crate) use self::report::{HistScale, ReportArgs};

@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     if let Some(helper) = helper::Helper::of_process() {
         return helper.run().unwrap_or_else(|error| terminal::fail(&error));
     }
-    if let Some(completion) = cmd::completions::PatternCompletion::of_process() {
+    if let Some(completion) = cmd::completions::CompletionTask::of_process() {
         return completion.answer();
     }
     #[cfg(feature = "record")]

@@ -105,6 +105,49 @@ fn children_that_exist_already() {
     }
 }
 
+/// Why the processes of `-p` ended, which are children of this test.
+#[test]
+fn why_named_processes_ended() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "ticker.c", "ticker");
+    let event = format!("sdt_ticker:tick@{}", program.display());
+    let start = |script: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("read line; {script}")]);
+        Process::spawn(shell)
+    };
+    let record = |pids: &str| {
+        let options = ["record", "-p", pids, "-o", "trace", "-e", &event];
+        let mut recorder = Process::spawn(lab.command(options));
+        recorder.until_error_line("[ usdtrec record:");
+        recorder
+    };
+    for (script, said) in [
+        ("exit 0", "exited with status 0"),
+        ("exit 3", "exited with status 3"),
+        ("kill -KILL $$", "was killed by signal 9 (SIGKILL)"),
+        ("kill -SEGV $$", "was killed by signal 11 (SIGSEGV)"),
+    ] {
+        let mut shell = start(script);
+        let pid = shell.pid();
+        let recorder = record(&pid.to_string());
+        shell.say("");
+        // This does not wait for the process before the recorder has ended.
+        let why = format!("process {pid} and what it started have ended; {pid} {said}");
+        recorder.finish().success().complains(&why);
+    }
+    let mut shells = ["exit 1", "kill $$"].map(start);
+    let pids = shells.each_ref().map(Process::pid);
+    let recorder = record(&pids.map(|pid| pid.to_string()).join(","));
+    for shell in &mut shells {
+        shell.say("");
+    }
+    let [first, second] = pids;
+    recorder.finish().success().complains(&format!(
+        "the processes and what they started have ended; {first} exited with status 1, {second} was killed by signal 15 (SIGTERM)"
+    ));
+}
+
 #[test]
 fn two_processes() {
     let lab = Lab::privileged();

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::iter;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::common::{Build, Lab, Perf, Process, Recorder, Ticker, skip, test, wait_until};
+use crate::common::{
+    Build, Lab, Perf, Process, Recorder, Ticker, copy_program, skip, test, wait_until,
+};
 
 /// A control group of a test in each hierarchy that takes processes; removed when dropped.
 pub(crate) struct Group {
@@ -204,6 +207,47 @@ fn hits_have_the_container_of_their_group() {
         let printed = lab.usdtrec(script).success().stdout;
         assert_eq!(printed, format!("{shown}\n").repeat(3));
     }
+}
+
+/// Two programs, of which one is called by two paths.
+#[test]
+fn hits_have_the_program_of_their_process() {
+    let lab = Lab::privileged();
+    let one = Build::USUAL.make(&lab, "ticker.c", "ticker");
+    let other = lab.file("other\x1b[1m");
+    copy_program(&one, &other);
+    let linked = lab.file("linked");
+    symlink(&one, &linked).expect("a link");
+    let events = [&one, &other].map(|program| format!("sdt_ticker:tick@{}", program.display()));
+    let [event, other_event] = &events;
+    let options = ["-a", "-o", "trace", "-e", event, "-e", other_event];
+    let recorder = Recorder::start(&lab, options);
+    // Of a process that ends at once, it is not known.
+    let tickers = [(&one, 3), (&linked, 2), (&other, 4)].map(|(program, hits)| {
+        let mut ticker = Ticker::again(program);
+        ticker.hit(&format!("fire {hits}"));
+        ticker
+    });
+    recorder.stop();
+    drop(tickers);
+    let path = |path: &Path| path.display().to_string().replace('\x1b', "\\x1b");
+    let keys = ["-i", "trace", "--sort", "exe", "--format", "json"];
+    let rows = lines(&lab, "report", &keys).into_iter();
+    let rows = rows.map(|row| (row["exe"].clone(), row["samples"].clone()));
+    let expected = [
+        (path(&one).into(), 5.into()),
+        (path(&other).into(), 4.into()),
+    ];
+    assert_eq!(rows.collect::<Vec<(Value, Value)>>(), expected);
+    let text = lab.usdtrec(["script", "-i", "trace", "-F", "comm,exe"]);
+    let text = text.success().stdout;
+    let count = |end: &str| text.lines().filter(|line| line.ends_with(end)).count();
+    assert_eq!((count(&path(&one)), count(&path(&other))), (5, 4), "{text}");
+    let filter = format!("exe == \"{}\"", path(&one));
+    let filtered = [
+        "-i", "trace", "-F", "+exe", "--format", "json", "--filter", &filter,
+    ];
+    assert_eq!(lines(&lab, "script", &filtered).len(), 5);
 }
 
 /// A user to whom groups are delegated chooses their names.

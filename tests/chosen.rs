@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cgroups::Group;
-use crate::common::{Build, Lab, Process, Recorder, Ticker, need_tool, run, test};
+use crate::common::{Build, Lab, Process, Recorder, Ticker, need_tool, run, skip, test};
 
 /// Counters of the recorded hits, in the order of time.
 #[track_caller]
@@ -312,6 +312,60 @@ fn what_cannot_be_chosen() {
         lab.usdtrec(record.iter().chain(options))
             .exits(status)
             .complains(said);
+    }
+    assert!(!lab.file("trace").exists());
+}
+
+/// Commands of a shell in a mount namespace of its own: a hierarchy of version 1, with a group `old.service/ID` that has a process, and a recording. The
+/// hierarchy ends with its last mount and group.
+const VERSION_1: &str = r#"
+    mkdir old && mount -t cgroup -o "none,name=$NAME" none old || exit 77
+    mkdir -p "old/old.service/$ID" && echo "$PID" > "old/old.service/$ID/cgroup.procs" || exit 78
+    [ "$ALONE" = no ] || umount -l -a -t cgroup2 || exit 79
+    "$USDTREC" record -a -o trace -e "$EVENT" "$@"
+    status=$?
+    echo "$PID" > old/cgroup.procs
+    rmdir "old/old.service/$ID" old/old.service
+    umount old
+    rmdir old
+    exit $status"#;
+
+/// On a host that has control groups of version 1 only, and where a group is of that version.
+#[test]
+fn control_groups_of_version_1() {
+    let lab = Lab::privileged();
+    need_tool("unshare");
+    let one = Ticker::start(&lab);
+    let pid = one.pid().to_string();
+    let id = format!("{:08x}", std::process::id()).repeat(8);
+    let path = format!("/old.service/{id}");
+    let event = one.event("tick");
+    let name = format!("usdtrec-{}", std::process::id());
+    let refused = |alone: &str, options: [&str; 2]| {
+        let shell = ["--mount", "sh", "-c", VERSION_1, "sh"];
+        let mut command = lab.at_home(Path::new("unshare"), shell.into_iter().chain(options));
+        command.env("NAME", &name).env("ID", &id).env("PID", &pid);
+        command.env("EVENT", &event).env("ALONE", alone);
+        command.env("USDTREC", env!("CARGO_BIN_EXE_usdtrec"));
+        let finished = run(command);
+        if finished.status.code() == Some(77) {
+            skip("no hierarchy of version 1 can be mounted");
+        }
+        finished.exits(1)
+    };
+    for (options, what) in [
+        (["-G", &*path], format!("control group {path}")),
+        (["--unit", "old"], "unit old.service".to_owned()),
+        (
+            ["--container", &id[..12]],
+            format!("container {}", &id[..12]),
+        ),
+    ] {
+        refused("yes", options).complains(
+            "there are no control groups of version 2 here, only of version 1, which programs do not see",
+        );
+        let said = format!("{what} is in control groups of version 1, which programs do not see");
+        refused("no", options).complains(&said);
     }
     assert!(!lab.file("trace").exists());
 }

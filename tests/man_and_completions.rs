@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use crate::common::{Build, Lab, need_tool, run, test};
@@ -151,6 +152,72 @@ fn zsh_completes_patterns() {
         compadd() { [[ "$1" = -a ]] && print -l ${(P)2}; }
         PREFIX=sdt_ticker:ti; _usdtrec_patterns"#;
     prints(&indexed(), "zsh", complete, "9\nsdt_ticker:tick\n");
+}
+
+/// A lab with a trace of the program's probes, `usdtrec.data`, and a link to it.
+fn recorded() -> Lab {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "ticker.c", "ticker");
+    let event = format!("sdt_ticker:tick(first=arg1)@{}", program.display());
+    let program = program.to_str().expect("a path");
+    let record = ["record", "-q", "-e", &event, "--", program, "3"];
+    lab.usdtrec(record).success();
+    symlink("usdtrec.data", lab.file("other.data")).expect("a link");
+    lab
+}
+
+#[test]
+fn bash_completes_keys() {
+    let complete = r#"source <("$0" completions bash)
+        try() { COMP_LINE="$1"; COMP_POINT=${#1}; COMPREPLY=()
+            _usdtrec_all "$0" "$2" "$3" 2> /dev/null; echo "${COMPREPLY[*]}"; }
+        try "usdtrec report --sort fir" fir --sort
+        try "usdtrec report -i other.data -s comm,fir" comm,fir -s
+        try "usdtrec report --span x --by=ex" ex =
+        try "usdtrec diff other.data other.data --by c" c --by
+        try "usdtrec stat -a --by p" p --by"#;
+    let expected = "first\ncomm,first\nexe\ncaller cgroup comm container cpu\npid\n";
+    prints(&recorded(), "bash", complete, expected);
+}
+
+#[test]
+fn fish_completes_keys() {
+    need_tool("fish");
+    let complete = r#"usdtrec completions fish | source
+        for line in "report --sort fir" "report -i other.data --by=comm,fir" "stat --by pi"
+            complete -C "usdtrec $line" | string replace -r "\t.*" ""
+        end
+        true"#;
+    let expected = "first\n--by=comm,first\npid\n";
+    prints(&recorded(), "fish", complete, expected);
+}
+
+#[test]
+fn zsh_completes_keys() {
+    need_tool("zsh");
+    let complete = r#"autoload -U compinit; compinit -u -D; source <("$0" completions zsh)
+        "$0" completions zsh | grep -c ':_usdtrec_keys'
+        compadd() { [[ "$1" = -a ]] && print -l ${(P)2}; }
+        words=(report -i other.data --sort ''); PREFIX=fir; _usdtrec_keys"#;
+    prints(&recorded(), "zsh", complete, "5\nfirst\n");
+}
+
+/// Each key that is completed is one.
+#[test]
+fn completed_keys_are_keys() {
+    let lab = recorded();
+    let keys = lab.usdtrec(["complete-keys", "", "usdtrec", "report", "--sort"]);
+    let keys = keys.success().stdout;
+    assert!(keys.lines().count() > 15, "{keys}");
+    for key in keys.lines() {
+        let refused = lab.usdtrec(["report", "--sort", key]).stderr;
+        assert!(!refused.contains("there is no"), "{key}: {refused}");
+    }
+    // A trace that is none, or cannot be read.
+    let keys = lab.usdtrec(["complete-keys", "co", "usdtrec", "report", "-i", "none"]);
+    assert_eq!(keys.success().stdout, "comm\ncontainer\n");
+    let nothing = lab.usdtrec(["complete-keys", "co", "usdtrec", "script"]);
+    assert_eq!(nothing.success().stdout, "");
 }
 
 /// The tasks for which a recorder starts the program are none of its verbs.

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, openat};
 use usdtrec_format::escape::shown;
 
-use crate::elf::{ElfError, FileId, ObjectFile, ProbeScan};
+use crate::elf::{ElfError, ObjectFile, ProbeScan};
 use crate::file_mapping::FileMapping;
 use crate::open_path;
 
@@ -77,14 +77,20 @@ pub fn binaries(pid: u32) -> io::Result<ProcessFiles> {
 /// Opens the file of a mapping of a process, and reads its headers.
 ///
 /// It is opened by the mapping's link in `/proc/PID/map_files`: no path that a process chose is opened. Without CAP_CHECKPOINT_RESTORE it is
-/// opened by its path below the root directory of the process, if that leads to the same inode number.
+/// opened by its path below the root directory of the process, if that leads to the same inode number. The path of a file that
+/// [cannot have probes](ObjectFile::may_have_probes) is that of the mapping.
 ///
 /// # Errors
 /// [`ElfError`].
 pub fn open_mapped(pid: u32, mapping: &FileMapping) -> Result<ObjectFile, ElfError> {
     let process = OpenProcess::open(pid)?;
-    let opened = Mapping(mapping).open_object(&process.directory, process.handle.as_fd());
-    Ok(opened?.file)
+    let (proc, mapping) = (&process.directory, Mapping(mapping));
+    let (file, is_inside) = mapping.open(proc, process.handle.as_fd())?;
+    let file = ObjectFile::from_file(file, mapping.0.path.clone())?;
+    Ok(match file.may_have_probes() {
+        true => mapping.named(file, proc, is_inside).file,
+        false => file,
+    })
 }
 
 /// Opens the file of a mapping of a process that has ended: by its path, if that leads to the same device and inode number from here.
@@ -204,7 +210,13 @@ impl Mapping<'_> {
     /// Opens the mapped file and finds a path for it.
     fn open_object(&self, proc: &Path, handle: BorrowedFd<'_>) -> Result<OpenedMapping, ElfError> {
         let (file, is_inside) = self.open(proc, handle)?;
-        let id = FileId::from(&file.metadata()?);
+        let file = ObjectFile::from_file(file, self.0.path.clone())?;
+        Ok(self.named(file, proc, is_inside))
+    }
+
+    /// Finds a path for a mapped file.
+    fn named(&self, file: ObjectFile, proc: &Path, is_inside: bool) -> OpenedMapping {
+        let id = file.id();
         let inside = proc
             .join("root")
             .join(self.0.path.strip_prefix("/").unwrap_or(&self.0.path));
@@ -217,8 +229,10 @@ impl Mapping<'_> {
             path.push(" (deleted)");
             path.into()
         });
-        let file = ObjectFile::from_file(file, path)?;
-        Ok(OpenedMapping { file, deleted })
+        OpenedMapping {
+            file: file.named(path),
+            deleted,
+        }
     }
 
     /// Opens the mapped file. The flag says whether it was found by its path.

@@ -66,10 +66,10 @@ def command(*words, succeeds=True):
 
 def printed(trace, *options):
     """The events of a trace as the command prints them."""
-    with_time = command("script", "-i", trace, "--format", "json", "--tod", "-F", "+sym,+dso,+cgroup,+container,+unit,+uid,+trace_id,+span_id,+build_id", *options, succeeds=False)
+    with_time = command("script", "-i", trace, "--format", "json", "--tod", "-F", "+sym,+dso,+cgroup,+container,+unit,+exe,+uid,+trace_id,+span_id,+build_id", *options, succeeds=False)
     if with_time.returncode == 0:
         return [json.loads(line) for line in with_time.stdout.splitlines()]
-    done = command("script", "-i", trace, "--format", "json", "-F", "+sym,+dso,+cgroup,+container,+unit,+uid,+trace_id,+span_id,+build_id", *options)
+    done = command("script", "-i", trace, "--format", "json", "-F", "+sym,+dso,+cgroup,+container,+unit,+exe,+uid,+trace_id,+span_id,+build_id", *options)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

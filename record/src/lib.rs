@@ -67,7 +67,7 @@ pub use recording::losses::ProbeHits;
 pub use recording::session::{Options, Session};
 pub use recording::signals::Signals;
 pub use recording::target::Target;
-pub use recording::{End, Finished, HitTotals, Outcome, Progress, Recording};
+pub use recording::{End, EndedProcess, Finished, HitTotals, Outcome, Progress, Recording};
 /// Size of a memory page on this machine, bytes.
 pub use rustix::param::page_size;
 pub use select::no_probe::{NoProbe, Searched};

@@ -16,7 +16,7 @@ use super::stacks::Stacks;
 
 /// Help of `--sort`.
 const SORT: &str = "\
-Group events by these keys (comma list): event, comm, pid, tid, cpu, {process}, dso, sym, srcline, caller, stack, an argument, or ARG:shape";
+Group events by these keys (comma list): {keys}, an argument, or ARG:shape";
 const SORT_KEYS: &str = "\
 The shape of a text is the text without its numbers and quoted texts: query:shape groups SQL statements that differ only in their values. cgroup is the control group of the process after its first hit, and so its container or service, and container the container's id in it; a process that ended at once may have none. sym is the function with the probe, srcline its line of source (where there is debugging information), caller the one that called it, stack all of them: both need a trace that was recorded with stacks, or with the calls and returns of a script's functions (see --stacks). stack:native and stack:script say which of the two, as do caller:native and caller:script.";
 

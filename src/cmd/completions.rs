@@ -1,17 +1,19 @@
 //! `usdtrec completions`.
 
 mod candidates;
+mod keys;
 mod patterns;
+mod reader;
 
+use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueHint;
 use clap_complete::Shell;
 
 use crate::cli::{Cli, CompletionsArgs};
-
-pub(crate) use self::patterns::PatternCompletion;
 
 /// Verbs and their arguments that are patterns of probes in files.
 const PATTERNS: [(&str, &str); 5] = [
@@ -22,19 +24,79 @@ const PATTERNS: [(&str, &str); 5] = [
     ("list", "patterns"),
 ];
 
+/// Verbs and their arguments that are keys by which events are grouped.
+const KEYS: [(&str, &str); 4] = [
+    ("report", "by"),
+    ("report", "sort"),
+    ("diff", "by"),
+    ("stat", "by"),
+];
+
+/// What a script of a shell asks this process, or this process another one. It is in no help.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum CompletionTask {
+    /// Print the words that complete this pattern.
+    Patterns(String),
+    /// Print the events that are known.
+    Events,
+    /// Print the words that complete this key.
+    Keys {
+        word: String,
+        /// Those before it.
+        words: Vec<String>,
+    },
+    /// Print the arguments of this trace.
+    Arguments(PathBuf),
+}
+
+impl CompletionTask {
+    /// What the arguments of this process ask; `None` for other command lines.
+    pub(crate) fn of_process() -> Option<Self> {
+        /// Maximum number of words of a command line that are read.
+        const MAX_WORDS: usize = 1000;
+        let arguments: Vec<OsString> = std::env::args_os().skip(1).take(MAX_WORDS).collect();
+        let text = |word: &OsString| word.to_string_lossy().into_owned();
+        let (task, rest) = arguments.split_first()?;
+        match (task.to_str()?, rest) {
+            (patterns::PATTERNS, []) => Some(Self::Events),
+            (patterns::PATTERNS, [word]) => Some(Self::Patterns(text(word))),
+            ("complete-keys", [word, words @ ..]) => Some(Self::Keys {
+                word: text(word),
+                words: words.iter().map(text).collect(),
+            }),
+            (keys::ARGUMENTS, [trace]) => Some(Self::Arguments(trace.into())),
+            _ => None,
+        }
+    }
+
+    /// Prints the answer. A failure is no words: a shell has no place for messages.
+    pub(crate) fn answer(&self) -> ExitCode {
+        let printed = match self {
+            Self::Patterns(word) => patterns::print_words(word),
+            Self::Events => patterns::print_events(),
+            Self::Keys { word, words } => keys::print_words(word, &keys::Words(words)),
+            Self::Arguments(trace) => keys::print_arguments(trace),
+        };
+        ExitCode::from(u8::from(printed.is_err()))
+    }
+}
+
 /// Runs the verb.
 pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
     io::stdout().write_all(script(args.shell).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The script of a shell: clap's, in which patterns are marked as names of hosts, of which there are none, and our own completion of them.
+/// The script of a shell: clap's, in which patterns are marked as names of hosts and keys as names of users, of which there are none, and our own
+/// completion of them.
 fn script(shell: Shell) -> String {
     let mut command = Cli::listed();
-    for (verb, argument) in PATTERNS {
+    let patterns = PATTERNS.map(|place| (place, ValueHint::Hostname));
+    let keys = KEYS.map(|place| (place, ValueHint::Username));
+    for ((verb, argument), hint) in patterns.into_iter().chain(keys) {
         if command.find_subcommand(verb).is_some() {
             command = command.mut_subcommand(verb, |verb| {
-                verb.mut_arg(argument, |marked| marked.value_hint(ValueHint::Hostname))
+                verb.mut_arg(argument, |marked| marked.value_hint(hint))
             });
         }
     }
@@ -44,23 +106,22 @@ fn script(shell: Shell) -> String {
     match shell {
         Shell::Bash => {
             let marked = script.replace("complete -F _usdtrec ", "complete -F _usdtrec_all ");
-            format!("{marked}{}", include_str!("completions/patterns.bash"))
+            format!("{marked}{}", include_str!("completions/words.bash"))
         }
         Shell::Zsh => {
             // Functions come before what runs the first of them.
             let marked = script.replace(":_hosts'", ":_usdtrec_patterns'");
+            let marked = marked.replace(":_users'", ":_usdtrec_keys'");
             let end = marked
                 .rfind("\nif [ \"$funcstack[1]\"")
                 .unwrap_or(marked.len());
             let (functions, last) = marked.split_at(end);
-            format!(
-                "{functions}{}{last}",
-                include_str!("completions/patterns.zsh")
-            )
+            format!("{functions}{}{last}", include_str!("completions/words.zsh"))
         }
         Shell::Fish => {
             let marked = script.replace("(__fish_print_hostnames)", "(__fish_usdtrec_patterns)");
-            format!("{marked}{}", include_str!("completions/patterns.fish"))
+            let marked = marked.replace("(__fish_complete_users)", "(__fish_usdtrec_keys)");
+            format!("{marked}{}", include_str!("completions/words.fish"))
         }
         _ => script.into_owned(),
     }

@@ -210,7 +210,7 @@ impl Live<'_> {
         streamed.notices.shortfalls.clear();
         selection::print_notices(Path::new(self.verb), &streamed.notices);
         if !self.args.quiet {
-            print_end_reason(self.verb, self.args, outcome.end);
+            print_end_reason(self.verb, self.args, &outcome);
             let lost: u64 = outcome.losses.iter().map(|loss| loss.lost).sum();
             let counted = outcome.counted.as_ref().map(HitTotals::count);
             let events = counted.unwrap_or(streamed.shown);

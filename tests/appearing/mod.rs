@@ -2,6 +2,7 @@
 //! the gap that the recorder reports are all of them.
 
 mod crowds;
+mod ended;
 mod hostile_paths;
 mod kinds;
 mod postgresql;

@@ -90,8 +90,8 @@ impl Segment {
 
 impl Headers {
     /// Reads the headers of an ELF file with positioned reads. The file is not mapped: truncating a mapped file would kill this
-    /// process with SIGBUS.
-    pub(super) fn read(file: &File) -> Result<Self, ElfError> {
+    /// process with SIGBUS. `len` is the length of the file, bytes.
+    pub(super) fn read(file: &File, len: u64) -> Result<Self, ElfError> {
         let mut beginning = [0; BEGINNING];
         let count = file.read_at(&mut beginning, 0)?;
         let beginning = beginning.get(..count).unwrap_or_default();
@@ -103,6 +103,7 @@ impl Headers {
         }
         let positioned = Positioned {
             file,
+            len,
             beginning,
             at: 0,
         };
@@ -206,6 +207,8 @@ fn check_count(what: &str, count: u64) -> Result<(), ElfError> {
 #[derive(Debug)]
 struct Positioned<'a> {
     file: &'a File,
+    /// Of the file, bytes.
+    len: u64,
     /// What the file begins with.
     beginning: &'a [u8],
     at: u64,
@@ -213,7 +216,7 @@ struct Positioned<'a> {
 
 impl ReadCacheOps for Positioned<'_> {
     fn len(&mut self) -> Result<u64, ()> {
-        self.file.metadata().map(|it| it.len()).map_err(|_| ())
+        Ok(self.len)
     }
 
     fn seek(&mut self, at: u64) -> Result<u64, ()> {

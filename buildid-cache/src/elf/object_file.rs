@@ -58,7 +58,7 @@ impl ObjectFile {
         if !metadata.is_file() {
             return Err(ElfError::NotElf("not a regular file"));
         }
-        let headers = Headers::read(&file)?;
+        let headers = Headers::read(&file, metadata.len())?;
         Ok(Self {
             id: FileId::from(&metadata),
             len: metadata.len(),
@@ -75,6 +75,12 @@ impl ObjectFile {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// With another path for messages and traces.
+    #[must_use]
+    pub(crate) fn named(self, path: PathBuf) -> Self {
+        Self { path, ..self }
     }
 
     /// Device and inode.

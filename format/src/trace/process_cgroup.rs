@@ -1,4 +1,5 @@
-//! The control group of a process, as a recorder reads it in `/proc/PID/cgroup` after the first hit of the process.
+//! The control group of a process and the program that it executes, as a recorder reads them in `/proc/PID/cgroup` and `/proc/PID/exe` after the
+//! first hit of the process.
 //!
 //! perf names control groups by the id of one in each sample (`PERF_SAMPLE_CGROUP`), which hits of probes do not have. So this is a record of
 //! type 65, which perf ignores, among the records of processes:
@@ -8,7 +9,8 @@
 //! | 0 | 8 | `USDTCGRP` |
 //! | 8 | 4 | process |
 //! | 12 | 4 | 0 |
-//! | 16 | | path with NUL, padded with zeros to a multiple of 8 and to at least 80 bytes of the whole record; empty if it could not be read |
+//! | 16 | | path of the control group with NUL, padded with zeros to a multiple of 8; empty if it could not be read |
+//! | | | path of the program likewise; padded to at least 80 bytes of the whole record |
 //! | last | | sample id; its time is that from which the process was there |
 
 use super::own_record::{Magic, OwnFields, is_own, own_fields};
@@ -19,10 +21,10 @@ use crate::perf::record::{RecordBuilder, padded};
 use crate::perf::{RawRecord, RecordType, SampleId, SampleType};
 
 const MAGIC: Magic = *b"USDTCGRP";
-/// Minimum length of the path, bytes, so that the record has 80: perf 6.1 reads so many before it ignores it.
-const MIN_PATH: usize = 56;
+/// Minimum length of the paths, bytes, so that the record has 80: perf 6.1 reads so many before it ignores it.
+const MIN_PATHS: usize = 56;
 
-/// The control group of a process.
+/// The control group of a process, and the program that it executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessCgroup<'a> {
     /// Process.
@@ -30,6 +32,9 @@ pub struct ProcessCgroup<'a> {
     /// Path of the control group in its hierarchy (`/system.slice/cron.service`), as cgroups(7) has it in `/proc/PID/cgroup`. Empty if it is
     /// not known, because the process had ended. At most 4095 bytes.
     pub path: &'a [u8],
+    /// Path of the program, as `/proc/PID/exe` has it: with ` (deleted)` if the file is, and as the process sees it if it has another root.
+    /// Empty if it is not known. At most 4095 bytes.
+    pub exe: &'a [u8],
     /// Sample id, the trailer of the record. Its time is that from which the process was there, ns.
     pub id: SampleId,
 }
@@ -49,22 +54,27 @@ impl<'a> ProcessCgroup<'a> {
         let OwnFields { mut cursor, id } = own_fields(record, MAGIC, sample_type)?;
         let pid = cursor.i32()?;
         cursor.u32()?;
+        let paths = cursor.rest();
+        let path = until_nul(paths);
+        // With its NUL, padded.
+        let second = (path.len() + 1).next_multiple_of(8);
         Some(Self {
             pid,
-            path: until_nul(cursor.rest()),
+            path,
+            exe: until_nul(paths.get(second..).unwrap_or_default()),
             id,
         })
     }
 
-    /// Appends the record. A longer path is cut.
+    /// Appends the record. Longer paths are cut.
     pub fn encode(&self, sample_type: SampleType, out: &mut Vec<u8>) {
-        let mut path = padded(self.path);
-        path.resize(path.len().max(MIN_PATH), 0);
+        let mut paths = [padded(self.path), padded(self.exe)].concat();
+        paths.resize(paths.len().max(MIN_PATHS), 0);
         let mut record = RecordBuilder::new(out, RecordType::HEADER_EVENT_TYPE, 0);
         record.bytes(&MAGIC);
         record.bytes(&self.pid.to_le_bytes());
         record.bytes(&[0; 4]);
-        record.bytes(&path);
+        record.bytes(&paths);
         record.finish(&self.id, sample_type);
     }
 }
@@ -87,13 +97,19 @@ mod tests {
     const IDS: SampleType =
         SampleType(SampleType::TID.0 | SampleType::TIME.0 | SampleType::IDENTIFIER.0);
 
-    fn encoded(path: &[u8]) -> Vec<u8> {
+    fn encoded(path: &[u8], exe: &[u8]) -> Vec<u8> {
         let id = SampleId {
             time: 99,
             ..SampleId::default()
         };
         let mut out = Vec::new();
-        ProcessCgroup { pid: 7, path, id }.encode(IDS, &mut out);
+        let cgroup = ProcessCgroup {
+            pid: 7,
+            path,
+            exe,
+            id,
+        };
+        cgroup.encode(IDS, &mut out);
         out
     }
 
@@ -101,19 +117,22 @@ mod tests {
     fn records_are_read_as_they_were_written() {
         let long = [b'x'; 5000];
         for path in [&b""[..], b"/", b"/system.slice/a\xff.service", &long] {
-            let bytes = encoded(path);
-            assert!(bytes.len() >= 80 && bytes.len().is_multiple_of(8));
-            let record = Records::new(&bytes).next().expect("a record");
-            let read = ProcessCgroup::parse(&record, IDS).expect("a whole record");
-            assert_eq!(read.pid, 7);
-            assert_eq!(read.path, &path[..path.len().min(4095)]);
-            assert_eq!(read.id.time, 99);
+            for exe in [&b""[..], b"/bin/x", b"/seven7", b"/a\xff (deleted)", &long] {
+                let bytes = encoded(path, exe);
+                assert!(bytes.len() >= 80 && bytes.len().is_multiple_of(8));
+                let record = Records::new(&bytes).next().expect("a record");
+                let read = ProcessCgroup::parse(&record, IDS).expect("a whole record");
+                assert_eq!(read.pid, 7);
+                assert_eq!(read.path, &path[..path.len().min(4095)]);
+                assert_eq!(read.exe, &exe[..exe.len().min(4095)]);
+                assert_eq!(read.id.time, 99);
+            }
         }
     }
 
     #[test]
     fn short_records_are_none() {
-        let bytes = encoded(b"/a");
+        let bytes = encoded(b"/a", b"/bin/a");
         for size in (8..bytes.len()).step_by(8) {
             let mut cut = bytes[..size].to_vec();
             cut[6..8].copy_from_slice(&(size as u16).to_le_bytes());

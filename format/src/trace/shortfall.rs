@@ -53,7 +53,7 @@ pub struct Shortfall {
     /// Processes, the first few.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pids: Vec<i32>,
-    /// Number of processes.
+    /// Number of processes; of files that were not read, the number that [`found`](Self::found) has.
     #[serde(default)]
     pub processes: u64,
     /// Build-id of a file that appeared.
@@ -94,6 +94,8 @@ pub enum ShortfallKind {
     Followed,
     /// A file appeared while recording, and its probes were not planted.
     NotFollowed,
+    /// Files that appeared while recording were not read: whether they have selected probes is not known.
+    NotRead,
     /// A breakpoint was left in a process after the end of the recording.
     BreakpointLeft,
     /// A semaphore is not 0 in a process after the end of the recording.
@@ -111,7 +113,7 @@ impl fmt::Display for Shortfall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = self.pids.len() as u64;
         match *self.pids {
-            [] if self.processes == 0 => {}
+            [] if self.processes == 0 || self.kind == ShortfallKind::NotRead => {}
             [] if self.processes == 1 => f.write_str("1 process: ")?,
             [] => write!(f, "{} processes: ", self.processes)?,
             [pid] => write!(f, "process {pid}")?,

@@ -1,6 +1,7 @@
-//! The control group of a process, by `/proc`.
+//! The control group of a process and the program that it executes, by `/proc`.
 
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
 
 use rustix::time::{ClockId, clock_gettime};
 use usdtrec_format::control_group::path_of_process;
@@ -8,9 +9,22 @@ use usdtrec_format::control_group::path_of_process;
 use crate::clocks::trace_clock::{self, nanoseconds};
 use crate::host::process::{EXITING, Process};
 
-/// The path of the control group of the process that had a hit at `hit` (ns of the trace's clock); `None` if the process has ended.
-pub(super) fn path(pid: i32, hit: u64) -> Option<Vec<u8>> {
+/// What was read of a process.
+#[derive(Debug)]
+pub(super) struct ProcessPaths {
+    /// The path of its control group; `None` if that is not known.
+    pub(super) cgroup: Option<Vec<u8>>,
+    /// The path of the program that it executed when this was read; `None` if that is not known.
+    pub(super) exe: Option<Vec<u8>>,
+    /// The time after that, ns of the trace's clock.
+    pub(super) read_at: u64,
+}
+
+/// Reads the paths of the process that had a hit at `hit` (ns of the trace's clock); `None` if the process has ended.
+pub(super) fn read(pid: i32, hit: u64) -> Option<ProcessPaths> {
     let lines = fs::read(format!("/proc/{pid}/cgroup")).ok()?;
+    let exe = fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let read_at = trace_clock::now();
     // Read after the lines: a process that is not ending now was not ending then.
     let stat = Process::open(pid).and_then(|process| process.stat()).ok()?;
     if stat.started() > boot_time(hit) {
@@ -19,7 +33,11 @@ pub(super) fn path(pid: i32, hit: u64) -> Option<Vec<u8>> {
     }
     // In hierarchies of version 1 a process that is ending is in the root.
     let is_ending = stat.flags & EXITING != 0;
-    path_of_process(&lines, is_ending).map(<[u8]>::to_vec)
+    Some(ProcessPaths {
+        cgroup: path_of_process(&lines, is_ending).map(<[u8]>::to_vec),
+        exe: exe.map(|path| path.into_os_string().into_vec()),
+        read_at,
+    })
 }
 
 /// The time since boot, ns, of a time of the trace's clock, if the host did not sleep since then; else a later time.

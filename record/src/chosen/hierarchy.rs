@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use usdtrec_format::control_group::unified_path;
 
+use super::ChoiceError;
+
 /// Maximum number of directories that are read.
 const MAX_GROUPS: usize = 1 << 16;
 
@@ -48,14 +50,16 @@ pub(crate) struct Hierarchy {
 impl Hierarchy {
     /// `None` if there are no control groups of version 2.
     pub(crate) fn find() -> Option<Self> {
-        let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
-        let mount = mounts.lines().find_map(|line| {
-            let mut words = line.split(' ').skip(1);
-            let (directory, kind) = (words.next()?, words.next()?);
-            (kind == "cgroup2").then_some(directory)
-        });
-        mount.map(|mount| Self {
-            mount: mount.into(),
+        mount_of("cgroup2").map(|mount| Self { mount })
+    }
+
+    /// Those of this host.
+    ///
+    /// # Errors
+    /// [`ChoiceError::NoHierarchy`].
+    pub(crate) fn need() -> Result<Self, ChoiceError> {
+        Self::find().ok_or_else(|| ChoiceError::NoHierarchy {
+            has_old: mount_of("cgroup").is_some(),
         })
     }
 
@@ -76,6 +80,17 @@ impl Hierarchy {
         }
         groups
     }
+}
+
+/// The first mount point of a file system.
+fn mount_of(kind: &str) -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mount = mounts.lines().find_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        let (directory, of_kind) = (words.next()?, words.next()?);
+        (of_kind == kind).then_some(directory)
+    });
+    mount.map(PathBuf::from)
 }
 
 /// The groups in a group. One that is removed meanwhile has none.

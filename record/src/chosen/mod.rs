@@ -73,8 +73,11 @@ pub enum ChoiceError {
     )]
     NotInPath(GroupName),
     /// There are no control groups of version 2.
-    #[error("there are no control groups of version 2 here")]
-    NoHierarchy,
+    #[error("there are no control groups of version 2 here{}", only_old(*.has_old))]
+    NoHierarchy {
+        /// Whether there are some of version 1.
+        has_old: bool,
+    },
     /// Everything is in the root.
     #[error("the root of the control groups has all processes")]
     Root,
@@ -96,6 +99,13 @@ pub enum ChoiceError {
         #[source]
         source: std::io::Error,
     },
+}
+
+const fn only_old(has_old: bool) -> &'static str {
+    match has_old {
+        true => ", only of version 1, which programs do not see",
+        false => "",
+    }
 }
 
 fn of_no_group(name: &GroupName, there: &[String]) -> String {
@@ -161,7 +171,7 @@ impl ProcessChoice {
         if self.groups.is_empty() {
             return Ok(chosen);
         }
-        let hierarchy = Hierarchy::find().ok_or(ChoiceError::NoHierarchy)?;
+        let hierarchy = Hierarchy::need()?;
         let all = hierarchy.groups();
         for given in &self.groups {
             let name = given.below(&hierarchy.mount);

@@ -36,6 +36,8 @@ pub(crate) struct Stat {
     pub(crate) start: u64,
     /// `SCHED_*`.
     pub(crate) policy: u32,
+    /// Once it has ended, its status as wait(2) has it; 0 for who may not trace it.
+    pub(crate) exit_status: i32,
 }
 
 /// The lines of a process's status that are used here.
@@ -124,6 +126,9 @@ impl Stat {
             num_threads: field(20)?.parse().ok()?,
             start: field(22)?.parse().ok()?,
             policy: field(41)?.parse().ok()?,
+            exit_status: field(52)
+                .and_then(|status| status.parse().ok())
+                .unwrap_or(0),
         })
     }
 

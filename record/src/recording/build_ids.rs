@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -13,14 +14,8 @@ use usdtrec_buildid_cache::{DeviceNumber, FileMapping};
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{Mmap, MmapFile};
 
-/// A file as mappings identify it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct MappedFileId {
-    device: DeviceNumber,
-    inode: u64,
-    /// Generation of the inode, whose number another file may get; 0 if it is not known.
-    generation: u64,
-}
+use super::mapped_file_id::MappedFileId;
+use super::unread_files::{UnreadCounts, UnreadFiles, UnreadReason};
 
 /// Maximum number of known files.
 const MAX_KNOWN_FILES: usize = 1 << 16;
@@ -28,7 +23,7 @@ const MAX_KNOWN_FILES: usize = 1 << 16;
 /// Maximum number of files that are kept open until they are taken.
 const MAX_NEW_FILES: usize = 256;
 
-/// An ELF file that a process mapped.
+/// An ELF file that a process mapped, and that may have probes.
 #[derive(Debug)]
 pub(crate) struct NewFile {
     /// The process.
@@ -39,6 +34,8 @@ pub(crate) struct NewFile {
     pub(crate) user: Option<u32>,
     /// When it was mapped, ns of the trace's clock; 0 if that is not known.
     pub(crate) mapped_at: u64,
+    /// Number of programs that mapped it before and ended before it was read.
+    pub(crate) ended: usize,
     /// The file as mappings identify it.
     pub(crate) id: MappedFileId,
     /// Path of the file, as the process sees it.
@@ -78,8 +75,6 @@ pub(crate) struct NewFiles {
     pub(crate) files: Vec<NewFile>,
     /// Number of files that were too many to be kept.
     pub(crate) too_many: usize,
-    /// Number of files that may not be opened.
-    pub(crate) denied: usize,
 }
 
 /// Known build-ids; `None` for files without one.
@@ -87,7 +82,8 @@ pub(crate) struct NewFiles {
 pub(crate) struct BuildIds {
     known: HashMap<MappedFileId, Option<BuildId>>,
     new: NewFiles,
-    /// Whether files are not kept.
+    unread: UnreadFiles,
+    /// Whether files are not kept. Those that cannot have probes never are.
     are_ignored: bool,
 }
 
@@ -107,6 +103,16 @@ impl BuildIds {
         for file in files {
             self.known.remove(&file);
         }
+    }
+
+    /// A process begins another program.
+    pub(crate) fn begin_program(&mut self, pid: i32) {
+        self.unread.begin_program(pid);
+    }
+
+    /// What could not be read so far, and was to be kept.
+    pub(crate) fn unread(&self) -> UnreadCounts {
+        self.unread.counts()
     }
 
     /// The build-id of the file of a mapping that a record reports. `None` if it has no build-id, or cannot be opened any more.
@@ -177,13 +183,18 @@ impl BuildIds {
             // It is there, and is no ELF file.
             Err(error) if error.is_other_file() => None,
             Err(error) => {
-                let is_denied = matches!(&error, ElfError::Io(error) if error.kind() == std::io::ErrorKind::PermissionDenied);
-                self.new.denied += usize::from(is_denied && !self.are_ignored);
+                let [_, _, is_executable] = mapped.mapping.permissions;
+                if is_executable && !self.are_ignored {
+                    let reason = unread_reason(&error, mapped.pid);
+                    self.unread.note(file, mapped.pid, reason);
+                }
                 return None;
             }
         };
+        let ended = self.unread.take(&file);
         let build_id = object.as_ref().and_then(ObjectFile::build_id);
-        if let Some(object) = object.filter(|_| !self.are_ignored) {
+        let is_kept = |object: &ObjectFile| !self.are_ignored && object.may_have_probes();
+        if let Some(object) = object.filter(is_kept) {
             if self.new.files.len() == MAX_NEW_FILES {
                 self.new.too_many += 1;
                 match dispensable(&self.new.files, mapped.pid) {
@@ -194,7 +205,10 @@ impl BuildIds {
                     None => return build_id,
                 }
             }
-            self.new.files.push(mapped.with(file, object));
+            self.new.files.push(NewFile {
+                ended,
+                ..mapped.with(file, object)
+            });
         }
         if self.known.len() >= MAX_KNOWN_FILES {
             // A recording may see new files for ever; files that are mapped again are read again.
@@ -205,11 +219,29 @@ impl BuildIds {
     }
 }
 
+/// Why the file of a mapping of a process could not be opened.
+fn unread_reason(error: &ElfError, pid: i32) -> UnreadReason {
+    let ElfError::Io(error) = error else {
+        return UnreadReason::Failed;
+    };
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => UnreadReason::Denied,
+        _ if !executes(pid) => UnreadReason::Ended,
+        io::ErrorKind::NotFound => UnreadReason::Unmapped,
+        _ => UnreadReason::Failed,
+    }
+}
+
+/// Whether a process executes a program, which one that has ended does not, also if its parent has not waited for it.
+fn executes(pid: i32) -> bool {
+    fs::read_link(format!("/proc/{pid}/exe")).is_ok()
+}
+
 impl Mapped {
     /// Opens the file: as the process maps it, or, if that has ended, by its path.
     fn open(&self) -> Result<ObjectFile, ElfError> {
         let is_it = |object: &ObjectFile| object.id().inode == self.mapping.inode;
-        let gone = || ElfError::Io(std::io::ErrorKind::NotFound.into());
+        let gone = || ElfError::Io(io::ErrorKind::NotFound.into());
         let by_process = u32::try_from(self.pid).map_err(|_| gone())?;
         match open_mapped(by_process, &self.mapping) {
             // The id of the process may be that of another by now.
@@ -229,6 +261,7 @@ impl Mapped {
             tid: self.tid,
             user: process.ok().map(|process| process.uid()),
             mapped_at: self.mapped_at,
+            ended: 0,
             id,
             path: self.mapping.path,
             object,

@@ -4,14 +4,26 @@ use std::sync::Arc;
 use std::thread;
 
 use super::waiting::MIN_GATHER_TIME;
-use super::{End, Finished, HitTotals, Outcome, Progress, Recording, hit_groups, misses_hits};
+use super::{
+    End, EndedProcess, Finished, HitTotals, Outcome, Progress, Recording, hit_groups, misses_hits,
+};
 use crate::error::RecordError;
 use crate::left_breakpoints::{KernelLog, OwnSites};
 use crate::makers::CodeMakers;
 use crate::recording::ending::Ending;
+use crate::recording::session::Session;
 use crate::recording::short_spans;
 use crate::recording::signals::Signals;
 use crate::stacks::StackUnwinder;
+
+/// How the named processes of a session ended.
+fn ended(session: &Session) -> Vec<EndedProcess> {
+    let named = session.named.iter().map(|process| EndedProcess {
+        pid: process.pid,
+        status: process.exit_status(),
+    });
+    named.collect()
+}
 
 impl Recording {
     /// Records until a signal, the end of the duration, of the command, or of all recorded processes, and completes the trace. Calls
@@ -39,7 +51,8 @@ impl Recording {
         });
         pipeline.finish(files);
         self.follower.take(attached.processes.take_new_files());
-        self.follower.finish(&self.session.shortfalls);
+        let unread = attached.processes.unread_files();
+        self.follower.finish(unread, &self.session.shortfalls);
         if let (Some(spans), Some(counts)) = (&self.session.options.engine.slow_spans, engine.spans)
         {
             short_spans::note(&self.session.shortfalls, spans, Some(counts));
@@ -95,6 +108,10 @@ impl Recording {
                 shortfalls: session.shortfalls.all().to_vec(),
                 changes: finished.changes,
                 end,
+                ended: match end {
+                    End::Gone => ended(&session),
+                    _ => Vec::new(),
+                },
             })
         });
         let outcome = outcome.map_err(|error| match (error, hits) {

@@ -14,6 +14,7 @@ use crate::host::process::Process;
 use crate::recording::build_ids::{BuildIds, NewFiles};
 use crate::recording::following::settings::Following;
 use crate::recording::target::Target;
+use crate::recording::unread_files::UnreadCounts;
 
 /// Records of the processes that may hit a probe, and the files that are not known. Processes that end meanwhile are omitted.
 pub(crate) fn synthesise(wanted: &Wanted) -> Synthesised {
@@ -33,6 +34,7 @@ pub(crate) fn synthesise(wanted: &Wanted) -> Synthesised {
     }
     Synthesised {
         records: synthesis.out,
+        unread: synthesis.build_ids.unread(),
         new_files: synthesis.build_ids.take_new(),
     }
 }
@@ -85,6 +87,8 @@ pub(crate) struct Synthesised {
     pub(crate) records: Vec<u8>,
     /// Files that may be unknown.
     pub(crate) new_files: NewFiles,
+    /// Those of them that could not be read.
+    pub(crate) unread: UnreadCounts,
 }
 
 /// Process ids of the target.

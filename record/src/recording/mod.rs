@@ -8,6 +8,7 @@ mod finishing;
 pub(super) mod following;
 pub(super) mod late_planter;
 pub(super) mod losses;
+pub(super) mod mapped_file_id;
 pub(super) mod metadata;
 mod outcome;
 mod pipeline;
@@ -19,6 +20,7 @@ pub(super) mod signals;
 pub(super) mod snapshot;
 pub(super) mod start;
 pub(super) mod target;
+pub(super) mod unread_files;
 pub(super) mod user_filter;
 mod waiting;
 
@@ -41,7 +43,7 @@ use crate::recording::session::Session;
 use crate::recording::signals::Signals;
 use crate::recording::snapshot::Snapshot;
 
-pub use self::outcome::{End, Finished, HitTotals, Outcome, Progress};
+pub use self::outcome::{End, EndedProcess, Finished, HitTotals, Outcome, Progress};
 pub(crate) use self::pipeline::Pipeline;
 
 /// Interval at which losses are counted if they are reported while recording, and the minimum ratio of the pause after a count to its

@@ -1,5 +1,6 @@
 //! How far a recording is, and what came of it.
 
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,6 +61,17 @@ pub struct Outcome {
     pub changes: Vec<FileChange>,
     /// Why the recording ended.
     pub end: End,
+    /// How the [named](crate::Options::named) processes ended, if the recording ended with them.
+    pub ended: Vec<EndedProcess>,
+}
+
+/// A process that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndedProcess {
+    /// Its process id.
+    pub pid: u32,
+    /// Its status; `None` if it is not known.
+    pub status: Option<ExitStatus>,
 }
 
 /// What was aggregated in the kernel from the start to a moment.

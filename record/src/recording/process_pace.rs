@@ -5,13 +5,14 @@
 
 use std::time::{Duration, Instant};
 
-/// Interval between passes for process records while they keep coming.
-const INTERVAL: Duration = Duration::from_millis(5);
-/// Time in which records accumulate after a quiet time: those of one `execve(2)` follow each other within it.
-const PROMPT_TIME: Duration = Duration::from_micros(300);
-/// Number of passes that begin after [`PROMPT_TIME`] before others begin at [`INTERVAL`]. A program that begins needs about five: for `fork(2)`,
-/// `execve(2)`, its libraries, and its end.
-const PROMPT_PASSES: u32 = 16;
+/// Interval between passes for process records while they keep coming: half of the time in which the probes of a file are to be planted.
+const INTERVAL: Duration = Duration::from_millis(10);
+/// Time in which records accumulate after a quiet time: most of those of a program that begins, from `fork(2)` to its libraries, follow each other
+/// within it.
+const PROMPT_TIME: Duration = Duration::from_millis(1);
+/// Number of passes that begin after [`PROMPT_TIME`] before others begin at [`INTERVAL`]. A program that begins needs two or three: the last one for
+/// its end.
+const PROMPT_PASSES: u32 = 8;
 
 /// Chooses the times.
 #[derive(Debug, Default)]
@@ -46,9 +47,9 @@ mod tests {
             times.push(time);
         }
         let prompt = times.iter().filter(|time| **time == PROMPT_TIME).count();
-        assert!((16..=18).contains(&prompt), "{times:?}");
+        assert!((8..=10).contains(&prompt), "{times:?}");
         assert_eq!(times.last(), Some(&INTERVAL));
-        assert!(now - start > INTERVAL * 82);
+        assert!(now - start > INTERVAL * 90);
         assert_eq!(pace.next(now + INTERVAL * PROMPT_PASSES), PROMPT_TIME);
     }
 }

@@ -15,6 +15,7 @@ use crate::engine::{
 use crate::error::RecordError;
 use crate::host;
 use crate::host::cpus;
+use crate::host::named_process::NamedProcess;
 use crate::kernel_error::KernelOperation;
 use crate::left_breakpoints::SiteNotes;
 use crate::output::added_events::AddedEvents;
@@ -41,6 +42,8 @@ use crate::verify::ExpectedFiles;
 pub struct Options {
     /// What is recorded.
     pub target: Target,
+    /// Processes of which the outcome says how they ended.
+    pub named: Vec<u32>,
     /// What is planted in files that appear while recording.
     pub following: Following,
     /// Whether children that recorded processes start later are recorded, too.
@@ -87,6 +90,7 @@ pub struct Session {
     /// Notes of the sites; `None` if they cannot be written. After `attached`: they are removed last.
     pub(crate) notes: Option<SiteNotes>,
     cpus: Vec<u32>,
+    pub(crate) named: Vec<NamedProcess>,
     /// Whether the recording is to end.
     asked: Asked,
     /// What counts semaphores of probes that are added, if no others were counted before.
@@ -106,6 +110,8 @@ impl Session {
     ) -> Result<Self, RecordError> {
         probes.iter_mut().try_for_each(PlannedProbe::find_shown)?;
         let cpus = wanted_cpus(options.engine.cpus.as_deref())?;
+        let named = options.named.iter().copied().map(NamedProcess::open);
+        let named = named.collect();
         let asked = planting.signals.begin().map_err(no_signals)?;
         let request = AttachRequest {
             options: &options.engine,
@@ -151,6 +157,7 @@ impl Session {
             shortfalls,
             notes,
             cpus,
+            named,
             asked,
             semaphores_started,
             started_semaphores,

@@ -71,8 +71,8 @@ impl Shortfalls {
         let is_same = |noted: &Noted| is_kind(&noted) && noted.shortfall.path == found.path;
         let of_kind = known.all.iter().filter(is_kind).count();
         let is_full = known.all.len() >= MAX_SHORTFALLS || of_kind >= most_of(found.kind);
-        // Each file that was planted is one, also of the same path, until the last one is for the rest.
-        let is_one = found.kind == ShortfallKind::Followed;
+        // Each file that was planted is one, also of the same path, until the last one is for the rest; so is each reason for not reading files.
+        let is_one = matches!(found.kind, ShortfallKind::Followed | ShortfallKind::NotRead);
         let same = known.all.iter().position(is_same).filter(|_| !is_one);
         let same = same.or_else(|| {
             let last = known.all.iter().rposition(|noted| is_kind(&noted));

@@ -50,6 +50,7 @@ impl Session {
         let mut recording = Recording::new(self, files, command, started, pipeline)?;
         // A process may have mapped them since the probes were selected.
         recording.follower.take(running.new_files);
+        recording.follower.note_unread(running.unread);
         Ok(recording)
     }
 }

@@ -30,8 +30,8 @@ const FIRST_TIME: Duration = Duration::from_millis(200);
 /// What may end a pause before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PauseEnd {
-    /// Probes of a file that appeared are attached.
-    FoundFile,
+    /// Probes of a file that appeared are attached, or a process is held until its file is read.
+    Awaited,
     /// There are process records.
     ProcessRecords,
 }
@@ -148,13 +148,16 @@ impl Recording {
         Ok(())
     }
 
-    /// Waits for a time, but not longer than until a file that appeared is attached, nor, if that is chosen, until there are process records.
-    /// Returns what has ended it.
+    /// Waits for a time, but not longer than until a file that appeared is attached or a process is held, nor, if that is chosen, until there are
+    /// process records. Returns what has ended it.
     fn pause(&self, time: Duration, by_records: bool) -> Result<Option<PauseEnd>, RecordError> {
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let attached = &self.session.attached;
         let mut polled = vec![readable(self.follower.descriptor())];
+        polled.extend(attached.engine.new_mappings().map(readable));
+        let of_records = polled.len();
         if by_records {
-            polled.extend(self.session.attached.readable().map(readable));
+            polled.extend(attached.readable().map(readable));
         }
         let timeout = Timespec::try_from(time).ok();
         match poll(&mut polled, timeout.as_ref()) {
@@ -164,7 +167,7 @@ impl Recording {
         let is_readable = |fd: &PollFd<'_>| fd.revents().contains(PollFlags::IN);
         Ok(match polled.iter().position(is_readable) {
             None => None,
-            Some(0) => Some(PauseEnd::FoundFile),
+            Some(first) if first < of_records => Some(PauseEnd::Awaited),
             Some(_) => Some(PauseEnd::ProcessRecords),
         })
     }

@@ -106,10 +106,13 @@ impl Losses {
     }
 }
 
-/// Whether hits are missing because of a shortfall.
+/// Whether hits of attached probes are missing because of a shortfall. Of files that were not read, none are attached.
 fn lacks_hits(shortfall: &Shortfall) -> bool {
-    use ShortfallKind::{BreakpointLeft, SemaphoreLeft, ShortSpans};
-    !matches!(shortfall.kind, BreakpointLeft | SemaphoreLeft | ShortSpans)
+    use ShortfallKind::{BreakpointLeft, NotRead, SemaphoreLeft, ShortSpans};
+    !matches!(
+        shortfall.kind,
+        BreakpointLeft | NotRead | SemaphoreLeft | ShortSpans
+    )
 }
 
 /// Number of lost hits of some events, as far as it is known; `None` if it is not known.

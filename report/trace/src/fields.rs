@@ -7,7 +7,7 @@
 use usdtrec_format::perf::SampleType;
 
 use crate::process::process_field::{
-    BUILD_ID, CGROUP, CONTAINER, ProcessField, SPAN_ID, TRACE_ID, UID, UNIT,
+    BUILD_ID, CGROUP, CONTAINER, EXE, ProcessField, SPAN_ID, TRACE_ID, UID, UNIT,
 };
 use crate::session::events::Event;
 
@@ -50,6 +50,8 @@ pub enum Field {
     Container,
     /// Unit of the process.
     Unit,
+    /// Program of the process.
+    Exe,
     /// User of the process.
     Uid,
     /// Trace of the request.
@@ -102,7 +104,7 @@ const fn of_process(field: Field, of_process: &'static ProcessField) -> FieldSpe
 }
 
 /// All fields, in the order of CSV's columns.
-pub const FIELDS: [FieldSpec; 22] = [
+pub const FIELDS: [FieldSpec; 23] = [
     FieldSpec {
         column: "time_ns",
         ..spec(Field::Time, "time", FieldValues::Time)
@@ -115,6 +117,7 @@ pub const FIELDS: [FieldSpec; 22] = [
     of_process(Field::Cgroup, &CGROUP),
     of_process(Field::Container, &CONTAINER),
     of_process(Field::Unit, &UNIT),
+    of_process(Field::Exe, &EXE),
     of_process(Field::Uid, &UID),
     of_process(Field::TraceId, &TRACE_ID),
     of_process(Field::SpanId, &SPAN_ID),

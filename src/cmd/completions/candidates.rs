@@ -6,8 +6,14 @@ use usdtrec_format::Probe;
 
 /// Maximum number of words: any user can run a file with any number of probes.
 const MAX_WORDS: usize = 1000;
-/// Maximum length of a provider or a name, bytes.
+/// Maximum length of a name, bytes.
 const MAX_NAME: usize = 128;
+
+/// Whether a shell or a pattern can take a word for nothing but a name.
+pub(super) fn is_plain(word: &str) -> bool {
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    (1..=MAX_NAME).contains(&word.len()) && !word.starts_with('-') && word.bytes().all(is_of_name)
+}
 
 /// Names of probes by their providers.
 #[derive(Debug, Default)]
@@ -16,12 +22,6 @@ pub(super) struct KnownEvents(BTreeMap<String, BTreeSet<String>>);
 impl KnownEvents {
     /// Adds `PROVIDER:NAME`. A word that a shell or a pattern could take for anything else than a name is left out: traced files choose them.
     pub(super) fn add(&mut self, event: &str) {
-        let is_plain = |word: &str| {
-            let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
-            (1..=MAX_NAME).contains(&word.len())
-                && !word.starts_with('-')
-                && word.bytes().all(is_of_name)
-        };
         if let Some((provider, name)) = event.split_once(':')
             && is_plain(provider)
             && is_plain(name)

@@ -9,8 +9,8 @@ use usdtrec_format::escape::shown;
 use usdtrec_format::trace::{Shortfall, ShortfallKind};
 use usdtrec_format::{CapturePlan, counted};
 use usdtrec_record::{
-    CallGraph, CutCause, CutStacks, End, FollowedFiles, Notice, Outcome, PlannedProbe, PlannedSite,
-    Progress, Session,
+    CallGraph, CutCause, CutStacks, End, EndedProcess, FollowedFiles, Notice, Outcome,
+    PlannedProbe, PlannedSite, Progress, Session,
 };
 
 use super::options::process_choice;
@@ -137,8 +137,8 @@ fn captured(plan: &CapturePlan) -> String {
 }
 
 /// Prints why the recording ended, unless the user or the command ended it.
-pub(in crate::cmd) fn print_end_reason(verb: &str, args: &CaptureArgs, end: End) {
-    let why = match (end, &*args.pid, &*args.tid) {
+pub(in crate::cmd) fn print_end_reason(verb: &str, args: &CaptureArgs, outcome: &Outcome) {
+    let why = match (outcome.end, &*args.pid, &*args.tid) {
         (End::Size, ..) => "size limit reached, recording ended".to_owned(),
         (End::Gone, [pid], _) => format!("process {pid} and what it started have ended"),
         (End::Gone, [_, _, ..], _) => "the processes and what they started have ended".to_owned(),
@@ -146,7 +146,28 @@ pub(in crate::cmd) fn print_end_reason(verb: &str, args: &CaptureArgs, end: End)
         (End::Gone, [], [_, _, ..]) => "the threads have ended".to_owned(),
         _ => return,
     };
-    say(format_args!("[ usdtrec {verb}: {why} ]"));
+    let statuses = statuses(&outcome.ended);
+    say(format_args!("[ usdtrec {verb}: {why}{statuses} ]"));
+}
+
+/// How processes ended, as far as it is known, of very many the first.
+fn statuses(ended: &[EndedProcess]) -> String {
+    const NAMED: usize = 6;
+    let mut words = String::new();
+    let known = ended
+        .iter()
+        .filter_map(|process| Some((process.pid, process.status?)));
+    for (number, (pid, status)) in known.take(NAMED).enumerate() {
+        words.push_str(if number == 0 { "; " } else { ", " });
+        // std knows the names of signals.
+        let text = status.to_string();
+        words.push_str(&match (status.code(), text.strip_prefix("signal: ")) {
+            (Some(code), _) => format!("{pid} exited with status {code}"),
+            (None, Some(signal)) => format!("{pid} was killed by signal {signal}"),
+            (None, None) => format!("{pid}: {text}"),
+        });
+    }
+    words
 }
 
 /// Prints which of the chosen control groups are missing still, if that explains why there are no events.
@@ -416,23 +437,12 @@ pub(in crate::cmd) fn print_spans(outcome: &Outcome, quiet: bool) {
     }
 }
 
-/// What became of the files that appeared while recording; `None` if none did.
+/// What became of the files that appeared while recording with selected probes; `None` if none did. Those that were not read are shortfalls.
 fn followed(files: FollowedFiles) -> Option<String> {
-    let FollowedFiles {
-        planted,
-        refused,
-        unread,
-        denied,
-    } = files;
+    let FollowedFiles { planted, refused } = files;
     let counts = [
         (planted, "", "followed: "),
         (refused, " with selected probes", "not followed: "),
-        (
-            unread,
-            " of unknown content, too many at once",
-            "not read: ",
-        ),
-        (denied, " that may not be opened", "not read: "),
     ];
     let counts = counts.into_iter().filter(|(number, ..)| *number > 0);
     let words: Vec<String> = counts

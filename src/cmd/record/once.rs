@@ -135,7 +135,7 @@ impl Once<'_> {
 
 fn print_outcome(args: &RecordArgs, outcome: &Outcome, reports: &mut RunningReports) {
     if !args.capture.quiet {
-        print_end_reason("record", &args.capture, outcome.end);
+        print_end_reason("record", &args.capture, outcome);
         print_summary(outcome, &args.output);
         print_missing_groups(&args.capture, outcome);
         let output = args.output.metadata();

@@ -145,6 +145,7 @@ pub(in crate::cmd) fn capture(
     refuse(args)?;
     Ok(Options {
         target: Target::All,
+        named: args.pid.clone(),
         inherit: !args.no_inherit,
         max_size: None,
         switch: None,

@@ -11,7 +11,9 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use usdtrec_format::perf::{EventAttr, Mmap, MmapFile, RawRecord, RecordType, Records, SampleType};
+use usdtrec_format::perf::{
+    Comm, EventAttr, Mmap, MmapFile, RawRecord, RecordType, Records, SampleType,
+};
 
 use super::super::watch::Watch;
 use super::event::{Event, KernelAttr, Mode};
@@ -19,7 +21,9 @@ use super::refusal::{has_ended, refusal};
 use super::rings::Rings;
 use crate::error::RecordError;
 use crate::error::TargetError;
-use crate::recording::build_ids::{BuildIds, MappedFileId, NewFiles};
+use crate::recording::build_ids::{BuildIds, NewFiles};
+use crate::recording::mapped_file_id::MappedFileId;
+use crate::recording::unread_files::UnreadCounts;
 
 /// Size of the ring of each CPU if memory allows it, bytes.
 const RING: usize = 256 << 10;
@@ -135,6 +139,11 @@ impl Processes {
         self.build_ids.forget(files);
     }
 
+    /// What could not be read of the files that processes mapped.
+    pub(crate) fn unread_files(&self) -> UnreadCounts {
+        self.build_ids.unread()
+    }
+
     /// Passes all complete records to `sink`.
     pub(crate) fn drain(&mut self, sink: &mut impl FnMut(&[u8])) {
         let Self {
@@ -148,6 +157,9 @@ impl Processes {
         filled.clear();
         rings.drain(|records| {
             for record in Records::new(records) {
+                if let Some(comm) = Comm::parse(&record, sample_type).filter(|comm| comm.exec) {
+                    build_ids.begin_program(comm.pid);
+                }
                 match mapping(record, sample_type) {
                     Some(mapping) => with_build_id(mapping, build_ids).encode(sample_type, filled),
                     None => filled.extend_from_slice(

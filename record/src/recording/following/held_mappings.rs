@@ -109,6 +109,7 @@ mod tests {
             pid: 7,
             tid,
             mapped_at,
+            ended: 0,
             path: "/lib/x.so".into(),
             build_id: None,
             owner: 0,

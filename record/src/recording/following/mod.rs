@@ -29,9 +29,11 @@ use self::queue::Queue;
 use self::reports::{PlantedFile, Reports};
 use self::search::{ENDED, Found, RefusedFile, Search};
 use crate::engine::NewMapping;
-use crate::recording::build_ids::{MappedFileId, NewFiles};
+use crate::recording::build_ids::NewFiles;
+use crate::recording::mapped_file_id::MappedFileId;
 use crate::recording::session::Session;
 use crate::recording::shortfalls::Shortfalls;
+use crate::recording::unread_files::UnreadCounts;
 
 pub use self::settings::{Completion, Following};
 
@@ -47,10 +49,6 @@ pub struct FollowedFiles {
     pub planted: usize,
     /// Files with selected probes that were not planted.
     pub refused: usize,
-    /// Files that were not read: too many at once, or the recording ended.
-    pub unread: usize,
-    /// Files that this user may not open.
-    pub denied: usize,
 }
 
 /// Follows the files that processes map.
@@ -63,6 +61,10 @@ pub(crate) struct Follower {
     thread: Option<JoinHandle<()>>,
     reports: Reports,
     files: FollowedFiles,
+    /// Number of files that were not read: too many at once, or the recording ended.
+    unread: usize,
+    /// Those that could not be read of processes that ran at the start.
+    unread_at_start: UnreadCounts,
     /// Whether processes are held until their files are done. Then these do not take turns.
     no_gap: bool,
     /// Number of files that were queued.
@@ -89,6 +91,8 @@ impl Follower {
             thread: Some(thread),
             reports: Reports::for_target(&session.options.target),
             files: FollowedFiles::default(),
+            unread: 0,
+            unread_at_start: UnreadCounts::default(),
             no_gap: session.options.engine.no_gap.is_some(),
             queued: 0,
             held: HeldMappings::default(),
@@ -97,13 +101,8 @@ impl Follower {
 
     /// Queues files that were mapped. Returns those for which there was no room.
     pub(crate) fn take(&mut self, new: NewFiles) -> Vec<MappedFileId> {
-        let NewFiles {
-            files,
-            too_many,
-            denied,
-        } = new;
-        self.files.unread += too_many;
-        self.files.denied += denied;
+        let NewFiles { files, too_many } = new;
+        self.unread += too_many;
         let mut left_out = Vec::new();
         for file in files {
             let turn = if self.no_gap { 0 } else { user_of(&file) };
@@ -112,8 +111,13 @@ impl Follower {
                 Some(file) => left_out.push(file.id),
             }
         }
-        self.files.unread += left_out.len();
+        self.unread += left_out.len();
         left_out
+    }
+
+    /// Notes files that could not be read of the processes that ran when the recording began.
+    pub(crate) const fn note_unread(&mut self, unread: UnreadCounts) {
+        self.unread_at_start = unread;
     }
 
     /// Takes mappings whose processes are held. All files that were mapped before have been queued.
@@ -149,8 +153,9 @@ impl Follower {
         self.queue.end();
     }
 
-    /// Ends the thread when it has read the files that wait. The shortfalls get those with selected probes.
-    pub(crate) fn finish(&mut self, shortfalls: &Shortfalls) {
+    /// Ends the thread when it has read the files that wait. The shortfalls get those with selected probes, and numbers of those that were not
+    /// read.
+    pub(crate) fn finish(&mut self, unread: UnreadCounts, shortfalls: &Shortfalls) {
         self.queue.close();
         let begun = Instant::now();
         let thread = self.thread.take();
@@ -159,7 +164,7 @@ impl Follower {
         {
             thread::sleep(Duration::from_millis(1));
         }
-        self.files.unread += self.queue.len();
+        self.unread += self.queue.len();
         while let Some(found) = self.next() {
             let refused = match found {
                 Found::Refused(refused) => refused,
@@ -169,6 +174,10 @@ impl Follower {
                 },
             };
             self.refuse(refused, shortfalls);
+        }
+        let unread = unread.with(self.unread_at_start);
+        for unread in reports::unread(self.unread, unread) {
+            shortfalls.add(unread);
         }
     }
 

@@ -16,6 +16,8 @@ pub(super) struct Origin {
     pub(super) tid: i32,
     /// When it was mapped, ns of the trace's clock; 0 if that is not known.
     pub(super) mapped_at: u64,
+    /// Number of programs that mapped it before and ended before it was read.
+    pub(super) ended: usize,
     pub(super) path: PathBuf,
     pub(super) build_id: Option<BuildId>,
     /// The user who owns the file.

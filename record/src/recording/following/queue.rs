@@ -77,6 +77,8 @@ impl Queue {
             return Some(file);
         }
         state.users.entry(user).or_default().files.push_back(file);
+        // Else the thread would wait for the lock at once.
+        drop(state);
         self.changed.notify_one();
         left_out
     }
@@ -181,7 +183,7 @@ mod tests {
     use usdtrec_buildid_cache::elf::ObjectFile;
 
     use super::*;
-    use crate::recording::build_ids::MappedFileId;
+    use crate::recording::mapped_file_id::MappedFileId;
 
     fn file(pid: i32) -> NewFile {
         let path = std::env::current_exe().unwrap();
@@ -190,6 +192,7 @@ mod tests {
             tid: pid,
             user: None,
             mapped_at: 0,
+            ended: 0,
             id: MappedFileId::default(),
             object: ObjectFile::open(&path).unwrap(),
             path,

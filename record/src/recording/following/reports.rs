@@ -10,6 +10,7 @@ use super::search::{RefusedFile, SelectedFile};
 use crate::host::process::Process;
 use crate::recording::shortfalls::FoundShortfall;
 use crate::recording::target::Target;
+use crate::recording::unread_files::UnreadCounts;
 
 /// Maximum number of events that are named.
 const NAMED: usize = 6;
@@ -83,6 +84,13 @@ impl Reports {
         };
         let probes = counted(events.len(), "probe");
         let owner = self.owner(&origin);
+        let earlier = match origin.ended {
+            0 => String::new(),
+            ended => format!(
+                ", and after {} that mapped it ended before it was read",
+                counted(ended, "program")
+            ),
+        };
         let scope = match is_everywhere {
             true => ", in all processes of the file",
             false => "",
@@ -92,7 +100,7 @@ impl Reports {
             events: named(events.iter().map(ToString::to_string)),
             sites: sites as u64,
             gap_ns: gap.map(|gap| gap.as_nanos() as u64),
-            found: format!("planted {probes} {when}{scope}{owner}"),
+            found: format!("planted {probes} {when}{earlier}{scope}{owner}"),
             effect: effect.to_owned(),
             ..about(origin)
         }
@@ -126,6 +134,46 @@ impl Reports {
     }
 }
 
+/// What is said of files that were not read, so that nobody knows whether they have selected probes; `too_many` is the number of those for
+/// which there was no time.
+pub(super) fn unread(
+    too_many: usize,
+    counts: UnreadCounts,
+) -> impl Iterator<Item = FoundShortfall> {
+    let UnreadCounts {
+        programs,
+        unmapped,
+        denied,
+        failed,
+    } = counts;
+    let its = match programs {
+        1 => "its",
+        _ => "their",
+    };
+    let not_read = |number, which: &str| format!("not read: {}{which}", counted(number, "file"));
+    let found = [
+        (
+            programs,
+            format!(
+                "{} ended before {its} file was read",
+                counted(programs, "program")
+            ),
+        ),
+        (unmapped, not_read(unmapped, ", unmapped first")),
+        (too_many, not_read(too_many, ", too many at once")),
+        (denied, not_read(denied, " that this user may not open")),
+        (failed, not_read(failed, " that could not be opened")),
+    ];
+    let found = found.into_iter().filter(|(number, _)| *number > 0);
+    found.map(move |(number, found)| FoundShortfall {
+        kind: ShortfallKind::NotRead,
+        processes: number as u64,
+        found,
+        effect: "hits of its probes, if it has selected ones, are not recorded".to_owned(),
+        ..FoundShortfall::default()
+    })
+}
+
 fn ms(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1e3)
 }
@@ -154,6 +202,7 @@ mod tests {
             tid: 7,
             mapped_at: 1_000_000,
             path: "/lib/x.so".into(),
+            ended: 0,
             build_id: None,
             owner,
         }
@@ -187,6 +236,21 @@ mod tests {
             "planted 2 probes after it was mapped (owned by user 1000)"
         );
         assert_eq!(foreign.gap_ns, None);
+        let later = reports.planted(PlantedFile {
+            origin: Origin {
+                ended: 2,
+                ..origin(0)
+            },
+            events: vec!["sdt_x:a"],
+            sites: 1,
+            is_everywhere: false,
+            planted_at: 4_200_000,
+            held: None,
+        });
+        assert_eq!(
+            later.found,
+            "planted 1 probe 3.2 ms after it was mapped, and after 2 programs that mapped it ended before it was read"
+        );
         let held = planted(0, 1_000_000, Some(Duration::from_micros(3_100)));
         assert_eq!(
             held.found,
@@ -198,5 +262,24 @@ mod tests {
         let reports = Reports::for_target(&Target::Processes(vec![mine]));
         let user = rustix::process::geteuid().as_raw();
         assert_eq!(reports.owner(&origin(user)), "");
+    }
+
+    #[test]
+    fn what_was_not_read_is_said_by_its_reason() {
+        let counts = UnreadCounts {
+            programs: 1,
+            denied: 2,
+            ..UnreadCounts::default()
+        };
+        let found: Vec<String> = unread(3, counts).map(|unread| unread.found).collect();
+        assert_eq!(
+            found,
+            [
+                "1 program ended before its file was read",
+                "not read: 3 files, too many at once",
+                "not read: 2 files that this user may not open"
+            ]
+        );
+        assert_eq!(unread(0, UnreadCounts::default()).count(), 0);
     }
 }

@@ -169,6 +169,7 @@ impl Search {
                 pid: file.pid,
                 tid: file.tid,
                 mapped_at: file.mapped_at,
+                ended: file.ended,
                 path: file.object.path().to_owned(),
                 build_id: binary.build_id,
                 owner: owner(&file),

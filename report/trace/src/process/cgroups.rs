@@ -1,4 +1,4 @@
-//! Control groups of processes over time.
+//! Control groups of processes, and the programs that they execute, over time.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use usdtrec_format::trace::ProcessCgroup;
 use crate::process::names::{EscapedName, NameId, Names};
 use crate::process::texts::{TextId, TextPool};
 
-/// A process is in a control group from a time on.
+/// A process is in a control group and executes a program from a time on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CgroupNote {
     /// ns.
@@ -16,21 +16,30 @@ pub(crate) struct CgroupNote {
     pid: i32,
     /// `None` if it is not known from then on.
     path: Option<TextId>,
+    exe: Option<TextId>,
 }
 
-/// The control groups of all processes.
+/// The control groups and programs of all processes.
 #[derive(Debug, Default)]
 pub(crate) struct Cgroups {
     paths: Names,
     /// By process and time, ns.
-    notes: BTreeMap<(i32, u64), Option<NameId>>,
+    notes: BTreeMap<(i32, u64), CgroupFacts>,
 }
 
-/// The control group of a process for a time.
+/// What is known of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CgroupFacts {
+    /// Path of its control group; `None` if the trace does not say.
+    pub(crate) path: Option<NameId>,
+    /// Path of its program; `None` if the trace does not say.
+    pub(crate) exe: Option<NameId>,
+}
+
+/// What is known of a process for a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CgroupSpan {
-    /// `None` if the trace does not say.
-    pub(crate) path: Option<NameId>,
+    pub(crate) facts: CgroupFacts,
     /// First time, ns.
     pub(crate) from: u64,
     /// Time after the last, ns; `u64::MAX` for the end.
@@ -42,20 +51,23 @@ impl CgroupNote {
     pub(crate) fn from_record(
         record: &RawRecord<'_>,
         sample_type: SampleType,
-        intern: impl FnOnce(&[u8]) -> TextId,
+        mut intern: impl FnMut(&[u8]) -> TextId,
     ) -> Option<Self> {
         let cgroup = ProcessCgroup::parse(record, sample_type)?;
+        let mut known = |path: &[u8]| (!path.is_empty()).then(|| intern(path));
         Some(Self {
             time: cgroup.id.time,
             pid: cgroup.pid,
-            path: (!cgroup.path.is_empty()).then(|| intern(cgroup.path)),
+            path: known(cgroup.path),
+            exe: known(cgroup.exe),
         })
     }
 
     /// With the numbers of another pool.
-    pub(crate) fn renumbered(self, number: impl FnOnce(TextId) -> TextId) -> Self {
+    pub(crate) fn renumbered(self, number: impl Fn(TextId) -> TextId) -> Self {
         Self {
-            path: self.path.map(number),
+            path: self.path.map(&number),
+            exe: self.exe.map(&number),
             ..self
         }
     }
@@ -65,14 +77,23 @@ impl Cgroups {
     /// Adds notes. Of two of a process with the same time, the last one holds.
     pub(crate) fn learn(&mut self, notes: Vec<CgroupNote>, texts: &TextPool) {
         for note in notes {
-            let path = note.path.map(|path| self.paths.intern(texts.get(path)));
-            self.notes.insert((note.pid, note.time), path);
+            let mut intern = |path: TextId| self.paths.intern(texts.get(path));
+            let facts = CgroupFacts {
+                path: note.path.map(&mut intern),
+                exe: note.exe.map(&mut intern),
+            };
+            self.notes.insert((note.pid, note.time), facts);
         }
     }
 
     /// Whether nothing is known of any process.
     pub(crate) fn is_empty(&self) -> bool {
         self.notes.is_empty()
+    }
+
+    /// Whether the program of any process is known.
+    pub(crate) fn has_executables(&self) -> bool {
+        self.notes.values().any(|facts| facts.exe.is_some())
     }
 
     /// Where a process is at a time, and from when to when.
@@ -83,13 +104,13 @@ impl Cgroups {
             .map(|after| (pid, after)..=(pid, u64::MAX));
         let next = after.and_then(|after| self.notes.range(after).next());
         CgroupSpan {
-            path: before.and_then(|(_, path)| *path),
+            facts: before.map(|(_, facts)| *facts).unwrap_or_default(),
             from: before.map_or(0, |((_, from), _)| *from),
             until: next.map_or(u64::MAX, |((_, until), _)| *until),
         }
     }
 
-    /// The path of a control group.
+    /// The path of a control group or a program.
     pub(crate) fn path(&self, id: NameId) -> Option<EscapedName<'_>> {
         self.paths.get(id)
     }
@@ -99,16 +120,18 @@ impl Cgroups {
         let mut newer = None;
         let mut kept = BTreeMap::new();
         // Of each process, the last one up to the time holds.
-        while let Some(((pid, from), path)) = self.notes.pop_last() {
+        while let Some(((pid, from), facts)) = self.notes.pop_last() {
             let has_newer = newer == Some(pid);
             if from <= time {
                 newer = Some(pid);
             }
             if from > time || (!has_newer && lives(pid)) {
-                kept.insert((pid, from), path);
+                kept.insert((pid, from), facts);
             }
         }
-        self.paths.keep(kept.values_mut().flatten());
+        let facts = kept.values_mut();
+        let paths = facts.flat_map(|facts| [&mut facts.path, &mut facts.exe]);
+        self.paths.keep(paths.flatten());
         self.notes = kept;
     }
 }
@@ -124,6 +147,7 @@ mod tests {
             time,
             pid,
             path: (!path.is_empty()).then(|| texts.intern(path.as_bytes()).0),
+            exe: (!path.is_empty()).then(|| texts.intern(format!("/bin{path}").as_bytes()).0),
         };
         let notes = notes.iter().map(note).collect();
         let mut cgroups = Cgroups::default();
@@ -132,8 +156,11 @@ mod tests {
     }
 
     fn path(cgroups: &Cgroups, pid: i32, time: u64) -> Option<&str> {
-        let path = cgroups.path(cgroups.at(pid, time).path?)?;
-        Some(path.unescaped())
+        let facts = cgroups.at(pid, time).facts;
+        let path = cgroups.path(facts.path?)?.unescaped();
+        let exe = cgroups.path(facts.exe?)?.unescaped();
+        assert_eq!(exe, format!("/bin{path}"));
+        Some(path)
     }
 
     #[test]

@@ -211,12 +211,12 @@ impl Processes {
         }
     }
 
-    /// The control group of a process at a time.
+    /// The control group and the program of a process at a time.
     pub(crate) fn cgroup(&self, pid: i32, time: u64) -> CgroupSpan {
         self.cgroups.at(pid, time)
     }
 
-    /// The path of a control group.
+    /// The path of a control group or a program.
     pub fn cgroup_path(&self, id: NameId) -> Option<EscapedName<'_>> {
         self.cgroups.path(id)
     }
@@ -224,6 +224,11 @@ impl Processes {
     /// Whether the trace says the control group of any process.
     pub(crate) fn has_cgroups(&self) -> bool {
         !self.cgroups.is_empty()
+    }
+
+    /// Whether the trace says which program any process executed.
+    pub(crate) fn has_executables(&self) -> bool {
+        self.cgroups.has_executables()
     }
 
     /// All thread names of the trace.

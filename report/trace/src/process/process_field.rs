@@ -12,6 +12,8 @@ use crate::process::names::{EscapedName, NameId};
 pub struct ProcessFacts {
     /// Its control group.
     pub cgroup: Option<NameId>,
+    /// The path of its program.
+    pub exe: Option<NameId>,
     /// Its real user id at the hit, in the initial user namespace.
     pub uid: Option<u32>,
     /// The build-id of the file with the probe.
@@ -24,6 +26,7 @@ impl Default for ProcessFacts {
     fn default() -> Self {
         Self {
             cgroup: None,
+            exe: None,
             uid: None,
             build_id: None,
             thread_context: Err(NoContext::NotRecorded),
@@ -110,6 +113,22 @@ pub static UNIT: ProcessField = ProcessField {
     get: |processes, process| {
         let name = cgroup(processes, process)?.part(unit);
         name.map(ProcessValue::Text).ok_or("<no unit>")
+    },
+};
+
+/// Path of the program.
+pub static EXE: ProcessField = ProcessField {
+    name: "exe",
+    help: "path of the program that the process executes",
+    column: "exe",
+    heading: "Executable",
+    is_number: false,
+    is_in: |processes, _| processes.has_executables(),
+    needs: "the programs of processes, which a recorder reads after their first hits; the trace has none (a process that ended at once has none either)",
+    reasons: &[],
+    get: |processes, process| {
+        let path = process.exe.and_then(|id| processes.cgroup_path(id));
+        path.map(ProcessValue::Text).ok_or("<executable not known>")
     },
 };
 

@@ -13,7 +13,7 @@ use usdtrec_format::{Missing, Value};
 use crate::added::added_argument::AddedValues;
 use crate::address_cache::{AddressCache, TimedAddress, TimedAnswer};
 use crate::calls::paths::CallPath;
-use crate::process::cgroups::CgroupSpan;
+use crate::process::cgroups::{CgroupFacts, CgroupSpan};
 use crate::process::comm::{CommSpan, ProcessNumber};
 use crate::process::names::NameId;
 use crate::process::process_field::{ProcessFacts, ProcessField, ProcessValue};
@@ -46,7 +46,7 @@ pub struct Resolver<'s> {
     places: AddressCache<CodeLocation>,
     texts: AddressCache<Option<TextPlace>>,
     names: Vec<(i32, CommSpan)>,
-    /// Control groups of some processes.
+    /// Control groups and programs of some processes.
     cgroups: Vec<(i32, CgroupSpan)>,
     /// Made when first needed.
     chains: Option<StackChains<'s>>,
@@ -163,7 +163,10 @@ const NEVER: CommSpan = CommSpan {
 
 /// A control group for no time.
 const NOWHERE: CgroupSpan = CgroupSpan {
-    path: None,
+    facts: CgroupFacts {
+        path: None,
+        exe: None,
+    },
     from: 0,
     until: 0,
 };
@@ -225,25 +228,27 @@ impl<'s> Resolver<'s> {
         *span
     }
 
-    /// The control group of a process at a time; `None` if the trace does not say.
+    /// The control group and the program of a process at a time.
     #[inline]
-    fn cgroup(&mut self, pid: i32, time: u64) -> Option<NameId> {
+    fn cgroup(&mut self, pid: i32, time: u64) -> CgroupFacts {
         let processes = &self.session.processes;
         let Some((known, span)) = self.cgroups.get_mut(pid as usize % NAMES) else {
-            return processes.cgroup(pid, time).path;
+            return processes.cgroup(pid, time).facts;
         };
         if *known != pid || !(span.from..span.until).contains(&time) {
             *known = pid;
             *span = processes.cgroup(pid, time);
         }
-        span.path
+        span.facts
     }
 
     /// What the trace says of the process of a sample.
     #[inline]
     pub fn process(&mut self, sample: &Sample<'_>) -> ProcessFacts {
+        let CgroupFacts { path, exe } = self.cgroup(sample.pid, sample.time);
         ProcessFacts {
-            cgroup: self.cgroup(sample.pid, sample.time),
+            cgroup: path,
+            exe,
             uid: sample.uid(),
             build_id: self.session.build_id(sample),
             thread_context: self.session.thread_context(sample),

@@ -18,7 +18,7 @@ use super::super::insn::{Assembler, Helper, Op, Reg, Width};
 use super::needs::EventNeeds;
 use super::number_layout::NumberLayout;
 use crate::aggregation::{AggregateKey, Aggregation};
-use crate::chosen::{ChoiceError, Hierarchy};
+use crate::chosen::Hierarchy;
 use crate::error::RecordError;
 use crate::host::cpus;
 use crate::kernel_error::BpfRefusal;
@@ -74,8 +74,8 @@ impl Grouping {
         if aggregation.measured.len() > MAX_MEASURED {
             return Err(RecordError::NoBpf(BpfRefusal::TooManyMeasured));
         }
-        if aggregation.has_cgroup() && Hierarchy::find().is_none() {
-            return Err(ChoiceError::NoHierarchy.into());
+        if aggregation.has_cgroup() {
+            Hierarchy::need()?;
         }
         let longest = events.longest_key;
         let bytes = longest.map_or(BYTES, |bytes| bytes.min(MAX_BYTES));

@@ -8,3 +8,10 @@ _usdtrec_patterns() {
     compadd -S '' -a providers
     compadd -a events
 }
+
+# Keys: those of any trace, and the arguments of the trace.
+_usdtrec_keys() {
+    local -a keys
+    keys=("${(@f)$(usdtrec complete-keys "${(Q)PREFIX}" "${(@Q)words}" 2> /dev/null)}")
+    compadd -a keys
+}

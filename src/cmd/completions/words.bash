@@ -27,6 +27,24 @@ _usdtrec_patterns() {
     [[ ${#COMPREPLY[@]} -gt 0 ]]
 }
 
+# Keys of --by and --sort of report, diff and stat: those of any trace, and the arguments of the trace.
+_usdtrec_keys() {
+    local line="${COMP_LINE:0:COMP_POINT}" cur="$2" word previous words found
+    word="${line##*[[:blank:]]}"
+    read -ra words <<< "${line%"$word"}"
+    previous="${words[${#words[@]} - 1]}"
+    case "$previous $word" in
+        "--by "* | "--sort "* | "-s "*) ;;
+        *" --by="* | *" --sort="*) word="${word#*=}" ;;
+        *) return 1 ;;
+    esac
+    COMPREPLY=()
+    while IFS= read -r found; do
+        COMPREPLY+=("$cur${found#"$word"}")
+    done < <("$1" complete-keys "$word" "${words[@]}" 2> /dev/null)
+    [[ ${#COMPREPLY[@]} -gt 0 ]]
+}
+
 _usdtrec_all() {
-    _usdtrec_patterns "$@" || _usdtrec "$@"
+    _usdtrec_patterns "$@" || _usdtrec_keys "$@" || _usdtrec "$@"
 }

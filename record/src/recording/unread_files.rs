@@ -1,0 +1,187 @@
+//! Files that processes mapped and that could not be read.
+//!
+//! A file that could not be opened in one process may be in a later one, and then it is known whether it has selected probes. So those are counted
+//! that were never read.
+
+use std::collections::{HashMap, HashSet};
+
+use super::mapped_file_id::MappedFileId;
+
+/// Maximum number of files that are told apart.
+const MAX_FILES: usize = 4096;
+/// Maximum number of programs that are told apart, once for each of their files.
+const MAX_PROGRAMS: usize = 1 << 16;
+
+/// Why a file could not be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UnreadReason {
+    /// The process has ended.
+    Ended,
+    /// The process runs, and does not map it any more.
+    Unmapped,
+    /// This user may not open it.
+    Denied,
+    /// Another error.
+    Failed,
+}
+
+/// Numbers of files that were not read, and of programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UnreadCounts {
+    /// Programs that ended before a file of theirs was read.
+    pub(crate) programs: usize,
+    /// Files that were unmapped before.
+    pub(crate) unmapped: usize,
+    /// Files that this user may not open.
+    pub(crate) denied: usize,
+    /// Files that could not be opened for another reason.
+    pub(crate) failed: usize,
+}
+
+/// The files that could not be read so far.
+#[derive(Debug, Default)]
+pub(super) struct UnreadFiles {
+    files: HashMap<MappedFileId, UnreadFile>,
+    /// The numbers of the programs that processes ran last, of those with such a file.
+    running: HashMap<i32, u32>,
+    /// Number of programs so far.
+    programs: u32,
+    /// Number of entries in [`UnreadFile::programs`].
+    entries: usize,
+    /// What was too much to be told apart.
+    more: UnreadCounts,
+}
+
+#[derive(Debug, Default)]
+struct UnreadFile {
+    /// The programs that ended.
+    programs: Vec<u32>,
+    is_unmapped: bool,
+    is_denied: bool,
+    has_failed: bool,
+}
+
+impl UnreadFiles {
+    /// Notes that a file of a process could not be opened.
+    pub(super) fn note(&mut self, file: MappedFileId, pid: i32, reason: UnreadReason) {
+        let is_full = self.files.len() >= MAX_FILES && !self.files.contains_key(&file);
+        if is_full || self.entries >= MAX_PROGRAMS {
+            return self.more.add(reason);
+        }
+        let unread = self.files.entry(file).or_default();
+        match reason {
+            UnreadReason::Ended => {
+                let next = &mut self.programs;
+                let program = *self.running.entry(pid).or_insert_with(|| {
+                    *next += 1;
+                    *next
+                });
+                // The mappings of a file follow each other.
+                if unread.programs.last() != Some(&program) {
+                    unread.programs.push(program);
+                    self.entries += 1;
+                }
+            }
+            UnreadReason::Unmapped => unread.is_unmapped = true,
+            UnreadReason::Denied => unread.is_denied = true,
+            UnreadReason::Failed => unread.has_failed = true,
+        }
+    }
+
+    /// A process begins another program.
+    pub(super) fn begin_program(&mut self, pid: i32) {
+        if !self.running.is_empty() {
+            self.running.remove(&pid);
+        }
+    }
+
+    /// A file was read after all. Returns the number of programs that ended before.
+    pub(super) fn take(&mut self, file: &MappedFileId) -> usize {
+        let ended = self.files.remove(file).map(|file| file.programs.len());
+        let ended = ended.unwrap_or(0);
+        self.entries -= ended;
+        ended
+    }
+
+    /// The numbers so far.
+    pub(super) fn counts(&self) -> UnreadCounts {
+        let mut counts = self.more;
+        let programs = self.files.values().flat_map(|file| &file.programs);
+        counts.programs += programs.collect::<HashSet<_>>().len();
+        for file in self.files.values() {
+            counts.unmapped += usize::from(file.is_unmapped);
+            counts.denied += usize::from(file.is_denied);
+            counts.failed += usize::from(file.has_failed);
+        }
+        counts
+    }
+}
+
+impl UnreadCounts {
+    /// With others.
+    pub(crate) const fn with(self, others: Self) -> Self {
+        Self {
+            programs: self.programs + others.programs,
+            unmapped: self.unmapped + others.unmapped,
+            denied: self.denied + others.denied,
+            failed: self.failed + others.failed,
+        }
+    }
+
+    const fn add(&mut self, reason: UnreadReason) {
+        match reason {
+            UnreadReason::Ended => self.programs += 1,
+            UnreadReason::Unmapped => self.unmapped += 1,
+            UnreadReason::Denied => self.denied += 1,
+            UnreadReason::Failed => self.failed += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::UnreadReason::{Denied, Ended, Unmapped};
+    use super::*;
+
+    #[test]
+    fn programs_are_counted_once_and_not_if_their_files_were_read_later() {
+        let mut unread = UnreadFiles::default();
+        let file = MappedFileId::numbered;
+        for number in [1, 1, 2, 3] {
+            unread.note(file(number), 7, Ended);
+        }
+        unread.note(file(1), 8, Ended);
+        unread.note(file(4), 9, Unmapped);
+        unread.note(file(5), 9, Denied);
+        let counts = UnreadCounts {
+            programs: 2,
+            unmapped: 1,
+            denied: 1,
+            failed: 0,
+        };
+        assert_eq!(unread.counts(), counts);
+        unread.begin_program(7);
+        unread.note(file(1), 7, Ended);
+        assert_eq!(unread.counts().programs, 3);
+        assert_eq!(unread.take(&file(1)), 3);
+        assert_eq!(unread.counts().programs, 1, "it has other files");
+        assert_eq!(unread.take(&file(2)) + unread.take(&file(3)), 2);
+        assert_eq!(unread.take(&file(4)), 0);
+        let left = UnreadCounts {
+            denied: 1,
+            ..UnreadCounts::default()
+        };
+        assert_eq!((unread.counts(), unread.entries), (left, 0));
+    }
+
+    #[test]
+    fn they_are_bounded() {
+        let mut unread = UnreadFiles::default();
+        let many = MAX_FILES as u64 + 10;
+        for number in 0..many {
+            unread.note(MappedFileId::numbered(number), number as i32, Ended);
+        }
+        assert_eq!(unread.files.len(), MAX_FILES);
+        assert_eq!(unread.counts().programs as u64, many);
+    }
+}

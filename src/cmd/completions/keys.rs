@@ -1,0 +1,129 @@
+//! Completion of keys by which events are grouped: those of any trace, and the arguments of the trace at hand.
+
+use std::collections::BTreeSet;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use usdtrec_report::{Sources, TraceSession};
+
+use super::candidates::is_plain;
+use super::reader::{LONGEST, Reader};
+use crate::cli::group_keys;
+
+/// The task of the process that reads the trace.
+pub(super) const ARGUMENTS: &str = "complete-arguments";
+/// The trace that verbs read by default.
+const TRACE: &str = "usdtrec.data";
+/// Keys of `stat`, besides arguments.
+const OF_STAT: [&str; 4] = ["comm", "pid", "tid", "uid"];
+
+/// The words of a command line before the one to complete.
+#[derive(Debug)]
+pub(super) struct Words<'w>(pub(super) &'w [String]);
+
+impl Words<'_> {
+    /// The verb that has keys.
+    fn verb(&self) -> Option<&str> {
+        let is_verb = |word: &&String| ["report", "diff", "stat"].contains(&word.as_str());
+        self.0.iter().find(is_verb).map(String::as_str)
+    }
+
+    /// The trace that the verb reads.
+    fn trace(&self, verb: &str) -> &str {
+        let mut before = "";
+        for word in self.0 {
+            if let Some(path) = word.strip_prefix("--input=") {
+                return path;
+            }
+            let is_input = before == "-i" || before == "--input";
+            let is_first = verb == "diff" && !word.starts_with('-') && Path::new(word).is_file();
+            if is_input || is_first {
+                return word;
+            }
+            before = word;
+        }
+        TRACE
+    }
+}
+
+/// Prints the words that complete this one, of whose list the last key is completed.
+pub(super) fn print_words(word: &str, words: &Words<'_>) -> io::Result<()> {
+    let Some(verb) = words.verb() else {
+        return Ok(());
+    };
+    let keys: BTreeSet<String> = match verb {
+        "stat" => OF_STAT.map(str::to_owned).into(),
+        verb => {
+            let reader = Reader::start([ARGUMENTS, words.trace(verb)])?;
+            let arguments = reader.lines_until(LONGEST);
+            let fixed = group_keys().into_iter().map(str::to_owned);
+            fixed.chain(arguments).collect()
+        }
+    };
+    let mut out = BufWriter::new(io::stdout());
+    for word in completing(word, &keys) {
+        writeln!(out, "{word}")?;
+    }
+    out.flush()
+}
+
+/// The words that begin with `word`.
+fn completing(word: &str, keys: &BTreeSet<String>) -> Vec<String> {
+    let start = word.rfind(',').map_or(0, |comma| comma + 1);
+    let (before, key) = word.split_at(start);
+    let taken: Vec<&str> = before.split(',').collect();
+    let matching = keys.iter().filter(|known| known.starts_with(key));
+    let new = matching.filter(|known| !taken.contains(&known.as_str()));
+    new.map(|known| format!("{before}{known}")).collect()
+}
+
+/// Prints the names of the arguments of a trace. Those that a shell could take for anything else are left out: a trace may be of anybody.
+pub(super) fn print_arguments(trace: &Path) -> io::Result<()> {
+    let session = TraceSession::open(trace, &Sources::default()).map_err(io::Error::other)?;
+    let events = session.events().events.iter();
+    let arguments = events.flat_map(|event| &event.arguments);
+    let names: BTreeSet<&str> = arguments.map(|argument| &*argument.name).collect();
+    let mut out = BufWriter::new(io::stdout());
+    for name in names.into_iter().filter(|name| is_plain(name)) {
+        writeln!(out, "{name}")?;
+    }
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_key_of_a_list_is_completed() {
+        let keys = ["comm", "cpu", "pid"].map(str::to_owned).into();
+        for (word, words) in [
+            ("", &["comm", "cpu", "pid"][..]),
+            ("c", &["comm", "cpu"]),
+            ("pid,c", &["pid,comm", "pid,cpu"]),
+            ("cpu,", &["cpu,comm", "cpu,pid"]),
+            ("x", &[]),
+        ] {
+            assert_eq!(completing(word, &keys), words, "{word}");
+        }
+    }
+
+    #[test]
+    fn the_trace_of_a_command_line() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().to_str().unwrap();
+        for (line, verb, trace) in [
+            ("usdtrec report --by", "report", TRACE),
+            ("usdtrec report -i a.data --by", "report", "a.data"),
+            ("usdtrec report --input=a.data --by", "report", "a.data"),
+            (&*format!("usdtrec diff {path} b.data --by"), "diff", path),
+            ("usdtrec stat --by", "stat", TRACE),
+        ] {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let words = Words(&words);
+            assert_eq!(words.verb(), Some(verb), "{line}");
+            assert_eq!(words.trace(verb), trace, "{line}");
+        }
+        assert_eq!(Words(&["usdtrec".to_owned()]).verb(), None);
+    }
+}
