@@ -1,9 +1,10 @@
 //! `--no-gap` where processes are stopped: whoever else stops, continues or traces them is not disturbed, and none stays stopped.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
-use crate::common::{Build, Finished, Lab, signal, test, wait_until};
+use crate::common::{Build, Finished, Lab, need_tool, run, signal, test, wait_until};
 use crate::no_gap::{Recorded, STOPPED, UNHELD, early, record, ways};
 use crate::other_processes::kernel_holds;
 
@@ -144,6 +145,19 @@ fn who_is_traced_is_not_stopped() {
         let is_unheld = ended.stderr.contains(UNHELD);
         assert!(is_unheld || *way != STOPPED, "{ended:?}");
         assert!(is_unheld || lab.events("trace").len() == 2, "{ended:?}");
+    }
+}
+
+/// Who could not continue processes of others does not stop any.
+#[test]
+fn without_the_right_to_continue_none_is_stopped() {
+    let lab = Lab::privileged();
+    need_tool("setpriv");
+    let usdtrec = env!("CARGO_BIN_EXE_usdtrec");
+    for option in [STOPPED, "--lossless"] {
+        let mut command = lab.at_home(Path::new("setpriv"), ["--bounding-set=-kill", usdtrec]);
+        command.args(["record", option, "-e", "nogap:*", "--", "true"]);
+        run(command).exits(1).complains("without CAP_KILL");
     }
 }
 

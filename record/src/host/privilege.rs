@@ -30,6 +30,11 @@ pub fn has_admin() -> bool {
     capabilities(None).map_or(true, |has| has.effective.contains(CapabilitySet::SYS_ADMIN))
 }
 
+/// Whether this process may send signals to those of other users (`CAP_KILL`); also if that cannot be read.
+pub(crate) fn may_signal() -> bool {
+    capabilities(None).map_or(true, |has| has.effective.contains(CapabilitySet::KILL))
+}
+
 /// `kernel.perf_event_paranoid`: what the kernel permits to users without privileges, -1 for everything.
 pub(crate) fn paranoid() -> Option<i32> {
     let level = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");

@@ -26,6 +26,7 @@ use super::stopped_map;
 use crate::clocks::trace_clock;
 use crate::engine::guard_process::{GuardDeath, GuardProcess, GuardTask};
 use crate::error::RecordError;
+use crate::host::privilege;
 use crate::recording::attach_callbacks::Caution;
 use crate::stop_reason::StopReason;
 use crate::usage_error::{HelperInput, UsageError};
@@ -64,11 +65,20 @@ pub(in crate::engine::bpf) struct Stopped {
 
 impl Stopped {
     /// Creates the map and starts the guard, which disables the programs by `control` when the recorder has ended.
+    ///
+    /// # Errors
+    /// This process may not continue those of other users, or an error of bpf(2) or of starting the guard.
     pub(in crate::engine::bpf) fn new(
         reason: StopReason,
         control: &Control,
         say: &dyn Fn(&Caution),
     ) -> io::Result<Self> {
+        // Programs can stop any process.
+        if !privilege::may_signal() {
+            return Err(io::Error::other(
+                "without CAP_KILL processes of other users could be stopped and not continued",
+            ));
+        }
         heal(say);
         let map = stopped_map::create()?;
         let kept = match Kept::new(map.as_fd()) {

@@ -1,9 +1,10 @@
 //! Holding a thread by stopping its process (`SIGSTOP`), on kernels without [`work`](crate::engine::bpf::processes::hold::work) for tasks.
 //!
 //! The program that finds the file sends the signal to the thread, which stops before it returns to user mode. The process is in a map
-//! ([`stopped_map`]), and the recorder continues it when all of its mappings are answered. The guard process does so after [`MAX_HOLD`], and when the
-//! recorder has ended, however that came; if both are killed, the next recorder or `doctor --heal` does ([`lossless`](crate::engine::bpf::lossless)).
-//! `SIGCONT` is sent by a handle of the process, after a check that it is not a later one with the same id.
+//! ([`stopped_map`](crate::engine::bpf::lossless::stopped_map)), and the recorder continues it when all of its mappings are answered. The guard
+//! process does so after [`MAX_HOLD`], and when the recorder has ended, however that came; if both are killed, the next recorder that stops processes
+//! or `doctor --heal` does ([`lossless`](crate::engine::bpf::lossless)). `SIGCONT` is sent by a handle of the process, after a check that it is not a
+//! later one with the same id.
 //!
 //! What of others a stop could disturb:
 //! * **All threads of the process stop**, wherever they are, and all stay stopped until the probes are planted. Some calls in which other threads
@@ -12,21 +13,22 @@
 //!   terminal. So this is said at the start.
 //! * **A stop of the user** is not ended. The signals that stop and continue processes are seen where they are generated (`signal_generate`). After a
 //!   `SIGSTOP` of others, or a `SIGCONT`, the stop is not ours any more: the process is removed from the map, and not continued by us. `SIGTSTP`,
-//!   `SIGTTIN` and `SIGTTOU` may be handled or blocked. They are sent again after our `SIGCONT`, which removes them. A process that was stopped before
-//!   maps nothing. What is sent between our last look at the map and our `SIGCONT`, microseconds, is lost.
+//!   `SIGTTIN` and `SIGTTOU` may be handled or blocked. They are sent again after our `SIGCONT`, which removes them, so that the process may run for a moment.
+//!   A process that was stopped before maps nothing. What is sent between our last look at the map and our `SIGCONT`, microseconds, is lost.
 //! * **A process that is traced** (ptrace(2)) is not stopped: the tracer would be told of the signal, a debugger would stop at it, and others might
 //!   discard it. Its mappings are counted as not held. If only other threads of the process are traced, their tracer is told of the stop.
 //!   Who attaches while a process is stopped finds it stopped; our `SIGCONT` ends no stop of a tracer.
 //! * **The first process of a pid namespace** is stopped as any other: the signal is of the kernel, and cannot be ignored. The system's is not.
 //! * **`vfork`**: a child that executes a program has released its parent before. One that maps a file before blocks its parent for as long.
-//! * **The recorder's ancestors, and who reads its output**, are never stopped, as in lossless recordings, which is said.
+//! * **The recorder's ancestors, and who reads its output**, are never stopped, as in lossless recordings; of the readers that is said.
 //! * **A real-time process** is stopped as any other: it does not run then.
 //! * **A process that is killed** ends as ever: `SIGKILL` ends a stop.
 //!
 //! Libraries and other mappings are seen at the return of `ksys_mmap_pgoff`, which needs programs on functions: x86-64, and arm64 from Linux 6.4
 //! on. `mmap_lock_released` is second choice: older kernels (those up to 5.10 do not have it) find the path of the control group for it, at each page
 //! fault of the host, and there it is not used. Where neither is possible, only programs that are executed are waited for, which is said, and mappings
-//! have their gap. If two threads of a process map different new files at once, and the first file is done before the second record is written, the second is not held, which is noticed.
+//! have their gap. If two threads of a process map different new files at once, and the first file is done before the second record is written, the
+//! second thread is not held, which is noticed.
 
 use std::collections::HashMap;
 use std::io;
