@@ -13,6 +13,9 @@
 //! A footer follows, for readers of a file that is cut before the next one. The footer at the end of this flush has a feature table with the
 //! new sections. One write of the header commits attrs, features and data together, so that a killed recorder leaves all or nothing. What was
 //! written before stays valid for older footers.
+//!
+//! perf wants attrs, names and formats each in one piece, so they cannot be appended to. An event takes about 0.8 KiB, in each flush that adds one:
+//! 256 events in as many flushes are 27 MB in all, 1000 are 400 MB (`cargo bench --bench following -- head`).
 
 use std::collections::HashSet;
 use std::ops::Range;
