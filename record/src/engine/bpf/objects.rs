@@ -20,7 +20,7 @@ use super::rings::cpu_rings::{CpuRings, Sizes};
 use super::samples::Samples;
 use super::samples::stack_rates;
 use super::setup::setup;
-use super::spans::{SharedSpans, SpanDescriptors, SpanMaps, SpanMemory};
+use super::spans::{SharedSpans, SpanDescriptors, SpanMaps, memory_for};
 use super::thread_contexts::ThreadContexts;
 use crate::error::RecordError;
 use crate::kernel_error::{BpfObject, BpfRefusal};
@@ -115,7 +115,7 @@ impl Objects {
         let hit_groups = grouping.map(GroupMaps::new).transpose();
         let spans = options.slow_spans.as_ref();
         let spans = spans.map(|spans| {
-            let memory = SpanMemory::new(&samples.groups, spans.least);
+            let memory = memory_for(&samples.groups, spans.least);
             SpanMaps::new(memory, None)
         });
         Ok(Self {

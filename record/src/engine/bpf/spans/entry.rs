@@ -16,11 +16,6 @@
 //!
 //! In elements of other levels than 0, only the record of the begin is used.
 
-use super::super::plan::Group;
-use super::super::program::rooms;
-use super::marks::MAX_MARKS;
-use super::role::SpanRole;
-
 /// Maximum number of spans of one key that are open at once.
 pub(super) const LEVELS: u32 = 16;
 /// Offset of the number of open spans.
@@ -36,11 +31,6 @@ pub(super) const VALUE: i16 = 32;
 /// Offset of what is known of the spans of each level.
 pub(super) const FRAMES: u32 = 40;
 
-/// Size of records if no probe is known when the recording begins, bytes.
-const USUAL_RECORD: u32 = 1024;
-/// Maximum size of a record, bytes: offsets of stores have 16 bits.
-pub(super) const MAX_RECORD: usize = 8192;
-
 /// How large the elements are, and from which duration on spans are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::engine::bpf) struct SpanMemory {
@@ -55,46 +45,6 @@ pub(in crate::engine::bpf) struct SpanMemory {
 }
 
 impl SpanMemory {
-    /// Room for the records of these events.
-    pub(in crate::engine::bpf) fn new(groups: &[Group], least: u64) -> Self {
-        if groups.is_empty() {
-            return Self {
-                marks: MAX_MARKS,
-                begin: USUAL_RECORD,
-                end: USUAL_RECORD,
-                least,
-            };
-        }
-        let all = || {
-            groups
-                .iter()
-                .filter_map(|group| Some((group, group.role.as_ref()?)))
-        };
-        let longest = |begins: bool| {
-            let records = all().filter(|(_, role)| role.begins == begins);
-            let records = records.map(|(group, _)| record_bytes(group) as u32);
-            records.max().unwrap_or(8)
-        };
-        Self {
-            marks: all()
-                .map(|(_, role)| role.agreed.len() as u32)
-                .max()
-                .unwrap_or(0),
-            begin: longest(true),
-            end: longest(false),
-            least,
-        }
-    }
-
-    /// Whether the records of an event have room.
-    pub(super) fn holds(self, group: &Group, role: &SpanRole) -> bool {
-        let room = match role.begins {
-            true => self.begin,
-            false => self.end,
-        };
-        record_bytes(group) <= room as usize && role.agreed.len() <= self.marks as usize
-    }
-
     /// Size of what is known of a level, bytes.
     pub(super) const fn frame(self) -> u32 {
         match self.marks {
@@ -117,9 +67,4 @@ impl SpanMemory {
     pub(super) const fn bytes(self) -> u32 {
         self.end_at() + self.end
     }
-}
-
-/// Size of the records of an event, bytes, a multiple of 8.
-pub(super) fn record_bytes(group: &Group) -> usize {
-    rooms(&group.layout).whole.record.next_multiple_of(8)
 }

@@ -3,7 +3,7 @@
 use super::super::insn::{Helper, If, Label, Op, Reg, Width};
 use super::super::program::{Program, slots};
 use super::entry::{BEYOND, DEPTH, OWNED, TASK, VALUE};
-use super::role::SpanRole;
+use super::role::{KeyValue, SpanRole, SpanTask};
 use crate::plan::capture::Capture;
 
 /// Offset of the level in a key.
@@ -12,32 +12,6 @@ pub(super) const LEVEL: i16 = slots::SPAN_KEY + 4;
 const TASK_OF_KEY: i16 = slots::SPAN_KEY + 8;
 /// Offset of the value.
 const VALUE_OF_KEY: i16 = slots::SPAN_KEY + 16;
-
-/// Which task is part of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::bpf) enum SpanTask {
-    Thread,
-    Process,
-    /// Begin and end may be in different processes.
-    Any,
-}
-
-/// An argument whose value is part of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::bpf) struct KeyValue {
-    /// Its place among the arguments that are captured.
-    pub(super) place: usize,
-    /// Size of its numbers, bytes.
-    pub(super) bytes: u8,
-    pub(super) signed: bool,
-}
-
-impl SpanRole {
-    /// Whether programs of several threads may want an element.
-    pub(super) fn is_shared(&self) -> bool {
-        self.task != SpanTask::Thread
-    }
-}
 
 impl Program<'_> {
     /// Stores the key of the element of level 0; jumps to `unkeyed` if a value cannot be read.

@@ -2,32 +2,14 @@
 //!
 //! A number is its word, sign-extended as its field says. A text is a hash of its length and its first bytes.
 
-use usdtrec_format::{RawField, RawString};
-
 use super::super::insn::{If, Op, Reg, Width};
 use super::super::program::{Program, RAW, slots};
+use super::role::MarkField;
 
-/// Maximum number of arguments that must agree.
-pub(in crate::engine::bpf) const MAX_MARKS: u32 = 4;
 /// Bytes of a text that are compared, at most. Of longer ones the length is compared, too.
 const COMPARED: usize = 256;
 /// An odd number: multiplying by it loses nothing.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// Where an argument is that must agree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::bpf) enum MarkField {
-    /// A number of so many bytes.
-    Number {
-        field: RawField,
-        bytes: u8,
-        signed: bool,
-    },
-    /// A text, by its index among the strings of the layout.
-    Text { string: RawString, index: usize },
-    /// A text that is not read.
-    Unknown,
-}
 
 impl Program<'_> {
     /// Writes zeros to where the texts of marks are read: what follows a text is hashed, too.

@@ -14,12 +14,14 @@
 mod entry;
 mod key;
 mod marks;
+mod planner;
 mod program;
 mod role;
 mod span_map;
 
 pub(super) use entry::SpanMemory;
+pub(super) use planner::{memory_for, with_roles};
+pub(super) use role::SpanRole;
 #[cfg(test)]
-pub(super) use key::SpanTask;
-pub(super) use role::{SpanRole, with_roles};
+pub(super) use role::SpanTask;
 pub(super) use span_map::{SharedSpans, SpanDescriptors, SpanMaps};

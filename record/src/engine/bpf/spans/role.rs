@@ -1,21 +1,9 @@
-//! What the sites of a probe are to spans.
+//! What the hits of an event are to spans that programs match.
 
-use usdtrec_format::schema::{Argument, ArgumentType};
-use usdtrec_format::spans::{
-    NamedPair, SpanNameError, SpanSides, argument_place, asked_pairs, shared_arguments,
-};
-use usdtrec_format::{RawArgument, RawField};
+use usdtrec_format::{RawField, RawString};
 
-use super::super::kernel::trials::fetches_atomically;
-use super::super::plan::{Group, SitePlan};
-use super::entry::{MAX_RECORD, SpanMemory, record_bytes};
-use super::key::{KeyValue, SpanTask};
-use super::marks::{MAX_MARKS, MarkField};
-use crate::engine::options::EngineOptions;
-use crate::error::RecordError;
-use crate::plan::capture::Capture;
-use crate::slow_spans::SlowSpans;
-use crate::usage_error::{SpanFault, UsageError};
+/// Maximum number of arguments that must agree.
+pub(in crate::engine::bpf) const MAX_MARKS: u32 = 4;
 
 /// What the hits of an event are to spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,284 +20,43 @@ pub(in crate::engine::bpf) struct SpanRole {
     pub(in crate::engine::bpf) agreed: Vec<MarkField>,
 }
 
-/// The parts of a key, by their names.
-#[derive(Clone, Copy)]
-struct KeyParts<'a> {
-    task: SpanTask,
-    value: Option<&'a str>,
-    /// Whether nothing else is said, so that arguments must agree.
-    is_usual: bool,
+/// Which task is part of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine::bpf) enum SpanTask {
+    Thread,
+    Process,
+    /// Begin and end may be in different processes.
+    Any,
 }
 
-/// Says of each event what it is to spans that programs can match, and leaves out the events that are of no span. `memory` is that of the recording, if
-/// it has begun.
-///
-/// # Errors
-/// [`RecordError::Usage`] if there is no such span, or programs cannot match it, and that is required.
-pub(in crate::engine::bpf) fn with_roles(
-    groups: Vec<Group>,
-    options: &EngineOptions,
-    memory: Option<SpanMemory>,
-) -> Result<Vec<Group>, RecordError> {
-    let Some(spans) = &options.slow_spans else {
-        return Ok(groups);
-    };
-    // A recording may begin without probes.
-    if groups.is_empty() {
-        return Ok(groups);
-    }
-    let events: Vec<String> = groups.iter().map(|group| group.probe.event()).collect();
-    let names: Vec<&str> = events.iter().map(String::as_str).collect();
-    let pairs = match all_pairs(spans, &names) {
-        Ok(pairs) => pairs,
-        Err(error) if spans.is_required => {
-            return Err(UsageError::Span(SpanFault::Name(error)).into());
-        }
-        // A reader may know more events.
-        Err(_) => return Ok(groups),
-    };
-    let mut planner = RolePlanner {
-        spans,
-        options,
-        names: &names,
-        groups,
-        memory,
-        pairs: &pairs,
-    };
-    for pair in &pairs {
-        match planner.assign(pair) {
-            Err(fault) if spans.is_required => return Err(UsageError::Span(fault).into()),
-            Ok(()) | Err(_) => {}
-        }
-    }
-    let used = |at: usize| {
-        let mut pairs = pairs.iter();
-        pairs.any(|pair| pair.starts.contains(&at) || pair.dones.contains(&at))
-    };
-    let groups = planner.groups.into_iter().enumerate();
-    let groups = groups.filter(|(at, _)| used(*at)).map(|(_, group)| group);
-    Ok(groups.collect())
+/// An argument whose value is part of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine::bpf) struct KeyValue {
+    /// Its place among the arguments that are captured.
+    pub(super) place: usize,
+    /// Size of its numbers, bytes.
+    pub(super) bytes: u8,
+    pub(super) signed: bool,
 }
 
-/// The pairs that are asked for.
-fn all_pairs(spans: &SlowSpans, names: &[&str]) -> Result<Vec<NamedPair>, SpanNameError> {
-    let mut pairs: Vec<NamedPair> = Vec::new();
-    for text in &spans.spans {
-        for pair in asked_pairs(text, names)? {
-            if !pairs.contains(&pair) {
-                pairs.push(pair);
-            }
-        }
-    }
-    Ok(pairs)
-}
-
-struct RolePlanner<'a> {
-    spans: &'a SlowSpans,
-    options: &'a EngineOptions,
-    names: &'a [&'a str],
-    groups: Vec<Group>,
-    memory: Option<SpanMemory>,
-    pairs: &'a [NamedPair],
-}
-
-impl RolePlanner<'_> {
-    /// Assigns their roles to the events of a pair, if programs can match it.
-    fn assign(&mut self, pair: &NamedPair) -> Result<(), SpanFault> {
-        let key = self.key(pair)?;
-        if key.task != SpanTask::Thread && !fetches_atomically() {
-            return Err(SpanFault::Key(pair.name.clone()));
-        }
-        self.check(pair)?;
-        let sides: Vec<usize> = pair.starts.iter().chain(&pair.dones).copied().collect();
-        let groups = sides.iter().filter_map(|at| self.groups.get(*at));
-        let shown: Vec<Vec<Argument>> = groups.map(shown_arguments).collect();
-        let lists: Vec<&[Argument]> = shown.iter().map(Vec::as_slice).collect();
-        let shared = shared_arguments(&lists).into_iter();
-        let agreed = shared.filter(|shared| key.is_usual && shared.is_expected_to_agree());
-        let agreed: Vec<(String, bool)> = agreed
-            .map(|shared| {
-                let name = shared.argument.name.clone();
-                (name, shared.has_identifying_numbers())
-            })
-            .collect();
-        if agreed.len() > MAX_MARKS as usize {
-            return Err(SpanFault::ManyAgreed {
-                span: pair.name.clone(),
-                most: MAX_MARKS,
-            });
-        }
-        let first = pair
-            .starts
-            .first()
-            .and_then(|first| self.groups.get(*first));
-        let number = first.map_or(0, |group| group.layout.id.into());
-        let roles = sides.iter().map(|&at| {
-            let group = self.groups.get(at)?;
-            let fields = agreed
-                .iter()
-                .map(|(name, numbers)| mark_field(group, name, *numbers));
-            let value = match key.value {
-                Some(name) => Some(key_value(group, name)?),
-                None => None,
-            };
-            let role = SpanRole {
-                number,
-                begins: pair.starts.contains(&at),
-                task: key.task,
-                value,
-                agreed: fields.collect::<Option<_>>()?,
-            };
-            let fits = record_bytes(group) <= MAX_RECORD
-                && self.memory.is_none_or(|memory| memory.holds(group, &role));
-            fits.then_some(role)
-        });
-        let roles: Option<Vec<SpanRole>> = roles.collect();
-        let Some(roles) = roles else {
-            return Err(SpanFault::LongRecords(pair.name.clone()));
-        };
-        for (at, role) in sides.into_iter().zip(roles) {
-            if let Some(group) = self.groups.get_mut(at) {
-                group.role = Some(role);
-            }
-        }
-        Ok(())
-    }
-
-    /// The parts of the key of a pair, if programs can find them.
-    fn key<'p>(&'p self, pair: &'p NamedPair) -> Result<KeyParts<'p>, SpanFault> {
-        let of = |events: &[usize]| -> Vec<&str> {
-            let names = events.iter().filter_map(|at| self.names.get(*at).copied());
-            names.collect()
-        };
-        let sides = SpanSides {
-            starts: &of(&pair.starts),
-            dones: &of(&pair.dones),
-        };
-        let parts = |task, value| KeyParts {
-            task,
-            value,
-            is_usual: false,
-        };
-        let names: Vec<&str> = self.spans.key.iter().map(String::as_str).collect();
-        Ok(match (&*names, pair.key) {
-            ([], None) if !sides.cross() => KeyParts {
-                is_usual: true,
-                ..parts(SpanTask::Thread, None)
-            },
-            ([], Some(key)) if self.has_argument(pair, key) => parts(SpanTask::Process, Some(key)),
-            (["tid"], _) => parts(SpanTask::Thread, None),
-            (["pid"], _) => parts(SpanTask::Process, None),
-            ([name], _) => parts(SpanTask::Any, Some(*name)),
-            (["tid", name] | [name, "tid"], _) => parts(SpanTask::Thread, Some(*name)),
-            (["pid", name] | [name, "pid"], _) => parts(SpanTask::Process, Some(*name)),
-            _ => return Err(SpanFault::Key(pair.name.clone())),
-        })
-    }
-
-    /// Whether all events of a pair have an argument.
-    fn has_argument(&self, pair: &NamedPair, name: &str) -> bool {
-        let mut events = pair.starts.iter().chain(&pair.dones);
-        events.all(|at| {
-            let group = self.groups.get(*at);
-            group.is_some_and(|group| argument_place(&shown_arguments(group), name).is_some())
-        })
-    }
-
-    /// Checks that programs can match a pair.
-    fn check(&self, pair: &NamedPair) -> Result<(), SpanFault> {
-        if self.options.graph.is_some() {
-            return Err(SpanFault::Callers);
-        }
-        if self.options.lossless {
-            return Err(SpanFault::Lossless);
-        }
-        let sides = pair.starts.iter().chain(&pair.dones);
-        let is_of_several = |at: &usize| {
-            let all = self
-                .pairs
-                .iter()
-                .flat_map(|pair| pair.starts.iter().chain(&pair.dones));
-            all.filter(|other| *other == at).count() > 1
-        };
-        match sides.copied().find(is_of_several) {
-            Some(at) => Err(SpanFault::SeveralSpans {
-                event: self.names.get(at).copied().unwrap_or_default().to_owned(),
-            }),
-            None => Ok(()),
-        }
+impl SpanRole {
+    /// Whether programs of several threads may want an element.
+    pub(super) fn is_shared(&self) -> bool {
+        self.task != SpanTask::Thread
     }
 }
 
-/// The arguments of an event as readers show them.
-fn shown_arguments(group: &Group) -> Vec<Argument> {
-    let own = &group.probe.arguments;
-    match &group.probe.shown {
-        Some(shown) => shown.iter().map(|shown| shown.argument_from(own)).collect(),
-        None => own.clone(),
-    }
-}
-
-/// The place of an argument in the layout of an event, and its number as readers show it; `None` if it is no integer.
-fn placed(group: &Group, name: &str) -> Option<PlacedArgument> {
-    let shown = shown_arguments(group);
-    let at = argument_place(&shown, name)?;
-    let place = match &group.probe.shown {
-        Some(list) => list.get(at)?.argument,
-        None => at,
-    };
-    let RawArgument::Field(field) = *group.layout.arguments.get(place)? else {
-        return None;
-    };
-    let number = match &shown.get(at)?.kind {
-        Some(ArgumentType::Integer { bytes, signed }) => Some((*bytes.min(&field.size), *signed)),
-        Some(ArgumentType::Pointer) | None => Some((field.size, field.signed)),
-        Some(_) => None,
-    };
-    Some(PlacedArgument {
-        place,
-        field,
-        number,
-    })
-}
-
-/// An argument in the layout of an event.
-struct PlacedArgument {
-    place: usize,
-    field: RawField,
-    /// Size of its numbers, bytes, and whether they have a sign, if it is an integer.
-    number: Option<(u8, bool)>,
-}
-
-/// Where an event has an argument that must agree; `None` if its values are not in samples.
-fn mark_field(group: &Group, name: &str, numbers: bool) -> Option<MarkField> {
-    let PlacedArgument { field, number, .. } = placed(group, name)?;
-    Some(match (field.string, number) {
-        (Some(string), _) => MarkField::Text {
-            string,
-            index: group.layout.strings().position(|known| known == string)?,
-        },
-        (None, Some((bytes, signed))) if numbers => MarkField::Number {
-            field,
-            bytes,
-            signed,
-        },
-        (None, _) => MarkField::Unknown,
-    })
-}
-
-/// Where an event has an argument whose value is part of the key; `None` if it is no integer, or not read in the same way at all sites.
-fn key_value(group: &Group, name: &str) -> Option<KeyValue> {
-    let PlacedArgument {
-        place,
-        field,
-        number,
-    } = placed(group, name)?;
-    let (bytes, signed) = number.filter(|_| field.string.is_none())?;
-    let is_read = |plan: &SitePlan| matches!(plan.captures.get(place), Some(Capture::Value(_)));
-    group.plans.iter().all(is_read).then_some(KeyValue {
-        place,
-        bytes,
-        signed,
-    })
+/// Where an argument is that must agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine::bpf) enum MarkField {
+    /// A number of so many bytes.
+    Number {
+        field: RawField,
+        bytes: u8,
+        signed: bool,
+    },
+    /// A text, by its index among the strings of the layout.
+    Text { string: RawString, index: usize },
+    /// A text that is not read.
+    Unknown,
 }

@@ -14,7 +14,7 @@ use crate::engine::bpf::kernel::version::tells_processes;
 use crate::engine::bpf::nonresident::Touch;
 use crate::engine::bpf::preemption::Preemption;
 use crate::engine::bpf::program::{Common, Spec, generate};
-use crate::engine::bpf::spans::{SpanMaps, SpanMemory, SpanRole, SpanTask};
+use crate::engine::bpf::spans::{SpanMaps, SpanRole, SpanTask, memory_for};
 use crate::engine::bpf::sys::{self, ProgramKind, Uprobes};
 use crate::engine::outcome::SlowSpanCounts;
 use crate::host::privilege;
@@ -50,7 +50,7 @@ fn begins_without_room_are_counted() {
         value: None,
         agreed: Vec::new(),
     };
-    let memory = SpanMemory::new(&[], 1);
+    let memory = memory_for(&[], 1);
     let common = Common {
         touch: Touch::Always,
         ids: 1,
