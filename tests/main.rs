@@ -55,6 +55,7 @@ mod kill_matrix;
 mod layers;
 mod literals;
 mod live;
+mod live_tables;
 mod losses;
 mod man_and_completions;
 mod no_gap;

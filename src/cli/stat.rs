@@ -20,6 +20,8 @@ pub(crate) struct StatArgs {
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     pub(crate) by: Vec<String>,
     /// Print the counts of each interval (500ms, 2s), at least 10ms; a number without a unit is milliseconds, as in perf stat [default: once, at the end]
+    ///
+    /// On a terminal, text is one table that is redrawn at each interval, with the hits since the start and the last intervals as a line of bars.
     #[arg(short = 'I', long, value_name = "TIME", alias = "interval-print")]
     pub(crate) interval: Option<String>,
     /// Output format: text, or the counts of each probe as JSON or CSV

@@ -2,8 +2,11 @@
 
 mod group_key;
 mod intervals;
+pub(super) mod snapshots;
+mod sums;
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,14 +15,17 @@ use anstream::{AutoStream, ColorChoice};
 use usdtrec_format::expr::EventSpec;
 use usdtrec_format::split_patterns;
 use usdtrec_record::{AggregateKey, Aggregation, HitTotals};
+use usdtrec_report::Format;
 use usdtrec_report::script::process_field_named;
-use usdtrec_report::stat::{self, StatView};
+use usdtrec_report::stat::{self, HISTORY, LiveTable, RowChoice, StatView};
 
 use self::intervals::Intervals;
-use super::live::{Aggregated, Live};
+use self::snapshots::Snapshots;
+use super::count_screen::{CountScreen, TableKeys};
+use super::live::{Aggregated, CountView, Live};
 use super::record::refuse_options_of_arguments;
 use super::selection;
-use crate::cli::{Engine, OutputFormat, StatArgs};
+use crate::cli::{CaptureArgs, Engine, OutputFormat, StatArgs};
 use crate::output;
 use crate::terminal::Usage;
 use crate::units::parse_duration;
@@ -30,56 +36,116 @@ pub(crate) fn run(args: &StatArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     let by: Vec<AggregateKey> = args
         .by
         .iter()
-        .map(|key| aggregate_key(key))
+        .map(|key| aggregate_key("stat", key))
         .collect::<Result<_, _>>()?;
     let has_keys = !by.is_empty();
     let interval = args.interval.as_deref().map(interval).transpose()?;
-    let mut out = match &args.output {
-        Some(path) => output::create(path)?,
-        None => selection::output()?,
-    };
-    let colours = args.output.is_none() && AutoStream::choice(&out) != ColorChoice::Never;
-    let format = match args.field_separator {
-        Some(_) => OutputFormat::Csv,
-        None => args.format,
-    };
-    let mut view = StatView::new(selection::format(format), colours, args.by.clone());
-    let mut intervals = Intervals::default();
-    let output = out.try_clone()?;
-    let mut show = |counted: &HitTotals| {
-        let table = view.show(&intervals.next(counted, has_keys));
-        out.write_all(table.as_bytes())
-    };
+    let mut view = Output::new(args, interval)?;
     let verb = Live {
         verb: "stat",
         args: &args.capture,
         buildid_dir,
-        output,
+        output: view.out.try_clone()?,
         muted: args.output.is_none(),
         heartbeat: false,
+        redraws: view.screen.is_some(),
         prints_arguments: has_keys,
         aggregated: Some(Aggregated {
             aggregation: Aggregation { interval, by },
-            show: &mut show,
+            view: &mut view,
         }),
     };
     verb.run(|pipe, sources| stat::read(pipe, Path::new("stat"), sources))
 }
 
+/// Where counts are shown.
+struct Output {
+    out: File,
+    has_keys: bool,
+    /// What is printed, if there is no screen.
+    view: StatView,
+    intervals: Intervals,
+    /// A table that is redrawn at each interval, if the output is a terminal.
+    screen: Option<CountScreen>,
+    /// What the screen shows.
+    snapshots: Snapshots,
+}
+
+impl Output {
+    fn new(args: &StatArgs, interval: Option<Duration>) -> anyhow::Result<Self> {
+        let out = match &args.output {
+            Some(path) => output::create(path)?,
+            None => selection::output()?,
+        };
+        let colours = args.output.is_none() && AutoStream::choice(&out) != ColorChoice::Never;
+        let format = selection::format(match args.field_separator {
+            Some(_) => OutputFormat::Csv,
+            None => args.format,
+        });
+        let is_screen = interval.is_some() && format == Format::Text && out.is_terminal();
+        let screen = is_screen.then(|| {
+            let table = LiveTable::new(colours, args.by.clone());
+            let out = out.try_clone()?;
+            CountScreen::new(out, table, RowChoice::default(), TableKeys::Left)
+        });
+        let has_keys = !args.by.is_empty();
+        Ok(Self {
+            out,
+            has_keys,
+            view: StatView::new(format, colours, args.by.clone()),
+            intervals: Intervals::default(),
+            screen: screen.transpose()?,
+            snapshots: Snapshots::new(
+                has_keys,
+                interval.unwrap_or_default(),
+                if is_screen { HISTORY } else { 0 },
+            ),
+        })
+    }
+}
+
+impl Output {
+    fn print(&mut self, counted: &HitTotals) -> io::Result<()> {
+        let counts = self.intervals.next(counted, self.has_keys);
+        self.out.write_all(self.view.show(&counts).as_bytes())
+    }
+}
+
+impl CountView for Output {
+    fn show(&mut self, counted: &HitTotals) -> io::Result<()> {
+        match &self.screen {
+            Some(screen) => screen.show(self.snapshots.next(counted)),
+            None => self.print(counted),
+        }
+    }
+
+    fn end(&mut self, counted: Option<&HitTotals>) -> io::Result<()> {
+        match &mut self.screen {
+            Some(screen) => screen.end(counted.map(|counted| self.snapshots.next(counted))),
+            None => counted.map_or(Ok(()), |counted| self.print(counted)),
+        }
+    }
+}
+
 /// `--interval`; a number without a unit is milliseconds.
 fn interval(text: &str) -> Result<Duration, Usage> {
-    const LEAST: Duration = Duration::from_millis(10);
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     let time = match is_number {
         true => parse_duration("--interval", &format!("{text}ms"))?,
         false => parse_duration("--interval", text)?,
     };
-    Usage::ensure(time >= LEAST, "--interval: expected at least 10ms")?;
+    check_interval("--interval", time)
+}
+
+/// Refuses intervals in which counts could hardly be read. Errors name `option`.
+pub(super) fn check_interval(option: &str, time: Duration) -> Result<Duration, Usage> {
+    const LEAST: Duration = Duration::from_millis(10);
+    Usage::ensure(time >= LEAST, format!("{option}: expected at least 10ms"))?;
     Ok(time)
 }
 
-/// A key of `--by`.
-fn aggregate_key(name: &str) -> Result<AggregateKey, Usage> {
+/// A key of `--by`, of this verb.
+pub(super) fn aggregate_key(verb: &str, name: &str) -> Result<AggregateKey, Usage> {
     /// Other keys of `report --by`, besides fields about the process.
     const OF_REPORT: [&str; 6] = ["cpu", "dso", "sym", "srcline", "caller", "stack"];
     let is_other =
@@ -91,7 +157,7 @@ fn aggregate_key(name: &str) -> Result<AggregateKey, Usage> {
         "uid" => AggregateKey::Uid,
         _ if is_other => {
             return Err(Usage(format!(
-                "--by {name}: stat counts by comm, pid, tid, uid and arguments; to count by this, record, and use report --sort {name}"
+                "--by {name}: {verb} counts by comm, pid, tid, uid and arguments, in the kernel; to count by this, record, and use report --sort {name}"
             )));
         }
         _ => AggregateKey::Argument(name.to_owned()),
@@ -102,27 +168,32 @@ fn aggregate_key(name: &str) -> Result<AggregateKey, Usage> {
 fn refuse(stat: &StatArgs) -> Result<(), Usage> {
     let args = &stat.capture;
     refuse_options_of_arguments("stat", args, !stat.by.is_empty())?;
-    let is_perf = matches!(
-        args.engine,
-        Engine::Perf | Engine::PerfPmu | Engine::PerfTracefs
-    );
-    Usage::ensure(
-        !is_perf,
-        "stat needs the bpf engine: perf events copy each hit out",
-    )?;
-    Usage::ensure(
-        args.mmap_pages.is_none(),
-        "-m has no effect on stat: hits are not written to rings",
-    )?;
-    Usage::ensure(
-        !args.lossless,
-        "--lossless has no effect on stat: no ring can be full",
-    )?;
+    refuse_options_of_rings("stat", args)?;
     let specs = args.event.iter().flat_map(|list| split_patterns(list));
     let has_list = |part: &str| EventSpec::parse(part).is_ok_and(|spec| spec.captures.is_some());
     let listed = specs.into_iter().find(|part| has_list(part));
     Usage::ensure(
         listed.is_none() || !stat.by.is_empty(),
         "stat without --by shows no arguments: an argument list of -e has no effect",
+    )
+}
+
+/// Refuses options that have no effect where hits are not copied out.
+pub(super) fn refuse_options_of_rings(what: &str, args: &CaptureArgs) -> Result<(), Usage> {
+    let is_perf = matches!(
+        args.engine,
+        Engine::Perf | Engine::PerfPmu | Engine::PerfTracefs
+    );
+    Usage::ensure(
+        !is_perf,
+        format!("{what} needs the bpf engine: perf events copy each hit out"),
+    )?;
+    Usage::ensure(
+        args.mmap_pages.is_none(),
+        format!("-m has no effect on {what}: hits are not written to rings"),
+    )?;
+    Usage::ensure(
+        !args.lossless,
+        format!("--lossless has no effect on {what}: no ring can be full"),
     )
 }

@@ -1,19 +1,19 @@
 //! `usdtrec top`.
 
-mod screen;
-
 use std::io::{IsTerminal, Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
 
 use anstream::{AutoStream, ColorChoice};
 use usdtrec_report::top::{self, TopOptions};
 
-use self::screen::Screen;
 use super::live::Live;
 use super::record::refuse_options_of_arguments;
+use super::screen::{Place, Screen};
 use super::selection;
 use crate::cli::TopArgs;
+use crate::mutex::locked;
 use crate::units::parse_duration;
 
 /// Runs the verb.
@@ -32,15 +32,20 @@ pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<
         output: out.try_clone()?,
         muted: true,
         heartbeat: true,
+        redraws: true,
         prints_arguments: false,
         aggregated: None,
     };
     verb.run(|pipe, sources| {
         let path = Path::new("top");
         if out.is_terminal() {
-            let screen = Screen::new(out)?;
+            let shown = Arc::new(Mutex::new(String::new()));
+            let last = Arc::clone(&shown);
+            let text = move |_: Place| locked(&last).clone();
+            let screen = Screen::new(out, None, Box::new(text))?;
             top::show(pipe, path, sources, options, &mut |table| {
-                screen.show(table)
+                table.clone_into(&mut locked(&shown));
+                screen.draw()
             })
         } else {
             let mut first = true;

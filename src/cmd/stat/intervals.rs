@@ -8,6 +8,7 @@ use usdtrec_record::HitTotals;
 use usdtrec_report::stat::{StatCounts, StatRow};
 
 use super::group_key::GroupKey;
+use super::sums::{Count, Sums};
 
 /// What was counted before the interval.
 #[derive(Default)]
@@ -16,46 +17,27 @@ pub(super) struct Intervals {
     counts: BTreeMap<GroupKey, Count>,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Count {
-    count: u64,
-    lost: u64,
-}
-
 impl Intervals {
     /// The counts since the last call, or the start: the most hits first, and of equal counts, by event and keys. Groups without hits in
     /// the interval are left out.
     pub(super) fn next(&mut self, counted: &HitTotals, has_keys: bool) -> StatCounts {
-        let mut counts: BTreeMap<GroupKey, Count> = BTreeMap::new();
-        for probe in &counted.hits {
-            let sum = counts
-                .entry(GroupKey::of_probe(probe, has_keys))
-                .or_default();
-            sum.count += probe.hits - probe.lost;
-            sum.lost += probe.lost;
-        }
-        let mut arguments = BTreeMap::new();
-        for group in &counted.groups {
-            let key = GroupKey::of_group(group);
-            arguments.insert(group.probe.event.clone(), &group.probe.arguments);
-            counts.entry(key).or_default().count += group.count;
-        }
-        let earlier = std::mem::replace(&mut self.counts, counts);
+        let sums = Sums::new(counted, has_keys);
         let since = std::mem::replace(&mut self.elapsed, counted.elapsed);
-        let rows = self.counts.iter().filter_map(|(key, now)| {
-            let before = earlier.get(key).copied().unwrap_or_default();
+        let rows = sums.counts.iter().filter_map(|(key, now)| {
+            let before = self.counts.get(key).copied().unwrap_or_default();
             let row = StatRow {
                 event: key.event.clone(),
-                keys: key.shown(arguments.get(&key.event).map_or(&[], |all| all)),
+                keys: sums.shown(key),
                 count: now.count - before.count,
                 lost: now.lost - before.lost,
             };
             // A probe without a hit is shown, unless it has groups.
             let is_empty = row.count == 0 && row.lost == 0;
-            let has_groups = has_keys && arguments.contains_key(&row.event);
+            let has_groups = has_keys && sums.has_groups(&row.event);
             (!is_empty || !has_groups).then_some(row)
         });
         let mut rows: Vec<StatRow> = rows.collect();
+        self.counts = sums.counts;
         rows.sort_by_key(|row| Reverse(row.count));
         StatCounts {
             elapsed: counted.elapsed,

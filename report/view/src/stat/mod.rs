@@ -1,14 +1,20 @@
 //! `stat`: counts that were made in the kernel, as text, JSON or CSV.
 
+mod figures;
 mod key;
 mod lines;
+mod live;
+mod snapshot;
 mod stream;
 
 use std::time::Duration;
 
 use usdtrec_trace::session::event_name::short_name;
 
+pub use self::figures::{StatBucket, StatFigures, StatRange};
 pub use self::key::StatKey;
+pub use self::live::{HISTORY, LiveTable, RowChoice, RowOrder, TableRoom};
+pub use self::snapshot::{SnapshotRow, StatSnapshot, StatSum};
 pub use self::stream::read;
 use crate::columns::put_table;
 use crate::format::Format;
