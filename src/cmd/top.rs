@@ -1,5 +1,7 @@
 //! `usdtrec top`.
 
+mod by_key;
+
 use std::io::{IsTerminal, Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
@@ -8,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use anstream::{AutoStream, ColorChoice};
 use usdtrec_report::top::{self, TopOptions};
 
+use self::by_key::ByKey;
 use super::live::Live;
 use super::record::refuse_options_of_arguments;
 use super::screen::{Place, Screen};
@@ -18,6 +21,9 @@ use crate::units::parse_duration;
 
 /// Runs the verb.
 pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    if !args.by.is_empty() {
+        return ByKey::run(args, buildid_dir);
+    }
     refuse_options_of_arguments("top", &args.capture, false)?;
     let options = TopOptions {
         every: parse_duration("--delay", &args.delay)?,

@@ -1,7 +1,8 @@
-//! Tables of what is counted in the kernel, which are drawn again at each interval: `stat -I` on a terminal.
+//! Tables of what is counted in the kernel, which are drawn again at each interval: `stat -I` on a terminal, and `top --by`.
 
 mod terminal;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,7 +10,7 @@ use std::process::Command;
 use unicode_width::UnicodeWidthStr;
 
 use self::terminal::Terminal;
-use crate::common::{Build, Lab, Process, test};
+use crate::common::{Build, Lab, Process, Ticker, test};
 
 /// A program that hits with the texts and numbers that it is told (testdata/targets/keys.c).
 struct Keys {
@@ -114,4 +115,145 @@ fn other_outputs_of_stat_stay_lines() {
     let lines = fs::read_to_string(lab.file("lines")).expect("the lines");
     assert!(!lines.contains('\x1b'), "{lines:?}");
     assert!(lines.matches("Probe ").count() > 2, "{lines}");
+}
+
+/// `s` changes the order, `/` the choice of rows, `space` holds the table, and `q` ends it and gives the keyboard back.
+#[test]
+fn keys_change_the_table_of_top() {
+    let lab = Lab::privileged();
+    let mut keys = Keys::start(&lab);
+    let command = format!(
+        "$usdtrec top -d 100ms --by t -p {} -e '{}'; status=$?; stty -a >modes; exit $status",
+        keys.pid(),
+        keys.event("text(t=str(arg1))")
+    );
+    let mut terminal = Terminal::start(&lab, 80, &command);
+    terminal.table_with("# ");
+    keys.obey("hit 300 ab");
+    keys.obey("hit 200 Abc");
+    keys.obey("hit 100 x");
+    let is_drawn = |table: &[String]| table.iter().any(|line| line.starts_with("x "));
+    let table = terminal.table(is_drawn);
+    let foot = table.last().expect("lines");
+    assert_eq!(foot, "q: quit  /: filter  s: sort by rate  space: pause");
+    terminal.press("s");
+    let table = terminal.table_with("s: sort by total");
+    let first = |table: &[String]| table[2].split(' ').next().map(str::to_owned);
+    assert_eq!(first(&table).as_deref(), Some("ab"), "{table:#?}");
+    terminal.press("s");
+    let table = terminal.table_with("s: sort by key");
+    assert_eq!(first(&table).as_deref(), Some("Abc"), "{table:#?}");
+    terminal.press("/aB");
+    let table = terminal.table_with("/: filter: aB");
+    let shown: Vec<&String> = table[2..table.len() - 1].iter().collect();
+    assert_eq!(
+        shown.len(),
+        2,
+        "those with ab, in large and small: {table:#?}"
+    );
+    terminal.press(" ");
+    let held = terminal.table_with("paused");
+    keys.obey("hit 7 ab");
+    for _ in 0..5 {
+        assert_eq!(terminal.table_with("paused")[..2], held[..2]);
+    }
+    terminal.press(" ");
+    terminal.table(|table| {
+        let line = table.iter().find(|line| line.starts_with("ab "));
+        line.is_some_and(|line| line.split_whitespace().nth(3) == Some("307"))
+    });
+    terminal.press("q");
+    let (after, ended) = terminal.finish();
+    ended.success();
+    assert!(after.contains("607 events, 0 lost ]"), "{after}");
+    assert!(!after.contains("q: quit"), "{after}");
+    let modes = fs::read_to_string(lab.file("modes")).expect("modes");
+    let words: Vec<&str> = modes.split_whitespace().collect();
+    assert!(
+        words.contains(&"icanon") && words.contains(&"echo"),
+        "{modes}"
+    );
+}
+
+/// Into a pipe, each hit is in one table, with its key, and totals add up.
+#[test]
+fn top_counts_each_hit_of_a_key_once() {
+    let lab = Lab::privileged();
+    let mut keys = Keys::start(&lab);
+    let (pid, event) = (keys.pid(), keys.event("number(key=arg1)"));
+    let common = [
+        "top", "-d", "100ms", "-p", &pid, "-e", &event, "--by", "key",
+    ];
+    let mut top = Process::spawn(lab.command([&common[..], &["--sort", "key"]].concat()));
+    top.until_error_line("[ usdtrec top:");
+    for _ in 0..3 {
+        keys.obey("spread 1000 4");
+        while !top.line().expect("tables").starts_with("keys:number") {}
+    }
+    top.signal("INT");
+    let ended = top.finish().success();
+    let (mut sums, mut totals) = (BTreeMap::new(), BTreeMap::new());
+    for table in ended.stdout.split("\n\n") {
+        let rows = table.lines().filter(|line| line.starts_with("keys:number"));
+        let rows: Vec<Vec<&str>> = rows.map(|row| row.split_whitespace().collect()).collect();
+        assert!(rows.is_sorted_by_key(|row| row[1].to_owned()), "{table}");
+        for row in rows {
+            let number = |place: usize| row[place].parse::<u64>().expect("a number");
+            *sums.entry(row[1].to_owned()).or_insert(0) += number(2);
+            totals.insert(row[1].to_owned(), number(4));
+        }
+    }
+    let right = ["0", "1", "2", "3"].map(|key| (key.to_owned(), 750));
+    assert_eq!(sums, right.into(), "{}", ended.stdout);
+    assert_eq!(totals, sums, "{}", ended.stdout);
+    assert!(!ended.stdout.contains('\x1b'));
+    // So many tables, and the program lives on.
+    let shown = lab.usdtrec([&common[..], &["-n", "3"]].concat()).success();
+    assert_eq!(
+        shown.stdout.matches("Probe ").count(),
+        3,
+        "{}",
+        shown.stdout
+    );
+    keys.obey("hit 1 x");
+}
+
+/// What cannot be counted in the kernel is refused with the reason.
+#[test]
+fn top_refuses_what_the_kernel_cannot_count() {
+    let lab = Lab::privileged();
+    let target = Ticker::start(&lab);
+    let (pid, tick) = (target.pid().to_string(), target.event("tick"));
+    let by = |key: &'static str| ["--by", key];
+    let cases: [(Vec<&str>, &str); 10] = [
+        (by("stack").to_vec(), "--by stack: top --by counts by comm"),
+        (by("container").to_vec(), "use report --sort container"),
+        (by("arg1:shape").to_vec(), "use report --sort arg1:shape"),
+        (by("arg9").to_vec(), "no probe has an argument arg9"),
+        (
+            [&by("comm")[..], &["--engine", "perf"]].concat(),
+            "top --by needs the bpf engine",
+        ),
+        (
+            [&by("comm")[..], &["-m", "4M"]].concat(),
+            "-m has no effect on top --by",
+        ),
+        (
+            [&by("comm")[..], &["--lossless"]].concat(),
+            "--lossless has no effect on top --by",
+        ),
+        (
+            [&by("comm")[..], &["-d", "1ms"]].concat(),
+            "--delay: expected at least 10ms",
+        ),
+        (vec!["--sort", "total"], "--by <KEY>"),
+        (
+            [&by("comm")[..], &["--sort", "comm"]].concat(),
+            "[possible values: rate, total, key]",
+        ),
+    ];
+    for (words, reason) in cases {
+        let words = [&["top", "-p", &pid, "-e", &tick][..], &words].concat();
+        lab.usdtrec(words).exits(2).complains(reason);
+    }
 }

@@ -206,7 +206,29 @@ pub(super) const TRACE: [Choice; 10] = [
     }),
 ];
 
-pub(super) const TOP: [Choice; 2] = [
+pub(super) const TOP: [Choice; 4] = [
+    choice("--by", "--by comm", |seen| {
+        let words = |line: &str| {
+            let words = line.split_whitespace().take(2);
+            words.collect::<Vec<_>>().join(" ")
+        };
+        seen.text
+            .lines()
+            .any(|line| words(line) == "pairs:go pairs")
+    }),
+    // Rows of each table are in the order of probes, then of names.
+    choice("--sort", "--sort key", |seen| {
+        let tables = seen.text.split("Probe ").skip(1);
+        let rows = |table: &str| -> Vec<String> {
+            let rows = table
+                .lines()
+                .filter(|line| line.contains(":") && !line.starts_with("#"));
+            rows.map(|row| row.split("  ").next().unwrap_or_default().to_owned())
+                .collect()
+        };
+        let mut tables = tables.map(rows);
+        tables.all(|rows| rows.is_sorted())
+    }),
     choice("-d, --delay", "-d {delay}", |seen| {
         seen.took >= Duration::from_millis(1200)
     }),
@@ -259,6 +281,7 @@ pub(super) const NEEDS: &[(&str, &str)] = &[
     ("--stack-size 32K", "--engine perf-tracefs"),
     ("--switch-max-files 1", "--switch-output"),
     ("--human", "--schema named.toml"),
+    ("--sort key", "--by comm"),
 ];
 
 /// Options that end the recording.
