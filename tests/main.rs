@@ -58,6 +58,7 @@ mod live;
 mod live_tables;
 mod losses;
 mod man_and_completions;
+mod metrics;
 mod no_gap;
 mod node;
 mod nonresident;

@@ -2,6 +2,9 @@
 
 mod group_key;
 mod intervals;
+#[cfg(feature = "listen")]
+mod listen;
+mod metrics;
 pub(super) mod snapshots;
 mod sums;
 
@@ -17,9 +20,10 @@ use usdtrec_format::split_patterns;
 use usdtrec_record::{AggregateKey, Aggregation, HitTotals};
 use usdtrec_report::Format;
 use usdtrec_report::script::process_field_named;
-use usdtrec_report::stat::{self, HISTORY, LiveTable, RowChoice, StatView};
+use usdtrec_report::stat::{self, HISTORY, LiveTable, RowChoice, StatSnapshot, StatView};
 
 use self::intervals::Intervals;
+use self::metrics::Metrics;
 use self::snapshots::Snapshots;
 use super::count_screen::{CountScreen, TableKeys};
 use super::live::{Aggregated, CountView, Live};
@@ -27,7 +31,7 @@ use super::record::refuse_options_of_arguments;
 use super::selection;
 use crate::cli::{CaptureArgs, Engine, OutputFormat, StatArgs};
 use crate::output;
-use crate::terminal::Usage;
+use crate::terminal::{Usage, say};
 use crate::units::parse_duration;
 
 /// Runs the verb.
@@ -67,12 +71,14 @@ struct Output {
     intervals: Intervals,
     /// A table that is redrawn at each interval, if the output is a terminal.
     screen: Option<CountScreen>,
-    /// What the screen shows.
+    metrics: Option<Metrics>,
+    /// What screen and metrics show.
     snapshots: Snapshots,
 }
 
 impl Output {
     fn new(args: &StatArgs, interval: Option<Duration>) -> anyhow::Result<Self> {
+        let metrics = Metrics::new(args)?;
         let out = match &args.output {
             Some(path) => output::create(path)?,
             None => selection::output()?,
@@ -95,6 +101,7 @@ impl Output {
             view: StatView::new(format, colours, args.by.clone()),
             intervals: Intervals::default(),
             screen: screen.transpose()?,
+            metrics,
             snapshots: Snapshots::new(
                 has_keys,
                 interval.unwrap_or_default(),
@@ -105,6 +112,21 @@ impl Output {
 }
 
 impl Output {
+    /// What screen and metrics show, which is in the metrics then; `None` without these.
+    fn snapshot(&mut self, counted: &HitTotals) -> Option<StatSnapshot> {
+        if self.screen.is_none() && self.metrics.is_none() {
+            return None;
+        }
+        let snapshot = self.snapshots.next(counted);
+        let failed = self.metrics.as_mut().map(|metrics| metrics.show(&snapshot));
+        if let (Some(Err(error)), None) = (failed, &self.screen) {
+            say(format_args!(
+                "usdtrec: {error}; it is tried again at the next interval"
+            ));
+        }
+        Some(snapshot)
+    }
+
     fn print(&mut self, counted: &HitTotals) -> io::Result<()> {
         let counts = self.intervals.next(counted, self.has_keys);
         self.out.write_all(self.view.show(&counts).as_bytes())
@@ -113,17 +135,22 @@ impl Output {
 
 impl CountView for Output {
     fn show(&mut self, counted: &HitTotals) -> io::Result<()> {
-        match &self.screen {
-            Some(screen) => screen.show(self.snapshots.next(counted)),
-            None => self.print(counted),
+        let snapshot = self.snapshot(counted);
+        match (&self.screen, snapshot) {
+            (Some(screen), Some(snapshot)) => screen.show(snapshot),
+            _ => self.print(counted),
         }
     }
 
     fn end(&mut self, counted: Option<&HitTotals>) -> io::Result<()> {
-        match &mut self.screen {
-            Some(screen) => screen.end(counted.map(|counted| self.snapshots.next(counted))),
-            None => counted.map_or(Ok(()), |counted| self.print(counted)),
-        }
+        let snapshot = counted.and_then(|counted| self.snapshot(counted));
+        let shown = match (&mut self.screen, counted) {
+            (Some(screen), _) => screen.end(snapshot),
+            (None, Some(counted)) => self.print(counted),
+            (None, None) => Ok(()),
+        };
+        let written = self.metrics.as_mut().map_or(Ok(()), Metrics::end);
+        shown.and(written)
     }
 }
 

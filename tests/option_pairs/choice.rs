@@ -238,7 +238,7 @@ pub(super) const TOP: [Choice; 4] = [
     }),
 ];
 
-pub(super) const STAT: [Choice; 6] = [
+pub(super) const STAT: [Choice; 8] = [
     choice("--by", "--by comm", |seen| {
         let words = |line: &str| {
             line.split_whitespace()
@@ -264,6 +264,14 @@ pub(super) const STAT: [Choice; 6] = [
     choice("--format", "--format csv", |seen| {
         seen.text.starts_with("elapsed_ns,")
     }),
+    choice("--prometheus", "--prometheus out.prom", |seen| {
+        let file = seen.lab.file("out.prom");
+        let text = fs::read_to_string(file).expect("metrics");
+        text.contains("usdtrec_hits_total{provider=\"pairs\",probe=\"go\"")
+    }),
+    choice("--listen", "--listen 127.0.0.1:0", |seen| {
+        seen.run.has("-q") || seen.says("usdtrec: metrics at http://127.0.0.1:")
+    }),
     choice("-x, --field-separator", "-x,", |seen| {
         seen.text.starts_with("elapsed_ns,")
     }),
@@ -282,6 +290,8 @@ pub(super) const NEEDS: &[(&str, &str)] = &[
     ("--switch-max-files 1", "--switch-output"),
     ("--human", "--schema named.toml"),
     ("--sort key", "--by comm"),
+    ("--prometheus out.prom", "-I 10"),
+    ("--listen 127.0.0.1:0", "-I 10"),
 ];
 
 /// Options that end the recording.

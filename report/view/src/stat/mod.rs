@@ -4,6 +4,7 @@ mod figures;
 mod key;
 mod lines;
 mod live;
+mod prometheus;
 mod snapshot;
 mod stream;
 
@@ -14,6 +15,7 @@ use usdtrec_trace::session::event_name::short_name;
 pub use self::figures::{StatBucket, StatFigures, StatRange};
 pub use self::key::StatKey;
 pub use self::live::{HISTORY, LiveTable, RowChoice, RowOrder, TableRoom};
+pub use self::prometheus::{MAX_SERIES, PrometheusView};
 pub use self::snapshot::{SnapshotRow, StatSnapshot, StatSum};
 pub use self::stream::read;
 use crate::columns::put_table;
