@@ -10,7 +10,7 @@ use std::process::Command;
 use unicode_width::UnicodeWidthStr;
 
 use self::terminal::Terminal;
-use crate::common::{Build, Lab, Process, Ticker, test};
+use crate::common::{Build, Lab, Process, Ticker, need_tool, test};
 
 /// A program that hits with the texts and numbers that it is told (testdata/targets/keys.c).
 struct Keys {
@@ -99,6 +99,7 @@ fn stat_draws_its_table_again() {
 #[test]
 fn other_outputs_of_stat_stay_lines() {
     let lab = Lab::privileged();
+    need_tool("script");
     let mut keys = Keys::start(&lab);
     let command = format!(
         "$usdtrec stat -I 100 --duration 1s -p {} -e '{}' | cat >lines",

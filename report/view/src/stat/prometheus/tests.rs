@@ -88,8 +88,8 @@ fn further_groups_are_others_for_good() {
         snapshot(rows.collect())
     };
     let others = |shown: &str| {
-        let lines = samples(shown).into_iter();
-        let line = lines.filter(|line| line.contains("others=\"true\"")).last();
+        let mut lines = samples(shown).into_iter();
+        let line = lines.find(|line| line.contains("others=\"true\""));
         let number = line.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
         number.expect("a number")
     };
