@@ -88,7 +88,7 @@ pub(crate) use self::stacks::{Stacks, kind as stack_kind};
 #[cfg(feature = "record")]
 pub(crate) use self::stat::StatArgs;
 #[cfg(feature = "record")]
-pub(crate) use self::trace::{TopArgs, TraceArgs};
+pub(crate) use self::trace::{TopArgs, TopOrder, TraceArgs};
 pub(crate) use self::with::{HOLDER_KEYS, WithArgs};
 use self::words::normalized;
 use crate::terminal;

@@ -1,8 +1,9 @@
-//! A file of mode 0600, of the user who called sudo, that gets its name when it is complete. Until then another file of this name stays.
+//! A file, usually of mode 0600, of the user who called sudo, that gets its name when it is complete. Until then another file of this name stays.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
@@ -14,6 +15,8 @@ use crate::sudo_user;
 
 /// What names begin with of what is not complete.
 pub(crate) const UNFINISHED: &str = ".usdtrec-export-";
+/// The mode of files that nobody else can read.
+const PRIVATE: u32 = 0o600;
 /// Names that are tried for a file that replaces another one.
 const NAMES: u32 = 1000;
 
@@ -34,6 +37,19 @@ impl UnfinishedFile {
     /// # Errors
     /// The path is a folder, or a FIFO of another user; the error of the system call. They do not name the path.
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        Self::create_with(path, PRIVATE)
+    }
+
+    /// As [`create`](Self::create), for a file that others can read, too, as far as the umask allows.
+    ///
+    /// # Errors
+    /// Those of [`create`](Self::create).
+    #[cfg(feature = "record")]
+    pub(crate) fn create_readable(path: &Path) -> io::Result<Self> {
+        Self::create_with(path, 0o644)
+    }
+
+    fn create_with(path: &Path, mode: u32) -> io::Result<Self> {
         if fs::metadata(path).is_ok_and(|found| found.is_dir()) {
             return Err(io::ErrorKind::IsADirectory.into());
         }
@@ -42,7 +58,7 @@ impl UnfinishedFile {
         }
         let folder = folder_of(path);
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        if let Ok(file) = open(folder, flags, Mode::RUSR | Mode::WUSR) {
+        if let Ok(file) = open(folder, flags, Mode::from_raw_mode(mode)) {
             let file = File::from(file);
             if fs::symlink_metadata(link_of(&file)).is_ok() {
                 sudo_user::give(&file, path)?;
@@ -50,7 +66,11 @@ impl UnfinishedFile {
             }
         }
         // Errors are those of this attempt: kernels report that they have no such files in several ways.
-        let named = NamedTempFile::with_prefix_in(UNFINISHED, folder).map_err(without_name)?;
+        let named = tempfile::Builder::new()
+            .prefix(UNFINISHED)
+            .permissions(fs::Permissions::from_mode(mode))
+            .tempfile_in(folder)
+            .map_err(without_name)?;
         sudo_user::give(named.as_file(), path)?;
         Ok(Self::Named(named))
     }

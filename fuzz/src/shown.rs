@@ -46,6 +46,7 @@ pub(crate) fn some(path: &Path, seed: u32) {
                 script_stacks: false,
                 max_stack: [None, Some(1), Some(3)][seed % 3],
                 hide_call_graph: seed.is_multiple_of(5),
+                ..ScriptOptions::default()
             };
             check(
                 &scripted(&session, &EventSelection::default(), &options),

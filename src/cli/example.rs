@@ -105,8 +105,8 @@ const EXAMPLES: &[(&str, [Example; 3])] = &[
                 "sudo usdtrec top -e 'sdt_postgresql:*'",
             ),
             example(
-                "All probes of a process",
-                "sudo usdtrec top -p 1234 -e '*:*'",
+                "Requests of a process by their URL, counted in the kernel",
+                "sudo usdtrec top -p 1234 --by url -e 'app:request(url=str(arg2))'",
             ),
             example(
                 "Five tables of two seconds each",

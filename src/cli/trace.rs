@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::callers::CallersArgs;
 use super::capture::CaptureArgs;
@@ -46,4 +46,31 @@ pub(crate) struct TopArgs {
     /// End after N tables [default: unlimited]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) iterations: Option<u64>,
+    /// Show the rates by these keys, counted in the kernel, so that no hit is copied out: comm, pid, tid, uid, container, unit, arguments by name or as arg1, arg2, …, or ARG:shape (comma list)
+    ///
+    /// As stat --by, which has the details. On a terminal, q quits, / filters by a part of a key or name, s changes the order, and space holds the table; not with CMD, which has the input. Needs the bpf engine.
+    #[arg(long, value_name = "KEY", value_delimiter = ',')]
+    pub(crate) by: Vec<String>,
+    /// With --by, sort by hits of the interval, hits since the start, or keys
+    #[arg(
+        long,
+        alias = "order",
+        value_enum,
+        value_name = "ORDER",
+        default_value_t,
+        requires = "by"
+    )]
+    pub(crate) sort: TopOrder,
+}
+
+/// The order of the rows of `top --by`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TopOrder {
+    /// The most hits in the interval first
+    #[default]
+    Rate,
+    /// The most hits since the start first
+    Total,
+    /// By probe and keys
+    Key,
 }

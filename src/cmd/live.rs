@@ -4,7 +4,7 @@
 //! round every 30 ms, and a thread prints it. So there is one renderer, one order and one bound of memory: at most a
 //! few rounds are buffered. If the reader is too slow, the pipe and then the rings fill up, and further hits are lost,
 //! counted and reported. `top` is another view of the same stream; for it, rounds end even without records, so that it
-//! sees time pass. `stat` has the counts from the recorder; the stream says what runs.
+//! sees time pass. `stat` and `top --by` have the counts from the recorder; the stream says what runs.
 //!
 //! The recorder writes losses to every pipe once per second. Its `poll` reports when the reader of the pipe, or of
 //! standard output, has closed it.
@@ -28,6 +28,7 @@ use super::record::{
     Ready, RunningReports, attach, attached_line, capture, exit_code, print_end_reason,
     print_losses, print_missing_groups, print_notice, print_scope, print_spans, select,
 };
+use super::screen::leave_screen;
 use super::selection;
 use crate::advice::HINTS;
 use crate::cli::CaptureArgs;
@@ -45,8 +46,22 @@ struct Recorded {
 /// What is aggregated in the kernel, where hits are not copied out.
 pub(super) struct Aggregated<'a> {
     pub(super) aggregation: Aggregation,
-    /// Shows it, at each interval and at the end.
-    pub(super) show: &'a mut dyn FnMut(&HitTotals) -> io::Result<()>,
+    pub(super) view: &'a mut dyn CountView,
+}
+
+/// Shows what is counted in the kernel.
+pub(super) trait CountView {
+    /// Shows the counts so far, when an interval ends.
+    ///
+    /// # Errors
+    /// That of the output. Nothing is shown then any longer.
+    fn show(&mut self, counted: &HitTotals) -> io::Result<()>;
+
+    /// Shows all counts, if they are known and could be shown before. Messages follow.
+    ///
+    /// # Errors
+    /// That of the output, and what has failed without ending the recording.
+    fn end(&mut self, counted: Option<&HitTotals>) -> io::Result<()>;
 }
 
 /// A verb that prints hits while they are captured.
@@ -63,6 +78,8 @@ pub(super) struct Live<'a> {
     pub(super) muted: bool,
     /// Whether the recorder ends its rounds regularly even if there are no hits, so that the reader sees time pass.
     pub(super) heartbeat: bool,
+    /// Whether the output replaces what was there before, so that messages wait for the end of the recording.
+    pub(super) redraws: bool,
     /// Whether arguments are printed. If not, texts are read for filters only.
     pub(super) prints_arguments: bool,
     /// How callers are recorded; `None` if they are not.
@@ -136,13 +153,12 @@ impl Live<'_> {
             if let (Some(aggregated), Some(counted), Ok(())) =
                 (&mut self.aggregated, counted, &printed)
             {
-                printed = (aggregated.show)(counted);
+                printed = aggregated.view.show(counted);
             }
         };
         let finished = recording.run(signals, &mut |progress| {
             print(&progress.counted);
-            // `top` redraws its screen, which would overwrite the line.
-            if !self.heartbeat {
+            if !self.redraws {
                 reports.print_new(&progress);
             }
         });
@@ -152,8 +168,10 @@ impl Live<'_> {
             outcome,
             mut ending,
         } = finished;
-        if let Ok(outcome) = &outcome {
-            print(&outcome.counted);
+        if let Some(aggregated) = &mut self.aggregated {
+            let counted = outcome.as_ref().ok().filter(|_| printed.is_ok());
+            let counted = counted.and_then(|outcome| outcome.counted.as_ref());
+            printed = printed.and(aggregated.view.end(counted));
         }
         let mut notify = |notice| print_notice(notice, self.args.quiet);
         let status = ending.end_command(signals, &mut notify);
@@ -175,6 +193,7 @@ impl Live<'_> {
         let mut is_message_printed = self.args.quiet;
         while !is_shown() {
             if signals.has_arrived() {
+                leave_screen();
                 // 128 + SIGINT, as shells report it.
                 std::process::exit(130);
             }

@@ -4,6 +4,8 @@ pub(crate) mod archive;
 pub(crate) mod buildid_cache;
 pub(crate) mod completions;
 #[cfg(feature = "record")]
+mod count_screen;
+#[cfg(feature = "record")]
 pub(crate) mod demo;
 pub(crate) mod diff;
 #[cfg(feature = "record")]
@@ -13,6 +15,8 @@ pub(crate) mod export;
 pub(crate) mod flame;
 #[cfg(feature = "record")]
 pub(crate) mod import;
+#[cfg(feature = "record")]
+mod keyboard;
 pub(crate) mod list;
 #[cfg(feature = "record")]
 mod live;
@@ -22,6 +26,8 @@ mod print;
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod schema;
+#[cfg(feature = "record")]
+mod screen;
 pub(crate) mod script;
 mod selection;
 pub(crate) mod sql;

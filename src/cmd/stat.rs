@@ -1,11 +1,17 @@
 //! `usdtrec stat`.
 
-mod by;
+pub(super) mod by;
 mod group_key;
 mod intervals;
+#[cfg(feature = "listen")]
+mod listen;
+mod metrics;
 mod numbers;
+pub(super) mod snapshots;
+pub(super) mod sums;
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,65 +19,51 @@ use std::time::Duration;
 use anstream::{AutoStream, ColorChoice};
 use usdtrec_format::expr::EventSpec;
 use usdtrec_format::split_patterns;
-use usdtrec_record::{Aggregation, HitTotals, MeasuredArgument};
-use usdtrec_report::stat::{self, StatArgument, StatView};
+use usdtrec_record::{HitTotals, MeasuredArgument};
+use usdtrec_report::Format;
+use usdtrec_report::stat::{
+    self, HISTORY, LiveTable, RowChoice, StatArgument, StatSnapshot, StatView,
+};
 
 use self::by::StatBy;
 use self::intervals::Intervals;
-use super::live::{Aggregated, Live};
+use self::metrics::Metrics;
+use self::snapshots::Snapshots;
+use self::sums::StatGrouping;
+use super::count_screen::{CountScreen, TableKeys};
+use super::live::{Aggregated, CountView, Live};
 use super::record::refuse_options_of_arguments;
 use super::selection;
-use crate::cli::{Engine, OutputFormat, StatArgs};
+use crate::cli::{CaptureArgs, Engine, OutputFormat, StatArgs};
 use crate::output;
-use crate::terminal::Usage;
+use crate::terminal::{Usage, say};
 use crate::units::parse_duration;
 
 /// Runs the verb.
 pub(crate) fn run(args: &StatArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     refuse(args)?;
-    let keys = args.by.iter().map(|key| StatBy::named(key));
-    let keys: Vec<StatBy> = keys.collect::<Result<_, _>>()?;
-    let by = keys.iter().map(|key| key.key.clone()).collect();
-    let measured = measured(args);
+    let keys = args.by.iter().map(|key| StatBy::named("stat", key));
+    let counted = StatGrouping {
+        keys: keys.collect::<Result<_, _>>()?,
+        measured: measured(args),
+    };
     let interval = args.interval.as_deref().map(interval).transpose()?;
-    let mut out = match &args.output {
-        Some(path) => output::create(path)?,
-        None => selection::output()?,
-    };
-    let colours = args.output.is_none() && AutoStream::choice(&out) != ColorChoice::Never;
-    let format = match args.field_separator {
-        Some(_) => OutputFormat::Csv,
-        None => args.format,
-    };
-    let shown = measured.iter().map(|argument| StatArgument {
-        name: argument.name.clone(),
-        has_histogram: argument.has_histogram,
-    });
-    let format = selection::format(format);
-    let mut view = StatView::new(format, colours, args.by.clone(), shown.collect());
-    let mut intervals = Intervals::new(keys, measured.clone());
-    let output = out.try_clone()?;
-    let mut show = |counted: &HitTotals| {
-        let table = view.show(&intervals.next(counted));
-        out.write_all(table.as_bytes())
-    };
+    let aggregation = counted.aggregation(interval);
+    let mut view = Output::new(args, counted, interval)?;
     let verb = Live {
         verb: "stat",
         args: &args.capture,
         buildid_dir,
-        output,
+        output: view.out.try_clone()?,
         muted: args.output.is_none(),
         heartbeat: false,
+        redraws: view.screen.is_some(),
         prints_arguments: shows_arguments(args),
         graph: None,
         slow_spans: None,
         aggregated: Some(Aggregated {
-            aggregation: Aggregation {
-                interval,
-                by,
-                measured,
-            },
-            show: &mut show,
+            aggregation,
+            view: &mut view,
         }),
     };
     verb.run(|pipe, sources| stat::read(pipe, Path::new("stat"), sources))
@@ -96,15 +88,115 @@ const fn shows_arguments(args: &StatArgs) -> bool {
     !(args.by.is_empty() && args.value.is_empty() && args.hist.is_empty())
 }
 
+/// Where counts are shown.
+struct Output {
+    out: File,
+    /// What is printed, if there is no screen.
+    view: StatView,
+    intervals: Intervals,
+    /// A table that is redrawn at each interval, if the output is a terminal.
+    screen: Option<CountScreen>,
+    metrics: Option<Metrics>,
+    /// What screen and metrics show.
+    snapshots: Snapshots,
+}
+
+impl Output {
+    fn new(
+        args: &StatArgs,
+        counted: StatGrouping,
+        interval: Option<Duration>,
+    ) -> anyhow::Result<Self> {
+        let shown = counted.measured.iter().map(|argument| StatArgument {
+            name: argument.name.clone(),
+            has_histogram: argument.has_histogram,
+        });
+        let shown: Vec<StatArgument> = shown.collect();
+        let metrics = Metrics::new(args)?;
+        let out = match &args.output {
+            Some(path) => output::create(path)?,
+            None => selection::output()?,
+        };
+        let colours = args.output.is_none() && AutoStream::choice(&out) != ColorChoice::Never;
+        let format = selection::format(match args.field_separator {
+            Some(_) => OutputFormat::Csv,
+            None => args.format,
+        });
+        let is_screen = interval.is_some() && format == Format::Text && out.is_terminal();
+        let screen = is_screen.then(|| {
+            let table = LiveTable::new(colours, args.by.clone(), shown.clone());
+            let out = out.try_clone()?;
+            CountScreen::new(out, table, RowChoice::default(), TableKeys::Left)
+        });
+        let history = if is_screen { HISTORY } else { 0 };
+        Ok(Self {
+            out,
+            view: StatView::new(format, colours, args.by.clone(), shown),
+            intervals: Intervals::new(counted.clone()),
+            screen: screen.transpose()?,
+            metrics,
+            snapshots: Snapshots::new(counted, interval.unwrap_or_default(), history),
+        })
+    }
+}
+
+impl Output {
+    /// What screen and metrics show, which is in the metrics then; `None` without these.
+    fn snapshot(&mut self, counted: &HitTotals) -> Option<StatSnapshot> {
+        if self.screen.is_none() && self.metrics.is_none() {
+            return None;
+        }
+        let snapshot = self.snapshots.next(counted);
+        let failed = self.metrics.as_mut().map(|metrics| metrics.show(&snapshot));
+        if let (Some(Err(error)), None) = (failed, &self.screen) {
+            say(format_args!(
+                "usdtrec: {error}; it is tried again at the next interval"
+            ));
+        }
+        Some(snapshot)
+    }
+
+    fn print(&mut self, counted: &HitTotals) -> io::Result<()> {
+        let counts = self.intervals.next(counted);
+        self.out.write_all(self.view.show(&counts).as_bytes())
+    }
+}
+
+impl CountView for Output {
+    fn show(&mut self, counted: &HitTotals) -> io::Result<()> {
+        let snapshot = self.snapshot(counted);
+        match (&self.screen, snapshot) {
+            (Some(screen), Some(snapshot)) => screen.show(snapshot),
+            _ => self.print(counted),
+        }
+    }
+
+    fn end(&mut self, counted: Option<&HitTotals>) -> io::Result<()> {
+        let snapshot = counted.and_then(|counted| self.snapshot(counted));
+        let shown = match (&mut self.screen, counted) {
+            (Some(screen), _) => screen.end(snapshot),
+            (None, Some(counted)) => self.print(counted),
+            (None, None) => Ok(()),
+        };
+        let written = self.metrics.as_mut().map_or(Ok(()), Metrics::end);
+        shown.and(written)
+    }
+}
+
 /// `--interval`; a number without a unit is milliseconds.
 fn interval(text: &str) -> Result<Duration, Usage> {
-    const LEAST: Duration = Duration::from_millis(10);
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     let time = match is_number {
         true => parse_duration("--interval", &format!("{text}ms"))?,
         false => parse_duration("--interval", text)?,
     };
-    Usage::ensure(time >= LEAST, "--interval: expected at least 10ms")?;
+    check_interval("--interval", time)
+}
+
+/// Refuses intervals in which counts could hardly be read. Errors name `option`.
+pub(super) fn check_interval(option: &str, time: Duration) -> Result<Duration, Usage> {
+    const LEAST: Duration = Duration::from_millis(10);
+    Usage::ensure(time >= LEAST, format!("{option}: expected at least 10ms"))?;
     Ok(time)
 }
 
@@ -112,27 +204,32 @@ fn interval(text: &str) -> Result<Duration, Usage> {
 fn refuse(stat: &StatArgs) -> Result<(), Usage> {
     let args = &stat.capture;
     refuse_options_of_arguments("stat", args, shows_arguments(stat))?;
-    let is_perf = matches!(
-        args.engine,
-        Engine::Perf | Engine::PerfPmu | Engine::PerfTracefs
-    );
-    Usage::ensure(
-        !is_perf,
-        "stat needs the bpf engine: perf events copy each hit out",
-    )?;
-    Usage::ensure(
-        args.mmap_pages.is_none(),
-        "-m has no effect on stat: hits are not written to rings",
-    )?;
-    Usage::ensure(
-        !args.lossless,
-        "--lossless has no effect on stat: no ring can be full",
-    )?;
+    refuse_options_of_rings("stat", args)?;
     let specs = args.event.iter().flat_map(|list| split_patterns(list));
     let has_list = |part: &str| EventSpec::parse(part).is_ok_and(|spec| spec.captures.is_some());
     let listed = specs.into_iter().find(|part| has_list(part));
     Usage::ensure(
         listed.is_none() || shows_arguments(stat),
         "stat without --by, --value and --hist shows no arguments: an argument list of -e has no effect",
+    )
+}
+
+/// Refuses options that have no effect where hits are not copied out.
+pub(super) fn refuse_options_of_rings(what: &str, args: &CaptureArgs) -> Result<(), Usage> {
+    let is_perf = matches!(
+        args.engine,
+        Engine::Perf | Engine::PerfPmu | Engine::PerfTracefs
+    );
+    Usage::ensure(
+        !is_perf,
+        format!("{what} needs the bpf engine: perf events copy each hit out"),
+    )?;
+    Usage::ensure(
+        args.mmap_pages.is_none(),
+        format!("-m has no effect on {what}: hits are not written to rings"),
+    )?;
+    Usage::ensure(
+        !args.lossless,
+        format!("--lossless has no effect on {what}: no ring can be full"),
     )
 }

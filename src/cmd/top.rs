@@ -1,23 +1,29 @@
 //! `usdtrec top`.
 
-mod screen;
+mod by_key;
 
 use std::io::{IsTerminal, Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
 
 use anstream::{AutoStream, ColorChoice};
 use usdtrec_report::top::{self, TopOptions};
 
-use self::screen::Screen;
+use self::by_key::ByKey;
 use super::live::Live;
 use super::record::refuse_options_of_arguments;
+use super::screen::{Place, Screen};
 use super::selection;
 use crate::cli::TopArgs;
+use crate::mutex::locked;
 use crate::units::parse_duration;
 
 /// Runs the verb.
 pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    if !args.by.is_empty() {
+        return ByKey::run(args, buildid_dir);
+    }
     refuse_options_of_arguments("top", &args.capture, false)?;
     let options = TopOptions {
         every: parse_duration("--delay", &args.delay)?,
@@ -32,6 +38,7 @@ pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<
         output: out.try_clone()?,
         muted: true,
         heartbeat: true,
+        redraws: true,
         prints_arguments: false,
         graph: None,
         slow_spans: None,
@@ -40,9 +47,13 @@ pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<
     verb.run(|pipe, sources| {
         let path = Path::new("top");
         if out.is_terminal() {
-            let screen = Screen::new(out)?;
+            let shown = Arc::new(Mutex::new(String::new()));
+            let last = Arc::clone(&shown);
+            let text = move |_: Place| locked(&last).clone();
+            let screen = Screen::new(out, None, Box::new(text))?;
             top::show(pipe, path, sources, options, &mut |table| {
-                screen.show(table)
+                table.clone_into(&mut locked(&shown));
+                screen.draw()
             })
         } else {
             let mut first = true;

@@ -54,6 +54,7 @@ pub(crate) fn run(args: &TraceArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
         output: out.try_clone()?,
         muted: args.output.is_none(),
         heartbeat: false,
+        redraws: false,
         prints_arguments: true,
         graph,
         slow_spans,

@@ -212,7 +212,29 @@ pub(super) const TRACE: [Choice; 11] = [
     }),
 ];
 
-pub(super) const TOP: [Choice; 2] = [
+pub(super) const TOP: [Choice; 4] = [
+    choice("--by", "--by comm", |seen| {
+        let words = |line: &str| {
+            let words = line.split_whitespace().take(2);
+            words.collect::<Vec<_>>().join(" ")
+        };
+        seen.text
+            .lines()
+            .any(|line| words(line) == "pairs:go pairs")
+    }),
+    // Rows of each table are in the order of probes, then of names.
+    choice("--sort", "--sort key", |seen| {
+        let tables = seen.text.split("Probe ").skip(1);
+        let rows = |table: &str| -> Vec<String> {
+            let rows = table
+                .lines()
+                .filter(|line| line.contains(":") && !line.starts_with("#"));
+            rows.map(|row| row.split("  ").next().unwrap_or_default().to_owned())
+                .collect()
+        };
+        let mut tables = tables.map(rows);
+        tables.all(|rows| rows.is_sorted())
+    }),
     choice("-d, --delay", "-d {delay}", |seen| {
         seen.took >= Duration::from_millis(1200)
     }),
@@ -222,7 +244,7 @@ pub(super) const TOP: [Choice; 2] = [
     }),
 ];
 
-pub(super) const STAT: [Choice; 8] = [
+pub(super) const STAT: [Choice; 10] = [
     choice("--by", "--by comm", |seen| {
         let words = |line: &str| {
             line.split_whitespace()
@@ -255,6 +277,14 @@ pub(super) const STAT: [Choice; 8] = [
     choice("--format", "--format csv", |seen| {
         seen.text.starts_with("elapsed_ns,")
     }),
+    choice("--prometheus", "--prometheus out.prom", |seen| {
+        let file = seen.lab.file("out.prom");
+        let text = fs::read_to_string(file).expect("metrics");
+        text.contains("usdtrec_hits_total{provider=\"pairs\",probe=\"go\"")
+    }),
+    choice("--listen", "--listen 127.0.0.1:0", |seen| {
+        seen.run.has("-q") || seen.says("usdtrec: metrics at http://127.0.0.1:")
+    }),
     choice("-x, --field-separator", "-x,", |seen| {
         seen.text.starts_with("elapsed_ns,")
     }),
@@ -272,6 +302,9 @@ pub(super) const NEEDS: &[(&str, &str)] = &[
     ("--stack-size 32K", "--engine perf-tracefs"),
     ("--switch-max-files 1", "--switch-output"),
     ("--human", "--schema named.toml"),
+    ("--sort key", "--by comm"),
+    ("--prometheus out.prom", "-I 10"),
+    ("--listen 127.0.0.1:0", "-I 10"),
 ];
 
 /// Options that end the recording.

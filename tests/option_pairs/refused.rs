@@ -55,6 +55,17 @@ pub(super) const REFUSED: &[(&str, &str, &str)] = &[
         "--strlen 5",
         "--strlen has no effect with --strings off",
     ),
+    (
+        "--engine perf-tracefs",
+        "--by comm",
+        "top --by needs the bpf engine",
+    ),
+    ("-m 5M", "--by comm", "-m has no effect on top --by"),
+    (
+        "--lossless",
+        "--by comm",
+        "--lossless has no effect on top --by",
+    ),
     ("-z0", "--threads 3", "--threads has no effect with -z0"),
     ("--format json", "-x,", "cannot be used with"),
     ("--format csv", "-x,", "cannot be used with"),

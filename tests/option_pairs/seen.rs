@@ -35,15 +35,14 @@ impl Seen<'_> {
         self.text.contains(&kind.first().to_string())
     }
 
+    /// What `top` counted of `pairs:go`, in all tables.
     pub(super) fn total(&self) -> u64 {
-        let mut rows = self
-            .text
-            .lines()
-            .filter(|line| line.starts_with("pairs:go "));
-        let total = rows
-            .next_back()
-            .and_then(|row| row.split_whitespace().nth(3));
-        total.and_then(|total| total.parse().ok()).unwrap_or(0)
+        // The key is before the number.
+        let place = 1 + usize::from(self.run.has("--by comm"));
+        let rows = self.text.lines();
+        let rows = rows.filter(|line| line.starts_with("pairs:go "));
+        let counts = rows.filter_map(|row| row.split_whitespace().nth(place)?.parse::<u64>().ok());
+        counts.sum()
     }
 
     /// What `stat` counted of a probe, in all intervals.

@@ -29,4 +29,6 @@ pub struct GroupedProbe {
     pub event: String,
     /// The argument of each key; `None` for other keys, and if the probe has none of this name.
     pub arguments: Vec<Option<Argument>>,
+    /// Each measured argument; `None` if the probe has none of this name.
+    pub measured: Vec<Option<Argument>>,
 }

@@ -7,7 +7,7 @@ use crate::terminal::Usage;
 
 /// A key of `--by`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct StatBy {
+pub(in crate::cmd) struct StatBy {
     /// What programs group hits by.
     pub(super) key: AggregateKey,
     /// Whether texts of one shape are one group: programs keep them apart, and what they counted is added up.
@@ -15,11 +15,11 @@ pub(super) struct StatBy {
 }
 
 impl StatBy {
-    /// A key by its name.
+    /// A key of a verb by its name.
     ///
     /// # Errors
-    /// It is a key of a report that `stat` does not have.
-    pub(super) fn named(name: &str) -> Result<Self, Usage> {
+    /// It is a key of a report that hits are not counted by in the kernel.
+    pub(in crate::cmd) fn named(verb: &str, name: &str) -> Result<Self, Usage> {
         /// Other keys of `report --by`, besides fields about the process.
         const OF_REPORT: [&str; 6] = ["cpu", "dso", "sym", "srcline", "caller", "stack"];
         let (argument, is_shape) = match name.strip_suffix(":shape") {
@@ -38,7 +38,7 @@ impl StatBy {
             "unit" => AggregateKey::Unit,
             _ if is_other => {
                 return Err(Usage(format!(
-                    "--by {name}: stat counts by comm, pid, tid, uid, container, unit, arguments and ARG:shape; \
+                    "--by {name}: {verb} counts by comm, pid, tid, uid, container, unit, arguments and ARG:shape, in the kernel; \
                      to count by this, record, and use report --sort {name}"
                 )));
             }

@@ -4,35 +4,24 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use usdtrec_record::{HitTotals, MeasuredArgument};
+use usdtrec_record::HitTotals;
 use usdtrec_report::stat::{StatCounts, StatRow};
 
-use super::by::StatBy;
 use super::group_key::GroupKey;
-use super::numbers::Numbers;
+use super::sums::{Count, StatGrouping, Sums};
 
 /// What was counted before the interval.
 pub(super) struct Intervals {
-    keys: Vec<StatBy>,
-    measured: Vec<MeasuredArgument>,
+    grouping: StatGrouping,
     elapsed: Duration,
     counts: BTreeMap<GroupKey, Count>,
 }
 
-#[derive(Clone, Default)]
-struct Count {
-    count: u64,
-    lost: u64,
-    /// `None` if no group has these keys: of hits that are in none.
-    numbers: Option<Numbers>,
-}
-
 impl Intervals {
     /// Nothing was counted yet.
-    pub(super) fn new(keys: Vec<StatBy>, measured: Vec<MeasuredArgument>) -> Self {
+    pub(super) const fn new(grouping: StatGrouping) -> Self {
         Self {
-            keys,
-            measured,
+            grouping,
             elapsed: Duration::ZERO,
             counts: BTreeMap::new(),
         }
@@ -41,67 +30,32 @@ impl Intervals {
     /// The counts since the last call, or the start: the most hits first, and of equal counts, by event and keys. Groups without hits in
     /// the interval are left out.
     pub(super) fn next(&mut self, counted: &HitTotals) -> StatCounts {
-        let has_keys = !self.keys.is_empty();
-        let mut counts: BTreeMap<GroupKey, Count> = BTreeMap::new();
-        for probe in &counted.hits {
-            let sum = counts
-                .entry(GroupKey::of_probe(probe, has_keys))
-                .or_default();
-            sum.count += probe.hits - probe.lost;
-            sum.lost += probe.lost;
-        }
-        let mut arguments = BTreeMap::new();
-        for group in &counted.groups {
-            let key = GroupKey::of_group(group, &self.keys);
-            arguments.insert(group.probe.event.clone(), &group.probe.arguments);
-            let sum = counts.entry(key).or_default();
-            sum.count += group.count;
-            let none = || Numbers::none(&self.measured);
-            sum.numbers.get_or_insert_with(none).add(group);
-        }
-        let earlier = std::mem::take(&mut self.counts);
+        let mut sums = Sums::new(counted, &self.grouping);
         let since = std::mem::replace(&mut self.elapsed, counted.elapsed);
         let mut rows = Vec::new();
-        for (key, now) in counts {
-            let before = earlier.get(&key).cloned().unwrap_or_default();
-            let count = now.count - before.count;
-            let row = StatRow {
-                event: key.event.clone(),
-                keys: key.shown(arguments.get(&key.event).map_or(&[], |all| all)),
-                count,
-                lost: now.lost - before.lost,
-                numbers: self.numbers(&now, &before, count).facts(),
-            };
+        for (key, now) in std::mem::take(&mut sums.counts) {
+            let keys = sums.shown(&key);
+            let event = key.event.clone();
+            let before = self.counts.entry(key).or_default();
+            let new = before.advance(now, &self.grouping);
             // A probe without a hit is shown, unless it has groups.
-            let is_empty = row.count == 0 && row.lost == 0;
-            let has_groups = has_keys && arguments.contains_key(&row.event);
+            let is_empty = new.count == 0 && new.lost == 0;
+            let has_groups = self.grouping.has_keys() && sums.has_groups(&event);
             if !is_empty || !has_groups {
-                rows.push(row);
+                rows.push(StatRow {
+                    event,
+                    keys,
+                    count: new.count,
+                    lost: new.lost,
+                    numbers: new.numbers(&self.grouping).facts(),
+                });
             }
-            let none = || Numbers::none(&self.measured);
-            let numbers = match now.numbers {
-                Some(now) if count == 0 => {
-                    Some(now.postponed(&before.numbers.unwrap_or_else(none)))
-                }
-                now => now.map(Numbers::counted),
-            };
-            self.counts.insert(key, Count { numbers, ..now });
         }
         rows.sort_by_key(|row| Reverse(row.count));
         StatCounts {
             elapsed: counted.elapsed,
             interval: counted.elapsed.saturating_sub(since),
             rows,
-        }
-    }
-
-    /// The numbers of so many hits between two moments.
-    fn numbers(&self, now: &Count, before: &Count, count: u64) -> Numbers {
-        match (&now.numbers, &before.numbers) {
-            _ if count == 0 => Numbers::none(&self.measured),
-            (Some(now), Some(before)) => now.since(before),
-            (Some(now), None) => now.clone(),
-            (None, _) => Numbers::unknown(&self.measured),
         }
     }
 }
@@ -112,10 +66,24 @@ mod tests {
 
     use usdtrec_format::{StringAt, Value};
     use usdtrec_record::{
-        AggregateValue, GroupedProbe, HitGroup, NumberBucket, NumberEnds, NumberTotals, ProbeHits,
+        AggregateValue, GroupedProbe, HitGroup, MeasuredArgument, NumberBucket, NumberEnds,
+        NumberTotals, ProbeHits,
     };
 
+    use super::super::by::StatBy;
     use super::*;
+
+    /// Intervals of hits counted by a key.
+    fn by_key(name: &str) -> Intervals {
+        Intervals::new(StatGrouping {
+            keys: vec![by(name)],
+            measured: Vec::new(),
+        })
+    }
+
+    fn by(name: &str) -> StatBy {
+        StatBy::named("stat", name).expect("a key")
+    }
 
     fn counted(seconds: u64, hits: &[(&str, u64, u64)]) -> HitTotals {
         let hits = hits.iter().map(|(event, hits, lost)| ProbeHits {
@@ -141,7 +109,7 @@ mod tests {
 
     #[test]
     fn intervals_add_up_to_the_whole() {
-        let mut intervals = Intervals::new(Vec::new(), Vec::new());
+        let mut intervals = Intervals::new(StatGrouping::default());
         let first = counted(2, &[("b", 3, 1), ("a", 2, 0), ("b", 1, 0)]);
         let first = intervals.next(&first);
         assert_eq!(shown(&first), ["b Some(0) 3 1", "a Some(0) 2 0"]);
@@ -161,6 +129,7 @@ mod tests {
         let probe = Arc::new(GroupedProbe {
             event: "a".to_owned(),
             arguments: vec![None],
+            measured: Vec::new(),
         });
         let group = |number, count| HitGroup {
             probe: Arc::clone(&probe),
@@ -168,8 +137,7 @@ mod tests {
             count,
             numbers: Vec::new(),
         };
-        let pid = StatBy::named("pid").unwrap();
-        let mut intervals = Intervals::new(vec![pid], Vec::new());
+        let mut intervals = by_key("pid");
         let mut first = counted(1, &[("a", 0, 0), ("b", 0, 0)]);
         first.groups = vec![group(2, 3), group(1, 4), group(2, 1)];
         let shown_first = shown(&intervals.next(&first));
@@ -193,8 +161,12 @@ mod tests {
         let probe = Arc::new(GroupedProbe {
             event: "a".to_owned(),
             arguments: Vec::new(),
+            measured: vec![None],
         });
-        let mut intervals = Intervals::new(Vec::new(), vec![measured]);
+        let mut intervals = Intervals::new(StatGrouping {
+            keys: Vec::new(),
+            measured: vec![measured],
+        });
         let mut next = |seconds: u64, count: u64, sum: i128, new: Option<i128>| {
             let bucket = NumberBucket {
                 from: 7,
@@ -236,6 +208,7 @@ mod tests {
         let probe = Arc::new(GroupedProbe {
             event: "a".to_owned(),
             arguments: vec![None],
+            measured: Vec::new(),
         });
         let group = |text: &str, cut, count| HitGroup {
             probe: Arc::clone(&probe),
@@ -249,8 +222,7 @@ mod tests {
             count,
             numbers: Vec::new(),
         };
-        let shape = StatBy::named("query:shape").unwrap();
-        let mut intervals = Intervals::new(vec![shape], Vec::new());
+        let mut intervals = by_key("query:shape");
         let mut all = counted(1, &[("a", 0, 0)]);
         all.groups = vec![
             group("select 1", false, 2),
@@ -264,7 +236,7 @@ mod tests {
             values: group("select ?", false, 0).values,
             ..group("", false, 0)
         };
-        let key = GroupKey::of_group(&right, &[StatBy::named("query").unwrap()]);
+        let key = GroupKey::of_group(&right, &[by("query")]);
         assert_eq!(rows[0].keys, key.shown(&[]));
     }
 }

@@ -59,6 +59,27 @@ impl Numbers {
         Self(postponed.collect())
     }
 
+    /// The least and the greatest of each.
+    pub(super) fn ends(&self) -> Vec<Option<CountedEnds>> {
+        let numbers = self.0.iter();
+        numbers.map(|numbers| numbers.as_ref()?.ends).collect()
+    }
+
+    /// These, with extremes that are those of earlier readings, too.
+    pub(super) fn with_ends(mut self, earlier: &[Option<CountedEnds>]) -> Self {
+        for (numbers, earlier) in self.0.iter_mut().zip(earlier) {
+            if let Some(numbers) = numbers {
+                numbers.ends = CountedEnds::of_both(numbers.ends, *earlier);
+            }
+        }
+        self
+    }
+
+    /// Those of each measured argument, as the view has them.
+    pub(super) fn into_counted(self) -> Vec<Option<CountedNumbers>> {
+        self.0
+    }
+
     /// Those that are not among earlier ones.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         let earlier = earlier.0.iter().map(Option::as_ref);

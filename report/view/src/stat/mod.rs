@@ -3,7 +3,10 @@
 mod histograms;
 mod key;
 mod lines;
+mod live;
 mod numbers;
+mod prometheus;
+mod snapshot;
 mod stream;
 
 use std::time::Duration;
@@ -16,7 +19,10 @@ pub use usdtrec_analysis::counted_numbers::{
 pub use usdtrec_analysis::stats::shape::shape;
 
 pub use self::key::StatKey;
+pub use self::live::{HISTORY, LiveTable, RowChoice, RowOrder, TableRoom};
 pub use self::numbers::StatArgument;
+pub use self::prometheus::{MAX_SERIES, PrometheusView};
+pub use self::snapshot::{SnapshotRow, StatSnapshot, StatSum};
 pub use self::stream::read;
 use crate::columns::put_table;
 use crate::format::Format;
@@ -278,7 +284,8 @@ mod tests {
         );
         assert_eq!(lines[3], "3000000000,500000000,sdt_app:req,,,true,1,2,3");
     }
-    fn of_numbers() -> StatCounts {
+
+    fn of_numbers(has_histogram: bool) -> StatCounts {
         let mut numbers = CountedNumbers::default();
         for (from, to, count) in [(7, 8, 3), (1024, 1056, 2)] {
             let bucket = CountedBucket { from, to };
@@ -286,7 +293,7 @@ mod tests {
                 count,
                 sum: from * i128::from(count),
                 ends: Some(CountedEnds { min: 7, max: 1030 }),
-                histogram: Some([(bucket, count)].into()),
+                histogram: has_histogram.then(|| [(bucket, count)].into()),
             });
         }
         let known = StatRow {
@@ -307,7 +314,7 @@ mod tests {
             has_histogram,
         };
         let keys = vec!["pid".to_owned()];
-        StatView::new(format, false, keys, vec![argument]).show(&of_numbers())
+        StatView::new(format, false, keys, vec![argument]).show(&of_numbers(has_histogram))
     }
 
     #[test]

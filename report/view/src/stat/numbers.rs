@@ -7,6 +7,7 @@ use usdtrec_trace::form::Form;
 
 use crate::answer::distributions::bucket_of;
 use crate::answer::figure::Figure;
+use crate::numbers::{duration, memory};
 use crate::report::groups::{decimals, float};
 use crate::table::TableCell;
 use crate::text::quoted::Csv;
@@ -23,7 +24,7 @@ pub struct StatArgument {
 
 /// A figure of the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NumberFigure {
+pub(super) enum NumberFigure {
     Sum,
     Mean,
     Min,
@@ -119,6 +120,33 @@ impl NumberFigure {
     }
 }
 
+impl NumberFigure {
+    /// Those of a table that is redrawn, without a histogram.
+    const LIVE_PLAIN: [Self; 2] = [Self::Sum, Self::Mean];
+    /// And with one.
+    const LIVE: [Self; 2] = [Self::P50, Self::P99];
+
+    /// The figure in a unit that people read, if the argument has one; `facts` is `None` if nothing is known of the numbers.
+    pub(super) fn cell_in(self, form: &Form, facts: Option<&NumberFacts>) -> TableCell {
+        let Some(facts) = facts else {
+            return TableCell::unsorted("-");
+        };
+        let number = match self {
+            Self::Mean => facts.mean,
+            _ => self.integer(facts).map(|number| number as f64),
+        };
+        match (form, number) {
+            (Form::Time(unit), Some(number)) => {
+                TableCell::number(duration(number * *unit as f64), number)
+            }
+            (Form::Memory(unit), Some(number)) => {
+                TableCell::number(memory(number * *unit as f64), number)
+            }
+            _ => self.cell(facts),
+        }
+    }
+}
+
 /// Whether percentiles are exact.
 pub(super) fn is_exact(facts: &NumberFacts) -> bool {
     let distribution = facts.distribution.as_ref();
@@ -133,13 +161,26 @@ impl StatArgument {
         }
     }
 
-    /// The columns of a table, with the name of the argument if others have columns, too.
+    /// The figures that a table which is redrawn has room for.
+    pub(super) const fn live_figures(&self) -> &'static [NumberFigure] {
+        match self.has_histogram {
+            true => &NumberFigure::LIVE,
+            false => &NumberFigure::LIVE_PLAIN,
+        }
+    }
+
+    /// The columns of a table.
     pub(super) fn columns(&self, is_only: bool) -> impl Iterator<Item = String> {
         let figures = self.figures().iter();
-        figures.map(move |figure| match is_only {
+        figures.map(move |figure| self.column(*figure, is_only))
+    }
+
+    /// The column of a figure, with the name of the argument if others have columns, too.
+    pub(super) fn column(&self, figure: NumberFigure, is_only: bool) -> String {
+        match is_only {
             true => figure.name().to_owned(),
             false => format!("{}.{}", self.name, figure.name()),
-        })
+        }
     }
 
     /// The cells of a row; `facts` is `None` if nothing is known of the numbers.

@@ -110,12 +110,14 @@ impl<'a> EventDecoder<'a> {
         let decoder = Decoder::from_raw(&site.site.args, probe.arch, &group.layout);
         let decoder = decoder.typed(&probe.arguments);
         let places = aggregation.places(Arguments::of(probe));
+        let measured = aggregation.measured_places(Arguments::of(probe));
         let argument = |place: &Option<usize>| probe.arguments.get((*place)?).cloned();
         Some(Self {
             values: decoder.values(),
             probe: Arc::new(GroupedProbe {
                 event: probe.event(),
                 arguments: places.iter().map(argument).collect(),
+                measured: measured.iter().map(argument).collect(),
             }),
             places,
             decoder,

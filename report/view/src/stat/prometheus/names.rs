@@ -1,0 +1,139 @@
+//! Names of metrics and labels by the rules of Prometheus: letters, digits and `_`, in small letters, with the base unit at the end.
+
+use usdtrec_format::schema::{Argument, Unit};
+
+/// Labels that samples have besides those of keys, and labels with a meaning of their own.
+const RESERVED: [&str; 5] = ["provider", "probe", "others", "le", "quantile"];
+
+/// The labels of keys, each once.
+pub(super) fn label_names(keys: &[String]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for key in keys {
+        let plain = words(key);
+        let begins = plain.starts_with(|first: char| first.is_ascii_digit() || first == '_');
+        let is_reserved = begins || plain.is_empty() || RESERVED.contains(&plain.as_str());
+        let name = match is_reserved {
+            true => format!("key_{}", plain.trim_start_matches('_')),
+            false => plain,
+        };
+        let numbered = (2..).map(|number| format!("{name}_{number}"));
+        let mut free = [name.clone()].into_iter().chain(numbered);
+        names.extend(free.find(|name| !names.contains(name)));
+    }
+    names
+}
+
+/// Whose values a metric has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ValueOf<'a> {
+    pub(super) provider: &'a str,
+    pub(super) probe: &'a str,
+    /// The place of the argument among those that are measured.
+    pub(super) place: usize,
+    pub(super) argument: &'a Argument,
+}
+
+impl ValueOf<'_> {
+    /// The name of a metric that begins with `usdtrec_KIND`.
+    pub(super) fn metric(&self, kind: &str) -> String {
+        let parts = [kind, self.provider, self.probe, &self.argument.name].map(words);
+        let name = format!("usdtrec_{}", parts.join("_"));
+        match unit_name(self.argument.unit.as_ref()) {
+            Some(unit) if !name.ends_with(&format!("_{unit}")) => format!("{name}_{unit}"),
+            _ => name,
+        }
+    }
+}
+
+/// The name of the base unit.
+fn unit_name(unit: Option<&Unit>) -> Option<String> {
+    let unit = unit?;
+    if unit.nanoseconds().is_some() {
+        return Some("seconds".to_owned());
+    }
+    if unit.bytes().is_some() {
+        return Some("bytes".to_owned());
+    }
+    match unit {
+        Unit::Other(word) => Some(words(word)).filter(|word| !word.is_empty()),
+        _ => None,
+    }
+}
+
+/// A name with `_` between its words, in small letters. Several other characters are one `_`.
+fn words(name: &str) -> String {
+    let mut out = String::new();
+    let mut was_small = false;
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && was_small {
+            out.push('_');
+        }
+        was_small = letter.is_ascii_lowercase() || letter.is_ascii_digit();
+        if letter.is_ascii_alphanumeric() {
+            out.push(letter.to_ascii_lowercase());
+        } else if !out.ends_with('_') {
+            out.push('_');
+        }
+    }
+    out.truncate(out.trim_end_matches('_').len());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_valid_and_each_is_once() {
+        let keys = [
+            "url",
+            "URL",
+            "le",
+            "1st",
+            "__name__",
+            "größe",
+            "done.status",
+            "",
+        ];
+        let keys = keys.map(str::to_owned);
+        let right = [
+            "url",
+            "url_2",
+            "key_le",
+            "key_1st",
+            "key_name",
+            "gr_e",
+            "done_status",
+            "key_",
+        ];
+        assert_eq!(label_names(&keys), right);
+    }
+
+    #[test]
+    fn metrics_have_their_unit() {
+        let metric = |name: &str, unit| {
+            let argument = Argument {
+                unit,
+                ..Argument::named(name)
+            };
+            let value = ValueOf {
+                provider: "app",
+                probe: "query__done",
+                place: 0,
+                argument: &argument,
+            };
+            value.metric("value")
+        };
+        let begin = "usdtrec_value_app_query_done";
+        let right = [
+            ("took", Some(Unit::Microseconds), "took_seconds"),
+            ("bytes", Some(Unit::Bytes), "bytes"),
+            ("maxSize", Some(Unit::Kibibytes), "max_size_bytes"),
+            ("n", Some(Unit::Other("rows".to_owned())), "n_rows"),
+            ("arg1", None, "arg1"),
+        ];
+        for (name, unit, end) in right {
+            assert_eq!(metric(name, unit), format!("{begin}_{end}"));
+        }
+    }
+}

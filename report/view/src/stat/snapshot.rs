@@ -1,0 +1,89 @@
+//! What was counted so far, and in the last interval, as plain rows: what tables on a terminal and metrics show.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use usdtrec_analysis::counted_numbers::CountedNumbers;
+use usdtrec_format::schema::Argument;
+
+use super::key::StatKey;
+
+/// What was counted at the end of an interval.
+#[derive(Clone, Debug)]
+pub struct StatSnapshot {
+    /// Time from the start of the recording to the end of the interval.
+    pub elapsed: Duration,
+    /// Length of the interval.
+    pub interval: Duration,
+    /// Length that intervals are to have.
+    pub every: Duration,
+    /// Each measured argument of a probe, by event; `None` if it has none of this name. Probes without groups have none here.
+    pub measured: BTreeMap<String, Vec<Option<Argument>>>,
+    /// A row for each probe and each group, in the order of events and keys.
+    pub rows: Vec<SnapshotRow>,
+}
+
+/// A probe, or a group of its hits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SnapshotRow {
+    /// `sdt_PROVIDER:NAME`.
+    pub event: String,
+    /// The value of each key; `None` for hits that are in no group.
+    pub keys: Option<Vec<StatKey>>,
+    /// What was counted in the interval.
+    pub interval: StatSum,
+    /// What was counted since the start.
+    pub total: StatSum,
+    /// The hits of the last intervals, the newest last; empty if they are not kept.
+    pub history: Vec<u32>,
+}
+
+/// What was counted of a probe or group.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StatSum {
+    /// Number of hits.
+    pub count: u64,
+    /// Hits that are not counted, because a filter could not be evaluated; 0 in groups.
+    pub lost: u64,
+    /// The numbers of each measured argument; `None` if they are not known.
+    pub numbers: Vec<Option<CountedNumbers>>,
+}
+
+impl StatSum {
+    /// Adds what was counted of another group of the probe.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        self.lost += other.lost;
+        for (sum, other) in self.numbers.iter_mut().zip(&other.numbers) {
+            match (&mut *sum, other) {
+                (Some(sum), Some(other)) => sum.add(other),
+                _ => *sum = None,
+            }
+        }
+        let further = other.numbers.iter().skip(self.numbers.len());
+        self.numbers.extend(further.cloned());
+    }
+}
+
+impl StatSnapshot {
+    /// A measured argument of a probe, by its place; `None` if it is not known.
+    pub(super) fn argument(&self, event: &str, place: usize) -> Option<&Argument> {
+        self.measured.get(event)?.get(place)?.as_ref()
+    }
+
+    /// The hits in the interval.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.rows.iter().map(|row| row.interval.count).sum()
+    }
+
+    /// The hits since the start.
+    pub(super) fn total(&self) -> u64 {
+        self.rows.iter().map(|row| row.total.count).sum()
+    }
+
+    /// The lost hits since the start.
+    pub(super) fn lost(&self) -> u64 {
+        self.rows.iter().map(|row| row.total.lost).sum()
+    }
+}

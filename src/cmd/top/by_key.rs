@@ -1,0 +1,171 @@
+//! `top --by`: rates by keys, which are counted in the kernel.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anstream::{AutoStream, ColorChoice};
+use rustix::process::{Signal, getpid, kill_process};
+use usdtrec_record::HitTotals;
+use usdtrec_report::stat::{self, HISTORY, LiveTable, RowChoice, RowOrder, StatSnapshot};
+
+use crate::cli::{TopArgs, TopOrder};
+use crate::cmd::count_screen::{CountScreen, TableKeys};
+use crate::cmd::live::{Aggregated, CountView, Live};
+use crate::cmd::record::refuse_options_of_arguments;
+use crate::cmd::selection;
+use crate::cmd::stat::by::StatBy;
+use crate::cmd::stat::snapshots::Snapshots;
+use crate::cmd::stat::sums::StatGrouping;
+use crate::cmd::stat::{check_interval, refuse_options_of_rings};
+use crate::units::parse_duration;
+
+/// What is refused names the option.
+const WHAT: &str = "top --by";
+
+/// Tables of rates by keys.
+pub(super) struct ByKey {
+    snapshots: Snapshots,
+    output: Output,
+    /// Number of tables that are shown still; `None` for no limit.
+    left: Option<u64>,
+}
+
+/// Where tables are shown.
+enum Output {
+    Screen(CountScreen),
+    Lines(Lines),
+}
+
+/// Tables one below the other.
+struct Lines {
+    out: File,
+    table: LiveTable,
+    choice: RowChoice,
+    /// Whether a table is above the next one.
+    has_begun: bool,
+}
+
+impl ByKey {
+    /// Runs the verb.
+    pub(super) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+        refuse_options_of_arguments("top", &args.capture, true)?;
+        refuse_options_of_rings(WHAT, &args.capture)?;
+        let keys = args.by.iter().map(|key| StatBy::named(WHAT, key));
+        let grouping = StatGrouping {
+            keys: keys.collect::<Result<_, _>>()?,
+            measured: Vec::new(),
+        };
+        let delay = parse_duration("--delay", &args.delay)?;
+        let delay = check_interval("--delay", delay)?;
+        let out = selection::output()?;
+        let is_screen = out.is_terminal();
+        let aggregation = grouping.aggregation(Some(delay));
+        let mut view = Self::new(args, grouping, delay, &out)?;
+        let verb = Live {
+            verb: "top",
+            args: &args.capture,
+            buildid_dir,
+            output: out,
+            muted: true,
+            heartbeat: false,
+            redraws: is_screen,
+            prints_arguments: true,
+            graph: None,
+            slow_spans: None,
+            aggregated: Some(Aggregated {
+                aggregation,
+                view: &mut view,
+            }),
+        };
+        verb.run(|pipe, sources| stat::read(pipe, Path::new("top"), sources))
+    }
+
+    fn new(
+        args: &TopArgs,
+        grouping: StatGrouping,
+        delay: Duration,
+        out: &File,
+    ) -> io::Result<Self> {
+        let colours = AutoStream::choice(out) != ColorChoice::Never;
+        let table = LiveTable::new(colours, args.by.clone(), Vec::new());
+        let choice = RowChoice {
+            order: order(args.sort),
+            ..RowChoice::default()
+        };
+        let (shown, history) = (out.try_clone()?, out.is_terminal());
+        let output = if history {
+            // The input is that of the command.
+            let keys = match args.capture.command.is_empty() {
+                true => TableKeys::Taken,
+                false => TableKeys::Left,
+            };
+            Output::Screen(CountScreen::new(shown, table, choice, keys)?)
+        } else {
+            Output::Lines(Lines {
+                out: shown,
+                table,
+                choice,
+                has_begun: false,
+            })
+        };
+        Ok(Self {
+            snapshots: Snapshots::new(grouping, delay, if history { HISTORY } else { 0 }),
+            output,
+            left: args.iterations,
+        })
+    }
+}
+
+const fn order(order: TopOrder) -> RowOrder {
+    match order {
+        TopOrder::Rate => RowOrder::Rate,
+        TopOrder::Total => RowOrder::Total,
+        TopOrder::Key => RowOrder::Key,
+    }
+}
+
+impl Lines {
+    fn put(&mut self, snapshot: &StatSnapshot) -> io::Result<()> {
+        let has_begun = std::mem::replace(&mut self.has_begun, true);
+        let between = if has_begun { "\n" } else { "" };
+        let table = self.table.show(snapshot, &self.choice, None);
+        self.out.write_all(format!("{between}{table}").as_bytes())
+    }
+}
+
+impl CountView for ByKey {
+    fn show(&mut self, counted: &HitTotals) -> io::Result<()> {
+        if self.left == Some(0) {
+            return Ok(());
+        }
+        let snapshot = self.snapshots.next(counted);
+        match &mut self.output {
+            Output::Screen(screen) => screen.show(snapshot)?,
+            Output::Lines(lines) => lines.put(&snapshot)?,
+        }
+        if let Some(left) = &mut self.left {
+            *left -= 1;
+            if *left == 0 {
+                // As Ctrl-C does.
+                kill_process(getpid(), Signal::INT)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What was counted since the last table is shown, unless that is nothing, or there were enough tables.
+    fn end(&mut self, counted: Option<&HitTotals>) -> io::Result<()> {
+        let counted = counted.filter(|_| self.left != Some(0));
+        let last = counted.map(|counted| self.snapshots.next(counted));
+        match &mut self.output {
+            Output::Screen(screen) => screen.end(last),
+            Output::Lines(lines) => {
+                let last = last.filter(|last| last.count() > 0 || !lines.has_begun);
+                last.map_or(Ok(()), |last| lines.put(&last))
+            }
+        }
+    }
+}
