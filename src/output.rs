@@ -14,6 +14,7 @@ use usdtrec_format::escape::shown;
 use crate::old_file::{keep_old, with_suffix};
 use crate::stream::{self, is_trusted};
 use crate::sudo_user;
+use crate::unfinished_file::folder_of;
 
 /// Creates an empty output file of mode 0600. An existing file or link is renamed to `PATH.old`. A character device or FIFO is
 /// opened instead, also through a link that root or this user owns.
@@ -76,7 +77,7 @@ fn create_new(path: &Path) -> io::Result<File> {
         .create_new(true)
         .mode(0o600)
         .open(path)
-        .and_then(|file| sudo_user::give(&file, path).map(|()| file))
+        .and_then(|file| sudo_user::give(&file, folder_of(path)).map(|()| file))
 }
 
 /// Removes a trace. It is no error if the file does not exist.

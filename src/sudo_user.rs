@@ -6,15 +6,13 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::Path;
 
-use crate::unfinished_file::folder_of;
-
-/// Gives a file that was created here to the user who called sudo, if the folder of its path is theirs. sudo's variables alone are not believed: whoever can
+/// Gives a file that was created in a folder to the user who called sudo, if the folder is theirs. sudo's variables alone are not believed: whoever can
 /// set them for root may be another user.
 ///
 /// # Errors
 /// The error of `fchown(2)`.
-pub(crate) fn give(file: &File, path: &Path) -> io::Result<()> {
-    let Some(user) = owner_of_folder(path) else {
+pub(crate) fn give(file: &File, folder: &Path) -> io::Result<()> {
+    let Some(user) = owner(folder) else {
         return Ok(());
     };
     fchown(file, Some(user.id), Some(user.group))
@@ -25,7 +23,7 @@ struct User {
     group: u32,
 }
 
-fn owner_of_folder(path: &Path) -> Option<User> {
+fn owner(folder: &Path) -> Option<User> {
     if !rustix::process::geteuid().is_root() {
         return None;
     }
@@ -34,6 +32,6 @@ fn owner_of_folder(path: &Path) -> Option<User> {
         id: number("SUDO_UID")?,
         group: number("SUDO_GID")?,
     };
-    let folder = fs::metadata(folder_of(path)).ok()?;
+    let folder = fs::metadata(folder).ok()?;
     (user.id != 0 && folder.uid() == user.id).then_some(user)
 }

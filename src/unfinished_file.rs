@@ -61,7 +61,7 @@ impl UnfinishedFile {
         if let Ok(file) = open(folder, flags, Mode::from_raw_mode(mode)) {
             let file = File::from(file);
             if fs::symlink_metadata(link_of(&file)).is_ok() {
-                sudo_user::give(&file, path)?;
+                sudo_user::give(&file, folder)?;
                 return Ok(Self::Unnamed(file));
             }
         }
@@ -71,7 +71,7 @@ impl UnfinishedFile {
             .permissions(fs::Permissions::from_mode(mode))
             .tempfile_in(folder)
             .map_err(without_name)?;
-        sudo_user::give(named.as_file(), path)?;
+        sudo_user::give(named.as_file(), folder)?;
         Ok(Self::Named(named))
     }
 
