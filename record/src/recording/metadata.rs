@@ -2,6 +2,7 @@
 //! mappings.
 
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
@@ -26,6 +27,7 @@ pub(crate) fn synthesise(wanted: &Wanted) -> Synthesised {
         out: Vec::new(),
         build_ids: BuildIds::default(),
     };
+    synthesis.build_ids.seek(wanted.sought.clone());
     for pid in pids(target) {
         if let Ok(process) = Process::open(pid) {
             // A process that ends while it is read has no further records.
@@ -47,6 +49,8 @@ pub(crate) struct Wanted {
     /// Whether readable mappings without code have records, too.
     pub(crate) data: bool,
     pub(crate) known: KnownFiles,
+    /// Names of the files that may be selected; `None` for all.
+    pub(crate) sought: Option<HashSet<OsString>>,
 }
 
 /// Which of the files that processes map are known: they were read before probes were attached.

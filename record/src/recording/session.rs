@@ -129,6 +129,7 @@ impl Session {
         )
         .ok();
         let mut attached = Attached::open(probes, &request)?;
+        attached.processes.seek(options.following.file_names());
         for probe in &attached.probes {
             probe.program.free();
         }
@@ -259,6 +260,7 @@ impl Session {
             sample_type: self.attached.processes.attr.attr.id_type(),
             data: self.maps_data(),
             known: KnownFiles::new(&self.options.target, &self.options.following),
+            sought: self.options.following.file_names(),
         }
     }
 

@@ -8,6 +8,8 @@
 //! For the same reason the recorder ignores that flag in its own records: stock perf crashes on records that have the
 //! flag and no build-id.
 
+use std::collections::HashSet;
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -137,6 +139,11 @@ impl Processes {
     /// Forgets files that were left out.
     pub(crate) fn forget_files(&mut self, files: Vec<MappedFileId>) {
         self.build_ids.forget(files);
+    }
+
+    /// Says the names of the files that may be selected; `None` for all.
+    pub(crate) fn seek(&mut self, names: Option<HashSet<OsString>>) {
+        self.build_ids.seek(names);
     }
 
     /// What could not be read of the files that processes mapped.

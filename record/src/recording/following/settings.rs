@@ -1,6 +1,7 @@
 //! What is planted in files that appear while recording, as the caller of a recording sets it.
 
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +51,13 @@ impl Default for Following {
 }
 
 impl Following {
+    /// The names of the files that may be selected, if all patterns have a path; `None` for all files. The path of a process may be another one, by
+    /// links to directories.
+    pub(crate) fn file_names(&self) -> Option<HashSet<OsString>> {
+        let name = |event: &EventSelector| Some(event.pattern.path()?.file_name()?.to_owned());
+        self.events.iter().map(name).collect()
+    }
+
     /// Time since boot, ns, within the precision of `/proc/PID/stat`.
     #[must_use]
     pub fn now() -> u64 {
