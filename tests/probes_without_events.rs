@@ -143,7 +143,9 @@ fn the_end_of_the_process_is_said() {
     ticker.hit("fire 2");
     drop(ticker);
     let ended = recorder.finish().success();
-    let said = format!("[ usdtrec record: process {pid} and what it started have ended ]");
+    let said = format!(
+        "[ usdtrec record: process {pid} and what it started have ended; {pid} was killed by signal 9 (SIGKILL)"
+    );
     ended.complains(&said).complains(" 2 events");
 }
 

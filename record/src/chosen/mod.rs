@@ -171,7 +171,7 @@ impl ProcessChoice {
         if self.groups.is_empty() {
             return Ok(chosen);
         }
-        let hierarchy = Hierarchy::need()?;
+        let hierarchy = hierarchy()?;
         let all = hierarchy.groups();
         for given in &self.groups {
             let name = given.below(&hierarchy.mount);
@@ -190,6 +190,16 @@ impl ProcessChoice {
         }
         Ok(chosen)
     }
+}
+
+/// The control groups of this host.
+///
+/// # Errors
+/// [`ChoiceError::NoHierarchy`].
+pub(crate) fn hierarchy() -> Result<Hierarchy, ChoiceError> {
+    Hierarchy::find().ok_or_else(|| ChoiceError::NoHierarchy {
+        has_old: Hierarchy::has_version_1(),
+    })
 }
 
 /// What the first group of a name will be known by.

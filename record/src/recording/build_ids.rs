@@ -1,12 +1,12 @@
 //! Build-ids of the files that processes map, read once for each file.
 
-use std::collections::{HashMap, HashSet};
-use std::ffi::{OsStr, OsString};
+use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use usdtrec_buildid_cache::elf::{ElfError, ObjectFile};
 use usdtrec_buildid_cache::process::{open_formerly_mapped, open_mapped};
@@ -15,6 +15,7 @@ use usdtrec_format::BuildId;
 use usdtrec_format::perf::{Mmap, MmapFile};
 
 use super::mapped_file_id::MappedFileId;
+use super::sought_files::SoughtFiles;
 use super::unread_files::{UnreadCounts, UnreadFiles, UnreadReason};
 
 /// Maximum number of known files.
@@ -83,8 +84,7 @@ pub(crate) struct BuildIds {
     known: HashMap<MappedFileId, Option<BuildId>>,
     new: NewFiles,
     unread: UnreadFiles,
-    /// Names of the files that may be selected; `None` for all.
-    sought: Option<HashSet<OsString>>,
+    sought: SoughtFiles,
     /// Whether files are not kept. Those that cannot have probes never are.
     are_ignored: bool,
 }
@@ -107,16 +107,9 @@ impl BuildIds {
         }
     }
 
-    /// Notes of files that could not be read only those of these names; `None` for all.
-    pub(crate) fn seek(&mut self, names: Option<HashSet<OsString>>) {
-        self.sought = names;
-    }
-
-    fn seeks(&self, path: &Path) -> bool {
-        let name = path.file_name().unwrap_or_default();
-        self.sought
-            .as_ref()
-            .is_none_or(|names| names.contains(name))
+    /// Notes of files that could not be read only these.
+    pub(crate) fn seek(&mut self, files: SoughtFiles) {
+        self.sought = files;
     }
 
     /// A process begins another program.
@@ -198,7 +191,7 @@ impl BuildIds {
             Err(error) if error.is_other_file() => None,
             Err(error) => {
                 let [_, _, is_executable] = mapped.mapping.permissions;
-                if is_executable && !self.are_ignored && self.seeks(&mapped.mapping.path) {
+                if is_executable && !self.are_ignored && self.sought.has(&mapped.mapping) {
                     let reason = unread_reason(&error, mapped.pid);
                     self.unread.note(file, mapped.pid, reason);
                 }

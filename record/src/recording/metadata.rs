@@ -2,7 +2,6 @@
 //! mappings.
 
 use std::collections::HashSet;
-use std::ffi::OsString;
 use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
@@ -14,6 +13,7 @@ use usdtrec_format::perf::{Comm, Mmap, MmapFile, SampleId, SampleType, Task};
 use crate::host::process::Process;
 use crate::recording::build_ids::{BuildIds, NewFiles};
 use crate::recording::following::settings::Following;
+use crate::recording::sought_files::SoughtFiles;
 use crate::recording::target::Target;
 use crate::recording::unread_files::UnreadCounts;
 
@@ -49,8 +49,8 @@ pub(crate) struct Wanted {
     /// Whether readable mappings without code have records, too.
     pub(crate) data: bool,
     pub(crate) known: KnownFiles,
-    /// Names of the files that may be selected; `None` for all.
-    pub(crate) sought: Option<HashSet<OsString>>,
+    /// Of which files hits may be missing if they cannot be read.
+    pub(crate) sought: SoughtFiles,
 }
 
 /// Which of the files that processes map are known: they were read before probes were attached.

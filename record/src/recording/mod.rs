@@ -18,6 +18,7 @@ pub(super) mod short_spans;
 pub(super) mod shortfalls;
 pub(super) mod signals;
 pub(super) mod snapshot;
+pub(super) mod sought_files;
 pub(super) mod start;
 pub(super) mod target;
 pub(super) mod unread_files;

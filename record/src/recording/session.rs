@@ -30,6 +30,7 @@ use crate::recording::metadata::{KnownFiles, Wanted};
 use crate::recording::short_spans;
 use crate::recording::shortfalls::Shortfalls;
 use crate::recording::signals::Asked;
+use crate::recording::sought_files::SoughtFiles;
 use crate::recording::target::Target;
 use crate::select::probe::{PlannedProbe, RefusedProbe};
 use crate::semaphores::{self, Semaphores};
@@ -129,7 +130,8 @@ impl Session {
         )
         .ok();
         let mut attached = Attached::open(probes, &request)?;
-        attached.processes.seek(options.following.file_names());
+        let sought = SoughtFiles::new(&options.following, &attached.probes);
+        attached.processes.seek(sought);
         for probe in &attached.probes {
             probe.program.free();
         }
@@ -260,7 +262,7 @@ impl Session {
             sample_type: self.attached.processes.attr.attr.id_type(),
             data: self.maps_data(),
             known: KnownFiles::new(&self.options.target, &self.options.following),
-            sought: self.options.following.file_names(),
+            sought: SoughtFiles::new(&self.options.following, &self.attached.probes),
         }
     }
 

@@ -8,8 +8,6 @@
 //! For the same reason the recorder ignores that flag in its own records: stock perf crashes on records that have the
 //! flag and no build-id.
 
-use std::collections::HashSet;
-use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -25,6 +23,7 @@ use crate::error::RecordError;
 use crate::error::TargetError;
 use crate::recording::build_ids::{BuildIds, NewFiles};
 use crate::recording::mapped_file_id::MappedFileId;
+use crate::recording::sought_files::SoughtFiles;
 use crate::recording::unread_files::UnreadCounts;
 
 /// Size of the ring of each CPU if memory allows it, bytes.
@@ -141,9 +140,9 @@ impl Processes {
         self.build_ids.forget(files);
     }
 
-    /// Says the names of the files that may be selected; `None` for all.
-    pub(crate) fn seek(&mut self, names: Option<HashSet<OsString>>) {
-        self.build_ids.seek(names);
+    /// Says of which files hits may be missing if they cannot be read.
+    pub(crate) fn seek(&mut self, files: SoughtFiles) {
+        self.build_ids.seek(files);
     }
 
     /// What could not be read of the files that processes mapped.

@@ -215,7 +215,7 @@ mod tests {
             fs::rename(file("new"), file("path")).unwrap();
         }
         assert!(
-            opened.try_recv().is_ok(),
+            opened.recv_timeout(Duration::from_secs(1)).is_ok(),
             "it waits for a writer of the FIFO"
         );
     }

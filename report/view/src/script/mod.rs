@@ -1,4 +1,4 @@
-//! `script`: a trace's samples, one line each, in the order of time; or its spans ([`span_lines`]).
+//! `script`: a trace's samples, one line each, in the order of time; or its spans.
 
 pub(crate) mod arguments;
 pub(crate) mod choice;

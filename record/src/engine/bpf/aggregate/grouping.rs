@@ -18,7 +18,7 @@ use super::super::insn::{Assembler, Helper, Op, Reg, Width};
 use super::needs::EventNeeds;
 use super::number_layout::NumberLayout;
 use crate::aggregation::{AggregateKey, Aggregation};
-use crate::chosen::Hierarchy;
+use crate::chosen;
 use crate::error::RecordError;
 use crate::host::cpus;
 use crate::kernel_error::BpfRefusal;
@@ -75,7 +75,7 @@ impl Grouping {
             return Err(RecordError::NoBpf(BpfRefusal::TooManyMeasured));
         }
         if aggregation.has_cgroup() {
-            Hierarchy::need()?;
+            chosen::hierarchy()?;
         }
         let longest = events.longest_key;
         let bytes = longest.map_or(BYTES, |bytes| bytes.min(MAX_BYTES));
