@@ -406,6 +406,13 @@ impl Group {
         usize::from(self.layout.size) + strings * self.rooms.whole.each
     }
 
+    /// The same with another id of its tracepoint.
+    pub(super) fn with_id(mut self, id: u16) -> Self {
+        self.layout.id = id;
+        self.probe.plan.raw = Some(self.layout.clone());
+        self
+    }
+
     /// The tracepoint's format, for stock perf.
     pub(super) fn format(&self) -> TracepointFormat {
         let args = self.probe.sites.first().map_or("", |site| &site.site.args);

@@ -58,6 +58,9 @@ pub(in crate::engine::bpf) fn with_roles(
         // A reader may know more events.
         Err(_) => return Ok(groups),
     };
+    let Used { groups, pairs } = Used::only(groups, pairs);
+    let events: Vec<String> = groups.iter().map(|group| group.probe.event()).collect();
+    let names: Vec<&str> = events.iter().map(String::as_str).collect();
     let mut planner = RolePlanner {
         spans,
         options,
@@ -72,13 +75,37 @@ pub(in crate::engine::bpf) fn with_roles(
             Ok(()) | Err(_) => {}
         }
     }
-    let used = |at: usize| {
-        let mut pairs = pairs.iter();
-        pairs.any(|pair| pair.starts.contains(&at) || pair.dones.contains(&at))
-    };
-    let groups = planner.groups.into_iter().enumerate();
-    let groups = groups.filter(|(at, _)| used(*at)).map(|(_, group)| group);
-    Ok(groups.collect())
+    Ok(planner.groups)
+}
+
+/// Events that are of spans.
+struct Used {
+    groups: Vec<Group>,
+    pairs: Vec<NamedPair>,
+}
+
+impl Used {
+    /// Leaves out the events that are of no span. The others are numbered anew: their ids follow each other.
+    fn only(groups: Vec<Group>, mut pairs: Vec<NamedPair>) -> Self {
+        let used = |at: &usize| {
+            let mut pairs = pairs.iter();
+            pairs.any(|pair| pair.starts.contains(at) || pair.dones.contains(at))
+        };
+        let kept: Vec<usize> = (0..groups.len()).filter(used).collect();
+        let ids: Vec<u16> = groups.iter().map(|group| group.layout.id).collect();
+        let groups = groups.into_iter().enumerate();
+        let groups = groups.filter(|(at, _)| kept.contains(at));
+        let groups = groups.zip(ids).map(|((_, group), id)| group.with_id(id));
+        for pair in &mut pairs {
+            for at in pair.starts.iter_mut().chain(&mut pair.dones) {
+                *at = kept.partition_point(|kept| kept < at);
+            }
+        }
+        Self {
+            groups: groups.collect(),
+            pairs,
+        }
+    }
 }
 
 /// The pairs that are asked for.
