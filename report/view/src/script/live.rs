@@ -1,7 +1,7 @@
 //! `script` of a stream while it is written.
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
 
 use usdtrec_analysis::context_question::ContextQuestion;
@@ -19,18 +19,11 @@ use crate::script::lines::{LineStyle, LineWriter};
 use crate::script::options::ScriptOptions;
 use crate::script::span_lines::live::print_span_stream;
 use crate::script::spans::{SpanColumn, WindowText};
+use crate::script::stream_output::StreamOutput;
 use crate::text::buffer::Text;
 
 /// Bytes of text that are written at once.
 const WRITE: usize = 256 << 10;
-
-/// Where a stream is printed to.
-pub struct StreamOutput<'a> {
-    /// Takes the lines, and is flushed after those that came together.
-    pub out: &'a mut dyn Write,
-    /// Takes the name of an event, empty where it is not known, and the number of its losses, whenever the stream has a record of losses.
-    pub lost: &'a mut dyn FnMut(&str, u64),
-}
 
 /// Prints the selected samples of a stream, until it ends. `path` is what the stream is called; `context` says which
 /// arguments events get besides their own.
@@ -157,11 +150,5 @@ impl StreamView for Printer<'_> {
     fn lose(&mut self, session: &TraceSession, event: Option<usize>, lost: u64) {
         let event = event.and_then(|event| session.events().events.get(event));
         (self.to.lost)(event.map_or("", |event| &event.name), lost);
-    }
-}
-
-impl std::fmt::Debug for StreamOutput<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("StreamOutput")
     }
 }

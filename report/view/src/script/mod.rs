@@ -11,6 +11,7 @@ pub(crate) mod location;
 pub(crate) mod options;
 pub(crate) mod span_lines;
 pub(crate) mod spans;
+pub(crate) mod stream_output;
 pub(crate) mod template;
 pub(crate) mod text;
 pub(crate) mod times;
@@ -29,14 +30,15 @@ use usdtrec_trace::pool::Pool;
 use usdtrec_trace::session::TraceSession;
 
 use crate::script::lines::{LineStyle, LineWriter};
-use crate::script::span_lines::print_spans;
+use crate::script::span_lines::printing::print_spans;
 use crate::script::spans::{SpanColumn, WindowText};
 use crate::script::writer::Writer;
 use crate::text::buffer::Text;
 
 pub use crate::script::choice::FieldChoice;
-pub use crate::script::live::{StreamOutput, print_stream};
+pub use crate::script::live::print_stream;
 pub use crate::script::options::ScriptOptions;
+pub use crate::script::stream_output::StreamOutput;
 pub use crate::script::template::Template;
 pub use crate::script::template::error::{SpecPart, TemplateError, TemplateErrorKind};
 pub use crate::script::times::TimeOrigin;

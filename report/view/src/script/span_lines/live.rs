@@ -15,10 +15,10 @@ use usdtrec_trace::events::stream::{SpanTotals, StreamSamples, StreamSummary, St
 use usdtrec_trace::session::hit::Hit;
 use usdtrec_trace::session::{Sources, TraceSession};
 
-use crate::script::live::StreamOutput;
 use crate::script::options::ScriptOptions;
-use crate::script::span_lines::SpanStyle;
+use crate::script::span_lines::style::SpanStyle;
 use crate::script::span_lines::writer::SpanWriter;
+use crate::script::stream_output::StreamOutput;
 
 /// Prints the spans of a stream, until it ends.
 ///

@@ -22,8 +22,7 @@ use usdtrec_trace::session::TraceSession;
 
 use crate::script::arguments::place;
 use crate::script::options::ScriptOptions;
-use crate::script::span_lines::FIELDS_OF_SPANS;
-use crate::script::span_lines::arguments::{SpanArgument, last_hit, of_events};
+use crate::script::span_lines::arguments::{FIELDS_OF_SPANS, SpanArgument, last_hit, of_events};
 use crate::script::span_lines::text::{names, put_arguments, put_duration};
 use crate::script::template::layout::{argument, pad, pad_number, signed, text, unsigned};
 use crate::script::template::spec::{Align, Spec};

@@ -7,8 +7,8 @@ use usdtrec_analysis::rows::row_sink::{RowSide, RowSink, SpanRow};
 use usdtrec_trace::events::order::before::PreviousTimes;
 use usdtrec_trace::session::TraceSession;
 
-use crate::script::span_lines::SpanStyle;
 use crate::script::span_lines::arguments::last_hit;
+use crate::script::span_lines::style::SpanStyle;
 use crate::text::buffer::Text;
 
 /// Bytes of text that are written at once.
