@@ -9,8 +9,8 @@ use usdtrec_trace::form::Form;
 use usdtrec_trace::session::event_name::short_name;
 
 use super::super::key::StatKey;
+use super::super::numbers::StatArgument;
 use super::super::snapshot::{SnapshotRow, StatSnapshot};
-use super::LiveTable;
 use super::fit::Width;
 use crate::bars::sparkline;
 use crate::numbers::{duration, rate};
@@ -68,7 +68,15 @@ impl Column {
     }
 }
 
-impl LiveTable {
+/// What the columns of a table are of.
+pub(super) struct ColumnChoice<'t> {
+    /// Names of the keys; empty if probes are not divided into groups.
+    pub(super) keys: &'t [String],
+    /// The arguments whose numbers are shown.
+    pub(super) measured: &'t [StatArgument],
+}
+
+impl ColumnChoice<'_> {
     /// The columns of rows, without that of the last intervals.
     pub(super) fn columns(
         &self,

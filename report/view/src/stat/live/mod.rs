@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use usdtrec_trace::session::event_name::short_name;
 
 pub use self::column::HISTORY;
-use self::column::printable;
+use self::column::{ColumnChoice, printable};
 use self::layout::Layout;
 pub use self::order::RowOrder;
 use super::numbers::StatArgument;
@@ -84,7 +84,11 @@ impl LiveTable {
         let remark = self.remark(snapshot, of_one_probe);
         let remark = room.map_or(remark.clone(), |room| cut(&remark, room.columns));
         self.theme.put_totals(&remark, snapshot.lost(), &mut out);
-        let columns = self.columns(&rows, snapshot, of_one_probe.is_none());
+        let choice = ColumnChoice {
+            keys: &self.keys,
+            measured: &self.measured,
+        };
+        let columns = choice.columns(&rows, snapshot, of_one_probe.is_none());
         let layout = Layout::new(columns, room.map(|room| room.columns));
         self.theme
             .put_heading(&layout.heading(snapshot.every), &mut out);
