@@ -29,7 +29,9 @@ impl Stopped {
             "mount -t tmpfs none dir && cp {} dir/program && PROGRAM=dir/program && read line; {script}",
             program.display()
         );
-        let shell = lab.at_home(Path::new("unshare"), ["--mount", "sh", "-c", &script]);
+        // On one CPU, whose records are read in their order: of those of two, a later program's may come first.
+        let unshare = ["--cpu-list", "0", "unshare", "--mount", "sh", "-c", &script];
+        let shell = lab.at_home(Path::new("taskset"), unshare);
         let shell = Process::spawn(shell);
         let pid = shell.pid().to_string();
         wait_until("the program's copy", || {
