@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -157,6 +159,8 @@ fn a_semaphore_that_is_zero() {
 fn a_file_that_was_replaced() {
     let lab = Lab::privileged();
     let mut target = Target::start(&lab);
+    // The file of a process that has just begun is read again, and its probes are attached then (`Following::now`).
+    thread::sleep(Duration::from_millis(100));
     fs::copy(&target.program, lab.file("new")).expect("a copy");
     fs::rename(lab.file("new"), &target.program).expect("a replacement");
     let event = target.event("hit");
