@@ -2,7 +2,6 @@
 
 pub(super) mod by;
 mod group_key;
-mod intervals;
 #[cfg(feature = "listen")]
 mod listen;
 mod metrics;
@@ -22,11 +21,10 @@ use usdtrec_format::split_patterns;
 use usdtrec_record::{HitTotals, MeasuredArgument};
 use usdtrec_report::Format;
 use usdtrec_report::stat::{
-    self, HISTORY, LiveTable, RowChoice, StatArgument, StatSnapshot, StatView,
+    self, HISTORY, LiveTable, RowChoice, StatArgument, StatCounts, StatSnapshot, StatView,
 };
 
 use self::by::StatBy;
-use self::intervals::Intervals;
 use self::metrics::Metrics;
 use self::snapshots::Snapshots;
 use self::sums::StatGrouping;
@@ -93,11 +91,10 @@ struct Output {
     out: File,
     /// What is printed, if there is no screen.
     view: StatView,
-    intervals: Intervals,
     /// A table that is redrawn at each interval, if the output is a terminal.
     screen: Option<CountScreen>,
     metrics: Option<Metrics>,
-    /// What screen and metrics show.
+    /// What is shown.
     snapshots: Snapshots,
 }
 
@@ -132,7 +129,6 @@ impl Output {
         Ok(Self {
             out,
             view: StatView::new(format, colours, args.by.clone(), shown),
-            intervals: Intervals::new(counted.clone()),
             screen: screen.transpose()?,
             metrics,
             snapshots: Snapshots::new(counted, interval.unwrap_or_default(), history),
@@ -141,11 +137,8 @@ impl Output {
 }
 
 impl Output {
-    /// What screen and metrics show, which is in the metrics then; `None` without these.
-    fn snapshot(&mut self, counted: &HitTotals) -> Option<StatSnapshot> {
-        if self.screen.is_none() && self.metrics.is_none() {
-            return None;
-        }
+    /// What is shown, which is in the metrics then.
+    fn snapshot(&mut self, counted: &HitTotals) -> StatSnapshot {
         let snapshot = self.snapshots.next(counted);
         let failed = self.metrics.as_mut().map(|metrics| metrics.show(&snapshot));
         if let (Some(Err(error)), None) = (failed, &self.screen) {
@@ -153,11 +146,11 @@ impl Output {
                 "usdtrec: {error}; it is tried again at the next interval"
             ));
         }
-        Some(snapshot)
+        snapshot
     }
 
-    fn print(&mut self, counted: &HitTotals) -> io::Result<()> {
-        let counts = self.intervals.next(counted);
+    fn print(&mut self, snapshot: &StatSnapshot) -> io::Result<()> {
+        let counts = StatCounts::of_interval(snapshot);
         self.out.write_all(self.view.show(&counts).as_bytes())
     }
 }
@@ -165,17 +158,17 @@ impl Output {
 impl CountView for Output {
     fn show(&mut self, counted: &HitTotals) -> io::Result<()> {
         let snapshot = self.snapshot(counted);
-        match (&self.screen, snapshot) {
-            (Some(screen), Some(snapshot)) => screen.show(snapshot),
-            _ => self.print(counted),
+        match &self.screen {
+            Some(screen) => screen.show(snapshot),
+            None => self.print(&snapshot),
         }
     }
 
     fn end(&mut self, counted: Option<&HitTotals>) -> io::Result<()> {
-        let snapshot = counted.and_then(|counted| self.snapshot(counted));
-        let shown = match (&mut self.screen, counted) {
-            (Some(screen), _) => screen.end(snapshot),
-            (None, Some(counted)) => self.print(counted),
+        let snapshot = counted.map(|counted| self.snapshot(counted));
+        let shown = match (&mut self.screen, snapshot) {
+            (Some(screen), snapshot) => screen.end(snapshot),
+            (None, Some(snapshot)) => self.print(&snapshot),
             (None, None) => Ok(()),
         };
         let written = self.metrics.as_mut().map_or(Ok(()), Metrics::end);
@@ -233,3 +226,6 @@ pub(super) fn refuse_options_of_rings(what: &str, args: &CaptureArgs) -> Result<
         format!("--lossless has no effect on {what}: no ring can be full"),
     )
 }
+
+#[cfg(test)]
+mod tests;

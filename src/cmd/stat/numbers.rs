@@ -1,7 +1,7 @@
 //! The numbers of measured arguments, as the view has them.
 
 use usdtrec_record::{HitGroup, MeasuredArgument, NumberTotals};
-use usdtrec_report::stat::{CountedBucket, CountedEnds, CountedNumbers, NumberFacts};
+use usdtrec_report::stat::{CountedBucket, CountedEnds, CountedNumbers};
 
 /// The numbers of each measured argument in hits with equal keys; `None` for those that are not known.
 #[derive(Clone, Debug, Default)]
@@ -32,13 +32,6 @@ impl Numbers {
                 _ => *sum = None,
             }
         }
-    }
-
-    /// Their statistics.
-    pub(super) fn facts(&self) -> Vec<Option<NumberFacts>> {
-        let numbers = self.0.iter();
-        let facts = numbers.map(|numbers| Some(numbers.as_ref()?.facts()));
-        facts.collect()
     }
 
     /// What the next interval begins after: these, without their extremes.

@@ -110,11 +110,6 @@ impl<'c> Sums<'c> {
         Self { counts, probes }
     }
 
-    /// Whether the hits of a probe are in groups.
-    pub(super) fn has_groups(&self, event: &str) -> bool {
-        self.probes.contains_key(event)
-    }
-
     /// The keys of a group as they are shown.
     pub(super) fn shown(&self, key: &GroupKey) -> Option<Vec<StatKey>> {
         let probe = self.probes.get(&*key.event);

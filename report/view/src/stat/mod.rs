@@ -9,6 +9,8 @@ mod prometheus;
 mod snapshot;
 mod stream;
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use usdtrec_trace::session::event_name::short_name;
@@ -54,6 +56,35 @@ pub struct StatRow {
     pub lost: u64,
     /// The numbers of each measured argument; `None` if they are not known.
     pub numbers: Vec<Option<NumberFacts>>,
+}
+
+impl StatCounts {
+    /// Those of the interval of a snapshot: the most hits first, and of equal counts, in its order. Groups without hits in the interval are
+    /// left out; a probe without a hit is not, unless it has groups.
+    #[must_use]
+    pub fn of_interval(snapshot: &StatSnapshot) -> Self {
+        let is_group = |row: &&SnapshotRow| row.keys.as_ref().is_some_and(|keys| !keys.is_empty());
+        let groups = snapshot.rows.iter().filter(is_group);
+        let grouped: BTreeSet<&str> = groups.map(|row| &*row.event).collect();
+        let rows = snapshot.rows.iter().filter(|row| {
+            let is_empty = row.interval.count == 0 && row.interval.lost == 0;
+            !is_empty || !grouped.contains(&*row.event)
+        });
+        let rows = rows.map(|row| StatRow {
+            event: row.event.clone(),
+            keys: row.keys.clone(),
+            count: row.interval.count,
+            lost: row.interval.lost,
+            numbers: row.interval.facts(),
+        });
+        let mut rows: Vec<StatRow> = rows.collect();
+        rows.sort_by_key(|row| Reverse(row.count));
+        Self {
+            elapsed: snapshot.elapsed,
+            interval: snapshot.interval,
+            rows,
+        }
+    }
 }
 
 impl StatRow {

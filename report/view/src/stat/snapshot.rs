@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use usdtrec_analysis::counted_numbers::CountedNumbers;
+use usdtrec_analysis::counted_numbers::{CountedNumbers, NumberFacts};
 use usdtrec_format::schema::Argument;
 
 use super::key::StatKey;
@@ -50,6 +50,13 @@ pub struct StatSum {
 }
 
 impl StatSum {
+    /// Statistics of the numbers of each measured argument.
+    pub(super) fn facts(&self) -> Vec<Option<NumberFacts>> {
+        let numbers = self.numbers.iter();
+        let facts = numbers.map(|numbers| Some(numbers.as_ref()?.facts()));
+        facts.collect()
+    }
+
     /// Adds what was counted of another group of the probe.
     pub(super) fn add(&mut self, other: &Self) {
         self.count += other.count;
