@@ -87,15 +87,30 @@ fn shells_read_the_completions() {
     lab.usdtrec(["completions", "csh"]).exits(2);
 }
 
+/// Reads the completions of a shell; in bash, `try LINE WORD WORD_BEFORE` prints how a line is completed.
+fn prelude(shell: &str) -> &'static str {
+    match shell {
+        "bash" => {
+            r#"source <("$0" completions bash)
+        try() { COMP_LINE="$1"; COMP_POINT=${#1}; COMPREPLY=()
+            _usdtrec_all "$0" "$2" "$3" 2> /dev/null; echo "${COMPREPLY[*]}"; }
+"#
+        }
+        "zsh" => "autoload -U compinit; compinit -u -D; source <(\"$0\" completions zsh)\n",
+        _ => "usdtrec completions fish | source\n",
+    }
+}
+
 /// Runs a script of a shell until it prints this: a busy machine may not answer in time, and a shell does not wait.
 #[track_caller]
 fn prints(lab: &Lab, shell: &str, script: &str, expected: &str) {
+    let script = format!("{}{script}", prelude(shell));
     let program = env!("CARGO_BIN_EXE_usdtrec");
     let directory = Path::new(program).parent().expect("a directory").display();
     let mut printed = String::new();
     for _ in 0..20 {
         let path = std::env::var("PATH").unwrap_or_default();
-        let mut command = lab.at_home(Path::new(shell), ["-c", script, program]);
+        let mut command = lab.at_home(Path::new(shell), ["-c", &script, program]);
         command.env("PATH", format!("{directory}:{path}"));
         printed = run(command).success().stdout;
         if printed == expected {
@@ -117,10 +132,7 @@ fn indexed() -> Lab {
 /// Bash divides words at colons, and replaces the last of them.
 #[test]
 fn bash_completes_patterns() {
-    let complete = r#"source <("$0" completions bash)
-        try() { COMP_LINE="$1"; COMP_POINT=${#1}; COMPREPLY=()
-            _usdtrec_all "$0" "$2" "$3" 2> /dev/null; echo "${COMPREPLY[*]}"; }
-        try "usdtrec record -a -e ticker:ti" ti :
+    let complete = r#"        try "usdtrec record -a -e ticker:ti" ti :
         try "usdtrec trace --event=sdt_ticker:ti" ti :
         try "usdtrec top -e 'a:b,ticker:ti" "'a:b,ticker:ti" -e
         try "usdtrec list -a ticker:ti" ti :
@@ -134,8 +146,7 @@ fn bash_completes_patterns() {
 #[test]
 fn fish_completes_patterns() {
     need_tool("fish");
-    let complete = r#"usdtrec completions fish | source
-        for line in "record -e ticker:ti" "trace --event=sdt_ticker:ti" "list ticker:ti"
+    let complete = r#"for line in "record -e ticker:ti" "trace --event=sdt_ticker:ti" "list ticker:ti"
             complete -C "usdtrec $line" | string replace -r "\t.*" ""
         end
         true"#;
@@ -147,8 +158,7 @@ fn fish_completes_patterns() {
 #[test]
 fn zsh_completes_patterns() {
     need_tool("zsh");
-    let complete = r#"autoload -U compinit; compinit -u -D; source <("$0" completions zsh)
-        "$0" completions zsh | grep -c ':_usdtrec_patterns'
+    let complete = r#"        "$0" completions zsh | grep -c ':_usdtrec_patterns'
         compadd() { [[ "$1" = -a ]] && print -l ${(P)2}; }
         PREFIX=sdt_ticker:ti; _usdtrec_patterns"#;
     prints(&indexed(), "zsh", complete, "9\nsdt_ticker:tick\n");
@@ -168,10 +178,7 @@ fn recorded() -> Lab {
 
 #[test]
 fn bash_completes_keys() {
-    let complete = r#"source <("$0" completions bash)
-        try() { COMP_LINE="$1"; COMP_POINT=${#1}; COMPREPLY=()
-            _usdtrec_all "$0" "$2" "$3" 2> /dev/null; echo "${COMPREPLY[*]}"; }
-        try "usdtrec report --sort fir" fir --sort
+    let complete = r#"        try "usdtrec report --sort fir" fir --sort
         try "usdtrec report -i other.data -s comm,fir" comm,fir -s
         try "usdtrec report --span x --by=ex" ex =
         try "usdtrec diff other.data other.data --by c" c --by
@@ -183,8 +190,7 @@ fn bash_completes_keys() {
 #[test]
 fn fish_completes_keys() {
     need_tool("fish");
-    let complete = r#"usdtrec completions fish | source
-        for line in "report --sort fir" "report -i other.data --by=comm,fir" "stat --by pi"
+    let complete = r#"for line in "report --sort fir" "report -i other.data --by=comm,fir" "stat --by pi"
             complete -C "usdtrec $line" | string replace -r "\t.*" ""
         end
         true"#;
@@ -195,8 +201,7 @@ fn fish_completes_keys() {
 #[test]
 fn zsh_completes_keys() {
     need_tool("zsh");
-    let complete = r#"autoload -U compinit; compinit -u -D; source <("$0" completions zsh)
-        "$0" completions zsh | grep -c ':_usdtrec_keys'
+    let complete = r#"        "$0" completions zsh | grep -c ':_usdtrec_keys'
         compadd() { [[ "$1" = -a ]] && print -l ${(P)2}; }
         words=(report -i other.data --sort ''); PREFIX=fir; _usdtrec_keys"#;
     prints(&recorded(), "zsh", complete, "5\nfirst\n");

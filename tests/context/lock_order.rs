@@ -99,6 +99,19 @@ fn script(lab: &Lab, options: &[&str]) -> Vec<Value> {
         .collect()
 }
 
+/// The groups of the spans of locks in a report.
+fn groups(lab: &Lab, options: &[&str]) -> Vec<Value> {
+    let report = ["report", "-i", "trace", "--format", "json"];
+    let span = ["--span", "lock_order:lock"];
+    let words = report.iter().chain(&span).chain(options);
+    let printed = lab.usdtrec(words.copied()).success().stdout;
+    let report: Value = serde_json::from_str(&printed).expect("JSON");
+    report["spans"][0]["groups"]
+        .as_array()
+        .expect("groups")
+        .clone()
+}
+
 /// Every event within a piece of work has its number and name; what comes after work that failed belongs to nothing that has ended.
 #[test]
 fn each_event_is_in_the_work_of_its_thread() {
@@ -129,19 +142,7 @@ fn each_event_is_in_the_work_of_its_thread() {
     }
     assert_eq!(checked, 3 * said.len());
     // By the name of the work: each worker has as many.
-    let report = [
-        "report",
-        "-i",
-        "trace",
-        "--format",
-        "json",
-        "--span",
-        "lock_order:lock",
-    ];
-    let by = ["--with", "work", "--by", "work.name"];
-    let printed = lab.usdtrec(report.iter().chain(&by)).success().stdout;
-    let report: Value = serde_json::from_str(&printed).expect("JSON");
-    let groups = report["spans"][0]["groups"].as_array().expect("groups");
+    let groups = groups(&lab, &["--with", "work", "--by", "work.name"]);
     let counts: BTreeMap<&str, u64> = groups
         .iter()
         .map(|group| {
@@ -217,20 +218,8 @@ fn who_held_the_lock() {
     assert!(waits > 40, "{waits} waits, {free} without");
 
     // The sums by holder are those of the events.
-    let report = [
-        "report",
-        "-i",
-        "trace",
-        "--format",
-        "json",
-        "--span",
-        "lock_order:lock",
-        "--holders",
-    ];
-    let printed = lab.usdtrec(report).success().stdout;
-    let report: Value = serde_json::from_str(&printed).expect("JSON");
-    let groups = report["spans"][0]["groups"].as_array().expect("groups");
-    for group in groups {
+    let groups = groups(&lab, &["--holders"]);
+    for group in &groups {
         let same = events.iter().filter(|event| {
             ["holder.comm", "holder.tid"]
                 .iter()

@@ -5,21 +5,19 @@ pub(super) mod probe;
 use std::collections::HashMap;
 use std::os::fd::AsFd;
 
-use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::{Arch, RawArgument, RawField, RawLayout};
 
+use self::probe::OwnSite;
 use super::machine::Hit;
 use super::{Planned, Strings, common, memory, value_of};
 use crate::aggregation::{AggregateKey, Aggregation};
 use crate::engine::bpf::aggregate::{GroupElement, GroupMaps, Grouping, HitCounts, NumberLayout};
 use crate::engine::bpf::control::{self, Control};
 use crate::engine::bpf::insn::Map;
-use crate::engine::bpf::kernel::version::tells_processes;
 use crate::engine::bpf::nonresident::Touch;
 use crate::engine::bpf::preemption::Preemption;
 use crate::engine::bpf::program::{Common, Who, generate, rooms};
-use crate::engine::bpf::sys::{self, ProgramKind, Uprobes};
-use crate::host::privilege;
+use crate::engine::bpf::sys::{self, ProgramKind};
 
 const STRINGS: Strings = Strings {
     limit: 30,
@@ -156,24 +154,11 @@ fn a_key_is_written_again_after_memory_was_brought_in() {
 /// The kernel counts the hits of a probe of this program.
 #[test]
 fn the_kernel_counts_hits_by_key() {
-    if !privilege::has_admin() || !tells_processes() {
-        let is_ci = std::env::var("CI").as_deref() == Ok("true");
-        assert!(!is_ci, "expected root and Linux 6.11 or later");
+    let Some(site) = OwnSite::find(STRINGS) else {
         return;
-    }
-    let file = ObjectFile::open("/proc/self/exe".as_ref()).unwrap();
-    let binary = file.binary().unwrap();
-    let mut probes = binary.probes.iter();
-    let probe = probes.find(|known| known.provider == probe::PROVIDER);
-    let site = &probe.unwrap().sites[0];
-    let arch = Arch::host().unwrap();
-    let args = match arch {
-        Arch::X86_64 => site.args.clone(),
-        _ => site.args.replace('%', ""),
     };
-    let planned = Planned::new(&args, arch, STRINGS);
     for touch in [Touch::Never, Touch::Always] {
-        let counts = count_live(&planned, site, &file.kernel_path(), touch);
+        let counts = count_live(&site, touch);
         let counted = |number: i32, text: &str, hits: u64| {
             let text = Ok(text.to_owned());
             (Counted { number, text }, hits)
@@ -188,13 +173,9 @@ fn the_kernel_counts_hits_by_key() {
     }
 }
 
-/// Counts hits with a program that is attached to a site of this process.
-fn count_live(
-    planned: &Planned,
-    site: &usdtrec_format::Site,
-    path: &std::ffi::CStr,
-    touch: Touch,
-) -> HashMap<Counted, u64> {
+/// Counts hits with a program that is attached to the site.
+fn count_live(site: &OwnSite, touch: Touch) -> HashMap<Counted, u64> {
+    let planned = &site.planned;
     let common = counting(Common {
         touch,
         ids: 1,
@@ -213,12 +194,7 @@ fn count_live(
     });
     let program = sys::load(ProgramKind::UprobeMulti, &code);
     let program = program.unwrap();
-    let sites = Uprobes {
-        offsets: vec![site.offset.unwrap()],
-        ref_ctrs: vec![0],
-        cookies: vec![0],
-    };
-    let link = sys::link_uprobes(program.as_fd(), path, &sites, std::process::id()).unwrap();
+    let link = site.attach(program.as_fd());
     let elsewhere = String::from("select");
     for text in ["select", elsewhere.as_str(), "select", "insert"] {
         probe::hit(-3, text);

@@ -3,21 +3,16 @@
 use std::os::fd::AsFd;
 use std::thread;
 
-use usdtrec_buildid_cache::elf::ObjectFile;
-use usdtrec_format::Arch;
-
-use super::keys::probe;
-use super::{Planned, Strings};
+use super::Strings;
+use super::keys::probe::{self, OwnSite};
 use crate::engine::bpf::control::Control;
 use crate::engine::bpf::insn::Map;
-use crate::engine::bpf::kernel::version::tells_processes;
 use crate::engine::bpf::nonresident::Touch;
 use crate::engine::bpf::preemption::Preemption;
 use crate::engine::bpf::program::{Common, Spec, generate};
 use crate::engine::bpf::spans::{SpanMaps, SpanRole, SpanTask, memory_for};
-use crate::engine::bpf::sys::{self, ProgramKind, Uprobes};
+use crate::engine::bpf::sys::{self, ProgramKind};
 use crate::engine::outcome::SlowSpanCounts;
-use crate::host::privilege;
 
 const STRINGS: Strings = Strings {
     limit: 30,
@@ -27,22 +22,9 @@ const STRINGS: Strings = Strings {
 /// Three threads begin a span each, of which two have room.
 #[test]
 fn begins_without_room_are_counted() {
-    if !privilege::has_admin() || !tells_processes() {
-        let is_ci = std::env::var("CI").as_deref() == Ok("true");
-        assert!(!is_ci, "expected root and Linux 6.11 or later");
+    let Some(site) = OwnSite::find(STRINGS) else {
         return;
-    }
-    let file = ObjectFile::open("/proc/self/exe".as_ref()).unwrap();
-    let binary = file.binary().unwrap();
-    let mut probes = binary.probes.iter();
-    let probe = probes.find(|known| known.provider == probe::PROVIDER);
-    let site = &probe.unwrap().sites[0];
-    let arch = Arch::host().unwrap();
-    let args = match arch {
-        Arch::X86_64 => site.args.clone(),
-        _ => site.args.replace('%', ""),
     };
-    let planned = Planned::new(&args, arch, STRINGS);
     let role = SpanRole {
         number: 7,
         begins: true,
@@ -64,7 +46,7 @@ fn begins_without_room_are_counted() {
     let maps = SpanMaps::new(memory, Some(2)).unwrap();
     let spec = Spec {
         role: Some(&role),
-        ..planned.spec()
+        ..site.planned.spec()
     };
     let code = generate(&[&spec], &common).unwrap();
     let code = code.with_maps(|map| match map {
@@ -73,14 +55,8 @@ fn begins_without_room_are_counted() {
         _ => control.as_fd(),
     });
     let program = sys::load(ProgramKind::UprobeMulti, &code).unwrap();
-    let sites = Uprobes {
-        offsets: vec![site.offset.unwrap()],
-        ref_ctrs: vec![0],
-        cookies: vec![0],
-    };
-    let path = file.kernel_path();
     // Threads of other tests may hit the probe, too.
-    let link = sys::link_uprobes(program.as_fd(), &path, &sites, std::process::id()).unwrap();
+    let link = site.attach(program.as_fd());
     for _ in 0..3 {
         thread::spawn(|| probe::hit(-3, "select")).join().unwrap();
     }

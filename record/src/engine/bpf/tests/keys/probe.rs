@@ -1,8 +1,62 @@
 //! A probe of the test program.
 
 use std::ffi::CString;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
-pub(in crate::engine::bpf::tests) const PROVIDER: &str = "usdtrec_unit_tests";
+use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_format::{Arch, Site};
+
+use super::super::{Planned, Strings};
+use crate::engine::bpf::kernel::version::tells_processes;
+use crate::engine::bpf::sys::{self, Uprobes};
+use crate::host::privilege;
+
+const PROVIDER: &str = "usdtrec_unit_tests";
+
+/// The site of the probe in the file of this process.
+pub(in crate::engine::bpf::tests) struct OwnSite {
+    file: ObjectFile,
+    site: Site,
+    pub(in crate::engine::bpf::tests) planned: Planned,
+}
+
+impl OwnSite {
+    /// `None` if programs cannot be attached to one process here, which is a failure with `CI=true`.
+    pub(in crate::engine::bpf::tests) fn find(strings: Strings) -> Option<Self> {
+        if !privilege::has_admin() || !tells_processes() {
+            let is_ci = std::env::var("CI").as_deref() == Ok("true");
+            assert!(!is_ci, "expected root and Linux 6.11 or later");
+            return None;
+        }
+        let file = ObjectFile::open("/proc/self/exe".as_ref()).unwrap();
+        let binary = file.binary().unwrap();
+        let mut probes = binary.probes.iter();
+        let probe = probes.find(|known| known.provider == PROVIDER);
+        let site = probe.unwrap().sites[0].clone();
+        let arch = Arch::host().unwrap();
+        let args = match arch {
+            Arch::X86_64 => site.args.clone(),
+            _ => site.args.replace('%', ""),
+        };
+        let planned = Planned::new(&args, arch, strings);
+        Some(Self {
+            file,
+            site,
+            planned,
+        })
+    }
+
+    /// Attaches a program to the site in this process.
+    pub(in crate::engine::bpf::tests) fn attach(&self, program: BorrowedFd<'_>) -> OwnedFd {
+        let sites = Uprobes {
+            offsets: vec![self.site.offset.unwrap()],
+            ref_ctrs: vec![0],
+            cookies: vec![0],
+        };
+        let path = self.file.kernel_path();
+        sys::link_uprobes(program, &path, &sites, std::process::id()).unwrap()
+    }
+}
 
 /// Hits the probe. Its arguments are a signed number of 16 bits, whose register has other bits above them, and the address of a text. The
 /// names of registers have a `%`, as on x86.
