@@ -79,6 +79,6 @@ pub use select::{EventSelector, Request, Selection, select};
 pub use semaphores::RaisedProcess;
 pub use slow_spans::SlowSpans;
 pub use stacks::{CutCause, CutStacks, FileElsewhere};
-pub use stop_reason::{StopReason, UnknownReason};
+pub use stop_reason::StopReason;
 pub use usage_error::{HelperInput, NoNumber, ProgramFeature, SpanFault, UsageError};
 pub use verify::{SiteNote, notes_of_sites};

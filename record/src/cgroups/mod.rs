@@ -200,6 +200,7 @@ impl Cgroups {
     /// Adds the records of what was read, until none is missing or `patience` is over.
     fn read(&mut self, patience: Duration) {
         let Some(reader) = &mut self.reader else {
+            self.executed.clear();
             return;
         };
         let deadline = Instant::now() + patience;

@@ -6,9 +6,9 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
+use rustix::process::geteuid;
 
-use super::process::Process;
+use super::process::{self, Process};
 
 /// Its perf events end a little before the process does.
 const END_TIME: Duration = Duration::from_millis(100);
@@ -31,9 +31,8 @@ struct OpenProcess {
 impl NamedProcess {
     pub(crate) fn open(pid: u32) -> Self {
         let open = || {
-            let number = i32::try_from(pid).ok()?;
-            let pidfd = pidfd_open(Pid::from_raw(number)?, PidfdFlags::empty()).ok()?;
-            let start = Process::open(number).ok()?.stat().ok()?.start;
+            let pidfd = process::pidfd(pid)?;
+            let start = Process::open(pid.try_into().ok()?).ok()?.stat().ok()?.start;
             Some(OpenProcess { pidfd, start })
         };
         Self {

@@ -8,11 +8,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Dir, Mode, OFlags, fstat, openat};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 /// Flag of a process that is ending (`PF_EXITING`, include/linux/sched.h).
 pub(crate) const EXITING: u32 = 0x4;
 /// Flag of a process that has not executed a program since it was started (`PF_FORKNOEXEC`).
 pub(crate) const NOT_EXECUTED: u32 = 0x40;
+
+/// A descriptor of a process; `None` if it has ended.
+pub(crate) fn pidfd(pid: u32) -> Option<OwnedFd> {
+    let pid = Pid::from_raw(pid.try_into().ok()?)?;
+    pidfd_open(pid, PidfdFlags::empty()).ok()
+}
 
 /// A process that runs. What is read is of this process even if its id is reused.
 #[derive(Debug)]

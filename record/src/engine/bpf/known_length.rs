@@ -97,6 +97,14 @@ impl Program<'_> {
         asm.place(fits);
     }
 
+    /// `R1` = the length of a text; jumps if it could not be read.
+    pub(super) fn text_length(&mut self, string: RawString, unread: Label) {
+        const STATUS_BITS: i32 = 16;
+        self.get(Width::Half, Reg::R1, string.status);
+        self.asm.extend(Reg::R1, 64 - STATUS_BITS, true);
+        self.asm.jump_if(If::BelowSigned, Reg::R1, 0, unread);
+    }
+
     /// Jumps if the field with this bit could not be read.
     pub(super) fn if_unreadable(&mut self, bit: u8, to: Label) {
         let asm = &mut self.asm;

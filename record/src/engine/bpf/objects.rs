@@ -115,8 +115,11 @@ impl Objects {
         let hit_groups = grouping.map(GroupMaps::new).transpose();
         let spans = options.slow_spans.as_ref();
         let spans = spans.map(|spans| {
-            let memory = memory_for(&samples.groups, spans.least);
-            SpanMaps::new(memory, None)
+            let groups = &samples.groups;
+            let memory = memory_for(groups, spans.least);
+            // Without a span that programs match, records of later parts have no room.
+            let may_match = groups.is_empty() || groups.iter().any(|group| group.role.is_some());
+            SpanMaps::new(memory, (!may_match).then_some(1))
         });
         Ok(Self {
             spans: spans.transpose().map_err(setup(BpfObject::Spans))?,

@@ -64,24 +64,10 @@ impl Buckets {
     /// The buckets that are not empty, in ascending order. `counts` has the count of each.
     pub(super) fn filled(self, counts: impl Fn(u32) -> u64) -> Vec<NumberBucket> {
         let filled = |bucket: u32| Some(counts(bucket)).filter(|count| *count > 0);
-        let lower = (0..self.lower).rev().filter_map(|place| {
-            let count = filled(self.upper + place)?;
-            let Range { start, end } = numbers(place);
-            Some(NumberBucket {
-                from: -end,
-                to: -start,
-                count,
-            })
-        });
-        let upper = (0..self.upper).filter_map(|place| {
-            let count = filled(place)?;
-            let Range { start, end } = numbers(place);
-            Some(NumberBucket {
-                from: start,
-                to: end,
-                count,
-            })
-        });
+        let lower = (0..self.lower)
+            .rev()
+            .filter_map(|place| Some(bucket(place, true, filled(self.upper + place)?)));
+        let upper = (0..self.upper).filter_map(|place| Some(bucket(place, false, filled(place)?)));
         lower.chain(upper).collect()
     }
 
@@ -89,13 +75,18 @@ impl Buckets {
     pub(super) fn of_constant(constant: i128, count: u64) -> NumberBucket {
         let is_negative = constant < 0;
         let magnitude = if is_negative { !constant } else { constant };
-        let Range { start, end } = numbers(place(magnitude as u64));
-        let (from, to) = match is_negative {
-            true => (-end, -start),
-            false => (start, end),
-        };
-        NumberBucket { from, to, count }
+        bucket(place(magnitude as u64), is_negative, count)
     }
+}
+
+/// The bucket at a place among those of its sign.
+fn bucket(place: u32, is_negative: bool, count: u64) -> NumberBucket {
+    let Range { start, end } = numbers(place);
+    let (from, to) = match is_negative {
+        true => (-end, -start),
+        false => (start, end),
+    };
+    NumberBucket { from, to, count }
 }
 
 /// Number of buckets of numbers of so many bits, at least [`SUB_BITS`].

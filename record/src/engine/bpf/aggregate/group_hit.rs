@@ -62,11 +62,8 @@ impl Program<'_> {
 
     /// Removes the address of a text that was read: equal texts have one key, wherever they are.
     fn forget_address(&mut self, StringField { address, string }: StringField) {
-        const STATUS_BITS: i32 = 16;
         let unread = self.asm.label();
-        self.get(Width::Half, Reg::R1, string.status);
-        self.asm.extend(Reg::R1, 64 - STATUS_BITS, true);
-        self.asm.jump_if(If::BelowSigned, Reg::R1, 0, unread);
+        self.text_length(string, unread);
         self.put_value(Width::from_bytes(address.size), address.offset, 0);
         self.asm.place(unread);
     }

@@ -1,6 +1,6 @@
 //! The paths of control groups by their ids, for keys.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use usdtrec_format::control_group::{container_id, unit};
@@ -18,6 +18,8 @@ pub(super) struct GroupPaths {
 struct Known {
     /// Paths by the kernel's ids.
     paths: HashMap<u64, Box<str>>,
+    /// Ids that were not there when they were looked for after their hits: they do not come back.
+    removed: HashSet<u64>,
     /// Whether the directories were read since the last reading of what was counted began.
     is_new: bool,
 }
@@ -43,8 +45,11 @@ impl GroupPaths {
             return Err(NoGroupName::None);
         }
         let mut known = self.lock();
-        if !known.paths.contains_key(&id) && !known.is_new {
+        if !known.paths.contains_key(&id) && !known.is_new && !known.removed.contains(&id) {
             known.read();
+            if !known.paths.contains_key(&id) {
+                known.removed.insert(id);
+            }
         }
         let path = known.paths.get(&id).ok_or(NoGroupName::Removed)?;
         let name = match key {

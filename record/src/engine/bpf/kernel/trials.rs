@@ -51,15 +51,18 @@ pub(in crate::engine::bpf) fn fetches_atomically() -> bool {
 
 /// Whether programs can change a word only if it is what they expect (Linux 5.12).
 pub(in crate::engine::bpf) fn exchanges_atomically() -> bool {
-    const WORD: i16 = -8;
-    let mut asm = Assembler::default();
-    asm.store_value(Width::Double, Reg::R10, WORD, 0);
-    asm.set(Reg::R0, 0);
-    asm.set(Reg::R1, 1);
-    asm.compare_exchange(Reg::R10, WORD, Reg::R1);
-    asm.exit_with(0);
-    asm.finish()
-        .is_some_and(|code| sys::load(ProgramKind::Uprobe, &code).is_ok())
+    static EXCHANGES: OnceLock<bool> = OnceLock::new();
+    *EXCHANGES.get_or_init(|| {
+        const WORD: i16 = -8;
+        let mut asm = Assembler::default();
+        asm.store_value(Width::Double, Reg::R10, WORD, 0);
+        asm.set(Reg::R0, 0);
+        asm.set(Reg::R1, 1);
+        asm.compare_exchange(Reg::R10, WORD, Reg::R1);
+        asm.exit_with(0);
+        asm.finish()
+            .is_some_and(|code| sys::load(ProgramKind::Uprobe, &code).is_ok())
+    })
 }
 
 /// Whether programs can ask for the control groups above that of a hit (`bpf_get_current_ancestor_cgroup_id`, Linux 5.15 for tracing programs).

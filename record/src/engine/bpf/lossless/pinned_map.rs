@@ -20,12 +20,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::mount::{MountFlags, mount};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::super::sys;
 use super::stopped_map::{self, StopNote};
 use crate::engine::perf::owner::Owner;
-use crate::host::process::Process;
+use crate::host::process::{Process, pidfd};
 use crate::host::run_directory::{self, PATH as DIRECTORY};
 
 /// `BPF_FS_MAGIC` (include/uapi/linux/magic.h).
@@ -205,19 +204,17 @@ fn is_free(lock: &File) -> io::Result<bool> {
 
 /// Whether a process in the map is stopped. A repair continues it, and removes it from the map.
 fn is_stopped(map: BorrowedFd<'_>, stop: StopNote, repair: Repair) -> bool {
-    let Some(id) = stop.pid.try_into().ok().and_then(Pid::from_raw) else {
+    let Ok(pid) = stop.pid.try_into() else {
         return false;
     };
-    // The handle ensures that the process that was checked gets the signal.
-    let Ok(process) = pidfd_open(id, PidfdFlags::empty()) else {
+    // Without one, the process could not be continued.
+    if pidfd(stop.pid).is_none() {
         return false;
-    };
-    let stat = Process::open(id.as_raw_nonzero().get()).and_then(|process| process.stat());
+    }
+    let stat = Process::open(pid).and_then(|process| process.stat());
     let is_it = stat.is_ok_and(|stat| stat.state == b'T' && stop.may_be_of(&stat));
     if is_it && repair != Repair::ReportOnly {
-        stopped_map::release(map, stop, || {
-            let _ = pidfd_send_signal(&process, Signal::CONT);
-        });
+        stopped_map::continue_process(map, stop);
     }
     is_it
 }

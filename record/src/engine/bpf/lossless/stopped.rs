@@ -142,9 +142,9 @@ impl Stopped {
         }
     }
 
-    /// Continues all processes of the map that are still those that were stopped.
-    pub(in crate::engine::bpf) fn continue_all(&self) {
-        let_go(self.map.as_fd(), Duration::ZERO);
+    /// Continues the processes of the map that have been stopped for so long, and are still those that were stopped.
+    pub(in crate::engine::bpf) fn continue_after(&self, time: Duration) {
+        let_go(self.map.as_fd(), time);
     }
 
     /// The map of processes that are never stopped.

@@ -48,9 +48,7 @@ pub(in crate::engine::bpf) const SPAN_KEY: i16 = -200;
 pub(in crate::engine::bpf) const SPAN_ELEMENT: i16 = -208;
 /// Level of a span.
 pub(in crate::engine::bpf) const SPAN_LEVEL: i16 = -216;
-/// Duration of the span that has ended, ns.
-pub(in crate::engine::bpf) const SPAN_DURATION: i16 = -224;
 /// What comes after its begin was removed.
-pub(in crate::engine::bpf) const SPAN_AFTER: i16 = -232;
+pub(in crate::engine::bpf) const SPAN_AFTER: i16 = -224;
 /// Which arguments of the hit are known that begin and end must have in common, and their words.
-pub(in crate::engine::bpf) const SPAN_MARKS: i16 = -272;
+pub(in crate::engine::bpf) const SPAN_MARKS: i16 = -264;

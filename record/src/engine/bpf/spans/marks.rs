@@ -2,7 +2,9 @@
 //!
 //! A number is its word, sign-extended as its field says. A text is a hash of its length and its first bytes.
 
-use super::super::insn::{If, Op, Reg, Width};
+use usdtrec_format::RawString;
+
+use super::super::insn::{Op, Reg, Width};
 use super::super::program::{Program, RAW, slots};
 use super::role::MarkField;
 
@@ -15,8 +17,8 @@ impl Program<'_> {
     /// Writes zeros to where the texts of marks are read: what follows a text is hashed, too.
     pub(super) fn clear_texts(&mut self, fields: &[MarkField]) {
         for field in fields {
-            if let MarkField::Text { index, .. } = *field {
-                for at in self.text_words(index) {
+            if let MarkField::Text(string) = *field {
+                for at in self.text_words(string) {
                     self.asm.store_value(Width::Double, Reg::R7, at, 0);
                 }
             }
@@ -39,23 +41,17 @@ impl Program<'_> {
                     signed,
                 } => {
                     if let Some(bit) = field.fault {
-                        let asm = &mut self.asm;
-                        asm.copy(Reg::R1, Reg::R8);
-                        asm.op_value(Op::ShiftRight, Reg::R1, bit.into());
-                        asm.op_value(Op::And, Reg::R1, 1);
-                        asm.jump_if(If::NotEqual, Reg::R1, 0, unknown);
+                        self.if_unreadable(bit, unknown);
                     }
                     self.get(Width::from_bytes(field.size), Reg::R1, field.offset);
                     if bytes < 8 {
                         self.asm.extend(Reg::R1, 64 - 8 * i32::from(bytes), signed);
                     }
                 }
-                MarkField::Text { string, index } => {
-                    self.get(Width::Half, Reg::R1, string.status);
-                    self.asm.extend(Reg::R1, 48, true);
-                    self.asm.jump_if(If::BelowSigned, Reg::R1, 0, unknown);
+                MarkField::Text(string) => {
+                    self.text_length(string, unknown);
                     self.asm.set(Reg::R3, FACTOR.cast_signed());
-                    for at in self.text_words(index) {
+                    for at in self.text_words(string) {
                         let asm = &mut self.asm;
                         asm.load(Width::Double, Reg::R2, Reg::R7, at);
                         asm.op(Op::Xor, Reg::R1, Reg::R2);
@@ -82,8 +78,8 @@ impl Program<'_> {
     }
 
     /// Offsets in the record of the words of a text that are compared.
-    fn text_words(&self, index: usize) -> impl Iterator<Item = i16> + use<> {
-        let start = RAW as i32 + self.room_at(index);
+    fn text_words(&self, string: RawString) -> impl Iterator<Item = i16> + use<> {
+        let start = RAW as i32 + self.room_at(self.index(string));
         let bytes = self.room.each.min(COMPARED) / 8 * 8;
         (0..bytes)
             .step_by(8)

@@ -6,7 +6,7 @@ use usdtrec_format::spans::{
 };
 use usdtrec_format::{RawArgument, RawField};
 
-use super::super::kernel::trials::fetches_atomically;
+use super::super::kernel::trials::exchanges_atomically;
 use super::super::plan::{Group, SitePlan};
 use super::super::program::rooms;
 use super::entry::SpanMemory;
@@ -134,7 +134,7 @@ impl RolePlanner<'_> {
     /// Assigns their roles to the events of a pair, if programs can match it.
     fn assign(&mut self, pair: &NamedPair) -> Result<(), SpanFault> {
         let key = self.key(pair)?;
-        if key.task != SpanTask::Thread && !fetches_atomically() {
+        if key.task != SpanTask::Thread && !exchanges_atomically() {
             return Err(SpanFault::Key(pair.name.clone()));
         }
         self.check(pair)?;
@@ -302,10 +302,7 @@ struct PlacedArgument {
 fn mark_field(group: &Group, name: &str, numbers: bool) -> Option<MarkField> {
     let PlacedArgument { field, number, .. } = placed(group, name)?;
     Some(match (field.string, number) {
-        (Some(string), _) => MarkField::Text {
-            string,
-            index: group.layout.strings().position(|known| known == string)?,
-        },
+        (Some(string), _) => MarkField::Text(string),
         (None, Some((bytes, signed))) if numbers => MarkField::Number {
             field,
             bytes,

@@ -320,7 +320,7 @@ impl Program<'_> {
         self.asm.place(none);
     }
 
-    /// `R1` = how long the span of level `R8` lasted, ns, which is stored in its slot, as is the level. What is to be done with spans that end begins here.
+    /// `R1` = how long the span of level `R8` lasted, ns. The level is stored in its slot. What is to be done with spans that end begins here.
     fn duration(&mut self, memory: SpanMemory) {
         let asm = &mut self.asm;
         asm.op_value(Op::And, Reg::R8, LEVELS.cast_signed() - 1);
@@ -330,12 +330,11 @@ impl Program<'_> {
         asm.load(Width::Double, Reg::R2, Reg::R2, FRAMES as i16);
         asm.load(Width::Double, Reg::R1, Reg::R10, slots::NOW);
         asm.op(Op::Sub, Reg::R1, Reg::R2);
-        asm.store(Width::Double, Reg::R10, slots::SPAN_DURATION, Reg::R1);
     }
 
     /// Puts the record of the begin into the ring.
     fn put_begin(&mut self, memory: SpanMemory, lost: Label) {
-        let (lowest, fits) = (self.asm.label(), self.asm.label());
+        let lowest = self.asm.label();
         let asm = &mut self.asm;
         asm.load(Width::Double, Reg::R7, Reg::R10, slots::SPAN_ELEMENT);
         asm.load(Width::Double, Reg::R1, Reg::R10, slots::SPAN_LEVEL);
@@ -347,9 +346,7 @@ impl Program<'_> {
         asm.place(lowest);
         asm.op_value(Op::Add, Reg::R7, memory.begin_at().cast_signed());
         asm.load(Width::Half, Reg::R3, Reg::R7, SIZE);
-        asm.jump_if(If::AtMost, Reg::R3, memory.begin.cast_signed(), fits);
-        asm.jump(lost);
-        asm.place(fits);
+        asm.jump_if(If::Above, Reg::R3, memory.begin.cast_signed(), lost);
         asm.copy(Reg::R2, Reg::R7);
         self.put_record(lost);
     }

@@ -3,7 +3,7 @@
 use usdtrec_format::{RawField, RawString};
 
 /// Maximum number of arguments that must agree.
-pub(in crate::engine::bpf) const MAX_MARKS: u32 = 4;
+pub(super) const MAX_MARKS: u32 = 4;
 
 /// What the hits of an event are to spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,8 +55,8 @@ pub(in crate::engine::bpf) enum MarkField {
         bytes: u8,
         signed: bool,
     },
-    /// A text, by its index among the strings of the layout.
-    Text { string: RawString, index: usize },
+    /// A text.
+    Text(RawString),
     /// A text that is not read.
     Unknown,
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Resource, getrlimit, pidfd_open};
+use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::super::hold::{Call, Calls};
@@ -20,6 +20,7 @@ use super::table::Table;
 use crate::engine::bpf::attach::links::{Links, Planted};
 use crate::engine::bpf::control::Control;
 use crate::host::hurry::Hurry;
+use crate::host::process::pidfd;
 
 /// Maximum number of running processes with links of their own, besides the named ones.
 const MAX_LINKED_PROCESSES: usize = 8;
@@ -83,7 +84,7 @@ impl Follower {
 
     /// Takes over the processes that have links already.
     pub(super) fn begin(&mut self, named: Vec<u32>) {
-        let named = named.into_iter().filter_map(|pid| Some((pid, open(pid)?)));
+        let named = named.into_iter().filter_map(|pid| Some((pid, pidfd(pid)?)));
         self.living = named.collect();
         let children = MAX_LINKED_PROCESSES.min(most_by_descriptors(self.own.len()));
         self.most = self.living.len() + children;
@@ -222,7 +223,7 @@ impl Follower {
     fn link(&mut self, Call { pid, since, .. }: Call, token: u32) -> Result<(), EverywhereReason> {
         self.close_former(pid)?;
         // From here on the end of the process is noticed, so that its id cannot be another's.
-        let Some(process) = open(pid).filter(|_| self.calls.is_held(pid, token)) else {
+        let Some(process) = pidfd(pid).filter(|_| self.calls.is_held(pid, token)) else {
             return Ok(());
         };
         let planted = self.own.plant_in(pid);
@@ -279,12 +280,6 @@ impl Follower {
 fn now() -> Duration {
     let now = clock_gettime(ClockId::Monotonic);
     Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec as u32)
-}
-
-/// A descriptor of a process; `None` if it has ended.
-fn open(pid: u32) -> Option<OwnedFd> {
-    let pid = Pid::from_raw(pid.try_into().ok()?)?;
-    pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
 fn has_ended(process: &OwnedFd) -> bool {

@@ -33,7 +33,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::AsFd;
-use std::time::Instant;
+use std::time::Duration;
 
 use super::kernel::StopKernel;
 use super::maps::MappingMaps;
@@ -58,19 +58,12 @@ pub(super) struct StopHold {
     _signalled: TracepointProgram,
     /// Dropped after the programs: its guard waits for them.
     stopped: Stopped,
-    /// Processes with mappings that are not answered.
-    waiting: HashMap<u32, Waiting>,
+    /// Processes with mappings that are not answered, and the numbers of these.
+    waiting: HashMap<u32, usize>,
     /// Processes whose mappings are all answered.
     answered: Vec<u32>,
     /// Number of mappings so far.
     mappings: u64,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    /// Number of its mappings.
-    mappings: usize,
-    since: Instant,
 }
 
 impl StopHold {
@@ -130,11 +123,7 @@ impl StopHold {
             self.mappings += 1;
             mapping.token = self.mappings;
             if mapping.is_held {
-                let waiting = self.waiting.entry(mapping.pid).or_insert_with(|| Waiting {
-                    mappings: 0,
-                    since: Instant::now(),
-                });
-                waiting.mappings += 1;
+                *self.waiting.entry(mapping.pid).or_default() += 1;
             }
         }
     }
@@ -155,8 +144,8 @@ impl StopHold {
         let Some(waiting) = self.waiting.get_mut(&mapping.pid) else {
             return;
         };
-        waiting.mappings -= 1;
-        if waiting.mappings == 0 {
+        *waiting -= 1;
+        if *waiting == 0 {
             self.waiting.remove(&mapping.pid);
             self.answered.push(mapping.pid);
         }
@@ -172,21 +161,19 @@ impl StopHold {
                 }
             }
         }
-        for (pid, waiting) in &mut self.waiting {
-            if waiting.since.elapsed() >= MAX_HOLD {
-                self.stopped.continue_process(*pid);
-            }
+        if !self.waiting.is_empty() {
+            self.stopped.continue_after(MAX_HOLD);
         }
     }
 
     /// Continues all. Counts the mappings that are not answered and whose processes have been continued before.
     pub(super) fn let_go(&mut self, control: &Control) {
-        for (pid, waiting) in self.waiting.drain() {
+        for (pid, mappings) in self.waiting.drain() {
             if !self.stopped.contains(pid) {
-                (0..waiting.mappings).for_each(|_| control.count_unheld());
+                (0..mappings).for_each(|_| control.count_unheld());
             }
         }
-        self.stopped.continue_all();
+        self.stopped.continue_after(Duration::ZERO);
     }
 
     /// Starts another guard if it was killed. Returns that it was.
