@@ -93,6 +93,9 @@ pub(crate) use self::with::{HOLDER_KEYS, WithArgs};
 use self::words::normalized;
 use crate::terminal;
 
+/// The trace that is written and read if no other is named.
+pub(crate) const DEFAULT_TRACE: &str = "usdtrec.data";
+
 /// Record and report USDT (SDT) probes, in perf's file formats.
 #[derive(Debug, Parser)]
 #[command(

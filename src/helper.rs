@@ -56,11 +56,11 @@ impl Helper {
             },
             [SYNC_VERB] => Self::SyncFile,
             [STOPPED_VERB, reason] => Self::GuardStopped {
-                reason: reason.parse().ok()?,
+                reason: StopReason::of_word(reason)?,
                 kept: None,
             },
             [STOPPED_VERB, reason, kept] => Self::GuardStopped {
-                reason: reason.parse().ok()?,
+                reason: StopReason::of_word(reason)?,
                 kept: Some(kept.to_owned()),
             },
             [TRIAL_VERB] => Self::TryNop5,

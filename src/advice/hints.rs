@@ -2,10 +2,8 @@
 
 use usdtrec_report::{Hint, HintWords, NextQuestion};
 
+use crate::cli::DEFAULT_TRACE;
 use crate::shell::word;
-
-/// The trace that is read if no other is named.
-const DEFAULT_TRACE: &str = "usdtrec.data";
 
 /// The words for hints.
 pub(crate) const HINTS: HintWords = HintWords(words);

@@ -12,7 +12,7 @@ pub(crate) struct ArchiveArgs {
         short,
         long,
         value_name = "FILE",
-        default_value = "usdtrec.data",
+        default_value = super::DEFAULT_TRACE,
         conflicts_with = "unpack"
     )]
     pub(crate) input: PathBuf,

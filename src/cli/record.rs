@@ -15,7 +15,7 @@ pub(crate) struct RecordArgs {
     #[command(flatten)]
     pub(crate) capture: CaptureArgs,
     /// Trace file; an existing file is renamed to FILE.old; - writes to standard output, which must be a pipe or a file
-    #[arg(short, long, value_name = "FILE", default_value = "usdtrec.data")]
+    #[arg(short, long, value_name = "FILE", default_value = super::DEFAULT_TRACE)]
     pub(crate) output: PathBuf,
     /// zstd compression level, 1 to 22; 0 disables compression [default: 3]
     #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "3", value_parser = clap::value_parser!(u8).range(..=22))]

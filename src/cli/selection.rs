@@ -32,7 +32,7 @@ Operands are arguments (by name, or as arg1, arg2, …), comm, pid, tid, cpu and
 #[derive(Debug, Args)]
 pub(crate) struct SelectionArgs {
     /// Trace file; - reads standard input
-    #[arg(short, long, value_name = "FILE", default_value = "usdtrec.data")]
+    #[arg(short, long, value_name = "FILE", default_value = super::DEFAULT_TRACE)]
     pub(crate) input: PathBuf,
     /// Selection of events
     #[command(flatten)]

@@ -1,21 +1,20 @@
 //! Completion of keys by which events are grouped: those of any trace, and the arguments of the trace at hand.
 
 use std::collections::BTreeSet;
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::Path;
 
 use usdtrec_report::{Sources, TraceSession};
 
 use super::candidates::is_plain;
+use super::print_lines;
 use super::reader::{LONGEST, Reader};
-use crate::cli::group_keys;
+use crate::cli::{DEFAULT_TRACE, group_keys};
 
 /// The task of the process that reads the trace.
 pub(super) const ARGUMENTS: &str = "complete-arguments";
-/// The trace that verbs read by default.
-const TRACE: &str = "usdtrec.data";
 /// Keys of `stat`, besides arguments.
-const OF_STAT: [&str; 4] = ["comm", "pid", "tid", "uid"];
+const OF_STAT: [&str; 6] = ["comm", "container", "pid", "tid", "uid", "unit"];
 
 /// The words of a command line before the one to complete.
 #[derive(Debug)]
@@ -42,7 +41,7 @@ impl Words<'_> {
             }
             before = word;
         }
-        TRACE
+        DEFAULT_TRACE
     }
 }
 
@@ -60,11 +59,7 @@ pub(super) fn print_words(word: &str, words: &Words<'_>) -> io::Result<()> {
             fixed.chain(arguments).collect()
         }
     };
-    let mut out = BufWriter::new(io::stdout());
-    for word in completing(word, &keys) {
-        writeln!(out, "{word}")?;
-    }
-    out.flush()
+    print_lines(completing(word, &keys))
 }
 
 /// The words that begin with `word`.
@@ -83,11 +78,7 @@ pub(super) fn print_arguments(trace: &Path) -> io::Result<()> {
     let events = session.events().events.iter();
     let arguments = events.flat_map(|event| &event.arguments);
     let names: BTreeSet<&str> = arguments.map(|argument| &*argument.name).collect();
-    let mut out = BufWriter::new(io::stdout());
-    for name in names.into_iter().filter(|name| is_plain(name)) {
-        writeln!(out, "{name}")?;
-    }
-    out.flush()
+    print_lines(names.into_iter().filter(|name| is_plain(name)))
 }
 
 #[cfg(test)]
@@ -113,11 +104,11 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let path = file.path().to_str().unwrap();
         for (line, verb, trace) in [
-            ("usdtrec report --by", "report", TRACE),
+            ("usdtrec report --by", "report", DEFAULT_TRACE),
             ("usdtrec report -i a.data --by", "report", "a.data"),
             ("usdtrec report --input=a.data --by", "report", "a.data"),
             (&*format!("usdtrec diff {path} b.data --by"), "diff", path),
-            ("usdtrec stat --by", "stat", TRACE),
+            ("usdtrec stat --by", "stat", DEFAULT_TRACE),
         ] {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
             let words = Words(&words);

@@ -1,11 +1,12 @@
 //! Completion of patterns by what is indexed and what runs.
 
 use std::collections::BTreeSet;
-use std::io::{self, BufWriter, Write};
+use std::io;
 
 use usdtrec_buildid_cache::{Cache, running};
 
 use super::candidates::{KnownEvents, event};
+use super::print_lines;
 use super::reader::{LONGEST, Reader, USUAL};
 
 /// The task, with the word to complete, or without, by the process that reads files.
@@ -26,30 +27,19 @@ pub(super) fn print_words(word: &str) -> io::Result<()> {
         words = known.completing(word);
     }
     drop(reader);
-    let mut out = BufWriter::new(io::stdout());
-    for word in words {
-        writeln!(out, "{word}")?;
-    }
-    out.flush()
+    print_lines(words)
 }
 
 /// Prints the events that are indexed, by the cache's own texts alone, then those of what runs.
 pub(super) fn print_events() -> io::Result<()> {
-    let mut out = BufWriter::new(io::stdout());
     let indexed = Cache::open(None).and_then(|cache| cache.named_probes());
     let indexed = indexed.unwrap_or_default();
     let indexed: BTreeSet<String> = indexed.iter().map(event).collect();
-    for event in &indexed {
-        writeln!(out, "{event}")?;
-    }
-    out.flush()?;
+    print_lines(&indexed)?;
     let files = running()?.files;
     let probes = files
         .iter()
         .flat_map(|file| &file.mapped.scan.binary.probes);
     let running: BTreeSet<String> = probes.map(event).collect();
-    for event in running.difference(&indexed) {
-        writeln!(out, "{event}")?;
-    }
-    out.flush()
+    print_lines(running.difference(&indexed))
 }

@@ -21,8 +21,8 @@ pub(super) fn from_args(args: &RecordArgs) -> Result<Option<CallGraph>, Usage> {
         !args.keep_stacks || args.callers.max_stack.is_none(),
         "--max-stack has no effect with --keep-stacks: stacks are unwound when the trace is read",
     )?;
-    let method = match method_of(&args.callers)? {
-        Some(method) => method,
+    let graph = match of_trace(&args.callers)? {
+        Some(graph) => graph,
         None => {
             let alone = [
                 (args.stack_rate.is_some(), "--stack-rate"),
@@ -42,14 +42,13 @@ pub(super) fn from_args(args: &RecordArgs) -> Result<Option<CallGraph>, Usage> {
         "--no-call-graph after each -e leaves no event with callers: leave -g out",
     )?;
     Usage::ensure(
-        !args.keep_stacks || method != CallGraphMethod::FramePointers,
+        !args.keep_stacks || graph.method != CallGraphMethod::FramePointers,
         "--keep-stacks has no effect with --call-graph fp: stacks are not copied",
     )?;
     Ok(Some(CallGraph {
-        method,
-        frames: args.callers.max_stack.unwrap_or(CallGraph::USUAL_FRAMES),
         keeps_copies: args.keep_stacks,
         rate: args.stack_rate.and_then(NonZeroU32::new),
+        ..graph
     }))
 }
 

@@ -93,12 +93,12 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
 fn of_spans(args: &RecordArgs) -> anyhow::Result<Options> {
     let graph = call_graph::from_args(args)?;
     let mut options = capture(&args.capture, graph)?;
-    options.engine.slow_spans = slow_spans(args)?;
+    options.engine.slow_spans = slow_spans(args, graph.is_some())?;
     Ok(options)
 }
 
 /// `--span`, `--min`.
-fn slow_spans(args: &RecordArgs) -> anyhow::Result<Option<SlowSpans>> {
+fn slow_spans(args: &RecordArgs, has_callers: bool) -> anyhow::Result<Option<SlowSpans>> {
     use cli::Engine::{Perf, PerfPmu, PerfTracefs};
     let least = min_ns(args.min.as_ref())?.max(args.capture.span_least);
     if least == 0 {
@@ -114,7 +114,7 @@ fn slow_spans(args: &RecordArgs) -> anyhow::Result<Option<SlowSpans>> {
         _ if has_filter => {
             "--filter has no effect on hits beside --min, but for span > TIME: begin and end of a span are recorded; filter with report or script"
         }
-        _ if args.callers.callers || args.callers.call_graph.is_some() => {
+        _ if has_callers => {
             "-g and --call-graph have no effect beside --min: spans are recorded without callers"
         }
         _ if args.capture.lossless => "--lossless has no effect beside --min",
