@@ -93,6 +93,7 @@ pub(crate) fn numbered(path: &Path, number: u64) -> PathBuf {
     with_suffix(path, &number.to_string())
 }
 
-fn named(path: &Path, error: &io::Error) -> io::Error {
+/// The same error, which names the path.
+pub(crate) fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", shown(path)))
 }

@@ -107,7 +107,6 @@ pub(super) fn spans(
         spans: spans_or_all(&args.span, least),
         key: args.key.clone(),
         least,
-        stacks: false,
     }))
 }
 

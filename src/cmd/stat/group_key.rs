@@ -75,13 +75,7 @@ impl GroupKey {
     /// The keys of a group.
     pub(super) fn of_group(group: &HitGroup, keys: &[StatBy]) -> Self {
         let values = group.values.iter().zip(keys);
-        let values = values.map(|(value, key)| match value {
-            AggregateValue::Group(name) => {
-                KeyOrder::Group(name.clone().map_err(|reason| key.without_name(reason)))
-            }
-            _ if key.is_shape => KeyOrder::new(value).shape(),
-            _ => KeyOrder::new(value),
-        });
+        let values = values.map(|(value, key)| KeyOrder::new(value, key));
         Self {
             event: group.probe.event.clone(),
             values: Some(values.collect()),
@@ -100,12 +94,14 @@ impl GroupKey {
 }
 
 impl KeyOrder {
-    fn new(value: &AggregateValue) -> Self {
+    fn new(value: &AggregateValue, key: &StatBy) -> Self {
         match value {
             AggregateValue::Comm(name) => Self::Comm(name.clone()),
             AggregateValue::Number(number) => Self::Number(*number),
-            AggregateValue::Group(Ok(name)) => Self::Group(Ok(name.clone())),
-            AggregateValue::Group(Err(_)) | AggregateValue::Absent => Self::Absent,
+            AggregateValue::Group(name) => {
+                Self::Group(name.clone().map_err(|reason| key.without_name(reason)))
+            }
+            AggregateValue::Absent => Self::Absent,
             AggregateValue::Argument(Value::Unsigned(number)) => Self::Unsigned(*number),
             // A site may have it without a sign.
             AggregateValue::Argument(Value::Signed(number)) => match u64::try_from(*number) {
@@ -113,24 +109,16 @@ impl KeyOrder {
                 Err(_) => Self::Signed(*number),
             },
             AggregateValue::Argument(Value::String(text)) => Self::Text {
-                bytes: text.bytes.clone(),
+                bytes: match key.is_shape {
+                    true => shape(&text.bytes),
+                    false => text.bytes.clone(),
+                },
                 cut: text.cut,
             },
             AggregateValue::Argument(value) => Self::Other(OtherValue {
                 text: format!("{value:?}"),
                 value: value.clone(),
             }),
-        }
-    }
-
-    /// The shape of a text, and other values as they are.
-    fn shape(self) -> Self {
-        match self {
-            Self::Text { bytes, cut } => Self::Text {
-                bytes: shape(&bytes),
-                cut,
-            },
-            other => other,
         }
     }
 

@@ -7,7 +7,6 @@ use usdtrec_record::HitTotals;
 use usdtrec_report::stat::{CountedEnds, SnapshotRow, StatSnapshot, StatSum};
 
 use super::group_key::GroupKey;
-use super::numbers::Numbers;
 use super::sums::{Count, StatGrouping, Sums};
 
 /// What was counted before.
@@ -76,9 +75,14 @@ impl Snapshots {
 impl Before {
     /// What was counted since the start.
     fn total(&mut self, now: &Count, grouping: &StatGrouping) -> StatSum {
-        let numbers = now.numbers(grouping).with_ends(&self.ends);
+        let numbers = now.clone().into_numbers(grouping);
+        let numbers = numbers.with_ends(&self.ends);
         self.ends = numbers.ends();
-        sum(now, numbers)
+        StatSum {
+            count: now.count,
+            lost: now.lost,
+            numbers: numbers.into_counted(),
+        }
     }
 
     /// What was added since.
@@ -91,15 +95,11 @@ impl Before {
             let count = u32::try_from(new.count);
             self.history.push(count.unwrap_or(u32::MAX));
         }
-        sum(&new, new.numbers(grouping))
-    }
-}
-
-fn sum(of: &Count, numbers: Numbers) -> StatSum {
-    StatSum {
-        count: of.count,
-        lost: of.lost,
-        numbers: numbers.into_counted(),
+        StatSum {
+            count: new.count,
+            lost: new.lost,
+            numbers: new.into_numbers(grouping).into_counted(),
+        }
     }
 }
 

@@ -54,9 +54,9 @@ impl StatGrouping {
 
 impl Count {
     /// The numbers; those of hits in no group are not known.
-    pub(super) fn numbers(&self, grouping: &StatGrouping) -> Numbers {
-        match &self.numbers {
-            Some(numbers) => numbers.clone(),
+    pub(super) fn into_numbers(self, grouping: &StatGrouping) -> Numbers {
+        match self.numbers {
+            Some(numbers) => numbers,
             None if self.count == 0 => Numbers::none(&grouping.measured),
             None => Numbers::unknown(&grouping.measured),
         }

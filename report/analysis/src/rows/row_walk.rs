@@ -37,7 +37,7 @@ impl From<&SpanRowQuestion> for RowQuestion {
         Self {
             spans: question.spans.clone(),
             key: question.key.clone(),
-            stacks: question.stacks,
+            stacks: false,
         }
     }
 }

@@ -14,8 +14,6 @@ pub struct SpanRowQuestion {
     pub key: Vec<String>,
     /// Duration of the shortest ones, ns; with 0, those without an end are rows, too.
     pub least: u64,
-    /// Whether their begins and ends have stacks.
-    pub stacks: bool,
 }
 
 impl SpanRowQuestion {

@@ -60,7 +60,7 @@ impl SpanStream {
                 rows: Rows::new(session, |_| true),
                 dictionary: Dictionary::hashing(),
                 events: false,
-                stacks: question.stacks,
+                stacks: false,
                 unknown: Value::Missing(Missing::Operand("site not known".to_owned())),
             },
             question,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use usdtrec_analysis::counted_numbers::NumberFacts;
+use usdtrec_analysis::counted_numbers::NumberDistribution;
 use usdtrec_analysis::measured::Division;
 use usdtrec_format::escape::escape;
 use usdtrec_trace::form::Form;
@@ -21,7 +21,7 @@ const MAX_SHOWN: usize = 16;
 struct Shown<'a> {
     row: &'a StatRow,
     argument: &'a StatArgument,
-    facts: &'a NumberFacts,
+    distribution: &'a NumberDistribution,
 }
 
 impl StatView {
@@ -38,12 +38,11 @@ impl StatView {
         let shown = counts.rows.iter().flat_map(|row| {
             let measured = self.measured.iter().enumerate();
             measured.filter_map(move |(place, argument)| {
-                let facts = row.numbers_of(place)?;
-                let distribution = facts.distribution.as_ref()?;
+                let distribution = row.numbers_of(place)?.distribution.as_ref()?;
                 (distribution.count > 0).then_some(Shown {
                     row,
                     argument,
-                    facts,
+                    distribution,
                 })
             })
         });
@@ -60,11 +59,8 @@ impl StatView {
         let Shown {
             row,
             argument,
-            facts,
+            distribution,
         } = shown;
-        let Some(distribution) = &facts.distribution else {
-            return;
-        };
         let keys = row.keys.iter().flatten();
         let cells: Vec<Cell> = keys.map(super::StatKey::cell).collect();
         let mut of = escape(short_name(&row.event)).into_owned();

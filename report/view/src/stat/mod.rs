@@ -23,7 +23,7 @@ pub use usdtrec_analysis::stats::shape::shape;
 pub use self::key::StatKey;
 pub use self::live::{HISTORY, LiveTable, RowChoice, RowOrder, TableRoom};
 pub use self::numbers::StatArgument;
-pub use self::prometheus::{MAX_SERIES, PrometheusView};
+pub use self::prometheus::PrometheusView;
 pub use self::snapshot::{SnapshotRow, StatSnapshot, StatSum};
 pub use self::stream::read;
 use crate::columns::put_table;

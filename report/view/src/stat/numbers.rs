@@ -90,11 +90,11 @@ impl NumberFigure {
 
     /// The figure in decimal; empty if it is not known.
     fn decimal(self, facts: &NumberFacts) -> String {
-        let text = match self {
-            Self::Mean => facts.mean.map(float),
-            _ => self.integer(facts).map(|number| number.to_string()),
-        };
-        text.unwrap_or_default()
+        match self.figure(facts) {
+            Some(Figure::Integer(number)) => number.to_string(),
+            Some(Figure::Float(number)) => float(number),
+            None => String::new(),
+        }
     }
 
     /// The figure with as many digits as people need, and as it has.
@@ -186,10 +186,7 @@ impl StatArgument {
     /// The cells of a row; `facts` is `None` if nothing is known of the numbers.
     pub(super) fn cells(&self, facts: Option<&NumberFacts>) -> impl Iterator<Item = TableCell> {
         let figures = self.figures().iter();
-        figures.map(move |figure| {
-            let unknown = || TableCell::unsorted("-");
-            facts.map_or_else(unknown, |facts| figure.cell(facts))
-        })
+        figures.map(move |figure| figure.cell_in(&Form::Plain, facts))
     }
 
     /// Adds the members of a JSON object.

@@ -73,13 +73,6 @@ impl Text {
         self.len = self.len.saturating_sub(count);
     }
 
-    /// Removes bytes in the middle.
-    pub(crate) fn cut(&mut self, start: usize, count: usize) {
-        let count = count.min(self.len.saturating_sub(start));
-        self.bytes.copy_within(start + count..self.len, start);
-        self.len -= count;
-    }
-
     /// Lets `write` fill bytes after the end; it returns how many of them it appends.
     #[inline(always)]
     pub(crate) fn append<const N: usize>(&mut self, write: impl FnOnce(&mut [u8; N]) -> usize) {

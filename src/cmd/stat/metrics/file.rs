@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use usdtrec_format::escape::shown;
 
+use crate::output;
 use crate::terminal::Usage;
 use crate::unfinished_file::UnfinishedFile;
 
@@ -19,7 +20,7 @@ impl MetricsFile {
     /// The file of this path, which is not changed before there are metrics.
     pub(super) fn new(path: &Path) -> anyhow::Result<Self> {
         let file = UnfinishedFile::create_readable(path);
-        let file = file.map_err(|error| named(path, &error))?;
+        let file = file.map_err(|error| output::named(path, &error))?;
         Usage::ensure(
             !file.is_stream(),
             format!(
@@ -42,7 +43,7 @@ impl MetricsFile {
             file.file().write_all(text.as_bytes())?;
             file.finish(&self.path)
         });
-        let failed = written.err().map(|error| named(&self.path, &error));
+        let failed = written.err().map(|error| output::named(&self.path, &error));
         let before = std::mem::replace(&mut self.failed, failed);
         match (&self.failed, before) {
             (Some(error), None) => Err(io::Error::new(error.kind(), error.to_string())),
@@ -54,8 +55,4 @@ impl MetricsFile {
     pub(super) fn end(&mut self) -> io::Result<()> {
         self.failed.take().map_or(Ok(()), Err)
     }
-}
-
-fn named(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", shown(path)))
 }

@@ -79,7 +79,10 @@ impl SpanCsv {
             let hidden = own.into_iter().filter(|name| !printed.contains(name));
             hidden.collect::<Vec<_>>()
         });
-        hidden.collect()
+        match self.fields.has(Field::Args) {
+            true => hidden.collect(),
+            false => BTreeSet::new(),
+        }
     }
 
     /// The header line.
@@ -142,11 +145,8 @@ impl SpanCsv {
             Field::Pid => out.signed(row.pid.into()),
             Field::Tid => out.signed(row.tid.into()),
             Field::Comm => {
-                let name = row.comm.and_then(|name| session.processes().name(name));
-                match name {
-                    Some(name) => out.string(&self.csv.field(name.text)),
-                    None => out.string(&format!(":{}", row.tid)),
-                }
+                let name = session.processes().name_or_number(row.comm, row.tid);
+                out.string(&self.csv.field(&name));
             }
             _ => out.string(self.events.get(row.event).map_or("", String::as_str)),
         }

@@ -77,7 +77,6 @@ impl SpanJson {
     fn hit(&self, session: &TraceSession, hit: RowHit<'_>, out: &mut Text) {
         let RowHit { row, values, .. } = hit;
         let has = |field| self.fields.has(field);
-        out.byte(b'{');
         let start = out.len();
         if has(Field::Time) {
             out.fixed(b",\"time_ns\":");
@@ -116,7 +115,11 @@ impl SpanJson {
             let arguments = self.arguments.get(row.event).map_or(&[][..], Vec::as_slice);
             put_arguments(arguments, |at| values.get(at), out);
         }
-        out.cut(start, 1);
+        // In place of the first comma.
+        match out.byte_at(start) {
+            Some(comma) => *comma = b'{',
+            None => out.byte(b'{'),
+        }
         out.byte(b'}');
     }
 }

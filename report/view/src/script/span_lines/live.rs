@@ -109,8 +109,7 @@ impl StreamView for SpanPrinter<'_, '_> {
     }
 
     fn lose(&mut self, session: &TraceSession, event: Option<usize>, lost: u64) {
-        let event = event.and_then(|event| session.events().events.get(event));
-        (self.to.lost)(event.map_or("", |event| &event.name), lost);
+        self.to.lose(session, event, lost);
     }
 
     fn end(&mut self, session: &TraceSession) -> Result<(), ReportError> {

@@ -5,6 +5,7 @@
 pub(crate) mod arguments;
 pub(crate) mod csv;
 pub(crate) mod json;
+pub(crate) mod line_times;
 pub(crate) mod live;
 pub(crate) mod printing;
 pub(crate) mod style;

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use usdtrec_analysis::rows::row_sink::SpanRow;
 use usdtrec_analysis::spans::pair::Pair;
 use usdtrec_trace::error::ReportError;
-use usdtrec_trace::events::order::before::PreviousTimes;
 use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
 use usdtrec_trace::fields::{FIELDS, Field, Fields};
 use usdtrec_trace::question_error::QuestionError;
@@ -16,8 +15,10 @@ use crate::script::options::ScriptOptions;
 use crate::script::span_lines::arguments::FIELDS_OF_SPANS;
 use crate::script::span_lines::csv::SpanCsv;
 use crate::script::span_lines::json::SpanJson;
+use crate::script::span_lines::line_times::LineTimes;
 use crate::script::span_lines::template::SpanTemplate;
 use crate::script::span_lines::text::SpanText;
+use crate::script::times::TimesOfDay;
 use crate::text::buffer::Text;
 
 /// Those that text has if nothing is said.
@@ -80,19 +81,29 @@ impl SpanStyle {
         }
     }
 
+    /// What writes times of day; `None` if none are shown.
+    pub(crate) fn times_of_day(&self) -> Option<TimesOfDay<'_>> {
+        let clock = match self {
+            Self::Text(style) => &style.clock,
+            Self::Template(style) => &style.clock,
+            Self::Json(_) | Self::Csv(_) => return None,
+        };
+        clock.as_ref().map(TimesOfDay::new)
+    }
+
     /// Appends the line of a span.
     pub(crate) fn line(
         &self,
         session: &TraceSession,
         span: &SpanRow<'_>,
-        before: PreviousTimes,
+        times: &mut LineTimes<'_>,
         out: &mut Text,
     ) {
         match self {
-            Self::Text(style) => style.line(session, span, before, out),
+            Self::Text(style) => style.line(session, span, times, out),
             Self::Json(style) => style.line(session, span, out),
             Self::Csv(style) => style.line(session, span, out),
-            Self::Template(style) => style.line(session, span, before, out),
+            Self::Template(style) => style.line(session, span, times, out),
         }
     }
 }

@@ -13,7 +13,6 @@ use usdtrec_analysis::rows::row_sink::SpanRow;
 use usdtrec_analysis::spans::pair::Pair;
 use usdtrec_format::escape::escape;
 use usdtrec_trace::error::ReportError;
-use usdtrec_trace::events::order::before::PreviousTimes;
 use usdtrec_trace::fields::{FIELDS, Field};
 use usdtrec_trace::form::Form;
 use usdtrec_trace::list::list;
@@ -23,11 +22,12 @@ use usdtrec_trace::session::TraceSession;
 use crate::script::arguments::place;
 use crate::script::options::ScriptOptions;
 use crate::script::span_lines::arguments::{FIELDS_OF_SPANS, SpanArgument, last_hit, of_events};
+use crate::script::span_lines::line_times::LineTimes;
 use crate::script::span_lines::text::{names, put_arguments, put_duration};
 use crate::script::template::layout::{argument, pad, pad_number, signed, text, unsigned};
 use crate::script::template::spec::{Align, Spec};
 use crate::script::template::{Item, Meaning, Template};
-use crate::script::times::{TimeOrigin, TimesOfDay, WallClock};
+use crate::script::times::{TimeOrigin, WallClock};
 use crate::text::buffer::{Piece, Text};
 
 /// Shown for an argument that an event does not have, and for what a span without an end does not have.
@@ -69,7 +69,7 @@ pub(crate) struct SpanTemplate {
     events: Vec<String>,
     arguments: Vec<Vec<SpanArgument>>,
     times: TimeOrigin,
-    clock: Option<WallClock>,
+    pub(crate) clock: Option<WallClock>,
     digits: usize,
 }
 
@@ -110,7 +110,7 @@ impl SpanTemplate {
         &self,
         session: &TraceSession,
         span: &SpanRow<'_>,
-        before: PreviousTimes,
+        times: &mut LineTimes<'_>,
         out: &mut Text,
     ) {
         for part in &self.parts {
@@ -133,13 +133,13 @@ impl SpanTemplate {
                     );
                 }
                 SpanPart::Field(side, field, spec) => match hit_of(span, *side) {
-                    Some(hit) => self.field(session, *field, *spec, hit, before, out),
+                    Some(hit) => self.field(session, *field, *spec, hit, times, out),
                     None => text(NONE, *spec, out),
                 },
-                SpanPart::Since(times, spec) => {
+                SpanPart::Since(origin, spec) => {
                     let time = last_hit(span).row.time;
                     let digits = spec.precision.unwrap_or(self.digits);
-                    out.since(times.difference(time, before), 0, digits);
+                    out.since(origin.difference(time, times.before), 0, digits);
                     pad_number(start, *spec, out);
                 }
                 SpanPart::Argument(named, spec) => named.put(span, *spec, out),
@@ -161,7 +161,7 @@ impl SpanTemplate {
         field: Field,
         spec: Spec,
         RowHit { row, .. }: RowHit<'_>,
-        before: PreviousTimes,
+        times: &mut LineTimes<'_>,
         out: &mut Text,
     ) {
         let start = out.len();
@@ -178,12 +178,12 @@ impl SpanTemplate {
                 None => text(NONE, spec, out),
             },
             Field::Time => {
-                out.since(self.times.difference(row.time, before), 0, digits);
+                out.since(self.times.difference(row.time, times.before), 0, digits);
                 pad_number(start, spec, out);
             }
             Field::Tod => {
-                if let Some(clock) = &self.clock {
-                    TimesOfDay::new(clock).put(row.time, digits, out);
+                if let Some(of_day) = &mut times.of_day {
+                    of_day.put(row.time, digits, out);
                 }
                 pad(start, spec, Align::Left, out);
             }

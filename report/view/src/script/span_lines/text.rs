@@ -12,7 +12,6 @@ use usdtrec_analysis::rows::row_sink::{SpanFate, SpanRow};
 use usdtrec_analysis::spans::pair::Pair;
 use usdtrec_format::escape::escape;
 use usdtrec_trace::error::ReportError;
-use usdtrec_trace::events::order::before::PreviousTimes;
 use usdtrec_trace::fields::{Field, Fields};
 use usdtrec_trace::session::TraceSession;
 
@@ -20,8 +19,9 @@ use crate::script::options::ScriptOptions;
 use crate::script::span_lines::arguments::{
     SpanArgument, last_hit, of_events, of_hit, say_the_same,
 };
+use crate::script::span_lines::line_times::LineTimes;
 use crate::script::spans::put_time;
-use crate::script::times::{TimeOrigin, TimesOfDay, WallClock};
+use crate::script::times::{TimeOrigin, WallClock};
 use crate::text::buffer::Text;
 
 /// Settings for all lines.
@@ -29,7 +29,7 @@ pub(crate) struct SpanText {
     fields: Fields,
     times: TimeOrigin,
     digits: usize,
-    clock: Option<WallClock>,
+    pub(crate) clock: Option<WallClock>,
     /// Names of the spans.
     names: Vec<String>,
     arguments: Vec<Vec<SpanArgument>>,
@@ -58,11 +58,11 @@ impl SpanText {
         &self,
         session: &TraceSession,
         span: &SpanRow<'_>,
-        before: PreviousTimes,
+        times: &mut LineTimes<'_>,
         out: &mut Text,
     ) {
         let start = out.len();
-        self.head(session, last_hit(span), before, out);
+        self.head(session, last_hit(span), times, out);
         if self.fields.has(Field::Event) {
             out.string(self.names.get(span.pair).map_or("", String::as_str));
             out.fixed(b": ");
@@ -86,7 +86,7 @@ impl SpanText {
         &self,
         session: &TraceSession,
         RowHit { row, .. }: RowHit<'_>,
-        before: PreviousTimes,
+        times: &mut LineTimes<'_>,
         out: &mut Text,
     ) {
         let has = |field| self.fields.has(field);
@@ -104,12 +104,16 @@ impl SpanText {
         if let (true, Some(cpu)) = (has(Field::Cpu), row.cpu) {
             out.string(&format!("[{cpu:03}] "));
         }
-        if let Some(clock) = &self.clock {
-            TimesOfDay::new(clock).put(row.time, self.digits, out);
+        if let Some(of_day) = &mut times.of_day {
+            of_day.put(row.time, self.digits, out);
             out.byte(b' ');
         }
         if has(Field::Time) {
-            out.since(self.times.difference(row.time, before), 5, self.digits);
+            out.since(
+                self.times.difference(row.time, times.before),
+                5,
+                self.digits,
+            );
             out.fixed(b": ");
         }
     }

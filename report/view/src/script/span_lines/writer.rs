@@ -8,6 +8,7 @@ use usdtrec_trace::events::order::before::PreviousTimes;
 use usdtrec_trace::session::TraceSession;
 
 use crate::script::span_lines::arguments::last_hit;
+use crate::script::span_lines::line_times::LineTimes;
 use crate::script::span_lines::style::SpanStyle;
 use crate::text::buffer::Text;
 
@@ -20,6 +21,7 @@ pub(crate) struct SpanWriter<'a> {
     style: &'a SpanStyle,
     /// The lines before.
     before: &'a mut PreviousTimes,
+    times: LineTimes<'a>,
     text: Text,
     out: &'a mut dyn Write,
 }
@@ -35,6 +37,10 @@ impl<'a> SpanWriter<'a> {
         Self {
             session,
             style,
+            times: LineTimes {
+                before: *before,
+                of_day: style.times_of_day(),
+            },
             before,
             text: Text::default(),
             out,
@@ -63,8 +69,9 @@ impl RowSink for SpanWriter<'_> {
     }
 
     fn span(&mut self, span: SpanRow<'_>) -> io::Result<()> {
-        self.style
-            .line(self.session, &span, *self.before, &mut self.text);
+        self.times.before = *self.before;
+        let times = &mut self.times;
+        self.style.line(self.session, &span, times, &mut self.text);
         self.before.pass(last_hit(&span).row.time);
         match self.text.len() >= WRITE {
             true => self.write(),

@@ -20,7 +20,7 @@ use super::key::{StatKey, with_mark};
 use super::snapshot::{SnapshotRow, StatSnapshot, StatSum};
 
 /// Maximum number of groups of a probe that have samples of their own.
-pub const MAX_SERIES: usize = 1000;
+const MAX_SERIES: usize = 1000;
 
 /// Shows what was counted as metrics.
 #[derive(Debug)]
@@ -101,14 +101,12 @@ impl PrometheusView {
         rows.sort_by_key(|row| Reverse(row.total.count));
         for row in rows {
             let series = all.entry(row.event.clone()).or_default();
-            series.others.lost += row.total.lost;
-            let sum = StatSum {
-                lost: 0,
-                ..row.total.clone()
-            };
             match self.own_labels(row) {
-                Some(labels) => series.sums.entry(labels).or_default().add(&sum),
-                None => series.others.add(&sum),
+                Some(labels) => {
+                    series.others.lost += row.total.lost;
+                    series.sums.entry(labels).or_default().add(&row.total);
+                }
+                None => series.others.add(&row.total),
             }
         }
         all
