@@ -1,6 +1,6 @@
 //! The spans that a question names.
 
-use super::names::{NamedPair, pairs, short};
+use super::names::{NamedPair, pairs, short_name};
 use crate::pattern::{Pattern, PatternError};
 
 /// Why a name means no span.
@@ -29,7 +29,7 @@ pub enum SpanNameError {
 pub fn asked_pairs(text: &str, names: &[&str]) -> Result<Vec<NamedPair>, SpanNameError> {
     if let Some((start, done)) = text.split_once("..") {
         return Ok(vec![NamedPair {
-            name: format!("{}..{}", short(start), short(done)),
+            name: format!("{}..{}", short_name(start), short_name(done)),
             starts: events(start, names)?,
             dones: events(done, names)?,
             key: None,
@@ -39,7 +39,7 @@ pub fn asked_pairs(text: &str, names: &[&str]) -> Result<Vec<NamedPair>, SpanNam
     let fits = |pair: &NamedPair| {
         let (_, bare) = pair.name.split_once(':').unwrap_or(("", &pair.name));
         bare == text
-            || pair.name == short(text)
+            || pair.name == short_name(text)
             || pattern.matches_event(&format!("sdt_{}", pair.name))
     };
     let (asked, others): (Vec<_>, Vec<_>) = pairs(names).into_iter().partition(fits);

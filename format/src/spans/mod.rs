@@ -7,5 +7,5 @@ mod names;
 mod shared_arguments;
 
 pub use asked::{SpanNameError, asked_pairs};
-pub use names::{NamedPair, SpanSides, pairs};
+pub use names::{NamedPair, SpanSides, pairs, short_name};
 pub use shared_arguments::{SharedArgument, argument_place, shared_arguments};

@@ -98,8 +98,9 @@ const LOCKING: [&str; 5] = ["acquire", "condacquire", "lock", "acquired", "locke
 /// Words of probes at which it is unlocked.
 const UNLOCKING: [&str; 4] = ["release", "unlock", "released", "unlocked"];
 
-/// A probe's name without perf's `sdt_`.
-pub(super) fn short(event: &str) -> &str {
+/// A probe's name without perf's `sdt_`: `postgresql:query__start`.
+#[must_use]
+pub fn short_name(event: &str) -> &str {
     event.strip_prefix("sdt_").unwrap_or(event)
 }
 
@@ -123,7 +124,11 @@ pub fn pairs(names: &[&str]) -> Vec<NamedPair> {
         }
         let taken = pairs.iter().any(|pair| pair.name == name);
         pairs.push(NamedPair {
-            name: if taken { short(event).to_owned() } else { name },
+            name: if taken {
+                short_name(event).to_owned()
+            } else {
+                name
+            },
             starts: vec![at],
             dones,
             key: None,
@@ -156,7 +161,7 @@ fn add_ends_of_whole_names(names: &[&str], pairs: &mut Vec<NamedPair>) {
             pair.starts.push(at);
         } else if !dones.is_empty() && !pairs.iter().any(used) {
             pairs.push(NamedPair {
-                name: short(event).to_owned(),
+                name: short_name(event).to_owned(),
                 starts: vec![at],
                 dones,
                 key: None,
@@ -169,7 +174,7 @@ fn add_ends_of_whole_names(names: &[&str], pairs: &mut Vec<NamedPair>) {
 fn known(names: &[&str]) -> Vec<NamedPair> {
     let places = |provider: &str, wanted: &[&str]| -> Vec<usize> {
         let is = |name: &str| {
-            let name = short(name).split_once(':');
+            let name = short_name(name).split_once(':');
             name.is_some_and(|(of, name)| of == provider && wanted.contains(&name))
         };
         let events = names.iter().enumerate().filter(|(_, name)| is(name));
@@ -192,7 +197,7 @@ fn ends_of(names: &[&str], event: &str) -> Option<(String, Vec<usize>)> {
     // The last word that begins something: `lwlock__wait__start` is a wait.
     for (range, word) in words.iter().rev() {
         let own = WORDS_OF.iter().filter(|(provider, begin, _)| {
-            let of = short(event).split_once(':');
+            let of = short_name(event).split_once(':');
             begin == word && of.is_some_and(|(of, _)| of == *provider)
         });
         let own = own.map(|(.., ends)| ends);
@@ -208,7 +213,7 @@ fn ends_of(names: &[&str], event: &str) -> Option<(String, Vec<usize>)> {
                 continue;
             }
             let name = if KEPT_WORDS.contains(word) {
-                short(event).to_owned()
+                short_name(event).to_owned()
             } else {
                 name_without(event, range.clone())
             };
@@ -245,7 +250,7 @@ fn name_without(event: &str, word: Range<usize>) -> String {
         (false, true) => before.to_owned(),
         (false, false) => format!("{before}__{after}"),
     };
-    short(&name).to_owned()
+    short_name(&name).to_owned()
 }
 
 #[cfg(feature = "schemas")]

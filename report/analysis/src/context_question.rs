@@ -56,12 +56,12 @@ impl FindAdded for ContextQuestion {
                 added => added?,
             }
         }
-        let locks = match self.holders && has_events {
-            true => LockRoles::new(session)?,
-            false => LockRoles::default(),
-        };
         let of_parts = parts.arguments(session);
         let of_spans: Vec<AddedArgument> = of_parts.iter().flatten().cloned().collect();
+        let locks = match self.holders && has_events {
+            true => LockRoles::new(session, &of_spans)?,
+            false => LockRoles::default(),
+        };
         let events = 0..session.events().events.len();
         let of_events = events.map(|event| {
             let mut of_event = parts.arguments_of_event(event, &of_parts);
@@ -70,9 +70,8 @@ impl FindAdded for ContextQuestion {
         });
         Ok(Some(Arc::new(ContextArguments {
             of_events: of_events.collect(),
-            of_spans: of_spans.iter().map(|added| added.place).collect(),
             parts: parts.count(),
-            roles: SpanRoles::new(&parts, session)?,
+            roles: SpanRoles::new(&parts, &of_parts, session)?,
             locks,
             survey: OnceLock::new(),
         })))

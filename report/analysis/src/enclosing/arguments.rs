@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use usdtrec_trace::added::added_argument::{AddedArgument, AddedPlace};
+use usdtrec_trace::added::added_argument::AddedArgument;
 use usdtrec_trace::added::hit_step::HitStep;
 use usdtrec_trace::added::{AddedArguments, AddedState};
 use usdtrec_trace::session::TraceSession;
@@ -19,8 +19,6 @@ use crate::holders::roles::LockRoles;
 pub(crate) struct ContextArguments {
     /// What the hits of each event get.
     pub(crate) of_events: Vec<Vec<AddedArgument>>,
-    /// Where the arguments of all spans have their values.
-    pub(crate) of_spans: Arc<[AddedPlace]>,
     /// Number of parts.
     pub(crate) parts: usize,
     pub(crate) roles: SpanRoles,
@@ -54,7 +52,6 @@ impl AddedArguments for ContextArguments {
             let survey = || Arc::new(Survey::new(session, &self.roles));
             Arc::clone(self.survey.get_or_init(survey))
         });
-        let of_spans = Arc::clone(&self.of_spans);
-        Box::new(ContextState::new(survey, self.parts, of_spans))
+        Box::new(ContextState::new(survey, self.parts))
     }
 }

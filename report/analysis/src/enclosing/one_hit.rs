@@ -29,18 +29,21 @@ pub(crate) fn pending_end(step: &SpanStep, time: u64) -> PendingEnd {
     }
 }
 
-/// A step as the segment of a window with one hit.
-pub(crate) fn segment<T>(key: MatchKey, step: &SpanStep, time: u64, what: T) -> Segment<T> {
-    let begins = step.begin.is_some();
-    let begun = begins.then(|| Frame::new(time, pending_marks(step), what));
+/// The begin of a span, as a step says it.
+pub(crate) fn begun_frame<T>(step: &SpanStep, time: u64, what: T) -> Frame<T> {
+    Frame::new(time, pending_marks(step), what)
+}
+
+/// A hit as the segment of a window with one hit, which begins a span or not.
+pub(crate) fn segment<T>(key: MatchKey, begun: Option<Frame<T>>) -> Segment<T> {
     Segment {
         key,
-        rise: usize::from(begins),
+        rise: usize::from(begun.is_some()),
         base: Base {
-            next: begins.then_some(time),
+            next: begun.as_ref().map(|frame| frame.time),
             ..Base::default()
         },
         begun: begun.into_iter().collect(),
-        end: (!begins).then(|| pending_end(step, time)),
+        end: None,
     }
 }

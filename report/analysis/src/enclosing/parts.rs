@@ -4,7 +4,7 @@ use usdtrec_format::schema::Argument;
 use usdtrec_trace::added::added_argument::{AddedArgument, AddedPlace, ArgumentSource};
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::session::TraceSession;
-use usdtrec_trace::session::event_name::short_name;
+use usdtrec_trace::session::event_name::{bare_name, short_name};
 
 use crate::holders::FIRST_SPAN;
 use crate::spans::pair::Pair;
@@ -23,20 +23,13 @@ pub(crate) struct Part {
     pub(crate) pairs: Vec<Pair>,
 }
 
-/// An argument of the spans of a part.
-#[derive(Debug)]
-struct PartArgument {
-    argument: Argument,
-    sources: Vec<ArgumentSource>,
-}
-
 impl Parts {
     /// Adds the spans that a text names.
     pub(crate) fn add(&mut self, text: &str, session: &TraceSession) -> Result<(), ReportError> {
         // Of START..DONE, the arguments are those of START.
         let start = text.split_once("..").map(|(start, _)| start);
         for pair in Pair::asked(text, session)? {
-            let name = bare(start.unwrap_or(&pair.name)).to_owned();
+            let name = bare_name(short_name(start.unwrap_or(&pair.name))).to_owned();
             let known = self.parts.iter_mut().find(|part| part.name == name);
             match known {
                 Some(part) if part.pairs.contains(&pair) => {}
@@ -57,11 +50,9 @@ impl Parts {
 
     /// The arguments of each part.
     pub(crate) fn arguments(&self, session: &TraceSession) -> Vec<Vec<AddedArgument>> {
-        let arguments = self.parts.iter().map(|part| part.arguments(session));
-        let placed = arguments
-            .enumerate()
-            .map(|(at, arguments)| placed(FIRST_SPAN + at, arguments));
-        placed.collect()
+        let parts = self.parts.iter().enumerate();
+        let arguments = parts.map(|(at, part)| part.arguments(FIRST_SPAN + at, session));
+        arguments.collect()
     }
 
     /// Those that the hits of an event get.
@@ -85,25 +76,27 @@ impl Part {
         self.pairs.iter().any(|pair| pair.starts.contains(&event))
     }
 
-    /// Its arguments: those of all events that begin a span of it, each name once.
-    fn arguments(&self, session: &TraceSession) -> Vec<PartArgument> {
-        let mut all: Vec<PartArgument> = Vec::new();
+    /// Its arguments: those of all events that begin a span of it, each name once. `part` is its number.
+    fn arguments(&self, part: usize, session: &TraceSession) -> Vec<AddedArgument> {
+        let mut all: Vec<AddedArgument> = Vec::new();
         for &at in self.pairs.iter().flat_map(|pair| &pair.starts) {
             let own = session.events().events.get(at);
             let own = own.map_or(&[][..], |event| event.own_arguments());
             for (place, argument) in own.iter().enumerate() {
                 let name = format!("{}.{}", self.name, argument.name);
                 let source = ArgumentSource { event: at, place };
+                let index = all.len();
                 let mut known = all.iter_mut();
                 match known.find(|known| known.argument.name == name) {
                     // Of two arguments of one name, the first.
                     Some(known) if known.sources.iter().any(|known| known.event == at) => {}
                     Some(known) => known.sources.push(source),
-                    None => all.push(PartArgument {
+                    None => all.push(AddedArgument {
                         argument: Argument {
                             name,
                             ..argument.clone()
                         },
+                        place: AddedPlace { part, index },
                         sources: vec![source],
                     }),
                 }
@@ -111,33 +104,14 @@ impl Part {
         }
         all
     }
-
-    /// For each of its arguments, where it is in an event that begins a span of it.
-    pub(crate) fn places(&self, event: usize, session: &TraceSession) -> Vec<Option<usize>> {
-        let place = |argument: &PartArgument| {
-            let mut sources = argument.sources.iter();
-            let source = sources.find(|source| source.event == event)?;
-            Some(source.place)
-        };
-        self.arguments(session).iter().map(place).collect()
-    }
 }
 
-/// The arguments of a part, in their order.
-fn placed(part: usize, arguments: Vec<PartArgument>) -> Vec<AddedArgument> {
-    let arguments = arguments.into_iter().enumerate();
-    let placed = arguments.map(
-        |(index, PartArgument { argument, sources })| AddedArgument {
-            argument,
-            place: AddedPlace { part, index },
-            sources,
-        },
-    );
-    placed.collect()
-}
-
-/// A name without its provider.
-fn bare(name: &str) -> &str {
-    let short = short_name(name);
-    short.split_once(':').map_or(short, |(_, bare)| bare)
+/// For each argument of a part, where it is in an event that begins a span of it.
+pub(crate) fn places(of_part: &[AddedArgument], event: usize) -> Vec<Option<usize>> {
+    let place = |argument: &AddedArgument| {
+        let mut sources = argument.sources.iter();
+        let source = sources.find(|source| source.event == event)?;
+        Some(source.place)
+    };
+    of_part.iter().map(place).collect()
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use usdtrec_format::{Missing, Value};
+use usdtrec_trace::added::added_argument::AddedArgument;
 use usdtrec_trace::added::hit_step::{BegunStep, SpanStep};
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::question_error::QuestionError;
@@ -11,7 +12,7 @@ use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::Hit;
 use usdtrec_trace::session::resolver::Resolver;
 
-use crate::enclosing::parts::Parts;
+use crate::enclosing::parts::{Parts, places};
 use crate::holders::FIRST_SPAN;
 use crate::spans::key::{HitKey, SpanKey};
 use crate::spans::nesting::is_of_calls;
@@ -53,13 +54,16 @@ struct BeginPlaces {
 impl SpanRoles {
     /// # Errors
     /// [`QuestionError::NotOfThread`] if spans of one thread are in no order, so that it is not known which of them encloses a hit.
-    pub(crate) fn new(parts: &Parts, session: &TraceSession) -> Result<Self, ReportError> {
+    pub(crate) fn new(
+        parts: &Parts,
+        of_parts: &[Vec<AddedArgument>],
+        session: &TraceSession,
+    ) -> Result<Self, ReportError> {
         let rows = Rows::new(session, |_| true);
-        let of_parts = parts.parts.iter().enumerate();
-        let of_parts =
-            of_parts.flat_map(|(at, part)| part.pairs.iter().map(move |pair| (at, pair)));
+        let all = parts.parts.iter().enumerate();
+        let all = all.flat_map(|(at, part)| part.pairs.iter().map(move |pair| (at, pair)));
         let (of_pair, pairs): (Vec<usize>, Vec<Pair>) =
-            of_parts.map(|(at, pair)| (at, pair.clone())).unzip();
+            all.map(|(at, pair)| (at, pair.clone())).unzip();
         let keys = own_keys(&pairs, session, &rows);
         let mut all = Vec::new();
         for ((pair, part), key) in pairs.iter().zip(of_pair).zip(keys) {
@@ -72,18 +76,17 @@ impl SpanRoles {
                 }
                 .into());
             }
-            let places = |&event: &usize| BeginPlaces {
+            let of_event = |&event: &usize| BeginPlaces {
                 event,
-                places: parts
-                    .parts
+                places: of_parts
                     .get(part)
-                    .map_or_else(Vec::new, |part| part.places(event, session)),
+                    .map_or_else(Vec::new, |of_part| places(of_part, event)),
             };
             all.push(RolePair {
                 number: content_hash((&pair.name, pair.starts.first())) as u32,
                 part: FIRST_SPAN + part,
                 key,
-                places: pair.starts.iter().map(places).collect(),
+                places: pair.starts.iter().map(of_event).collect(),
                 is_of_calls: is_of_calls(pair, session),
             });
         }

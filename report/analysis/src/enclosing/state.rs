@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 use usdtrec_trace::added::AddedState;
-use usdtrec_trace::added::added_argument::{AddedPart, AddedPlace, AddedValues};
+use usdtrec_trace::added::added_argument::{AddedPart, AddedValues};
 use usdtrec_trace::added::hit_step::{HitStep, LockStep, SpanStep, StepPlace};
 
-use crate::enclosing::one_hit::{match_key, pending_end, segment};
+use crate::enclosing::one_hit::{begun_frame, match_key, pending_end, segment};
 use crate::enclosing::survey::Survey;
 use crate::enclosing::threads::{BegunSpan, OpenOnThread, OpenThreads};
 use crate::holders::lock_table::LockTable;
-use crate::spans::matcher::{OpenSpans, Segment};
+use crate::spans::matcher::OpenSpans;
 use crate::spans::nesting::Nesting;
-use crate::spans::stack::{Base, Ended, Frame, Totals};
+use crate::spans::stack::{Ended, Frame, Totals};
 
 /// The spans that are open, and the locks that are held, while hits are taken.
 #[derive(Debug)]
@@ -52,12 +52,8 @@ impl Totals<BegunSpan> for Closing<'_> {
 }
 
 impl ContextState {
-    /// `of_spans` says where the arguments of all spans have their values.
-    pub(crate) fn new(
-        survey: Option<Arc<Survey>>,
-        parts: usize,
-        of_spans: Arc<[AddedPlace]>,
-    ) -> Self {
+    /// `parts` is the number of parts.
+    pub(crate) fn new(survey: Option<Arc<Survey>>, parts: usize) -> Self {
         Self {
             open: OpenSpans::new(false),
             threads: OpenThreads::default(),
@@ -65,7 +61,7 @@ impl ContextState {
             nesting: HashMap::default(),
             parts,
             begun: 0,
-            locks: LockTable::new(of_spans),
+            locks: LockTable::default(),
         }
     }
 
@@ -103,7 +99,7 @@ impl ContextState {
             nesting,
             ended: None,
         };
-        let segment = segment(key, step, place.time, span);
+        let segment = segment(key, Some(begun_frame(step, place.time, span)));
         self.open.take(segment, None, &mut closing);
     }
 
@@ -111,19 +107,12 @@ impl ContextState {
     fn end(&mut self, place: StepPlace, step: &SpanStep) -> AddedPart {
         let key = match_key(step);
         let end = pending_end(step, place.time);
-        let segment = Segment {
-            key,
-            rise: 0,
-            base: Base::default(),
-            begun: Vec::new(),
-            end: None,
-        };
         let mut closing = Closing {
             threads: &mut self.threads,
             nesting: self.nesting.entry(step.pair).or_default(),
             ended: None,
         };
-        self.open.take(segment, Some(&end), &mut closing);
+        self.open.take(segment(key, None), Some(&end), &mut closing);
         match closing.ended {
             // The thread of another process had the same number.
             Some(span) if span.tid == place.tid && span.process != place.process => {

@@ -12,7 +12,7 @@ use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::{Hit, ParsedHit};
 use usdtrec_trace::session::resolver::Resolver;
 
-use crate::enclosing::one_hit::{match_key, segment};
+use crate::enclosing::one_hit::{begun_frame, match_key, pending_end, segment};
 use crate::enclosing::roles::SpanRoles;
 use crate::spans::matcher::OpenSpans;
 use crate::spans::nesting::Nesting;
@@ -153,8 +153,9 @@ impl Surveying {
             };
             let key = match_key(&step);
             let nesting = self.nesting.entry(step.pair).or_default();
-            let segment = segment(key, &step, time, ());
-            let end = segment.end.clone();
+            let begins = step.begin.is_some();
+            let end = (!begins).then(|| pending_end(&step, time));
+            let segment = segment(key, begins.then(|| begun_frame(&step, time, ())));
             let taken = open.take(segment, end.as_ref(), &mut Nests(nesting));
             let last = self.last.insert(thread, time);
             if taken.unmatched && self.lost_count < MAX_LOST {

@@ -15,11 +15,9 @@ use crate::holders::{CANDIDATE, HOLDER};
 const MAX_LOCKS: usize = 1 << 18;
 
 /// All locks that are held or waited for.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct LockTable {
     locks: HashMap<LockKey, OneLock>,
-    /// Where the arguments of the spans that holders are in have their values.
-    of_spans: Arc<[AddedPlace]>,
 }
 
 /// Which lock.
@@ -38,14 +36,6 @@ pub(crate) struct HolderPart {
 }
 
 impl LockTable {
-    /// Without locks. `of_spans` says which values of the spans that a holder is in the ends of waits get.
-    pub(crate) fn new(of_spans: Arc<[AddedPlace]>) -> Self {
-        Self {
-            locks: HashMap::default(),
-            of_spans,
-        }
-    }
-
     /// Takes what a hit does with a lock; `values` are those of the spans that it is in. Returns who held the lock, if it ends a wait.
     pub(crate) fn take(
         &mut self,
@@ -56,7 +46,7 @@ impl LockTable {
         let StepPlace { pid, tid, time, .. } = place;
         let key = LockKey {
             provider: step.provider,
-            pid: if step.does.group { 0 } else { pid },
+            pid: if step.group { 0 } else { pid },
             key: step.key,
         };
         if self.locks.len() >= MAX_LOCKS {
@@ -69,15 +59,15 @@ impl LockTable {
             values: values.cloned(),
         };
         let mut waiter = None;
-        match step.does.action {
+        match step.action {
             LockAction::Waits => lock.wait(tid, time),
             LockAction::Waited => waiter = lock.waited(tid, time),
             LockAction::Releases => lock.release(holder, time),
-            LockAction::Acquires if step.does.group => {
+            LockAction::Acquires if step.group => {
                 lock.acquire(holder, time, HoldKind::OfGroup);
             }
             LockAction::Acquires => {
-                let kind = match (step.does.contended, step.does.shared) {
+                let kind = match (step.contended, step.shared) {
                     (true, _) => HoldKind::Contended,
                     (false, true) => HoldKind::Shared,
                     (false, false) => HoldKind::Exclusive,
@@ -89,34 +79,34 @@ impl LockTable {
         if lock.is_idle() {
             self.locks.remove(&key);
         }
-        let values = self.values(&waiter?)?;
+        let values = values_of_holder(&waiter?, step.of_spans.as_deref().unwrap_or_default())?;
         Some(HolderPart {
-            part: if step.does.group { CANDIDATE } else { HOLDER },
+            part: if step.group { CANDIDATE } else { HOLDER },
             values: AddedPart::Known(values),
         })
     }
+}
 
-    /// The values of the thread that held a lock the longest; `None` if none did.
-    fn values(&self, waiter: &Waiter) -> Option<Arc<[Value]>> {
-        let (met, others) = waiter.longest()?;
-        let MetHolder {
-            holder,
-            blocked,
-            held,
-            ..
-        } = met;
-        let own = [
-            holder.comm.clone(),
-            Value::Signed(holder.tid.into()),
-            Value::Unsigned(*blocked),
-            held.map_or(Value::Missing(Missing::Begin), Value::Unsigned),
-            Value::Unsigned(others.into()),
-        ];
-        let absent = Value::Missing(Missing::Absent);
-        let of_spans = self.of_spans.iter().map(|place| {
-            let values = holder.values.as_ref();
-            values.map_or(absent.clone(), |values| values.value(*place))
-        });
-        Some(own.into_iter().chain(of_spans).collect())
-    }
+/// The values of the thread that held a lock the longest, `of_spans` those of the spans that it was in; `None` if none did.
+fn values_of_holder(waiter: &Waiter, of_spans: &[AddedPlace]) -> Option<Arc<[Value]>> {
+    let (met, others) = waiter.longest()?;
+    let MetHolder {
+        holder,
+        blocked,
+        held,
+        ..
+    } = met;
+    let own = [
+        holder.comm.clone(),
+        Value::Signed(holder.tid.into()),
+        Value::Unsigned(*blocked),
+        held.map_or(Value::Missing(Missing::Begin), Value::Unsigned),
+        Value::Unsigned(others.into()),
+    ];
+    let absent = Value::Missing(Missing::Absent);
+    let of_spans = of_spans.iter().map(|place| {
+        let values = holder.values.as_ref();
+        values.map_or(absent.clone(), |values| values.value(*place))
+    });
+    Some(own.into_iter().chain(of_spans).collect())
 }

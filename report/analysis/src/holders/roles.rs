@@ -1,5 +1,7 @@
 //! At which events something is done with locks, and what the ends of waits get.
 
+use std::sync::Arc;
+
 use usdtrec_format::schema::{Argument, ArgumentType, LockAction, LockUse, Unit};
 use usdtrec_format::{StringAt, Value};
 use usdtrec_trace::added::added_argument::{AddedArgument, AddedPlace};
@@ -20,6 +22,8 @@ use crate::stats::sketch::content_hash;
 #[derive(Debug, Default)]
 pub(crate) struct LockRoles {
     of_event: Vec<Option<LockRole>>,
+    /// Where the arguments of all spans have their values.
+    of_spans: Arc<[AddedPlace]>,
 }
 
 /// What is done at an event.
@@ -48,30 +52,38 @@ const OWN: [(&str, &str); 5] = [
 impl LockRoles {
     /// # Errors
     /// [`QuestionError::NoLocks`] if the trace does not have the probes at which a lock is waited for, acquired and released.
-    pub(crate) fn new(session: &TraceSession) -> Result<Self, ReportError> {
+    ///
+    /// `of_spans` are the arguments of all spans.
+    pub(crate) fn new(
+        session: &TraceSession,
+        of_spans: &[AddedArgument],
+    ) -> Result<Self, ReportError> {
         let events = &session.events().events;
-        let has = |of: &LockRole, actions: &[LockAction]| {
-            let roles = events.iter().filter_map(LockRole::new);
-            let mut same = roles
-                .filter(|role| role.provider == of.provider && role.does.group == of.does.group);
-            same.any(|role| actions.contains(&role.does.action))
+        let roles: Vec<Option<LockRole>> = events.iter().map(LockRole::new).collect();
+        let has = |of: &LockRole, action| {
+            let mut roles = roles.iter().flatten();
+            roles.any(|role| {
+                role.provider == of.provider
+                    && role.does.group == of.does.group
+                    && role.does.action == action
+            })
         };
         // It is so for all that is done with the lock.
         let is_contended = |of: &LockRole| {
-            let mut roles = events.iter().filter_map(LockRole::new);
+            let mut roles = roles.iter().flatten();
             roles.any(|role| role.provider == of.provider && role.does.contended)
         };
-        let of_event = events.iter().map(|event| {
-            let role = LockRole::new(event)?;
+        let of_event = roles.iter().cloned().map(|role| {
+            let role = role?;
             // Without a release, it would be held for ever; without a wait, nobody asks.
-            let is_whole = has(&role, &[LockAction::Waits])
-                && has(&role, &[LockAction::Acquires])
-                && has(&role, &[LockAction::Releases]);
+            let is_whole = has(&role, LockAction::Waits)
+                && has(&role, LockAction::Acquires)
+                && has(&role, LockAction::Releases);
             is_whole.then(|| LockRole {
                 ends_waits: match role.does.action {
                     LockAction::Waited => true,
                     // What has an event for the end of the wait itself is not the lock yet.
-                    LockAction::Acquires => !has(&role, &[LockAction::Waited]),
+                    LockAction::Acquires => !has(&role, LockAction::Waited),
                     LockAction::Waits | LockAction::Releases => false,
                 },
                 does: LockUse {
@@ -87,7 +99,10 @@ impl LockRoles {
             let known = list(of_locks.map(|event| &*event.name));
             return Err(QuestionError::NoLocks { known }.into());
         }
-        Ok(Self { of_event })
+        Ok(Self {
+            of_event,
+            of_spans: of_spans.iter().map(|added| added.place).collect(),
+        })
     }
 
     /// Whether something is done with a lock at an event.
@@ -151,7 +166,11 @@ impl LockRoles {
         let name = resolver.name(sample.tid, sample.time);
         let comm = session.processes().name_or_number(name, sample.tid);
         Some(LockStep {
-            does: role.does.clone(),
+            action: role.does.action,
+            shared: role.does.shared,
+            group: role.does.group,
+            contended: role.does.contended,
+            of_spans: role.ends_waits.then(|| Arc::clone(&self.of_spans)),
             provider: role.provider,
             key,
             comm: Value::String(StringAt {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
-use usdtrec_format::schema::LockUse;
+use usdtrec_format::schema::LockAction;
 
+use crate::added::added_argument::AddedPlace;
 use crate::process::comm::ProcessNumber;
 use crate::session::resolver::Resolver;
 
@@ -35,7 +36,15 @@ pub enum HitStep {
 #[derive(Clone, Debug)]
 pub struct LockStep {
     /// What it does.
-    pub does: LockUse,
+    pub action: LockAction,
+    /// Whether it acquires the lock together with others that share it.
+    pub shared: bool,
+    /// Whether the lock is a group of locks, of all processes.
+    pub group: bool,
+    /// Whether releases of the lock are hit only while another thread waits.
+    pub contended: bool,
+    /// Of a hit that gets who held the lock: where the values of the spans are that the holder was in.
+    pub of_spans: Option<Arc<[AddedPlace]>>,
     /// The provider of the probe, as a number.
     pub provider: u64,
     /// Which lock of the provider it is, within the process unless it is a group.

@@ -32,10 +32,7 @@ const SOFTWARE: [&str; 12] = [
     "cgroup-switches",
 ];
 
-/// A probe's name without perf's `sdt_`: `postgresql:query__start`.
-pub fn short_name(event: &str) -> &str {
-    event.strip_prefix("sdt_").unwrap_or(event)
-}
+pub use usdtrec_format::spans::short_name;
 
 /// A name without its provider: `query__start`.
 pub fn bare_name(event: &str) -> &str {

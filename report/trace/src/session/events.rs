@@ -264,12 +264,12 @@ impl Events {
             event.added = of_event(at);
             let arguments = event.added.iter().map(|added| added.argument.clone());
             event.arguments.extend(arguments);
-            let of_site = AddedOfSite {
-                places: event.added.iter().map(|added| added.place).collect(),
-                first: own,
-            };
+            let places: Arc<[AddedPlace]> = event.added.iter().map(|added| added.place).collect();
             for site in self.sites.get_mut(event.sites.clone()).unwrap_or_default() {
-                site.added = of_site.clone();
+                site.added = AddedOfSite {
+                    places: Arc::clone(&places),
+                    first: own.max(site.decoder.len()),
+                };
             }
         }
     }

@@ -79,14 +79,9 @@ impl SiteValues {
             }
             return &mut self.values;
         }
-        let all = site.added.first.max(own) + places.len();
+        let all = site.added.first + places.len();
         let is_new = self.values.len() != all;
-        let same = match (&self.added, added) {
-            (Some(known), Some(added)) => Arc::ptr_eq(known, added),
-            (None, None) => true,
-            _ => false,
-        };
-        if is_new || !same {
+        if is_new || !are_same(self.added.as_ref(), added) {
             self.set_added(site, added.cloned(), is_new);
         }
         self.values.get_mut(..own).unwrap_or_default()
@@ -94,7 +89,7 @@ impl SiteValues {
 
     #[cold]
     fn set_added(&mut self, site: &EventSite, added: Option<Arc<AddedValues>>, is_new: bool) {
-        let first = site.added.first.max(site.decoder.len());
+        let first = site.added.first;
         if is_new {
             let reason = "the site has fewer arguments".to_owned();
             self.values = site.decoder.values();
@@ -108,6 +103,16 @@ impl SiteValues {
         };
         self.values.extend(site.added.places.iter().map(value));
         self.added = added;
+    }
+}
+
+/// Whether two are the same values.
+#[inline]
+fn are_same(one: Option<&Arc<AddedValues>>, other: Option<&Arc<AddedValues>>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (None, None) => true,
+        _ => false,
     }
 }
 
@@ -193,12 +198,7 @@ impl<'s> Resolver<'s> {
     #[inline]
     pub fn set_context(&mut self, context: HitContext<'_>) {
         self.path = context.path;
-        let same = match (&self.added, context.added) {
-            (Some(known), Some(added)) => Arc::ptr_eq(known, added),
-            (None, None) => true,
-            _ => false,
-        };
-        if !same {
+        if !are_same(self.added.as_ref(), context.added) {
             self.added = context.added.cloned();
         }
     }
@@ -275,7 +275,7 @@ impl<'s> Resolver<'s> {
         let site = self.session.events.sites.get(site);
         site.map_or(0, |site| match site.added.places.len() {
             0 => site.decoder.len(),
-            added => site.added.first.max(site.decoder.len()) + added,
+            added => site.added.first + added,
         })
     }
 

@@ -81,8 +81,16 @@ type Steps = Option<SampleSteps>;
 /// What a sample does to what is known of it and of later ones.
 struct SampleSteps {
     call: Option<CallHit>,
+    /// `None` if no arguments were added to events.
+    added: Option<AddedSteps>,
+    /// Whether it is shown, as far as the filter needs no argument that was added.
+    shown: bool,
+}
+
+/// What a sample says of arguments that were added.
+struct AddedSteps {
     place: StepPlace,
-    added: Vec<HitStep>,
+    steps: Vec<HitStep>,
 }
 
 impl<'c> Contexts<'c> {
@@ -112,10 +120,18 @@ impl<'c> Contexts<'c> {
         let both = pieces.iter().zip(steps);
         let known = both.map(|(piece, steps)| self.take(piece, steps));
         let known: Vec<ContextSamples> = known.collect();
+        if !self.filters_late() {
+            return known;
+        }
         let shown = known
             .into_par_iter()
             .map(|samples| self.shown(blocks, samples));
         shown.collect()
+    }
+
+    /// Whether the filter may be about arguments that were added, which are not known before all samples before were taken.
+    fn filters_late(&self) -> bool {
+        !self.filter.is_simple() && self.sources.added.is_some()
     }
 
     fn worker(&self) -> Worker<'c> {
@@ -140,34 +156,43 @@ impl<'c> Contexts<'c> {
                 target,
                 sample: &sample,
             };
-            let added = self.sources.added.filter(|added| added.has(event));
-            Some(SampleSteps {
-                call,
-                added: added.map_or_else(Vec::new, |added| added.steps(resolver, hit)),
+            let added = self.sources.added.map(|added| AddedSteps {
                 place: StepPlace::new(resolver, &sample),
-            })
+                steps: match added.has(event) {
+                    true => added.steps(resolver, hit),
+                    false => Vec::new(),
+                },
+            });
+            let shown = self.filter.early(target, sample.time)
+                && (self.filter.is_simple()
+                    || self.filters_late()
+                    || self.filter.late(target, &sample, resolver));
+            Some(SampleSteps { call, added, shown })
         });
         let steps = steps.collect();
         self.workers.put(worker);
         steps
     }
 
-    /// What needs their order.
+    /// What needs their order. Samples that are not shown are left out, as far as that is known.
     fn take(&mut self, piece: &[SampleEntry], steps: Vec<Steps>) -> ContextSamples {
-        let mut samples = ContextSamples {
-            entries: piece.to_vec(),
-            ..ContextSamples::default()
-        };
-        for steps in steps {
+        let mut samples = ContextSamples::default();
+        for (entry, steps) in piece.iter().zip(steps) {
             let (mut path, mut values) = (CallPath::EMPTY, None);
-            if let Some(SampleSteps { call, place, added }) = steps {
+            // One that is cut short is counted where samples are shown.
+            let is_shown = steps.as_ref().is_none_or(|steps| steps.shown);
+            if let Some(SampleSteps { call, added, .. }) = steps {
                 if let (Some(threads), Some(hit)) = (&mut self.threads, call) {
                     path = threads.take(hit);
                 }
-                if let Some(state) = &mut self.added {
-                    values = state.take(place, added);
+                if let (Some(state), Some(AddedSteps { place, steps })) = (&mut self.added, added) {
+                    values = state.take(place, steps);
                 }
             }
+            if !is_shown {
+                continue;
+            }
+            samples.entries.push(*entry);
             if self.threads.is_some() {
                 samples.paths.push(path);
             }
@@ -178,7 +203,7 @@ impl<'c> Contexts<'c> {
         samples
     }
 
-    /// Those samples that are shown.
+    /// Those samples for which an expression is true that may be about arguments which were added.
     fn shown(&self, blocks: &[LoadedBlock], samples: ContextSamples) -> ContextSamples {
         let mut worker = self.worker();
         let resolver = &mut worker.resolver;
@@ -190,12 +215,6 @@ impl<'c> Contexts<'c> {
             let parsed = body(blocks, &entry).and_then(|body| self.session.sample(body));
             // One that is cut short is counted where samples are shown.
             let is_shown = parsed.is_none_or(|ParsedHit { target, sample }| {
-                if !self.filter.early(target, sample.time) {
-                    return false;
-                }
-                if self.filter.is_simple() {
-                    return true;
-                }
                 resolver.set_context(HitContext {
                     path,
                     added: values.as_ref().and_then(Option::as_ref),
