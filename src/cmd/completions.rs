@@ -2,12 +2,12 @@
 
 mod candidates;
 mod keys;
+mod lines;
 mod patterns;
 mod reader;
 
 use std::ffi::OsString;
-use std::fmt;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -80,15 +80,6 @@ impl CompletionTask {
         };
         ExitCode::from(u8::from(printed.is_err()))
     }
-}
-
-/// Prints each of these on a line of its own.
-fn print_lines(lines: impl IntoIterator<Item = impl fmt::Display>) -> io::Result<()> {
-    let mut out = BufWriter::new(io::stdout());
-    for line in lines {
-        writeln!(out, "{line}")?;
-    }
-    out.flush()
 }
 
 /// Runs the verb.

@@ -7,7 +7,7 @@ use std::path::Path;
 use usdtrec_report::{Sources, TraceSession};
 
 use super::candidates::is_plain;
-use super::print_lines;
+use super::lines::print_lines;
 use super::reader::{LONGEST, Reader};
 use crate::cli::{DEFAULT_TRACE, group_keys};
 

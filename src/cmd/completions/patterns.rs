@@ -6,7 +6,7 @@ use std::io;
 use usdtrec_buildid_cache::{Cache, running};
 
 use super::candidates::{KnownEvents, event};
-use super::print_lines;
+use super::lines::print_lines;
 use super::reader::{LONGEST, Reader, USUAL};
 
 /// The task, with the word to complete, or without, by the process that reads files.
