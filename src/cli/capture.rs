@@ -171,7 +171,7 @@ pub(crate) struct CaptureArgs {
     /// process is stopped with SIGSTOP, which parents can see, and is not if it is traced (ptrace). Without this, hits in the first 15 to 40 ms are not recorded.
     #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
     pub(crate) no_gap: Option<NoGap>,
-    /// Record the ids of the request that each hit belongs to: OpenTelemetry's thread context (bpf engine, x86-64)
+    /// Record the ids of the request that each hit belongs to: OpenTelemetry's thread context (bpf engine, 64-bit programs)
     ///
     /// Programs with an SDK that shares it export the variable otel_thread_ctx_v1. Events then have the fields trace_id and span_id, or the reason why there are none. It takes 28 bytes of each event. --filter compares them, too (trace_id == "…"), in the recorder.
     #[arg(long)]

@@ -1,5 +1,5 @@
-//! Where a process has a thread-local variable that a file exports (x86-64; "ELF Handling For Thread-Local Storage", and RFC "Thread-Local
-//! Storage Descriptors for IA32 and AMD64/EM64T").
+//! Where a process has a thread-local variable that a file exports (x86-64 and arm64; "ELF Handling For Thread-Local Storage", RFC "Thread-Local
+//! Storage Descriptors for IA32 and AMD64/EM64T", and "ELF for the Arm 64-bit Architecture").
 //!
 //! A program has its variables at a fixed distance from the thread pointer, which is known from the file (local exec). All other code finds them
 //! by what the loader writes to a slot in the file's data, which a relocation names: the distance (initial exec), a descriptor, or the number of a
@@ -18,12 +18,8 @@ const RELOCATION_BYTES: usize = 24;
 const DYNAMIC_BYTES: usize = 16;
 /// `STT_TLS`.
 const THREAD_LOCAL: u8 = 6;
-/// `R_X86_64_DTPMOD64`: a module, followed by an offset in its block.
-const MODULE: u32 = 16;
-/// `R_X86_64_TPOFF64`: the distance from the thread pointer.
-const DISTANCE: u32 = 18;
-/// `R_X86_64_TLSDESC`.
-const DESCRIPTOR: u32 = 36;
+/// Words of the C library at the thread pointer of arm64, bytes: blocks are above them.
+const RESERVED: u64 = 16;
 /// `DT_FLAGS_1`, and `DF_1_PIE` in it.
 const FLAGS_1: u64 = 0x6fff_fffb;
 const PIE: u64 = 0x0800_0000;
@@ -84,6 +80,45 @@ pub enum LoaderSlotKind {
     Module,
 }
 
+/// How an architecture has thread-local storage.
+#[derive(Clone, Copy)]
+struct Storage {
+    /// Type of the relocation of a module, followed by an offset in its block.
+    module: u32,
+    /// That of the distance from the thread pointer.
+    distance: u32,
+    /// That of a descriptor.
+    descriptor: u32,
+    /// Whether the block of the program is above the thread pointer, and not below it.
+    is_above: bool,
+}
+
+impl Storage {
+    /// `R_X86_64_DTPMOD64`, `R_X86_64_TPOFF64`, `R_X86_64_TLSDESC`.
+    const X86_64: Self = Self {
+        module: 16,
+        distance: 18,
+        descriptor: 36,
+        is_above: false,
+    };
+    /// `R_AARCH64_TLS_DTPMOD64`, `R_AARCH64_TLS_TPREL64`, `R_AARCH64_TLSDESC`.
+    const AARCH64: Self = Self {
+        module: 1028,
+        distance: 1030,
+        descriptor: 1031,
+        is_above: true,
+    };
+
+    /// That of a file; `None` for architectures whose storage is not known.
+    fn of_file(file: &ObjectFile) -> Option<Self> {
+        match file.arch()? {
+            Arch::X86_64 if file.is_class64() => Some(Self::X86_64),
+            Arch::Aarch64 => Some(Self::AARCH64),
+            _ => None,
+        }
+    }
+}
+
 /// The symbol of the variable.
 #[derive(Clone, Copy)]
 struct Variable {
@@ -99,11 +134,11 @@ impl ObjectFile {
     /// [`ElfError`].
     pub fn thread_locals(&self, name: &str) -> Result<ThreadLocals, ElfError> {
         let mut found = ThreadLocals::default();
-        if self.arch() != Some(Arch::X86_64) || !self.is_class64() {
-            return Ok(found);
-        }
-        let (Some(symbols), Some(names)) = (self.section(".dynsym"), self.section(".dynstr"))
-        else {
+        let (Some(storage), Some(symbols), Some(names)) = (
+            Storage::of_file(self),
+            self.section(".dynsym"),
+            self.section(".dynstr"),
+        ) else {
             return Ok(found);
         };
         let symbols = self.content(symbols, TABLE_LIMIT)?;
@@ -131,14 +166,21 @@ impl ObjectFile {
             _ => None,
         };
         if let Some(variable) = variable {
-            let slot = self.loader_slot(variable)?.map(ThreadLocal::AtSlot);
-            found.variable = slot.or_else(|| self.distance(variable));
+            let slot = self.loader_slot(variable, storage)?;
+            found.variable = match slot {
+                Some(slot) => Some(ThreadLocal::AtSlot(slot)),
+                None => self.distance(variable, storage),
+            };
         }
         Ok(found)
     }
 
     /// The slot that leads to the variable, best by its own relocation.
-    fn loader_slot(&self, variable: Variable) -> Result<Option<LoaderSlot>, ElfError> {
+    fn loader_slot(
+        &self,
+        variable: Variable,
+        storage: Storage,
+    ) -> Result<Option<LoaderSlot>, ElfError> {
         let mut of_module = None;
         for name in [".rela.dyn", ".rela.plt"] {
             let Some(section) = self.section(name) else {
@@ -159,11 +201,11 @@ impl ObjectFile {
                     false => variable.value.wrapping_sub(addend).cast_signed(),
                 };
                 let (kind, addend) = match info as u32 {
-                    DISTANCE => (LoaderSlotKind::Distance, beyond),
-                    DESCRIPTOR => (LoaderSlotKind::Descriptor, beyond),
-                    MODULE if is_own => (LoaderSlotKind::ModuleAndOffset, 0),
-                    MODULE => (LoaderSlotKind::Module, variable.value.cast_signed()),
-                    _ => continue,
+                    kind if kind == storage.distance => (LoaderSlotKind::Distance, beyond),
+                    kind if kind == storage.descriptor => (LoaderSlotKind::Descriptor, beyond),
+                    kind if kind != storage.module => continue,
+                    _ if is_own => (LoaderSlotKind::ModuleAndOffset, 0),
+                    _ => (LoaderSlotKind::Module, variable.value.cast_signed()),
                 };
                 let slot = LoaderSlot {
                     kind,
@@ -181,19 +223,22 @@ impl ObjectFile {
         Ok(of_module)
     }
 
-    /// The distance of a program's own variable from the thread pointer: the block of the program ends there.
-    fn distance(&self, variable: Variable) -> Option<ThreadLocal> {
+    /// The distance of a program's own variable from the thread pointer: the block of the program ends there, or begins after what is reserved there.
+    fn distance(&self, variable: Variable, storage: Storage) -> Option<ThreadLocal> {
         let segment = self.headers().thread_local?;
         if !variable.is_defined || !self.is_program() {
             return None;
         }
         let mask = segment.align.max(1).wrapping_sub(1);
-        let above = segment
-            .address
-            .wrapping_add(segment.memory_size)
-            .wrapping_neg();
-        let block = segment.memory_size.wrapping_add(above & mask);
-        let distance = variable.value.wrapping_sub(block).cast_signed();
+        let block = if storage.is_above {
+            // It is aligned as the segment is, whose address may not be a multiple of the alignment.
+            RESERVED.wrapping_add(segment.address.wrapping_sub(RESERVED) & mask)
+        } else {
+            let end = segment.address.wrapping_add(segment.memory_size);
+            let size = segment.memory_size.wrapping_add(end.wrapping_neg() & mask);
+            size.wrapping_neg()
+        };
+        let distance = variable.value.wrapping_add(block).cast_signed();
         Some(ThreadLocal::AtDistance(distance))
     }
 
@@ -246,7 +291,8 @@ mod tests {
         let path = |name: &str| directory.path().join(name);
         fs::write(path("a.c"), CODE).unwrap();
         let found = |name: &str, options: &[&str]| {
-            let mut compiler = Command::new("cc");
+            let is_foreign = options.contains(&"-nostdlib");
+            let mut compiler = Command::new(if is_foreign { "clang" } else { "cc" });
             compiler.args(["-O1", "-o"]).arg(path(name)).args(options);
             let built = compiler.arg(path("a.c")).status();
             built.is_ok_and(|status| status.success()).then(|| {
@@ -255,11 +301,37 @@ mod tests {
                 file.thread_locals("wanted").unwrap().variable.unwrap()
             })
         };
+        let descriptors = LoaderSlotKind::Descriptor;
+        let libraries = |models: &[(&str, LoaderSlotKind)], for_arch: &[&str]| {
+            for &(option, kind) in models {
+                let options = [&["-shared", "-fPIC", option], for_arch].concat();
+                let local = found("library.so", &options);
+                let Some(ThreadLocal::AtSlot(slot)) = local else {
+                    panic!("{option}: {local:?}");
+                };
+                assert_eq!((slot.kind, slot.addend), (kind, 0), "{option}");
+            }
+        };
+        // Two words of the C library, and the variable before it.
+        let arm64 = [
+            "--target=aarch64-linux-gnu",
+            "-fuse-ld=lld",
+            "-nostdlib",
+            "-Wl,-e,main,--export-dynamic",
+        ];
+        for kind in ["-no-pie", "-pie"] {
+            // Without a compiler, end-to-end tests have such programs.
+            if let Some(local) = found("program", &[&arm64[..], &[kind]].concat()) {
+                assert_eq!(local, ThreadLocal::AtDistance(24));
+                let distance = ("-ftls-model=initial-exec", LoaderSlotKind::Distance);
+                let dynamic = ("-ftls-model=global-dynamic", descriptors);
+                libraries(&[distance, dynamic], &arm64);
+            }
+        }
         if cfg!(not(target_arch = "x86_64")) {
             return;
         }
         for options in [&["-rdynamic", "-no-pie"], &["-rdynamic", "-pie"]] {
-            // Without a compiler, end-to-end tests have such programs.
             let Some(local) = found("program", options) else {
                 return;
             };
@@ -268,19 +340,14 @@ mod tests {
                 "{local:?}"
             );
         }
-        for (option, kind) in [
+        let models = [
             (
                 "-ftls-model=global-dynamic",
                 LoaderSlotKind::ModuleAndOffset,
             ),
-            ("-mtls-dialect=gnu2", LoaderSlotKind::Descriptor),
+            ("-mtls-dialect=gnu2", descriptors),
             ("-ftls-model=initial-exec", LoaderSlotKind::Distance),
-        ] {
-            let local = found("library.so", &["-shared", "-fPIC", option]);
-            let Some(ThreadLocal::AtSlot(slot)) = local else {
-                panic!("{option}: {local:?}");
-            };
-            assert_eq!((slot.kind, slot.addend), (kind, 0), "{option}");
-        }
+        ];
+        libraries(&models, &[]);
     }
 }

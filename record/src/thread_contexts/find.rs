@@ -9,7 +9,7 @@ use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::elf::{
     Loader, LoaderSlot, LoaderSlotKind, ObjectFile, ThreadLocal, ThreadLocals,
 };
-use usdtrec_format::ThreadContext;
+use usdtrec_format::{Arch, ThreadContext};
 
 use crate::engine::{ModuleBlock, VariableLocation};
 use crate::verify::ProcessMemory;
@@ -20,6 +20,9 @@ const MAX_FILES: usize = 1 << 16;
 /// Maximum number of mappings of code of a process that are looked at.
 const MAX_MAPPINGS: usize = 4096;
 
+/// Fixed distances in a descriptor's argument are less than this on arm64, where both they and addresses are positive: nothing can be mapped below
+/// (`vm.mmap_min_addr`).
+const MAX_DESCRIPTOR_DISTANCE: i64 = 1 << 16;
 /// Maximum distance of a variable from the thread pointer, or from the start of its block, bytes. What a loader has not written yet is 0, an addend,
 /// or an address.
 const MAX_DISTANCE: i64 = 1 << 30;
@@ -163,7 +166,7 @@ impl MappedObject<'_> {
                     LoaderSlotKind::ModuleAndOffset => self.in_block(first, offset(second()?)),
                     LoaderSlotKind::Descriptor => {
                         let argument = second()?;
-                        if argument.cast_signed() <= 0 {
+                        if is_distance(argument.cast_signed()) {
                             return at_distance(offset(argument));
                         }
                         let module = self.word(argument)?;
@@ -187,14 +190,18 @@ impl MappedObject<'_> {
             return None;
         }
         // Entries of glibc are two words (`dtv_t`), and the length is in front of the first one, which is no module's. musl has the length in
-        // the first one.
+        // the first one. The pointer to them is in glibc's `tcbhead_t`, which begins at the thread pointer, and in musl's `struct pthread`, which
+        // begins there on x86-64, and ends there on arm64.
+        let is_above = blocks_are_above();
         let block = match self.loader? {
             Loader::Glibc => ModuleBlock {
+                vector: if is_above { 0 } else { 8 },
                 module,
                 entry: 16 * module,
                 length: -16,
             },
             Loader::Musl => ModuleBlock {
+                vector: if is_above { -8 } else { 8 },
                 module,
                 entry: 8 * module,
                 length: 0,
@@ -211,11 +218,28 @@ impl MappedObject<'_> {
     }
 }
 
-/// At a distance from the thread pointer, below which all blocks are at fixed distances (x86-64).
+/// At a distance from the thread pointer.
 fn at_distance(offset: i64) -> Option<VariableLocation> {
-    let is_below = (-MAX_DISTANCE..0).contains(&offset);
-    is_below.then_some(VariableLocation {
+    let is_possible = match blocks_are_above() {
+        // After two words of the C library.
+        true => (16..MAX_DISTANCE).contains(&offset),
+        false => (-MAX_DISTANCE..0).contains(&offset),
+    };
+    is_possible.then_some(VariableLocation {
         offset,
         block: None,
     })
+}
+
+/// Whether the argument of a descriptor is a distance from the thread pointer, and no address.
+fn is_distance(argument: i64) -> bool {
+    match blocks_are_above() {
+        true => (0..MAX_DESCRIPTOR_DISTANCE).contains(&argument),
+        false => argument <= 0,
+    }
+}
+
+/// Whether blocks at fixed distances are above the thread pointer (arm64), and not below it (x86-64).
+fn blocks_are_above() -> bool {
+    Arch::host() == Some(Arch::Aarch64)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use usdtrec_format::Btf;
+use usdtrec_format::{Arch, Btf};
 use usdtrec_format::perf::{Attr, EventAttr};
 
 use super::super::opened::{Opened, ProbeAttr};
@@ -193,11 +193,18 @@ fn check_thread_contexts(has_thread: bool, kernel: RunningKernel<'_>) -> Result<
 
 /// Where the kernel keeps the base of thread-local storage; `None` if it does not describe its structures.
 fn thread_base(btf: Option<&Btf>) -> Option<ThreadBase> {
-    let member = |name| btf?.member("task_struct", &["thread", name]);
-    Some(ThreadBase {
-        fs: member("fsbase")?,
-        descriptors: member("tls_array")?,
-    })
+    let member = |names: &[&str]| btf?.member("task_struct", names);
+    match Arch::host()? {
+        Arch::X86_64 => Some(ThreadBase {
+            pointer: member(&["thread", "fsbase"])?,
+            descriptors: Some(member(&["thread", "tls_array"])?),
+        }),
+        Arch::Aarch64 => Some(ThreadBase {
+            pointer: member(&["thread", "uw", "tp_value"])?,
+            descriptors: None,
+        }),
+        _ => None,
+    }
 }
 
 /// All sites, in the order of their sample ids.

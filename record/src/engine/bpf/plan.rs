@@ -281,7 +281,7 @@ impl Planner<'_> {
         let return_address = graph
             .filter(|graph| graph.method == CallGraphMethod::FramePointers)
             .and_then(|_| probe.program.frames().return_address(site.site.pc));
-        let has_context = self.has_context && arch == Arch::X86_64;
+        let has_context = self.has_context && arch.pointer_size() == 8;
         let mut layout = layout(&captures, self.strings, &arguments, has_context);
         layout.listed = is_listed;
         Ok(Some(Planned {

@@ -20,7 +20,7 @@ const MAX_PROCESSES: u32 = 16_384;
 
 const KEY: i16 = -4;
 const CHILD: i16 = -8;
-const LOCATION: i16 = -40;
+const LOCATION: i16 = -48;
 /// `BPF_NOEXIST`.
 const NOEXIST: i64 = 1;
 
@@ -36,6 +36,8 @@ pub(crate) struct VariableLocation {
 /// Where the dynamic thread vector has the address of the block of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ModuleBlock {
+    /// Where the pointer to the vector is, from the thread pointer, bytes.
+    pub(crate) vector: i64,
     /// Number of the module, from 1 on: a shorter vector has no block.
     pub(crate) module: u64,
     /// Offset of the word with the address in the vector, bytes.
@@ -46,7 +48,7 @@ pub(crate) struct ModuleBlock {
 
 impl VariableLocation {
     /// Words of a value in the map.
-    const WORDS: usize = 4;
+    const WORDS: usize = 5;
     /// Offset of [`ModuleBlock::entry`] in a value in the map; 0 without a block.
     pub(in crate::engine::bpf) const ENTRY: i16 = 0;
     /// Offset of [`Self::offset`].
@@ -55,16 +57,19 @@ impl VariableLocation {
     pub(in crate::engine::bpf) const LENGTH: i16 = 16;
     /// Offset of [`ModuleBlock::module`].
     pub(in crate::engine::bpf) const MODULE: i16 = 24;
+    /// Offset of [`ModuleBlock::vector`].
+    pub(in crate::engine::bpf) const VECTOR: i16 = 32;
 
     fn words(self) -> [u64; Self::WORDS] {
         let offset = self.offset.cast_unsigned();
         match self.block {
-            None => [0, offset, 0, 0],
+            None => [0, offset, 0, 0, 0],
             Some(block) => [
                 block.entry,
                 offset,
                 block.length.cast_unsigned(),
                 block.module,
+                block.vector.cast_unsigned(),
             ],
         }
     }

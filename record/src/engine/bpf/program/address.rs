@@ -61,15 +61,17 @@ impl Program<'_> {
 
     /// `R9` = the base of the thread-local storage.
     pub(super) fn thread_base(&mut self, unreadable: Label) {
-        let Some(base) = self.common.thread_base else {
+        let is_64_bit = self.spec.arch.pointer_size() == 8;
+        let base = self.common.thread_base;
+        if let Some(base) = base.filter(|_| is_64_bit) {
+            self.read_task(base.pointer, WORD, 8, unreadable);
+            return self.asm.load(Width::Double, Reg::R9, Reg::R10, WORD);
+        }
+        let Some(descriptors) = base.and_then(|base| base.descriptors) else {
             self.asm.set(Reg::R1, 1);
             return self.asm.jump(unreadable);
         };
-        if self.spec.arch.pointer_size() == 8 {
-            self.read_task(base.fs, WORD, 8, unreadable);
-            return self.asm.load(Width::Double, Reg::R9, Reg::R10, WORD);
-        }
-        self.read_task(base.descriptors, DESCRIPTORS, 24, unreadable);
+        self.read_task(descriptors, DESCRIPTORS, 24, unreadable);
         let asm = &mut self.asm;
         for other in [DESCRIPTORS + 8, DESCRIPTORS + 16] {
             // The segment register is not readable here. With a single descriptor it can only select that one.

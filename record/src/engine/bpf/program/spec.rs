@@ -103,11 +103,12 @@ impl CpuRange {
 /// Offsets in `task_struct`, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine::bpf) struct ThreadBase {
-    /// `thread.fsbase`: the base of a 64-bit program.
-    pub(in crate::engine::bpf) fs: u32,
-    /// `thread.tls_array`: the three descriptors of a 32-bit program, of which C libraries use the first
+    /// The thread pointer of a 64-bit program: `thread.fsbase` of x86-64, `thread.uw.tp_value` of arm64. The latter is 0 until a thread that has not
+    /// got its pointer from clone(2) was switched from for the first time.
+    pub(in crate::engine::bpf) pointer: u32,
+    /// `thread.tls_array` of x86-64: the three descriptors of a 32-bit program, of which C libraries use the first
     /// (`struct desc_struct`, `arch/x86/include/asm/desc_defs.h`).
-    pub(in crate::engine::bpf) descriptors: u32,
+    pub(in crate::engine::bpf) descriptors: Option<u32>,
 }
 
 /// When to stop the process of a hit.

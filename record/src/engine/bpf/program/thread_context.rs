@@ -2,7 +2,7 @@
 //!
 //! The recorder finds out for each process where the thread-local variable is, and stores that in a map
 //! ([`VariableLocation`]). A thread has the variable at a fixed distance from its thread pointer, or in a block of
-//! memory whose address is in an array, the dynamic thread vector, which the word after the thread pointer points to.
+//! memory whose address is in an array, the dynamic thread vector, to which a word beside the thread pointer points.
 
 use usdtrec_format::{ContextStatus, ThreadContext};
 
@@ -14,9 +14,6 @@ use super::slots::{DTV, KEY, LOCATION, VALUE};
 
 /// Bytes of the record that are read: the ids and `valid`.
 const READ: u8 = ThreadContext::STATUS as u8 + 1;
-
-/// Where the pointer to the dynamic thread vector is, from the thread pointer (`tcbhead_t` of glibc, `struct pthread` of musl; x86-64).
-const VECTOR: i32 = 8;
 
 /// What glibc stores for a module whose block a thread does not have yet (`TLS_DTV_UNALLOCATED`).
 const UNALLOCATED: i32 = -1;
@@ -58,7 +55,8 @@ impl Program<'_> {
         let is_fixed = self.asm.label();
         self.load_word(VariableLocation::ENTRY);
         self.asm.jump_if(If::Equal, Reg::R1, 0, is_fixed);
-        self.asm.op_value(Op::Add, Reg::R9, VECTOR);
+        self.load_word(VariableLocation::VECTOR);
+        self.asm.op(Op::Add, Reg::R9, Reg::R1);
         self.word(unreadable);
         self.asm.store(Width::Double, Reg::R10, DTV, Reg::R9);
         self.load_word(VariableLocation::LENGTH);

@@ -162,8 +162,8 @@ fn common() -> Common {
     Common {
         touch: Touch::Always,
         thread_base: Some(ThreadBase {
-            fs: 0x1490,
-            descriptors: 0x1460,
+            pointer: 0x1490,
+            descriptors: Some(0x1460),
         }),
         first_id: 0x42,
         ids: 1,
