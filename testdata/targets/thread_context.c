@@ -31,7 +31,10 @@ void set_context(struct record *);
 
 #if !defined LINKED && !defined LOADED
 /* Variables before it: it is not at the start of its block. */
-__thread long before[3] = {1, 2, 3};
+#ifndef BEFORE
+#define BEFORE 3
+#endif
+__thread long before[BEFORE] = {1, 2, 3};
 __attribute__((visibility(VISIBILITY))) __thread struct record *otel_thread_ctx_v1;
 
 void set_context(struct record *record) {
