@@ -4,14 +4,19 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{Build, Event, Lab, Process, Recorder, need_tool, signal, test};
+use crate::common::{Build, Event, Finished, Lab, Process, Recorder, need_tool, signal, test};
 
-/// A ticker that is process 2 of a pid namespace, which a shell began.
-fn contained(program: &Path) -> Process {
+/// The command of a program that is process 2 of a pid namespace, which a shell begins.
+pub(crate) fn command(program: &Path) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--pid", "--mount", "--fork", "--mount-proc", "--kill-child"]);
     command.args(["sh", "-c", "\"$0\"; true"]).arg(program);
-    let mut process = Process::spawn(command);
+    command
+}
+
+/// A ticker of that kind, which has hit.
+fn contained(program: &Path) -> Process {
+    let mut process = Process::spawn(command(program));
     hit(&mut process, "fire 1");
     process
 }
@@ -23,14 +28,14 @@ fn hit(ticker: &mut Process, command: &str) {
 }
 
 /// The id of the only child of a process, here.
-fn child_of(process: &Process) -> String {
+pub(crate) fn child_of(process: &Process) -> String {
     let pid = process.pid();
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
     children.expect("children").trim().to_owned()
 }
 
 /// A recorder in the namespace of a process. The directory is another one there.
-fn recorder_in(lab: &Lab, pid: &str, options: &[&str]) -> Process {
+pub(crate) fn recorder_in(lab: &Lab, pid: &str, options: &[&str]) -> Process {
     let enter = [
         "-t",
         pid,
@@ -50,6 +55,12 @@ fn recorder_in(lab: &Lab, pid: &str, options: &[&str]) -> Process {
         "{line}"
     );
     recorder
+}
+
+/// Ends it; what it says then.
+pub(crate) fn stop(recorder: Process) -> Finished {
+    signal(child_of(&recorder).parse().expect("a number"), "INT");
+    recorder.finish().success()
 }
 
 /// Counter and text of each hit, and whether it is of the ticker.
@@ -88,8 +99,7 @@ fn processes_of_the_container() {
         hit(&mut ticker, "fork 4");
         hit(&mut stranger, "fire 5");
         hit(&mut ticker, "exec 1");
-        signal(child_of(&recorder).parse().expect("a number"), "INT");
-        recorder.finish().success().complains("10 events, 0 lost");
+        stop(recorder).complains("10 events, 0 lost");
         outer.signal("INT");
         outer.finish().success();
         let inside = hits(&lab, "trace");

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::common::{Lab, Perf, Process, Recorder, need_tool, run, test};
+use crate::contained;
 
 const NOT_FOUND: &str = "<no thread context: the process exports none, or it was not found yet>";
 
@@ -58,6 +59,12 @@ struct Target {
 impl Target {
     #[track_caller]
     fn start(lab: &Lab, model: Model) -> Self {
+        Self::start_by(lab, model, |program| Command::new(program))
+    }
+
+    /// The same, with the command that a program's path is made to.
+    #[track_caller]
+    fn start_by(lab: &Lab, model: Model, command: impl Fn(&Path) -> Command) -> Self {
         need_tool(model.compiler);
         let source =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/targets/thread_context.c");
@@ -90,7 +97,7 @@ impl Target {
         let options = [model.program, &["-ldl", &rpath]].concat();
         build(&program, &options, is_linked.then_some(library.as_path()));
         Self {
-            process: Process::spawn(Command::new(&program)),
+            process: Process::spawn(command(&program)),
             program,
             library,
             printed: BTreeMap::new(),
@@ -314,6 +321,35 @@ fn of_a_library_that_is_loaded_while_recording() {
             true => assert_eq!(*found, unknown, "{counter}"),
             false => assert!(*found == *printed || *found == unknown, "{counter} {found}"),
         }
+    }
+}
+
+/// From inside a pid namespace: its processes have other ids outside.
+#[test]
+fn in_a_container() {
+    let lab = Lab::privileged();
+    need_tool("unshare");
+    let mut target = Target::start_by(&lab, Model::IN_PROGRAM, contained::command);
+    target.tell("clear");
+    let event = target.event("hit");
+    let process = contained::child_of(&target.process);
+    let options = ["--thread-context", "-p", "2", "-e", &event];
+    let recorder = contained::recorder_in(&lab, &process, &options);
+    for command in ["set 1", "hit 2", "thread 4", "fork 2", "clear", "hit 1"] {
+        target.tell(command);
+    }
+    // What was known of the program before does not hold for the next one.
+    let before = target.printed.len();
+    target.tell("exec 2");
+    contained::stop(recorder);
+    let found = recorded(&lab);
+    assert_eq!(found.len(), target.printed.len());
+    for (number, (counter, printed)) in target.printed.iter().enumerate() {
+        let expected = match number < before {
+            true => shown(printed),
+            false => format!("{NOT_FOUND} {NOT_FOUND}"),
+        };
+        assert_eq!(found[counter], expected, "{counter}");
     }
 }
 

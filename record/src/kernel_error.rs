@@ -152,9 +152,6 @@ pub enum BpfRefusal {
         "thread contexts are read on x86-64, and need a kernel that describes its structures (/sys/kernel/btf/vmlinux)"
     )]
     ThreadPointer,
-    /// Thread contexts are requested in a pid namespace.
-    #[error("thread contexts are not read from inside of a pid namespace: record on the host")]
-    ThreadContextNamespace,
     /// Threads are to be held at new mappings in a pid namespace.
     #[error(
         "threads are not held at new mappings from inside of a pid namespace: record on the host"

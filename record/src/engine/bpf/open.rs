@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use usdtrec_format::{Arch, Btf};
 use usdtrec_format::perf::{Attr, EventAttr};
+use usdtrec_format::{Arch, Btf};
 
 use super::super::opened::{Opened, ProbeAttr};
 use super::super::options::AttachRequest;
@@ -53,8 +53,8 @@ impl BpfEngine {
         let first_id = metadata.ids.iter().max().map_or(1, |id| id + 1);
         let ids = Ids::first(first_id);
         let has_thread = thread_base.is_some();
-        if options.thread_context {
-            check_thread_contexts(has_thread, kernel)?;
+        if options.thread_context && !has_thread {
+            return Err(RecordError::NoBpf(BpfRefusal::ThreadPointer));
         }
         let groups = plan::group(probes, options, has_thread, ids.event)?;
         let groups = with_roles(groups, options, None)?;
@@ -177,17 +177,6 @@ pub(super) fn with_ids(common: &Common, samples: &Samples) -> Common {
         strings: samples.strings() as u32,
         hit_counts: samples.hit_counts(),
         ..common.clone()
-    }
-}
-
-/// Whether thread contexts can be read.
-fn check_thread_contexts(has_thread: bool, kernel: RunningKernel<'_>) -> Result<(), RecordError> {
-    let refused = |refusal| Err(RecordError::NoBpf(refusal));
-    match kernel.namespace {
-        _ if !has_thread => refused(BpfRefusal::ThreadPointer),
-        // Their map has the process ids of the initial one.
-        Some(_) => refused(BpfRefusal::ThreadContextNamespace),
-        None => Ok(()),
     }
 }
 

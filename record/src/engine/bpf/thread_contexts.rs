@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::insn::{Assembler, Code, Helper, If, Map, Reg, Width};
 use super::kernel::RunningKernel;
 use super::kernel::members::Members;
-use super::preemption::{self, Preemption};
-use super::processes::follow::{ended, leave, load, members, missing};
+use super::preemption;
+use super::processes::follow::{ended, leave, members, missing};
 use super::sys::{self, MapKind, MapShape};
 use super::tracepoint::TracepointProgram;
 
@@ -21,6 +21,7 @@ const MAX_PROCESSES: u32 = 16_384;
 const KEY: i16 = -4;
 const CHILD: i16 = -8;
 const LOCATION: i16 = -48;
+const IDS: i16 = -56;
 /// `BPF_NOEXIST`.
 const NOEXIST: i64 = 1;
 
@@ -115,7 +116,7 @@ impl ThreadContexts {
         let mut links = Vec::new();
         for (tracepoint, code) in [
             ("sched_process_fork", forked(members)),
-            ("sched_process_exec", executed(kernel.preemption)),
+            ("sched_process_exec", executed(members)),
             ("sched_process_exit", ended(members)),
         ] {
             let tracepoint = btf.tracepoint(tracepoint).ok_or_else(missing)?;
@@ -140,6 +141,7 @@ fn forked(members: Members) -> Option<Code> {
     let out = asm.label();
     asm.copy(Reg::R6, Reg::R1);
     preemption::disable(&mut asm, members.preemption);
+    members.use_ids(&mut asm, IDS, out);
     asm.store_process(KEY);
     asm.call_map(Helper::MapLookup, Map::ThreadContexts, KEY);
     asm.jump_if(If::Equal, Reg::R0, 0, out);
@@ -147,8 +149,7 @@ fn forked(members: Members) -> Option<Code> {
         asm.load(Width::Double, Reg::R1, Reg::R0, word);
         asm.store(Width::Double, Reg::R10, LOCATION + word, Reg::R1);
     }
-    asm.load(Width::Double, Reg::R3, Reg::R6, 8);
-    load(&mut asm, Width::Word, members.tgid);
+    members.child_id(&mut asm, IDS, out);
     asm.store(Width::Word, Reg::R10, CHILD, Reg::R3);
     asm.address(Reg::R3, Reg::R10, LOCATION.into());
     // A new thread is of a process that the map has.
@@ -160,11 +161,14 @@ fn forked(members: Members) -> Option<Code> {
 }
 
 /// `sched_process_exec(task)`: another program has the variable elsewhere, or has none.
-fn executed(preemption: Option<Preemption>) -> Option<Code> {
+fn executed(members: Members) -> Option<Code> {
     let mut asm = Assembler::default();
-    preemption::disable(&mut asm, preemption);
+    let out = asm.label();
+    preemption::disable(&mut asm, members.preemption);
+    members.use_ids(&mut asm, IDS, out);
     asm.store_process(KEY);
     asm.call_map(Helper::MapDelete, Map::ThreadContexts, KEY);
-    preemption::enable(&mut asm, preemption);
+    asm.place(out);
+    preemption::enable(&mut asm, members.preemption);
     leave(asm)
 }

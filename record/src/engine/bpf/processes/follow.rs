@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use usdtrec_format::Btf;
 
 use super::super::control::Control;
-use super::super::insn::{Assembler, Code, Helper, If, Map, Op, Reg, Width};
+use super::super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
 use super::super::kernel::RunningKernel;
 use super::super::kernel::members::Members;
 use super::super::preemption;
@@ -168,6 +168,31 @@ pub(in crate::engine::bpf) const fn who(filter: &TaskFilter) -> Who {
     }
 }
 
+impl Members {
+    /// The program takes the ids of the current task from a slot of 8 bytes from here on, if the recorder is in a pid namespace, and jumps to `outside` if
+    /// the task is in another one. `R0` to `R5` are lost.
+    pub(in crate::engine::bpf) fn use_ids(self, asm: &mut Assembler, slot: i16, outside: Label) {
+        if let Some(namespace) = self.namespace {
+            namespace.use_ids(asm, slot, outside);
+        }
+    }
+
+    /// `R3` = the process id of the child of the current task; `R6` is the context of `sched_process_fork(parent, child)`, `slot` one of 8 bytes. `R7` and `R8`
+    /// are lost. In a pid namespace it jumps to `out` if the child is a new thread, or in another namespace.
+    pub(in crate::engine::bpf) fn child_id(self, asm: &mut Assembler, slot: i16, out: Label) {
+        match self.namespace {
+            Some(namespace) => {
+                asm.load(Width::Double, Reg::R7, Reg::R6, 8);
+                namespace.child_id(asm, slot, out);
+            }
+            None => {
+                asm.load(Width::Double, Reg::R3, Reg::R6, 8);
+                load(asm, Width::Word, self.tgid);
+            }
+        }
+    }
+}
+
 /// `sched_process_fork(parent, child)`: adds the child of a process in the map.
 ///
 /// Members are loaded by pointers of known types: lockdown forbids `bpf_probe_read_kernel`.
@@ -176,22 +201,11 @@ fn forked(members: Members) -> Option<Code> {
     let out = asm.label();
     asm.copy(Reg::R6, Reg::R1);
     preemption::disable(&mut asm, members.preemption);
-    if let Some(namespace) = members.namespace {
-        namespace.use_ids(&mut asm, IDS, out);
-    }
+    members.use_ids(&mut asm, IDS, out);
     asm.store_process(KEY);
     asm.call_map(Helper::MapLookup, Map::Tracked, KEY);
     asm.jump_if(If::Equal, Reg::R0, 0, out);
-    match members.namespace {
-        Some(namespace) => {
-            asm.load(Width::Double, Reg::R7, Reg::R6, 8);
-            namespace.child_id(&mut asm, IDS, out);
-        }
-        None => {
-            asm.load(Width::Double, Reg::R3, Reg::R6, 8);
-            load(&mut asm, Width::Word, members.tgid);
-        }
-    }
+    members.child_id(&mut asm, IDS, out);
     asm.store(Width::Word, Reg::R10, VALUE, Reg::R3);
     asm.address(Reg::R3, Reg::R10, VALUE.into());
     // A new thread is of a process that the map has. Replacing its element would let a lookup at the same time miss it, and its hit.
@@ -210,9 +224,7 @@ pub(in crate::engine::bpf) fn ended(members: Members) -> Option<Code> {
     load(&mut asm, Width::Double, members.signal);
     load(&mut asm, Width::Word, members.live);
     asm.jump_if(If::NotEqual, Reg::R3, 0, out);
-    if let Some(namespace) = members.namespace {
-        namespace.use_ids(&mut asm, IDS, out);
-    }
+    members.use_ids(&mut asm, IDS, out);
     asm.store_process(KEY);
     asm.call_map(Helper::MapDelete, Map::Tracked, KEY);
     asm.place(out);
