@@ -23,6 +23,9 @@ mod progress;
 mod schemas;
 #[cfg(feature = "record")]
 mod sdt;
+#[cfg(feature = "record")]
+mod service;
+mod severity;
 mod shell;
 mod stream;
 mod sudo_user;

@@ -12,23 +12,36 @@ use usdtrec_record::RecordError;
 use usdtrec_format::escape::{escape, shown};
 
 use crate::advice::explained;
+use crate::severity::Severity;
+
+/// Prints a message on stderr, of something that is missing or other than what was asked for.
+pub(crate) fn say(message: impl fmt::Display) {
+    print(Severity::Warning, message);
+}
+
+/// Prints a message on stderr, of what has begun or is done.
+pub(crate) fn inform(message: impl fmt::Display) {
+    print(Severity::Info, message);
+}
 
 /// Prints a message on stderr. All diagnostics use this function. Errors (a closed terminal) are ignored.
 ///
 /// Names in a message can come from untrusted programs, files and traces: control characters, right-to-left overrides and invisible
 /// characters are escaped. Lines after the first are indented, so that a name with a newline cannot imitate a message.
-pub(crate) fn say(message: impl fmt::Display) {
-    let _ = io::stderr().write_all(printable(&message.to_string()).as_bytes());
+fn print(severity: Severity, message: impl fmt::Display) {
+    let printed = printable(&message.to_string(), &severity.prefix());
+    let _ = io::stderr().write_all(printed.as_bytes());
 }
 
-/// The lines of a message as [`say`] prints them.
-fn printable(message: &str) -> String {
+/// The lines of a message as [`print`] prints them, each with a prefix.
+fn printable(message: &str, prefix: &str) -> String {
     const INDENT: &str = "  ";
     let mut out = String::with_capacity(message.len() + 1);
     for (number, line) in message.split('\n').enumerate() {
         if number > 0 && line.is_empty() {
             continue;
         }
+        out.push_str(prefix);
         if number > 0 && !line.starts_with(INDENT) {
             out.push_str(INDENT);
         }
@@ -65,7 +78,10 @@ pub(crate) fn fail(error: &anyhow::Error) -> ExitCode {
     if is_closed_pipe(error) {
         return ExitCode::SUCCESS;
     }
-    say(format_args!("usdtrec: {}", explained(error.as_ref())));
+    print(
+        Severity::Error,
+        format_args!("usdtrec: {}", explained(error.as_ref())),
+    );
     if error.chain().any(is_usage) {
         ExitCode::from(2)
     } else {
@@ -101,10 +117,13 @@ mod tests {
     #[test]
     fn no_name_moves_the_cursor_or_begins_a_message() {
         assert_eq!(
-            printable("usdtrec: a\x1b[2J\x07\u{9b}m\u{202e}\r\nusdtrec: forged\n  advice"),
+            printable(
+                "usdtrec: a\x1b[2J\x07\u{9b}m\u{202e}\r\nusdtrec: forged\n  advice",
+                "<4>"
+            ),
             concat!(
-                r"usdtrec: a\x1b[2J\x07\u{9b}m\u{202e}\r",
-                "\n  usdtrec: forged\n  advice\n"
+                r"<4>usdtrec: a\x1b[2J\x07\u{9b}m\u{202e}\r",
+                "\n<4>  usdtrec: forged\n<4>  advice\n"
             )
         );
     }

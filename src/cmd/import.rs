@@ -25,7 +25,7 @@ use self::parsed_line::ParsedLine;
 use self::shapes::Shapes;
 use self::trace_maker::TraceMaker;
 use crate::cli::ImportArgs;
-use crate::terminal::say;
+use crate::terminal::inform;
 use crate::unfinished_file::UnfinishedFile;
 
 /// Runs the verb.
@@ -117,7 +117,7 @@ fn write(args: &ImportArgs, input: &File, learned: Learned) -> anyhow::Result<()
     let samples = writing.finish().with_context(path)?;
     let named = unfinished.finish_and_keep_old(&args.output);
     named.with_context(path)?;
-    say(format_args!(
+    inform(format_args!(
         "[ usdtrec import: {samples} events to {} ]",
         path()
     ));

@@ -25,14 +25,16 @@ use usdtrec_record::{
 use usdtrec_report::{ReportError, Sentences, Sources, SpanTotals, StreamSummary};
 
 use super::record::{
-    Ready, RunningReports, attach, attached_line, capture, exit_code, print_end_reason,
-    print_losses, print_missing_groups, print_notice, print_scope, print_spans, select,
+    Ready, RunningReports, attach, attached_line, capture, exit_code, print_attached,
+    print_end_reason, print_losses, print_missing_groups, print_notice, print_scope, print_spans,
+    select,
 };
 use super::screen::leave_screen;
 use super::selection;
 use crate::advice::HINTS;
 use crate::cli::CaptureArgs;
-use crate::terminal::{is_closed_pipe, say};
+use crate::service;
+use crate::terminal::{inform, is_closed_pipe, say};
 
 /// Result of a recording.
 struct Recorded {
@@ -143,10 +145,7 @@ impl Live<'_> {
         signals: &Signals,
     ) -> anyhow::Result<Recorded> {
         let recording = started?;
-        if !self.args.quiet {
-            // Printed when all probes are enabled: scripts wait for this line before they start their workload.
-            say(attached);
-        }
+        print_attached(&attached, self.args.quiet);
         let mut reports = RunningReports::new(self.args.quiet);
         let mut printed = Ok(());
         let mut print = |counted: &Option<HitTotals>| {
@@ -168,6 +167,7 @@ impl Live<'_> {
             outcome,
             mut ending,
         } = finished;
+        service::stopping();
         if let Some(aggregated) = &mut self.aggregated {
             let counted = outcome.as_ref().ok().filter(|_| printed.is_ok());
             let counted = counted.and_then(|outcome| outcome.counted.as_ref());
@@ -237,7 +237,7 @@ impl Live<'_> {
                 Some(spans) => spans_shown(&spans),
                 None => format!("{events} events"),
             };
-            say(format_args!(
+            inform(format_args!(
                 "[ usdtrec {}: {:.1} s, {shown}, {lost} lost ]",
                 self.verb,
                 outcome.elapsed.as_secs_f64(),

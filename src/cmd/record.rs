@@ -20,8 +20,8 @@ use crate::cli::RecordArgs;
 pub(super) use attach::{Ready, attach, select};
 pub(super) use call_graph::of_trace as call_graph_of_trace;
 pub(super) use messages::{
-    RunningReports, attached_line, print_end_reason, print_losses, print_missing_groups,
-    print_notice, print_scope, print_spans,
+    RunningReports, attached_line, print_attached, print_end_reason, print_losses,
+    print_missing_groups, print_notice, print_scope, print_spans,
 };
 pub(super) use names::OfRunning;
 use once::Once;

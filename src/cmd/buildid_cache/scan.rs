@@ -15,7 +15,7 @@ use usdtrec_format::escape::shown;
 
 use super::added::print_added;
 use crate::mutex::locked;
-use crate::terminal::{self, say};
+use crate::terminal::{self, inform, say};
 
 /// Adds all files with probes below the directories.
 pub(super) fn run(cache: &Cache, dirs: &[PathBuf], verbose: bool) -> anyhow::Result<ExitCode> {
@@ -122,7 +122,7 @@ impl<'a> Run<'a> {
             0 => String::new(),
             count => format!(", skipped {count} without a build-id"),
         };
-        say(format_args!(
+        inform(format_args!(
             "[ usdtrec buildid-cache: scanned {} in {:.1} s, indexed {} with {}{without_id}{unreadable} ]",
             counted(get(&self.files), "file"),
             elapsed.as_secs_f64(),

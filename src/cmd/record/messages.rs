@@ -16,7 +16,8 @@ use usdtrec_record::{
 use super::options::process_choice;
 use crate::advice;
 use crate::cli::CaptureArgs;
-use crate::terminal::say;
+use crate::service;
+use crate::terminal::{inform, say};
 use crate::units::size;
 
 /// The first line of a recording: the attached probes and the engine.
@@ -52,6 +53,15 @@ pub(in crate::cmd) fn attached_line(verb: &str, session: &Session) -> String {
         counted(files, "file"),
         counted(session.cpus().len(), "CPU")
     )
+}
+
+/// Says that all probes are enabled: to a service manager, and unless `quiet` on stderr, where scripts wait for the line before they start their
+/// workload.
+pub(in crate::cmd) fn print_attached(line: &str, quiet: bool) {
+    if !quiet {
+        inform(line);
+    }
+    service::ready(line);
 }
 
 /// With `-v`: prints why the bpf engine was not used, with the kernel verifier's full log.
@@ -147,7 +157,7 @@ pub(in crate::cmd) fn print_end_reason(verb: &str, args: &CaptureArgs, outcome: 
         _ => return,
     };
     let statuses = statuses(&outcome.ended);
-    say(format_args!("[ usdtrec {verb}: {why}{statuses} ]"));
+    inform(format_args!("[ usdtrec {verb}: {why}{statuses} ]"));
 }
 
 /// How processes ended, as far as it is known, of very many the first.
@@ -202,7 +212,7 @@ pub(super) fn print_summary(outcome: &Outcome, path: &Path) {
     } else {
         ""
     };
-    say(format_args!(
+    inform(format_args!(
         "[ usdtrec record: {:.1} s, {} events, {lost} lost{share}, wrote {} {}{per_event}{exactness} ]",
         outcome.elapsed.as_secs_f64(),
         totals.samples,

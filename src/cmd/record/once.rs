@@ -13,7 +13,7 @@ use usdtrec_report::{NoEventsReason, Sentences, Sources, TraceSession};
 
 use super::attach::{Ready, Selected, attach};
 use super::messages::{
-    ProgressLine, RunningReports, attached_line, print_end_reason, print_losses,
+    ProgressLine, RunningReports, attached_line, print_attached, print_end_reason, print_losses,
     print_missing_groups, print_notice, print_scope, print_spans, print_summary,
 };
 use super::names::NameStore;
@@ -21,7 +21,8 @@ use super::options::{NumberedFiles, destination, is_pipe};
 use super::schedule;
 use crate::advice::HINTS;
 use crate::cli::RecordArgs;
-use crate::terminal::say;
+use crate::service;
+use crate::terminal::{inform, say};
 
 /// A recording to be made.
 pub(super) struct Once<'a> {
@@ -65,6 +66,7 @@ impl Once<'_> {
             maker_files,
             mut ending,
         } = finished;
+        service::stopping();
         line.clear();
         let outcome = outcome.with_context(|| shown(&args.output).to_string());
         if let Ok(outcome) = &outcome {
@@ -122,13 +124,10 @@ impl Once<'_> {
             }
             error => error.into(),
         })?;
-        if !args.capture.quiet {
-            if let Some(due) = due {
-                say(format_args!("usdtrec: {}", schedule::lateness(due)));
-            }
-            // Printed when all probes are enabled: scripts wait for this line before they start their workload.
-            say(attached);
+        if let (Some(due), false) = (due, args.capture.quiet) {
+            inform(format_args!("usdtrec: {}", schedule::lateness(due)));
         }
+        print_attached(&attached, args.capture.quiet);
         Ok(recording)
     }
 }
