@@ -14,7 +14,7 @@ prints() { grep -Eq -e "$1" out || fail "no $1 in $(head -n 40 out err)"; }
 verb record -g -o trace -e "$probe" -- /targets/learned 3
 [ "$(closing err events)" = $hits ] || fail "record: $(cat err)"
 verb report -i trace
-prints "sdt_learned:hit .*$hits"
+prints "learned:hit +$hits "
 verb report -g -i trace
 prints 'deeper'
 verb script -G -i trace
@@ -35,7 +35,7 @@ for format in html perfetto firefox otlp otlp-proto folded perf pprof ctf parque
   fi
   [ $format = parquet ] || verb export --to $format -i trace -o exported.$format
   # A recording without spans is none for OpenTelemetry.
-  [ -d exported.$format ] || [ -s exported.$format ] || [ ${format#otlp} != "$format" ] || fail "$format is empty"
+  [ -d exported.$format ] || [ -s exported.$format ] || [ "${format#otlp}" != "$format" ] || fail "$format is empty"
 done
 [ "$(sed -n 's/.*deeper.* \([0-9]*\)$/\1/p' exported.folded)" = $hits ] || fail "folded: $(cat exported.folded)"
 if [ -d exported.parquet ]; then
