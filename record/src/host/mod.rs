@@ -5,6 +5,7 @@ pub(super) mod descendants;
 pub(super) mod hurry;
 pub(super) mod limits;
 pub(super) mod named_process;
+pub(super) mod null_device;
 pub(super) mod pagemap;
 pub(super) mod privilege;
 pub(super) mod process;

@@ -8,7 +8,7 @@ use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use rustix::fs::MemfdFlags;
 
 use super::trial_error::TrialError;
 use super::verdict::{Nop5Danger, TrialFaults, Verdict};
+use crate::host::null_device;
 
 /// The first argument of the process that runs [`trial`].
 pub const TRIAL_VERB: &str = "try-nop5";
@@ -34,16 +35,20 @@ const TRAP: u8 = 0xcc;
 /// `call rel32`.
 const CALL: u8 = 0xe8;
 
+/// Starts the process of the trial.
+fn start() -> io::Result<Child> {
+    Command::new("/proc/self/exe")
+        .arg(TRIAL_VERB)
+        .stdin(null_device::stream()?)
+        .stdout(Stdio::piped())
+        .stderr(null_device::stream()?)
+        .spawn()
+}
+
 /// Runs the trial in another process, and waits for its result.
 pub(super) fn run() -> Verdict {
     let failed = |error| Verdict::Unsound(Nop5Danger::Untested(error));
-    let process = Command::new("/proc/self/exe")
-        .arg(TRIAL_VERB)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn();
-    let process = match process {
+    let process = match start() {
         Ok(process) => process,
         Err(error) => return failed(error.into()),
     };

@@ -15,6 +15,7 @@ use std::thread::JoinHandle;
 use usdtrec_format::trace::WriteError;
 
 use crate::error::RecordError;
+use crate::host::null_device;
 
 /// The first argument of the process that runs [`sync_file`].
 pub const SYNC_VERB: &str = "sync-file";
@@ -72,8 +73,8 @@ fn start_helper(file: File) -> io::Result<Child> {
     Command::new("/proc/self/exe")
         .arg(SYNC_VERB)
         .stdin(Stdio::from(file))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stdout(null_device::stream()?)
+        .stderr(null_device::stream()?)
         // The helper must not get signals of the recorder's terminal.
         .process_group(0)
         .spawn()

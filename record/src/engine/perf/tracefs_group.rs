@@ -29,6 +29,7 @@ use super::super::guard_process::{GuardDeath, GuardProcess, GuardTask};
 use super::owner::Owner;
 use super::tracefs::Tracefs;
 use crate::error::RecordError;
+use crate::host::null_device;
 use crate::kernel_error::KernelOperation;
 use crate::select::probe::SiteOffsets;
 use crate::usage_error::UsageError;
@@ -131,8 +132,8 @@ fn start_guard(group: &str) -> io::Result<Child> {
     Command::new("/proc/self/exe")
         .args([GUARD_VERB, group])
         .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stdout(null_device::stream()?)
+        .stderr(null_device::stream()?)
         .spawn()
 }
 

@@ -23,6 +23,7 @@ use self::helper::{MAX_CLOSERS, RELEASE_VERB};
 use self::kernel_references::Keeper;
 use crate::error::RecordError;
 use crate::error::{Interruption, Removal};
+use crate::host::null_device;
 
 /// Number of processes that close perf events at a time. The kernel serializes most of it under a lock that every tracer of the host needs:
 /// more processes are at most a third faster (10 s, 8 s, 7 s for 80 events with 1, 4 and 64), and other tracers have to wait for all of
@@ -231,7 +232,7 @@ fn start_helper(
         .args([RELEASE_VERB, &at_once.to_string()])
         .stdin(Stdio::piped())
         .stdout(Stdio::from(closed))
-        .stderr(Stdio::null());
+        .stderr(null_device::stream()?);
     let mut numbers = numbers.to_vec();
     if let Some(keeper) = keeper.map(|keeper| keeper.as_fd().as_raw_fd()) {
         command.arg(keeper.to_string());
