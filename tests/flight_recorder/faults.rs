@@ -131,7 +131,10 @@ fn options_without_effect_are_refused() {
         ),
         (&["--ring", "10s", "-o", "-"], "--ring needs files"),
         (&["--ring", "10s", "-o", "/dev/null"], "--ring needs files"),
-        (&["--ring", "10"], ""),
+        (
+            &["--ring", "10s", "--trigger-cmd", "'"],
+            "--trigger-cmd: expected a program",
+        ),
         (&["--ring", "10M"], "--ring: expected a time"),
         (&["--ring", "10s,1K"], "at least 1M"),
         (
@@ -169,7 +172,7 @@ fn triggers_of_other_probes_are_refused_or_said() {
         "--trigger",
         "tick: nothing > 1",
     ];
-    lab.usdtrec(words).exits(1).complains("nothing");
+    lab.usdtrec(words).exits(2).complains("nothing");
     let options = [
         "-p",
         &pid,

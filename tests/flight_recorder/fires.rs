@@ -111,9 +111,15 @@ fn a_long_span_fires_and_a_short_one_does_not() {
     let second = format!("# the last events of its thread, {}:", ticker.pid());
     assert_eq!(lines.next(), Some(&*second));
     let shown: Vec<&str> = lines.by_ref().take(4).collect();
-    assert!(shown.iter().all(|line| line.contains("sdt_ticker:")), "{report}");
+    assert!(
+        shown.iter().all(|line| line.contains("sdt_ticker:")),
+        "{report}"
+    );
     assert!(shown[3].contains("sdt_ticker:guarded"), "{report}");
-    assert_eq!(lines.next(), Some("# the last events of others in the second before it:"));
+    assert_eq!(
+        lines.next(),
+        Some("# the last events of others in the second before it:")
+    );
     assert_eq!(lines.next(), Some("  none"));
 }
 

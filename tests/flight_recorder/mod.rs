@@ -4,6 +4,7 @@ mod bars;
 mod content;
 mod faults;
 mod fires;
+mod programs;
 
 use std::fs;
 use std::path::{Path, PathBuf};

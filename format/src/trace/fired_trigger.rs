@@ -123,9 +123,9 @@ impl FiredTrigger {
 
 /// The beginning of a text.
 fn cut(text: &str) -> String {
-    text.get(..text.floor_char_boundary(MAX_TEXT))
-        .unwrap_or_default()
-        .to_owned()
+    let chars = text.char_indices();
+    let fits = chars.take_while(|(at, char)| at + char.len_utf8() <= MAX_TEXT);
+    fits.map(|(_, char)| char).collect()
 }
 
 /// Whether a record of type 65 with this body is a [`FiredTrigger`]. Eight bytes of the body are enough.

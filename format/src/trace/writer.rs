@@ -1,5 +1,6 @@
 //! Writes a trace file.
 
+use std::borrow::Borrow;
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -47,9 +48,9 @@ struct AddedEvents {
 
 /// Packed records, and whether a pass over all rings ends with them.
 #[derive(Clone, Copy, Debug)]
-pub struct PackedPiece<'p> {
+pub struct PackedPiece<R> {
     /// The records.
-    pub records: &'p PackedRecords,
+    pub records: R,
     /// Whether it does.
     pub ends_round: bool,
 }
@@ -268,22 +269,23 @@ impl<S: Storage> TraceWriter<S> {
         Ok(())
     }
 
-    /// Writes what was pushed, then packed records, of which the times may be any, and commits them.
+    /// Writes what was pushed, then packed records, of which the times may be any, and commits them. Each piece is dropped when it is written.
     ///
     /// # Errors
     /// [`WriteError`]; what was flushed before stays valid.
-    pub fn write_packed<'p>(
+    pub fn write_packed<R: Borrow<PackedRecords>>(
         &mut self,
-        pieces: impl IntoIterator<Item = PackedPiece<'p>>,
+        pieces: impl IntoIterator<Item = PackedPiece<R>>,
     ) -> Result<(), WriteError> {
         self.flush()?;
         let mut index = self.index.clone();
         let mut counts = self.counts;
         let mut sink = Sink::new(&mut self.storage, &mut self.out, self.end);
         for piece in pieces {
+            let records = piece.records.borrow();
             let at = sink.position();
-            sink.write(piece.records.bytes())?;
-            for entry in piece.records.entries_at(at) {
+            sink.write(records.bytes())?;
+            for entry in records.entries_at(at) {
                 counts.add(&entry.counts);
                 index.add(entry);
             }

@@ -212,7 +212,7 @@ impl WindowState {
         let MadeFile { fired, made, sync } = made;
         let answer = match &made {
             Ok(written) => Dumped::File(written.path.clone()),
-            Err(error) => Dumped::Failed(error.to_string()),
+            Err(error) => Dumped::Failed(with_causes(error)),
         };
         for request in self.served.drain(..) {
             request.answer(answer.clone());
@@ -230,6 +230,14 @@ impl WindowState {
             },
         });
     }
+}
+
+/// An error and its causes.
+fn with_causes(error: &RecordError) -> String {
+    let first: &dyn std::error::Error = error;
+    let chain = std::iter::successors(Some(first), |error| error.source());
+    let messages: Vec<String> = chain.map(ToString::to_string).collect();
+    messages.join(": ")
 }
 
 fn command_event(fault: CommandFault) -> TriggerEvent {

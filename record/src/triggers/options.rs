@@ -22,7 +22,7 @@ pub enum TriggerSubject {
     /// A hit of a probe.
     Hit {
         /// The recorded probes.
-        pattern: Pattern,
+        pattern: Box<Pattern>,
         /// For which hits; `None` for all.
         filter: Option<Expr>,
     },

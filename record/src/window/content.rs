@@ -64,8 +64,8 @@ impl WindowContent {
         if fired.encode(self.id_type, &mut record).is_ok() {
             writer.push(&record);
         }
-        writer.write_packed(self.pieces.iter().map(|piece| PackedPiece {
-            records: &piece.records.records,
+        writer.write_packed(self.pieces.into_iter().map(|piece| PackedPiece {
+            records: piece.records,
             ends_round: piece.ends_round,
         }))?;
         writer.finish(&self.losses)

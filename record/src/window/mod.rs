@@ -2,7 +2,7 @@
 //!
 //! Records are packed flush by flush, as for a file, and wait here. Old ones fall out, by age and by bytes. What process records said that fell out is
 //! kept, so that a file that begins in the middle has the names and mappings of its processes, also of those that have ended since. A file is made of a
-//! copy of the window, which shares the packed records: recording goes on meanwhile, in another thread.
+//! copy of the window, which shares the packed records: recording goes on meanwhile. What falls out before it is written stays in memory until then.
 
 mod content;
 mod file_maker;
@@ -14,7 +14,6 @@ mod writer;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use usdtrec_format::perf::SampleType;
 use usdtrec_format::trace::{PackedPart, PackedReader, PackedRecords};
@@ -29,9 +28,6 @@ pub(crate) use self::writer::WindowWriter;
 
 /// How much longer process records stay than hits, ns: they need not be read in the same pass.
 const MARGIN: u64 = 2_000_000_000;
-/// Memory that packed records may take besides while a file is written that still has them, bytes.
-const WRITTEN_BYTES: usize = 16 << 20;
-
 /// The last seconds.
 #[derive(Debug)]
 pub(crate) struct Window {
@@ -43,8 +39,6 @@ pub(crate) struct Window {
     next: u64,
     /// Memory of all pieces, bytes.
     memory: usize,
-    /// The same with what is written still.
-    held: Arc<AtomicUsize>,
     kept: KeptProcesses,
     reader: PackedReader,
     /// Time of the last hit that fell out, ns.
@@ -57,41 +51,17 @@ struct Piece {
     /// Number of the part.
     number: u64,
     ends_round: bool,
-    records: Arc<HeldRecords>,
-}
-
-/// Packed records, counted while they are in memory.
-#[derive(Debug)]
-struct HeldRecords {
-    records: PackedRecords,
-    held: Arc<AtomicUsize>,
-}
-
-impl HeldRecords {
-    fn new(records: PackedRecords, held: &Arc<AtomicUsize>) -> Self {
-        held.fetch_add(records.memory(), Ordering::Relaxed);
-        Self {
-            records,
-            held: Arc::clone(held),
-        }
-    }
-}
-
-impl Drop for HeldRecords {
-    fn drop(&mut self) {
-        self.held
-            .fetch_sub(self.records.memory(), Ordering::Relaxed);
-    }
+    records: Arc<PackedRecords>,
 }
 
 impl Piece {
     fn memory(&self) -> usize {
-        self.records.records.memory()
+        self.records.memory()
     }
 
     /// Time of its latest record; 0 if none has a time.
     fn last(&self) -> u64 {
-        self.records.records.time().map_or(0, |time| time.last)
+        self.records.time().map_or(0, |time| time.last)
     }
 }
 
@@ -104,7 +74,6 @@ impl Window {
             others: VecDeque::new(),
             next: 0,
             memory: 0,
-            held: Arc::default(),
             kept: KeptProcesses::new(id_type),
             reader: PackedReader::default(),
             fell_out: 0,
@@ -126,7 +95,7 @@ impl Window {
                 queue.push_back(Piece {
                     number,
                     ends_round,
-                    records: Arc::new(HeldRecords::new(records, &self.held)),
+                    records: Arc::new(records),
                 });
             }
         }
@@ -147,7 +116,7 @@ impl Window {
         }
         // Hits of a piece may be older than it was read.
         let first = self.samples.front();
-        let first = first.and_then(|oldest| oldest.records.records.time());
+        let first = first.and_then(|oldest| oldest.records.time());
         let needed = first.map_or(begin, |time| time.first.min(begin));
         let needed = needed.saturating_sub(MARGIN);
         while self
@@ -158,18 +127,14 @@ impl Window {
             if let Some(oldest) = self.others.pop_front() {
                 self.memory -= oldest.memory();
                 let Self { kept, reader, .. } = self;
-                oldest
-                    .records
-                    .records
-                    .read(reader, |records| kept.take(records));
+                oldest.records.read(reader, |records| kept.take(records));
             }
         }
     }
 
-    /// Whether the packed records take too much memory. While a disk does not take a file, what falls out stays in memory for it.
-    fn is_full(&self) -> bool {
-        let held = self.held.load(Ordering::Relaxed);
-        self.memory > self.limits.bytes() || held > self.limits.bytes() + WRITTEN_BYTES
+    /// Whether the packed records take too much memory.
+    const fn is_full(&self) -> bool {
+        self.memory > self.limits.bytes()
     }
 
     /// Memory of the packed records, bytes.
@@ -271,7 +236,7 @@ mod tests {
             self.window.kept.write(&mut note);
             let mut reader = PackedReader::default();
             for piece in self.window.pieces() {
-                piece.records.records.read(&mut reader, &mut note);
+                piece.records.read(&mut reader, &mut note);
             }
             seconds.dedup();
             (seconds, pids)
@@ -301,24 +266,5 @@ mod tests {
         assert!(seconds.len() > 5 && seconds.len() < 15, "{seconds:?}");
         assert_eq!(seconds.last(), Some(&30));
         assert_eq!(pids, (1..=30).collect::<Vec<_>>());
-    }
-
-    /// What a file is written of counts until it is written.
-    #[test]
-    fn what_is_written_still_counts() {
-        let mut filled = Filled::new(10, 1 << 30);
-        for second in 1..=5 {
-            filled.second(second);
-        }
-        let pieces = filled.window.pieces();
-        let held = filled.window.held.load(Ordering::Relaxed);
-        assert_eq!(held, filled.window.memory());
-        for second in 100..=105 {
-            filled.second(second);
-        }
-        let held = || filled.window.held.load(Ordering::Relaxed);
-        assert!(held() > filled.window.memory());
-        drop(pieces);
-        assert_eq!(held(), filled.window.memory());
     }
 }

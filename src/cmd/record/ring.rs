@@ -96,7 +96,11 @@ pub(super) fn refuse_others(args: &RecordArgs) -> Result<(), Usage> {
         Some(_) if !is_name_of_files(&args.output) => {
             "--ring needs files: -o names a device, a FIFO or a directory"
         }
-        Some(_) => return Ok(()),
+        Some(text) => {
+            limits(text)?;
+            let command = args.ring.trigger_cmd.as_deref().map(words).transpose();
+            return command.map(|_| ());
+        }
     };
     Err(Usage(reason.to_owned()))
 }
@@ -158,7 +162,7 @@ fn trigger(option: &str, text: &str, ends: bool) -> Result<Trigger, Usage> {
         }
         let filter = filter.map(Expr::parse).transpose();
         TriggerSubject::Hit {
-            pattern,
+            pattern: Box::new(pattern),
             filter: filter.map_err(|error| wrong(&error))?,
         }
     };

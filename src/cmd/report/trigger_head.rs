@@ -78,7 +78,11 @@ fn line(session: &TraceSession, fired: &FiredTrigger) -> String {
 
 /// A time of the trace's clock as lines of events have it.
 fn seconds(time: u64) -> String {
-    format!("{}.{:06}", time / 1_000_000_000, time % 1_000_000_000 / 1000)
+    format!(
+        "{}.{:06}",
+        time / 1_000_000_000,
+        time % 1_000_000_000 / 1000
+    )
 }
 
 /// The last events of the thread up to the trigger.
