@@ -14,6 +14,8 @@ mod demo;
 mod diff;
 #[cfg(feature = "record")]
 mod doctor;
+#[cfg(feature = "record")]
+mod dump;
 mod example;
 mod export;
 #[cfg(feature = "flame")]
@@ -31,6 +33,8 @@ mod process_fields;
 #[cfg(feature = "record")]
 mod record;
 mod report;
+#[cfg(feature = "record")]
+mod ring;
 mod schema;
 mod script;
 mod selection;
@@ -65,6 +69,8 @@ pub(crate) use self::demo::DemoArgs;
 pub(crate) use self::diff::DiffArgs;
 #[cfg(feature = "record")]
 pub(crate) use self::doctor::DoctorArgs;
+#[cfg(feature = "record")]
+pub(crate) use self::dump::DumpArgs;
 pub(crate) use self::example::Example;
 pub(crate) use self::export::{ExportArgs, ExportTo};
 #[cfg(feature = "flame")]
@@ -79,6 +85,8 @@ pub(crate) use self::process_fields::group_keys;
 #[cfg(feature = "record")]
 pub(crate) use self::record::RecordArgs;
 pub(crate) use self::report::{HistScale, ReportArgs};
+#[cfg(feature = "record")]
+pub(crate) use self::ring::RingArgs;
 pub(crate) use self::schema::{SchemaAction, SchemaArgs};
 pub(crate) use self::script::ScriptArgs;
 pub(crate) use self::selection::{SelectionArgs, WhichArgs};
@@ -271,6 +279,11 @@ pub(crate) enum Command {
     /// stopped (record --lossless, --no-gap) and tracefs events may still exist. The exit status is 1 if anything is left.
     #[cfg(feature = "record")]
     Doctor(DoctorArgs),
+    /// Have a running record --ring write its last seconds to a file
+    ///
+    /// Waits until the file is complete, and prints its path. Recorders of this user are found; with -p, root finds those of others, too.
+    #[cfg(feature = "record")]
+    Dump(DumpArgs),
 }
 
 #[cfg(feature = "record")]

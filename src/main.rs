@@ -80,6 +80,8 @@ fn main() -> ExitCode {
         Command::Demo(args) => cmd::demo::run(args, dir),
         #[cfg(feature = "record")]
         Command::Doctor(args) => cmd::doctor::run(args),
+        #[cfg(feature = "record")]
+        Command::Dump(args) => cmd::dump::run(args),
     };
     outcome.unwrap_or_else(|error| terminal::fail(&error))
 }

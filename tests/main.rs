@@ -45,6 +45,7 @@ mod filter;
 mod first_minute;
 #[cfg(feature = "flame")]
 mod flame;
+mod flight_recorder;
 mod followed;
 mod functions;
 mod handmade;

@@ -29,8 +29,10 @@ mod stacks;
 mod stage;
 mod stop_reason;
 mod thread_contexts;
+mod triggers;
 mod usage_error;
 mod verify;
+mod window;
 
 pub use aggregation::{
     AggregateKey, AggregateValue, Aggregation, GroupedProbe, HitGroup, MeasuredArgument,
@@ -67,7 +69,9 @@ pub use recording::losses::ProbeHits;
 pub use recording::session::{Options, Session};
 pub use recording::signals::Signals;
 pub use recording::target::Target;
-pub use recording::{End, EndedProcess, Finished, HitTotals, Outcome, Progress, Recording};
+pub use recording::{
+    End, EndedProcess, Finished, HitTotals, Outcome, Progress, Recording, TriggerEvent,
+};
 /// Size of a memory page on this machine, bytes.
 pub use rustix::param::page_size;
 pub use select::no_probe::{NoProbe, Searched};
@@ -80,5 +84,10 @@ pub use semaphores::RaisedProcess;
 pub use slow_spans::SlowSpans;
 pub use stacks::{CutCause, CutStacks, FileElsewhere};
 pub use stop_reason::StopReason;
+pub use triggers::{
+    CommandFault, Dumped, RunningRecorder, RunningRecorders, Trigger, TriggerCommand,
+    TriggerOptions, TriggerSubject,
+};
 pub use usage_error::{HelperInput, NoNumber, ProgramFeature, SpanFault, UsageError};
 pub use verify::{SiteNote, notes_of_sites};
+pub use window::{NewWindowFile, WindowFileTime, WindowFiles, WindowLimits, WrittenWindow};

@@ -136,6 +136,12 @@ pub enum UsageError {
         /// Event of the probe.
         event: String,
     },
+    /// No recorded probe can fire a trigger.
+    #[error("trigger {trigger}: no recorded probe has this name: record it, too")]
+    Trigger {
+        /// The trigger.
+        trigger: String,
+    },
     /// A filter is false or without a value at all sites.
     #[error(
         "the filter is true at no site: what it asks for cannot be read there, is another constant, or has another type"

@@ -298,6 +298,17 @@ const EXAMPLES: &[(&str, [Example; 3])] = &[
         ],
     ),
     (
+        "dump",
+        [
+            example(
+                "Keep the last minute in memory",
+                "sudo usdtrec record -a -e 'app:*' --ring 60s -o app.data",
+            ),
+            example("Write it to a file now", "sudo usdtrec dump"),
+            example("The same of all recorders", "sudo usdtrec dump --all"),
+        ],
+    ),
+    (
         "completions",
         [
             example(

@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::callers::CallersArgs;
 use super::capture::CaptureArgs;
+use super::ring::RingArgs;
 
 /// `usdtrec record`.
 #[derive(Clone, Debug, Args)]
@@ -36,6 +37,9 @@ pub(crate) struct RecordArgs {
     /// With --switch-output or --every, keep only the newest N files
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) switch_max_files: Option<u64>,
+    /// Triggers
+    #[command(flatten)]
+    pub(crate) ring: RingArgs,
     /// Begin recording, and start the command, at a time of day (12:00:00, the next one in the local time zone), at a date
     /// (2026-11-23T12:00:00Z; local without a zone), or after a time (+30s)
     ///

@@ -10,6 +10,8 @@ pub(crate) mod demo;
 pub(crate) mod diff;
 #[cfg(feature = "record")]
 pub(crate) mod doctor;
+#[cfg(feature = "record")]
+pub(crate) mod dump;
 pub(crate) mod export;
 #[cfg(feature = "flame")]
 pub(crate) mod flame;

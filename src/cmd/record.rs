@@ -8,7 +8,9 @@ mod names;
 mod once;
 mod options;
 mod periods;
+mod ring;
 mod schedule;
+mod triggered;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -42,7 +44,7 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     match schedule {
         Schedule::Now => {
             let selected = select(&args.capture, buildid_dir)?;
-            let signals = Signals::catch(once.options.switch.is_some())?;
+            let signals = Signals::catch(once.takes_switch())?;
             let recorded = once.record(selected, &signals)?;
             Ok(exit_code(recorded.status))
         }

@@ -1,5 +1,7 @@
 //! `usdtrec report`.
 
+mod trigger_head;
+
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -46,6 +48,9 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     let mut out = selection::output()?;
     let notices = progress::shown_until_output(&session, &mut out, |out| {
         let answer = answer(args, &session, &question)?;
+        if kind(args) == "the plain report" && args.format == OutputFormat::Text {
+            trigger_head::write(&session, out)?;
+        }
         report::write(&answer, &options, out)?;
         Ok::<_, ReportError>(answer.into_notices())
     })?;

@@ -25,8 +25,8 @@ pub(super) fn documented(verb: &str) -> BTreeSet<String> {
         name.to_owned()
     });
     // Other tests are about when recordings begin (schedule.rs), what patterns without a path wait for (followed.rs), the choice of processes
-    // (chosen.rs), thread contexts (thread_context.rs), files that are mapped later (no_gap.rs), locks (context/), and slow spans and the callers
-    // that trace prints (slow_spans.rs).
+    // (chosen.rs), thread contexts (thread_context.rs), files that are mapped later (no_gap.rs), locks (context/), triggers (flight_recorder/), and
+    // slow spans and the callers that trace prints (slow_spans.rs).
     let others = [
         "-h, --help",
         "--at",
@@ -42,6 +42,13 @@ pub(super) fn documented(verb: &str) -> BTreeSet<String> {
         "--span",
         "--key",
         "--min",
+        "--ring",
+        "--trigger",
+        "--until",
+        "--after",
+        "--cooldown",
+        "--keep",
+        "--trigger-cmd",
     ];
     let of_trace = ["-g", "--call-graph", "--max-stack"];
     let is_other =

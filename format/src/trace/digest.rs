@@ -163,6 +163,13 @@ impl DigestTail {
         Some(at + payload as u64)
     }
 
+    /// Has the next digest begin after what was written.
+    pub(crate) fn clear(&mut self) {
+        self.records.clear();
+        self.blocks = 0;
+        self.covers = None;
+    }
+
     /// Whether the next flush writes a digest.
     const fn is_due(&self) -> bool {
         self.blocks >= BLOCKS || self.records.len() >= FULL
@@ -172,9 +179,7 @@ impl DigestTail {
     /// metadata that a digest contains now.
     pub(crate) fn flushed(&mut self, records: &[u8], blocks: usize, range: Option<Range<u64>>) {
         if self.is_due() || records.len() > LARGE {
-            self.records.clear();
-            self.blocks = 0;
-            self.covers = None;
+            self.clear();
         }
         let Some(range) = range.filter(|_| records.len() <= LARGE) else {
             return;

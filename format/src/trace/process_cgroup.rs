@@ -13,6 +13,7 @@
 //! | | | path of the program likewise; padded to at least 80 bytes of the whole record |
 //! | last | | sample id; its time is that from which the process was there |
 
+use super::fired_trigger::is_fired_trigger;
 use super::own_record::{Magic, OwnFields, is_own, own_fields};
 use super::shortfall::is_shortfall;
 use super::string_argument::is_string_argument;
@@ -86,7 +87,10 @@ pub(crate) fn is_process_cgroup(body: &[u8]) -> bool {
 
 /// Whether a record of type 65 with this body is read with the records of processes. Eight bytes of the body are enough.
 pub(crate) fn is_of_processes(body: &[u8]) -> bool {
-    is_process_cgroup(body) || is_shortfall(body) || is_string_argument(body)
+    is_process_cgroup(body)
+        || is_shortfall(body)
+        || is_string_argument(body)
+        || is_fired_trigger(body)
 }
 
 #[cfg(test)]

@@ -6,6 +6,9 @@ use super::write_error::WriteError;
 /// Buffered length after which the buffer is written, bytes, so that memory does not grow with a flush.
 const FULL: usize = 1 << 20;
 
+/// Length from which on bytes are written without being buffered.
+const DIRECT: usize = 16 << 10;
+
 /// Buffers consecutive bytes and writes them in large pieces.
 pub(crate) struct Sink<'a, S> {
     storage: &'a mut S,
@@ -34,6 +37,24 @@ impl<'a, S: Storage> Sink<'a, S> {
     /// File offset of the next byte to append.
     pub(crate) fn position(&self) -> u64 {
         self.at + self.out.len() as u64
+    }
+
+    /// Appends bytes; many are written at once, and not copied.
+    ///
+    /// # Errors
+    /// Errors of the storage.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
+        if bytes.len() < DIRECT {
+            self.out.extend_from_slice(bytes);
+            return self.drain_if_full();
+        }
+        self.drain()?;
+        let offset = self.at;
+        self.storage
+            .write_at(bytes, offset)
+            .map_err(|source| WriteError::Io { offset, source })?;
+        self.at += bytes.len() as u64;
+        Ok(())
     }
 
     /// Writes the buffer.

@@ -1,11 +1,10 @@
 //! Writes a trace file.
 
-use std::collections::VecDeque;
+use std::borrow::Borrow;
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
-use super::buffer::RecordBuffer;
 use super::chunk::RECORD_HEADER;
 use super::clock_readings::{self, ClockReading};
 use super::compression::Compression;
@@ -13,10 +12,10 @@ use super::digest::DigestTail;
 use super::footer::{IndexTail, put_ignored_record};
 use super::head::{EncodedHead, Head};
 use super::index::{IndexEntry, IndexNode};
-use super::ingest::Ingest;
 use super::loss_counts::LossCounts;
-use super::pack_pool::PackPool;
+use super::packed_records::PackedRecords;
 use super::part::Part;
+use super::part_queue::{NextPart, PartQueue};
 use super::record_counts::RecordCounts;
 use super::sink::Sink;
 use super::time_range::TimeRange;
@@ -47,8 +46,14 @@ struct AddedEvents {
     is_written: bool,
 }
 
-/// Number of parts in hand for each helper thread.
-const PARTS: usize = 4;
+/// Packed records, and whether a pass over all rings ends with them.
+#[derive(Clone, Copy, Debug)]
+pub struct PackedPiece<R> {
+    /// The records.
+    pub records: R,
+    /// Whether it does.
+    pub ends_round: bool,
+}
 
 /// Writes a trace file, which is complete for any reader after each [`flush`](Self::flush).
 pub struct TraceWriter<S: Storage = File> {
@@ -60,12 +65,8 @@ pub struct TraceWriter<S: Storage = File> {
     added: Option<AddedEvents>,
     /// The head as it was written first, from file offset 0 to the data.
     start: Vec<u8>,
-    ingest: Ingest,
-    pool: PackPool,
-    /// Records that were flushed in parts and are not in the file yet.
-    parts: VecDeque<Part>,
-    /// Empty buffers that keep their memory, for samples and for metadata.
-    spare: Vec<[RecordBuffer; 2]>,
+    /// Records that are not in the file yet.
+    queue: PartQueue,
     index: IndexTail,
     digest: DigestTail,
     /// Clock readings that are not in the file yet.
@@ -105,10 +106,7 @@ impl<S: Storage> TraceWriter<S> {
             storage,
             events: info.events.clone(),
             added: None,
-            ingest: Ingest::new(id_type),
-            pool: PackPool::new(compression).map_err(WriteError::Compressor)?,
-            parts: VecDeque::new(),
-            spare: Vec::new(),
+            queue: PartQueue::new(id_type, compression).map_err(WriteError::Compressor)?,
             index: IndexTail::default(),
             digest: DigestTail::default(),
             clocks: Vec::new(),
@@ -172,7 +170,7 @@ impl<S: Storage> TraceWriter<S> {
     /// Buffers whole records, in the order of their ring. After bytes that are not whole records, the next [`flush`](Self::flush) writes all
     /// other records and returns an error.
     pub fn push(&mut self, records: &[u8]) {
-        self.ingest.push(records);
+        self.queue.push(records);
     }
 
     /// Sets the time at which recording began, and the time up to which events are in the file, ns of the trace's clock. The next flush
@@ -197,25 +195,25 @@ impl<S: Storage> TraceWriter<S> {
     /// Allows `threads` threads to compress, the caller's among them: helpers are started when records wait, or at once if `at_once`. Without
     /// this call the caller's compresses alone. Records are read back the same with any number.
     pub fn set_threads(&mut self, threads: NonZeroUsize, at_once: bool) {
-        self.pool.set_threads(threads, at_once);
+        self.queue.set_threads(threads, at_once);
     }
 
     /// Length of the records that are not in the file yet, bytes.
     #[must_use]
     pub fn pending(&self) -> usize {
-        self.unflushed() + self.parts.iter().map(Part::len).sum::<usize>()
+        self.queue.pending()
     }
 
     /// Length of the records that were pushed since the last flush, bytes.
     #[must_use]
     pub fn unflushed(&self) -> usize {
-        self.ingest.pending()
+        self.queue.unflushed()
     }
 
     /// Whether [`flush_part`](Self::flush_part) took records that are not in the file yet.
     #[must_use]
     pub fn has_parts(&self) -> bool {
-        !self.parts.is_empty()
+        self.queue.has_parts()
     }
 
     /// Totals of the records flushed so far.
@@ -247,22 +245,13 @@ impl<S: Storage> TraceWriter<S> {
     }
 
     fn flush_as(&mut self, ends_round: bool) -> Result<(), WriteError> {
-        if self.unflushed() != 0 || self.has_added_events() && self.parts.is_empty() {
-            let empty = self.spare.pop().unwrap_or_default();
-            let part = Part::take(&mut self.ingest, empty, &mut self.pool, ends_round);
-            self.parts.push_back(part);
+        if self.unflushed() != 0 || self.has_added_events() && !self.has_parts() {
+            self.queue.begin_part(ends_round);
         }
-        let most = PARTS * self.pool.most_helpers();
-        while let Some(part) = self.parts.pop_front() {
-            let may_wait = !ends_round && self.parts.len() < most;
-            if may_wait && !part.is_done(&self.pool) {
-                self.parts.push_front(part);
-                break;
-            }
-            let ends_round = ends_round && self.parts.is_empty();
+        while let Some(NextPart { part, ends_round }) = self.queue.next(ends_round) {
             self.write_part(part, ends_round)?;
         }
-        match self.ingest.take_refusal() {
+        match self.queue.take_refusal() {
             Some(what) => Err(WriteError::Record(what)),
             None => Ok(()),
         }
@@ -273,10 +262,46 @@ impl<S: Storage> TraceWriter<S> {
         if let Err(error) = self.write_round(&mut part, ends_round) {
             // Bytes after the footer are ignored, so a failure is harmless.
             let _ = self.storage.set_len(self.end);
-            self.parts.push_front(part);
+            self.queue.put_back(part);
             return Err(error);
         }
-        self.spare.push(part.into_buffers());
+        self.queue.reuse(part);
+        Ok(())
+    }
+
+    /// Writes what was pushed, then packed records, of which the times may be any, and commits them. Each piece is dropped when it is written.
+    ///
+    /// # Errors
+    /// [`WriteError`]; what was flushed before stays valid.
+    pub fn write_packed<R: Borrow<PackedRecords>>(
+        &mut self,
+        pieces: impl IntoIterator<Item = PackedPiece<R>>,
+    ) -> Result<(), WriteError> {
+        self.flush()?;
+        let mut index = self.index.clone();
+        let mut counts = self.counts;
+        let mut sink = Sink::new(&mut self.storage, &mut self.out, self.end);
+        for piece in pieces {
+            let records = piece.records.borrow();
+            let at = sink.position();
+            sink.write(records.bytes())?;
+            for entry in records.entries_at(at) {
+                counts.add(&entry.counts);
+                index.add(entry);
+            }
+            if piece.ends_round {
+                RecordBuilder::new(sink.out(), RecordType::FINISHED_ROUND, 0).end();
+            }
+        }
+        let footer = put_footer(&self.head, &mut index, &self.losses, &mut sink);
+        sink.drain()?;
+        self.write_sample_time(&counts)?;
+        self.commit(footer.data_end)?;
+        self.end = footer.end;
+        self.index = index;
+        self.counts = counts;
+        // Readers read the blocks of these records.
+        self.digest.clear();
         Ok(())
     }
 
@@ -343,8 +368,8 @@ impl<S: Storage> TraceWriter<S> {
             counts.add(&entry.counts);
             index.add(entry);
         };
-        part.write_metadata(&mut self.pool, &mut sink, &mut place)?;
-        part.write_samples(&mut self.pool, &mut sink, &mut place)?;
+        part.write_metadata(&mut self.queue.pool, &mut sink, &mut place)?;
+        part.write_samples(&mut self.queue.pool, &mut sink, &mut place)?;
         if ends_round {
             RecordBuilder::new(sink.out(), RecordType::FINISHED_ROUND, 0).end();
         }

@@ -18,6 +18,7 @@ use crate::output::threads::Threads;
 use crate::output::watched_file::{FileChange, WatchedFile};
 use crate::output::writer::{Pace, Writer};
 use crate::recording::signals::Signals;
+use crate::window::{WindowContent, WindowFiles, WindowLimits};
 
 /// Length of buffered records from which on they are flushed, bytes.
 const FLUSH_BYTES: usize = 1 << 20;
@@ -44,12 +45,28 @@ enum DestinationKind {
     Files(Box<dyn FnMut() -> io::Result<File> + Send>),
     /// A pipe, which takes a single trace.
     Pipe(Option<Outlet>, Pace),
+    /// A window in memory, and the files that are made of it, until they are taken.
+    Window(WindowLimits, Option<WindowFiles>),
 }
 
 impl Destination {
     /// A destination that makes its files with `next`.
     pub fn new(next: impl FnMut() -> io::Result<File> + Send + 'static) -> Self {
         Self(DestinationKind::Files(Box::new(next)))
+    }
+
+    /// A window in memory, of which files are made when triggers fire.
+    #[must_use]
+    pub fn window(limits: WindowLimits, files: WindowFiles) -> Self {
+        Self(DestinationKind::Window(limits, Some(files)))
+    }
+
+    /// The files that are made of a window, once.
+    pub(crate) const fn take_window_files(&mut self) -> Option<WindowFiles> {
+        match &mut self.0 {
+            DestinationKind::Window(_, files) => files.take(),
+            DestinationKind::Files(_) | DestinationKind::Pipe(..) => None,
+        }
     }
 
     /// A pipe, or anything else that is written front to back. Once the recording is to end, by a signal or because `duration` is over,
@@ -264,6 +281,13 @@ impl Files {
         Ok(())
     }
 
+    /// A copy of the window, if the recording has one, up to the last pass over all rings.
+    pub(crate) fn content(&mut self) -> Result<Option<WindowContent>, RecordError> {
+        self.flush()?;
+        let now = self.clocks.read();
+        Ok(self.writer.content(now))
+    }
+
     /// What others did to files so far.
     pub(crate) fn changes(&self) -> &[FileChange] {
         &self.changes
@@ -392,6 +416,7 @@ fn begin(
             let pipe = pipe.take().ok_or_else(taken).map_err(RecordError::Output)?;
             Writer::pipe(pipe, *pace, info, compression)?
         }
+        DestinationKind::Window(limits, _) => Writer::window(*limits, info, compression)?,
     };
     writer.set_threads(packing.threads);
     Ok(writer)

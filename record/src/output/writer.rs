@@ -1,4 +1,4 @@
-//! The writer of a trace: to a file, or to a pipe.
+//! The writer of a trace: to a file, to a pipe, or to a window in memory.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,6 +11,7 @@ use usdtrec_format::trace::{
 use crate::output::outlet::Outlet;
 use crate::output::threads::Threads;
 use crate::output::watched_file::{FileChange, WatchedFile};
+use crate::window::{WindowContent, WindowLimits, WindowWriter};
 
 /// A trace being written.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub(crate) enum Writer {
     File(Box<TraceWriter>, Option<WatchedFile>),
     /// A pipe, its pace, and another handle of it, if it could be duplicated.
     Pipe(Box<PipeWriter<Outlet>>, Pace, Option<OwnedFd>),
+    /// A window, of which files are made.
+    Window(Box<WindowWriter>),
 }
 
 /// How a pipe is written.
@@ -64,10 +67,28 @@ impl Writer {
         Ok(Self::Pipe(Box::new(writer), pace, handle))
     }
 
+    /// Begins a window.
+    pub(crate) fn window(
+        limits: WindowLimits,
+        info: &TraceInfo,
+        compression: Compression,
+    ) -> Result<Self, WriteError> {
+        let writer = WindowWriter::new(limits, info, compression)?;
+        Ok(Self::Window(Box::new(writer)))
+    }
+
+    /// A copy of the window, if it is one, with a reading of the clocks of now.
+    pub(crate) fn content(&self, now: ClockReading) -> Option<WindowContent> {
+        match self {
+            Self::Window(window) => Some(window.content(now)),
+            Self::File(..) | Self::Pipe(..) => None,
+        }
+    }
+
     /// Maximum time until a record is flushed: the records that a crash of the recorder can lose, and the delay for the reader of a pipe.
     pub(crate) const fn flush_time(&self) -> Duration {
         match self {
-            Self::File(..) => Duration::from_secs(1),
+            Self::File(..) | Self::Window(_) => Duration::from_secs(1),
             Self::Pipe(_, pace, _) => pace.flush_time,
         }
     }
@@ -79,6 +100,7 @@ impl Writer {
             Self::Pipe(writer, pace, _) => {
                 pace.heartbeat || writer.pending() > 0 || writer.is_unsettled()
             }
+            Self::Window(window) => window.pending() > 0,
         }
     }
 
@@ -87,6 +109,7 @@ impl Writer {
         match self {
             Self::File(writer, _) => writer.set_recorded(began, until),
             Self::Pipe(..) => {}
+            Self::Window(window) => window.set_recorded(began, until),
         }
     }
 
@@ -95,6 +118,7 @@ impl Writer {
         match self {
             Self::File(writer, _) => writer.set_cpus_changed(),
             Self::Pipe(..) => {}
+            Self::Window(window) => window.set_cpus_changed(),
         }
     }
 
@@ -104,6 +128,7 @@ impl Writer {
         match self {
             Self::File(writer, _) => writer.set_threads(most, at_once),
             Self::Pipe(writer, ..) => writer.set_threads(most, at_once),
+            Self::Window(window) => window.set_threads(most, at_once),
         }
     }
 
@@ -111,6 +136,7 @@ impl Writer {
         match self {
             Self::File(writer, _) => writer.push(records),
             Self::Pipe(writer, ..) => writer.push(records),
+            Self::Window(window) => window.push(records),
         }
     }
 
@@ -118,6 +144,7 @@ impl Writer {
         match self {
             Self::File(writer, _) => writer.pending(),
             Self::Pipe(writer, ..) => writer.pending(),
+            Self::Window(window) => window.pending(),
         }
     }
 
@@ -126,6 +153,7 @@ impl Writer {
         match self {
             Self::File(writer, _) => writer.unflushed(),
             Self::Pipe(writer, ..) => writer.unflushed(),
+            Self::Window(window) => window.unflushed(),
         }
     }
 
@@ -134,6 +162,7 @@ impl Writer {
         match self {
             Self::File(writer, _) => writer.has_parts(),
             Self::Pipe(..) => false,
+            Self::Window(window) => window.has_parts(),
         }
     }
 
@@ -141,6 +170,7 @@ impl Writer {
         match self {
             Self::File(writer, _) => writer.totals(),
             Self::Pipe(writer, ..) => writer.totals(),
+            Self::Window(window) => window.totals(),
         }
     }
 
@@ -149,6 +179,7 @@ impl Writer {
             Self::File(writer, _) => writer.flush(),
             Self::Pipe(writer, pace, _) if pace.heartbeat => writer.end_round(),
             Self::Pipe(writer, ..) => writer.flush(),
+            Self::Window(window) => window.flush(true),
         }
     }
 
@@ -161,13 +192,14 @@ impl Writer {
                 writer.compress_part();
                 Ok(())
             }
+            Self::Window(window) => window.flush(false),
         }
     }
 
     /// The pipe, which reports when its reader has closed it.
     pub(crate) fn written_pipe(&self) -> Option<BorrowedFd<'_>> {
         match self {
-            Self::File(..) => None,
+            Self::File(..) | Self::Window(_) => None,
             Self::Pipe(_, _, handle) => handle.as_ref().map(AsFd::as_fd),
         }
     }
@@ -181,6 +213,10 @@ impl Writer {
                 Ok(())
             }
             Self::Pipe(writer, ..) => writer.write_losses(losses),
+            Self::Window(window) => {
+                window.add_losses(losses);
+                Ok(())
+            }
         }
     }
 
@@ -190,6 +226,10 @@ impl Writer {
         match self {
             Self::File(writer, _) => writer.add_events(info),
             Self::Pipe(writer, ..) => writer.add_events(info),
+            Self::Window(window) => {
+                window.add_events(info);
+                Ok(())
+            }
         }
     }
 
@@ -201,6 +241,10 @@ impl Writer {
                 Ok(())
             }
             Self::Pipe(writer, ..) => writer.write_clocks(readings),
+            Self::Window(window) => {
+                window.add_clocks(readings);
+                Ok(())
+            }
         }
     }
 
@@ -222,7 +266,7 @@ impl Writer {
     pub(crate) const fn take_handle(&mut self) -> Option<WatchedFile> {
         match self {
             Self::File(_, handle) => handle.take(),
-            Self::Pipe(..) => None,
+            Self::Pipe(..) | Self::Window(_) => None,
         }
     }
 
@@ -230,6 +274,7 @@ impl Writer {
         match self {
             Self::File(writer, _) => writer.finish(losses),
             Self::Pipe(writer, ..) => writer.finish(losses),
+            Self::Window(window) => Ok(window.totals()),
         }
     }
 }

@@ -1,8 +1,12 @@
 //! The filter of a probe, evaluated on its samples.
 
-use usdtrec_decode::{Filter, FilterError, SampleField};
+use usdtrec_decode::{Filter, FilterError, SampleField, SampleTexts};
+use usdtrec_format::HexId;
+use usdtrec_format::expr::{Datum, Expr};
+use usdtrec_format::perf::Sample;
 
 use crate::error::RecordError;
+use crate::recording::site_decoder::SiteDecoder;
 use crate::select::probe::PlannedProbe;
 use crate::usage_error::UsageError;
 
@@ -18,6 +22,23 @@ pub(crate) fn of_samples(
     let Some(asked) = probe.own_filter() else {
         return Ok(None);
     };
+    let filter = bind(probe, asked, has_context)?;
+    if filter.reads_memory() {
+        let event = probe.event();
+        return Err(UsageError::FilterReadsMemory { event }.into());
+    }
+    Ok(Some(filter))
+}
+
+/// Binds an expression to the values that are in samples of a probe.
+///
+/// # Errors
+/// [`UsageError::FilterName`]; [`UsageError::FilterOfUser`].
+pub(crate) fn bind(
+    probe: &PlannedProbe,
+    asked: Expr,
+    has_context: bool,
+) -> Result<Filter, RecordError> {
     let of_context = SampleField::OF_CONTEXT.iter().filter(|_| has_context);
     let fields: Vec<SampleField> = SampleField::OF_HIT
         .iter()
@@ -32,13 +53,24 @@ pub(crate) fn of_samples(
             error,
         }
     })?;
-    if filter.reads_memory() {
-        let event = probe.event();
-        return Err(UsageError::FilterReadsMemory { event }.into());
-    }
     if probe.plan.raw.is_none() && filter.fields().contains(&SampleField::Uid) {
         let event = probe.event();
         return Err(UsageError::FilterOfUser { event }.into());
     }
-    Ok(Some(filter))
+    Ok(filter)
+}
+
+/// Whether a filter is true for a sample of a site.
+pub(crate) fn is_true(filter: &Filter, decoder: &mut SiteDecoder, sample: &Sample<'_>) -> bool {
+    let mut texts = SampleTexts::UNKNOWN;
+    if let Some(context) = decoder.context(sample) {
+        let ids = [&context.trace_id[..], &context.span_id];
+        let digits = ids.map(|id| HexId::new(id).as_str().as_bytes().to_vec());
+        let names = SampleField::OF_CONTEXT.iter().map(|field| field.name());
+        let ids = names
+            .zip(digits)
+            .map(|(name, id)| (name, Datum::Text(id.into())));
+        texts.process.extend(ids);
+    }
+    filter.is_true(sample, decoder.values(sample), &texts)
 }

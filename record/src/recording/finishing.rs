@@ -59,6 +59,12 @@ impl Recording {
         }
         self.write_shortfalls();
         self.write_texts();
+        self.fire_sighted();
+        self.triggering.settle(signals);
+        let last = self.triggering.take_last();
+        let made = last.map_or(Ok(()), |due| self.make_file(due));
+        self.triggering.settle(signals);
+        let mut syncs = self.triggering.finish(signals);
         self.cpus.look_now();
         self.note_cpus();
         let tally = self.count();
@@ -70,19 +76,20 @@ impl Recording {
             command,
             cpus,
             follower,
+            mut triggering,
             ..
         } = self;
-        let mut syncs = Vec::new();
         let written = files.totals().samples;
         let left_out = pipeline.left_out();
         let aggregation = session.options.engine.aggregation.as_ref();
         let hits = tally.as_ref().ok().map(|tally| tally.hits);
         let outcome = looped.and_then(|end| {
+            made?;
             let tally = tally?;
             let groups = hit_groups(&session)?;
             let finished = files.finish(&tally.since(&earlier))?;
             let totals = finished.totals;
-            syncs = finished.syncs;
+            syncs.extend(finished.syncs);
             Ok(Outcome {
                 totals,
                 elapsed,
@@ -107,6 +114,7 @@ impl Recording {
                 followed: follower.files(),
                 shortfalls: session.shortfalls.all().to_vec(),
                 changes: finished.changes,
+                triggered: triggering.take_events(),
                 end,
                 ended: match end {
                     End::Gone => ended(&session),

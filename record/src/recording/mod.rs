@@ -17,10 +17,12 @@ pub(super) mod session;
 pub(super) mod short_spans;
 pub(super) mod shortfalls;
 pub(super) mod signals;
+pub(super) mod site_decoder;
 pub(super) mod snapshot;
 pub(super) mod sought_files;
 pub(super) mod start;
 pub(super) mod target;
+pub(super) mod triggering;
 pub(super) mod unread_files;
 pub(super) mod user_filter;
 mod waiting;
@@ -31,6 +33,7 @@ use std::time::{Duration, Instant};
 use usdtrec_format::perf::SampleId;
 
 use crate::aggregation::HitGroup;
+use crate::clocks::trace_clock;
 use crate::command::RunningCommand;
 use crate::engine::{GuardDeath, TextFinding};
 use crate::error::RecordError;
@@ -43,8 +46,9 @@ use crate::recording::process_pace::ProcessPace;
 use crate::recording::session::Session;
 use crate::recording::signals::Signals;
 use crate::recording::snapshot::Snapshot;
+use crate::recording::triggering::Triggering;
 
-pub use self::outcome::{End, EndedProcess, Finished, HitTotals, Outcome, Progress};
+pub use self::outcome::{End, EndedProcess, Finished, HitTotals, Outcome, Progress, TriggerEvent};
 pub(crate) use self::pipeline::Pipeline;
 
 /// Interval at which losses are counted if they are reported while recording, and the minimum ratio of the pause after a count to its
@@ -78,6 +82,7 @@ pub struct Recording {
     follower: Follower,
     process_pace: ProcessPace,
     guard_deaths: Vec<GuardDeath>,
+    triggering: Triggering,
 }
 
 impl Recording {
@@ -87,7 +92,9 @@ impl Recording {
         command: Option<RunningCommand>,
         started: Instant,
         pipeline: Pipeline,
+        mut triggering: Triggering,
     ) -> Result<Self, RecordError> {
+        triggering.note_idle(pipeline.triggers.as_ref());
         let cpus = Changes::new(
             session.cpus().to_vec(),
             session.options.engine.cpus.is_some(),
@@ -112,6 +119,7 @@ impl Recording {
             follower,
             process_pace: ProcessPace::default(),
             guard_deaths: Vec::new(),
+            triggering,
         })
     }
 
@@ -122,10 +130,12 @@ impl Recording {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<End, RecordError> {
         let _hurry = (self.session.options.engine.no_gap).map(|_| Hurry::begin());
+        self.triggering.begin(signals)?;
         loop {
             let end = self.wait(signals)?;
             self.files.look_at_clocks()?;
             let mappings = self.session.attached.engine.take_new_mappings();
+            let read = trace_clock::now();
             self.drain();
             // Their records were written before, and have been read.
             self.follower.hold(mappings);
@@ -138,6 +148,7 @@ impl Recording {
             let is_new = |death: &GuardDeath| !self.guard_deaths.contains(death);
             let death = death.filter(is_new);
             self.guard_deaths.extend(death);
+            let is_triggered = self.look_at_triggers(signals, read)?;
             self.files.flush_if_due()?;
             let counted = self.counted_if_due()?;
             progress(Progress {
@@ -147,7 +158,9 @@ impl Recording {
                 shortfalls: self.session.shortfalls.all(),
                 changes: self.files.changes().to_vec(),
                 guard_deaths: self.guard_deaths.clone(),
+                triggered: self.triggering.take_events(),
             });
+            let end = end.or_else(|| is_triggered.then_some(End::Triggered));
             if let Some(end) = end.or_else(|| self.is_full()) {
                 return Ok(end);
             }

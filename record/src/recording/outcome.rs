@@ -1,10 +1,11 @@
 //! How far a recording is, and what came of it.
 
+use std::io;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
-use usdtrec_format::trace::{Shortfall, Totals};
+use usdtrec_format::trace::{FiredTrigger, Shortfall, Totals};
 
 use crate::aggregation::HitGroup;
 use crate::engine::{EngineOutcome, GuardDeath};
@@ -15,6 +16,8 @@ use crate::recording::ending::Ending;
 use crate::recording::following::FollowedFiles;
 use crate::recording::losses::ProbeHits;
 use crate::stacks::{CutStacks, FileElsewhere};
+use crate::triggers::CommandFault;
+use crate::window::WrittenWindow;
 
 /// A recording that has ended. The trace is complete; what is open in the kernel and the command may not have ended.
 #[derive(Debug)]
@@ -61,6 +64,8 @@ pub struct Outcome {
     pub changes: Vec<FileChange>,
     /// Why the recording ended.
     pub end: End,
+    /// What came of triggers since the last [`Progress`].
+    pub triggered: Vec<TriggerEvent>,
     /// How the [named](crate::Options::named) processes ended, if the recording ended with them.
     pub ended: Vec<EndedProcess>,
 }
@@ -95,6 +100,29 @@ impl HitTotals {
     }
 }
 
+/// What came of a trigger.
+#[derive(Clone, Debug)]
+pub enum TriggerEvent {
+    /// A file is complete.
+    Written(WrittenWindow),
+    /// A file could not be written. Recording goes on.
+    NotWritten {
+        /// What fired.
+        fired: FiredTrigger,
+        /// The error.
+        error: Arc<RecordError>,
+    },
+    /// A command did not do its work.
+    Command(Arc<CommandFault>),
+    /// Requests cannot be received.
+    NoRequests(Arc<io::Error>),
+    /// No recorded probe can fire a trigger so far: it waits for a file that appears.
+    Idle {
+        /// The trigger.
+        trigger: String,
+    },
+}
+
 /// Why a recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -108,6 +136,8 @@ pub enum End {
     Gone,
     /// The reader of the output closed it.
     Unread,
+    /// A trigger fired that ends it.
+    Triggered,
 }
 
 /// Progress of a running session.
@@ -125,4 +155,6 @@ pub struct Progress {
     pub changes: Vec<FileChange>,
     /// Guard processes that were killed so far, the same only once.
     pub guard_deaths: Vec<GuardDeath>,
+    /// What came of triggers since the last one.
+    pub triggered: Vec<TriggerEvent>,
 }

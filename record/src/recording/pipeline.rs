@@ -13,6 +13,7 @@ use crate::recording::user_filter::UserFilter;
 use crate::stacks::StackUnwinder;
 use crate::stage::{Stage, Stages};
 use crate::thread_contexts::ThreadContexts;
+use crate::triggers::TriggerWatch;
 use crate::verify::{ExpectedFiles, Verifier};
 
 /// The stages of a recording.
@@ -20,6 +21,8 @@ use crate::verify::{ExpectedFiles, Verifier};
 pub(crate) struct Pipeline {
     /// Leaves out samples that filters exclude which the kernel does not evaluate.
     user_filter: Option<UserFilter>,
+    /// Looks for hits that fire triggers.
+    pub(super) triggers: Option<TriggerWatch>,
     /// Whether probes work in processes.
     pub(super) verifier: Verifier,
     /// What programs say of the code that they make.
@@ -45,7 +48,7 @@ pub(crate) struct AddedFiles<'a> {
 
 impl Pipeline {
     /// # Errors
-    /// Those of [`UserFilter::for_attached`].
+    /// Those of [`UserFilter::for_attached`] and [`TriggerWatch::for_attached`].
     pub(crate) fn new(session: &Session) -> Result<Self, RecordError> {
         let attached = &session.attached;
         let graph = session.options.engine.graph;
@@ -54,6 +57,7 @@ impl Pipeline {
         Ok(Self {
             thread_contexts: locations.map(|locations| ThreadContexts::new(id_type, locations)),
             user_filter: UserFilter::for_attached(attached, 0..attached.probes.len())?,
+            triggers: TriggerWatch::for_attached(attached, &session.options.triggers.triggers)?,
             verifier: Verifier::start(session),
             makers: graph.map(|_| CodeMakers::new(id_type)),
             cgroups: Cgroups::new(id_type),
@@ -66,6 +70,7 @@ impl Pipeline {
     fn stages(&mut self) -> Stages<'_> {
         Stages::new([
             optional(&mut self.user_filter),
+            optional(&mut self.triggers),
             Some(&mut self.verifier),
             optional(&mut self.makers),
             optional(&mut self.thread_contexts),
@@ -94,6 +99,9 @@ impl Pipeline {
             (Some(known), Some(filters)) => known.add(filters),
             (none, Some(filters)) => *none = Some(filters),
             (_, None) => {}
+        }
+        if let Some(triggers) = &mut self.triggers {
+            triggers.add(attached, probes)?;
         }
         self.verifier.add(files, pids);
         if let Some(stacks) = &mut self.stacks {

@@ -35,6 +35,7 @@ use crate::recording::target::Target;
 use crate::select::probe::{PlannedProbe, RefusedProbe};
 use crate::semaphores::{self, Semaphores};
 use crate::stacks::StackUnwinder;
+use crate::triggers::TriggerOptions;
 use crate::usage_error::UsageError;
 use crate::verify::ExpectedFiles;
 
@@ -59,6 +60,8 @@ pub struct Options {
     pub max_size: Option<u64>,
     /// When to continue with a new file; `None` for never.
     pub switch: Option<Switch>,
+    /// What hits have the last seconds written to a file, or end the recording.
+    pub triggers: TriggerOptions,
     /// Options of the engine.
     pub engine: EngineOptions,
     /// If the recording ends before the command: leave the command running, as `perf trace` does, instead of ending it, as `perf record`

@@ -55,7 +55,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Begins to catch them; SIGUSR2 starts a new file only if `switch` is set. A SIGHUP that is ignored stays ignored (`nohup`).
+    /// Begins to catch them; SIGUSR2 starts a new file, or writes the last seconds to one, only if `switch` is set. A SIGHUP that is ignored stays ignored (`nohup`).
     ///
     /// # Errors
     /// [`RecordError::Host`] if the handlers cannot be set.
@@ -138,6 +138,11 @@ impl Signals {
         let mut bytes = [0; 64];
         // One byte for each; the stream does not block.
         while matches!((&self.arrived).read(&mut bytes), Ok(1..)) {}
+    }
+
+    /// Writes a byte to `wake` at SIGUSR2, too.
+    pub(crate) fn wake_at_switch(&self, wake: UnixStream) -> io::Result<()> {
+        signal_hook::low_level::pipe::register(SIGUSR2, wake).map(|_| ())
     }
 
     /// Whether SIGUSR2 has arrived since the last call.

@@ -9,6 +9,7 @@ use crate::kernel_error::KernelOperation;
 use crate::output::files::{Destination, Files};
 use crate::recording::metadata::{self, Synthesised};
 use crate::recording::session::Session;
+use crate::recording::triggering::Triggering;
 use crate::recording::{Pipeline, Recording};
 
 impl Session {
@@ -19,10 +20,11 @@ impl Session {
     /// [`RecordError::Output`], [`RecordError::Write`], [`RecordError::Host`], [`RecordError::Kernel`].
     pub fn start(
         self,
-        destination: Destination,
+        mut destination: Destination,
         held: Option<HeldCommand>,
     ) -> Result<Recording, RecordError> {
         let mut pipeline = Pipeline::new(&self)?;
+        let window = destination.take_window_files();
         let mut files = Files::create(self.describe()?, self.options.packing(), destination)?;
         let mut running = Synthesised::default();
         if !self.starts_at_exec() {
@@ -31,6 +33,7 @@ impl Session {
             pipeline.take_running(&mut files, &running.records);
         }
         files.flush()?;
+        let triggering = Triggering::new(&self.options.triggers, window)?;
         // If the command is not the target, the probes are enabled before it starts.
         self.attached.engine.enable().map_err(start_failed)?;
         let started = Instant::now();
@@ -47,7 +50,7 @@ impl Session {
             }
         });
         let command = command.transpose()?;
-        let mut recording = Recording::new(self, files, command, started, pipeline)?;
+        let mut recording = Recording::new(self, files, command, started, pipeline, triggering)?;
         // A process may have mapped them since the probes were selected.
         recording.follower.take(running.new_files);
         recording.follower.note_unread(running.unread);

@@ -6,15 +6,13 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use usdtrec_decode::{Decoder, Filter, SampleField, SampleTexts};
-use usdtrec_format::expr::Datum;
-use usdtrec_format::perf::SampleLayout;
-use usdtrec_format::{HexId, ThreadContext, Value};
+use usdtrec_decode::Filter;
 
 use crate::batch::{Batch, Record};
-use crate::engine::{Attached, ProbeAttr};
+use crate::engine::Attached;
 use crate::error::RecordError;
 use crate::recording::filter;
+use crate::recording::site_decoder::SiteDecoder;
 use crate::select::probe::PlannedProbe;
 use crate::stage::Stage;
 
@@ -30,11 +28,7 @@ pub(crate) struct UserFilter {
 #[derive(Debug)]
 struct Site {
     filter: Filter,
-    decoder: Decoder,
-    values: Vec<Value>,
-    layout: SampleLayout,
-    /// Offset of the thread context in the raw part.
-    thread_context: Option<u16>,
+    decoder: SiteDecoder,
 }
 
 impl UserFilter {
@@ -54,7 +48,11 @@ impl UserFilter {
         for (probe, attrs) in of_probes.filter(|(probe, _)| is_late(probe)) {
             let thread_context = probe.plan.raw.as_ref().and_then(|raw| raw.thread_context);
             if let Some(filter) = filter::of_samples(probe, thread_context.is_some())? {
-                sites.extend(sites_of(probe, attrs, &filter));
+                let of_probe = SiteDecoder::of_probe(probe, attrs);
+                sites.extend(of_probe.map(|(id, decoder)| {
+                    let filter = filter.clone();
+                    (id, Site { filter, decoder })
+                }));
             }
         }
         let left_out = 0;
@@ -65,33 +63,6 @@ impl UserFilter {
     pub(crate) fn add(&mut self, others: Self) {
         self.sites.extend(others.sites);
     }
-}
-
-/// The sites of a probe with a filter, by sample id.
-fn sites_of<'a>(
-    probe: &'a PlannedProbe,
-    attrs: &'a ProbeAttr,
-    filter: &'a Filter,
-) -> impl Iterator<Item = (u64, Site)> + 'a {
-    let attr = &attrs.attr.attr;
-    let sites = probe.sites.iter().zip(&attrs.site_ids);
-    sites.flat_map(move |(site, ids)| {
-        let decoder = match &probe.plan.raw {
-            Some(layout) => Decoder::from_raw(&site.site.args, probe.arch, layout),
-            None => Decoder::from_operands(&site.operands, probe.arch, attr),
-        };
-        let decoder = decoder.typed(&probe.arguments);
-        ids.iter().map(move |id| {
-            let site = Site {
-                filter: filter.clone(),
-                values: decoder.values(),
-                decoder: decoder.clone(),
-                layout: SampleLayout::new(attr),
-                thread_context: probe.plan.raw.as_ref().and_then(|raw| raw.thread_context),
-            };
-            (*id, site)
-        })
-    })
 }
 
 impl Stage for UserFilter {
@@ -111,20 +82,7 @@ fn lets_through(sites: &mut HashMap<u64, Site>, record: Record<'_>) -> bool {
     let Some(site) = head.and_then(|head| sites.get_mut(&head.id)) else {
         return true;
     };
-    let Some(sample) = site.layout.parse(record.body()) else {
-        return true;
-    };
-    site.decoder.decode(&sample, &mut site.values);
-    let mut texts = SampleTexts::UNKNOWN;
-    let context = site.thread_context;
-    if let Some(Ok(context)) = context.map(|at| ThreadContext::decode(sample.raw, at)) {
-        let ids = [&context.trace_id[..], &context.span_id];
-        let digits = ids.map(|id| HexId::new(id).as_str().as_bytes().to_vec());
-        let names = SampleField::OF_CONTEXT.iter().map(|field| field.name());
-        let ids = names
-            .zip(digits)
-            .map(|(name, id)| (name, Datum::Text(id.into())));
-        texts.process.extend(ids);
-    }
-    site.filter.is_true(&sample, &site.values, &texts)
+    let Site { filter, decoder } = site;
+    let sample = decoder.parse(record.body());
+    sample.is_none_or(|sample| filter::is_true(filter, decoder, &sample))
 }

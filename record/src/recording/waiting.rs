@@ -64,6 +64,8 @@ impl Recording {
         let timeout = self.next_interval.map_or(timeout, |next| {
             timeout.min(next.saturating_duration_since(Instant::now()))
         });
+        let triggered = self.triggering.remaining();
+        let timeout = triggered.map_or(timeout, |remaining| remaining.min(timeout));
         let timeout = Timespec::try_from(timeout).ok();
         let attached = &self.session.attached;
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
@@ -84,6 +86,7 @@ impl Recording {
         let of_mappings = of_processes.end..polled.len();
         let found = polled.len();
         polled.push(readable(self.follower.descriptor()));
+        polled.extend(self.triggering.descriptor().map(readable));
         polled.extend(self.cpus.descriptor().map(readable));
         polled.extend(self.files.clock_descriptor().map(readable));
         let threads = polled.len()..;
@@ -121,7 +124,9 @@ impl Recording {
         if is_unread {
             return Ok(Some(End::Unread));
         }
-        if !self.is_behind && !is_awaited {
+        // A file is to be made when this pass is done.
+        let is_due = self.triggering.remaining() == Some(Duration::ZERO);
+        if !self.is_behind && !is_awaited && !is_due {
             self.gather(filled)?;
         }
         self.is_over()

@@ -67,9 +67,13 @@ impl PlannedProbe {
 
     /// The filter, with the probe's own names in place of those that the list gives.
     pub(crate) fn own_filter(&self) -> Option<Expr> {
-        let filter = self.filter.as_ref()?;
-        let bound = filter.clone().bind(&mut |name| Ok(self.own_name(name)));
-        Some(bound.unwrap_or_else(|_| filter.clone()))
+        self.filter.as_ref().map(|filter| self.in_own_names(filter))
+    }
+
+    /// An expression in which names that the list gives to arguments are the probe's own.
+    pub(crate) fn in_own_names(&self, expression: &Expr) -> Expr {
+        let bound = expression.clone().bind(&mut |name| Ok(self.own_name(name)));
+        bound.unwrap_or_else(|_| expression.clone())
     }
 
     fn own_name(&self, name: Name) -> Name {

@@ -150,6 +150,7 @@ fn captured(plan: &CapturePlan) -> String {
 pub(in crate::cmd) fn print_end_reason(verb: &str, args: &CaptureArgs, outcome: &Outcome) {
     let why = match (outcome.end, &*args.pid, &*args.tid) {
         (End::Size, ..) => "size limit reached, recording ended".to_owned(),
+        (End::Triggered, ..) => "--until: a trigger fired, recording ended".to_owned(),
         (End::Gone, [pid], _) => format!("process {pid} and what it started have ended"),
         (End::Gone, [_, _, ..], _) => "the processes and what they started have ended".to_owned(),
         (End::Gone, [], [tid]) => format!("thread {tid} has ended"),

@@ -19,6 +19,7 @@ use super::messages::{
 use super::names::NameStore;
 use super::options::{NumberedFiles, destination, is_pipe};
 use super::schedule;
+use super::triggered::WrittenFiles;
 use crate::advice::HINTS;
 use crate::cli::RecordArgs;
 use crate::service;
@@ -42,6 +43,11 @@ pub(super) struct Recorded {
 }
 
 impl Once<'_> {
+    /// Whether SIGUSR2 has a meaning.
+    pub(super) const fn takes_switch(&self) -> bool {
+        self.options.switch.is_some() || self.args.ring.ring.is_some()
+    }
+
     /// Attaches the probes, records to the end, and detaches them.
     pub(super) fn record(self, selected: Selected, signals: &Signals) -> anyhow::Result<Recorded> {
         let Self {
@@ -54,9 +60,13 @@ impl Once<'_> {
         let recording = self.start(selected, &files, signals)?;
         let mut line = ProgressLine::new(&args.capture);
         let mut reports = RunningReports::new(quiet);
+        let mut written = WrittenFiles::default();
         let finished = recording.run(signals, &mut |progress| {
-            if reports.has_new(&progress) {
-                line.interrupt(|| reports.print_new(&progress));
+            if reports.has_new(&progress) || !progress.triggered.is_empty() {
+                line.interrupt(|| {
+                    reports.print_new(&progress);
+                    written.print(&progress.triggered, quiet);
+                });
             }
             line.draw(&progress);
         });
@@ -70,7 +80,8 @@ impl Once<'_> {
         line.clear();
         let outcome = outcome.with_context(|| shown(&args.output).to_string());
         if let Ok(outcome) = &outcome {
-            print_outcome(args, outcome, &mut reports);
+            written.print(&outcome.triggered, quiet);
+            print_outcome(args, outcome, written, &mut reports);
         }
         let mut notify = |notice| print_notice(notice, quiet);
         let status = ending.end_command(signals, &mut notify);
@@ -85,7 +96,8 @@ impl Once<'_> {
                 signals,
             };
             let mut traces = files.all();
-            if traces.is_empty() {
+            // A window may have no files.
+            if traces.is_empty() && args.ring.ring.is_none() {
                 traces.push(args.output.clone());
             }
             let changes = outcome.as_ref().map_or(&[][..], |outcome| &outcome.changes);
@@ -132,10 +144,18 @@ impl Once<'_> {
     }
 }
 
-fn print_outcome(args: &RecordArgs, outcome: &Outcome, reports: &mut RunningReports) {
+fn print_outcome(
+    args: &RecordArgs,
+    outcome: &Outcome,
+    written: WrittenFiles,
+    reports: &mut RunningReports,
+) {
     if !args.capture.quiet {
         print_end_reason("record", &args.capture, outcome);
-        print_summary(outcome, &args.output);
+        match args.ring.ring {
+            Some(_) => written.print_summary(outcome, &args.output),
+            None => print_summary(outcome, &args.output),
+        }
         print_missing_groups(&args.capture, outcome);
         let output = args.output.metadata();
         if output.is_ok_and(|found| found.file_type().is_char_device()) {
@@ -162,7 +182,10 @@ fn print_silent_reasons(args: &RecordArgs, files: &NumberedFiles, outcome: &Outc
         return;
     }
     // A trace that was written to a device cannot be read back.
-    let path = files.last().unwrap_or_else(|| args.output.clone());
+    let whole = args.ring.ring.is_none().then(|| args.output.clone());
+    let Some(path) = files.last().or(whole) else {
+        return;
+    };
     let path = FileChange::place(&outcome.changes, &path);
     let is_file = path.metadata().is_ok_and(|found| found.is_file());
     let session = is_file.then(|| TraceSession::open(&path, &Sources::default()));

@@ -16,10 +16,10 @@ use usdtrec_record::plan::Strings;
 use usdtrec_record::{
     CallGraph, Destination, EngineChoice, EngineOptions, EventSelector, Following, GapHold,
     GroupName, NonResident, Options, ProcessChoice, Signals, SlowSpans, Switch, Target, Threads,
-    parse_cpus,
+    TriggerOptions, parse_cpus,
 };
 
-use super::call_graph;
+use super::{call_graph, ring};
 use crate::cli::{self, CaptureArgs, RecordArgs};
 use crate::cmd::print::spans_or_all;
 use crate::mutex::locked;
@@ -61,6 +61,7 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
     if is_pipe(args) {
         check_pipe(args)?;
     }
+    ring::refuse_others(args)?;
     let has_files = args.switch_output.is_some() || args.every.is_some();
     Usage::ensure(
         args.switch_max_files.is_none() || has_files,
@@ -80,6 +81,7 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
             })
             .transpose()?,
         switch: args.switch_output.as_deref().map(switch).transpose()?,
+        triggers: ring::triggers(&args.ring)?,
         compression: match args.compression_level {
             Some(0) => Compression::None,
             level => Compression::Zstd(level.unwrap_or(LEVEL).into()),
@@ -149,6 +151,7 @@ pub(in crate::cmd) fn capture(
         inherit: !args.no_inherit,
         max_size: None,
         switch: None,
+        triggers: TriggerOptions::default(),
         engine: engine_options(args, graph)?,
         compression: Compression::None,
         threads: Threads::default(),
@@ -453,7 +456,7 @@ pub(super) struct NumberedFiles(Arc<Mutex<VecDeque<PathBuf>>>);
 
 impl NumberedFiles {
     /// Adds a file; of more than `keep` files the oldest are forgotten.
-    fn add(&self, path: PathBuf, keep: Option<u64>) {
+    pub(super) fn add(&self, path: PathBuf, keep: Option<u64>) {
         let mut files = locked(&self.0);
         files.push_back(path);
         while keep.is_some_and(|keep| files.len() as u64 > keep) {
@@ -472,7 +475,7 @@ impl NumberedFiles {
     }
 }
 
-/// Where the trace is written: a pipe, the file `PATH`, or with `--switch-output` the files `PATH.1`, `PATH.2`, …, of which the oldest
+/// Where the trace is written: a pipe, the file `PATH`, a window of which files are made, or with `--switch-output` the files `PATH.1`, `PATH.2`, …, of which the oldest
 /// are removed.
 pub(super) fn destination(
     args: &RecordArgs,
@@ -483,6 +486,9 @@ pub(super) fn destination(
     if is_pipe(args) {
         let pipe = File::from(stdout().as_fd().try_clone_to_owned()?);
         return Ok(Destination::pipe(pipe, signals, duration)?);
+    }
+    if let Some(limits) = args.ring.ring.as_deref().map(ring::limits).transpose()? {
+        return Ok(Destination::window(limits, ring::files(args, files)?));
     }
     let path = args.output.clone();
     if args.switch_output.is_none() {

@@ -21,7 +21,7 @@ pub(super) fn at(once: Once<'_>, moment: Moment) -> anyhow::Result<ExitCode> {
     let capture = &once.args.capture;
     // Finds errors before waiting. The programs may be others by then.
     select(capture, once.buildid_dir)?;
-    let signals = Signals::catch(once.options.switch.is_some())?;
+    let signals = Signals::catch(once.takes_switch())?;
     let wait = -moment.elapsed();
     if !capture.quiet && wait > 0 {
         let begin = Moment::wall_now().saturating_add(wait);
@@ -126,7 +126,7 @@ fn record(
 }
 
 /// The path, or one with a number from 2 on if there is a file of its name: after the wall clock was set back, periods have the names of earlier ones.
-fn unused(path: PathBuf) -> PathBuf {
+pub(super) fn unused(path: PathBuf) -> PathBuf {
     let is_unused = |path: &PathBuf| path.symlink_metadata().is_err();
     if is_unused(&path) {
         return path;

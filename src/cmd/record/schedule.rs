@@ -179,6 +179,14 @@ pub(super) fn stamp(wall_ns: i64) -> String {
     )
 }
 
+/// The same to the millisecond: `20261123T120000.123Z`.
+pub(super) fn stamp_of_millisecond(wall_ns: i64) -> String {
+    Timestamp::from_nanosecond(i128::from(wall_ns)).map_or_else(
+        |_| wall_ns.to_string(),
+        |date| date.strftime("%Y%m%dT%H%M%S%.3fZ").to_string(),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -247,6 +255,12 @@ mod tests {
             3
         );
         assert_eq!(stamp(wall("2026-11-23T12:00:00Z")), "20261123T120000Z");
+        for (time, stamp) in [
+            ("2026-11-23T12:00:00Z", "20261123T120000.000Z"),
+            ("2026-11-23T12:00:00.1239Z", "20261123T120000.123Z"),
+        ] {
+            assert_eq!(stamp_of_millisecond(wall(time)), stamp);
+        }
         for wrong in [
             "10m",
             "10s/10s",

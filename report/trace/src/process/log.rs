@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{Comm, Mmap, MmapFile, RawRecord, RecordType, SampleType, Task};
-use usdtrec_format::trace::{ProcessCgroup, Shortfall, StringArgument};
+use usdtrec_format::trace::{FiredTrigger, ProcessCgroup, Shortfall, StringArgument};
 
 use crate::process::cgroups::CgroupNote;
 use crate::process::mappers::{MappedFile, Mappers, RecordedFiles};
@@ -40,6 +40,8 @@ pub struct ProcessLog {
     pub(crate) cgroups: Vec<CgroupNote>,
     /// What the recorder found not to work.
     shortfalls: Vec<Shortfall>,
+    /// What had the recorder write the file.
+    fired: Option<FiredTrigger>,
     /// Which arguments are texts.
     text_arguments: Vec<StringArgument>,
     /// Only of streams.
@@ -248,6 +250,9 @@ impl ProcessLog {
             self.shortfalls.push(Shortfall::parse(record, sample_type)?);
             self.memory += memory;
         }
+        if FiredTrigger::is(record) && is_known && self.fired.is_none() {
+            self.fired = FiredTrigger::parse(record, sample_type);
+        }
         let memory = size_of::<StringArgument>();
         if StringArgument::is(record) && is_known && self.has_room(memory, 1) {
             let text = StringArgument::parse(record, sample_type)?;
@@ -425,6 +430,7 @@ impl ProcessLog {
             }));
         self.lives.extend(other.lives);
         self.shortfalls.extend(other.shortfalls);
+        self.fired = self.fired.take().or(other.fired);
         self.text_arguments.extend(other.text_arguments);
     }
 
@@ -436,6 +442,11 @@ impl ProcessLog {
     /// Takes out what the recorder found not to work, in the order of the file.
     pub(crate) fn take_shortfalls(&mut self) -> Vec<Shortfall> {
         std::mem::take(&mut self.shortfalls)
+    }
+
+    /// Takes out what had the recorder write the file.
+    pub(crate) const fn take_fired(&mut self) -> Option<FiredTrigger> {
+        self.fired.take()
     }
 
     /// Takes out who mapped the recorded files.

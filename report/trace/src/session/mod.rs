@@ -24,7 +24,7 @@ use std::sync::{Arc, OnceLock};
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{DeferredChain, Sample};
 use usdtrec_format::schema::Schemas;
-use usdtrec_format::trace::{Damage, Shortfall, Trace, TraceInfo};
+use usdtrec_format::trace::{Damage, FiredTrigger, Shortfall, Trace, TraceInfo};
 use usdtrec_format::{NoContext, ThreadContext};
 
 use crate::added::added_argument::AddedArgument;
@@ -95,6 +95,7 @@ pub struct TraceSession {
     lost: LostByEvent,
     /// By their numbers.
     shortfalls: BTreeMap<u32, Shortfall>,
+    fired: Option<FiredTrigger>,
     deferred: DeferredChains,
     damage: Vec<Damage>,
     /// What finds the values of the arguments that were added to events; only the module `added` knows the type.
@@ -154,6 +155,7 @@ impl TraceSession {
         let lost = scan.losses();
         let mut shortfalls = BTreeMap::new();
         learn_shortfalls(&mut shortfalls, scan.log.take_shortfalls());
+        let fired = scan.log.take_fired();
         text_arguments::learn(&mut events, &ids, &scan.log.take_text_arguments());
         if let Some(filter) = &sources.filter {
             text_arguments::declare(&mut events, 0, filter);
@@ -181,6 +183,7 @@ impl TraceSession {
             time: scan.time,
             lost,
             shortfalls,
+            fired,
             deferred: scan.deferred,
             damage,
             added: None,
@@ -239,6 +242,7 @@ impl TraceSession {
     /// Adds to a session of a stream what happened to processes after all that is known.
     pub(crate) fn learn(&mut self, mut log: ProcessLog) {
         learn_shortfalls(&mut self.shortfalls, log.take_shortfalls());
+        self.fired = self.fired.take().or_else(|| log.take_fired());
         let texts = log.take_text_arguments();
         text_arguments::learn(&mut self.events, &self.ids, &texts);
         self.processes.learn(&mut log);
@@ -392,6 +396,12 @@ impl TraceSession {
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
         &self.damage
+    }
+
+    /// What had the recorder write the file, or end; `None` if nothing but its end had.
+    #[must_use]
+    pub const fn fired(&self) -> Option<&FiredTrigger> {
+        self.fired.as_ref()
     }
 
     /// What the recorder found not to work in recorded processes.

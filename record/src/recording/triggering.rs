@@ -1,0 +1,334 @@
+//! What happens when triggers fire: files are made of the window, requests are answered, commands run, or the recording ends.
+
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use usdtrec_format::trace::{FiredTrigger, TriggerKind};
+
+use super::outcome::TriggerEvent;
+use super::{Recording, host_error};
+use crate::clocks::trace_clock;
+use crate::error::RecordError;
+use crate::output::sync::DiskSync;
+use crate::recording::signals::Signals;
+use crate::triggers::{
+    CommandFault, DueTrigger, DumpRequest, DumpRequests, Dumped, RunningCommands, TriggerCommand,
+    TriggerOptions, TriggerPace, TriggerWatch,
+};
+use crate::window::{FileMaker, MadeFile, WindowFiles, WrittenWindow};
+
+/// How long a file may be delayed because the rings are never empty, ns.
+const LATEST: u64 = 2_000_000_000;
+
+/// The state of triggers.
+#[derive(Debug)]
+pub(crate) struct Triggering {
+    pace: TriggerPace,
+    window: Option<WindowState>,
+    /// What came of triggers and was not passed on yet.
+    events: Vec<TriggerEvent>,
+    /// The trigger that ends the recording.
+    ending: Option<DueTrigger>,
+}
+
+/// What a recording with a window has besides.
+#[derive(Debug)]
+struct WindowState {
+    maker: FileMaker,
+    command: Option<TriggerCommand>,
+    commands: RunningCommands,
+    requests: Option<DumpRequests>,
+    /// Requests for which no file is being made yet, and for which one is.
+    waiting: Vec<DumpRequest>,
+    served: Vec<DumpRequest>,
+    syncs: Vec<DiskSync>,
+    /// Readable when there is something to do, and what makes it so.
+    woken: UnixStream,
+    wake: UnixStream,
+}
+
+impl Triggering {
+    /// Listens for requests if there is a window.
+    ///
+    /// # Errors
+    /// [`RecordError::Host`] if a thread cannot be started.
+    pub(crate) fn new(
+        options: &TriggerOptions,
+        files: Option<WindowFiles>,
+    ) -> Result<Self, RecordError> {
+        let mut events = Vec::new();
+        let window = files.map(|files| WindowState::new(files, &mut events));
+        let window = window.transpose();
+        Ok(Self {
+            pace: TriggerPace::new(options.after, options.cooldown),
+            window: window.map_err(|source| host_error("files of triggers", source))?,
+            events,
+            ending: None,
+        })
+    }
+
+    /// Says which triggers no probe can fire so far.
+    pub(crate) fn note_idle(&mut self, watch: Option<&TriggerWatch>) {
+        let idle = watch.into_iter().flat_map(TriggerWatch::idle);
+        self.events.extend(idle.map(|trigger| TriggerEvent::Idle {
+            trigger: trigger.text.clone(),
+        }));
+    }
+
+    /// Wakes the recorder at SIGUSR2.
+    pub(crate) fn begin(&self, signals: &Signals) -> Result<(), RecordError> {
+        let Some(window) = &self.window else {
+            return Ok(());
+        };
+        let wake = window.wake.try_clone();
+        let woken = wake.and_then(|wake| signals.wake_at_switch(wake));
+        woken.map_err(|source| host_error("signals", source))
+    }
+
+    /// Becomes readable when there is something to do.
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.window.as_ref().map(|window| window.woken.as_fd())
+    }
+
+    /// How long until the rings are to be read for a trigger; `None` if none waits.
+    pub(crate) fn remaining(&self) -> Option<Duration> {
+        let window = self.window.as_ref();
+        if window.is_some_and(|window| window.maker.is_busy()) && !self.pace.is_ending() {
+            return None;
+        }
+        let remaining = self.pace.remaining(trace_clock::now())?;
+        Some(Duration::from_nanos(remaining))
+    }
+
+    /// What came of triggers since the last call.
+    pub(crate) fn take_events(&mut self) -> Vec<TriggerEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Fires what has been asked for from outside.
+    fn take_asked(&mut self, signals: &Signals) {
+        let Some(window) = &mut self.window else {
+            return;
+        };
+        // It does not block.
+        while matches!((&window.woken).read(&mut [0; 64]), Ok(1..)) {}
+        let fired = |kind| FiredTrigger {
+            kind,
+            time_ns: trace_clock::now(),
+            ..FiredTrigger::default()
+        };
+        if signals.take_switch() {
+            self.pace.fire(fired(TriggerKind::Signal), false);
+        }
+        while let Some(request) = window.requests.as_ref().and_then(DumpRequests::next) {
+            let fired = FiredTrigger {
+                pid: request.pid,
+                uid: Some(request.uid),
+                ..fired(TriggerKind::Request)
+            };
+            window.waiting.push(request);
+            self.pace.fire(fired, false);
+        }
+    }
+
+    /// Takes what threads and commands have done.
+    fn take_done(&mut self) {
+        let Self { window, events, .. } = self;
+        let Some(window) = window else {
+            return;
+        };
+        if let Some(made) = window.maker.next() {
+            window.made(made, events);
+        }
+        let faults = window.commands.look();
+        events.extend(faults.into_iter().map(command_event));
+        window.syncs.retain_mut(|sync| !sync.is_done());
+    }
+
+    /// The trigger for which a file is to be made now, or the recording to be ended; all hits up to `read` have been read.
+    fn take_due(&mut self, read: u64) -> Option<DueTrigger> {
+        let window = self.window.as_ref();
+        if window.is_some_and(|window| window.maker.is_busy()) && !self.pace.is_ending() {
+            return None;
+        }
+        self.pace.take(read)
+    }
+
+    /// The trigger that ended the recording, or one that waits still, at the end.
+    pub(super) fn take_last(&mut self) -> Option<DueTrigger> {
+        self.ending.take().or_else(|| self.pace.take(u64::MAX))
+    }
+
+    /// Waits for the file that is being made, or for a signal.
+    pub(super) fn settle(&mut self, signals: &Signals) {
+        let Self { window, events, .. } = self;
+        if let Some(window) = window
+            && let Some(made) = window.maker.wait(|| signals.has_arrived())
+        {
+            window.made(made, events);
+        }
+    }
+
+    /// Waits for commands, or for a signal. Returns the files that are on their way to the disk.
+    pub(super) fn finish(&mut self, signals: &Signals) -> Vec<DiskSync> {
+        let Some(window) = self.window.take() else {
+            return Vec::new();
+        };
+        let faults = window.commands.finish(|| signals.has_arrived());
+        self.events.extend(faults.into_iter().map(command_event));
+        window.syncs
+    }
+}
+
+impl WindowState {
+    fn new(files: WindowFiles, events: &mut Vec<TriggerEvent>) -> io::Result<Self> {
+        let (woken, wake) = UnixStream::pair()?;
+        for stream in [&woken, &wake] {
+            stream.set_nonblocking(true)?;
+        }
+        let requests = DumpRequests::listen(wake.try_clone()?);
+        let requests = requests
+            .map_err(|error| events.push(TriggerEvent::NoRequests(Arc::new(error))))
+            .ok();
+        Ok(Self {
+            command: files.command.clone(),
+            maker: FileMaker::start(files, wake.try_clone()?)?,
+            commands: RunningCommands::default(),
+            requests,
+            waiting: Vec::new(),
+            served: Vec::new(),
+            syncs: Vec::new(),
+            woken,
+            wake,
+        })
+    }
+
+    /// Takes a file that was made, and answers the requests for it.
+    fn made(&mut self, made: MadeFile, events: &mut Vec<TriggerEvent>) {
+        let MadeFile { fired, made, sync } = made;
+        let answer = match &made {
+            Ok(written) => Dumped::File(written.path.clone()),
+            Err(error) => Dumped::Failed(with_causes(error)),
+        };
+        for request in self.served.drain(..) {
+            request.answer(answer.clone());
+        }
+        if let (Ok(written), Some(command)) = (&made, &self.command) {
+            let fault = self.commands.start(command, environment(written)).err();
+            events.extend(fault.map(command_event));
+        }
+        self.syncs.extend(sync);
+        events.push(match made {
+            Ok(written) => TriggerEvent::Written(written),
+            Err(error) => TriggerEvent::NotWritten {
+                fired,
+                error: Arc::new(error),
+            },
+        });
+    }
+}
+
+/// An error and its causes.
+fn with_causes(error: &RecordError) -> String {
+    let first: &dyn std::error::Error = error;
+    let chain = std::iter::successors(Some(first), |error| error.source());
+    let messages: Vec<String> = chain.map(ToString::to_string).collect();
+    messages.join(": ")
+}
+
+fn command_event(fault: CommandFault) -> TriggerEvent {
+    TriggerEvent::Command(Arc::new(fault))
+}
+
+/// What a command gets to know of a file.
+fn environment(written: &WrittenWindow) -> Vec<(&'static str, OsString)> {
+    let WrittenWindow {
+        path,
+        fired,
+        wall_ns,
+        ..
+    } = written;
+    let kind = match fired.kind {
+        TriggerKind::Probe => "probe",
+        TriggerKind::Span => "span",
+        TriggerKind::Signal => "signal",
+        TriggerKind::Request => "request",
+        _ => "other",
+    };
+    let duration = fired.duration_ns.map(|duration| duration.to_string());
+    vec![
+        ("USDTREC_FILE", path.clone().into()),
+        ("USDTREC_KIND", kind.into()),
+        ("USDTREC_TRIGGER", fired.condition.clone().into()),
+        ("USDTREC_TIME_NS", wall_ns.to_string().into()),
+        ("USDTREC_EVENT", fired.event.clone().into()),
+        ("USDTREC_SPAN", fired.span.clone().into()),
+        ("USDTREC_DURATION_NS", duration.unwrap_or_default().into()),
+        ("USDTREC_PID", fired.pid.to_string().into()),
+        ("USDTREC_TID", fired.tid.to_string().into()),
+    ]
+}
+
+impl Recording {
+    /// Looks at what fired. All hits up to `read` have been read unless rings are behind. Returns whether the recording ends.
+    pub(super) fn look_at_triggers(
+        &mut self,
+        signals: &Signals,
+        read: u64,
+    ) -> Result<bool, RecordError> {
+        self.fire_sighted();
+        self.triggering.take_asked(signals);
+        self.triggering.take_done();
+        let read = match self.is_behind {
+            true => read.saturating_sub(LATEST),
+            false => read,
+        };
+        let Some(due) = self.triggering.take_due(read) else {
+            return Ok(false);
+        };
+        if due.ends {
+            self.triggering.ending = Some(due);
+            return Ok(true);
+        }
+        self.make_file(due)?;
+        Ok(false)
+    }
+
+    /// Fires what hits of the last passes have.
+    pub(super) fn fire_sighted(&mut self) {
+        let Some(watch) = &mut self.pipeline.triggers else {
+            return;
+        };
+        let sighted = watch.take_sighted();
+        self.triggering.pace.note_more(sighted.more);
+        if let Some(first) = sighted.first {
+            self.triggering.pace.fire(first.fired, first.ends);
+        }
+    }
+
+    /// Makes a file of the window, or notes in the file that is written what fired.
+    pub(super) fn make_file(&mut self, due: DueTrigger) -> Result<(), RecordError> {
+        let Some(window) = &mut self.triggering.window else {
+            let id_type = self.session.attached.processes.attr.attr.id_type();
+            let mut record = Vec::new();
+            // It has nothing that JSON has not.
+            if due.fired.encode(id_type, &mut record).is_ok() {
+                self.files.push(&record);
+            }
+            return Ok(());
+        };
+        window.served.append(&mut window.waiting);
+        let tally = self.count()?;
+        self.files.add_losses(&tally.since(&self.tally))?;
+        self.tally = tally;
+        let content = self.files.content()?;
+        if let (Some(content), Some(window)) = (content, &mut self.triggering.window) {
+            window.maker.make(content, due);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! The folder with the sockets of recorders that write files on request: root's, or that of a user, accessible to nobody else.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::host::run_directory;
+
+/// What names of sockets begin and end with; between them is the process.
+const PREFIX: &str = "record-";
+const SUFFIX: &str = ".sock";
+/// Folders of users.
+const USERS: &str = "/run/user";
+/// The folder in that of a user.
+const NAME: &str = "usdtrec";
+
+/// Creates the folder of this user if it does not exist.
+///
+/// # Errors
+/// The error of `mkdir(2)`; `PermissionDenied` if others can access it.
+pub(super) fn create() -> io::Result<PathBuf> {
+    let user = rustix::process::geteuid();
+    if user.is_root() {
+        return run_directory::create();
+    }
+    let parent = Path::new(USERS).join(user.as_raw().to_string());
+    check(&parent, user.as_raw())?;
+    let folder = parent.join(NAME);
+    match DirBuilder::new().mode(0o700).create(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    check(&folder, user.as_raw())?;
+    Ok(folder)
+}
+
+/// The folders in which sockets are looked for: that of this user; for root and one recorder those of all users, too.
+pub(super) fn existing(is_of_one: bool) -> Vec<PathBuf> {
+    let user = rustix::process::geteuid();
+    let of_user = |folder: PathBuf, user: u32| {
+        let folder = folder.join(NAME);
+        check(&folder, user).is_ok().then_some(folder)
+    };
+    if !user.is_root() {
+        let folder = Path::new(USERS).join(user.as_raw().to_string());
+        return of_user(folder, user.as_raw()).into_iter().collect();
+    }
+    let own = run_directory::check().is_ok();
+    let own = own.then(|| PathBuf::from(run_directory::PATH));
+    let users = is_of_one.then(|| fs::read_dir(USERS).ok()).flatten();
+    let users = users.into_iter().flatten().flatten().filter_map(|entry| {
+        let user = entry.file_name().to_str()?.parse().ok()?;
+        of_user(entry.path(), user)
+    });
+    own.into_iter().chain(users).collect()
+}
+
+/// The socket of a recorder.
+pub(super) fn socket(folder: &Path, pid: u32) -> PathBuf {
+    folder.join(format!("{PREFIX}{pid}{SUFFIX}"))
+}
+
+/// The recorder whose socket has this name.
+pub(super) fn recorder(name: &str) -> Option<u32> {
+    let pid = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
+    pid.parse().ok().filter(|pid| *pid > 0)
+}
+
+/// Refuses what is not a folder of this user alone.
+fn check(folder: &Path, user: u32) -> io::Result<()> {
+    let found = fs::symlink_metadata(folder)?;
+    if found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        format!(
+            "{} is not a directory of this user alone (mode 0700)",
+            folder.display()
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn names_of_sockets_have_the_process() {
+        let path = socket(Path::new("/run/usdtrec"), 77);
+        assert_eq!(path, Path::new("/run/usdtrec/record-77.sock"));
+        assert_eq!(recorder("record-77.sock"), Some(77));
+        for other in [
+            "sites-77",
+            "record-.sock",
+            "record-0.sock",
+            "record-1.sock.old",
+            "record--3.sock",
+        ] {
+            assert_eq!(recorder(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn folders_of_others_and_links_are_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let own = rustix::process::geteuid().as_raw();
+        let path = folder.path().join("a");
+        fs::create_dir(&path).expect("a folder");
+        let set = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode));
+        set(0o700).expect("a mode");
+        assert!(check(&path, own).is_ok());
+        assert!(check(&path, own + 1).is_err());
+        let link = folder.path().join("link");
+        symlink(&path, &link).expect("a link");
+        assert!(check(&link, own).is_err());
+        set(0o750).expect("a mode");
+        assert!(check(&path, own).is_err());
+    }
+}

@@ -1,0 +1,39 @@
+//! Options of `record` about triggers.
+
+use clap::Args;
+
+/// What has `record` write its last seconds to a file, or end.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct RingArgs {
+    /// Keep only the last TIME of hits, in at most SIZE of memory, and write them to FILE.DATE-AND-TIME when a trigger fires, at SIGUSR2,
+    /// and for usdtrec dump (60s or 60s,100M) [default SIZE: 256M]
+    ///
+    /// Recording goes on meanwhile, and each file is a complete trace, also of processes that have ended. Nothing is written without a trigger.
+    /// SIZE is that of the compressed trace.
+    #[arg(long, value_name = "TIME[,SIZE]")]
+    pub(crate) ring: Option<String>,
+    /// With --ring, write a file when this happens (may be repeated): a hit of a recorded probe (PROVIDER:NAME), one for which a filter is true
+    /// ('PROVIDER:NAME: FILTER'), or a span that was long ('span:NAME > TIME')
+    ///
+    /// A filter is that of --filter. A span is named as for report --span, and is found when it ends.
+    #[arg(long, value_name = "TRIGGER")]
+    pub(crate) trigger: Vec<String>,
+    /// End recording when this happens first: as --trigger; with --ring, FILE has the last TIME then
+    #[arg(long, value_name = "TRIGGER")]
+    pub(crate) until: Vec<String>,
+    /// Go on recording for this time before a file is written, or before the end of --until (1s)
+    #[arg(long, value_name = "TIME")]
+    pub(crate) after: Option<String>,
+    /// With --ring, write no file for further triggers so long after one has fired; SIGUSR2 and usdtrec dump do [default: 30s; 0 for none]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) cooldown: Option<String>,
+    /// With --ring, keep only the newest N files of this recording [default: 20]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) keep: Option<u64>,
+    /// With --ring, run a program when a file is complete, without a shell ('PROGRAM ARG…'; a word with blanks in quotes)
+    ///
+    /// Its environment has USDTREC_FILE, USDTREC_KIND (probe, span, signal, request), USDTREC_TRIGGER, USDTREC_TIME_NS (since 1970), USDTREC_EVENT,
+    /// USDTREC_SPAN, USDTREC_DURATION_NS, USDTREC_PID and USDTREC_TID. It is killed after 60 seconds.
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) trigger_cmd: Option<String>,
+}

@@ -1,0 +1,424 @@
+//! Conversion of the options about triggers, and the files that they write.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use usdtrec_format::Pattern;
+use usdtrec_format::escape::shown;
+use usdtrec_format::expr::Expr;
+use usdtrec_record::{
+    NewWindowFile, Trigger, TriggerCommand, TriggerOptions, TriggerSubject, WindowFileTime,
+    WindowFiles, WindowLimits,
+};
+
+use super::options::NumberedFiles;
+use super::periods::unused;
+use super::schedule::stamp_of_millisecond;
+use crate::cli::{RecordArgs, RingArgs};
+use crate::mutex::locked;
+use crate::old_file::with_suffix;
+use crate::output;
+use crate::terminal::{Usage, say};
+use crate::unfinished_file::UnfinishedFile;
+use crate::units::{parse_duration, parse_size};
+
+/// Memory of a window, bytes, also named in the help.
+const BYTES: u64 = 256 << 20;
+/// Least memory, bytes: a flush is up to a megabyte before compression.
+const LEAST_BYTES: u64 = 1 << 20;
+/// How long a trigger writes no further file, also named in the help.
+const COOLDOWN: Duration = Duration::from_secs(30);
+/// Number of files that are kept, also named in the help.
+const KEEP: u64 = 20;
+
+/// The triggers.
+pub(super) fn triggers(args: &RingArgs) -> Result<TriggerOptions, Usage> {
+    refuse(args)?;
+    let triggers = args.trigger.iter();
+    let triggers = triggers.map(|text| trigger("--trigger", text, false));
+    let ends = args.until.iter().map(|text| trigger("--until", text, true));
+    let time = |option, text: &Option<String>, usual| match text.as_deref() {
+        None => Ok(usual),
+        Some("0" | "0s") => Ok(Duration::ZERO),
+        Some(text) => parse_duration(option, text),
+    };
+    Ok(TriggerOptions {
+        triggers: triggers.chain(ends).collect::<Result<_, _>>()?,
+        after: time("--after", &args.after, Duration::ZERO)?,
+        cooldown: time("--cooldown", &args.cooldown, COOLDOWN)?,
+    })
+}
+
+/// Refuses options without effect.
+fn refuse(args: &RingArgs) -> Result<(), Usage> {
+    let needs_ring = [
+        ("--trigger", !args.trigger.is_empty()),
+        ("--cooldown", args.cooldown.is_some()),
+        ("--keep", args.keep.is_some()),
+        ("--trigger-cmd", args.trigger_cmd.is_some()),
+    ];
+    let given = needs_ring.iter().find(|(_, is_given)| *is_given);
+    if let Some((option, _)) = given.filter(|_| args.ring.is_none()) {
+        return Err(Usage(format!(
+            "{option} needs --ring TIME: other recordings write all hits to their file"
+        )));
+    }
+    Usage::ensure(
+        args.after.is_none() || args.ring.is_some() || !args.until.is_empty(),
+        "--after needs --ring or --until: there is no trigger after which it could go on",
+    )
+}
+
+/// Refuses options that a window does not go with.
+pub(super) fn refuse_others(args: &RecordArgs) -> Result<(), Usage> {
+    let has_until = !args.ring.until.is_empty();
+    let reason = match &args.ring.ring {
+        _ if has_until && args.every.is_some() => {
+            "--until has no effect with --every, whose recordings have a length"
+        }
+        None => return Ok(()),
+        Some(_) if args.switch_output.is_some() => {
+            "--ring keeps the last seconds in memory: --switch-output has no effect"
+        }
+        Some(_) if args.every.is_some() => "--ring records without an end: --every has no effect",
+        Some(_) if args.max_size.is_some() => {
+            "--ring writes files of limited size: --max-size has no effect; give --ring TIME,SIZE"
+        }
+        Some(_) if args.output.as_os_str() == "-" => {
+            "--ring needs files: standard output (-o -) holds a single trace"
+        }
+        Some(_) if !is_name_of_files(&args.output) => {
+            "--ring needs files: -o names a device, a FIFO or a directory"
+        }
+        Some(text) => {
+            limits(text)?;
+            let command = args.ring.trigger_cmd.as_deref().map(words).transpose();
+            return command.map(|_| ());
+        }
+    };
+    Err(Usage(reason.to_owned()))
+}
+
+/// Whether files may be called so.
+fn is_name_of_files(path: &Path) -> bool {
+    path.metadata().map_or(true, |found| {
+        let kind = found.file_type();
+        !(kind.is_dir() || kind.is_fifo() || kind.is_char_device() || kind.is_block_device())
+    })
+}
+
+/// `--ring`: a time, and perhaps a size.
+pub(super) fn limits(text: &str) -> Result<WindowLimits, Usage> {
+    let expected = || {
+        Usage(format!(
+            "--ring: expected a time, or a time and a size of at least 1M, like 60s or 60s,100M, found {text:?}"
+        ))
+    };
+    let (time, bytes) = match text.split_once(',') {
+        Some((time, bytes)) => {
+            let bytes = parse_size("--ring", bytes, 1).map_err(|_| expected())?;
+            (time, bytes)
+        }
+        None => (text, BYTES),
+    };
+    let time = parse_duration("--ring", time).map_err(|_| expected())?;
+    let bytes = usize::try_from(bytes).ok();
+    let bytes = bytes.filter(|bytes| *bytes as u64 >= LEAST_BYTES);
+    Ok(WindowLimits::new(time, bytes.ok_or_else(expected)?))
+}
+
+/// `--trigger`, `--until`: `span:NAME > TIME`, `PATTERN` or `PATTERN: FILTER`.
+fn trigger(option: &str, text: &str, ends: bool) -> Result<Trigger, Usage> {
+    let wrong = |error: &dyn std::fmt::Display| Usage(format!("{option} {text:?}: {error}"));
+    let subject = if let Some(span) = text.strip_prefix("span:") {
+        let expected = || wrong(&"expected a span and its least duration, like span:query > 100ms");
+        let (span, least) = span.split_once('>').ok_or_else(expected)?;
+        let (least, is_more) = match least.strip_prefix('=') {
+            Some(least) => (least, 0),
+            None => (least, 1),
+        };
+        let least = parse_duration(option, least.trim()).map_err(|_| expected())?;
+        let least = u64::try_from(least.as_nanos()).unwrap_or(u64::MAX);
+        TriggerSubject::Span {
+            span: span.trim().to_owned(),
+            least: least.saturating_add(is_more),
+        }
+    } else {
+        let (pattern, filter) = match text.split_once(": ") {
+            Some((pattern, filter)) => (pattern, Some(filter)),
+            None => (text, None),
+        };
+        let pattern = Pattern::parse(pattern.trim()).map_err(|error| wrong(&error))?;
+        if pattern.path().is_some() {
+            return Err(wrong(
+                &"expected the name of a recorded probe: -e says of which file",
+            ));
+        }
+        let filter = filter.map(Expr::parse).transpose();
+        TriggerSubject::Hit {
+            pattern: Box::new(pattern),
+            filter: filter.map_err(|error| wrong(&error))?,
+        }
+    };
+    Ok(Trigger {
+        text: text.to_owned(),
+        subject,
+        ends,
+    })
+}
+
+/// `--trigger-cmd`: words, in quotes if they have blanks.
+fn words(text: &str) -> Result<Vec<OsString>, Usage> {
+    let mut words: Vec<OsString> = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    for char in text.chars() {
+        match (quote, char) {
+            (Some(open), char) if char == open => quote = None,
+            (None, '"' | '\'') => {
+                quote = Some(char);
+                word.get_or_insert_default();
+            }
+            (None, char) if char.is_whitespace() => words.extend(word.take().map(OsString::from)),
+            (_, char) => word.get_or_insert_default().push(char),
+        }
+    }
+    words.extend(word.map(OsString::from));
+    let is_whole = quote.is_none() && words.first().is_some_and(|first| !first.is_empty());
+    match is_whole {
+        true => Ok(words),
+        false => Err(Usage(format!(
+            "--trigger-cmd: expected a program and its arguments, found {text:?}"
+        ))),
+    }
+}
+
+/// The files of a window. Creates one at once, so that errors are found before recording.
+pub(super) fn files(args: &RecordArgs, named: &NumberedFiles) -> anyhow::Result<WindowFiles> {
+    let command = args.ring.trigger_cmd.as_deref().map(words).transpose()?;
+    let command = command.map(|words| TriggerCommand { words });
+    let path = std::path::absolute(&args.output)?;
+    drop(create(&path)?);
+    let kept = Arc::new(Mutex::new(KeptFiles {
+        keep: args.ring.keep.unwrap_or(KEEP),
+        files: VecDeque::new(),
+    }));
+    let named = named.clone();
+    Ok(WindowFiles::new(
+        move |time: WindowFileTime| {
+            let file: Box<dyn NewWindowFile> = Box::new(NewFile {
+                file: create(&path)?,
+                path: match time.ends {
+                    true => path.clone(),
+                    false => with_suffix(&path, &stamp_of_millisecond(time.wall_ns)),
+                },
+                is_last: time.ends,
+                named: named.clone(),
+                kept: Arc::clone(&kept),
+            });
+            Ok(file)
+        },
+        command,
+    ))
+}
+
+fn create(path: &Path) -> io::Result<UnfinishedFile> {
+    UnfinishedFile::create(path).map_err(|error| output::named(path, &error))
+}
+
+/// A file that gets its name when it is complete.
+struct NewFile {
+    file: UnfinishedFile,
+    path: PathBuf,
+    /// Whether the recording ends with it.
+    is_last: bool,
+    named: NumberedFiles,
+    kept: Arc<Mutex<KeptFiles>>,
+}
+
+impl NewWindowFile for NewFile {
+    fn handle(&mut self) -> io::Result<File> {
+        self.file.file().try_clone()
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<PathBuf> {
+        let found = self.file.file().metadata()?;
+        if self.is_last {
+            let path = self.path;
+            let finished = self.file.finish_and_keep_old(&path);
+            finished.map_err(|error| output::named(&path, &error))?;
+            self.named.add(path.clone(), None);
+            return Ok(path);
+        }
+        let path = unused(self.path);
+        let finished = self.file.finish(&path);
+        finished.map_err(|error| output::named(&path, &error))?;
+        let mut kept = locked(&self.kept);
+        self.named.add(path.clone(), Some(kept.keep));
+        kept.add(KeptFile {
+            path: path.clone(),
+            device: found.dev(),
+            inode: found.ino(),
+        });
+        Ok(path)
+    }
+}
+
+/// The newest files, as `--keep` says.
+#[derive(Debug)]
+struct KeptFiles {
+    keep: u64,
+    files: VecDeque<KeptFile>,
+}
+
+/// A file that was written.
+#[derive(Debug)]
+struct KeptFile {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl KeptFiles {
+    /// Adds a file, and removes the oldest that are too many.
+    fn add(&mut self, file: KeptFile) {
+        self.files.push_back(file);
+        while self.files.len() as u64 > self.keep {
+            if let Some(oldest) = self.files.pop_front() {
+                oldest.remove();
+            }
+        }
+    }
+}
+
+impl KeptFile {
+    /// Removes it, unless somebody has renamed it or has put another one in its place.
+    fn remove(&self) {
+        let found = fs::symlink_metadata(&self.path);
+        let is_ours =
+            found.is_ok_and(|found| (found.dev(), found.ino()) == (self.device, self.inode));
+        if !is_ours {
+            return;
+        }
+        if let Err(error) = fs::remove_file(&self.path) {
+            let path = shown(&self.path);
+            say(format_args!("usdtrec: {path}: not removed: {error}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject(text: &str) -> TriggerSubject {
+        trigger("--trigger", text, false)
+            .expect("a trigger")
+            .subject
+    }
+
+    #[test]
+    fn triggers_are_spans_hits_and_filters() {
+        for (text, name, shortest) in [
+            ("span:query > 100ms", "query", 100_000_001),
+            ("span:db:query>=1s", "db:query", 1_000_000_000),
+            (
+                "span:a:b__start..a:b__done > 5us",
+                "a:b__start..a:b__done",
+                5001,
+            ),
+        ] {
+            let TriggerSubject::Span { span, least } = subject(text) else {
+                panic!("{text} is a span");
+            };
+            assert_eq!((&*span, least), (name, shortest), "{text}");
+        }
+        for (text, has_filter) in [
+            ("sdt_x:error", false),
+            ("x:*", false),
+            ("query__start: arg0 > 5", true),
+            ("x:query__start: arg0 > 5 && text == \"a: b\"", true),
+        ] {
+            let TriggerSubject::Hit { filter, .. } = subject(text) else {
+                panic!("{text} is a hit");
+            };
+            assert_eq!(filter.is_some(), has_filter, "{text}");
+        }
+        for wrong in [
+            "",
+            "span:query",
+            "span:query > ",
+            "span:query > soon",
+            "x:y@/bin/app",
+            "x:y: arg0 >",
+        ] {
+            assert!(trigger("--trigger", wrong, false).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn windows_have_a_time_and_a_size() {
+        for (text, time, bytes) in [
+            ("60s", Duration::from_secs(60), 256 << 20),
+            ("500ms,10M", Duration::from_millis(500), 10 << 20),
+        ] {
+            assert_eq!(limits(text), Ok(WindowLimits::new(time, bytes)), "{text}");
+        }
+        for wrong in ["", "60s,", "10M", "60s,1K", "0s", "60s,10M,5"] {
+            assert!(limits(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn commands_are_words() {
+        let all = |text: &str| words(text).expect("words");
+        assert_eq!(all("a  b\tc"), ["a", "b", "c"]);
+        assert_eq!(
+            all("a 'b  c' \"d'e\" '' $x;y"),
+            ["a", "b  c", "d'e", "", "$x;y"]
+        );
+        for wrong in ["", "  ", "'a", "'' b"] {
+            assert!(words(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    /// Only what this recording has written is removed.
+    #[test]
+    fn the_oldest_files_are_removed_unless_they_are_others() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut kept = KeptFiles {
+            keep: 2,
+            files: VecDeque::new(),
+        };
+        let mut add = |name: &str| {
+            let path = folder.path().join(name);
+            fs::write(&path, name).expect("a file");
+            let found = path.metadata().expect("it");
+            kept.add(KeptFile {
+                path,
+                device: found.dev(),
+                inode: found.ino(),
+            });
+        };
+        add("a");
+        add("b");
+        let replaced = folder.path().join("other");
+        fs::write(&replaced, "other").expect("a file");
+        fs::rename(&replaced, folder.path().join("b")).expect("a name");
+        add("c");
+        add("d");
+        let mut names: Vec<_> = fs::read_dir(folder.path())
+            .expect("the folder")
+            .flatten()
+            .map(|entry| entry.file_name())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["b", "c", "d"]);
+    }
+}

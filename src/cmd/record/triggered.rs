@@ -1,0 +1,112 @@
+//! Messages of `record` about triggers.
+
+use std::path::Path;
+use std::time::Duration;
+
+use usdtrec_format::counted;
+use usdtrec_format::escape::{escape, shown};
+use usdtrec_format::trace::{FiredTrigger, TriggerKind};
+use usdtrec_record::{Outcome, TriggerEvent, WrittenWindow};
+
+use crate::advice;
+use crate::terminal::say;
+use crate::units::size;
+
+/// Number of files that a recording has written for triggers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WrittenFiles(usize);
+
+impl WrittenFiles {
+    /// Counts the files among events, and prints these.
+    pub(super) fn print(&mut self, events: &[TriggerEvent], quiet: bool) {
+        for event in events {
+            if let TriggerEvent::Written(_) = event {
+                self.0 += 1;
+            }
+            print(event, quiet);
+        }
+    }
+
+    /// Prints the summary of a recording with a window.
+    pub(super) fn print_summary(self, outcome: &Outcome, path: &Path) {
+        let lost: u64 = outcome.losses.iter().map(|loss| loss.lost).sum();
+        let files = match self.0 {
+            0 => "no trigger fired: wrote no file".to_owned(),
+            number => format!("wrote {} {}.*", counted(number, "file"), shown(path)),
+        };
+        say(format_args!(
+            "[ usdtrec record: {:.1} s, {} events, {lost} lost; {files} ]",
+            outcome.elapsed.as_secs_f64(),
+            outcome.totals.samples
+        ));
+    }
+}
+
+/// What is wrong is printed with `quiet`, too.
+fn print(event: &TriggerEvent, quiet: bool) {
+    match event {
+        TriggerEvent::Written(_) | TriggerEvent::Idle { .. } | TriggerEvent::NoRequests(_)
+            if quiet => {}
+        TriggerEvent::Written(written) => say(format_args!("usdtrec: {}", line(written))),
+        TriggerEvent::NotWritten { fired, error } => say(format_args!(
+            "usdtrec: {}: no file was written, recording goes on: {}",
+            cause(fired),
+            advice::message(&**error)
+        )),
+        TriggerEvent::Command(fault) => say(format_args!("usdtrec: --trigger-cmd: {fault}")),
+        TriggerEvent::NoRequests(error) => say(format_args!(
+            "usdtrec: usdtrec dump does not reach this recorder, SIGUSR2 does: {error}"
+        )),
+        TriggerEvent::Idle { trigger } => say(format_args!(
+            "usdtrec: no probe can fire {} yet: it waits for a file with one",
+            escape(trigger)
+        )),
+    }
+}
+
+/// What was written, and why.
+fn line(written: &WrittenWindow) -> String {
+    let WrittenWindow {
+        path,
+        fired,
+        samples,
+        bytes,
+        window,
+        took,
+        ..
+    } = written;
+    let more = match fired.more {
+        0 => String::new(),
+        more => format!(
+            "; {} since the file before",
+            counted(more, "further trigger")
+        ),
+    };
+    format!(
+        "wrote {} ({}, {samples} events of {:.1} s) in {:.0} ms: {}{more}",
+        shown(path),
+        size(*bytes),
+        window.as_secs_f64(),
+        took.as_secs_f64() * 1e3,
+        cause(fired)
+    )
+}
+
+/// What fired, and where.
+fn cause(fired: &FiredTrigger) -> String {
+    let condition = escape(&fired.condition);
+    let thread = match (fired.tid, fired.pid) {
+        (tid, pid) if tid == pid => format!("thread {tid}"),
+        (tid, pid) => format!("thread {tid} of process {pid}"),
+    };
+    match (fired.kind, fired.duration_ns) {
+        (TriggerKind::Signal, _) => "SIGUSR2".to_owned(),
+        (TriggerKind::Request, _) => format!("usdtrec dump (process {})", fired.pid),
+        (TriggerKind::Span, Some(duration)) => format!(
+            "{condition} ({} took {:?} in {thread})",
+            escape(&fired.span),
+            Duration::from_nanos(duration)
+        ),
+        _ => format!("{condition} ({} in {thread})", escape(&fired.event)),
+    }
+}

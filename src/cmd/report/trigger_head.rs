@@ -1,0 +1,216 @@
+//! What a report of a triggered trace begins with: what fired, the last events of its thread, and those of others.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use usdtrec_format::escape::escape;
+use usdtrec_format::trace::{FiredTrigger, TriggerKind};
+use usdtrec_report::script::{self, ScriptOptions};
+use usdtrec_report::{EventSelection, ReportError, TimeSpan, TraceSession};
+
+use crate::shell;
+
+/// Number of events that are shown of the thread, and of all others together.
+const EVENTS: usize = 10;
+/// How long before the trigger those of others are, ns.
+const BEFORE: u64 = 1_000_000_000;
+/// How long before the trigger events of the thread are looked for, ns; the last attempt is the whole trace.
+const LENGTHS: [u64; 3] = [10_000_000, BEFORE, u64::MAX];
+
+/// Writes the head; nothing if no trigger fired.
+///
+/// # Errors
+/// Those of [`script::print`].
+pub(super) fn write(session: &TraceSession, out: &mut dyn Write) -> Result<(), ReportError> {
+    let Some(fired) = session.fired() else {
+        return Ok(());
+    };
+    let mut text = Vec::new();
+    writeln!(text, "# trigger: {}", line(session, fired))?;
+    if fired.tid != 0 {
+        writeln!(text, "# the last events of its thread, {}:", fired.tid)?;
+        put_lines(&mut text, of_thread(session, fired)?)?;
+        writeln!(text, "# the last events of others in the second before it:")?;
+    } else {
+        writeln!(text, "# the last events:")?;
+    }
+    put_lines(&mut text, of_others(session, fired)?)?;
+    let all = around(session.path(), fired.time_ns);
+    writeln!(text, "# all of that second: {all}\n")?;
+    Ok(out.write_all(&text)?)
+}
+
+/// What fired, and when.
+fn line(session: &TraceSession, fired: &FiredTrigger) -> String {
+    let what = match fired.kind {
+        TriggerKind::Signal => "SIGUSR2".to_owned(),
+        TriggerKind::Request => format!("usdtrec dump (process {})", fired.pid),
+        _ => escape(&fired.condition).into_owned(),
+    };
+    let span = match fired.duration_ns {
+        Some(duration) => {
+            let duration = Duration::from_nanos(duration);
+            format!(": {} took {duration:?}", escape(&fired.span))
+        }
+        None if fired.event.is_empty() => String::new(),
+        None => format!(": {}", escape(&fired.event)),
+    };
+    let place = match (fired.tid, fired.pid) {
+        (0, _) => String::new(),
+        (tid, pid) if tid == pid => format!(" in thread {tid}"),
+        (tid, pid) => format!(" in thread {tid} of process {pid}"),
+    };
+    let wall = session.wall_times().map(|times| times.wall(fired.time_ns));
+    let date = wall.and_then(|wall| jiff::Timestamp::from_nanosecond(wall).ok());
+    let date = date.map(|date| format!("{} UTC, ", date.strftime("%Y-%m-%d %H:%M:%S%.6f")));
+    let more = match fired.more {
+        0 => String::new(),
+        more => format!("; {more} more since the file before"),
+    };
+    format!(
+        "{what}{span}{place} ({}{}){more}",
+        date.unwrap_or_default(),
+        seconds(fired.time_ns)
+    )
+}
+
+/// A time of the trace's clock as lines of events have it.
+fn seconds(time: u64) -> String {
+    format!(
+        "{}.{:06}",
+        time / 1_000_000_000,
+        time % 1_000_000_000 / 1000
+    )
+}
+
+/// The last events of the thread up to the trigger.
+fn of_thread(session: &TraceSession, fired: &FiredTrigger) -> Result<LastLines, ReportError> {
+    let mut lines = LastLines::default();
+    for length in LENGTHS {
+        let selection = EventSelection {
+            tids: vec![fired.tid],
+            ..up_to(fired.time_ns, length)
+        };
+        lines = printed(session, &selection)?;
+        if lines.0.len() >= EVENTS {
+            break;
+        }
+    }
+    Ok(lines)
+}
+
+/// The last events of all other threads up to the trigger.
+fn of_others(session: &TraceSession, fired: &FiredTrigger) -> Result<LastLines, ReportError> {
+    let others = (fired.tid != 0).then(|| format!("tid != {}", fired.tid));
+    let selection = EventSelection {
+        filter: others,
+        ..up_to(fired.time_ns, BEFORE)
+    };
+    printed(session, &selection)
+}
+
+/// The events of a time up to another one, ns.
+fn up_to(until: u64, length: u64) -> EventSelection {
+    let first = until.saturating_sub(length);
+    EventSelection {
+        time: Some(TimeSpan::Times(Some(first), Some(until))),
+        ..EventSelection::default()
+    }
+}
+
+fn printed(session: &TraceSession, selection: &EventSelection) -> Result<LastLines, ReportError> {
+    let options = ScriptOptions {
+        hide_call_graph: true,
+        hide_address: true,
+        ..ScriptOptions::default()
+    };
+    let mut lines = LastLines::default();
+    script::print(session, selection, &options, &mut lines)?;
+    lines.end();
+    Ok(lines)
+}
+
+fn put_lines(out: &mut Vec<u8>, lines: LastLines) -> io::Result<()> {
+    if lines.0.is_empty() {
+        return writeln!(out, "  none");
+    }
+    for line in lines.0 {
+        out.write_all(&line)?;
+    }
+    Ok(())
+}
+
+/// The command that prints the second before the trigger.
+fn around(path: &Path, time: u64) -> String {
+    format!(
+        "usdtrec script -i {} --time {},{}",
+        shell::path(path),
+        seconds(time.saturating_sub(BEFORE)),
+        // The trigger is in it.
+        seconds(time + 1000)
+    )
+}
+
+/// The last lines of what is written.
+#[derive(Debug, Default)]
+struct LastLines(VecDeque<Vec<u8>>, Vec<u8>);
+
+impl LastLines {
+    fn end(&mut self) {
+        if !self.1.is_empty() {
+            self.1.push(b'\n');
+            self.keep();
+        }
+    }
+
+    fn keep(&mut self) {
+        self.0.push_back(std::mem::take(&mut self.1));
+        if self.0.len() > EVENTS {
+            self.0.pop_front();
+        }
+    }
+}
+
+impl Write for LastLines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.1.extend_from_slice(piece);
+            if piece.ends_with(b"\n") {
+                self.keep();
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_kept() {
+        let mut lines = LastLines::default();
+        for number in 0..EVENTS + 2 {
+            let line = format!("line {number}\n");
+            let (first, second) = line.split_at(3);
+            lines.write_all(first.as_bytes()).expect("memory");
+            lines.write_all(second.as_bytes()).expect("memory");
+        }
+        lines.write_all(b"not ended").expect("memory");
+        lines.end();
+        assert_eq!(lines.0.len(), EVENTS);
+        assert_eq!(lines.0[0], b"line 3\n");
+        assert_eq!(lines.0[EVENTS - 1], b"not ended\n");
+    }
+
+    #[test]
+    fn times_are_those_of_lines() {
+        assert_eq!(seconds(15_581_656_104_999), "15581.656104");
+    }
+}

@@ -1,0 +1,206 @@
+//! What goes wrong, and what is refused.
+
+use std::fs;
+use std::process::Command;
+
+use usdtrec_format::trace::Trace;
+
+use super::{dump, events, files, samples};
+use crate::common::{Build, Lab, Process, Recorder, Ticker, need_tool, run, test};
+
+/// A file that cannot be written is said, and recording goes on.
+#[test]
+fn a_full_disk_is_said_and_recording_goes_on() {
+    need_tool("prlimit");
+    let lab = Lab::privileged();
+    let mut ticker = Ticker::start(&lab);
+    let tick = ticker.event("tick");
+    let pid = ticker.pid().to_string();
+    let options = ["-p", &pid, "-e", &tick, "-o", "t.data", "--ring", "1h"];
+    let recorder = Recorder::start(&lab, options);
+    let limit = |bytes: &str| {
+        let words = [
+            "--pid",
+            &recorder.pid().to_string(),
+            &format!("--fsize={bytes}:unlimited"),
+        ];
+        let mut command = Command::new("prlimit");
+        command.args(words);
+        run(command).success();
+    };
+    ticker.hit("fire 10");
+    limit("1000");
+    let asked = lab.usdtrec(["dump", "-p", &recorder.pid().to_string()]);
+    asked.exits(1).complains("File too large");
+    assert_eq!(files(lab.path(), "t.data").len(), 0);
+    limit("unlimited");
+    ticker.hit("fire 5");
+    let file = dump(&lab, &recorder);
+    assert_eq!(events(&lab, &file).len(), 15);
+    recorder
+        .stop()
+        .complains("no file was written, recording goes on")
+        .complains("wrote 1 file");
+}
+
+/// Killed while it writes, it leaves complete files only.
+#[test]
+fn a_killed_recorder_leaves_no_part_of_a_file() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "hot.c", "hot");
+    let event = format!("sdt_hot:req@{}", program.display());
+    for wait in [0, 1, 2, 4, 8] {
+        let options = ["-a", "-e", &event, "-o", "t.data", "-z0", "--ring", "1h"];
+        let recorder = Recorder::start(&lab, options);
+        let mut command = Command::new(&program);
+        command.arg(HITS.to_string());
+        let mut hot = Process::spawn(command);
+        hot.say("go");
+        hot.line();
+        recorder.signal("USR2");
+        std::thread::sleep(std::time::Duration::from_millis(wait));
+        recorder.signal("KILL");
+        recorder.finish();
+    }
+    for file in files(lab.path(), "t.data") {
+        let trace = Trace::open(&file).expect("a trace");
+        assert!(trace.damage().is_empty(), "{:?}", trace.damage());
+        assert_eq!(samples(&file), HITS as u64);
+    }
+    let left = fs::read_dir(lab.path()).expect("the lab").flatten();
+    let left = left.filter(|entry| {
+        let name = entry.file_name();
+        name.to_str().is_some_and(|name| name.starts_with('.'))
+    });
+    assert_eq!(left.count(), 0, "no hidden file is left");
+    // Sockets of killed recorders are no recorders.
+    lab.usdtrec(["dump", "-p", "1"])
+        .exits(1)
+        .complains("no recorder");
+}
+
+/// Hits of a program.
+const HITS: usize = 20_000;
+
+/// Another user finds no recorder of root's.
+#[test]
+fn other_users_cannot_ask() {
+    need_tool("setpriv");
+    let lab = Lab::privileged();
+    let ticker = Ticker::start(&lab);
+    let tick = ticker.event("tick");
+    let recorder = Recorder::start(&lab, ["-a", "-e", &tick, "--ring", "1s"]);
+    let pid = recorder.pid().to_string();
+    let socket = format!("/run/usdtrec/record-{pid}.sock");
+    assert!(fs::metadata(&socket).is_ok());
+    // A copy that this user can execute.
+    let program = std::env::temp_dir().join(format!("usdtrec-of-nobody-{pid}"));
+    fs::copy(env!("CARGO_BIN_EXE_usdtrec"), &program).expect("a copy");
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--reuid=65534", "--clear-groups"])
+        .arg(&program)
+        .args(["dump", "-p", &pid]);
+    let asked = run(command);
+    fs::remove_file(&program).expect("the copy");
+    asked.exits(1).complains("no recorder");
+    recorder.stop();
+    assert!(fs::metadata(&socket).is_err());
+}
+
+#[test]
+fn options_without_effect_are_refused() {
+    let lab = Lab::new();
+    for (options, complaint) in [
+        (&["--trigger", "x:y"][..], "--trigger needs --ring"),
+        (&["--cooldown", "1s"], "--cooldown needs --ring"),
+        (&["--keep", "1"], "--keep needs --ring"),
+        (&["--trigger-cmd", "true"], "--trigger-cmd needs --ring"),
+        (&["--after", "1s"], "--after needs --ring or --until"),
+        (
+            &["--ring", "10s", "--switch-output"],
+            "--switch-output has no effect",
+        ),
+        (
+            &["--ring", "10s", "--every", "10s/1s"],
+            "--every has no effect",
+        ),
+        (
+            &["--ring", "10s", "--max-size", "1M"],
+            "--max-size has no effect",
+        ),
+        (&["--ring", "10s", "-o", "-"], "--ring needs files"),
+        (&["--ring", "10s", "-o", "/dev/null"], "--ring needs files"),
+        (
+            &["--ring", "10s", "--trigger-cmd", "'"],
+            "--trigger-cmd: expected a program",
+        ),
+        (&["--ring", "10M"], "--ring: expected a time"),
+        (&["--ring", "10s,1K"], "at least 1M"),
+        (
+            &["--until", "span:query"],
+            "expected a span and its least duration",
+        ),
+        (
+            &["--until", "x:y", "--every", "10s/1s"],
+            "--until has no effect",
+        ),
+        (&["--ring", "10s", "--trigger", "x:y: arg0 >"], "--trigger"),
+    ] {
+        let words = ["record", "-a", "-e", "x:y@/nonexistent/program"];
+        let refused = lab.usdtrec(words.iter().chain(options));
+        assert!(!refused.status.success());
+        refused.complains(complaint);
+    }
+}
+
+/// A trigger that no recorded probe can fire is refused where none can appear, and said where one can.
+#[test]
+fn triggers_of_other_probes_are_refused_or_said() {
+    let lab = Lab::privileged();
+    let ticker = Ticker::start(&lab);
+    let pid = ticker.pid().to_string();
+    let tick = ticker.event("tick");
+    let words = [
+        "record",
+        "-p",
+        &pid,
+        "-e",
+        &tick,
+        "--ring",
+        "1s",
+        "--trigger",
+        "tick: nothing > 1",
+    ];
+    lab.usdtrec(words).exits(2).complains("nothing");
+    let options = [
+        "-p",
+        &pid,
+        "-e",
+        &tick,
+        "--ring",
+        "1s",
+        "--trigger",
+        "ticker:tock",
+    ];
+    let recorder = Recorder::start(&lab, options);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    recorder
+        .stop()
+        .complains("no probe can fire ticker:tock yet");
+    let words = [
+        "record",
+        "--engine",
+        "perf-tracefs",
+        "-p",
+        &pid,
+        "-e",
+        &tick,
+        "--ring",
+        "1s",
+        "--trigger",
+        "ticker:tock",
+    ];
+    lab.usdtrec(words)
+        .complains("no recorded probe has this name");
+}
