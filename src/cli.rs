@@ -64,7 +64,7 @@ pub(crate) use self::completions::{CompletionsArgs, ManArgs};
 pub(crate) use self::demo::DemoArgs;
 pub(crate) use self::diff::DiffArgs;
 #[cfg(feature = "record")]
-pub(crate) use self::doctor::DoctorArgs;
+pub(crate) use self::doctor::{DoctorArgs, DoctorFormat, HitKind};
 pub(crate) use self::example::Example;
 pub(crate) use self::export::{ExportArgs, ExportTo};
 #[cfg(feature = "flame")]
@@ -265,9 +265,9 @@ pub(crate) enum Command {
     /// Index, list, record and report usdtrec's own probes, as a demonstration
     #[cfg(feature = "record")]
     Demo(DemoArgs),
-    /// Show what killed recorders left behind, and remove it with --heal
+    /// Show what works on this host, what a hit costs, and what killed recorders left behind, and remove that with --heal
     ///
-    /// A recorder that is killed is cleaned up after by its guard process. If the guard was killed as well, processes may still be
+    /// Each engine and attach method records this program's own probes; what does not work is said with the reason and what to do. A recorder that is killed is cleaned up after by its guard process. If the guard was killed as well, processes may still be
     /// stopped (record --lossless, --no-gap) and tracefs events may still exist. The exit status is 1 if anything is left.
     #[cfg(feature = "record")]
     Doctor(DoctorArgs),

@@ -241,7 +241,7 @@ pub enum QuestionError {
     )]
     TimesBesideSpans,
     /// The trace's clock cannot be converted to the time of day.
-    #[error("the trace does not have the time of day of any moment, which tod needs")]
+    #[error("the trace does not have the time of day of any moment, which tod and times of day need")]
     NoTimeOfDay,
 }
 
