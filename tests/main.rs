@@ -96,6 +96,7 @@ mod schema_directory;
 mod script_and_report;
 mod script_stacks;
 mod semaphores;
+mod several_files;
 mod shared_cache;
 mod shown_arguments;
 mod sites;

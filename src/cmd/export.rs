@@ -16,11 +16,11 @@ use usdtrec_report::{EventSelection, Notices, TraceSession};
 use super::print;
 use super::selection::{self, Extent};
 use crate::cli::{ExportArgs, ExportTo, SelectionArgs, stack_kind};
+use crate::progress;
 use crate::terminal::Usage;
 use crate::unfinished_file::UnfinishedFile;
 use crate::unfinished_folder::UnfinishedFolder;
 use crate::units::min_ns;
-use crate::progress;
 
 /// Path that means standard output.
 const STDOUT: &str = "-";

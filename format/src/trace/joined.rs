@@ -59,9 +59,9 @@ impl Trace {
     /// # Errors
     /// [`JoinError`] if they are not of one host and boot, or were recorded at the same time.
     pub fn join(mut traces: Vec<NamedTrace>) -> Result<Self, JoinError> {
-        check_hosts(&traces)?;
         // Files without any time have no events. Stable: they stay in their order.
         traces.sort_by_key(|named| named.time().map_or(u64::MAX, |time| time.first));
+        check_hosts(&traces)?;
         check_times(&traces)?;
         if traces.len() < 2 {
             let only = traces.pop().map(|named| named.trace);
@@ -79,7 +79,9 @@ impl Trace {
     /// The file with an offset; `None` if the trace is a single one.
     #[must_use]
     pub fn part_at(&self, offset: u64) -> Option<usize> {
-        let after = self.parts.partition_point(|part| part.bytes.start <= offset);
+        let after = self
+            .parts
+            .partition_point(|part| part.bytes.start <= offset);
         after.checked_sub(1)
     }
 
@@ -127,7 +129,11 @@ impl Joining {
     fn add(&mut self, named: NamedTrace) {
         let time = named.time();
         let NamedTrace { path, trace } = named;
-        let JoinedHead { events, ids, probes } = self.heads.add(&trace.info);
+        let JoinedHead {
+            events,
+            ids,
+            probes,
+        } = self.heads.add(&trace.info);
         let all = &mut self.all;
         let before = all.parts.last();
         let begin = begin(before.map(|part| part.time), all.recorded, &trace, time);
@@ -143,7 +149,8 @@ impl Joining {
             block.offset = block.offset.saturating_add(base);
             block
         }));
-        all.digests.extend(trace.digests.into_iter().map(|digest| digest.moved(base)));
+        all.digests
+            .extend(trace.digests.into_iter().map(|digest| digest.moved(base)));
         let moved = |damage: Damage| Damage::new(damage.offset.saturating_add(base), damage.kind);
         all.damage.extend(all.uncommitted.take());
         all.damage.extend(trace.damage.into_iter().map(moved));
@@ -261,13 +268,17 @@ fn common(info: &TraceInfo) -> [(&'static str, String); 7] {
             "the recorder",
             match info.definitions {
                 Some(_) => "usdtrec".to_owned(),
+                // A file that is cut does not say.
+                None if info.version.is_empty() => String::new(),
                 None => "another one".to_owned(),
             },
         ),
         ("the layout of samples", layouts),
         (
             "the layout of other records",
-            info.events.first().map_or(String::new(), |event| format!("{:#x}", layout(event))),
+            info.events
+                .first()
+                .map_or(String::new(), |event| format!("{:#x}", layout(event))),
         ),
     ]
 }
@@ -303,7 +314,9 @@ fn check_boots(a: &NamedTrace, b: &NamedTrace) -> Result<(), JoinError> {
         (Some(_), Some(_)) => Ok(()),
         _ => match (a.clocks(), b.clocks()) {
             (Some(of_a), Some(of_b)) if of_a.ahead().abs_diff(of_b.ahead()) > MAX_DRIFT => {
-                let began = |clocks: ClockReading| format!("{} s after 1970", clocks.ahead() / 1_000_000_000);
+                let began = |clocks: ClockReading| {
+                    format!("{} s after 1970", clocks.ahead() / 1_000_000_000)
+                };
                 let what = "the moment at which the trace's clock was 0 (another boot, a clock that was set, or a host that slept)";
                 Err(differing(a, b, what, began(of_a), began(of_b)))
             }
@@ -334,7 +347,11 @@ fn check_times(traces: &[NamedTrace]) -> Result<(), JoinError> {
     for named in traces {
         let Some(time) = named.time() else { continue };
         if let Some((before, of_before)) = last {
-            let are_exact = before.trace.recorded().and(named.trace.recorded()).is_some();
+            let are_exact = before
+                .trace
+                .recorded()
+                .and(named.trace.recorded())
+                .is_some();
             let shared = of_before.last.saturating_sub(time.first);
             let is_later = time.last > of_before.last || time.last == time.first;
             if shared > 0 && (are_exact || shared > MAX_SHARED || !is_later) {

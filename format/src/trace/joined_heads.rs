@@ -72,7 +72,9 @@ impl<'a> OneEvent<'a> {
         Some(Self {
             attr,
             probe,
-            file: all.zip(probe).and_then(|(all, probe)| all.files.get(probe.file)),
+            file: all
+                .zip(probe)
+                .and_then(|(all, probe)| all.files.get(probe.file)),
             format: formats
                 .into_iter()
                 .find(|format| u64::from(format.id) == attr.attr.config),
@@ -147,7 +149,10 @@ impl JoinedHeads {
         let last = self.last.as_ref().filter(|last| {
             last.events == info.events
                 && last.definitions == info.definitions
-                && info.tracepoints.iter().all(|format| self.has_format(format))
+                && info
+                    .tracepoints
+                    .iter()
+                    .all(|format| self.has_format(format))
         });
         if let Some(last) = last {
             return last.head.clone();
@@ -158,10 +163,18 @@ impl JoinedHeads {
         };
         let mut is_taken = vec![false; self.info.events.len()];
         let mut seen = HashSet::new();
+        // That of a file that is cut may be lost.
+        let lacks_probes = info.definitions.is_none() && self.info.definitions.is_some();
         for (event, probe) in probes.into_iter().enumerate() {
             let Some(one) = OneEvent::new(info, event, probe) else {
                 continue;
             };
+            if lacks_probes && let Some(number) = self.event_with_ids(one.attr) {
+                is_taken[number] = true;
+                head.events[event] = number;
+                seen.extend(&one.attr.ids);
+                continue;
+            }
             let known = self.find(&one, &is_taken);
             let number = known.unwrap_or_else(|| {
                 head.probes.added.push(one.attr.name.clone());
@@ -230,6 +243,14 @@ impl JoinedHeads {
             let known = OneEvent::new(&self.info, number, probe);
             is_taken.get(number) == Some(&false) && known.is_some_and(|known| known.is(one))
         })
+    }
+
+    /// The event that has all ids of another one.
+    fn event_with_ids(&self, attr: &EventAttr) -> Option<usize> {
+        let mut events = attr.ids.iter().map(|id| self.targets.get(id));
+        let event = events.next()??.event;
+        let is_same = |target: Option<&Target>| target.is_some_and(|target| target.event == event);
+        events.all(is_same).then_some(event)
     }
 
     /// Adds an event without its ids.

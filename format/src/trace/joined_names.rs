@@ -18,7 +18,11 @@ pub(crate) struct JoinedNames {
 impl JoinedNames {
     /// Adds the names of the next file, whose recording began at a time; `None` for the first file.
     pub(crate) fn add(&mut self, names: CodeNames, began: Option<u64>) {
-        let functions = numbers(names.functions, &mut self.all.functions, &mut self.functions);
+        let functions = numbers(
+            names.functions,
+            &mut self.all.functions,
+            &mut self.functions,
+        );
         let sources = numbers(names.sources, &mut self.all.sources, &mut self.sources);
         // Numbers that a damaged file does not have stay without a name.
         let function = |number: u32| functions.get(number as usize).copied().unwrap_or(u32::MAX);
@@ -156,7 +160,10 @@ mod tests {
     #[test]
     fn each_name_has_one_number() {
         let mut joined = JoinedNames::default();
-        joined.add(names(&["a", "b"], vec![file("/x", &[(1, 0), (5, 1)])], vec![]), None);
+        joined.add(
+            names(&["a", "b"], vec![file("/x", &[(1, 0), (5, 1)])], vec![]),
+            None,
+        );
         let made = MadeCode {
             pid: 7,
             began: 0,

@@ -241,7 +241,9 @@ pub enum QuestionError {
     )]
     TimesBesideSpans,
     /// The trace's clock cannot be converted to the time of day.
-    #[error("the trace does not have the time of day of any moment, which tod and times of day need")]
+    #[error(
+        "the trace does not have the time of day of any moment, which tod and times of day need"
+    )]
     NoTimeOfDay,
 }
 

@@ -164,7 +164,11 @@ impl Days<'_> {
     /// The first day on which the trace has something between two times of day; else that on which it begins.
     fn between(&self, from: Time, to: Time) -> (Option<Timestamp>, Option<Timestamp>) {
         let on = |day: Date| {
-            let end = if to < from { day.checked_add(1.day()).ok()? } else { day };
+            let end = if to < from {
+                day.checked_add(1.day()).ok()?
+            } else {
+                day
+            };
             Some((self.at(day, from)?, self.at(end, to)?))
         };
         let spans = self.days(self.begin).filter_map(on);
@@ -208,13 +212,21 @@ mod tests {
             assert_eq!(within(span, begin, 30, &utc), (from, to), "{span}");
         };
         check("23:30..23:31:00.5", hour / 2.0, hour / 2.0 + 60.5);
-        check("02:37:07..02:37:09", 3.0 * hour + 2227.0, 3.0 * hour + 2229.0);
+        check(
+            "02:37:07..02:37:09",
+            3.0 * hour + 2227.0,
+            3.0 * hour + 2229.0,
+        );
         check("23:59:59..00:00:01", hour - 1.0, hour + 1.0);
         check("02:00..", 3.0 * hour, f64::INFINITY);
         check("..02:00", 0.0, 3.0 * hour);
         check("2026-11-21T02:00..03:00", 3.0 * hour, 4.0 * hour);
         check("02:00..2026-11-21 03:00", 3.0 * hour, 4.0 * hour);
-        check("2026-11-21T02:00:00+01:00..2026-11-21T02:00:00Z", 2.0 * hour, 3.0 * hour);
+        check(
+            "2026-11-21T02:00:00+01:00..2026-11-21T02:00:00Z",
+            2.0 * hour,
+            3.0 * hour,
+        );
         // The trace begins within.
         check("22:59:59..23:00:20", 0.0, 20.0);
         check("22:00..", 23.0 * hour, f64::INFINITY);

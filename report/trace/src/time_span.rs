@@ -118,7 +118,9 @@ fn duration(text: &str) -> Option<u64> {
     let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit = text.get(number.len()..)?;
     let (_, length) = UNITS.iter().find(|(name, _)| *name == unit)?;
-    let is_plain = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let is_plain = number
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
     let number: f64 = number.parse().ok()?;
     is_plain.then_some((number * length) as u64)
 }

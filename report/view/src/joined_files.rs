@@ -59,7 +59,10 @@ pub(crate) fn line(files: &JoinedFiles) -> Option<String> {
         gaps_between => {
             let sum = gaps.map(length).fold(0, u64::saturating_add);
             let gaps = counted(gaps_between, "gap");
-            format!(", with {gaps} between them: nothing was recorded for {}", numbers::duration(sum as f64))
+            format!(
+                ", with {gaps} between them: nothing was recorded for {}",
+                numbers::duration(sum as f64)
+            )
         }
     };
     Some(format!("{}{between}", counted(count, "file")))

@@ -57,11 +57,14 @@ fn kernel(release: &str, version: Option<(u32, u32)>) -> Finding {
             let advice = "recording needs Linux 4.20 or later";
             Finding::other(CHECK, State::Fails, found, advice)
         }
-        Some(version) if version < BPF => limited("texts and filters in the kernel need the bpf engine", BPF),
-        Some(version) if version < MULTI => limited("one link for all sites of a file", MULTI),
-        Some(version) if version < SINGLE => {
-            limited("probes that cost nothing in processes that are not recorded, with -p or a command", SINGLE)
+        Some(version) if version < BPF => {
+            limited("texts and filters in the kernel need the bpf engine", BPF)
         }
+        Some(version) if version < MULTI => limited("one link for all sites of a file", MULTI),
+        Some(version) if version < SINGLE => limited(
+            "probes that cost nothing in processes that are not recorded, with -p or a command",
+            SINGLE,
+        ),
         Some(_) => Finding::works(CHECK, found),
     }
 }

@@ -105,7 +105,12 @@ pub(super) fn findings() -> anyhow::Result<Vec<Finding>> {
     }
     if !works {
         let advice = "see the lines above; usdtrec reads traces of other hosts without any of them";
-        findings.push(Finding::other("recording", State::Fails, "no engine works", advice));
+        findings.push(Finding::other(
+            "recording",
+            State::Fails,
+            "no engine works",
+            advice,
+        ));
         return Ok(findings);
     }
     for cost in &COSTS {
@@ -154,13 +159,17 @@ fn event(event: &str, file: &Path) -> OsString {
 /// What a recorded program printed; else what the recorder said.
 fn cost_of(output: &Output) -> Result<u64, String> {
     let said = String::from_utf8_lossy(&output.stderr);
-    let has_events = said.lines().any(|line| line.contains(" events") && !line.contains(" 0 events"));
+    let has_events = said
+        .lines()
+        .any(|line| line.contains(" events") && !line.contains(" 0 events"));
     let printed = String::from_utf8_lossy(&output.stdout);
     let ns = printed.lines().find_map(|line| line.trim().parse().ok());
     match ns.filter(|_| output.status.success() && has_events) {
         Some(ns) => Ok(ns),
         None => {
-            let lines = said.lines().filter_map(|line| line.strip_prefix("usdtrec: "));
+            let lines = said
+                .lines()
+                .filter_map(|line| line.strip_prefix("usdtrec: "));
             let reason = lines.last().unwrap_or("no hit was recorded");
             Err(reason.to_owned())
         }

@@ -1,7 +1,7 @@
 //! What the summary of a trace says.
 
-use usdtrec_format::trace::TimeRange;
 use usdtrec_format::trace::Shortfall;
+use usdtrec_format::trace::TimeRange;
 use usdtrec_trace::events::no_events::NoEventsReason;
 use usdtrec_trace::events::selection::SampleFilter;
 use usdtrec_trace::rows::Rows;
@@ -92,7 +92,9 @@ impl SummaryFacts {
         };
         let recorded = recorded(session, filter, time);
         Self {
-            unrecorded: recorded.or(time).map_or(0, |time| session.files().unrecorded(time)),
+            unrecorded: recorded
+                .or(time)
+                .map_or(0, |time| session.files().unrecorded(time)),
             unusual: Unusual::find(&probes),
             reasons,
             origin: Origin::new(session),

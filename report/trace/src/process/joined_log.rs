@@ -43,7 +43,8 @@ impl KnownNumbers {
         let namings = log.namings.get(self.namings..).unwrap_or_default();
         let placings = log.placings.get(self.placings..).unwrap_or_default();
         self.threads.extend(namings.iter().map(|naming| naming.tid));
-        self.processes.extend(placings.iter().map(|placing| placing.pid));
+        self.processes
+            .extend(placings.iter().map(|placing| placing.pid));
         (self.namings, self.placings) = (log.namings.len(), log.placings.len());
     }
 }
@@ -88,7 +89,9 @@ impl<'t> JoinedLog<'t> {
         let begun = self.trace.parts().get(self.part + 1..=part);
         let new = begun.unwrap_or_default().iter();
         let is_new = |part: &&TracePart| part.begin() != PartBegin::Continued;
-        self.recordings = self.recordings.saturating_add(new.filter(is_new).count() as u32);
+        self.recordings = self
+            .recordings
+            .saturating_add(new.filter(is_new).count() as u32);
         self.part = part;
     }
 

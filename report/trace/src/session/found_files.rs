@@ -75,7 +75,10 @@ impl FoundFiles {
         self.add_traces(files);
         if self.traces.len() == before {
             let expected = "a directory with traces, or one of perf record --threads, which has a file \"data\"";
-            return Err(in_file(path, expected_found(expected, "a directory without a trace")));
+            return Err(in_file(
+                path,
+                expected_found(expected, "a directory without a trace"),
+            ));
         }
         Ok(())
     }
@@ -91,7 +94,10 @@ impl FoundFiles {
         self.add_traces(files.filter_map(Result::ok).collect());
         if self.traces.len() == before {
             let found = "no file of such a name that is a trace";
-            return Err(in_file(path, expected_found("a file, or a glob of files", found)));
+            return Err(in_file(
+                path,
+                expected_found("a file, or a glob of files", found),
+            ));
         }
         Ok(())
     }
@@ -221,7 +227,10 @@ mod tests {
         let one = FoundFiles::find(&[path("a[1]")]).unwrap();
         assert_eq!(one.traces, [path("a[1]")]);
         let both = FoundFiles::find(&[path("a[1]"), path("t.1")]).unwrap();
-        assert_eq!((both.traces, both.left_out), (vec![path("t.1")], vec![path("a[1]")]));
+        assert_eq!(
+            (both.traces, both.left_out),
+            (vec![path("t.1")], vec![path("a[1]")])
+        );
     }
 
     #[test]
@@ -231,6 +240,9 @@ mod tests {
         assert_eq!(found.traces, [folder.path()]);
         let empty = tempfile::tempdir().unwrap();
         let error = FoundFiles::find(&[empty.path().to_owned()]).unwrap_err();
-        assert!(error.to_string().contains("a directory without a trace"), "{error}");
+        assert!(
+            error.to_string().contains("a directory without a trace"),
+            "{error}"
+        );
     }
 }

@@ -286,11 +286,7 @@ impl<'t> Scan<'t> {
     }
 
     /// Takes the blocks that need not be read, and returns the others.
-    fn take_indexed<'p>(
-        &mut self,
-        pass: &Pass<'p>,
-        span: Option<&TimeSpan>,
-    ) -> Vec<&'p Block> {
+    fn take_indexed<'p>(&mut self, pass: &Pass<'p>, span: Option<&TimeSpan>) -> Vec<&'p Block> {
         let blocks = pass.trace.blocks();
         // What the span is a part of must not hang on what only reading shows.
         let holding = blocks.iter().filter(|block| block.samples != Some(0));

@@ -223,7 +223,9 @@ fn asked_time(span: &TimeSpan, session: &TraceSession) -> Result<TimeRange, Repo
     let wall = session.wall_times();
     // A stream goes on.
     let of_stream = || {
-        wall.map_or_else(TimeRange::default, |wall| TimeRange::new(wall.first_reading(), u64::MAX))
+        wall.map_or_else(TimeRange::default, |wall| {
+            TimeRange::new(wall.first_reading(), u64::MAX)
+        })
     };
     let whole = session.time().unwrap_or_else(of_stream);
     let asked = span.within(whole, wall);
