@@ -230,6 +230,29 @@ fn times_of_day_select_what_they_show() {
         last.len()
     );
     assert_eq!(all.get(all.len() - last.len()..), Some(&*last));
+    let slowest = |options: &[&str]| -> String {
+        let mut command = lab.command(["report", "-i", demo, "--span", "request", "--top", "1"]);
+        command.args(options);
+        let printed = run(command.env("TZ", "UTC")).success().stdout;
+        let lines = printed
+            .lines()
+            .skip_while(|line| !line.starts_with("Slowest"));
+        lines.skip(1).next().expect("a span").to_owned()
+    };
+    let (clock, wall) = (slowest(&[]), slowest(&["--tod"]));
+    let moment = clock.split_whitespace().nth(1).expect("a time");
+    let line = all
+        .iter()
+        .find(|line| line.split_whitespace().any(|word| word.starts_with(moment)));
+    let tod = line.and_then(|line| line.get(..23)).expect("its begin");
+    assert!(wall.contains(tod), "{wall}: {tod}");
+    for refused in [
+        &["--rate", "1s", "--tod"][..],
+        &["--span", "request", "--tod", "--format", "json"],
+    ] {
+        let refused = said(&lab, "report", &[demo], refused, "2").exits(1);
+        refused.complains("--tod has no effect on");
+    }
     let wrong = lab
         .usdtrec(["script", "-i", demo, "--time", "25:00..26:00"])
         .exits(2);

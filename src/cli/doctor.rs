@@ -28,10 +28,14 @@ pub(crate) struct DoctorArgs {
     /// tracefs events, and restore the instructions at its sites; nothing is tried then
     #[arg(long)]
     pub(crate) heal: bool,
+    /// Say why the probes of a process, of a file, or of a pattern in files that run here would be hit or not: who maps the file, whether it was
+    /// deleted, sites, semaphores, what the program needs, symbols
+    #[arg(short, long, value_name = "PID|FILE|PATTERN", conflicts_with = "heal")]
+    pub(crate) probe: Option<String>,
     /// Output format
     #[arg(long, value_enum, default_value_t, conflicts_with = "heal")]
     pub(crate) format: DoctorFormat,
     /// Pass one of this program's own probes, and print what a hit costs, ns: what doctor records
-    #[arg(long, value_enum, hide = true, conflicts_with_all = ["heal", "format"])]
+    #[arg(long, value_enum, hide = true, conflicts_with_all = ["heal", "format", "probe"])]
     pub(crate) hits: Option<HitKind>,
 }

@@ -4,17 +4,25 @@ mod finding;
 mod hits;
 mod host;
 mod leftovers;
+mod probes;
 mod trials;
 
 use std::process::ExitCode;
 
+use self::finding::{Finding, State};
 use crate::cli::{DoctorArgs, DoctorFormat};
 
-/// Runs the verb. The exit status is 1 if anything is left of killed recorders, or no engine works.
+/// Runs the verb. The exit status is 1 if anything is left of killed recorders, or a probe that is asked about cannot be recorded.
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     if let Some(kind) = args.hits {
         hits::print(kind);
         return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(what) = &args.probe {
+        let findings = probes::findings(what)?;
+        print(args.format, &findings);
+        let fails = |finding: &Finding| finding.state == State::Fails;
+        return Ok(exit_code(!findings.iter().any(fails)));
     }
     let is_text = args.format == DoctorFormat::Text;
     let is_clean = !is_text || leftovers::print(args.heal);
@@ -23,13 +31,17 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     }
     let mut findings = host::findings();
     findings.extend(trials::findings()?);
-    for finding in &findings {
-        match args.format {
+    print(args.format, &findings);
+    Ok(exit_code(is_clean))
+}
+
+fn print(format: DoctorFormat, findings: &[Finding]) {
+    for finding in findings {
+        match format {
             DoctorFormat::Text => println!("{finding}"),
             DoctorFormat::Json => println!("{}", finding.json()),
         }
     }
-    Ok(exit_code(is_clean))
 }
 
 fn exit_code(is_clean: bool) -> ExitCode {

@@ -3,13 +3,13 @@
 use std::fmt;
 
 use serde_json::{Value, json};
-use usdtrec_format::escape::escape_json;
+use usdtrec_format::escape::{escape, escape_json};
 
 /// What was found of one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Finding {
     /// What was looked at, in one or a few words.
-    pub(super) check: &'static str,
+    pub(super) check: String,
     pub(super) state: State,
     /// What was found.
     pub(super) found: String,
@@ -38,9 +38,9 @@ impl State {
 
 impl Finding {
     /// Something that works.
-    pub(super) fn works(check: &'static str, found: impl Into<String>) -> Self {
+    pub(super) fn works(check: &str, found: impl Into<String>) -> Self {
         Self {
-            check,
+            check: check.to_owned(),
             state: State::Works,
             found: found.into(),
             advice: None,
@@ -49,13 +49,13 @@ impl Finding {
 
     /// Something that does not, and what to do about it.
     pub(super) fn other(
-        check: &'static str,
+        check: &str,
         state: State,
         found: impl Into<String>,
         advice: impl Into<String>,
     ) -> Self {
         Self {
-            check,
+            check: check.to_owned(),
             state,
             found: found.into(),
             advice: Some(advice.into()),
@@ -76,8 +76,8 @@ impl Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (state, check) = (self.state.word(), self.check);
-        write!(f, "{state:<8}{check:<26}{}", self.found)?;
+        let (state, check) = (self.state.word(), escape(&self.check));
+        write!(f, "{state:<9}{check:<23} {}", escape(&self.found))?;
         match &self.advice {
             Some(advice) => write!(f, "; {advice}"),
             None => Ok(()),

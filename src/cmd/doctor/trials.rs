@@ -67,7 +67,7 @@ const COSTS: [Cost; 3] = [
         check: "a hit with its callers",
         kind: "number",
         event: "sdt_usdtrec:gc__start",
-        options: &["-g"],
+        options: &["-g", "--no-symbols"],
     },
 ];
 
@@ -130,7 +130,7 @@ impl Place {
     fn record(&self, cost: &Cost, options: &[&str]) -> anyhow::Result<Result<u64, String>> {
         let mut command = Command::new(&self.program);
         command
-            .args(["record", "-o", "trace", "--no-symbols", "-e"])
+            .args(["record", "-o", "trace", "-e"])
             .arg(event(cost.event, &self.program))
             .args(options)
             .arg("--")

@@ -12,11 +12,12 @@ use crate::columns::right;
 use crate::head;
 use crate::measured::{ambiguities, form, measured};
 use crate::numbers::duration;
+use crate::report::shown_times::ShownTimes;
 use crate::text::quoted::Csv;
 use crate::text::scalar;
 
 /// Heat maps as text: a column for each interval, a line for each bucket.
-pub(crate) fn text(maps: &HeatMaps, style: AnswerStyle) -> String {
+pub(crate) fn text(maps: &HeatMaps, style: AnswerStyle, times: &ShownTimes) -> String {
     let AnswerStyle {
         human,
         theme,
@@ -50,8 +51,7 @@ pub(crate) fn text(maps: &HeatMaps, style: AnswerStyle) -> String {
             let _ = writeln!(out, "{} │{}", right(&label, width), cells.trim_end());
         }
         let end = timeline.begin(timeline.intervals as u64);
-        let seconds = |time: u64| format!("{:.3}", time as f64 / 1e9);
-        let (from, to) = (seconds(timeline.from), seconds(end));
+        let (from, to) = (times.shown(timeline.from, 3), times.shown(end, 3));
         let room = INTERVALS.saturating_sub(from.len() + to.len());
         let _ = writeln!(out, "{:width$} └{}", "", "─".repeat(INTERVALS));
         let _ = writeln!(out, "{:width$}  {from}{:room$}{to}", "", "");
