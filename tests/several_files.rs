@@ -12,7 +12,8 @@ use crate::common::{Build, Finished, Lab, Recorder, Ticker, run, test};
 fn said(lab: &Lab, verb: &str, files: &[&str], options: &[&str], threads: &str) -> Finished {
     let mut command = lab.command([verb]);
     command.arg("-i").args(files).args(options);
-    run(command.env("RAYON_NUM_THREADS", threads))
+    command.env("RAYON_NUM_THREADS", threads);
+    run(command)
 }
 
 /// JSON without what it says of the files.
@@ -38,7 +39,7 @@ fn a_switched_recording_is_one_trace() {
     let event = format!("sdt_requests:request__*@{}", program.display());
     let count = REQUESTS.to_string();
     let mut command = lab.command(["record", "--lossless", "-z=0", "-e", &event]);
-    command.args(["-o", "all", "--switch-output=1M", "--"]);
+    command.args(["-o", "all", "--switch-output=400K", "--"]);
     command.arg(&program).args([&count, "2"]);
     let recorded = run(command).success().complains(" 0 lost");
     assert!(recorded.stdout.contains(&format!("{}", 2 * REQUESTS)));
@@ -194,7 +195,8 @@ fn times_of_day_select_what_they_show() {
         command
             .args(["--format", "{tod:.3} {time:.9}"])
             .args(options);
-        let printed = run(command.env("TZ", zone)).success().stdout;
+        command.env("TZ", zone);
+        let printed = run(command).success().stdout;
         printed.lines().map(str::to_owned).collect()
     };
     for zone in ["UTC", "XXX-5"] {
@@ -233,7 +235,8 @@ fn times_of_day_select_what_they_show() {
     let slowest = |options: &[&str]| -> String {
         let mut command = lab.command(["report", "-i", demo, "--span", "request", "--top", "1"]);
         command.args(options);
-        let printed = run(command.env("TZ", "UTC")).success().stdout;
+        command.env("TZ", "UTC");
+        let printed = run(command).success().stdout;
         let lines = printed
             .lines()
             .skip_while(|line| !line.starts_with("Slowest"));

@@ -32,7 +32,7 @@ Operands are arguments (by name, or as arg1, arg2, …), comm, pid, tid, cpu and
 #[derive(Debug, Args)]
 pub(crate) struct SelectionArgs {
     /// Trace file; several, or a directory or a quoted glob of them, are one trace, in the order of their times; - reads standard input
-    #[arg(short, long, value_name = "FILE", num_args = 1.., default_value = super::DEFAULT_TRACE)]
+    #[arg(short, long, value_name = "FILE", default_value = super::DEFAULT_TRACE)]
     pub(crate) input: Vec<PathBuf>,
     /// Selection of events
     #[command(flatten)]

@@ -16,6 +16,9 @@ use crate::report::shown_times::ShownTimes;
 use crate::text::quoted::Csv;
 use crate::text::scalar;
 
+/// Half a millisecond, ns: moments are rounded to milliseconds.
+const HALF_MS: u64 = 500_000;
+
 /// Heat maps as text: a column for each interval, a line for each bucket.
 pub(crate) fn text(maps: &HeatMaps, style: AnswerStyle, times: &ShownTimes) -> String {
     let AnswerStyle {
@@ -51,7 +54,8 @@ pub(crate) fn text(maps: &HeatMaps, style: AnswerStyle, times: &ShownTimes) -> S
             let _ = writeln!(out, "{} │{}", right(&label, width), cells.trim_end());
         }
         let end = timeline.begin(timeline.intervals as u64);
-        let (from, to) = (times.shown(timeline.from, 3), times.shown(end, 3));
+        let moment = |time: u64| times.shown(time.saturating_add(HALF_MS), 3);
+        let (from, to) = (moment(timeline.from), moment(end));
         let room = INTERVALS.saturating_sub(from.len() + to.len());
         let _ = writeln!(out, "{:width$} └{}", "", "─".repeat(INTERVALS));
         let _ = writeln!(out, "{:width$}  {from}{:room$}{to}", "", "");

@@ -229,7 +229,7 @@ fn asked_time(span: &TimeSpan, session: &TraceSession) -> Result<TimeRange, Repo
     };
     let whole = session.time().unwrap_or_else(of_stream);
     let asked = span.within(whole, wall);
-    Ok(asked.ok_or(QuestionError::NoTimeOfDay)?)
+    Ok(asked.ok_or(QuestionError::NoDays)?)
 }
 
 /// For each event, whether one of the patterns selects it.
