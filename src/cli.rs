@@ -265,9 +265,9 @@ pub(crate) enum Command {
     /// Index, list, record and report usdtrec's own probes, as a demonstration
     #[cfg(feature = "record")]
     Demo(DemoArgs),
-    /// Show what works on this host, what a hit costs, and what killed recorders left behind, and remove that with --heal
+    /// Show what recording needs of this host and what killed recorders left behind, and remove that with --heal
     ///
-    /// Each engine and attach method records this program's own probes; what does not work is said with the reason and what to do. A recorder that is killed is cleaned up after by its guard process. If the guard was killed as well, processes may still be
+    /// What does not work is said with the reason and what to do; --try records probes of usdtrec's own with each engine. A recorder that is killed is cleaned up after by its guard process. If the guard was killed as well, processes may still be
     /// stopped (record --lossless, --no-gap) and tracefs events may still exist. The exit status is 1 if anything is left.
     #[cfg(feature = "record")]
     Doctor(DoctorArgs),

@@ -36,6 +36,7 @@ mod debug_info;
 mod debuginfod;
 mod demo;
 mod diff;
+mod doctor;
 mod documents;
 mod escapes;
 mod export;

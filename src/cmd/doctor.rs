@@ -7,6 +7,7 @@ mod leftovers;
 mod probes;
 mod trials;
 
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use self::finding::{Finding, State};
@@ -20,7 +21,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     }
     if let Some(what) = &args.probe {
         let findings = probes::findings(what)?;
-        print(args.format, &findings);
+        print(args.format, &findings)?;
         let fails = |finding: &Finding| finding.state == State::Fails;
         return Ok(exit_code(!findings.iter().any(fails)));
     }
@@ -30,18 +31,22 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
         return Ok(exit_code(is_clean));
     }
     let mut findings = host::findings();
-    findings.extend(trials::findings()?);
-    print(args.format, &findings);
+    if args.r#try {
+        findings.extend(trials::findings()?);
+    }
+    print(args.format, &findings)?;
     Ok(exit_code(is_clean))
 }
 
-fn print(format: DoctorFormat, findings: &[Finding]) {
+fn print(format: DoctorFormat, findings: &[Finding]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
     for finding in findings {
         match format {
-            DoctorFormat::Text => println!("{finding}"),
-            DoctorFormat::Json => println!("{}", finding.json()),
+            DoctorFormat::Text => writeln!(out, "{finding}")?,
+            DoctorFormat::Json => writeln!(out, "{}", finding.json())?,
         }
     }
+    out.flush()
 }
 
 fn exit_code(is_clean: bool) -> ExitCode {
