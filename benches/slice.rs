@@ -280,6 +280,7 @@ fn info() -> TraceInfo {
             producer: "a benchmark".to_owned(),
             engine: "perf".to_owned(),
             uncounted: None,
+            boot: None,
             files: vec![FileDefinition {
                 path: "/opt/app/bin/app".into(),
                 build_id: None,

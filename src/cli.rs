@@ -68,7 +68,7 @@ pub(crate) use self::completions::{CompletionsArgs, ManArgs};
 pub(crate) use self::demo::DemoArgs;
 pub(crate) use self::diff::DiffArgs;
 #[cfg(feature = "record")]
-pub(crate) use self::doctor::DoctorArgs;
+pub(crate) use self::doctor::{DoctorArgs, DoctorFormat, HitKind};
 #[cfg(feature = "record")]
 pub(crate) use self::dump::DumpArgs;
 pub(crate) use self::example::Example;
@@ -273,9 +273,9 @@ pub(crate) enum Command {
     /// Index, list, record and report usdtrec's own probes, as a demonstration
     #[cfg(feature = "record")]
     Demo(DemoArgs),
-    /// Show what killed recorders left behind, and remove it with --heal
+    /// Show what recording needs of this host and what killed recorders left behind, and remove that with --heal
     ///
-    /// A recorder that is killed is cleaned up after by its guard process. If the guard was killed as well, processes may still be
+    /// What does not work is said with the reason and what to do; --try records probes of usdtrec's own with each engine. A recorder that is killed is cleaned up after by its guard process. If the guard was killed as well, processes may still be
     /// stopped (record --lossless, --no-gap) and tracefs events may still exist. The exit status is 1 if anything is left.
     #[cfg(feature = "record")]
     Doctor(DoctorArgs),

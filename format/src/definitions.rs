@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::arch::Arch;
 use crate::build_id::BuildId;
 use crate::code_place::CodePlace;
+use crate::perf::EventAttr;
 use crate::probe::Site;
 use crate::raw::RawLayout;
 use crate::schema::telemetry::Telemetry;
@@ -29,6 +30,9 @@ pub struct Definitions {
     /// Why hits may be missing or duplicated without being counted as lost; `None` if losses are exact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncounted: Option<String>,
+    /// The recording host's boot (`/proc/sys/kernel/random/boot_id`); `None` if it is not known. Clocks of two boots have nothing in common.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<String>,
     /// The files with the probes.
     pub files: Vec<FileDefinition>,
     /// The probes, one for each attr of the trace and in the same order, without the metadata event.
@@ -49,6 +53,28 @@ impl Definitions {
                 ids.map(move |&id| (id, number))
             })
             .collect()
+    }
+
+    /// The index of the probe of each event; each probe is one event's. Names of events may be damaged, so ids decide. Where definitions have no
+    /// ids, they are in the order of the events, some of which have none.
+    #[must_use]
+    pub fn probes_of(&self, events: &[EventAttr]) -> Vec<Option<usize>> {
+        let by_id = self.by_id();
+        let mut is_taken = vec![false; self.probes.len()];
+        let mut next = 0;
+        let probes = events.iter().map(|event| {
+            let mut named = event.ids.iter().filter_map(|id| by_id.get(id).copied());
+            let named = named.find(|&probe| !is_taken[probe]);
+            let probe = named.or_else(|| {
+                let in_order = self.probes.get(next);
+                let in_order = in_order.filter(|probe| probe.event == event.name);
+                in_order.map(|_| next)
+            })?;
+            is_taken[probe] = true;
+            next = probe + 1;
+            Some(probe)
+        });
+        probes.collect()
     }
 }
 

@@ -324,6 +324,7 @@ pub fn definitions() -> Definitions {
         producer: "usdtrec".to_owned(),
         engine: "perf".to_owned(),
         uncounted: None,
+        boot: None,
         files: EVENTS.iter().map(file).collect(),
         probes: EVENTS.iter().enumerate().map(probe).collect(),
     }

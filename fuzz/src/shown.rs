@@ -143,6 +143,7 @@ fn reported(session: &TraceSession, seed: usize) {
         },
         colours: false,
         hints: HintWords(|hint| format!("{hint:?}")),
+        times_of_day: None,
     };
     let mut out = Vec::new();
     // The name of an argument of an event that never fires is refused, and so are stacks where there are none.

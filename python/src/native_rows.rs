@@ -52,8 +52,9 @@ impl NativeRows {
     /// What is wrong with the trace; before all rows were taken, as far as it is known.
     fn notices(&self) -> Vec<String> {
         self.notices.sentences().unwrap_or_else(|| {
+            let files = self.session.files();
             let damage = self.session.damage().iter();
-            damage.map(ToString::to_string).collect()
+            damage.map(|damage| files.place(damage).to_string()).collect()
         })
     }
 }

@@ -27,7 +27,7 @@ impl NativeTrace {
     #[new]
     fn new(
         py: Python<'_>,
-        path: PathBuf,
+        paths: Vec<PathBuf>,
         schemas: Vec<PathBuf>,
         buildid_dir: Option<PathBuf>,
         inline: bool,
@@ -45,7 +45,7 @@ impl NativeTrace {
             holders,
         };
         let opened = py.detach(|| {
-            let mut session = TraceSession::open(&path, &sources)?;
+            let mut session = TraceSession::open_files(&paths, &sources)?;
             context.add_to(&mut session)?;
             Ok(session)
         });

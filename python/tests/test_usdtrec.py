@@ -167,6 +167,14 @@ class Values(unittest.TestCase):
             with self.subTest(trace=trace):
                 self.compare(trace)
 
+    def test_several_files_are_one_trace(self):
+        rows = list(usdtrec.open(DEMO).events())
+        self.assertGreater(len(rows), 100)
+        self.assertEqual(list(usdtrec.open([DEMO]).events()), rows)
+        self.assertEqual(list(usdtrec.open(DEMO[:-1] + "?").events()), rows)
+        with self.assertRaisesRegex(usdtrec.Error, "not parts of one trace"):
+            usdtrec.open([DEMO, pathlib.Path(DEMO)])
+
     def test_schema_files_name_arguments(self):
         with tempfile.TemporaryDirectory() as folder:
             schema = pathlib.Path(folder, "own.toml")

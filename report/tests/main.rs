@@ -15,6 +15,7 @@ mod diff;
 mod digests;
 mod enclosing;
 mod fields;
+mod joined;
 mod many_groups;
 mod numbers;
 mod order;

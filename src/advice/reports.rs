@@ -60,7 +60,7 @@ fn of_question(error: &QuestionError) -> Option<String> {
         QuestionError::TooLargeProfile => {
             "choose a part of the trace with --time, or fewer events with -e"
         }
-        QuestionError::NoTimeOfDay => {
+        QuestionError::NoTimeOfDay | QuestionError::NoDays => {
             "record with usdtrec, or with: perf record -k CLOCK_MONOTONIC"
         }
         _ => return None,

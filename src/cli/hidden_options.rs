@@ -179,6 +179,8 @@ mod tests {
             &["record", "-T", "-e", "a:b"][..],
             &["report", "-n", "--stdio", "--inline"],
             &["flame", "a.svg", "--inline"],
+            &["flame", "-i", "a.1", "-i", "a.2", "a.svg"],
+            &["report", "-i", "a.1", "-i", "a.2", "--stdio"],
         ] {
             assert!(parse(line).is_ok(), "{line:?}");
         }

@@ -150,6 +150,9 @@ pub(crate) struct ReportArgs {
     /// Print numbers with a known unit as times (1.23ms) and sizes (1.5KiB); text format only
     #[arg(long)]
     pub(crate) human: bool,
+    /// With --span or --heatmap, print moments as times of day in the local time zone; text format only
+    #[arg(long)]
+    pub(crate) tod: bool,
     /// When to use colours
     #[arg(
         long,
@@ -165,7 +168,7 @@ pub(crate) struct ReportArgs {
         value_name = "FILE",
         hide = true,
         conflicts_with_all = [
-            "sort", "value", "by", "min", "order", "hist", "scale", "heatmap", "call_graph", "stacks", "folded", "rate", "top", "human",
+            "sort", "value", "by", "min", "order", "hist", "scale", "heatmap", "call_graph", "stacks", "folded", "rate", "top", "human", "tod",
             "color", "format"
         ]
     )]

@@ -31,9 +31,9 @@ Operands are arguments (by name, or as arg1, arg2, …), comm, pid, tid, cpu and
 /// The trace to read and the events to select, for `script` and `report`.
 #[derive(Debug, Args)]
 pub(crate) struct SelectionArgs {
-    /// Trace file; - reads standard input
+    /// Trace file; several, or a directory or a quoted glob of them, are one trace, in the order of their times; - reads standard input
     #[arg(short, long, value_name = "FILE", default_value = super::DEFAULT_TRACE)]
-    pub(crate) input: PathBuf,
+    pub(crate) input: Vec<PathBuf>,
     /// Selection of events
     #[command(flatten)]
     pub(crate) which: WhichArgs,
@@ -54,9 +54,9 @@ pub(crate) struct WhichArgs {
     /// Take the names and types of arguments from this file (.toml, .d) instead of the trace; may be repeated, the last file wins
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: Vec<PathBuf>,
-    /// Show only events in this time range: FROM,TO in seconds of the trace's clock, either of which may be empty, or percentages of the
-    /// trace (10%-20%)
-    #[arg(long, value_name = "FROM,TO")]
+    /// Show only events in this time range: FROM,TO in seconds of the trace's clock, either of which may be empty, percentages of the
+    /// trace (10%-20%), the time before its end (-5m, -5m..-1m), or local times of day (02:37:07..02:37:09, 2026-11-20T02:37:07..)
+    #[arg(long, value_name = "FROM,TO", allow_hyphen_values = true)]
     pub(crate) time: Option<TimeSpan>,
     /// Show only threads with these names (comma list)
     #[arg(long, value_name = "COMM", value_delimiter = ',')]

@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 
 /// Rewrites what perf accepts and clap does not: `-zLEVEL` becomes `--compression-level=LEVEL`, and process ids separated by spaces,
-/// as from `-p $(pidof node)`, become a comma list.
+/// as from `-p $(pidof node)`, become a comma list. The files of a trace after one `-i`, as a shell's glob gives them, have one each.
 pub(super) fn normalized(args: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
     let mut ours = true;
-    listed_ids(args).into_iter().map(move |arg| {
+    listed_ids(listed_files(args)).into_iter().map(move |arg| {
         ours &= arg != "--";
         match arg.to_str().and_then(|arg| arg.strip_prefix("-z")) {
             Some(level) if ours && level.starts_with(|first: char| first.is_ascii_digit()) => {
@@ -15,6 +15,38 @@ pub(super) fn normalized(args: impl Iterator<Item = OsString>) -> impl Iterator<
             _ => arg,
         }
     })
+}
+
+/// Verbs that take nothing but options, so that each word after a file is one, too.
+const WITHOUT_WORDS: [&str; 3] = ["export", "report", "script"];
+
+/// Puts `-i` before each of several files after one `-i` or `--input`.
+fn listed_files(args: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
+    let mut is_verb = false;
+    // What the word before was: nothing of interest, the option, or a file.
+    let mut after = Word::Other;
+    args.flat_map(move |arg| {
+        let is_option = arg != "-" && arg.as_encoded_bytes().starts_with(b"-");
+        is_verb |= WITHOUT_WORDS.iter().any(|verb| arg == *verb);
+        let is_another = is_verb && after == Word::File && !is_option;
+        after = match after {
+            Word::Option => Word::File,
+            Word::File if !is_option => Word::File,
+            _ if ["-i", "--input"].iter().any(|option| arg == *option) => Word::Option,
+            _ => Word::Other,
+        };
+        is_another.then(|| "-i".into()).into_iter().chain([arg])
+    })
+}
+
+/// What a word of the command line is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Word {
+    /// `-i`.
+    Option,
+    /// A file after it.
+    File,
+    Other,
 }
 
 /// Joins the numbers after `-p`, `--pid`, `-t` or `--tid` with commas, whether they are one word or several.
@@ -51,4 +83,30 @@ fn listed_ids(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     }
     joined.extend(args);
     joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_file_after_an_option_has_one() {
+        for (line, expected) in [
+            ("report -i a b --span x", "report -i a -i b --span x"),
+            ("script --input a - c", "script --input a -i - -i c"),
+            ("report -i a -i b c", "report -i a -i b -i c"),
+            ("flame -i a picture.svg", "flame -i a picture.svg"),
+            ("report -s comm -i a", "report -s comm -i a"),
+            (
+                "record -p 1 2 -- report -i a",
+                "record -p 1,2 -- report -i a",
+            ),
+        ] {
+            let words = normalized(line.split(' ').map(OsString::from));
+            let words: Vec<String> = words
+                .map(|word| word.into_string().expect("a word"))
+                .collect();
+            assert_eq!(words.join(" "), expected);
+        }
+    }
 }

@@ -107,6 +107,11 @@ fn store_names(args: &ArchiveArgs, buildid_dir: Option<&Path>) -> anyhow::Result
 
     let path = &args.input;
     let session = open(path, cache_dir(buildid_dir))?;
+    anyhow::ensure!(
+        session.files().iter().next().is_none(),
+        "{}: names are stored in one file: name each of them by -i FILE",
+        shown(path)
+    );
     if session.trace().code_names().is_some() {
         say(format_args!(
             "usdtrec: {}: the names of functions in stacks are in the trace already",

@@ -1,131 +1,57 @@
 //! `usdtrec doctor`.
 
+mod finding;
+mod hits;
+mod host;
+mod leftovers;
+mod probes;
+mod trials;
+
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use usdtrec_format::escape::escape;
-use usdtrec_record::{BreakpointOwner, LeftBehind, LeftBreakpoint, Leftovers, leftovers};
+use self::finding::{Finding, State};
+use crate::cli::{DoctorArgs, DoctorFormat};
 
-use crate::cli::DoctorArgs;
-use crate::terminal::say;
-
-/// Maximum number of breakpoints of others that are printed one by one.
-const MAX_LINES: usize = 6;
-
-/// Runs the verb. The exit status is 1 if anything is left.
+/// Runs the verb. The exit status is 1 if anything is left of killed recorders, or a probe that is asked about cannot be recorded.
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
-    let Leftovers {
-        processes,
-        raised,
-        groups,
-        breakpoints,
-        unreadable,
-    } = leftovers(args.heal);
-    for error in &unreadable {
-        say(format_args!("usdtrec: {error}"));
+    if let Some(kind) = args.hits {
+        hits::print(kind);
+        return Ok(ExitCode::SUCCESS);
     }
-    for process in processes.iter().filter(|process| process.is_stopped) {
-        let done = if args.heal {
-            "continued"
-        } else {
-            "would be continued with --heal"
-        };
-        println!(
-            "process {}: stopped by a killed recorder; {done}",
-            process.pid
-        );
+    if let Some(what) = &args.probe {
+        let findings = probes::findings(what)?;
+        print(args.format, &findings)?;
+        let fails = |finding: &Finding| finding.state == State::Fails;
+        return Ok(exit_code(!findings.iter().any(fails)));
     }
-    for process in &raised {
-        let done = if args.heal {
-            "decremented"
-        } else {
-            "would be decremented with --heal"
-        };
-        let semaphores = match process.semaphores {
-            1 => "a semaphore".to_owned(),
-            number => format!("{number} semaphores"),
-        };
-        println!(
-            "process {}: {semaphores} left incremented by a killed recorder; {done}",
-            process.pid
-        );
+    let is_text = args.format == DoctorFormat::Text;
+    let is_clean = !is_text || leftovers::print(args.heal);
+    if args.heal {
+        return Ok(exit_code(is_clean));
     }
-    for group in &groups {
-        let done = match (args.heal, group.is_removed) {
-            (true, true) => "removed",
-            (true, false) => "in use, not removed",
-            (false, _) => "would be removed with --heal",
-        };
-        let name = &group.name;
-        println!("tracefs events {name}: left by a killed recorder; {done}");
+    let mut findings = host::findings();
+    if args.r#try {
+        findings.extend(trials::findings()?);
     }
-    let breakpoints = print_breakpoints(&breakpoints, args.heal);
-    let stopped = processes
-        .iter()
-        .filter(|process| process.is_stopped)
-        .count();
-    let left = if args.heal {
-        groups.iter().filter(|group| !group.is_removed).count() + breakpoints.left
-    } else {
-        stopped + raised.len() + groups.len() + breakpoints.found
-    };
-    if stopped + raised.len() + groups.len() + breakpoints.found == 0 && unreadable.is_empty() {
-        println!("nothing is left of killed recorders");
-    }
-    Ok(if left + unreadable.len() == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    print(args.format, &findings)?;
+    Ok(exit_code(is_clean))
 }
 
-/// Numbers of breakpoints of recordings that have ended.
-struct Breakpoints {
-    found: usize,
-    /// Those that were not restored.
-    left: usize,
+fn print(format: DoctorFormat, findings: &[Finding]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    for finding in findings {
+        match format {
+            DoctorFormat::Text => writeln!(out, "{finding}")?,
+            DoctorFormat::Json => writeln!(out, "{}", finding.json())?,
+        }
+    }
+    out.flush()
 }
 
-/// Prints the breakpoints of ended recordings, and as remarks those of others and of unknown origin.
-fn print_breakpoints(behind: &LeftBehind, heal: bool) -> Breakpoints {
-    let is_ended = |left: &&LeftBreakpoint| left.owner == BreakpointOwner::EndedRecording;
-    let (ended, mut others): (Vec<_>, Vec<_>) = behind.breakpoints.iter().partition(is_ended);
-    // Those of tracers that are known are in order.
-    others.sort_by_key(|left| left.owner != BreakpointOwner::Unknown);
-    for left in &ended {
-        let done = match (heal, left.is_restored) {
-            (true, true) => "restored",
-            (true, false) => {
-                "not restored: another tracer has a breakpoint there, or the file or the program has changed"
-            }
-            (false, _) => "would be restored with --heal",
-        };
-        println!("{}; {done}", escape(&left.to_string()));
-    }
-    for left in others.iter().take(MAX_LINES) {
-        say(format_args!("usdtrec: {left}; not touched"));
-    }
-    if others.len() > MAX_LINES {
-        say(format_args!(
-            "usdtrec: {} more breakpoints of others or of unknown origin",
-            others.len() - MAX_LINES
-        ));
-    }
-    if behind.unchecked > 0 {
-        let processes = match behind.unchecked {
-            1 => "1 process".to_owned(),
-            number => format!("{number} processes"),
-        };
-        say(format_args!(
-            "usdtrec: {processes} could not be searched for breakpoints"
-        ));
-    }
-    if let Some(last) = behind.logged.last() {
-        say(format_args!(
-            "usdtrec: since the kernel started, it has logged that uprobes stayed; last: {last}"
-        ));
-    }
-    Breakpoints {
-        found: ended.len(),
-        left: ended.iter().filter(|left| !left.is_restored).count(),
+fn exit_code(is_clean: bool) -> ExitCode {
+    match is_clean {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     }
 }

@@ -16,11 +16,11 @@ use usdtrec_report::{EventSelection, Notices, TraceSession};
 use super::print;
 use super::selection::{self, Extent};
 use crate::cli::{ExportArgs, ExportTo, SelectionArgs, stack_kind};
+use crate::progress;
 use crate::terminal::Usage;
 use crate::unfinished_file::UnfinishedFile;
 use crate::unfinished_folder::UnfinishedFolder;
 use crate::units::min_ns;
-use crate::{progress, terminal};
 
 /// Path that means standard output.
 const STDOUT: &str = "-";
@@ -84,16 +84,13 @@ pub(super) fn write(
     } else {
         what.write_file(output)?
     };
-    Ok(end(args, &session, &notices))
+    Ok(end(&session, &notices))
 }
 
 /// Prints what is wrong with the trace, and what was lost: not all formats have a place for it.
-fn end(args: &SelectionArgs, session: &TraceSession, notices: &Notices) -> ExitCode {
-    selection::print_notices(&args.input, notices);
-    selection::print_losses(&args.input, session.lost(), session.is_loss_unknown());
-    if let Some(tail) = session.trace().uncommitted() {
-        terminal::warn(&args.input, tail);
-    }
+fn end(session: &TraceSession, notices: &Notices) -> ExitCode {
+    selection::print_faults(session, notices);
+    selection::print_losses(session.path(), session.lost(), session.is_loss_unknown());
     ExitCode::SUCCESS
 }
 
@@ -172,7 +169,7 @@ fn dataset(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Result<Exit
     let session = selection::open(&args.selection, Extent::Whole, buildid_dir)?;
     let asked = selection::selection(&args.selection.which);
     let notices = dataset::write(&session, &asked, &options, &args.output)?;
-    Ok(end(&args.selection, &session, &notices))
+    Ok(end(&session, &notices))
 }
 
 #[cfg(not(feature = "parquet"))]

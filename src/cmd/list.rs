@@ -96,7 +96,7 @@ pub(crate) fn run_without_verb() -> anyhow::Result<ExitCode> {
 }
 
 /// Parses patterns as `perf list` does: without a colon or a glob, a pattern matches any part of a name; `sdt` matches every probe.
-pub(super) fn patterns(texts: &[String]) -> anyhow::Result<Vec<Pattern>> {
+pub(in crate::cmd) fn patterns(texts: &[String]) -> anyhow::Result<Vec<Pattern>> {
     let texts = texts.iter().map(|text| match text.as_str() {
         "sdt" => "*".to_owned(),
         text if text.contains([':', '*', '?', '[', '@']) => text.to_owned(),

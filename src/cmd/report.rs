@@ -10,7 +10,7 @@ use usdtrec_report::answer::Answer;
 use usdtrec_report::export::{ExportFormat, ExportOptions};
 use usdtrec_report::question::{Question, Scale, SpanQuestion, StackWeight, Subject};
 use usdtrec_report::report::{self, ReportOptions, StackStyle};
-use usdtrec_report::{AnswerQuestions as _, QuestionError, ReportError, TraceSession};
+use usdtrec_report::{AnswerQuestions as _, QuestionError, ReportError, TraceSession, WallTimes};
 
 use super::selection::Extent;
 use super::{export, selection};
@@ -38,6 +38,7 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         format: selection::format(args.format),
         colours: colours(args.color),
         hints: HINTS,
+        times_of_day: None,
     };
     let are_spans = match kind(args) {
         "the plain report" => true,
@@ -45,6 +46,10 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     };
     let extent = Extent::for_spans(are_spans);
     let session = selection::open(&args.selection, extent, buildid_dir)?;
+    let options = ReportOptions {
+        times_of_day: times_of_day(args, &session)?,
+        ..options
+    };
     let mut out = selection::output()?;
     let notices = progress::shown_until_output(&session, &mut out, |out| {
         let answer = answer(args, &session, &question)?;
@@ -77,6 +82,18 @@ fn write_page(
         ..ExportOptions::new(ExportFormat::Html)
     };
     export::write(&args.selection, &options, page, buildid_dir)
+}
+
+/// What `--tod` converts moments by.
+fn times_of_day(
+    args: &ReportArgs,
+    session: &TraceSession,
+) -> Result<Option<WallTimes>, ReportError> {
+    if !args.tod {
+        return Ok(None);
+    }
+    let times = session.wall_times().cloned();
+    Ok(Some(times.ok_or(QuestionError::NoTimeOfDay)?))
 }
 
 /// Whether to use colours on standard output.
@@ -138,6 +155,12 @@ fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
         );
         Ok(())
     };
+    anyhow::ensure!(
+        !args.tod || args.format == OutputFormat::Text,
+        "--tod has no effect on JSON and CSV of reports, which have times of the trace's clock"
+    );
+    let with_moments = ["--span", "--heatmap span:NAME", "--heatmap ARG"];
+    refuse(args.tod, "--tod", &with_moments)?;
     let is_of_stacks = args.call_graph.is_some() || args.folded;
     let mut keys = args.sort.iter().chain(&args.by);
     anyhow::ensure!(

@@ -66,11 +66,12 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
             ..StreamSummary::default()
         }
     };
-    selection::print_notices(&args.selection.input, &notices);
+    let input = selection::input_name(&args.selection.input);
+    selection::print_notices(&input, &notices);
     for reason in reasons.sentences(HINTS) {
-        terminal::warn(&args.selection.input, &reason);
+        terminal::warn(&input, &reason);
     }
-    selection::print_losses(&args.selection.input, lost, unknown);
+    selection::print_losses(&input, lost, unknown);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -145,9 +146,10 @@ fn from_stdin(
     let asked = selection::selection(&args.selection.which);
     let mut out = selection::output()?;
     let input = std::io::stdin().lock();
+    let name = selection::input_name(&args.selection.input);
     let streamed = script::print_stream(
         input,
-        &args.selection.input,
+        &name,
         &sources,
         &asked,
         &args.selection.with.context(),
@@ -158,5 +160,5 @@ fn from_stdin(
             lost: &mut |_, _| {},
         },
     );
-    streamed.map_err(|error| selection::named(error, args.selection.input.as_path()))
+    streamed.map_err(|error| selection::named(error, &name))
 }

@@ -103,14 +103,25 @@ pub(super) fn open(
         true => extent,
         false => Extent::Whole,
     };
-    let mut session = open_file(&args.input, &args.which, args.inline, extent, buildid_dir)?;
+    let mut session = open_files(&args.input, &args.which, args.inline, extent, buildid_dir)?;
     context.add_to(&mut session)?;
     Ok(ManuallyDrop::new(session))
 }
 
-/// Opens a trace.
+/// Opens a trace: a file, or a directory or a glob of files.
 pub(super) fn open_file(
     path: &Path,
+    args: &WhichArgs,
+    inline: InlineArgs,
+    extent: Extent,
+    buildid_dir: Option<&Path>,
+) -> anyhow::Result<TraceSession> {
+    open_files(&[path.to_owned()], args, inline, extent, buildid_dir)
+}
+
+/// Opens a trace that may be made of several files.
+fn open_files(
+    paths: &[PathBuf],
     args: &WhichArgs,
     inline: InlineArgs,
     extent: Extent,
@@ -120,16 +131,22 @@ pub(super) fn open_file(
     if extent == Extent::Whole {
         sources.time = None;
     }
-    let opened = if path.as_os_str() == STDIN {
-        TraceSession::from_file(stored_stdin()?, path, &sources)
+    let is_stdin = |path: &PathBuf| path.as_os_str() == STDIN;
+    Usage::ensure(
+        paths.len() < 2 || !paths.iter().any(is_stdin),
+        "standard input (-) cannot be put together with files: store it in a file",
+    )?;
+    let path = input_name(paths);
+    let opened = if is_stdin(&path) {
+        TraceSession::from_file(stored_stdin()?, &path, &sources)
     } else {
-        TraceSession::open(path, &sources)
+        TraceSession::open_files(paths, &sources)
     };
-    let session = opened.map_err(|error| named(error, path))?;
+    let session = opened.map_err(|error| named(error, &path))?;
     let has_stacks = || session.events().events.iter().any(Event::has_chain);
     let refused = format!(
         "--no-inline has no effect on {}, which has no stacks: record -g records them",
-        shown(path)
+        shown(&path)
     );
     Usage::ensure(!inline.no_inline || has_stacks(), refused)?;
     Ok(session)
@@ -173,7 +190,12 @@ pub(super) fn named(error: ReportError, path: &Path) -> anyhow::Error {
 
 /// Whether the trace comes from standard input.
 pub(super) fn is_stdin(args: &SelectionArgs) -> bool {
-    args.input.as_os_str() == STDIN
+    matches!(&*args.input, [only] if only.as_os_str() == STDIN)
+}
+
+/// What messages call the files of a trace.
+pub(super) fn input_name(paths: &[PathBuf]) -> PathBuf {
+    TraceSession::name_of(paths)
 }
 
 /// Standard input, if it is a regular file; `None` for a pipe.
@@ -239,8 +261,8 @@ pub(super) fn print_notices(path: &Path, notices: &Notices) {
 /// Prints notices about a trace on stderr, and whether its end is not whole.
 pub(super) fn print_faults(session: &TraceSession, notices: &Notices) {
     print_notices(session.path(), notices);
-    if let Some(tail) = session.trace().uncommitted() {
-        terminal::warn(session.path(), tail);
+    if let Some(tail) = session.uncommitted() {
+        terminal::warn(session.path(), &tail);
     }
 }
 

@@ -45,6 +45,7 @@ impl BlockReader {
             reads.expand(block.offset, &self.records, &mut self.packed);
             std::mem::swap(&mut self.records, &mut self.packed);
         }
+        self.replace_ids(trace, block.offset);
         Ok(&self.records)
     }
 
@@ -57,7 +58,16 @@ impl BlockReader {
             &mut self.packed,
             &mut self.records,
         )?;
+        self.replace_ids(trace, digest.covers.start);
         Some(&self.records)
+    }
+
+    /// Replaces sample ids that mean something else in another file of the trace.
+    fn replace_ids(&mut self, trace: &Trace, offset: u64) {
+        let part = trace.part_at(offset).and_then(|at| trace.parts.get(at));
+        if let Some(ids) = part.and_then(|part| part.ids.as_ref()) {
+            ids.replace(&mut self.records);
+        }
     }
 
     /// Swaps the buffer with the records of the last block for another buffer, which the next read overwrites. For callers that keep

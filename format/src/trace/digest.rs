@@ -64,6 +64,16 @@ impl Digest {
         self.covers.clone()
     }
 
+    /// The digest in a file whose first byte has an offset.
+    pub(crate) fn moved(self, base: u64) -> Self {
+        let Range { start, end } = self.covers;
+        Self {
+            at: self.at.saturating_add(base),
+            covers: start.saturating_add(base)..end.saturating_add(base),
+            ..self
+        }
+    }
+
     /// Parses the header; `None` if it is not a valid digest.
     fn parse(head: &[u8], at: u64) -> Option<Self> {
         let mut cursor = Cursor::new(head);

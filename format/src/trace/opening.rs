@@ -156,6 +156,7 @@ impl Opening {
             code_names: self.code_names,
             group_reads: None,
             sections: self.features.sections,
+            parts: Vec::new(),
         })
     }
 

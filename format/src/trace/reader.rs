@@ -7,6 +7,7 @@ use super::digest::Digest;
 use super::group_counts::GroupReads;
 use super::time_range::TimeRange;
 use super::trace_files::TraceFiles;
+use super::trace_part::TracePart;
 use super::{Loss, TraceInfo};
 use crate::code_names::CodeNames;
 use crate::perf::feature::Feature;
@@ -37,6 +38,8 @@ pub struct Trace {
     pub(crate) group_reads: Option<GroupReads>,
     /// The feature sections of a file.
     pub(crate) sections: Vec<(Feature, Section)>,
+    /// The files that it is made of; none if it is a single one.
+    pub(crate) parts: Vec<TracePart>,
 }
 
 impl Trace {
@@ -61,6 +64,7 @@ impl Trace {
             code_names: None,
             group_reads: None,
             sections: Vec::new(),
+            parts: Vec::new(),
         }
     }
 

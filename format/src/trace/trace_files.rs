@@ -7,7 +7,9 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
+use super::closed_file::ClosedFile;
 use super::read_error::ReadError;
 
 /// Open files, concatenated, with their lengths when they were opened. Most traces are one file.
@@ -20,10 +22,33 @@ pub(crate) struct TraceFiles {
 /// One of the files.
 #[derive(Debug)]
 struct Part {
-    file: File,
+    file: PartFile,
     /// Offset of its first byte in the concatenation.
     start: u64,
     len: u64,
+}
+
+/// A file that is read.
+#[derive(Debug)]
+enum PartFile {
+    Open(File),
+    Closed(ClosedFile),
+}
+
+impl PartFile {
+    fn len(&self) -> io::Result<u64> {
+        match self {
+            Self::Open(file) => Ok(file.metadata()?.len()),
+            Self::Closed(file) => Ok(file.open()?.metadata()?.len()),
+        }
+    }
+
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        match self {
+            Self::Open(file) => file.read_at(out, offset),
+            Self::Closed(file) => file.open()?.read_at(out, offset),
+        }
+    }
 }
 
 impl TraceFiles {
@@ -33,7 +58,7 @@ impl TraceFiles {
     /// [`ReadError::Read`], if `fstat(2)` fails.
     pub(crate) fn new(files: Vec<File>) -> Result<Self, ReadError> {
         let part = |file| Part {
-            file,
+            file: PartFile::Open(file),
             start: 0,
             len: 0,
         };
@@ -61,9 +86,32 @@ impl TraceFiles {
         self.len = 0;
         for part in &mut self.parts {
             part.start = self.len;
-            let metadata = part.file.metadata();
-            part.len = metadata.map_err(ReadError::at(part.start))?.len();
+            part.len = part.file.len().map_err(ReadError::at(part.start))?;
             self.len = self.len.saturating_add(part.len);
+        }
+        Ok(())
+    }
+
+    /// Appends other files, and gives the offset of the first byte of them.
+    pub(crate) fn append(&mut self, other: Self) -> u64 {
+        let base = self.len;
+        self.parts.extend(other.parts.into_iter().map(|part| Part {
+            start: part.start.saturating_add(base),
+            ..part
+        }));
+        self.len = self.len.saturating_add(other.len);
+        base
+    }
+
+    /// Closes the file between reads, if it is a single one; `path` is its path.
+    ///
+    /// # Errors
+    /// The error of `fstat(2)`.
+    pub(crate) fn close(&mut self, path: &Path) -> io::Result<()> {
+        if let [part] = &mut *self.parts
+            && let PartFile::Open(file) = &part.file
+        {
+            part.file = PartFile::Closed(ClosedFile::new(file, path)?);
         }
         Ok(())
     }

@@ -149,6 +149,7 @@ fn definitions() -> Definitions {
         producer: "usdtrec 0.1.0".to_owned(),
         engine: "perf".to_owned(),
         uncounted: None,
+        boot: None,
         files: vec![FileDefinition {
             path: "/opt/app/bin/app".into(),
             build_id: Some(build_id()),

@@ -68,7 +68,7 @@ def _check_process() -> None:
 
 
 def open(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
     schema: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     buildid_dir: str | os.PathLike[str] | None = None,
@@ -76,20 +76,23 @@ def open(
     with_spans: str | Iterable[str] = (),
     holders: bool = False,
 ) -> Trace:
-    """Opens a trace file and reads its metadata.
+    """Opens a trace and reads its metadata.
 
+    :param path: a trace file; several, or a directory or a glob of them, are one trace, in the order of their times.
     :param schema: schema files (``.toml``, ``.d``) with names and types of arguments in place of those in the trace; later ones take precedence.
     :param buildid_dir: build-id cache to take symbols of stacks from, besides the trace and the files at their paths.
     :param inline: whether stacks have functions whose code was inlined.
     :param with_spans: spans whose arguments the events in them get, as those of ``--with``: with ``"query"``, ``args["query.query"]`` is the statement.
     :param holders: whether events that end a wait for a lock get who held it, as with ``--holders``: ``args["holder.comm"]``.
-    :raises Error: if the file cannot be read at all, a schema file has an error, or the trace has no such spans or locks. Damage of a part is among the notices.
+    :raises Error: if a file cannot be read at all, files do not belong together, a schema file has an error, or the trace has no such spans or locks. Damage of a part is among the notices.
     """
     _check_process()
     schemas = [schema] if isinstance(schema, (str, os.PathLike)) else schema
     schemas = [os.fspath(file) for file in schemas]
     buildid_dir = None if buildid_dir is None else os.fspath(buildid_dir)
-    return Trace(_native.NativeTrace(os.fspath(path), schemas, buildid_dir, inline, _list(with_spans), holders))
+    paths = [path] if isinstance(path, (str, os.PathLike)) else path
+    paths = [os.fspath(file) for file in paths]
+    return Trace(_native.NativeTrace(paths, schemas, buildid_dir, inline, _list(with_spans), holders))
 
 
 def _list(value: Any) -> list[Any]:
@@ -137,7 +140,7 @@ class Trace:
 
         :param events: patterns as those of ``-e``: ``postgresql:query*``. None: all events.
         :param filter: expression as that of ``--filter``: ``'status >= 400'``.
-        :param time: as that of ``--time``: ``FROM,TO`` in seconds of the trace's clock, or ``10%-20%``.
+        :param time: as that of ``--time``: ``FROM,TO`` in seconds of the trace's clock, ``10%-20%``, ``-5m`` or ``02:37:07..02:37:09``.
         :param cpu: as that of ``--cpu``: ``0,2-3``.
         :param stacks: whether rows have stacks, where they were recorded.
         :raises Error: if the trace does not have what is requested.

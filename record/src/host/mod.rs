@@ -1,5 +1,6 @@
 //! The description of the recording machine in the trace.
 
+pub(crate) mod boot;
 pub(super) mod cpus;
 pub(super) mod descendants;
 pub(super) mod hurry;

@@ -14,6 +14,7 @@ use crate::engine::{
 };
 use crate::error::RecordError;
 use crate::host;
+use crate::host::boot;
 use crate::host::cpus;
 use crate::host::named_process::NamedProcess;
 use crate::kernel_error::KernelOperation;
@@ -368,6 +369,7 @@ impl Session {
             producer: self.options.producer.clone(),
             engine: self.attached.engine.used().name().to_owned(),
             uncounted: self.inexact().map(|reason| reason.to_string()),
+            boot: boot::id(),
             files,
             probes,
         }

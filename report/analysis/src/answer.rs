@@ -121,7 +121,7 @@ pub(crate) fn summary(samples: SelectedSamples<'_>, notices: &mut Notices) -> Su
     let rows = Rows::new(session, |event| filter.event(event));
     let mut counted = walk(samples, &rows, notices);
     recount_texts(samples, &rows, &mut counted.summary, notices);
-    SummaryFacts::new(samples, &rows, counted, notices.damage.clone())
+    SummaryFacts::new(samples, &rows, counted, notices.placed_damage().collect())
 }
 
 /// Sums up all samples, and matches the spans that are found by the names of probes.

@@ -1,6 +1,7 @@
 //! Where, when and how a trace was recorded.
 
 use usdtrec_trace::session::TraceSession;
+use usdtrec_trace::session::joined_files::JoinedFiles;
 
 use crate::clock_facts::{self, ClockFacts};
 
@@ -9,6 +10,8 @@ use crate::clock_facts::{self, ClockFacts};
 pub struct Origin {
     /// Path of the trace.
     pub file: String,
+    /// The files that it is made of; none if it is a single one.
+    pub files: JoinedFiles,
     /// Name of the recording host.
     pub host: String,
     /// The recording host's architecture, as its kernel calls it.
@@ -35,6 +38,7 @@ impl Origin {
         let info = session.info();
         Self {
             file: session.path().display().to_string(),
+            files: session.files().clone(),
             host: info.hostname.clone(),
             machine: info.machine.clone(),
             kernel: info.os_release.clone(),

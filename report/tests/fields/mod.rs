@@ -6,7 +6,7 @@ mod recordings;
 use std::path::Path;
 
 use self::document::Answers;
-use self::recordings::{damaged, few, many, silent, start};
+use self::recordings::{damaged, few, joined, many, silent, start};
 use crate::support::Recorded;
 use serde_json::{Value, json};
 use usdtrec_format::Pattern;
@@ -122,7 +122,7 @@ fn of_report() {
     let mut answers = Answers::default();
     let question = Question::Summary;
     answers.add(|format| ask(&few(), &done(), &question, format));
-    for recorded in [many(), damaged(), start().finish(), silent()] {
+    for recorded in [many(), damaged(), joined(), start().finish(), silent()] {
         answers.add(|format| ask(&recorded, &EventSelection::default(), &question, format));
     }
     // No argument of these recordings is a text.

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use usdtrec_format::schema::Labels;
 use usdtrec_format::trace::{ClockReading, Shortfall, ShortfallKind, WallQuality};
 
+use usdtrec_report::{Sources, TraceSession};
+
 use crate::support::{DONE, HIT, Hit, REQUEST, REQUEST_INLINED, Recorded, Recording};
 
 /// A recording whose `request` lacks an argument at one of its sites, and whose `done` has words for its argument.
@@ -99,6 +101,29 @@ pub(super) fn damaged() -> Recorded {
     let mut bytes = std::fs::read(&recorded.path).unwrap();
     bytes[middle] ^= 0xff;
     std::fs::write(&recorded.path, bytes).unwrap();
+    recorded
+}
+
+/// Two files with a time between them in which nothing was recorded, the first of which is damaged.
+pub(super) fn joined() -> Recorded {
+    let file = |begin: u64| {
+        let mut recording = start();
+        for at in 0..1000 {
+            recording.hit(Hit {
+                time: begin + at,
+                ..HIT
+            });
+        }
+        recording.recorded(begin, begin + 1000);
+        recording.finish()
+    };
+    let recorded = Recorded::together(&[file(HIT.time + 2000), file(HIT.time)]);
+    let damaged = recorded.path.join("trace.1");
+    let mut bytes = std::fs::read(&damaged).unwrap();
+    let session = TraceSession::open(&damaged, &Sources::default()).unwrap();
+    let block = session.blocks()[0].block;
+    bytes[(block.offset + block.len / 2) as usize] ^= 0xff;
+    std::fs::write(&damaged, bytes).unwrap();
     recorded
 }
 

@@ -175,6 +175,7 @@ fn definitions(program: &Path) -> Definitions {
         producer: "usdtrec test".to_owned(),
         engine: "perf".to_owned(),
         uncounted: None,
+        boot: None,
         files: vec![FileDefinition {
             path: program.to_owned(),
             build_id: None,
@@ -325,6 +326,28 @@ impl Recording {
         self.writer.push(&record);
     }
 
+    /// A thread that runs already, as a recorder finds it.
+    pub fn running(&mut self, (pid, tid): (i32, i32), parent: i32, name: &str) {
+        let mut record = Vec::new();
+        let task = Task {
+            pid,
+            parent_pid: parent,
+            tid,
+            parent_tid: parent,
+            time: 0,
+            already_ran: true,
+            id: Self::id(0),
+        };
+        task.encode_fork(attr(2).id_type(), &mut record);
+        self.writer.push(&record);
+        self.comm(0, (pid, tid), name, false);
+    }
+
+    /// When recording began and ended.
+    pub fn recorded(&mut self, began: u64, until: u64) {
+        self.writer.set_recorded(began, until);
+    }
+
     pub fn mmap(&mut self, time: u64, pid: i32, path: &str) {
         self.mmap_at(time, pid, (BASE, 0x10_0000, 0x1000), path);
     }
@@ -453,6 +476,20 @@ pub fn random(seed: u64) -> impl FnMut(u64) -> u64 {
 }
 
 impl Recorded {
+    /// A directory with these files.
+    pub fn together(files: &[Self]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for (number, file) in files.iter().enumerate() {
+            // The names say nothing about the order.
+            let name = format!("trace.{}", files.len() - number);
+            std::fs::copy(&file.path, dir.path().join(name)).unwrap();
+        }
+        Self {
+            path: dir.path().to_owned(),
+            _dir: dir,
+        }
+    }
+
     pub fn session(&self) -> TraceSession {
         TraceSession::open(&self.path, &Sources::default()).unwrap()
     }

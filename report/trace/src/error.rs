@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use usdtrec_format::PatternError;
 use usdtrec_format::escape::shown;
-use usdtrec_format::trace::ReadError;
+use usdtrec_format::trace::{JoinError, ReadError};
 
 use crate::question_error::QuestionError;
 
@@ -16,6 +16,17 @@ pub enum ReportError {
     /// The file cannot be read at all.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// One of several files cannot be read at all.
+    #[error("{}: {error}", shown(.path))]
+    ReadOne {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: ReadError,
+    },
+    /// Files are not parts of one trace.
+    #[error(transparent)]
+    Join(#[from] JoinError),
     /// A text is not an event pattern.
     #[error(transparent)]
     Pattern(#[from] PatternError),

@@ -17,6 +17,7 @@ pub mod question_error;
 pub mod rows;
 pub mod session;
 pub mod symbols;
+pub mod time_of_day;
 pub mod time_span;
 pub mod unwind;
 pub mod wall_times;

@@ -243,6 +243,11 @@ pub enum QuestionError {
     /// The trace's clock cannot be converted to the time of day.
     #[error("the trace does not have the time of day of any moment, which tod needs")]
     NoTimeOfDay,
+    /// A part of the trace is requested by times of day, and its clock cannot be converted.
+    #[error(
+        "the trace does not have the time of day of any moment: expected times of its clock, or a part of it such as 10%-20%"
+    )]
+    NoDays,
 }
 
 fn or<'a>(names: &'a str, none: &'a str) -> &'a str {

@@ -1,8 +1,12 @@
-//! Spans of time: `FROM,TO` in seconds of the trace's clock, or `A%-B%` of its length.
+//! Spans of time: `FROM,TO` in seconds of the trace's clock, `A%-B%` of its length, `-5m` before its end, or `FROM..TO` by the wall clock.
 
 use std::str::FromStr;
 
+use jiff::tz::TimeZone;
 use usdtrec_format::trace::TimeRange;
+
+use crate::time_of_day::DaySpan;
+use crate::wall_times::WallTimes;
 
 /// A span of time, both ends in it.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,17 +15,26 @@ pub enum TimeSpan {
     Times(Option<u64>, Option<u64>),
     /// Parts of the time from the first to the last sample, 0 to 100.
     Percent(f64, f64),
+    /// So many ns before the last sample.
+    BeforeEnd(u64, u64),
+    /// Times of day, in the reader's time zone if they do not say theirs.
+    Days(DaySpan),
 }
 
 impl TimeSpan {
-    /// The times of this span in a trace whose samples have the times of `whole`.
+    /// The times of this span in a trace whose samples have the times of `whole`. `None` if it is by the wall clock, and the trace has no time of day.
     #[must_use]
-    pub fn within(&self, whole: TimeRange) -> TimeRange {
-        match *self {
+    pub fn within(&self, whole: TimeRange, wall: Option<&WallTimes>) -> Option<TimeRange> {
+        Some(match *self {
             Self::Times(from, to) => TimeRange {
                 first: from.unwrap_or(0),
                 last: to.unwrap_or(u64::MAX),
             },
+            Self::BeforeEnd(from, to) => TimeRange {
+                first: whole.last.saturating_sub(from),
+                last: whole.last.saturating_sub(to),
+            },
+            Self::Days(ref days) => days.within(whole, wall?, &TimeZone::system()),
             Self::Percent(from, to) => {
                 let TimeRange { first, last } = whole;
                 let length = last.saturating_sub(first) as f64;
@@ -32,13 +45,22 @@ impl TimeSpan {
                     last: if to >= 100.0 { last } else { at(to) },
                 }
             }
-        }
+        })
+    }
+
+    /// Whether it is about the length or the end of a trace, so that it means the same in two of them.
+    #[must_use]
+    pub const fn is_relative(&self) -> bool {
+        matches!(self, Self::Percent(..) | Self::BeforeEnd(..))
     }
 }
 
 /// A text is not a span of time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?}: expected FROM,TO in seconds (either may be empty) or such as 10%-20%")]
+#[error(
+    "{0:?}: expected FROM,TO in seconds of the trace's clock (either may be empty), a part such as 10%-20%, the time before the end such as -5m or \
+     -5m..-1m, or times of day such as 02:37:07..02:37:09, with a date as 2026-11-20T02:37:07.."
+)]
 pub struct TimeSpanError(
     /// The text.
     pub String,
@@ -50,6 +72,10 @@ impl FromStr for TimeSpan {
     fn from_str(text: &str) -> Result<Self, TimeSpanError> {
         let span = if text.contains('%') {
             percents(text)
+        } else if text.trim().starts_with('-') {
+            before_end(text)
+        } else if text.contains("..") || text.contains(':') {
+            DaySpan::parse(text).map(TimeSpan::Days)
         } else {
             times(text)
         };
@@ -65,6 +91,38 @@ fn percents(text: &str) -> Option<TimeSpan> {
     let (from, to) = text.split_once('-')?;
     let (from, to) = (percent(from)?, percent(to)?);
     (from <= to).then_some(TimeSpan::Percent(from, to))
+}
+
+/// `-5m`, `-5m..` or `-5m..-1m`.
+fn before_end(text: &str) -> Option<TimeSpan> {
+    let before = |text: &str| duration(text.trim().strip_prefix('-')?);
+    let (from, to) = match text.split_once("..") {
+        Some((from, to)) if !to.trim().is_empty() => (before(from)?, before(to)?),
+        Some((from, _)) => (before(from)?, 0),
+        None => (before(text)?, 0),
+    };
+    (from >= to).then_some(TimeSpan::BeforeEnd(from, to))
+}
+
+/// A number with a unit of time, ns.
+fn duration(text: &str) -> Option<u64> {
+    const UNITS: [(&str, f64); 7] = [
+        ("ns", 1.0),
+        ("us", 1e3),
+        ("ms", 1e6),
+        ("s", 1e9),
+        ("m", 60e9),
+        ("h", 3600e9),
+        ("d", 86_400e9),
+    ];
+    let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = text.get(number.len()..)?;
+    let (_, length) = UNITS.iter().find(|(name, _)| *name == unit)?;
+    let is_plain = number
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let number: f64 = number.parse().ok()?;
+    is_plain.then_some((number * length) as u64)
 }
 
 fn times(text: &str) -> Option<TimeSpan> {
@@ -95,7 +153,7 @@ mod tests {
     use super::*;
 
     fn within(span: &TimeSpan, whole: (u64, u64)) -> (u64, u64) {
-        let range = span.within(TimeRange::new(whole.0, whole.1));
+        let range = span.within(TimeRange::new(whole.0, whole.1), None).unwrap();
         (range.first, range.last)
     }
 
@@ -122,6 +180,28 @@ mod tests {
     }
 
     #[test]
+    fn times_before_the_end_are_counted_from_it() {
+        let minute = 60_000_000_000;
+        let whole = (minute, 10 * minute);
+        for (text, from, to) in [
+            ("-5m", 5, 10),
+            ("-5m..", 5, 10),
+            ("-2.5m..-60s", 7, 9),
+            ("-1h", 0, 10),
+        ] {
+            let (first, last) = within(&text.parse().unwrap(), whole);
+            assert_eq!((first / minute, last / minute), (from, to), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_of_day_need_a_wall_clock() {
+        let span: TimeSpan = "02:37:07..02:37:09".parse().unwrap();
+        assert_eq!(span.within(TimeRange::new(0, 1), None), None);
+        assert!(!span.is_relative());
+    }
+
+    #[test]
     fn what_is_no_span_is_refused() {
         for text in [
             "",
@@ -136,6 +216,13 @@ mod tests {
             "1.,2",
             "%-%",
             "99999999999999,",
+            "-5",
+            "-5x",
+            "-1m..-5m",
+            "-1m..5m",
+            "02:37:07",
+            "02:37:07..x",
+            "..",
         ] {
             let error = TimeSpanError(text.to_owned());
             assert_eq!(text.parse::<TimeSpan>(), Err(error), "{text}");

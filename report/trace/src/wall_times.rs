@@ -3,7 +3,10 @@
 //! Files have readings from the whole recording (`record/src/clocks/`), so times of day are right on both sides of a
 //! step. Streams have the reading of their head only.
 
-use usdtrec_format::trace::{ClockReading, Trace, WallQuality};
+use usdtrec_format::trace::{ClockReading, TimeRange, Trace, WallQuality};
+
+/// By how much a time of day that is converted to the trace's clock and back may differ, ns.
+const MAX_DIFFERENCE: u128 = 1000;
 
 /// The wall clock beside the trace's, from the readings in the trace. It has at least one.
 #[derive(Clone, Debug)]
@@ -82,6 +85,28 @@ impl WallTimes {
             (Some(reading), _) | (None, Some(reading)) => reading.ahead(),
             (None, None) => 0,
         }
+    }
+
+    /// The times of the trace's clock at which the wall clock showed a time, ns since 1970, from the first to the last: several if it was set back.
+    /// Where it was set forward past the time, those by the readings before.
+    pub(crate) fn clock(&self, wall: i128) -> TimeRange {
+        let time = |ahead: i128| u64::try_from((wall - ahead).max(0)).unwrap_or(u64::MAX);
+        let mut found: Option<TimeRange> = None;
+        for reading in self.turns() {
+            // The difference changes slowly between two readings.
+            let near = time(self.ahead(time(reading.ahead())));
+            if self.wall(near).abs_diff(wall) <= MAX_DIFFERENCE {
+                found = Some(TimeRange::with(found, near));
+            }
+        }
+        let first = self.readings.first();
+        let otherwise = || time(first.map_or(0, ClockReading::ahead));
+        found.unwrap_or_else(|| TimeRange::at(otherwise()))
+    }
+
+    /// The time of the first reading, ns of the trace's clock.
+    pub(crate) fn first_reading(&self) -> u64 {
+        self.readings.first().map_or(0, |reading| reading.clock_ns)
     }
 
     /// Number of readings; `None` if the trace has only one whose error is not known.
@@ -178,6 +203,23 @@ mod tests {
         let steps: Vec<_> = times.steps().map(|step| step.by_ns()).collect();
         assert_eq!(steps, [-hour]);
         assert_eq!(times.turns(), readings[..3]);
+    }
+
+    #[test]
+    fn times_of_day_are_converted_back() {
+        let hour = 3_600_000_000_000;
+        let times = times(vec![
+            reading(1000, DAY + 1000),
+            reading(5000, DAY + 5000),
+            reading(5010, DAY - 4000 + 5010),
+            reading(2 * hour, DAY - 4000 + 2 * hour),
+        ]);
+        let clock = |wall: u64| times.clock(wall.into());
+        assert_eq!(clock(DAY + 900), TimeRange::at(900));
+        // The clock was set back by 4000 ns.
+        assert_eq!(clock(DAY + 2000), TimeRange::new(2000, 6000));
+        assert_eq!(clock(DAY + hour), TimeRange::at(hour + 4000));
+        assert_eq!(clock(0), TimeRange::at(0));
     }
 
     /// Two readings at one moment, and at the ends of time, as files may have.

@@ -8,6 +8,7 @@ use usdtrec_format::escape::escape;
 use usdtrec_trace::wall_times::ClockStep;
 
 use crate::columns::folded_from;
+use crate::joined_files;
 use crate::losses::words;
 use crate::numbers;
 use crate::theme::Theme;
@@ -81,6 +82,7 @@ pub fn lines(origin: &Origin) -> Vec<String> {
     if !origin.command.is_empty() {
         lines.push(escape(&origin.command.join(" ")).into_owned());
     }
+    lines.extend(joined_files::line(&origin.files));
     if let Some(clock) = &origin.clock {
         lines.extend(clock_line(clock));
     }

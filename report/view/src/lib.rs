@@ -18,6 +18,7 @@ pub mod format;
 pub mod frames;
 pub mod head;
 pub mod hints;
+pub(crate) mod joined_files;
 pub mod json_arguments;
 pub mod losses;
 pub mod measured;

@@ -1,10 +1,12 @@
 //! Faults of a trace, in sentences.
 
-use usdtrec_format::escape::escape;
+use usdtrec_format::escape::{escape, shown};
 use usdtrec_trace::events::notices::{EmptyExport, Notices};
 use usdtrec_trace::list::list;
+use usdtrec_trace::session::joined_files::PlacedDamage;
 
 use crate::hints::{Hint, HintWords};
+use crate::joined_files;
 use crate::sentences::Sentences;
 
 /// Places of damage that have a sentence each.
@@ -16,13 +18,16 @@ impl Sentences for Notices {
         let disagreements = self.disagreements.iter();
         let mut sentences: Vec<String> = disagreements.map(ToString::to_string).collect();
         sentences.extend(self.shortfalls.iter().map(ToString::to_string));
-        let first = self.damage.iter().take(MAX_DAMAGE);
-        sentences.extend(first.map(ToString::to_string));
+        sentences.extend(joined_files::sentences(self));
+        let first = self.placed_damage().take(MAX_DAMAGE);
+        sentences.extend(first.map(|damage| damage.to_string()));
         let more = self.damage.len().saturating_sub(MAX_DAMAGE) as u64 + self.more_damage;
-        if let (true, Some(last)) = (more > 0, self.damage.last()) {
+        if let (true, Some(last)) = (more > 0, self.placed_damage().last()) {
+            let PlacedDamage { file, damage } = last;
+            let of = file.map_or(String::new(), |file| format!(" of {}", shown(&file)));
             sentences.push(format!(
-                "{more} more places are damaged, one of the last at offset {}",
-                last.offset
+                "{more} more places are damaged, one of the last at offset {}{of}",
+                damage.offset
             ));
         }
         if self.unknown > 0 {

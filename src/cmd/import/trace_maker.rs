@@ -199,6 +199,7 @@ fn info(shapes: &[Shape], layouts: &[RawLayout], losses: String) -> TraceInfo {
             producer,
             engine: "import".to_owned(),
             uncounted: Some(losses),
+            boot: None,
             files,
             probes,
         }),

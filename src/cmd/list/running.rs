@@ -23,7 +23,7 @@ const BUILD_ID_DIGITS: usize = 12;
 /// A file that runs, and its probes that were asked for.
 pub(in crate::cmd) struct Matching<'a> {
     pub(in crate::cmd) running: &'a RunningFile,
-    probes: Vec<&'a Probe>,
+    pub(in crate::cmd) probes: Vec<&'a Probe>,
 }
 
 impl Matching<'_> {

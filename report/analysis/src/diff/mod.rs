@@ -72,7 +72,7 @@ fn filters(
     sessions: [&TraceSession; 2],
     selection: &EventSelection,
 ) -> Result<[RecordingQuestion; 2], ReportError> {
-    if matches!(selection.time, Some(TimeSpan::Times(..))) {
+    if !selection.time.as_ref().is_none_or(TimeSpan::is_relative) {
         return Err(QuestionError::TwoClocks.into());
     }
     let made = sessions.map(|session| filter(session, selection));

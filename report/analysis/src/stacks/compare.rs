@@ -41,7 +41,7 @@ pub fn compare_stacks(
     selection: &EventSelection,
     of: StackKind,
 ) -> Result<ComparedStacks, ReportError> {
-    if matches!(selection.time, Some(TimeSpan::Times(..))) {
+    if !selection.time.as_ref().is_none_or(TimeSpan::is_relative) {
         return Err(QuestionError::TwoClocks.into());
     }
     let mut notices = sessions.map(Notices::new);

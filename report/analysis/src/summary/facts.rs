@@ -1,11 +1,12 @@
 //! What the summary of a trace says.
 
+use usdtrec_format::trace::Shortfall;
 use usdtrec_format::trace::TimeRange;
-use usdtrec_format::trace::{Damage, Shortfall};
 use usdtrec_trace::events::no_events::NoEventsReason;
 use usdtrec_trace::events::selection::SampleFilter;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
+use usdtrec_trace::session::joined_files::PlacedDamage;
 
 use crate::losses::Losses;
 use crate::origin::Origin;
@@ -51,7 +52,9 @@ pub struct SummaryFacts {
     /// What the recorder found not to work.
     pub shortfalls: Vec<Shortfall>,
     /// Damage of the file.
-    pub damage: Vec<Damage>,
+    pub damage: Vec<PlacedDamage>,
+    /// How much of the recording's time is between files, so that nothing was recorded, ns.
+    pub unrecorded: u64,
 }
 
 impl SummaryFacts {
@@ -59,7 +62,7 @@ impl SummaryFacts {
         samples: SelectedSamples<'_>,
         rows: &Rows,
         counted: SummaryCounts,
-        damage: Vec<Damage>,
+        damage: Vec<PlacedDamage>,
     ) -> Self {
         let SelectedSamples { session, filter } = samples;
         let SummaryCounts { mut summary, spans } = counted;
@@ -87,13 +90,17 @@ impl SummaryFacts {
         } else {
             Vec::new()
         };
+        let recorded = recorded(session, filter, time);
         Self {
+            unrecorded: recorded
+                .or(time)
+                .map_or(0, |time| session.files().unrecorded(time)),
             unusual: Unusual::find(&probes),
             reasons,
             origin: Origin::new(session),
             events,
             time,
-            recorded: recorded(session, filter, time),
+            recorded,
             start: session.time().map_or(0, |time| time.first),
             probes,
             spans,
@@ -104,10 +111,11 @@ impl SummaryFacts {
         }
     }
 
-    /// How long was recorded; where the trace does not say, from the first to the last event, ns.
+    /// How long was recorded; where the trace does not say, from the first to the last event, ns. What is between files does not count.
     pub fn duration(&self) -> u64 {
         let span = self.recorded.or(self.time);
-        span.map_or(0, |time| time.last.saturating_sub(time.first))
+        let length = span.map_or(0, |time| time.last.saturating_sub(time.first));
+        length.saturating_sub(self.unrecorded)
     }
 
     /// The time that rates are counted over, ns; 0 for too few events.

@@ -1,12 +1,14 @@
 //! Faults of a trace, or of an answer about it: damage, unknown samples, disorder.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use usdtrec_format::schema::Disagreement;
 use usdtrec_format::trace::{Damage, Shortfall};
 
 use crate::events::outcome::ReadOutcome;
 use crate::session::TraceSession;
+use crate::session::joined_files::{JoinedFiles, PlacedDamage};
 
 /// Places of damage that are kept of a stream, which may never end.
 const MAX_KEPT: usize = 4096;
@@ -16,6 +18,10 @@ const MAX_KEPT: usize = 4096;
 pub struct Notices {
     /// Damage of the file, in the order of the file.
     pub damage: Vec<Damage>,
+    /// The files that the trace is made of, which offsets of damage are in the concatenation of.
+    pub files: JoinedFiles,
+    /// Files of directories and globs that are not in the trace, because they are no traces or are empty.
+    pub left_out: Vec<PathBuf>,
     /// Number of further places with damage in a stream, beyond those in `damage`.
     pub more_damage: u64,
     /// Samples that belong to no event of the trace or are shorter than their event says.
@@ -61,10 +67,17 @@ impl Notices {
     pub fn new(session: &TraceSession) -> Self {
         Self {
             damage: session.damage().to_vec(),
+            files: session.files().clone(),
+            left_out: session.left_out().to_vec(),
             disagreements: session.events().disagreements.clone(),
             shortfalls: session.shortfalls().cloned().collect(),
             ..Self::default()
         }
+    }
+
+    /// The damage with its files.
+    pub fn placed_damage(&self) -> impl Iterator<Item = PlacedDamage> {
+        self.damage.iter().map(|damage| self.files.place(damage))
     }
 
     /// Adds what went wrong in a walk.

@@ -434,6 +434,13 @@ impl ProcessLog {
         self.text_arguments.extend(other.text_arguments);
     }
 
+    /// Has the numbers of what does not work begin with another one.
+    pub(crate) fn renumber_shortfalls(&mut self, first: u32) {
+        for shortfall in &mut self.shortfalls {
+            shortfall.number = shortfall.number.saturating_add(first);
+        }
+    }
+
     /// Takes out which arguments are texts, in the order of the file.
     pub(crate) fn take_text_arguments(&mut self) -> Vec<StringArgument> {
         std::mem::take(&mut self.text_arguments)

@@ -13,6 +13,7 @@ pub mod comm;
 pub(crate) mod cover;
 pub(crate) mod index;
 pub(crate) mod interner;
+pub(crate) mod joined_log;
 pub(crate) mod living;
 pub(crate) mod log;
 pub(crate) mod mappers;

@@ -209,33 +209,13 @@ impl Events {
         let formats = info.tracepoints.iter().rev();
         let formats: HashMap<u64, &TracepointFormat> =
             formats.map(|format| (format.id.into(), format)).collect();
-        let by_id = definitions.map(Definitions::by_id).unwrap_or_default();
-        // A probe is one event's: files may claim anything.
-        let mut is_taken = vec![false; probes.len()];
-        let mut next = 0;
-        for probe in self.events.iter().filter_map(|event| event.probe) {
-            if let Some(is_taken) = is_taken.get_mut(probe) {
-                *is_taken = true;
-            }
-            next = probe + 1;
-        }
-        for attr in info.events.iter().skip(self.events.len()) {
-            // A name may be damaged. Where definitions have no ids, they are in the order of the attrs, which also has events
-            // without one.
-            let mut by_id = attr.ids.iter().filter_map(|id| by_id.get(id).copied());
-            let by_id = by_id.find(|&probe| !is_taken[probe]);
-            let probe = by_id.or_else(|| {
-                let in_order = probes.get(next);
-                in_order
-                    .filter(|probe| probe.event == attr.name)
-                    .map(|_| next)
-            });
-            if let Some(probe) = probe {
-                is_taken[probe] = true;
-                next = probe + 1;
-            }
+        let mut of_events = definitions.map(|all| all.probes_of(&info.events));
+        let of_events = of_events.get_or_insert_default();
+        for (at, attr) in info.events.iter().enumerate().skip(self.events.len()) {
+            let probe = of_events.get(at).copied().flatten();
             let mut event = Event::new(attr);
-            if let Some(defined) = by_id.and_then(|probe| probes.get(probe)) {
+            // The event's own name may be damaged.
+            if let Some(defined) = probe.and_then(|probe| probes.get(probe)) {
                 event.name.clone_from(&defined.event);
             }
             match (probe, definitions) {

@@ -172,6 +172,7 @@ mod tests {
             producer: String::new(),
             engine: String::new(),
             uncounted: None,
+            boot: None,
             files: Vec::new(),
             probes,
         };

@@ -4,10 +4,12 @@ pub(crate) mod deferred_chains;
 pub(crate) mod digests;
 pub mod event_name;
 pub mod events;
+pub(crate) mod found_files;
 pub(crate) mod head;
 pub mod hit;
 pub mod hit_context;
 pub mod ids;
+pub mod joined_files;
 pub mod resolver;
 pub(crate) mod scan;
 pub(crate) mod site_index;
@@ -30,6 +32,7 @@ use usdtrec_format::{NoContext, ThreadContext};
 use crate::added::added_argument::AddedArgument;
 use crate::session::deferred_chains::DeferredChains;
 use crate::session::events::Events;
+use crate::session::found_files::{FoundFiles, name, open_together};
 use crate::session::ids::SampleTarget;
 use crate::session::scan::{LostByEvent, SampleBlock};
 
@@ -44,6 +47,7 @@ use crate::process::{Dso, DsoId, Processes};
 use crate::session::head::{TimedTarget, target_of, time_of};
 use crate::session::hit::ParsedHit;
 use crate::session::ids::SampleIds;
+use crate::session::joined_files::{JoinedFiles, PlacedDamage};
 use crate::session::scan::Scan;
 use crate::session::site_index::SitePlaces;
 use crate::symbols::Symbols;
@@ -98,6 +102,9 @@ pub struct TraceSession {
     fired: Option<FiredTrigger>,
     deferred: DeferredChains,
     damage: Vec<Damage>,
+    /// Files of directories and globs that are not in the trace.
+    left_out: Vec<PathBuf>,
+    files: JoinedFiles,
     /// What finds the values of the arguments that were added to events; only the module `added` knows the type.
     added: Option<Arc<dyn Any + Send + Sync>>,
     /// Bytes of records of sample blocks that were read.
@@ -129,12 +136,36 @@ impl Mapped {
 }
 
 impl TraceSession {
-    /// Opens a trace and reads its metadata.
+    /// Opens a trace and reads its metadata. `path` is a file, a directory of `perf record --threads`, or a directory or a glob of files that are one
+    /// trace together ([`open_files`](Self::open_files)).
     ///
     /// # Errors
-    /// [`ReportError::Read`] if the file cannot be read at all.
+    /// Those of [`open_files`](Self::open_files).
     pub fn open(path: &Path, sources: &Sources) -> Result<Self, ReportError> {
-        Ok(Self::of_trace(path, Trace::open(path)?, sources))
+        Self::open_files(&[path.to_owned()], sources)
+    }
+
+    /// Opens several files as one trace, in the order of their times: those of a recording with `--switch-output`, or of recordings of one host and boot
+    /// one after the other. Each path may be what [`open`](Self::open) takes.
+    ///
+    /// # Errors
+    /// [`ReportError::Read`] and [`ReportError::ReadOne`] if a file cannot be read at all, [`ReportError::Join`] if the files do not belong
+    /// together.
+    pub fn open_files(paths: &[PathBuf], sources: &Sources) -> Result<Self, ReportError> {
+        let found = FoundFiles::find(paths)?;
+        let name = match &*found.traces {
+            [only] => only.clone(),
+            _ => name(paths),
+        };
+        let mut session = Self::of_trace(&name, open_together(&found.traces)?, sources);
+        session.left_out = found.left_out;
+        Ok(session)
+    }
+
+    /// What messages call the files of a trace: the first one, and how many more there are.
+    #[must_use]
+    pub fn name_of(paths: &[PathBuf]) -> PathBuf {
+        name(paths)
     }
 
     /// As [`open`](Self::open), for a regular file that is open; `path` is what it is called.
@@ -153,18 +184,19 @@ impl TraceSession {
         let recorded = Arc::new(RecordedFiles::from_info(info));
         let mut scan = Scan::new(&trace, &events, &ids, sources.time.as_ref(), &recorded);
         let lost = scan.losses();
+        let mut log = scan.log.into_log();
         let mut shortfalls = BTreeMap::new();
-        learn_shortfalls(&mut shortfalls, scan.log.take_shortfalls());
-        let fired = scan.log.take_fired();
-        text_arguments::learn(&mut events, &ids, &scan.log.take_text_arguments());
+        learn_shortfalls(&mut shortfalls, log.take_shortfalls());
+        let fired = log.take_fired();
+        text_arguments::learn(&mut events, &ids, &log.take_text_arguments());
         if let Some(filter) = &sources.filter {
             text_arguments::declare(&mut events, 0, filter);
         }
-        let processes = Processes::new(&mut scan.log);
-        let mappers = scan.log.take_mappers();
+        let processes = Processes::new(&mut log);
+        let mappers = log.take_mappers();
         let mapped = OnceLock::new();
         if !scan.is_repeatable {
-            let mappings = Mappings::with_recorded(Arc::clone(&recorded)).settle(scan.log);
+            let mappings = Mappings::with_recorded(Arc::clone(&recorded)).settle(log);
             // It is empty.
             let _ = mapped.set(Mapped::new(mappings, &trace, sources));
         }
@@ -186,6 +218,8 @@ impl TraceSession {
             fired,
             deferred: scan.deferred,
             damage,
+            left_out: Vec::new(),
+            files: JoinedFiles::of_trace(&trace),
             added: None,
             wall_times: WallTimes::from_trace(&trace),
             trace,
@@ -404,6 +438,25 @@ impl TraceSession {
         self.fired.as_ref()
     }
 
+    /// The files that it is made of; none if it is a single one.
+    #[must_use]
+    pub const fn files(&self) -> &JoinedFiles {
+        &self.files
+    }
+
+    /// The unfinished flush at the end of the last file, if there is one.
+    #[must_use]
+    pub fn uncommitted(&self) -> Option<PlacedDamage> {
+        let damage = self.trace.uncommitted()?;
+        Some(self.files.place(damage))
+    }
+
+    /// Files of directories and globs that are not in the trace, because they are no traces or are empty.
+    #[must_use]
+    pub fn left_out(&self) -> &[PathBuf] {
+        &self.left_out
+    }
+
     /// What the recorder found not to work in recorded processes.
     pub fn shortfalls(&self) -> impl Iterator<Item = &Shortfall> {
         self.shortfalls.values()
@@ -530,9 +583,17 @@ impl TraceSession {
     }
 }
 
-/// Adds shortfalls. Of two with the same number, the last one holds.
+/// Adds shortfalls. Of two with the same number, the last one holds. Recordings one after the other may have found the same.
 fn learn_shortfalls(known: &mut BTreeMap<u32, Shortfall>, new: Vec<Shortfall>) {
+    let is_same = |a: &Shortfall, b: &Shortfall| {
+        let (a, b) = (a.clone(), b.clone());
+        Shortfall { number: 0, ..a } == Shortfall { number: 0, ..b }
+    };
     for shortfall in new {
+        let mut others = known.values();
+        if others.any(|known| is_same(known, &shortfall)) {
+            continue;
+        }
         if known.len() < MAX_SHORTFALLS || known.contains_key(&shortfall.number) {
             known.insert(shortfall.number, shortfall);
         }

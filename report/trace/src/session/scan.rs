@@ -11,6 +11,7 @@ use usdtrec_format::trace::TimeRange;
 use usdtrec_format::trace::{Block, BlockReader, Damage, DamageKind, Trace};
 
 use crate::pool::Pool;
+use crate::process::joined_log::JoinedLog;
 use crate::process::log::{ProcessLog, Scope};
 use crate::process::mappers::RecordedFiles;
 use crate::session::deferred_chains::DeferredChains;
@@ -20,6 +21,7 @@ use crate::session::events::Events;
 use crate::session::head::time_of;
 use crate::session::ids::SampleIds;
 use crate::time_span::TimeSpan;
+use crate::wall_times::WallTimes;
 
 /// Blocks, and bytes of records, that are read before what was found in them is put together: blocks may be very many.
 const AT_ONCE: usize = 4096;
@@ -41,9 +43,10 @@ pub struct SampleBlock {
 pub(crate) type LostByEvent = BTreeMap<Option<u32>, u64>;
 
 /// What a first pass over a trace found.
-#[derive(Debug, Default)]
-pub(crate) struct Scan {
-    pub(crate) log: ProcessLog,
+#[derive(Debug)]
+pub(crate) struct Scan<'t> {
+    /// What is known of processes.
+    pub(crate) log: JoinedLog<'t>,
     /// In the order of the file; without those that are known to have nothing of the time that is selected.
     pub(crate) blocks: Vec<SampleBlock>,
     /// From the earliest to the latest time of all samples.
@@ -136,8 +139,7 @@ impl<'t> Pass<'t> {
         span: Option<&TimeSpan>,
         files: &Arc<RecordedFiles>,
     ) -> Self {
-        let until = span.zip(trace.time());
-        let until = until.map_or(u64::MAX, |(span, whole)| span.within(whole).last);
+        let until = asked_of(span, trace.time(), trace).map_or(u64::MAX, |asked| asked.last);
         let first_sample = trace.blocks().iter().find(|block| block.samples != Some(0));
         let later = Later {
             until,
@@ -215,7 +217,7 @@ impl<'t> Pass<'t> {
     }
 }
 
-impl Scan {
+impl<'t> Scan<'t> {
     /// Events lost. Both kinds of records are about the same losses: LOST those that a ring noticed, when it had room again, and
     /// LOST_SAMPLES what was counted, by event, up to when it was written. So more of them is nearer to the truth.
     pub(crate) fn losses(&mut self) -> LostByEvent {
@@ -234,7 +236,7 @@ impl Scan {
 
     /// Reads what has to be read for samples of a span of time, in parallel where the file allows it.
     pub(crate) fn new(
-        trace: &Trace,
+        trace: &'t Trace,
         events: &Events,
         ids: &SampleIds,
         span: Option<&TimeSpan>,
@@ -242,9 +244,14 @@ impl Scan {
     ) -> Self {
         let pass = Pass::new(trace, events, ids, span, files);
         let mut scan = Self {
-            log: ProcessLog::new(pass.scope, Arc::clone(files)),
+            log: JoinedLog::new(trace, ProcessLog::new(pass.scope, Arc::clone(files))),
+            blocks: Vec::new(),
+            time: None,
+            lost: LostByEvent::default(),
+            counted: LostByEvent::default(),
+            damage: Vec::new(),
+            deferred: DeferredChains::default(),
             is_repeatable: pass.scope == Scope::Names,
-            ..Self::default()
         };
         if trace.is_serial() {
             let mut reader = BlockReader::new();
@@ -279,17 +286,15 @@ impl Scan {
     }
 
     /// Takes the blocks that need not be read, and returns the others.
-    fn take_indexed<'t>(&mut self, pass: &Pass<'t>, span: Option<&TimeSpan>) -> Vec<&'t Block> {
+    fn take_indexed<'p>(&mut self, pass: &Pass<'p>, span: Option<&TimeSpan>) -> Vec<&'p Block> {
         let blocks = pass.trace.blocks();
         // What the span is a part of must not hang on what only reading shows.
         let holding = blocks.iter().filter(|block| block.samples != Some(0));
         let has_times = holding.clone().all(|block| Indexed::new(block).is_some());
         let times = holding.filter_map(|block| block.time);
         let whole = times.reduce(TimeRange::joined);
-        let asked = match (span, whole) {
-            (Some(span), Some(whole)) if has_times => span.within(whole),
-            _ => TimeRange::ALL,
-        };
+        let asked = asked_of(span, whole.filter(|_| has_times), pass.trace);
+        let asked = asked.unwrap_or(TimeRange::ALL);
         let is_asked = |block: &SampleBlock| block.time.overlaps(asked);
         let mut due = Vec::new();
         for block in blocks {
@@ -324,7 +329,7 @@ impl Scan {
         self.damage.extend(content.cut);
         self.deferred.append(content.deferred);
         let before = self.log.left_out();
-        self.log.append(content.log);
+        self.log.append(block.offset, content.log);
         if before == 0 && self.log.left_out() > 0 {
             let kind = DamageKind::ProcessRecords;
             self.damage.push(Damage::new(block.offset, kind));
@@ -410,17 +415,23 @@ pub(crate) fn mappings(
     let mut pass = Pass::new(trace, events, ids, span, files);
     pass.scope = Scope::Mappings;
     let readers = Pool::default();
-    let mut log = ProcessLog::new(pass.scope, Arc::clone(files));
+    let mut log = JoinedLog::new(trace, ProcessLog::new(pass.scope, Arc::clone(files)));
     for block in trace.blocks() {
         if pass.known(block).is_none() {
             // Damage was reported by the first pass.
             let contents = pass.found(&readers, block).into_iter();
             contents
                 .filter_map(|(_, content)| content.ok())
-                .for_each(|content| log.append(content.log));
+                .for_each(|content| log.append(block.offset, content.log));
         }
     }
-    log
+    log.into_log()
+}
+
+/// The times of a span; `None` if it cannot be said yet.
+fn asked_of(span: Option<&TimeSpan>, whole: Option<TimeRange>, trace: &Trace) -> Option<TimeRange> {
+    let (span, whole) = span.zip(whole)?;
+    span.within(whole, WallTimes::from_trace(trace).as_ref())
 }
 
 /// Number of the first blocks that are read at once.

@@ -148,18 +148,30 @@ impl StoredNames {
             functions.get(after.checked_sub(1)?)
         });
         let timed = timed.map(|(_, place)| place);
-        let place = timed.or_else(|| self.made.get(&at))?;
+        let place = timed.or_else(|| self.made.get(&at));
+        let place = place.or_else(|| self.made_before(at, time))?;
         let name = self.names.get(place.name as usize)?;
         Some((Arc::clone(name), place.within))
     }
 
+    /// The function of a process that ran already when one of several files began, which does not say when the process began.
+    fn made_before(&self, at: MadePlace, time: u64) -> Option<&StoredPlace> {
+        let functions = self.timed.get(&MadePlace { began: 0, ..at })?;
+        let after = functions.partition_point(|(since, _)| *since <= time);
+        let (since, place) = functions.get(after.checked_sub(1)?)?;
+        // An earlier process had the same number.
+        (at.began <= *since).then_some(place)
+    }
+
     /// When the function that a process made at an address is another one, at the earliest after a time; `u64::MAX` if it stays.
     pub(crate) fn made_until(&self, at: MadePlace, time: u64) -> u64 {
-        let Some(functions) = self.timed.get(&at) else {
-            return u64::MAX;
-        };
-        let after = functions.partition_point(|(since, _)| *since <= time);
-        functions.get(after).map_or(u64::MAX, |(since, _)| *since)
+        let places = [at, MadePlace { began: 0, ..at }];
+        let known = places.iter().filter_map(|at| self.timed.get(at));
+        let changes = known.filter_map(|functions| {
+            let after = functions.partition_point(|(since, _)| *since <= time);
+            functions.get(after).map(|(since, _)| *since)
+        });
+        changes.min().unwrap_or(u64::MAX)
     }
 
     /// Texts of a file, by the offset that they have if all of it is mapped as its code is.

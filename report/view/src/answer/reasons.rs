@@ -7,8 +7,9 @@ use serde::Serialize;
 use usdtrec_analysis::stats::bursts::Episode;
 use usdtrec_analysis::summary::unusual::{Unusual, UnusualKind};
 use usdtrec_format::escape::escape_bytes;
-use usdtrec_format::trace::{Damage, Shortfall, ShortfallKind};
+use usdtrec_format::trace::{Shortfall, ShortfallKind};
 use usdtrec_trace::events::no_events::NoEventsReason;
+use usdtrec_trace::session::joined_files::PlacedDamage;
 
 /// Something that stands out.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -123,6 +124,9 @@ pub struct ShortfallRow {
 /// A damaged part of the trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DamageRow {
+    /// The file, of a trace that is made of several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// Offset in the file, bytes.
     pub offset: u64,
     /// What is damaged, and what is lost.
@@ -225,8 +229,10 @@ impl ShortfallRow {
 }
 
 impl DamageRow {
-    pub(crate) fn new(damage: &Damage) -> Self {
+    pub(crate) fn new(placed: &PlacedDamage) -> Self {
+        let PlacedDamage { file, damage } = placed;
         Self {
+            file: file.as_deref().map(text),
             offset: damage.offset,
             message: damage.kind.to_string(),
         }

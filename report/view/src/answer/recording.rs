@@ -12,6 +12,12 @@ use crate::head::date_for_machines;
 pub struct RecordingAnswer {
     /// Path of the trace.
     pub file: String,
+    /// The files that it is made of, in the order of their times; none if it is a single one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// The times between files in which nothing was recorded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<GapRow>,
     /// Name of the host; this and the next ones are empty if not known.
     pub host: String,
     /// Architecture, as its kernel calls it.
@@ -28,6 +34,15 @@ pub struct RecordingAnswer {
     pub start: Option<String>,
     /// How exact times of day are; `None` if the trace has no readings of the clocks.
     pub clock: Option<ClockAnswer>,
+}
+
+/// A time between two files in which nothing was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct GapRow {
+    /// End of the recording before it, by the trace's clock, ns.
+    pub from_ns: u64,
+    /// Begin of the recording after it, by the trace's clock, ns.
+    pub to_ns: u64,
 }
 
 /// How exact times of day are.
@@ -62,6 +77,19 @@ impl RecordingAnswer {
     pub(crate) fn new(origin: &Origin) -> Self {
         Self {
             file: origin.file.clone(),
+            files: origin
+                .files
+                .iter()
+                .map(|file| file.path.display().to_string())
+                .collect(),
+            gaps: origin
+                .files
+                .gaps()
+                .map(|gap| GapRow {
+                    from_ns: gap.first,
+                    to_ns: gap.last,
+                })
+                .collect(),
             host: origin.host.clone(),
             machine: origin.machine.clone(),
             kernel: origin.kernel.clone(),

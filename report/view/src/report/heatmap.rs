@@ -12,11 +12,15 @@ use crate::columns::right;
 use crate::head;
 use crate::measured::{ambiguities, form, measured};
 use crate::numbers::duration;
+use crate::report::shown_times::ShownTimes;
 use crate::text::quoted::Csv;
 use crate::text::scalar;
 
+/// Half a millisecond, ns: moments are rounded to milliseconds.
+const HALF_MS: u64 = 500_000;
+
 /// Heat maps as text: a column for each interval, a line for each bucket.
-pub(crate) fn text(maps: &HeatMaps, style: AnswerStyle) -> String {
+pub(crate) fn text(maps: &HeatMaps, style: AnswerStyle, times: &ShownTimes) -> String {
     let AnswerStyle {
         human,
         theme,
@@ -50,8 +54,8 @@ pub(crate) fn text(maps: &HeatMaps, style: AnswerStyle) -> String {
             let _ = writeln!(out, "{} │{}", right(&label, width), cells.trim_end());
         }
         let end = timeline.begin(timeline.intervals as u64);
-        let seconds = |time: u64| format!("{:.3}", time as f64 / 1e9);
-        let (from, to) = (seconds(timeline.from), seconds(end));
+        let moment = |time: u64| times.shown(time.saturating_add(HALF_MS), 3);
+        let (from, to) = (moment(timeline.from), moment(end));
         let room = INTERVALS.saturating_sub(from.len() + to.len());
         let _ = writeln!(out, "{:width$} └{}", "", "─".repeat(INTERVALS));
         let _ = writeln!(out, "{:width$}  {from}{:room$}{to}", "", "");

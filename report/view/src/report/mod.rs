@@ -13,6 +13,7 @@ pub(crate) mod next;
 pub mod probes;
 pub(crate) mod rate;
 pub mod short_names;
+pub(crate) mod shown_times;
 pub mod spans;
 pub(crate) mod spans_data;
 pub(crate) mod text;
@@ -25,12 +26,14 @@ use serde_json::Value;
 use usdtrec_analysis::answer::Facts;
 use usdtrec_format::escape::escape_json;
 use usdtrec_trace::error::ReportError;
+use usdtrec_trace::wall_times::WallTimes;
 
 use crate::answer::{Answer, AnswerData};
 use crate::answer_style::AnswerStyle;
 use crate::folded;
 use crate::format::Format;
 use crate::hints::HintWords;
+use crate::report::shown_times::ShownTimes;
 use crate::theme::Theme;
 
 pub use crate::report::call_graph::CallGraphStyle;
@@ -63,6 +66,8 @@ pub struct ReportOptions {
     pub colours: bool,
     /// The words for hints; text only.
     pub hints: HintWords,
+    /// What converts moments to times of day; `None` for seconds of the trace's clock. Text only.
+    pub times_of_day: Option<WallTimes>,
 }
 
 /// Writes an answer.
@@ -91,12 +96,13 @@ fn in_text(facts: &Facts, options: &ReportOptions) -> String {
         theme,
         hints: options.hints,
     };
+    let times = ShownTimes::new(options.times_of_day.as_ref());
     match facts {
         Facts::Summary(facts) => text::render(facts, style),
         Facts::Groups(grouped) => groups::text(grouped, style),
-        Facts::Spans(report) => spans::render(report, style),
+        Facts::Spans(report) => spans::render(report, style, &times),
         Facts::Histogram(found) => histogram::text(found, style),
-        Facts::HeatMap(maps) => heatmap::text(maps, style),
+        Facts::HeatMap(maps) => heatmap::text(maps, style, &times),
         Facts::Rate(rates) => rate::text(rates, human, theme),
         Facts::Stacks(stacks) => match options.stacks {
             StackStyle::Tree(graph) => call_graph::text(stacks, graph, style),

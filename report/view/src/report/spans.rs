@@ -17,6 +17,7 @@ use crate::head;
 use crate::hints::{Hint, HintWords, more_groups};
 use crate::measured::ambiguities;
 use crate::numbers::{duration, percent};
+use crate::report::shown_times::ShownTimes;
 use crate::table::{Table, TableCell};
 use crate::text::buffer::Text;
 use crate::theme::Theme;
@@ -25,7 +26,7 @@ use crate::theme::Theme;
 const MAX_NAME_CHARACTERS: usize = 60;
 
 /// The report.
-pub(crate) fn render(report: &SpanReport, style: AnswerStyle) -> String {
+pub(crate) fn render(report: &SpanReport, style: AnswerStyle, times: &ShownTimes) -> String {
     let AnswerStyle { theme, hints, .. } = style;
     let mut out = String::new();
     let remarks = ambiguities(&report.ambiguities, hints);
@@ -53,7 +54,7 @@ pub(crate) fn render(report: &SpanReport, style: AnswerStyle) -> String {
             put_groups(report, at, &name, style, &mut out);
         }
         let slowest = report.slowest.get(at).map_or(&[][..], Vec::as_slice);
-        put_slowest(&name, slowest, theme, &mut out);
+        put_slowest(&name, slowest, theme, times, &mut out);
     }
     out
 }
@@ -314,14 +315,19 @@ fn put_groups(report: &SpanReport, at: usize, span: &str, style: AnswerStyle, ou
     }
 }
 
-fn put_slowest(span: &str, slowest: &[SlowFacts], theme: Theme, out: &mut String) {
+fn put_slowest(
+    span: &str,
+    slowest: &[SlowFacts],
+    theme: Theme,
+    times: &ShownTimes,
+    out: &mut String,
+) {
     if slowest.is_empty() {
         return;
     }
     out.push('\n');
     theme.put_heading(&format!("Slowest {span}"), out);
     for SlowFacts { slow, begin } in slowest {
-        let seconds = slow.time.0 / 1_000_000_000;
         let there = begin.arguments.iter();
         let there = there.filter(|argument| argument.value != Value::Missing(Missing::Absent));
         let arguments = there.map(|argument| {
@@ -331,9 +337,9 @@ fn put_slowest(span: &str, slowest: &[SlowFacts], theme: Theme, out: &mut String
         });
         let arguments: Vec<String> = arguments.collect();
         let start = format!(
-            "{:>8}  {seconds}.{:06}  {} {}  ",
+            "{:>8}  {}  {} {}  ",
             duration(slow.duration as f64),
-            slow.time.0 % 1_000_000_000 / 1000,
+            times.shown(slow.time.0, 6),
             begin.comm,
             begin.tid,
         );

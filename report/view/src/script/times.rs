@@ -11,6 +11,8 @@ use usdtrec_trace::wall_times::WallTimes;
 use crate::text::buffer::{Piece, Text};
 
 const SECOND: u64 = 1_000_000_000;
+/// How local times are written, as `strftime` has it.
+const LOCAL: &str = "%Y-%m-%d %H:%M:%S.";
 
 /// What the times of lines are counted from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,12 +97,29 @@ pub(crate) struct WallClock {
 impl WallClock {
     /// In this machine's time zone, as perf shows it.
     pub(crate) fn local(session: &TraceSession) -> Result<Self, ReportError> {
-        Self::new(session, TimeZone::system(), "%Y-%m-%d %H:%M:%S.")
+        Self::new(session, TimeZone::system(), LOCAL)
     }
 
     /// In UTC (RFC 3339).
     pub(crate) fn utc(session: &TraceSession) -> Result<Self, ReportError> {
         Self::new(session, TimeZone::UTC, "%Y-%m-%dT%H:%M:%S.")
+    }
+
+    /// The same of these times.
+    pub(crate) fn local_of(times: WallTimes) -> Self {
+        let zone = TimeZone::system();
+        Self {
+            times,
+            zone,
+            form: LOCAL,
+        }
+    }
+
+    /// A time with so many digits of its fraction.
+    pub(crate) fn shown(&self, time: u64, digits: usize) -> String {
+        let mut out = Text::default();
+        TimesOfDay::new(self).put(time, digits, &mut out);
+        out.into_string()
     }
 
     fn new(

@@ -90,7 +90,6 @@ impl SampleFilter {
                 .map(|(_, name)| selection.comms.iter().any(|comm| **comm == *name.text))
                 .collect()
         });
-        let whole = session.time().unwrap_or_default();
         let events = events(&selection.events, session)?;
         let mut parts = SpanExpressions::default();
         if let Some(text) = &selection.filter {
@@ -105,10 +104,10 @@ impl SampleFilter {
         let expression = parts.begin;
         Ok(Self {
             events,
-            time: selection
-                .time
-                .as_ref()
-                .map_or(TimeRange::ALL, |span| span.within(whole)),
+            time: match &selection.time {
+                Some(span) => asked_time(span, session)?,
+                None => TimeRange::ALL,
+            },
             simple: names.is_none()
                 && selection.pids.is_empty()
                 && selection.tids.is_empty()
@@ -217,6 +216,20 @@ impl SampleFilter {
                 .as_ref()
                 .is_none_or(|expression| expression.is_true(target, sample, resolver))
     }
+}
+
+/// The times of a span in a trace.
+fn asked_time(span: &TimeSpan, session: &TraceSession) -> Result<TimeRange, ReportError> {
+    let wall = session.wall_times();
+    // A stream goes on.
+    let of_stream = || {
+        wall.map_or_else(TimeRange::default, |wall| {
+            TimeRange::new(wall.first_reading(), u64::MAX)
+        })
+    };
+    let whole = session.time().unwrap_or_else(of_stream);
+    let asked = span.within(whole, wall);
+    Ok(asked.ok_or(QuestionError::NoDays)?)
 }
 
 /// For each event, whether one of the patterns selects it.

@@ -170,7 +170,7 @@ pub fn watch<V: StreamView>(
     find: &dyn FindAdded,
     view: impl FnOnce(&TraceSession, &SampleFilter) -> Result<V, ReportError>,
 ) -> Result<StreamSummary, ReportError> {
-    if let Some(TimeSpan::Percent(..)) = selection.time {
+    if selection.time.as_ref().is_some_and(TimeSpan::is_relative) {
         return Err(QuestionError::PartOfStream.into());
     }
     let mut pipe = PipeReader::open(input)?;

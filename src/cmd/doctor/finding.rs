@@ -1,0 +1,86 @@
+//! What was found of one thing that recording needs, and what to do about it.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+use usdtrec_format::escape::{escape, escape_json};
+
+/// What was found of one thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Finding {
+    /// What was looked at, in one or a few words.
+    pub(super) check: String,
+    pub(super) state: State,
+    /// What was found.
+    pub(super) found: String,
+    /// What to do; `None` if nothing is to be done.
+    pub(super) advice: Option<String>,
+}
+
+/// Whether a thing works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Works,
+    /// Recording works without it, with what is said.
+    Limited,
+    Fails,
+}
+
+impl State {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Works => "ok",
+            Self::Limited => "limited",
+            Self::Fails => "no",
+        }
+    }
+}
+
+impl Finding {
+    /// Something that works.
+    pub(super) fn works(check: &str, found: impl Into<String>) -> Self {
+        Self {
+            check: check.to_owned(),
+            state: State::Works,
+            found: found.into(),
+            advice: None,
+        }
+    }
+
+    /// Something that does not, and what to do about it.
+    pub(super) fn other(
+        check: &str,
+        state: State,
+        found: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self {
+            check: check.to_owned(),
+            state,
+            found: found.into(),
+            advice: Some(advice.into()),
+        }
+    }
+
+    /// One JSON object.
+    pub(super) fn json(&self) -> String {
+        let object: Value = json!({
+            "check": self.check,
+            "state": self.state.word(),
+            "found": self.found,
+            "advice": self.advice,
+        });
+        escape_json(&object.to_string()).into_owned()
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (state, check) = (self.state.word(), escape(&self.check));
+        write!(f, "{state:<9}{check:<23} {}", escape(&self.found))?;
+        match &self.advice {
+            Some(advice) => write!(f, "; {advice}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What killed recorders left.
+
+use usdtrec_format::escape::escape;
+use usdtrec_record::{BreakpointOwner, LeftBehind, LeftBreakpoint, Leftovers, leftovers};
+
+use crate::terminal::say;
+
+/// Maximum number of breakpoints of others that are printed one by one.
+const MAX_LINES: usize = 6;
+
+/// Prints what is left, and with `heal` removes it. Whether nothing is left after that.
+pub(super) fn print(heal: bool) -> bool {
+    let Leftovers {
+        processes,
+        raised,
+        groups,
+        breakpoints,
+        unreadable,
+    } = leftovers(heal);
+    for error in &unreadable {
+        say(format_args!("usdtrec: {error}"));
+    }
+    for process in processes.iter().filter(|process| process.is_stopped) {
+        let done = if heal {
+            "continued"
+        } else {
+            "would be continued with --heal"
+        };
+        println!(
+            "process {}: stopped by a killed recorder; {done}",
+            process.pid
+        );
+    }
+    for process in &raised {
+        let done = if heal {
+            "decremented"
+        } else {
+            "would be decremented with --heal"
+        };
+        let semaphores = match process.semaphores {
+            1 => "a semaphore".to_owned(),
+            number => format!("{number} semaphores"),
+        };
+        println!(
+            "process {}: {semaphores} left incremented by a killed recorder; {done}",
+            process.pid
+        );
+    }
+    for group in &groups {
+        let done = match (heal, group.is_removed) {
+            (true, true) => "removed",
+            (true, false) => "in use, not removed",
+            (false, _) => "would be removed with --heal",
+        };
+        let name = &group.name;
+        println!("tracefs events {name}: left by a killed recorder; {done}");
+    }
+    let breakpoints = print_breakpoints(&breakpoints, heal);
+    let stopped = processes
+        .iter()
+        .filter(|process| process.is_stopped)
+        .count();
+    let left = if heal {
+        groups.iter().filter(|group| !group.is_removed).count() + breakpoints.left
+    } else {
+        stopped + raised.len() + groups.len() + breakpoints.found
+    };
+    if stopped + raised.len() + groups.len() + breakpoints.found == 0 && unreadable.is_empty() {
+        println!("nothing is left of killed recorders");
+    }
+    left + unreadable.len() == 0
+}
+
+/// Numbers of breakpoints of recordings that have ended.
+struct Breakpoints {
+    found: usize,
+    /// Those that were not restored.
+    left: usize,
+}
+
+/// Prints the breakpoints of ended recordings, and as remarks those of others and of unknown origin.
+fn print_breakpoints(behind: &LeftBehind, heal: bool) -> Breakpoints {
+    let is_ended = |left: &&LeftBreakpoint| left.owner == BreakpointOwner::EndedRecording;
+    let (ended, mut others): (Vec<_>, Vec<_>) = behind.breakpoints.iter().partition(is_ended);
+    // Those of tracers that are known are in order.
+    others.sort_by_key(|left| left.owner != BreakpointOwner::Unknown);
+    for left in &ended {
+        let done = match (heal, left.is_restored) {
+            (true, true) => "restored",
+            (true, false) => {
+                "not restored: another tracer has a breakpoint there, or the file or the program has changed"
+            }
+            (false, _) => "would be restored with --heal",
+        };
+        println!("{}; {done}", escape(&left.to_string()));
+    }
+    for left in others.iter().take(MAX_LINES) {
+        say(format_args!("usdtrec: {left}; not touched"));
+    }
+    if others.len() > MAX_LINES {
+        say(format_args!(
+            "usdtrec: {} more breakpoints of others or of unknown origin",
+            others.len() - MAX_LINES
+        ));
+    }
+    if behind.unchecked > 0 {
+        let processes = match behind.unchecked {
+            1 => "1 process".to_owned(),
+            number => format!("{number} processes"),
+        };
+        say(format_args!(
+            "usdtrec: {processes} could not be searched for breakpoints"
+        ));
+    }
+    if let Some(last) = behind.logged.last() {
+        say(format_args!(
+            "usdtrec: since the kernel started, it has logged that uprobes stayed; last: {last}"
+        ));
+    }
+    Breakpoints {
+        found: ended.len(),
+        left: ended.iter().filter(|left| !left.is_restored).count(),
+    }
+}
