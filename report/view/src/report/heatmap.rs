@@ -21,6 +21,7 @@ pub(crate) fn text(maps: &HeatMaps, style: AnswerStyle) -> String {
         human,
         theme,
         hints,
+        ..
     } = style;
     let timeline = maps.timeline;
     let mut out = String::new();

@@ -63,6 +63,17 @@ pub struct ReportOptions {
     pub colours: bool,
     /// The words for hints; text only.
     pub hints: HintWords,
+    /// The room for text.
+    pub room: TextRoom,
+}
+
+/// The room for a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TextRoom {
+    /// Width of lines, columns; `None` for 80, where values beside names are whole.
+    pub columns: Option<usize>,
+    /// Number of lines, beyond which the slowest spans are left out; `None` for any number.
+    pub lines: Option<usize>,
 }
 
 /// Writes an answer.
@@ -85,11 +96,14 @@ pub fn write(
 }
 
 fn in_text(facts: &Facts, options: &ReportOptions) -> String {
-    let (theme, human) = (Theme::new(options.colours), options.human);
+    let TextRoom { columns, lines } = options.room;
+    let theme = Theme::new(options.colours).with_columns(columns);
+    let human = options.human;
     let style = AnswerStyle {
         human,
         theme,
         hints: options.hints,
+        lines,
     };
     match facts {
         Facts::Summary(facts) => text::render(facts, style),

@@ -1,7 +1,6 @@
 //! A table of what was counted, which is shown again after each interval: on a terminal as much of it as has room.
 
 mod column;
-mod fit;
 mod layout;
 mod order;
 
