@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_width::UnicodeWidthStr as _;
 use usdtrec_format::escape::escape;
 
 use crate::cut_apart::cut_apart;
@@ -10,8 +10,6 @@ use crate::fit::{GAP, Width, fit};
 use crate::table::{Table, TableCell};
 use crate::theme::Theme;
 
-/// Columns of a terminal, if nobody says how many it has.
-pub(crate) const WIDTH: usize = 80;
 /// The least width to which words and values are cut in a column after the first.
 const LEAST: usize = 24;
 /// The least room of the first column.
@@ -202,22 +200,10 @@ pub fn shortened(text: &str, most: usize) -> String {
     }
 }
 
-/// The beginning of a text that fits in so many columns, with `…` if it is not all.
-pub(crate) fn cut(text: &str, columns: usize) -> String {
-    if text.width() <= columns {
-        return text.to_owned();
-    }
-    let mut used = '…'.width().unwrap_or(0);
-    let fitting = text.chars().take_while(|letter| {
-        used += letter.width().unwrap_or(0);
-        used <= columns
-    });
-    fitting.chain(['…']).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::theme::WIDTH;
 
     fn text(table: &Table, columns: Option<usize>) -> String {
         let mut out = String::new();
@@ -329,9 +315,6 @@ mod tests {
         let out = shown(["名前", "数"], &[("abcde", 12)]);
         assert_eq!(out, "名前   数\nabcde  12\n");
         assert_eq!(fold("", "漢字 漢字 漢字", " ", 10), "漢字 漢字\n 漢字\n");
-        assert_eq!(cut("漢字漢字", 8), "漢字漢字");
-        assert_eq!(cut("漢字漢字", 7), "漢字漢…");
-        assert_eq!(cut("漢字漢字", 6), "漢字…");
     }
 
     #[test]

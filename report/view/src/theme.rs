@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 
-use crate::columns::WIDTH;
+/// Columns of a terminal, if nobody says how many it has.
+pub(crate) const WIDTH: usize = 80;
 
 /// Styles of the parts of a text, all plain without colours, and the width of its lines.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::super::snapshot::SnapshotRow;
 use super::column::{self, Column};
-use crate::columns::{cut, left, right};
-use crate::cut_apart::cut_apart;
+use crate::columns::{left, right};
+use crate::cut_apart::{cut, cut_apart};
 use crate::fit::{GAP, fit};
 use crate::table::TableCell;
 

@@ -14,7 +14,7 @@ use self::layout::Layout;
 pub use self::order::RowOrder;
 use super::numbers::StatArgument;
 use super::snapshot::{SnapshotRow, StatSnapshot};
-use crate::columns::cut;
+use crate::cut_apart::cut;
 use crate::theme::Theme;
 
 /// Which rows are shown, in which order.
