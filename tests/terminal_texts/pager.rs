@@ -169,8 +169,10 @@ fn less_shows_what_fits_and_ends() {
     let lab = Lab::new();
     need_tool("less");
     let gc = format!("$usdtrec report -i {DEMO} --span gc --min 2500us");
-    let plain = on_terminal(&lab, SIZE, &format!("{gc} --no-pager"));
-    let mut command = terminal(&lab, SIZE, &gc);
+    // It writes more than a line that is as wide as the terminal.
+    let size = [100, 24];
+    let plain = on_terminal(&lab, size, &format!("{gc} --no-pager"));
+    let mut command = terminal(&lab, size, &gc);
     command.env("PAGER", "less").env_remove("LESS");
     let seen = run(command).success().stdout.replace('\r', "");
     let lines: Vec<&str> = plain.lines().collect();

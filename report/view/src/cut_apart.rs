@@ -106,20 +106,20 @@ fn cut_middle(text: &str, forks: &BTreeSet<usize>, columns: usize) -> String {
     const BEFORE: usize = 6;
     let most = (columns * 2 / 3 / LEAST).max(1);
     // What is in the beginning is shown there. Of too many, the first ones and the last one are.
-    let least = beginning(text, columns / (most + 2)).len();
-    let mut chosen: Vec<usize> = forks
-        .iter()
-        .copied()
-        .filter(|&fork| fork >= least)
-        .collect();
+    let least = beginning(text, columns / 4);
+    let mut chosen: Vec<usize> = forks.range(least.len()..).copied().collect();
+    let has_others = chosen.len() < forks.len();
     let last = chosen.pop();
     chosen.truncate(most - 1);
     chosen.extend(last);
     if chosen.is_empty() {
         return cut(text, columns);
     }
-    let columns_of_part = columns.saturating_sub(1) / (chosen.len() + 2);
-    let mut shown = beginning(text, columns_of_part).to_owned();
+    let equal = beginning(text, columns.saturating_sub(1) / (chosen.len() + 2));
+    let mut shown = match has_others && equal.len() < least.len() {
+        true => least.to_owned(),
+        false => equal.to_owned(),
+    };
     let mut end = shown.len();
     for (number, &fork) in chosen.iter().enumerate() {
         let is_last = number + 1 == chosen.len();
