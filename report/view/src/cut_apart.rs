@@ -108,7 +108,6 @@ fn cut_middle(text: &str, forks: &BTreeSet<usize>, columns: usize) -> String {
     // What is in the beginning is shown there. Of too many, the first ones and the last one are.
     let least = beginning(text, columns / 4);
     let mut chosen: Vec<usize> = forks.range(least.len()..).copied().collect();
-    let has_others = chosen.len() < forks.len();
     let last = chosen.pop();
     chosen.truncate(most - 1);
     chosen.extend(last);
@@ -116,10 +115,7 @@ fn cut_middle(text: &str, forks: &BTreeSet<usize>, columns: usize) -> String {
         return cut(text, columns);
     }
     let equal = beginning(text, columns.saturating_sub(1) / (chosen.len() + 2));
-    let mut shown = match has_others && equal.len() < least.len() {
-        true => least.to_owned(),
-        false => equal.to_owned(),
-    };
+    let mut shown = equal.max(least).to_owned();
     let mut end = shown.len();
     for (number, &fork) in chosen.iter().enumerate() {
         let is_last = number + 1 == chosen.len();
