@@ -44,14 +44,19 @@ mod sql;
 mod stacks;
 #[cfg(feature = "record")]
 mod stat;
+mod text;
 #[cfg(feature = "record")]
 mod trace;
 mod with;
 mod words;
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 
+use anstream::{AutoStream, ColorChoice};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use usdtrec_format::escape::escape;
@@ -95,10 +100,12 @@ pub(crate) use self::sql::{SqlArgs, SqlEngine};
 pub(crate) use self::stacks::{Stacks, kind as stack_kind};
 #[cfg(feature = "record")]
 pub(crate) use self::stat::StatArgs;
+pub(crate) use self::text::PagerArgs;
 #[cfg(feature = "record")]
 pub(crate) use self::trace::{TopArgs, TopOrder, TraceArgs};
 pub(crate) use self::with::{HOLDER_KEYS, WithArgs};
 use self::words::normalized;
+use crate::pager::Paged;
 use crate::terminal;
 
 /// The trace that is written and read if no other is named.
@@ -190,6 +197,9 @@ impl Cli {
 /// A word of the command line may be a file name from a shell glob. If it has characters that must be escaped, the message is printed
 /// escaped and without colours.
 fn refuse(error: &clap::Error) -> ! {
+    if error.kind() == ErrorKind::DisplayHelp {
+        let _ = show_help(error);
+    }
     let is_plain = |word: OsString| {
         let word = word.to_string_lossy();
         escape(&word) == word
@@ -198,6 +208,28 @@ fn refuse(error: &clap::Error) -> ! {
         error.exit();
     }
     terminal::say(error.render());
+    std::process::exit(error.exit_code())
+}
+
+/// Shows a help text in a pager, if there is one, and exits.
+///
+/// # Errors
+/// That of `dup`, if standard output is closed. A pager that is left is none.
+fn show_help(error: &clap::Error) -> io::Result<()> {
+    let is_wanted = std::env::args_os().all(|word| word != "--no-pager");
+    let out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let mut out = Paged::new(is_wanted, out);
+    if !out.has_pager() {
+        return Ok(());
+    }
+    let text = error.render();
+    let has_colours = AutoStream::choice(&io::stdout()) != ColorChoice::Never;
+    let text = match has_colours {
+        true => text.ansi().to_string(),
+        false => text.to_string(),
+    };
+    let _ = out.write_all(text.as_bytes());
+    out.finish();
     std::process::exit(error.exit_code())
 }
 

@@ -1,14 +1,13 @@
 //! Lines folded to the width of a terminal. Output to files and pipes is not folded, so that grep finds whole lines.
 
-use std::io::{self, IsTerminal as _, StdoutLock, Write};
+use std::io::{self, StdoutLock, Write};
 
 use unicode_width::UnicodeWidthStr as _;
 
+use crate::text_room;
+
 /// Additional indentation of continuation lines, columns.
 const INDENT: usize = 4;
-/// Minimum width, columns. Narrower terminals are treated as this wide.
-const MIN_WIDTH: usize = 40;
-
 /// A writer that folds lines longer than `width` columns at blanks; `None` does not fold.
 pub(crate) struct Fold<W: Write> {
     out: W,
@@ -18,23 +17,13 @@ pub(crate) struct Fold<W: Write> {
 
 /// Standard output, folded if it is a terminal.
 pub(crate) fn stdout() -> Fold<io::BufWriter<StdoutLock<'static>>> {
-    let out = io::stdout().lock();
-    let size = out
-        .is_terminal()
-        .then(|| rustix::termios::tcgetwinsize(&out));
-    let columns = size
-        .and_then(Result::ok)
-        .map(|size| usize::from(size.ws_col));
-    // 0 means that the width is unknown.
-    let width = columns.filter(|&columns| columns > 0);
-    Fold::new(
-        io::BufWriter::new(out),
-        width.map(|width| width.max(MIN_WIDTH)),
-    )
+    let out = io::BufWriter::new(io::stdout().lock());
+    Fold::new(out, text_room::fold_columns(None))
 }
 
 impl<W: Write> Fold<W> {
-    const fn new(out: W, width: Option<usize>) -> Self {
+    /// A writer of lines of at most so many columns.
+    pub(crate) const fn new(out: W, width: Option<usize>) -> Self {
         Self {
             out,
             width,

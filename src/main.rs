@@ -17,6 +17,7 @@ mod mutex;
 mod old_file;
 #[cfg(feature = "record")]
 mod output;
+mod pager;
 #[cfg(feature = "record")]
 mod probes;
 mod progress;
@@ -30,6 +31,7 @@ mod shell;
 mod stream;
 mod sudo_user;
 mod terminal;
+mod text_room;
 mod unfinished_file;
 mod unfinished_folder;
 mod units;

@@ -116,6 +116,7 @@ mod stock_perf;
 mod stopped_at_mappings;
 mod suggested_commands;
 mod suggested_options;
+mod terminal_texts;
 mod thread_context;
 mod undisturbed_programs;
 mod users;

@@ -6,7 +6,7 @@ use usdtrec_report::Format;
 use usdtrec_report::question::{
     GroupOrder, Question, Scale, SpanQuestion, StackKind, StackWeight, Subject,
 };
-use usdtrec_report::report::{self, ReportOptions, StackStyle};
+use usdtrec_report::report::{self, ReportOptions, StackStyle, TextRoom};
 use usdtrec_report::script::{self, ScriptOptions, TimeOrigin};
 use usdtrec_report::{
     AnswerQuestions as _, EventSelection, HintWords, Sentences, Sources, TraceSession,
@@ -144,6 +144,10 @@ fn reported(session: &TraceSession, seed: usize) {
         colours: false,
         hints: HintWords(|hint| format!("{hint:?}")),
         times_of_day: None,
+        room: TextRoom {
+            columns: (!seed.is_multiple_of(5)).then_some(40 + seed % 200),
+            lines: seed.is_multiple_of(7).then_some(seed % 60),
+        },
     };
     let mut out = Vec::new();
     // The name of an argument of an event that never fires is refused, and so are stacks where there are none.

@@ -9,6 +9,7 @@ use super::colour::Colour;
 use super::format::OutputFormat;
 use super::inline::InlineArgs;
 use super::selection::WhichArgs;
+use super::text::{PagerArgs, WidthArgs};
 
 /// Text after the options in `diff --help`: the statistical method.
 const METHOD: &str = "\
@@ -52,6 +53,12 @@ pub(crate) struct DiffArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: OutputFormat,
+    /// Width of lines
+    #[command(flatten)]
+    pub(crate) width: WidthArgs,
+    /// Pager
+    #[command(flatten)]
+    pub(crate) pager: PagerArgs,
 }
 
 fn percent(text: &str) -> Result<f64, String> {

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::text::{PagerArgs, WidthArgs};
+
 /// Output format of `list`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ListFormat {
@@ -57,4 +59,10 @@ pub(crate) struct ListArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: ListFormat,
+    /// Width of lines
+    #[command(flatten)]
+    pub(crate) width: WidthArgs,
+    /// Pager
+    #[command(flatten)]
+    pub(crate) pager: PagerArgs,
 }

@@ -13,6 +13,7 @@ use super::format::OutputFormat;
 use super::process_fields::with_process_fields;
 use super::selection::SelectionArgs;
 use super::stacks::Stacks;
+use super::text::{PagerArgs, WidthArgs};
 
 /// Help of `--sort`.
 const SORT: &str = "\
@@ -169,11 +170,17 @@ pub(crate) struct ReportArgs {
         hide = true,
         conflicts_with_all = [
             "sort", "value", "by", "min", "order", "hist", "scale", "heatmap", "call_graph", "stacks", "folded", "rate", "top", "human", "tod",
-            "color", "format"
+            "color", "format", "width"
         ]
     )]
     pub(crate) html: Option<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: OutputFormat,
+    /// Width of lines
+    #[command(flatten)]
+    pub(crate) width: WidthArgs,
+    /// Pager
+    #[command(flatten)]
+    pub(crate) pager: PagerArgs,
 }

@@ -6,6 +6,7 @@ use super::print::{PrintArgs, templates};
 use super::selection::SelectionArgs;
 use super::spans::SpanArgs;
 use super::stacks::Stacks;
+use super::text::PagerArgs;
 
 /// `usdtrec script`.
 #[derive(Debug, Args)]
@@ -39,4 +40,7 @@ pub(crate) struct ScriptArgs {
     /// Output options
     #[command(flatten)]
     pub(crate) print: PrintArgs,
+    /// Pager
+    #[command(flatten)]
+    pub(crate) pager: PagerArgs,
 }

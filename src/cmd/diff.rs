@@ -10,6 +10,7 @@ use super::selection::{self, Extent};
 use crate::advice::HINTS;
 use crate::cli::{DiffArgs, OutputFormat};
 use crate::terminal::Usage;
+use crate::text_room;
 
 /// Runs the verb.
 pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
@@ -26,7 +27,12 @@ pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         format: selection::format(args.format),
         colours: colours(args.color),
         hints: HINTS,
+        columns: text_room::columns(args.width.width),
     };
+    Usage::ensure(
+        args.width.width.is_none() || args.format == OutputFormat::Text,
+        "--width has no effect on JSON and CSV",
+    )?;
     let inline = args.inline;
     Usage::ensure(
         !inline.no_inline || args.by.iter().any(|key| has_functions(key)),
@@ -35,7 +41,9 @@ pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     let a = selection::open_file(&args.a, &args.which, inline, Extent::Whole, buildid_dir)?;
     let b = selection::open_file(&args.b, &args.which, inline, Extent::Whole, buildid_dir)?;
     let asked = selection::selection(&args.which);
-    let notices = diff::print(&a, &b, &asked, &options, &mut selection::output()?)?;
+    let mut out = selection::paged_output(args.pager)?;
+    let notices = diff::print(&a, &b, &asked, &options, &mut out)?;
+    out.finish();
     for (session, notices) in [a, b].iter().zip(&notices) {
         selection::print_faults(session, notices);
     }

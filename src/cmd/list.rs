@@ -9,7 +9,7 @@ mod next;
 mod running;
 mod text;
 
-use std::io::{self, BufWriter, Write as _};
+use std::io::{BufWriter, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -26,10 +26,12 @@ pub(super) use self::{
     running::{Matching, container_of_process, matching},
 };
 use super::selection;
+#[cfg(feature = "record")]
+use crate::cli::PagerArgs;
 use crate::cli::{ListArgs, ListFormat};
-use crate::fold;
-use crate::terminal::say;
-use crate::{schemas, shell};
+use crate::fold::Fold;
+use crate::terminal::{Usage, say};
+use crate::{schemas, shell, text_room};
 
 /// Runs the verb.
 pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
@@ -37,6 +39,10 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         args.schema.is_empty() || args.verbose,
         "--schema has no effect without -v, which shows the names and types of arguments"
     );
+    Usage::ensure(
+        args.width.width.is_none() || args.format == ListFormat::Text,
+        "--width has no effect on JSON",
+    )?;
     let patterns = patterns(&args.patterns)?;
     let dir = selection::cache_dir(buildid_dir);
     let mut listing = Listing::default();
@@ -47,7 +53,11 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         return Ok(listing.print_nothing(args, files.is_empty()));
     }
     let found = choose(&listing.binaries, &patterns)?;
-    let mut out = BufWriter::new(io::stdout());
+    Usage::ensure(
+        args.width.width.is_none() || args.verbose,
+        "--width has no effect without -v or -a: the lines are those of perf list",
+    )?;
+    let mut out = BufWriter::new(selection::paged_output(args.pager)?);
     match args.format {
         ListFormat::Json if args.verbose => {
             let schemas = schemas::in_force(&args.schema)?;
@@ -66,13 +76,14 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         ListFormat::Text if args.verbose => {
             let schemas = schemas::in_force(&args.schema)?;
             let described = describe::describe(&found, &listing, &schemas, dir.as_deref());
-            let mut folded = fold::stdout();
+            let mut folded = Fold::new(&mut out, text_room::fold_columns(args.width.width));
             text::explain(&mut folded, &found, &described)?;
             folded.flush()?;
         }
         ListFormat::Text => text::print(&mut out, &found)?,
     }
     out.flush()?;
+    drop(out);
     if args.format == ListFormat::Text && !args.verbose {
         warn_about_changed(&found);
     }
@@ -84,6 +95,7 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
 pub(crate) fn run_without_verb() -> anyhow::Result<ExitCode> {
     let args = ListArgs {
         all: true,
+        pager: PagerArgs { no_pager: true },
         ..ListArgs::default()
     };
     let mut listing = Listing::default();

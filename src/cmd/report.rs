@@ -9,16 +9,16 @@ use anstream::{AutoStream, ColorChoice};
 use usdtrec_report::answer::Answer;
 use usdtrec_report::export::{ExportFormat, ExportOptions};
 use usdtrec_report::question::{Question, Scale, SpanQuestion, StackWeight, Subject};
-use usdtrec_report::report::{self, ReportOptions, StackStyle};
+use usdtrec_report::report::{self, ReportOptions, StackStyle, TextRoom};
 use usdtrec_report::{AnswerQuestions as _, QuestionError, ReportError, TraceSession, WallTimes};
 
 use super::selection::Extent;
 use super::{export, selection};
 use crate::advice::HINTS;
 use crate::cli::{Colour, HOLDER_KEYS, HistScale, OutputFormat, ReportArgs, WithArgs, stack_kind};
-use crate::progress;
 use crate::terminal::Usage;
 use crate::units::{min_ns, nanoseconds};
+use crate::{progress, text_room};
 
 /// Groups of spans that text shows if nothing is said; other formats have all.
 const TEXT_GROUPS: usize = 10;
@@ -29,6 +29,13 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         return write_page(args, page, buildid_dir);
     }
     let question = question(args)?;
+    let mut out = selection::paged_output(args.pager)?;
+    let are_spans = match kind(args) {
+        "the plain report" => true,
+        kind => args.span.is_some() || kind.ends_with("span:NAME"),
+    };
+    let extent = Extent::for_spans(are_spans);
+    let session = selection::open(&args.selection, extent, buildid_dir)?;
     let options = ReportOptions {
         stacks: match args.call_graph {
             Some(graph) if !args.folded => StackStyle::Tree(graph),
@@ -38,19 +45,9 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         format: selection::format(args.format),
         colours: colours(args.color),
         hints: HINTS,
-        times_of_day: None,
-    };
-    let are_spans = match kind(args) {
-        "the plain report" => true,
-        kind => args.span.is_some() || kind.ends_with("span:NAME"),
-    };
-    let extent = Extent::for_spans(are_spans);
-    let session = selection::open(&args.selection, extent, buildid_dir)?;
-    let options = ReportOptions {
         times_of_day: times_of_day(args, &session)?,
-        ..options
+        room: room(args, out.has_pager()),
     };
-    let mut out = selection::output()?;
     let notices = progress::shown_until_output(&session, &mut out, |out| {
         let answer = answer(args, &session, &question)?;
         if kind(args) == "the plain report" && args.format == OutputFormat::Text {
@@ -59,8 +56,21 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         report::write(&answer, &options, out)?;
         Ok::<_, ReportError>(answer.into_notices())
     })?;
+    out.finish();
     selection::print_faults(&session, &notices);
     Ok(ExitCode::SUCCESS)
+}
+
+/// The room for the answer. A pager shows its beginning, however long it is, and so does a terminal with room for all of it.
+fn room(args: &ReportArgs, is_paged: bool) -> TextRoom {
+    let lines = match is_paged || args.top.is_some() {
+        true => None,
+        false => text_room::lines(),
+    };
+    TextRoom {
+        columns: text_room::columns(args.width.width),
+        lines,
+    }
 }
 
 /// Writes the page that `export --to html` writes.
@@ -144,6 +154,14 @@ fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
         "--filter: span > TIME has no effect on {kind} without --span"
     );
     plain_numbers(args.human, args.format)?;
+    anyhow::ensure!(
+        args.width.width.is_none() || args.format == OutputFormat::Text,
+        "--width has no effect on JSON and CSV"
+    );
+    anyhow::ensure!(
+        args.width.width.is_none() || !["--sort", "--folded"].contains(&kind),
+        "--width has no effect on {kind}, whose lines are those of perf and of other programs"
+    );
     refuse_with(args, kind)?;
     let of_spans = ["--span", "--hist span:NAME", "--heatmap span:NAME"];
     let refuse = |given: bool, option: &str, with: &[&str]| {

@@ -1,6 +1,5 @@
 //! `usdtrec script`.
 
-use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -12,7 +11,7 @@ use usdtrec_report::{
 use super::selection::Extent;
 use super::{print, selection};
 use crate::advice::HINTS;
-use crate::cli::{OutputFormat, ScriptArgs, ScriptFormat, stack_kind};
+use crate::cli::{OutputFormat, PagerArgs, ScriptArgs, ScriptFormat, stack_kind};
 use crate::terminal::Usage;
 use crate::{progress, terminal};
 use usdtrec_report::question::StackKind;
@@ -56,7 +55,7 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         unknown = session.is_loss_unknown();
         let asked = selection::selection(&args.selection.which);
         StreamSummary {
-            notices: printed(&session, &asked, &options)?,
+            notices: printed(&session, &asked, &options, args.pager)?,
             lost: session.lost(),
             // If the trace has samples, the options select none of them, and there is nothing to explain.
             reasons: match session.time() {
@@ -124,9 +123,10 @@ fn printed(
     session: &TraceSession,
     asked: &EventSelection,
     options: &ScriptOptions,
+    pager: PagerArgs,
 ) -> anyhow::Result<Notices> {
-    let mut out = selection::output()?;
-    let is_seen = out.is_terminal();
+    let mut out = selection::paged_output(pager)?;
+    let is_seen = out.is_seen();
     let mut print = || script::print(session, asked, options, &mut out);
     let notices = if is_seen {
         print()
@@ -144,7 +144,7 @@ fn from_stdin(
 ) -> anyhow::Result<StreamSummary> {
     let sources = selection::sources(&args.selection.which, args.selection.inline, buildid_dir)?;
     let asked = selection::selection(&args.selection.which);
-    let mut out = selection::output()?;
+    let mut out = selection::paged_output(args.pager)?;
     let input = std::io::stdin().lock();
     let name = selection::input_name(&args.selection.input);
     let streamed = script::print_stream(

@@ -19,8 +19,9 @@ use usdtrec_report::{
 
 use crate::advice::{HINTS, explained};
 use crate::cli::{
-    InlineArgs, OutputFormat, SelectionArgs, Stacks, WhichArgs, WithArgs, stack_kind,
+    InlineArgs, OutputFormat, PagerArgs, SelectionArgs, Stacks, WhichArgs, WithArgs, stack_kind,
 };
+use crate::pager::Paged;
 use crate::terminal::Usage;
 use crate::{schemas, terminal};
 
@@ -249,6 +250,14 @@ pub(super) const fn format(format: OutputFormat) -> Format {
 /// The error of `dup`, if standard output is closed.
 pub(super) fn output() -> io::Result<File> {
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
+}
+
+/// The same, with a pager in front of it if it is a terminal, unless that is refused.
+///
+/// # Errors
+/// As [`output`].
+pub(super) fn paged_output(pager: PagerArgs) -> io::Result<Paged> {
+    Ok(Paged::new(!pager.no_pager, output()?))
 }
 
 /// Prints notices about a trace on stderr.

@@ -35,6 +35,7 @@ use super::selection;
 use crate::cli::{CaptureArgs, Engine, OutputFormat, StatArgs};
 use crate::output;
 use crate::terminal::{Usage, say};
+use crate::text_room;
 use crate::units::parse_duration;
 
 /// Runs the verb.
@@ -119,6 +120,9 @@ impl Output {
             Some(_) => OutputFormat::Csv,
             None => args.format,
         });
+        // A file is for other programs.
+        let columns = args.output.is_none().then(|| text_room::columns(None));
+        let columns = columns.flatten();
         let is_screen = interval.is_some() && format == Format::Text && out.is_terminal();
         let screen = is_screen.then(|| {
             let table = LiveTable::new(colours, args.by.clone(), shown.clone());
@@ -128,7 +132,7 @@ impl Output {
         let history = if is_screen { HISTORY } else { 0 };
         Ok(Self {
             out,
-            view: StatView::new(format, colours, args.by.clone(), shown),
+            view: StatView::new(format, colours, args.by.clone(), shown).with_columns(columns),
             screen: screen.transpose()?,
             metrics,
             snapshots: Snapshots::new(counted, interval.unwrap_or_default(), history),

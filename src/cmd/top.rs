@@ -17,6 +17,7 @@ use super::screen::{Place, Screen};
 use super::selection;
 use crate::cli::TopArgs;
 use crate::mutex::locked;
+use crate::text_room;
 use crate::units::parse_duration;
 
 /// Runs the verb.
@@ -29,6 +30,7 @@ pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<
         every: parse_duration("--delay", &args.delay)?,
         tables: args.iterations,
         colours: AutoStream::choice(&stdout()) != ColorChoice::Never,
+        columns: || text_room::columns(None),
     };
     let mut out = selection::output()?;
     let verb = Live {

@@ -104,6 +104,10 @@ impl Lab {
             .current_dir(self.path())
             .env("HOME", self.path())
             .env_remove("XDG_CONFIG_HOME")
+            // Texts are those of a pipe, or of a terminal that the test makes; a test of pagers sets its own.
+            .env_remove("COLUMNS")
+            .env_remove("USDTREC_PAGER")
+            .env("PAGER", "cat")
             .env("PERF_BUILDID_DIR", self.cache());
         command
     }

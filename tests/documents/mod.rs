@@ -1,5 +1,6 @@
 //! The documents: the commands of README and of the guides are run against real programs and print what is shown; links lead to files.
 
+mod bpftrace;
 mod page;
 
 use std::path::Path;
@@ -71,7 +72,9 @@ fn run_example(lab: &Lab, Example { command, prints }: &Example, meanwhile: &dyn
         return;
     }
     assert!(!printed.is_empty(), "{command} prints nothing");
-    let Some(shown) = prints else { return };
+    let Some(shown) = prints.first() else {
+        return;
+    };
     if command.starts_with("usdtrec script ") {
         let first = printed.lines().next().unwrap_or_default();
         assert_eq!(shape(first), shape(shown), "{command}");
@@ -125,6 +128,9 @@ fn pages_about_postgresql() {
         ("docs/guides/another-host.md", 5),
         ("docs/guides/hosts.md", 6),
     ];
+    let bpftrace = Page::read("docs/guides/from-bpftrace.md");
+    let is_query = |command: &str| command.contains("query");
+    run_page(&lab, &bpftrace, 3, &is_query, &pgbench);
     for (path, least) in pages {
         let page = Page::read(path);
         run_page(&lab, &page, least, &|command| !is_other(command), &pgbench);
@@ -160,11 +166,14 @@ fn pages_about_runtimes() {
     std::fs::write(lab.file("App.java"), CHURN).expect("a file");
     std::fs::write(lab.file("app.rb"), "puts [3, 1].sort.inspect\n").expect("a file");
     for (path, least) in [
-        ("docs/guides/gc-pauses.md", 10),
+        ("docs/guides/gc-pauses.md", 11),
         ("docs/guides/no-events.md", 2),
     ] {
         run_page(&lab, &Page::read(path), least, &|_| true, &|| ());
     }
+    let bpftrace = Page::read("docs/guides/from-bpftrace.md");
+    let is_ruby = |command: &str| command.contains("ruby");
+    run_page(&lab, &bpftrace, 1, &is_ruby, &|| ());
 }
 
 /// The programs whose sources are shown are built and recorded.

@@ -16,11 +16,11 @@ const ELSEWHERE: [&str; 8] = [
     "doctor",
 ];
 
-/// A command and the first line that it prints on the page, if one is shown.
+/// A command and the lines that it prints on the page, if they are shown.
 #[derive(Debug)]
 pub(super) struct Example {
     pub(super) command: String,
-    pub(super) prints: Option<String>,
+    pub(super) prints: Vec<String>,
 }
 
 /// One Markdown file.
@@ -85,18 +85,26 @@ impl Page {
                     command.pop();
                     command.push_str(lines.next().expect("a command goes on").trim());
                 }
+                // A text in quotes goes on as well.
+                while command.matches('\'').count() % 2 == 1 {
+                    command.push(' ');
+                    command.push_str(lines.next().expect("a text goes on").trim());
+                }
                 let command = command.split("  #").next().unwrap_or(&command).trim();
                 let command = command.strip_prefix("sudo ").unwrap_or(command);
-                let next = lines.peek().filter(|line| !line.starts_with("$ "));
+                let mut prints = Vec::new();
+                while let Some(line) = lines.next_if(|line| !line.starts_with("$ ")) {
+                    prints.push(line.to_owned());
+                }
                 examples.push(Example {
                     command: command.to_owned(),
-                    prints: next.map(|&line| line.to_owned()),
+                    prints,
                 });
             }
         }
         let is_here = |text: &str| !ELSEWHERE.iter().any(|word| text.contains(word));
         examples.retain(|Example { command, prints }| {
-            is_here(command) && prints.as_deref().is_none_or(is_here)
+            is_here(command) && prints.first().is_none_or(|line| is_here(line))
         });
         examples
     }

@@ -44,6 +44,30 @@ USE = """(async () => {
 })()"""
 
 
+# What is wrong on a narrow screen: what is beyond its right edge or cut off there, apart from what is closed, and labels of a heat map that are the same.
+NARROW = """(() => {
+  const faults = [];
+  const isShown = (element) => element.checkVisibility();
+  for (const element of document.querySelectorAll("main *, header *, nav *")) {
+    const box = element.getBoundingClientRect();
+    if (!element.closest("svg") && isShown(element) && box.width > 0 && box.right > innerWidth + 0.5) {
+      faults.push(`${element.tagName}.${element.className} ends at ${box.right}: ${element.textContent.slice(0, 60)}`);
+    }
+  }
+  for (const figure of document.querySelectorAll("figure.heat")) {
+    const labels = [...figure.querySelectorAll("tr:not(.times) th")];
+    const texts = labels.map((label) => label.textContent);
+    if (new Set(texts).size < texts.length) {
+      faults.push(`labels that are the same: ${texts}`);
+    }
+    for (const label of labels.filter((label) => label.scrollWidth > label.clientWidth + 1)) {
+      faults.push(`a label that is cut off: ${label.textContent}`);
+    }
+  }
+  return faults;
+})()"""
+
+
 class Browser:
     """A browser with one page."""
 
@@ -140,6 +164,7 @@ def seen(browser, page):
     telephone = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
     browser.call("Emulation.setDeviceMetricsOverride", **telephone)
     found["telephone"] = browser.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    found["narrow"] = browser.evaluate(NARROW)
     found["requests"] = [event["request"]["url"] for event in browser.of("Network.requestWillBeSent")]
     found["faults"] = [event["exceptionDetails"] for event in browser.of("Runtime.exceptionThrown")]
     found["faults"] += [event["entry"] for event in browser.of("Log.entryAdded")]

@@ -66,6 +66,7 @@ fn check(seen: &Json) {
 
     assert_ne!(seen["letters"][0], seen["letters"][1], "light and dark");
     assert_eq!(seen["telephone"][0], seen["telephone"][1], "its width");
+    assert_eq!(list(&seen["narrow"]), &[] as &[Json], "a telephone");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `--to html`: a page whose numbers are those of `report`, which is small, well-formed, and safe whatever the traced program's names and texts are.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -272,6 +273,66 @@ fn numbers_are_those_of_the_report() {
             "the page of {threads} threads is another one"
         );
     }
+}
+
+/// What is unusual is after the tables, in the order of time, and in the clock of all other times of the page.
+#[test]
+fn unusual_times_are_in_order_and_of_one_clock() {
+    let lab = Lab::new();
+    let mut lines = String::new();
+    for slot in 0..8000_u64 {
+        // The second burst is the strongest.
+        let hits = match slot {
+            1500..1750 => 5,
+            4000..4250 => 9,
+            6500..6750 => 7,
+            _ => 1,
+        };
+        for hit in 0..hits {
+            let time = 7_000_000_000 + slot * 1_000_000 + hit;
+            let event = format!("{time}\\t1\\tusdt:/usr/bin/app:app:hit\\t77\\t77\\tapp\\n");
+            let _ = writeln!(lines, "{{\"type\": \"printf\", \"data\": \"{event}\"}}");
+        }
+    }
+    fs::write(lab.file("hits.json"), lines).expect("a file");
+    lab.usdtrec(["import", "hits.json", "-o", "hits.data"])
+        .success();
+    lab.usdtrec([
+        "export",
+        "-i",
+        "hits.data",
+        "--to",
+        "html",
+        "-o",
+        "page.html",
+    ])
+    .success();
+    let page = Page::read(&lab.file("page.html"));
+    let text = page.0["text"].as_str().expect("a text");
+    let (before, after) = text
+        .split_once(" times its median rate at ")
+        .expect("bursts");
+    assert!(before.contains("hit at up to ") && before.contains("Events over time"));
+    let [summary] = &report(&lab, "hits.data", &[])[..] else {
+        panic!("one summary")
+    };
+    let bursts = items(&summary["unusual"]).find(|unusual| unusual["kind"] == "burst");
+    let times = items(&bursts.expect("bursts")["times"]);
+    let mut times: Vec<u64> = times
+        .map(|time| time["from_ns"].as_u64().expect("a time"))
+        .collect();
+    assert_eq!(times.len(), 3);
+    assert!(!times.is_sorted(), "the strongest is the first: {times:?}");
+    times.sort_unstable();
+    let seconds = |time: &u64| {
+        format!(
+            "{}.{:06} s",
+            time / 1_000_000_000,
+            time % 1_000_000_000 / 1000
+        )
+    };
+    let expected: Vec<String> = times.iter().map(seconds).collect();
+    assert!(after.starts_with(&expected.join(", ")), "{after}");
 }
 
 #[test]

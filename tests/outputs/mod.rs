@@ -57,7 +57,7 @@ fn output(lab: &Lab, line: &str) -> Vec<u8> {
     let (words, input) = line.split_once(" < ").unwrap_or((line, "/dev/null"));
     let input = fs::File::open(lab.path().join(input)).expect("an input");
     let mut command: Command = lab.command(words.split(' '));
-    command.env("TZ", "UTC").env("COLUMNS", "100").stdin(input);
+    command.env("TZ", "UTC").stdin(input);
     let ended = command.output().expect("the program runs");
     let mut output = ended.stdout;
     for file in files(&written) {

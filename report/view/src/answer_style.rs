@@ -8,8 +8,10 @@ use crate::theme::Theme;
 pub(crate) struct AnswerStyle {
     /// Whether numbers with a unit are shown as times and sizes.
     pub(crate) human: bool,
-    /// Colours.
+    /// Colours, and the width of lines.
     pub(crate) theme: Theme,
     /// The words for hints.
     pub(crate) hints: HintWords,
+    /// Lines of the place where the text is read; `None` if it has room for all of them.
+    pub(crate) lines: Option<usize>,
 }

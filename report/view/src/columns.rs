@@ -1,58 +1,140 @@
-//! Tables and folded lines, at most 80 columns wide where what is in them allows.
+//! Tables and folded lines, at most as wide as the place where they are read, where what is in them allows.
 
 use std::borrow::Cow;
 
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_width::UnicodeWidthStr as _;
 use usdtrec_format::escape::escape;
 
+use crate::cut_apart::cut_apart;
+use crate::fit::{GAP, Width, fit};
 use crate::table::{Table, TableCell};
 use crate::theme::Theme;
 
-/// Columns of a terminal.
-pub(crate) const WIDTH: usize = 80;
+/// The least width to which words and values are cut in a column after the first.
+const LEAST: usize = 24;
+/// The least room of the first column.
+const LEAST_FIRST: usize = 8;
 
-/// Appends a table, two blanks between columns. Of the first column, a cell that would make lines too long has a line of its own.
+/// Appends a table, two blanks between columns. If lines would be too long, words are cut, and values, if it is known how wide the place of the table is; of
+/// the first column, a cell without room has a line of its own.
 pub(crate) fn put_table(table: &Table, theme: Theme, out: &mut String) {
-    let heading = table.columns.iter().map(|name| escape(name));
-    let mut lines: Vec<Vec<Cow<'_, str>>> = vec![heading.collect()];
-    let rows = table.rows.iter();
-    lines.extend(rows.map(|row| row.iter().map(TableCell::shown).collect()));
-    let width = |column: usize| {
-        let cells = lines.iter().filter_map(|line| line.get(column));
-        cells.map(|cell| cell.width()).max().unwrap_or(0)
-    };
-    let mut widths: Vec<usize> = (0..table.columns.len()).map(width).collect();
-    let others: usize = widths.iter().skip(1).map(|width| width + 2).sum();
-    if let Some(first) = widths.first_mut() {
-        *first = (*first).min(WIDTH.saturating_sub(others).max(8));
+    let columns = table.columns.iter().enumerate();
+    let columns = columns.map(|(at, _)| Shown::new(table, at, theme));
+    let mut columns: Vec<Shown> = columns.collect();
+    let widths = widths(&columns, theme.columns());
+    for (at, (column, &width)) in columns.iter_mut().zip(&widths).enumerate() {
+        // The first column has room in lines of its own.
+        let most = if at == 0 { theme.columns() } else { width };
+        column.cut(most);
     }
-    for (number, cells) in lines.iter().enumerate() {
-        // The heading is aligned as the first row.
-        let row = table.rows.get(number.saturating_sub(1));
-        let is_number = |at| {
-            row.and_then(|row| row.get(at))
-                .is_some_and(TableCell::is_number)
-        };
-        let mut line = String::new();
-        for (at, (cell, &width)) in cells.iter().zip(&widths).enumerate() {
-            if at > 0 {
-                line.push_str("  ");
-            } else if cell.width() > width {
-                line.push_str(cell);
-                line.push('\n');
-                line.push_str(&" ".repeat(width));
-                continue;
-            }
-            line.push_str(&match is_number(at) {
-                true => right(cell, width),
-                false => left(cell, width),
-            });
-        }
+    for number in 0..=table.rows.len() {
+        let line = line(&columns, &widths, number);
         match number {
             0 => theme.put_heading(line.trim_end(), out),
             _ => out.extend([line.trim_end(), "\n"]),
         }
     }
+}
+
+/// A line of a table: the heading, and after it the rows.
+fn line(columns: &[Shown], widths: &[usize], number: usize) -> String {
+    let mut line = String::new();
+    for (at, (column, &width)) in columns.iter().zip(widths).enumerate() {
+        let Some(cell) = column.cells.get(number) else {
+            continue;
+        };
+        if at > 0 {
+            line.push_str(&" ".repeat(GAP));
+        } else if cell.width() > width {
+            line.push_str(cell);
+            line.push('\n');
+            line.push_str(&" ".repeat(width));
+            continue;
+        }
+        // The heading is aligned as the first row.
+        let row = number.saturating_sub(1);
+        line.push_str(&match column.are_numbers.get(row) {
+            Some(true) => right(cell, width),
+            _ => left(cell, width),
+        });
+    }
+    line
+}
+
+/// A column as it is shown.
+struct Shown {
+    /// The heading, and the cells of the rows.
+    cells: Vec<String>,
+    /// Whether the cells of the rows are numbers.
+    are_numbers: Vec<bool>,
+    /// Whether each of the cells may be cut.
+    may_be_cut: Vec<bool>,
+}
+
+impl Shown {
+    /// A column of a table.
+    fn new(table: &Table, at: usize, theme: Theme) -> Self {
+        let rows = || table.rows.iter().filter_map(|row| row.get(at));
+        let heading = table.columns.get(at).map(|name| escape(name));
+        let cells = heading.into_iter().chain(rows().map(TableCell::shown));
+        let may_be_cut = |cell: &TableCell| match cell {
+            TableCell::Text(_) => true,
+            // The first column has lines of its own.
+            TableCell::Value(_) => at == 0 || theme.has_width(),
+            TableCell::Code(_) | TableCell::Number { .. } => false,
+        };
+        Self {
+            cells: cells.map(Cow::into_owned).collect(),
+            are_numbers: rows().map(TableCell::is_number).collect(),
+            may_be_cut: [false].into_iter().chain(rows().map(may_be_cut)).collect(),
+        }
+    }
+
+    /// How wide it is, and can be.
+    fn width(&self) -> Width {
+        let widest = |widths: &mut dyn Iterator<Item = usize>| widths.max().unwrap_or(0);
+        let natural = widest(&mut self.cells.iter().map(|cell| cell.width()));
+        let whole = self.cells.iter().zip(&self.may_be_cut);
+        let whole = whole.filter(|(_, may_be_cut)| !**may_be_cut);
+        let least = widest(&mut whole.map(|(cell, _)| cell.width()));
+        Width {
+            natural,
+            least: least.max(natural.min(LEAST)),
+        }
+    }
+
+    /// Cuts the cells that may be cut.
+    fn cut(&mut self, columns: usize) {
+        if !self.may_be_cut.contains(&true) {
+            return;
+        }
+        let cells: Vec<&str> = self.cells.iter().map(String::as_str).collect();
+        let cut = cut_apart(&cells, columns);
+        for ((cell, cut), may_be_cut) in self.cells.iter_mut().zip(cut).zip(&self.may_be_cut) {
+            if *may_be_cut {
+                *cell = cut;
+            }
+        }
+    }
+}
+
+/// The widths of columns. That of the first one is less than its widest cell if this has to have a line of its own.
+fn widths(columns: &[Shown], room: usize) -> Vec<usize> {
+    let Some((first, others)) = columns.split_first() else {
+        return Vec::new();
+    };
+    let others: Vec<Width> = others.iter().map(Shown::width).collect();
+    let least: usize = others.iter().map(|width| GAP + width.least).sum();
+    let natural = first.width().natural;
+    let fits = natural + least <= room;
+    let whole = Width::fixed(if fits { natural } else { LEAST_FIRST });
+    let all: Vec<Width> = [whole].into_iter().chain(others).collect();
+    let mut widths = fit(&all, room);
+    let others: usize = widths.iter().skip(1).map(|width| GAP + width).sum();
+    if let Some(first) = widths.first_mut() {
+        *first = natural.min(room.saturating_sub(others).max(LEAST_FIRST));
+    }
+    widths
 }
 
 /// A text at the left of so many columns.
@@ -69,14 +151,14 @@ fn blanks(text: &str, columns: usize) -> String {
     " ".repeat(columns.saturating_sub(text.width()))
 }
 
-/// Appends text as lines of at most [`WIDTH`] columns, `indent` before each.
-pub(crate) fn folded(text: &str, indent: &str, out: &mut String) {
-    folded_from(indent, text, indent, out);
+/// Appends text as lines, `indent` before each.
+pub(crate) fn folded(text: &str, indent: &str, theme: Theme, out: &mut String) {
+    folded_from(indent, text, indent, theme, out);
 }
 
 /// As [`folded`], the first line beginning with `start`.
-pub(crate) fn folded_from(start: &str, text: &str, indent: &str, out: &mut String) {
-    out.push_str(&fold(start, text, indent, WIDTH));
+pub(crate) fn folded_from(start: &str, text: &str, indent: &str, theme: Theme, out: &mut String) {
+    out.push_str(&fold(start, text, indent, theme.columns()));
 }
 
 /// Folds text at blanks into lines of at most `width` columns of a terminal, `start` before the first one and `indent` before the others. Longer words are
@@ -118,31 +200,24 @@ pub fn shortened(text: &str, most: usize) -> String {
     }
 }
 
-/// The beginning of a text that fits in so many columns, with `…` if it is not all.
-pub(crate) fn cut(text: &str, columns: usize) -> String {
-    if text.width() <= columns {
-        return text.to_owned();
-    }
-    let mut used = '…'.width().unwrap_or(0);
-    let fitting = text.chars().take_while(|letter| {
-        used += letter.width().unwrap_or(0);
-        used <= columns
-    });
-    fitting.chain(['…']).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::theme::WIDTH;
+
+    fn text(table: &Table, columns: Option<usize>) -> String {
+        let mut out = String::new();
+        let theme = Theme::default().with_columns(columns);
+        put_table(table, theme, &mut out);
+        out
+    }
 
     fn shown(columns: [&str; 2], rows: &[(&str, u64)]) -> String {
         let mut table = Table::new(columns);
         table.rows.extend(rows.iter().map(|(name, count)| {
             vec![TableCell::Code((*name).to_owned()), TableCell::count(count)]
         }));
-        let mut out = String::new();
-        put_table(&table, Theme::default(), &mut out);
-        out
+        text(&table, None)
     }
 
     #[test]
@@ -162,18 +237,77 @@ mod tests {
         assert_eq!(lines[0].len(), lines[3].len());
     }
 
+    /// Statements as the first column, and beside a probe.
+    fn statements(first: bool) -> Table {
+        let mut table = Table::new(["A", "B", "Count"]);
+        for end in ["open", "paid"] {
+            let statement = format!("select {} where state = '{end}'", "long, ".repeat(30));
+            let mut row = vec![
+                TableCell::Code("postgresql:query__start".to_owned()),
+                TableCell::Value(statement),
+            ];
+            if first {
+                row.reverse();
+            }
+            row.push(TableCell::count(7));
+            table.rows.push(row);
+        }
+        table
+    }
+
+    #[test]
+    fn values_are_cut_to_the_width_and_differ() {
+        for columns in [80, 120, 200] {
+            for first in [true, false] {
+                let out = text(&statements(first), Some(columns));
+                let widest = out.lines().map(|line| line.width()).max();
+                assert_eq!(widest, Some(columns), "{out}");
+                assert!(out.contains("'open'") && out.contains("'paid'"), "{out}");
+            }
+        }
+        let whole = text(&statements(false), Some(260));
+        assert!(!whole.contains('…'), "{whole}");
+        // Where nobody says how wide it is, other programs find values whole beside names.
+        let piped = text(&statements(false), None);
+        assert!(!piped.contains('…'), "{piped}");
+        let piped = text(&statements(true), None);
+        assert!(piped.lines().all(|line| line.width() <= WIDTH), "{piped}");
+    }
+
+    #[test]
+    fn words_are_cut_where_that_makes_lines_fit() {
+        let row = |words: &str| {
+            let name = TableCell::Code("x".repeat(40));
+            let words = TableCell::Text(words.to_owned());
+            vec![name, words, TableCell::count(1)]
+        };
+        let mut table = Table::new(["Probe", "Processes", "Lost"]);
+        let words = "a process with a long name (12) and 99 more";
+        table.rows = vec![row(words), row("short")];
+        let out = text(&table, None);
+        let first = out.lines().nth(1).unwrap();
+        assert_eq!(first.width(), WIDTH, "{out}");
+        assert!(first.contains('…'), "{out}");
+        assert!(text(&table, Some(100)).contains(words));
+    }
+
     #[test]
     fn lines_are_folded_at_blanks() {
+        let theme = Theme::default();
         let mut out = String::new();
-        folded(&"word ".repeat(40), "  ", &mut out);
+        folded(&"word ".repeat(40), "  ", theme, &mut out);
         assert!(
             out.lines()
                 .all(|line| line.starts_with("  ") && line.len() <= WIDTH)
         );
         assert_eq!(out.split_whitespace().count(), 40);
         let mut out = String::new();
-        folded_from("a: ", &"x".repeat(100), "   ", &mut out);
+        folded_from("a: ", &"x".repeat(100), "   ", theme, &mut out);
         assert_eq!(out, format!("a: {}\n", "x".repeat(100)));
+        let mut out = String::new();
+        let wide = theme.with_columns(Some(220));
+        folded(&"word ".repeat(40), "  ", wide, &mut out);
+        assert_eq!(out.lines().count(), 1);
     }
 
     #[test]
@@ -181,9 +315,6 @@ mod tests {
         let out = shown(["名前", "数"], &[("abcde", 12)]);
         assert_eq!(out, "名前   数\nabcde  12\n");
         assert_eq!(fold("", "漢字 漢字 漢字", " ", 10), "漢字 漢字\n 漢字\n");
-        assert_eq!(cut("漢字漢字", 8), "漢字漢字");
-        assert_eq!(cut("漢字漢字", 7), "漢字漢…");
-        assert_eq!(cut("漢字漢字", 6), "漢字…");
     }
 
     #[test]

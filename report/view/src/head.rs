@@ -13,24 +13,24 @@ use crate::losses::words;
 use crate::numbers;
 use crate::theme::Theme;
 
-/// A line of the head, with `# ` in front, as lines of at most 80 columns.
-pub(crate) fn folded_line(line: &str) -> String {
+/// A line of the head, with `# ` in front, as lines that have room.
+pub(crate) fn folded_line(line: &str, theme: Theme) -> String {
     let mut lines = String::new();
-    folded_from("# ", line, "#   ", &mut lines);
+    folded_from("# ", line, "#   ", theme, &mut lines);
     lines.trim_end().to_owned()
 }
 
 /// Appends the lines that the answer to a question begins with; `remarks` say how the question is understood.
 pub(crate) fn put(origin: &Origin, remarks: &[String], theme: Theme, out: &mut String) {
     for line in lines(origin) {
-        theme.put_remark(&folded_line(&line), out);
+        theme.put_remark(&folded_line(&line, theme), out);
     }
     if origin.lost > 0 {
         let line = format!("# {} events were lost, which are not in here", origin.lost);
         theme.put_alarm(&line, out);
     }
     for remark in remarks {
-        theme.put_remark(&folded_line(&escape(remark)), out);
+        theme.put_remark(&folded_line(&escape(remark), theme), out);
     }
 }
 

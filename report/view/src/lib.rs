@@ -10,7 +10,9 @@ pub(crate) mod answer_style;
 pub(crate) mod bars;
 pub mod cells;
 pub mod columns;
+pub mod cut_apart;
 pub mod diff;
+pub(crate) mod fit;
 #[cfg(feature = "flame")]
 pub mod flame;
 pub mod folded;

@@ -18,8 +18,10 @@ pub struct Table {
 pub enum TableCell {
     /// Words.
     Text(String),
-    /// The name of something in a program, or a value.
+    /// The name of something in a program, which is shown whole.
     Code(String),
+    /// A value that a program had, of any length: cut where it has no room.
+    Value(String),
     /// A number, or what stands where one is not known.
     Number {
         /// As it is shown for people.
@@ -73,7 +75,10 @@ impl TableCell {
 
     /// The cell in text.
     pub(crate) fn shown(&self) -> Cow<'_, str> {
-        let (Self::Text(shown) | Self::Code(shown) | Self::Number { shown, .. }) = self;
+        let (Self::Text(shown)
+        | Self::Code(shown)
+        | Self::Value(shown)
+        | Self::Number { shown, .. }) = self;
         escape(shown)
     }
 }

@@ -1,10 +1,13 @@
-//! Colours of a report.
+//! Looks of a text: colours, and the width of its lines.
 
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 
-/// Styles of the parts of a report; all plain without colours.
+/// Columns of a terminal, if nobody says how many it has.
+pub(crate) const WIDTH: usize = 80;
+
+/// Styles of the parts of a text, all plain without colours, and the width of its lines.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Theme {
     /// The first line of a table or section.
@@ -15,6 +18,8 @@ pub(crate) struct Theme {
     pub(crate) alarm: Style,
     /// Bars and lines.
     pub(crate) bar: Style,
+    /// Width of lines, columns; `None` if nobody said it.
+    columns: Option<usize>,
 }
 
 impl Theme {
@@ -27,7 +32,30 @@ impl Theme {
             remark: Style::new().dimmed(),
             alarm: AnsiColor::Red.on_default().bold(),
             bar: AnsiColor::Cyan.on_default(),
+            columns: None,
         }
+    }
+
+    /// The same for lines of another width.
+    pub(crate) const fn with_columns(self, columns: Option<usize>) -> Self {
+        Self { columns, ..self }
+    }
+
+    /// Width of lines, columns.
+    pub(crate) fn columns(self) -> usize {
+        self.columns.unwrap_or(WIDTH)
+    }
+
+    /// Whether lines are for a place of this width, as a terminal is; if not, other programs may look for what is in them.
+    pub(crate) const fn has_width(self) -> bool {
+        self.columns.is_some()
+    }
+
+    /// The room for something that has `usual` columns in lines of [`WIDTH`] columns: as much more as lines are wider; in narrower lines half of what it
+    /// has, at least.
+    pub(crate) fn room(self, usual: usize) -> usize {
+        let columns = (usual + self.columns()).saturating_sub(WIDTH);
+        columns.max(usual / 2)
     }
 
     /// Appends the first line of a table or section.

@@ -29,6 +29,8 @@ pub struct TopOptions {
     pub tables: Option<u64>,
     /// Whether headings are in colours.
     pub colours: bool,
+    /// Width of lines at the moment, columns; `None` for 80.
+    pub columns: fn() -> Option<usize>,
 }
 
 /// Passes tables of a stream's probes to `table`, the highest rates first, until the stream ends or [`TopOptions::tables`] were shown. The
@@ -116,7 +118,7 @@ impl Top<'_> {
     /// Shows the table of the time since the last one, and begins the next.
     fn table(&mut self) -> Result<(), ReportError> {
         let mut out = String::new();
-        let theme = Theme::new(self.options.colours);
+        let theme = Theme::new(self.options.colours).with_columns((self.options.columns)());
         let elapsed = self.last.elapsed();
         theme.put_remark(&self.remark(elapsed), &mut out);
         put_table(&self.probes(elapsed), theme, &mut out);

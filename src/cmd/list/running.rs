@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use serde::Serialize;
@@ -13,7 +13,9 @@ use usdtrec_format::escape::{escape, escape_json, shown};
 use usdtrec_format::{BuildId, Pattern, Probe, counted};
 
 use crate::cli::{ListArgs, ListFormat};
-use crate::fold;
+use crate::cmd::selection;
+use crate::fold::Fold;
+use crate::text_room;
 
 /// Digits of a container's id that texts show.
 const CONTAINER_DIGITS: usize = 12;
@@ -72,7 +74,8 @@ pub(super) fn print(args: &ListArgs, files: &[Matching<'_>]) -> anyhow::Result<(
     for &pid in files.iter().flat_map(|file| &file.running.processes) {
         processes.entry(pid).or_insert_with(|| Process::read(pid));
     }
-    let mut out = fold::stdout();
+    let out = BufWriter::new(selection::paged_output(args.pager)?);
+    let mut out = Fold::new(out, text_room::fold_columns(args.width.width));
     match (args.format, args.by) {
         (ListFormat::Json, Some(_)) => {
             anyhow::bail!(

@@ -1,7 +1,7 @@
 //! Counts over time as shades.
 
 use usdtrec_analysis::stats::timeline::Timeline;
-use usdtrec_view::columns::shortened;
+use usdtrec_view::cut_apart::shortened_apart;
 
 use crate::html::markup::Markup;
 use crate::html::notes::put_notes;
@@ -46,11 +46,13 @@ impl ShadeMap<'_> {
             .tag("><table>\n");
         let is_shown = |row: &&ShadeRow<'_>| row.sum() >= least;
         let shown = self.rows.iter().filter(is_shown).take(MAX_ROWS);
-        let mut left_out = self.rows.len();
-        for row in shown {
-            left_out -= 1;
+        let shown: Vec<&ShadeRow<'_>> = shown.collect();
+        let labels: Vec<&str> = shown.iter().map(|row| &*row.label).collect();
+        let labels = shortened_apart(&labels, MAX_LABEL_CHARACTERS);
+        let left_out = self.rows.len() - shown.len();
+        for (row, label) in shown.into_iter().zip(labels) {
             out.tag("<tr><th scope=\"row\">")
-                .text(&shortened(&row.label, MAX_LABEL_CHARACTERS))
+                .text(&label)
                 .tag("</th><td>");
             self.put_cells(row, most, out);
             out.tag("</td></tr>\n");

@@ -3,7 +3,7 @@
 use usdtrec_analysis::histogram::{Edge, Histogram};
 use usdtrec_view::measured::form;
 use usdtrec_view::numbers::percent;
-use usdtrec_view::report::histogram::{edge, label, words};
+use usdtrec_view::report::histogram::{edge, labels, words};
 use usdtrec_view::table::TableCell;
 
 use crate::html::markup::{Markup, percent_length};
@@ -12,6 +12,8 @@ use crate::html::table::HtmlTable;
 
 /// Maximum size of the rows, bytes.
 const MAX_BYTES: usize = 12 << 10;
+/// Maximum length of a text, characters.
+const MAX_LABEL_CHARACTERS: usize = 60;
 
 /// Appends a histogram.
 pub(crate) fn put(histogram: &Histogram, unit: &str, out: &mut Markup) {
@@ -19,8 +21,8 @@ pub(crate) fn put(histogram: &Histogram, unit: &str, out: &mut Markup) {
     let mut table = HtmlTable::new("bars", ["From", unit, "Share", ""], MAX_BYTES).in_order();
     let counts = histogram.buckets.iter().map(|bucket| bucket.count);
     let most = counts.max().unwrap_or(0);
-    for bucket in &histogram.buckets {
-        let label = label(&bucket.from, &form);
+    let labels = labels(&histogram.buckets, &form, MAX_LABEL_CHARACTERS);
+    for (bucket, label) in histogram.buckets.iter().zip(labels) {
         let cells = [
             match &bucket.from {
                 Edge::Text(_) => TableCell::Code(label),

@@ -2,6 +2,15 @@
 (() => {
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
+  // Narrow windows show the rows of these tables one below the other, with the names of the columns at the numbers.
+  for (const table of all("table.data:not(.values)")) {
+    table.classList.add("cards");
+    const names = all("thead th", table).map((head) => head.textContent);
+    for (const row of all("tbody tr", table)) {
+      [...row.cells].forEach((cell, column) => (cell.dataset.n = names[column]));
+    }
+  }
+
   // Tables: a click on a heading sorts, numbers from the greatest, texts from the first.
   const key = (row, column) => {
     const cell = row.cells[column];

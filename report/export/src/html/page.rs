@@ -5,7 +5,7 @@ use usdtrec_view::columns::shortened;
 use usdtrec_view::head;
 use usdtrec_view::hints::HintWords;
 use usdtrec_view::report::losses;
-use usdtrec_view::report::unusual;
+use usdtrec_view::report::unusual::{self, UnusualClock};
 use usdtrec_view::sentences::Sentences;
 
 use crate::html::markup::Markup;
@@ -18,8 +18,8 @@ const SCRIPT: &str = include_str!("page.js");
 
 /// What the page may load and run: the style and the script that it has, by their SHA-256, and nothing else.
 const POLICY: &str = "default-src 'none'; \
-    style-src 'sha256-gRqoDdjA4lwKg6qRhbwcZn8aMQwaHfr59WCAtGO8Zxk='; \
-    script-src 'sha256-8BUAY6hqDcxHC2+AUOGjHqTRockmM7uJg3uP9nx3P9M='; \
+    style-src 'sha256-0uF4NuIX7KGtG+fsxYWgZ4hd6ukfa6jiYah2YWVni1Y='; \
+    script-src 'sha256-tQA8vG0dXmnAtRQGqSzG3sbiO4NaFRzjz0mdeQkr7bo='; \
     base-uri 'none'; form-action 'none'";
 
 /// The name in the page's last line.
@@ -34,12 +34,6 @@ pub(crate) fn page(overview: &Overview, are_named: bool) -> Markup {
     let spans = spans::facts(overview, are_named);
     put_links(overview, !spans.is_empty(), &mut out);
     out.tag("<main>\n");
-    let unusual = unusual::sentences(facts);
-    if !unusual.is_empty() {
-        out.tag("<section id=\"unusual\"><h2>Unusual</h2>\n");
-        put_notes("unusual", unusual, &mut out);
-        out.tag("</section>\n");
-    }
     if !spans.is_empty() {
         out.tag("<section id=\"spans\"><h2>Spans</h2>\n");
         spans::put_table(&spans, HintWords::default(), &mut out);
@@ -59,6 +53,12 @@ pub(crate) fn page(overview: &Overview, are_named: bool) -> Markup {
         summary::put_rates(facts, rates, &mut out);
     }
     out.tag("</section>\n");
+    let unusual = unusual::sentences(facts, UnusualClock::Trace);
+    if !unusual.is_empty() {
+        out.tag("<section id=\"unusual\"><h2>Unusual</h2>\n");
+        put_notes("unusual", unusual, &mut out);
+        out.tag("</section>\n");
+    }
     spans::put_details(overview, &mut out);
     summary::put_numbers_over_time(&overview.numbers, &mut out);
     summary::put_arguments(facts, &mut out);
@@ -125,6 +125,9 @@ fn put_links(overview: &Overview, has_spans: bool, out: &mut Markup) {
         out.tag("<li><a href=\"#spans\">Spans</a></li>\n");
     }
     out.tag("<li><a href=\"#events\">Events</a></li>\n");
+    if !overview.summary.unusual.is_empty() {
+        out.tag("<li><a href=\"#unusual\">Unusual</a></li>\n");
+    }
     for (at, detail) in spans::details(overview)
         .iter()
         .take(spans::MAX_DETAILS)

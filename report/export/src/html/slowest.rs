@@ -7,7 +7,7 @@ use usdtrec_analysis::stats::timeline::Timeline;
 use usdtrec_format::counted;
 use usdtrec_view::columns::shortened;
 use usdtrec_view::frames::{cut_text, frame_text};
-use usdtrec_view::numbers::duration;
+use usdtrec_view::numbers::{duration, seconds};
 use usdtrec_view::table::TableCell;
 use usdtrec_view::text::buffer::Text;
 
@@ -30,14 +30,9 @@ pub(crate) fn put(slowest: &[SlowFacts], timeline: Timeline, out: &mut Markup) {
     let mut table = HtmlTable::new("slow", names, MAX_BYTES);
     for SlowFacts { slow, begin } in slowest {
         let began = slow.time.0;
-        let seconds = format!(
-            "{}.{:06}",
-            began / 1_000_000_000,
-            began % 1_000_000_000 / 1000
-        );
         let cells = [
             TableCell::number(duration(slow.duration as f64), slow.duration),
-            TableCell::number(seconds, began),
+            TableCell::number(seconds(began), began),
             TableCell::Text(format!("{} {}", begin.comm, begin.tid)),
         ];
         let what = what(began, slow.duration, timeline, begin);

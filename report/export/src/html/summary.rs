@@ -30,6 +30,8 @@ const MAX_TABLE_BYTES: usize = 64 << 10;
 const MAX_PROCESSES_BYTES: usize = 24 << 10;
 const MAX_VALUES_BYTES: usize = 8 << 10;
 const MAX_ALL_VALUES_BYTES: usize = 100 << 10;
+/// Maximum length of each of the most frequent texts of an argument, characters.
+const MAX_TEXT_CHARACTERS: usize = 60;
 /// Values of an argument that are listed.
 const MAX_VALUES: usize = 40;
 /// Heat maps of arguments.
@@ -73,7 +75,7 @@ pub(crate) fn put_rates(facts: &SummaryFacts, rates: &Rates, out: &mut Markup) {
 pub(crate) fn put_arguments(facts: &SummaryFacts, out: &mut Markup) {
     let table = HtmlTable::from_table(
         "data arguments",
-        &arguments::table(facts, true),
+        &arguments::table(facts, true, MAX_TEXT_CHARACTERS),
         MAX_TABLE_BYTES,
     );
     if table.is_empty() {
@@ -131,7 +133,7 @@ fn values_of(name: &str, argument: &ArgumentFacts) -> Markup {
 
 fn value_row(shown: String, count: u64, of: u64) -> [TableCell; 3] {
     [
-        TableCell::Code(shown),
+        TableCell::Value(shown),
         TableCell::count(count),
         TableCell::number(percent(count, of), count),
     ]

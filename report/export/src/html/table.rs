@@ -1,6 +1,7 @@
 //! Tables of a page: of bounded size, and with numbers that a script can sort.
 
 use usdtrec_view::columns::shortened;
+use usdtrec_view::cut_apart::shortened_apart;
 use usdtrec_view::table::{Table, TableCell};
 
 use crate::html::markup::Markup;
@@ -46,7 +47,11 @@ impl HtmlTable {
     pub(crate) fn from_table(class: &'static str, table: &Table, most: usize) -> Self {
         let columns = table.columns.iter().map(String::as_str);
         let mut shown = Self::new(class, columns, most);
-        table.rows.iter().for_each(|row| shown.row(row, None));
+        let mut rows = table.rows.clone();
+        for at in 0..table.columns.len() {
+            shorten_values(&mut rows, at);
+        }
+        rows.iter().for_each(|row| shown.row(row, None));
         shown
     }
 
@@ -111,10 +116,25 @@ impl HtmlTable {
     }
 }
 
+/// Shortens the values in a column, so that those that differ still do.
+fn shorten_values(rows: &mut [Vec<TableCell>], at: usize) {
+    let cells = rows.iter_mut().filter_map(|row| row.get_mut(at));
+    let values = cells.filter_map(|cell| match cell {
+        TableCell::Value(value) => Some(value),
+        _ => None,
+    });
+    let values: Vec<&mut String> = values.collect();
+    let whole: Vec<&str> = values.iter().map(|value| value.as_str()).collect();
+    let short = shortened_apart(&whole, MAX_CHARACTERS - 1);
+    for (value, short) in values.into_iter().zip(short) {
+        *value = short;
+    }
+}
+
 fn put_cell(cell: &TableCell, row: &mut Markup) {
     match cell {
         TableCell::Text(text) => row.tag("<td>").text(&shortened(text, MAX_CHARACTERS)),
-        TableCell::Code(text) => row
+        TableCell::Code(text) | TableCell::Value(text) => row
             .tag("<td class=\"c\">")
             .text(&shortened(text, MAX_CHARACTERS)),
         TableCell::Number { shown, value } => {

@@ -18,7 +18,7 @@ pub(crate) fn put_head(name: &str, side: &ComparedRecording, theme: Theme, out: 
     theme.put_totals(&line, side.losses.total(), out);
     for line in head::lines(&side.origin) {
         let mut lines = String::new();
-        folded(&line, "#   ", &mut lines);
+        folded(&line, "#   ", theme, &mut lines);
         theme.put_remark(lines.trim_end(), out);
     }
     if let Some(reason) = &side.lacking {
@@ -30,7 +30,7 @@ pub(crate) fn put_head(name: &str, side: &ComparedRecording, theme: Theme, out: 
 }
 
 /// Appends the losses of both recordings, which make figures uncertain.
-pub(crate) fn losses(comparison: &Comparison, out: &mut String) {
+pub(crate) fn losses(comparison: &Comparison, theme: Theme, out: &mut String) {
     let mut any = false;
     for (name, side) in [("A", &comparison.a), ("B", &comparison.b)] {
         let of_probes = side.probes.iter().filter(|(_, probe)| probe.lost > 0);
@@ -48,11 +48,16 @@ pub(crate) fn losses(comparison: &Comparison, out: &mut String) {
         }
         if !parts.is_empty() {
             any = true;
-            folded(&format!("{name} lost {}", parts.join(", ")), "# ", out);
+            folded(
+                &format!("{name} lost {}", parts.join(", ")),
+                "# ",
+                theme,
+                out,
+            );
         }
     }
     if any {
         let line = "rates differ only if what was lost cannot explain it; shares, percentiles and spans are of what was kept";
-        folded(line, "# ", out);
+        folded(line, "# ", theme, out);
     }
 }

@@ -20,6 +20,8 @@ pub struct DiffOptions {
     pub colours: bool,
     /// The words for hints; text only.
     pub hints: HintWords,
+    /// Width of lines of text, columns; `None` for 80.
+    pub columns: Option<usize>,
 }
 
 impl DiffOptions {
@@ -37,6 +39,7 @@ impl Default for DiffOptions {
             format: Format::Text,
             colours: false,
             hints: HintWords::default(),
+            columns: None,
         }
     }
 }

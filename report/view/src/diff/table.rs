@@ -1,6 +1,5 @@
 //! Figures of both recordings in a table.
 
-use unicode_width::UnicodeWidthStr as _;
 use usdtrec_analysis::diff::comparison::Comparison;
 use usdtrec_analysis::diff::metric::{Metric, MetricKind, MetricSubject};
 use usdtrec_analysis::diff::recording::ComparedRecording;
@@ -9,17 +8,12 @@ use usdtrec_format::escape::escape;
 use usdtrec_trace::form::Form;
 use usdtrec_trace::session::event_name::short_name as short;
 
-use crate::columns::{WIDTH, cut, put_table};
+use crate::columns::put_table;
 use crate::diff::names::{self, label};
 use crate::numbers::{percent_of, rate};
 use crate::table::{Table, TableCell};
 use crate::text::scalar;
 use crate::theme::Theme;
-
-/// Minimum width of a long value, columns.
-const MIN_NAME_WIDTH: usize = 16;
-/// Maximum width of the values of a group, columns.
-const MAX_GROUP_WIDTH: usize = 57;
 
 /// Settings of all tables of a comparison.
 pub(crate) struct Tables<'c> {
@@ -84,7 +78,7 @@ fn row(figure: &Metric, tables: &Tables<'_>) -> Vec<TableCell> {
         MetricKind::Share(_) => "share".to_owned(),
     };
     vec![
-        TableCell::Code(name(figure, tables.human)),
+        name(figure, tables.human),
         TableCell::Text(kind),
         TableCell::number(tables.shown(figure, 0), figure.a.value),
         TableCell::number(tables.shown(figure, 1), figure.b.value),
@@ -97,16 +91,13 @@ fn row(figure: &Metric, tables: &Tables<'_>) -> Vec<TableCell> {
 const MAX_NOISE: f64 = 1000.0;
 
 /// `postgresql:query`, `postgresql:query__start.query="SELECT 1"`.
-fn name(figure: &Metric, human: bool) -> String {
-    let mut name = subject(&figure.subject, human);
-    if let MetricKind::Share(of) = &figure.kind {
-        let label = label(of, human);
-        name.push('=');
-        // Names that are too long for a column have a line of their own.
-        let room = WIDTH.saturating_sub(name.width()).max(MIN_NAME_WIDTH);
-        name.push_str(&cut(&label, room));
+fn name(figure: &Metric, human: bool) -> TableCell {
+    let name = subject(&figure.subject, human);
+    match (&figure.kind, &figure.subject) {
+        (MetricKind::Share(of), _) => TableCell::Value(format!("{name}={}", label(of, human))),
+        (_, MetricSubject::Group { .. }) => TableCell::Value(name),
+        _ => TableCell::Code(name),
     }
-    name
 }
 
 /// `postgresql:query__start.query`.
@@ -116,7 +107,7 @@ pub(crate) fn subject(subject: &MetricSubject, human: bool) -> String {
         MetricSubject::Span(name) => name.clone(),
         MetricSubject::Group { span, group } => {
             let values = names::group(group, human);
-            return format!("{}  {}", escape(span), cut(&values, MAX_GROUP_WIDTH));
+            return format!("{}  {values}", escape(span));
         }
         MetricSubject::Argument { event, name } => format!("{}.{name}", short(event)),
     };

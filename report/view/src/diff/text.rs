@@ -1,4 +1,4 @@
-//! A comparison as text, at most 80 columns wide where names allow.
+//! A comparison as text.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,6 +11,7 @@ use usdtrec_format::escape::escape;
 use usdtrec_format::{counted, plural_ending};
 
 use crate::columns::folded;
+use crate::cut_apart::cut_apart;
 use crate::diff::head::{losses, put_head};
 use crate::diff::names::{left_out, ordered, reason};
 use crate::diff::options::DiffOptions;
@@ -24,10 +25,10 @@ const MAX_NAMED: usize = 32;
 /// The comparison as text.
 pub(crate) fn render(comparison: &Comparison, options: &DiffOptions) -> String {
     let mut out = String::new();
-    let theme = Theme::new(options.colours);
+    let theme = Theme::new(options.colours).with_columns(options.columns);
     put_head("A", &comparison.a, theme, &mut out);
     put_head("B", &comparison.b, theme, &mut out);
-    losses(comparison, &mut out);
+    losses(comparison, theme, &mut out);
     out.push('\n');
     let shares = Shares::new(comparison, options);
     let human = options.human;
@@ -37,15 +38,15 @@ pub(crate) fn render(comparison: &Comparison, options: &DiffOptions) -> String {
     } else {
         table("Beyond noise", &shares.beyond, &tables, theme, &mut out);
     }
-    news(comparison, &mut out);
+    news(comparison, theme, &mut out);
     out.push('\n');
     if options.all {
         everything(&shares, &tables, theme, &mut out);
     } else {
         put_shares(&shares, options, &mut out);
     }
-    put_left_out(comparison, options, &mut out);
-    method(comparison, &mut out);
+    put_left_out(comparison, options, theme, &mut out);
+    method(comparison, theme, &mut out);
     out
 }
 
@@ -94,7 +95,7 @@ impl<'c> Shares<'c> {
 }
 
 /// Appends the probes that were hit in one recording only, and so seldom, or in so few moments, that it may be chance.
-fn news(comparison: &Comparison, out: &mut String) {
+fn news(comparison: &Comparison, theme: Theme, out: &mut String) {
     for (title, is_new) in [("New", true), ("Gone", false)] {
         let is_one = |figure: &&Metric| {
             let none = if is_new { &figure.a } else { &figure.b };
@@ -119,7 +120,7 @@ fn news(comparison: &Comparison, out: &mut String) {
         let names: Vec<String> = names.collect();
         if !names.is_empty() {
             let line = format!("{title}, but seldom or all at once: {}", names.join(", "));
-            folded(&line, "", out);
+            folded(&line, "", theme, out);
         }
     }
 }
@@ -190,7 +191,7 @@ fn everything(shares: &Shares<'_>, tables: &Tables<'_>, theme: Theme, out: &mut 
 }
 
 /// The parts that are not compared. Probes, arguments and groups of one recording only are named.
-fn put_left_out(comparison: &Comparison, options: &DiffOptions, out: &mut String) {
+fn put_left_out(comparison: &Comparison, options: &DiffOptions, theme: Theme, out: &mut String) {
     let DiffOptions {
         all, human, hints, ..
     } = *options;
@@ -205,10 +206,18 @@ fn put_left_out(comparison: &Comparison, options: &DiffOptions, out: &mut String
     };
     let (named, mut counted): (Vec<_>, Vec<_>) =
         left_out(comparison, human).into_iter().partition(is_named);
-    for left in named.iter().take(MAX_NAMED) {
-        let what = subject(&left.subject, human);
+    let names = named.iter().take(MAX_NAMED);
+    let names: Vec<String> = names.map(|left| subject(&left.subject, human)).collect();
+    let whole: Vec<&str> = names.iter().map(String::as_str).collect();
+    let cut = cut_apart(&whole, theme.columns());
+    for (left, (whole, cut)) in named.iter().zip(names.iter().zip(cut)) {
+        // The values of a group can be of any length.
+        let what = match left.subject {
+            MetricSubject::Group { .. } => &cut,
+            _ => whole,
+        };
         let line = format!("Not compared: {what}: {}", escape(&reason(&left.reason)));
-        folded(&line, "", out);
+        folded(&line, "", theme, out);
     }
     counted.extend(named.into_iter().skip(MAX_NAMED));
     if !counted.is_empty() {
@@ -222,13 +231,13 @@ fn put_left_out(comparison: &Comparison, options: &DiffOptions, out: &mut String
     }
 }
 
-fn method(comparison: &Comparison, out: &mut String) {
+fn method(comparison: &Comparison, theme: Theme, out: &mut String) {
     if comparison.tested > 0 {
         let line = format!(
             "Noise is what varies between {SLICES} slices of each recording: of {} figures, any is falsely called beyond it in {} of 100 comparisons at most.",
             comparison.tested,
             FALSE_ALARMS * 100.0
         );
-        folded(&line, "", out);
+        folded(&line, "", theme, out);
     }
 }

@@ -69,16 +69,30 @@ pub fn print_diff(
 
 fn labels(trees: &[DiffTree], losses: &Sides<Losses>) -> Labels {
     let lost = format!("A: {}, B: {}", words(&losses.a), words(&losses.b));
-    let titles = trees.iter().map(|tree| {
-        let Sides { a, b } = tree.hits();
-        format!("{}: {a} hits in A, {b} in B", tree.name)
-    });
-    let titles: Vec<String> = titles.collect();
+    let title = match trees {
+        [one] => title(one),
+        all => {
+            let hits = all.iter().map(DiffTree::hits);
+            let sum = |of: fn(&Sides<u64>) -> u64| {
+                hits.clone()
+                    .map(|hits| of(&hits))
+                    .fold(0, u64::saturating_add)
+            };
+            let (a, b) = (sum(|hits| hits.a), sum(|hits| hits.b));
+            format!("{} events: {a} hits in A, {b} in B", all.len())
+        }
+    };
     Labels {
-        title: escape(&titles.join("; ")).into_owned(),
+        title: escape(&title).into_owned(),
         subtitle: format!("red: greater share in B, blue: in A, grey: within noise; {lost}"),
         unit: "parts".to_owned(),
     }
+}
+
+/// The hits of an event.
+fn title(tree: &DiffTree) -> String {
+    let Sides { a, b } = tree.hits();
+    format!("{}: {a} hits in A, {b} in B", tree.name)
 }
 
 /// Lines to draw, and what frames look like, by their places.
@@ -102,7 +116,7 @@ impl Drawing {
             .map(DiffNode::change)
             .fold(0.0_f64, |most, change| most.max(change.abs()));
         let mut names: Vec<String> = has_others
-            .then(|| escaped(&tree.name))
+            .then(|| escaped(&title(tree)))
             .into_iter()
             .collect();
         // The picture has a frame below all.

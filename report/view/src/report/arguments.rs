@@ -11,18 +11,21 @@ use usdtrec_format::escape::{escape, quote};
 use usdtrec_trace::form::Form;
 
 use crate::columns::{folded_from, left};
+use crate::cut_apart::cut_apart;
 use crate::numbers::percent;
 use crate::report::short_names::ShortNames;
 use crate::table::{Table, TableCell};
 use crate::text::scalar;
 use crate::theme::Theme;
 
+/// Columns of a text, in lines of 80 columns.
+const TEXT: usize = 32;
 /// Maximum number of different values that are listed one by one.
 const LISTED: usize = 16;
 
 /// Appends the table of arguments.
 pub(crate) fn put(facts: &SummaryFacts, human: bool, theme: Theme, out: &mut String) {
-    let table = table(facts, human);
+    let table = table(facts, human, theme.room(TEXT));
     if table.rows.is_empty() {
         return;
     }
@@ -50,7 +53,7 @@ pub(crate) fn put(facts: &SummaryFacts, human: bool, theme: Theme, out: &mut Str
             out.extend([start.trim_end(), "\n"]);
             start.clone_from(&indent);
         }
-        folded_from(&start, holds, &indent, out);
+        folded_from(&start, holds, &indent, theme, out);
     }
     if let Some(remark) = remark(facts) {
         out.extend([remark, "\n"]);
@@ -68,8 +71,8 @@ pub fn arguments(facts: &SummaryFacts) -> impl Iterator<Item = (String, &Argumen
     })
 }
 
-/// The table of arguments.
-pub fn table(facts: &SummaryFacts, human: bool) -> Table {
+/// The table of arguments; each text in it has at most `most` columns.
+pub fn table(facts: &SummaryFacts, human: bool, most: usize) -> Table {
     let mut table = Table::new(["Argument", "Type", "What it holds"]);
     for (name, argument) in arguments(facts) {
         let kind = match &argument.unit {
@@ -79,7 +82,7 @@ pub fn table(facts: &SummaryFacts, human: bool) -> Table {
         table.rows.push(vec![
             TableCell::Code(name),
             TableCell::Text(kind),
-            TableCell::Text(holds(argument, human)),
+            TableCell::Text(holds(argument, human, most)),
         ]);
     }
     table
@@ -95,8 +98,8 @@ pub fn remark(facts: &SummaryFacts) -> Option<&'static str> {
     is_near.then_some("~ means: within 1 %")
 }
 
-/// The values of an argument, in words.
-fn holds(argument: &ArgumentFacts, human: bool) -> String {
+/// The values of an argument, in words, with at most so many columns for a text.
+fn holds(argument: &ArgumentFacts, human: bool, most: usize) -> String {
     let form = argument.form.clone().human(human);
     let spreads = [&argument.integers, &argument.floats];
     let spreads = spreads.into_iter().flatten();
@@ -106,7 +109,8 @@ fn holds(argument: &ArgumentFacts, human: bool) -> String {
     let mut parts: Vec<String> = spreads
         .map(|numbers| spread(numbers, count, &form))
         .collect();
-    parts.extend(argument.texts.as_ref().map(|all| texts(all, count, &form)));
+    let all = argument.texts.as_ref();
+    parts.extend(all.map(|all| texts(all, count, &form, most)));
     if argument.nan > 0 {
         parts.push(format!("NaN {} times", argument.nan));
     }
@@ -171,24 +175,27 @@ fn only(value: &str, of_kind: u64, count: u64) -> String {
     format!("{} {value}", percent(of_kind, count))
 }
 
-/// The most frequent texts among so many values, each cut to 32 characters.
-fn texts(texts: &TextFacts, count: u64, form: &Form) -> String {
+/// The most frequent texts among so many values, each in at most so many columns.
+fn texts(texts: &TextFacts, count: u64, form: &Form, most: usize) -> String {
     const MAX_VALUES: usize = 4;
-    const MAX_CHARACTERS: usize = 32;
     let shown = |text: &Frequency<Vec<u8>>| {
         let mut quoted = String::new();
         match form.readable_text(&text.value) {
             Some(name) => quote(&mut quoted, name.as_bytes()),
             None => quote(&mut quoted, &text.value),
         }
-        if quoted.chars().count() > MAX_CHARACTERS {
-            let start: String = quoted.chars().take(MAX_CHARACTERS - 2).collect();
-            quoted = start + "…\"";
-        }
-        Frequency::new(quoted, text.count)
+        // The quote at the end is not cut off.
+        quoted.pop();
+        quoted
     };
-    let values = texts.values.iter().map(shown);
-    match values.take(MAX_VALUES).collect::<Vec<_>>().as_slice() {
+    let values = || texts.values.iter().take(MAX_VALUES);
+    let quoted: Vec<String> = values().map(shown).collect();
+    let quoted: Vec<&str> = quoted.iter().map(String::as_str).collect();
+    let cut = cut_apart(&quoted, most - 1).into_iter();
+    let shown = cut
+        .zip(values())
+        .map(|(text, value)| Frequency::new(text + "\"", value.count));
+    match shown.collect::<Vec<_>>().as_slice() {
         [text] if texts.exact => only(&text.value, texts.count, count),
         values => {
             let listed: Vec<String> = values

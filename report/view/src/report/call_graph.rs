@@ -74,7 +74,7 @@ pub(crate) fn text(stacks: &WeighedStacks, graph: CallGraphStyle, style: AnswerS
         style.theme.put_heading(&heading, &mut out);
         lines.put(&mut out);
     }
-    unnamed::put(&stacks.unnamed, style.hints, &mut out);
+    unnamed::put(&stacks.unnamed, style, &mut out);
     out
 }
 

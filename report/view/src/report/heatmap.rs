@@ -25,6 +25,7 @@ pub(crate) fn text(maps: &HeatMaps, style: AnswerStyle, times: &ShownTimes) -> S
         human,
         theme,
         hints,
+        ..
     } = style;
     let timeline = maps.timeline;
     let mut out = String::new();

@@ -10,7 +10,8 @@ use usdtrec_trace::form::Form;
 
 use crate::answer_style::AnswerStyle;
 use crate::bars::bar;
-use crate::columns::{right, shortened};
+use crate::columns::right;
+use crate::cut_apart::shortened_apart;
 use crate::head;
 use crate::measured::{ambiguities, form, measured};
 use crate::text::quoted::Csv;
@@ -46,16 +47,18 @@ pub(crate) fn readable(edge: &Edge, form: &Form) -> Option<String> {
     }
 }
 
-/// The label of a bucket's bar.
-pub fn label(from: &Edge, form: &Form) -> String {
-    const MAX_CHARACTERS: usize = 30;
-    match from {
+/// Columns of the label of a text's bar, in lines of 80 columns.
+const LABEL: usize = 30;
+
+/// The labels of the bars of buckets, of different texts different ones; texts have at most so many columns, and a mark if they are cut.
+pub fn labels(buckets: &[Bucket], form: &Form, most: usize) -> Vec<String> {
+    let whole = buckets.iter().map(|bucket| match &bucket.from {
         Edge::Number(number) => shown(*number, form),
-        Edge::Text(_) => {
-            let whole = readable(from, form).unwrap_or_else(|| edge(from));
-            shortened(&whole, MAX_CHARACTERS)
-        }
-    }
+        from => readable(from, form).unwrap_or_else(|| edge(from)),
+    });
+    let whole: Vec<String> = whole.collect();
+    let whole: Vec<&str> = whole.iter().map(String::as_str).collect();
+    shortened_apart(&whole, most)
 }
 
 /// Histograms as text, a bar for each bucket.
@@ -64,6 +67,7 @@ pub(crate) fn text(histograms: &Histograms, style: AnswerStyle) -> String {
         human,
         theme,
         hints,
+        ..
     } = style;
     let mut out = String::new();
     let remarks = ambiguities(&histograms.ambiguities, hints);
@@ -87,8 +91,7 @@ pub(crate) fn text(histograms: &Histograms, style: AnswerStyle) -> String {
 
 /// Appends a bar for each bucket.
 pub(crate) fn put_bars(buckets: &[Bucket], form: &Form, theme: Theme, out: &mut String) {
-    let labels = buckets.iter().map(|bucket| label(&bucket.from, form));
-    let labels: Vec<String> = labels.collect();
+    let labels = labels(buckets, form, theme.room(LABEL));
     let buckets = || buckets.iter();
     let widest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
     let width = widest(&mut labels.iter().map(|label| label.width()));

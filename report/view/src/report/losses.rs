@@ -15,7 +15,7 @@ pub(crate) fn put(facts: &SummaryFacts, theme: Theme, out: &mut String) {
     if !lines.is_empty() {
         out.push('\n');
         theme.put_alarm("Lost", out);
-        lines.iter().for_each(|line| folded(line, "  ", out));
+        lines.iter().for_each(|line| folded(line, "  ", theme, out));
     }
 }
 

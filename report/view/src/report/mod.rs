@@ -68,6 +68,17 @@ pub struct ReportOptions {
     pub hints: HintWords,
     /// What converts moments to times of day; `None` for seconds of the trace's clock. Text only.
     pub times_of_day: Option<WallTimes>,
+    /// The room for text.
+    pub room: TextRoom,
+}
+
+/// The room for a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TextRoom {
+    /// Width of lines, columns; `None` for 80, where values beside names are whole.
+    pub columns: Option<usize>,
+    /// Number of lines, beyond which the slowest spans are left out; `None` for any number.
+    pub lines: Option<usize>,
 }
 
 /// Writes an answer.
@@ -90,11 +101,14 @@ pub fn write(
 }
 
 fn in_text(facts: &Facts, options: &ReportOptions) -> String {
-    let (theme, human) = (Theme::new(options.colours), options.human);
+    let TextRoom { columns, lines } = options.room;
+    let theme = Theme::new(options.colours).with_columns(columns);
+    let human = options.human;
     let style = AnswerStyle {
         human,
         theme,
         hints: options.hints,
+        lines,
     };
     let times = ShownTimes::new(options.times_of_day.as_ref());
     match facts {

@@ -7,8 +7,9 @@ use usdtrec_analysis::summary::facts::SummaryFacts;
 use usdtrec_analysis::summary::next::{NextQuestion, next};
 
 use crate::answer_style::AnswerStyle;
-use crate::columns::{WIDTH, left};
+use crate::columns::left;
 use crate::hints::Hint;
+use crate::theme::Theme;
 
 /// A line of the list.
 struct Line {
@@ -35,7 +36,7 @@ pub(crate) fn put(facts: &SummaryFacts, style: AnswerStyle, out: &mut String) {
     }
     out.push('\n');
     theme.put_heading("Next", out);
-    put_lines(&lines, out);
+    put_lines(&lines, theme, out);
 }
 
 /// What the answer shows.
@@ -51,11 +52,11 @@ const fn shows(question: &NextQuestion) -> &'static str {
     }
 }
 
-fn put_lines(lines: &[Line], out: &mut String) {
+fn put_lines(lines: &[Line], theme: Theme, out: &mut String) {
     let widths = lines.iter().map(|line| line.command.width());
     let width = widths.max().unwrap_or(0);
     let mut lengths = lines.iter().map(|line| line.shows.width());
-    let fits = lengths.all(|length| 2 + width + 2 + length <= WIDTH);
+    let fits = lengths.all(|length| 2 + width + 2 + length <= theme.columns());
     for Line { command, shows } in lines {
         let _ = if fits {
             writeln!(out, "  {}  {shows}", left(command, width))

@@ -10,7 +10,6 @@ use usdtrec_trace::session::event_name::short_name as short;
 
 use crate::answer_style::AnswerStyle;
 use crate::columns::{folded, folded_from, put_table};
-use crate::hints::HintWords;
 use crate::numbers::{percent, rate};
 use crate::sentences::Sentences;
 use crate::table::{Table, TableCell};
@@ -20,9 +19,9 @@ pub(crate) fn put(facts: &SummaryFacts, style: AnswerStyle, out: &mut String) {
     out.push('\n');
     put_table(&table(facts), style.theme, out);
     if let Some(text) = silent(facts) {
-        folded(&text, "  ", out);
+        folded(&text, "  ", style.theme, out);
     }
-    reasons(facts, style.hints, out);
+    reasons(facts, style, out);
 }
 
 /// The probes with events, those kept or those lost.
@@ -73,16 +72,15 @@ pub fn silent(facts: &SummaryFacts) -> Option<String> {
 }
 
 /// Appends the known reasons why probes have no events.
-pub(crate) fn reasons(facts: &SummaryFacts, hints: HintWords, out: &mut String) {
-    for reason in facts.reasons.sentences(hints) {
-        folded_from("  ", &reason, "      ", out);
+pub(crate) fn reasons(facts: &SummaryFacts, style: AnswerStyle, out: &mut String) {
+    for reason in facts.reasons.sentences(style.hints) {
+        folded_from("  ", &reason, "      ", style.theme, out);
     }
 }
 
 /// `postgres (8) and 2 more`: the name with the most samples, the number of its processes, and the number of other names. `beyond` says
 /// whether there are more processes than `names` has.
 pub fn processes(names: &[NamedProcesses], beyond: bool) -> String {
-    const MAX_CHARACTERS: usize = 24;
     let Some(NamedProcesses {
         name,
         processes: count,
@@ -95,9 +93,6 @@ pub fn processes(names: &[NamedProcesses], beyond: bool) -> String {
     let mut text = format!("{name} ({count}{})", if beyond { "+" } else { "" });
     if others > 0 {
         let _ = write!(text, " and {others} more");
-    }
-    if text.chars().count() > MAX_CHARACTERS {
-        text = text.chars().take(MAX_CHARACTERS - 1).chain(['…']).collect();
     }
     text
 }

@@ -16,7 +16,7 @@ use crate::table::{Table, TableCell};
 use crate::text::quoted::Csv;
 use crate::theme::Theme;
 
-/// Columns of a sparkline.
+/// Columns of a sparkline, in lines of 80 columns.
 const COLUMNS: usize = 40;
 
 /// Rates as a table with a line for each series.
@@ -30,8 +30,8 @@ pub(crate) fn text(rates: &Rates, human: bool, theme: Theme) -> String {
         rates.timeline.intervals,
         duration(interval as f64)
     );
-    let columns = ["Series", "Events", "least", "mean", "most", "over time"];
-    let mut table = Table::new(columns);
+    let mut table = Table::new(["Series", "Events", "least", "mean", "most", "over time"]);
+    let columns = theme.room(COLUMNS);
     for series in &rates.series {
         let event = series.event.iter();
         let event = event.map(|event| escape(short_name(event)).into_owned());
@@ -40,18 +40,20 @@ pub(crate) fn text(rates: &Rates, human: bool, theme: Theme) -> String {
         name.extend(cells.iter().map(|cell| cell.text.trim().to_owned()));
         table
             .rows
-            .push(row(name.join(" "), interval, &series.counts));
+            .push(row(name.join(" "), interval, &series.counts, columns));
     }
     if let Some(others) = &rates.others {
         let name = "all other series".to_owned();
-        table.rows.push(row(name, interval, &others.counts));
+        table
+            .rows
+            .push(row(name, interval, &others.counts, columns));
     }
     put_table(&table, theme, &mut out);
     if let Some(bound) = rates.others.as_ref().and_then(|others| others.doubtful) {
         let warning = format!(
             "there were too many series to keep all apart: one that is not shown may have up to {bound} events"
         );
-        folded_from("WARNING: ", &warning, "  ", &mut out);
+        folded_from("WARNING: ", &warning, "  ", theme, &mut out);
     }
     out
 }
@@ -91,25 +93,25 @@ fn put_csv(rates: &Rates, start: &str, counts: &[u64], end: &str, out: &mut Stri
     }
 }
 
-/// A line of the table.
-fn row(name: String, interval: u64, counts: &[u64]) -> Vec<TableCell> {
+/// A line of the table, with a sparkline of so many columns.
+fn row(name: String, interval: u64, counts: &[u64], columns: usize) -> Vec<TableCell> {
     let per_second = |count, ns| TableCell::number(rate(count, ns), count);
     let sum: u64 = counts.iter().sum();
     let least = counts.iter().copied().min().unwrap_or(0);
     let most = counts.iter().copied().max().unwrap_or(0);
     vec![
-        TableCell::Code(name),
+        TableCell::Value(name),
         TableCell::count(sum),
         per_second(least, interval),
         per_second(sum, interval.saturating_mul(counts.len() as u64)),
         per_second(most, interval),
-        TableCell::Text(sparkline(&shrunk(counts))),
+        TableCell::Text(sparkline(&shrunk(counts, columns))),
     ]
 }
 
-/// The counts in at most [`COLUMNS`] columns, each the sum of as many neighbours.
-fn shrunk(counts: &[u64]) -> Vec<u64> {
-    let together = counts.len().div_ceil(COLUMNS).max(1);
+/// The counts in at most so many columns, each the sum of as many neighbours.
+fn shrunk(counts: &[u64], columns: usize) -> Vec<u64> {
+    let together = counts.len().div_ceil(columns).max(1);
     counts
         .chunks(together)
         .map(|part| part.iter().sum())

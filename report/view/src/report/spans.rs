@@ -12,7 +12,7 @@ use usdtrec_format::{Missing, Value};
 
 use crate::answer_style::AnswerStyle;
 use crate::cells::{cells, group_name};
-use crate::columns::{folded, folded_from, put_table, shortened};
+use crate::columns::{folded, folded_from, put_table};
 use crate::head;
 use crate::hints::{Hint, HintWords, more_groups};
 use crate::measured::ambiguities;
@@ -21,9 +21,6 @@ use crate::report::shown_times::ShownTimes;
 use crate::table::{Table, TableCell};
 use crate::text::buffer::Text;
 use crate::theme::Theme;
-
-/// Maximum length of the name of a group, characters.
-const MAX_NAME_CHARACTERS: usize = 60;
 
 /// The report.
 pub(crate) fn render(report: &SpanReport, style: AnswerStyle, times: &ShownTimes) -> String {
@@ -47,16 +44,51 @@ pub(crate) fn render(report: &SpanReport, style: AnswerStyle, times: &ShownTimes
     put(&all, style, &mut out);
     let mut spans: Vec<(usize, &SpanFacts)> = report.spans.iter().enumerate().collect();
     spans.sort_by_key(|(_, span)| std::cmp::Reverse(span.durations.total()));
-    for (at, span) in spans {
+    let sections = spans.into_iter().map(|(at, span)| {
         let name = name(span, &all);
-        let groups = report.groups.get(at).map_or(&[][..], Vec::as_slice);
-        if !groups.is_empty() {
-            put_groups(report, at, &name, style, &mut out);
+        let mut groups = String::new();
+        if report
+            .groups
+            .get(at)
+            .is_some_and(|groups| !groups.is_empty())
+        {
+            put_groups(report, at, &name, style, &mut groups);
         }
         let slowest = report.slowest.get(at).map_or(&[][..], Vec::as_slice);
-        put_slowest(&name, slowest, theme, times, &mut out);
-    }
+        let slowest = slowest.iter().map(|one| slow_span(one, theme, times));
+        Section {
+            name,
+            groups,
+            slowest: slowest.collect(),
+        }
+    });
+    put_sections(&sections.collect::<Vec<_>>(), style, &mut out);
     out
+}
+
+/// What is said about a kind of spans below the table of all.
+struct Section {
+    name: String,
+    /// The table of its groups.
+    groups: String,
+    /// Its slowest spans, each as lines.
+    slowest: Vec<String>,
+}
+
+/// Appends the sections. The slowest spans have the lines that the tables leave.
+fn put_sections(sections: &[Section], style: AnswerStyle, out: &mut String) {
+    let lines = |text: &str| text.lines().count();
+    let tables: usize = sections.iter().map(|section| lines(&section.groups)).sum();
+    let lists = sections
+        .iter()
+        .filter(|section| !section.slowest.is_empty());
+    // A line remains for what is typed next.
+    let rest = |all: usize| all.saturating_sub(lines(out) + tables + 1);
+    let room = style.lines.map(|all| rest(all) / lists.count().max(1));
+    for section in sections {
+        out.push_str(&section.groups);
+        put_slowest(section, room, style, out);
+    }
 }
 
 /// Appends the table of spans, with warnings and remarks.
@@ -64,10 +96,10 @@ pub(crate) fn put(all: &[&SpanFacts], style: AnswerStyle, out: &mut String) {
     let shown = seen(all.iter().copied());
     put_table(&table(&shown, all), style.theme, out);
     for warning in warnings(&shown, all, style.hints) {
-        folded_from("WARNING: ", &warning, "  ", out);
+        folded_from("WARNING: ", &warning, "  ", style.theme, out);
     }
     for remark in remarks(&shown, all) {
-        folded(&remark, "  ", out);
+        folded(&remark, "  ", style.theme, out);
     }
 }
 
@@ -85,7 +117,7 @@ pub fn seen<'s>(spans: impl Iterator<Item = &'s SpanFacts>) -> Vec<&'s SpanFacts
 pub fn table(shown: &[&SpanFacts], all: &[&SpanFacts]) -> Table {
     let mut table = Table::new(columns("Span").chain(["Open"]));
     table.rows.extend(shown.iter().map(|span| {
-        let mut row = figures(name(span, all), &span.durations);
+        let mut row = figures(TableCell::Code(name(span, all)), &span.durations);
         row.push(TableCell::count(span.counts.going_on()));
         row
     }));
@@ -250,14 +282,14 @@ fn columns(first: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A row of spans.
-fn figures(name: String, durations: &DurationFacts) -> Vec<TableCell> {
+fn figures(name: TableCell, durations: &DurationFacts) -> Vec<TableCell> {
     let cell = |ns: Option<u64>| match ns {
         Some(ns) => TableCell::number(duration(ns as f64), ns),
         None => TableCell::unsorted("-"),
     };
     let known = |ns| cell((durations.count > 0).then_some(ns));
     vec![
-        TableCell::Code(name),
+        name,
         TableCell::count(durations.count),
         known(durations.p50),
         known(durations.p90),
@@ -282,8 +314,9 @@ pub fn group_table(report: &SpanReport, at: usize, first: &str, human: bool) -> 
     for group in report.groups.get(at).into_iter().flatten() {
         let keys = report.by.iter().map(|by| &by.key);
         let name = group_name(&cells(keys, &group.values, human));
-        let name = shortened(&name, MAX_NAME_CHARACTERS);
-        table.rows.push(figures(name, &group.durations));
+        table
+            .rows
+            .push(figures(TableCell::Value(name), &group.durations));
     }
     table
 }
@@ -306,43 +339,68 @@ fn put_groups(report: &SpanReport, at: usize, span: &str, style: AnswerStyle, ou
     let others = report.others.get(at).and_then(Option::as_ref);
     table.rows.extend(others.map(|others| {
         let name = more_groups(others.groups, style.hints);
-        figures(name, &others.durations)
+        figures(TableCell::Text(name), &others.durations)
     }));
     out.push('\n');
     put_table(&table, style.theme, out);
     if let Some(warning) = others.and_then(|others| doubt(others, report.order)) {
-        folded_from("WARNING: ", &warning, "  ", out);
+        folded_from("WARNING: ", &warning, "  ", style.theme, out);
     }
 }
 
-fn put_slowest(
-    span: &str,
-    slowest: &[SlowFacts],
-    theme: Theme,
-    times: &ShownTimes,
-    out: &mut String,
-) {
+/// Appends the slowest spans, in at most so many lines: the slower ones first.
+fn put_slowest(section: &Section, room: Option<usize>, style: AnswerStyle, out: &mut String) {
+    let Section { name, slowest, .. } = section;
     if slowest.is_empty() {
         return;
     }
+    let lines = |spans: &[String]| spans.iter().map(|span| span.lines().count()).sum::<usize>();
+    // Besides the spans there are a blank line and the heading, and one with the number of those that are left out.
+    let has_room =
+        |spans: &[String], besides| room.is_none_or(|room| lines(spans) + besides <= room);
+    let shown = match has_room(slowest, 2) {
+        true => slowest.len(),
+        false => {
+            let numbers = (0..slowest.len()).rev();
+            numbers
+                .into_iter()
+                .find(|&number| has_room(&slowest[..number], 3))
+                .unwrap_or(0)
+        }
+    };
     out.push('\n');
-    theme.put_heading(&format!("Slowest {span}"), out);
-    for SlowFacts { slow, begin } in slowest {
-        let there = begin.arguments.iter();
-        let there = there.filter(|argument| argument.value != Value::Missing(Missing::Absent));
-        let arguments = there.map(|argument| {
-            let mut text = Text::default();
-            text.formed(&argument.form.clone().human(false), &argument.value);
-            format!("{}={}", escape(&argument.name), text.into_string())
-        });
-        let arguments: Vec<String> = arguments.collect();
-        let start = format!(
-            "{:>8}  {}  {} {}  ",
-            duration(slow.duration as f64),
-            times.shown(slow.time.0, 6),
-            begin.comm,
-            begin.tid,
-        );
-        folded_from(&start, &arguments.join(" "), &" ".repeat(10), out);
+    style.theme.put_heading(&format!("Slowest {name}"), out);
+    out.extend(slowest.iter().take(shown).map(String::as_str));
+    if let Some(more @ 1..) = slowest.len().checked_sub(shown) {
+        let how = style.hints.in_brackets(&Hint::MoreGroups);
+        let _ = writeln!(out, "{:>8} more{how}", more);
     }
+}
+
+/// The lines of a slow span.
+fn slow_span(SlowFacts { slow, begin }: &SlowFacts, theme: Theme, times: &ShownTimes) -> String {
+    let there = begin.arguments.iter();
+    let there = there.filter(|argument| argument.value != Value::Missing(Missing::Absent));
+    let arguments = there.map(|argument| {
+        let mut text = Text::default();
+        text.formed(&argument.form.clone().human(false), &argument.value);
+        format!("{}={}", escape(&argument.name), text.into_string())
+    });
+    let arguments: Vec<String> = arguments.collect();
+    let start = format!(
+        "{:>8}  {}  {} {}  ",
+        duration(slow.duration as f64),
+        times.shown(slow.time.0, 6),
+        begin.comm,
+        begin.tid,
+    );
+    let mut lines = String::new();
+    folded_from(
+        &start,
+        &arguments.join(" "),
+        &" ".repeat(10),
+        theme,
+        &mut lines,
+    );
+    lines
 }

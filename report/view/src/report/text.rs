@@ -1,4 +1,4 @@
-//! The summary of a trace as text, at most 80 columns wide where names allow.
+//! The summary of a trace as text.
 
 use usdtrec_analysis::summary::facts::SummaryFacts;
 use usdtrec_format::escape::escape;
@@ -14,7 +14,7 @@ pub(crate) fn render(facts: &SummaryFacts, style: AnswerStyle) -> String {
     put_head(facts, theme, &mut out);
     if facts.events == 0 {
         out.push_str("\nNo events.\n");
-        crate::report::probes::reasons(facts, style.hints, &mut out);
+        crate::report::probes::reasons(facts, style, &mut out);
     } else {
         crate::report::probes::put(facts, style, &mut out);
         let spans: Vec<_> = facts.spans.iter().collect();
@@ -41,9 +41,9 @@ fn put_head(facts: &SummaryFacts, theme: Theme, out: &mut String) {
         facts.recorded.is_some(),
         &facts.losses,
     );
-    let line = folded_line(&format!("{}: {totals}", escape(&facts.origin.file)));
+    let line = folded_line(&format!("{}: {totals}", escape(&facts.origin.file)), theme);
     theme.put_totals(&line, facts.losses.total(), out);
     for line in head::lines(&facts.origin) {
-        theme.put_remark(&folded_line(&line), out);
+        theme.put_remark(&folded_line(&line, theme), out);
     }
 }

@@ -7,39 +7,41 @@ use usdtrec_analysis::stacks::unnamed::{UnnamedFrames, UnnamedReason};
 use usdtrec_format::escape::escape_bytes;
 use usdtrec_trace::symbols::inlined::LIMIT;
 
+use crate::answer_style::AnswerStyle;
 use crate::columns::folded_from;
 use crate::hints::{Hint, HintWords};
 use crate::numbers::percent;
+use crate::theme::Theme;
 
 /// Files that are listed.
 const MAX_FILES: usize = 10;
 
 /// Appends which files have frames without a name, if there are any, and of which files no inlined functions are known.
-pub(crate) fn put(unnamed: &UnnamedFrames, hints: HintWords, out: &mut String) {
-    put_unnamed(unnamed, hints, out);
+pub(crate) fn put(unnamed: &UnnamedFrames, style: AnswerStyle, out: &mut String) {
+    put_unnamed(unnamed, style, out);
     let limit = LIMIT >> 20;
     let long = format!(
         "Frames of inlined functions are missing: debugging information of more than {limit} MiB is not read"
     );
-    put_files(&long, &unnamed.too_long, out);
+    put_files(&long, &unnamed.too_long, style.theme, out);
     let long = "Frames of inlined functions or lines are missing: debugging information has tables that are too long to be read";
-    put_files(long, &unnamed.long_tables, out);
+    put_files(long, &unnamed.long_tables, style.theme, out);
 }
 
 /// Appends a sentence and the files that it is about, if there are any.
-fn put_files(sentence: &str, files: &[Box<Path>], out: &mut String) {
+fn put_files(sentence: &str, files: &[Box<Path>], theme: Theme, out: &mut String) {
     if files.is_empty() {
         return;
     }
     let _ = writeln!(out, "\n{sentence}");
     for file in files.iter().take(MAX_FILES) {
         let file = escape_bytes(file.as_os_str().as_encoded_bytes());
-        folded_from("  ", &file, "         ", out);
+        folded_from("  ", &file, "         ", theme, out);
     }
     put_more(files.len(), out);
 }
 
-fn put_unnamed(unnamed: &UnnamedFrames, hints: HintWords, out: &mut String) {
+fn put_unnamed(unnamed: &UnnamedFrames, style: AnswerStyle, out: &mut String) {
     let Some(all) = unnamed
         .files
         .iter()
@@ -54,9 +56,9 @@ fn put_unnamed(unnamed: &UnnamedFrames, hints: HintWords, out: &mut String) {
         let line = format!(
             "{}  {}",
             percent(file.frames, unnamed.all),
-            words(&file.reason, hints)
+            words(&file.reason, style.hints)
         );
-        folded_from("  ", &line, "         ", out);
+        folded_from("  ", &line, "         ", style.theme, out);
     }
     put_more(unnamed.files.len(), out);
 }

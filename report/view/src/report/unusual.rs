@@ -6,7 +6,7 @@ use usdtrec_analysis::summary::unusual::{Unusual, UnusualKind};
 use usdtrec_format::escape::escape;
 
 use crate::columns::folded_from;
-use crate::numbers::{duration, percent};
+use crate::numbers::{duration, percent, seconds};
 use crate::report::short_names::ShortNames;
 use crate::theme::Theme;
 
@@ -20,19 +20,71 @@ pub(crate) fn put(facts: &SummaryFacts, theme: Theme, out: &mut String) {
     }
     out.push('\n');
     theme.put_heading("Unusual", out);
-    for sentence in sentences(facts) {
-        folded_from("  ", &sentence, "      ", out);
+    for sentence in sentences(facts, UnusualClock::SinceStart) {
+        folded_from("  ", &sentence, "      ", theme, out);
     }
 }
 
-/// A sentence for each thing that is unusual.
-pub fn sentences(facts: &SummaryFacts) -> Vec<String> {
-    let names = ShortNames::new(facts);
-    let unusual = facts.unusual.iter();
-    unusual.map(|unusual| sentence(unusual, &names)).collect()
+/// The clock of the times of bursts and pauses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnusualClock {
+    /// Time since the trace's first event, the most unusual time first.
+    SinceStart,
+    /// The trace's clock, in the order of time.
+    Trace,
 }
 
-fn sentence(unusual: &Unusual, names: &ShortNames) -> String {
+/// A sentence for each thing that is unusual.
+pub fn sentences(facts: &SummaryFacts, clock: UnusualClock) -> Vec<String> {
+    let names = ShortNames::new(facts);
+    let times = match clock {
+        UnusualClock::SinceStart => EpisodeTimes::SinceStart,
+        UnusualClock::Trace => EpisodeTimes::Trace { start: facts.start },
+    };
+    let unusual = facts.unusual.iter();
+    unusual
+        .map(|unusual| sentence(unusual, &names, times))
+        .collect()
+}
+
+/// How the times of episodes are shown.
+#[derive(Clone, Copy)]
+enum EpisodeTimes {
+    SinceStart,
+    /// Of a trace whose first event has this time, ns.
+    Trace {
+        start: u64,
+    },
+}
+
+impl EpisodeTimes {
+    fn begin(self, episode: &Episode) -> String {
+        match self {
+            Self::SinceStart => duration(episode.from as f64),
+            Self::Trace { start } => {
+                let time = start.saturating_add(episode.from);
+                format!("{} s", seconds(time))
+            }
+        }
+    }
+
+    /// `at 4.20 s, 6.90 s and 2 other times`: the most unusual ones are named.
+    fn named(self, episodes: &[Episode], shown: impl Fn(&Episode) -> String) -> String {
+        let mut named: Vec<&Episode> = episodes.iter().take(NAMED).collect();
+        if let Self::Trace { .. } = self {
+            named.sort_by_key(|episode| episode.from);
+        }
+        let names: Vec<String> = named.into_iter().map(shown).collect();
+        let others = match episodes.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            1 => " and another time".to_owned(),
+            others => format!(" and {others} other times"),
+        };
+        format!("at {}{others}", names.join(", "))
+    }
+}
+
+fn sentence(unusual: &Unusual, names: &ShortNames, clock: EpisodeTimes) -> String {
     let event = escape(names.name(&unusual.event));
     match &unusual.what {
         UnusualKind::Missing {
@@ -59,18 +111,22 @@ fn sentence(unusual: &Unusual, names: &ShortNames) -> String {
         ),
         UnusualKind::Bursts(bursts) => {
             let times = bursts.first().map_or(0.0, |burst| burst.times);
-            let at = named(bursts, |burst| duration(burst.from as f64));
-            format!("{event} hit at {times:.1} times its median rate {at}")
+            let at = clock.named(bursts, |burst| clock.begin(burst));
+            let most = match (clock, bursts.len()) {
+                (EpisodeTimes::SinceStart, _) | (_, 0..=1) => "",
+                _ => "up to ",
+            };
+            format!("{event} hit at {most}{times:.1} times its median rate {at}")
         }
         UnusualKind::Pauses(pauses) => {
             let shown = |pause: &Episode| {
                 format!(
                     "{} for at least {}",
-                    duration(pause.from as f64),
+                    clock.begin(pause),
                     duration((pause.to - pause.from) as f64)
                 )
             };
-            format!("{event} did not hit {}", named(pauses, shown))
+            format!("{event} did not hit {}", clock.named(pauses, shown))
         }
     }
 }
@@ -81,15 +137,4 @@ fn times(count: u64) -> String {
         1 => "once".to_owned(),
         count => format!("{count} times"),
     }
-}
-
-/// `at 4.20 s, 6.90 s and 2 other times`.
-fn named(episodes: &[Episode], shown: impl Fn(&Episode) -> String) -> String {
-    let names: Vec<String> = episodes.iter().take(NAMED).map(shown).collect();
-    let others = match episodes.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        1 => " and another time".to_owned(),
-        others => format!(" and {others} other times"),
-    };
-    format!("at {}{others}", names.join(", "))
 }

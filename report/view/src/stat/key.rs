@@ -63,7 +63,7 @@ impl StatKey {
         if cell.is_number() {
             return TableCell::count(cell.text);
         }
-        TableCell::Code(with_mark(cell.text, self.is_cut()))
+        TableCell::Value(with_mark(cell.text, self.is_cut()))
     }
 }
 

@@ -125,6 +125,13 @@ impl StatView {
         }
     }
 
+    /// The same with lines of text that have so many columns; `None` for 80, where values are whole.
+    #[must_use]
+    pub const fn with_columns(mut self, columns: Option<usize>) -> Self {
+        self.theme = self.theme.with_columns(columns);
+        self
+    }
+
     /// What is to be printed next.
     pub fn show(&mut self, counts: &StatCounts) -> String {
         let mut out = String::new();

@@ -11,8 +11,8 @@ use usdtrec_trace::session::event_name::short_name;
 use super::super::key::StatKey;
 use super::super::numbers::StatArgument;
 use super::super::snapshot::{SnapshotRow, StatSnapshot};
-use super::fit::Width;
 use crate::bars::sparkline;
+use crate::fit::Width;
 use crate::numbers::{duration, rate};
 use crate::table::TableCell;
 

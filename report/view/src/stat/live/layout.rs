@@ -4,12 +4,16 @@ use std::time::Duration;
 
 use super::super::snapshot::SnapshotRow;
 use super::column::{self, Column};
-use super::fit::{GAP, fit};
-use crate::columns::{cut, left, right};
+use crate::columns::{left, right};
+use crate::cut_apart::{cut, cut_apart};
+use crate::fit::{GAP, fit};
+use crate::table::TableCell;
 
 /// The columns of a table, and the width of each.
 pub(super) struct Layout {
     columns: Vec<Column>,
+    /// The cells of each column as they are shown: different ones look different.
+    cells: Vec<Vec<String>>,
     widths: Vec<usize>,
     /// Maximum width of a line.
     room: usize,
@@ -33,8 +37,15 @@ impl Layout {
         }
         let mut widths = fit(&all, most);
         let history = has_history.then(|| widths.pop()).flatten();
+        let cells = columns.iter().zip(&widths).map(|(column, &width)| {
+            let cells: Vec<_> = column.cells.iter().map(TableCell::shown).collect();
+            let cells: Vec<&str> = cells.iter().map(AsRef::as_ref).collect();
+            cut_apart(&cells, width)
+        });
+        let cells = cells.collect();
         Self {
             columns,
+            cells,
             widths,
             room: most,
             history,
@@ -43,8 +54,9 @@ impl Layout {
 
     /// The heading. Intervals have this length.
     pub(super) fn heading(&self, interval: Duration) -> String {
-        let cells = self.columns.iter().map(|column| Shown {
-            text: column.name.clone(),
+        let cells = self.columns.iter().zip(&self.widths);
+        let cells = cells.map(|(column, &width)| Shown {
+            text: cut(&column.name, width),
             is_number: column.is_number(),
         });
         let heading = self.line(cells);
@@ -57,11 +69,11 @@ impl Layout {
 
     /// The cells of a row.
     pub(super) fn row(&self, at: usize) -> String {
-        self.line(self.columns.iter().filter_map(|column| {
-            let cell = column.cells.get(at)?;
+        let columns = self.columns.iter().zip(&self.cells);
+        self.line(columns.filter_map(|(column, cells)| {
             Some(Shown {
-                text: cell.shown().into_owned(),
-                is_number: cell.is_number(),
+                text: cells.get(at)?.clone(),
+                is_number: column.cells.get(at)?.is_number(),
             })
         }))
     }
@@ -74,13 +86,12 @@ impl Layout {
     }
 
     fn line(&self, cells: impl Iterator<Item = Shown>) -> String {
-        let cells = cells.zip(&self.widths).map(|(cell, &width)| {
-            let text = cut(&cell.text, width);
-            match cell.is_number {
-                true => right(&text, width),
-                false => left(&text, width),
-            }
-        });
+        let cells = cells
+            .zip(&self.widths)
+            .map(|(cell, &width)| match cell.is_number {
+                true => right(&cell.text, width),
+                false => left(&cell.text, width),
+            });
         let cells: Vec<String> = cells.collect();
         cut(&cells.join(&left("", GAP)), self.room)
     }

@@ -1,7 +1,6 @@
 //! A table of what was counted, which is shown again after each interval: on a terminal as much of it as has room.
 
 mod column;
-mod fit;
 mod layout;
 mod order;
 
@@ -15,7 +14,7 @@ use self::layout::Layout;
 pub use self::order::RowOrder;
 use super::numbers::StatArgument;
 use super::snapshot::{SnapshotRow, StatSnapshot};
-use crate::columns::cut;
+use crate::cut_apart::cut;
 use crate::theme::Theme;
 
 /// Which rows are shown, in which order.

@@ -1,20 +1,20 @@
 //! Columns of a table that fit the width of a terminal.
 
 /// Blanks between columns.
-pub(super) const GAP: usize = 2;
+pub(crate) const GAP: usize = 2;
 
 /// How wide a column can be, in columns of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Width {
+pub(crate) struct Width {
     /// Width of the widest cell.
-    pub(super) natural: usize,
+    pub(crate) natural: usize,
     /// The least width to which it is cut.
-    pub(super) least: usize,
+    pub(crate) least: usize,
 }
 
 impl Width {
     /// That of a column which is never cut.
-    pub(super) const fn fixed(width: usize) -> Self {
+    pub(crate) const fn fixed(width: usize) -> Self {
         Self {
             natural: width,
             least: width,
@@ -24,7 +24,7 @@ impl Width {
 
 /// The widths of columns in lines of `room` columns of the terminal: the widest ones that may be cut are cut to equal widths. Lines are
 /// longer if even the least widths have no room.
-pub(super) fn fit(columns: &[Width], room: usize) -> Vec<usize> {
+pub(crate) fn fit(columns: &[Width], room: usize) -> Vec<usize> {
     let gaps = GAP * columns.len().saturating_sub(1);
     let room = room.saturating_sub(gaps);
     let widths = |most: usize| -> Vec<usize> {
