@@ -33,8 +33,8 @@ mod usage_error;
 mod verify;
 
 pub use aggregation::{
-    AggregateKey, AggregateValue, Aggregation, GroupedProbe, HitGroup, MeasuredArgument,
-    NoGroupName, NumberBucket, NumberEnds, NumberTotals,
+    AggregateKey, AggregateValue, Aggregation, CountedStack, GroupedProbe, HitGroup,
+    MeasuredArgument, NoGroupName, NumberBucket, NumberEnds, NumberTotals,
 };
 pub use chosen::{ChoiceError, GroupName, ProcessChoice};
 pub use clocks::moment::{Moment, Waited};

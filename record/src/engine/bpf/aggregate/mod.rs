@@ -12,11 +12,14 @@ mod group_numbers;
 mod group_paths;
 mod grouping;
 mod hit_counts;
+mod key_layout;
 mod key_size;
 mod measured;
 mod needs;
 mod number_hit;
 mod number_layout;
+mod stack_hit;
+mod stack_map;
 
 pub(super) use group_decoder::GroupDecoder;
 #[cfg(test)]
@@ -27,4 +30,7 @@ pub(super) use hit_counts::HitCounts;
 pub(super) use measured::{Measured, measured};
 pub(super) use needs::EventNeeds;
 #[cfg(test)]
+pub(super) use key_layout::KeyLayout;
+#[cfg(test)]
 pub(super) use number_layout::NumberLayout;
+pub(super) use stack_map::StackLayout;

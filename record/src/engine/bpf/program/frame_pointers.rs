@@ -43,7 +43,7 @@ struct ChainEnds {
 
 impl Program<'_> {
     /// Follows the frame pointers to as many frames as there is room for, that of the hit included, and writes the chain at `R8`.
-    pub(super) fn follow_frame_pointers(&mut self) {
+    pub(in crate::engine::bpf) fn follow_frame_pointers(&mut self) {
         let arch = self.spec.arch;
         let register = arch.frame_pointer().unwrap_or_else(|| arch.stack_pointer());
         let offset = self.register(register);

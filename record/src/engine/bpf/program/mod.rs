@@ -77,6 +77,7 @@ impl<'a> Program<'a> {
             keeps_cookie: false,
             in_span: false,
             frame_functions: Vec::new(),
+            stack_number: None,
         }
     }
 
@@ -98,6 +99,7 @@ impl<'a> Program<'a> {
         self.asm.place(dropped);
         self.count_loss(out);
         self.write_frame_functions();
+        self.write_stack_number();
         if self.brings_in {
             let mut functions = Functions {
                 asm: &mut self.asm,

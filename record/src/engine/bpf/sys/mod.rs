@@ -21,7 +21,8 @@ pub(crate) use link_info::uprobes_of_links;
 pub(super) use map::{
     MapKind, MapShape, NamePrefix, add, change, create_array_of_maps, create_ids, create_map,
     create_names, create_ring, create_set, create_works, insert, insert_bytes, insert_id,
-    insert_name, insert_time, insert_words, keys, next_key, put_maps, read_map, remove, time_of,
+    insert_name, insert_time, insert_words, keys, next_key, put_maps, read_element, read_map,
+    remove, time_of,
     token_of, value_of,
 };
 pub(super) use pin::{pin, pinned};

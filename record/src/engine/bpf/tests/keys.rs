@@ -11,7 +11,9 @@ use self::probe::OwnSite;
 use super::machine::Hit;
 use super::{Planned, Strings, common, memory, value_of};
 use crate::aggregation::{AggregateKey, Aggregation};
-use crate::engine::bpf::aggregate::{GroupElement, GroupMaps, Grouping, HitCounts, NumberLayout};
+use crate::engine::bpf::aggregate::{
+    GroupElement, GroupMaps, Grouping, HitCounts, KeyLayout, NumberLayout,
+};
 use crate::engine::bpf::control::{self, Control};
 use crate::engine::bpf::insn::Map;
 use crate::engine::bpf::nonresident::Touch;
@@ -24,10 +26,10 @@ const STRINGS: Strings = Strings {
     known: true,
 };
 
-/// Size of the keys, bytes: what is known of the thread, a layout and the room for a text have room in it.
+/// Size of the keys, bytes: a layout and the room for a text have room in it.
 const KEY: usize = 128;
-/// Offset of the raw part in a key.
-const RAW: usize = 40;
+/// Offset of the raw part in a key, in which nothing about the thread is.
+const RAW: usize = 0;
 
 /// How hits are counted: by the values of all arguments.
 fn grouping() -> Grouping {
@@ -38,6 +40,8 @@ fn grouping() -> Grouping {
             by: by.into(),
             measured: Vec::new(),
         },
+        key: KeyLayout::default(),
+        stacks: None,
         bytes: KEY as u32,
         rows: 64,
         numbers: NumberLayout::default(),
