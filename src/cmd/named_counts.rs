@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use usdtrec_record::{Aggregation, CallGraph, CallGraphMethod, HitTotals};
-use usdtrec_report::stat::{self, CountReader, StackNames};
+use usdtrec_report::stat::{self, CountReader, StackNamer};
 
 use super::live::{Aggregated, CountView, Live};
 use super::stat::known_stacks::KnownStacks;
@@ -90,7 +90,7 @@ struct Queue {
 
 impl NamedCounts<'_> {
     /// Names the stacks of counts, and shows them.
-    fn show(&self, counted: &HitTotals, names: &mut StackNames<'_>) {
+    fn show(&self, counted: &HitTotals, names: &mut StackNamer<'_>) {
         self.stacks.learn(counted, names);
         let has_failed = locked(&self.queue).has_failed;
         let shown = match has_failed {
@@ -103,7 +103,7 @@ impl NamedCounts<'_> {
     }
 
     /// Waits for all counts, names their stacks, and shows them.
-    fn end(&self, names: &mut StackNames<'_>) {
+    fn end(&self, names: &mut StackNamer<'_>) {
         let queue = locked(&self.queue);
         let queue = self.changed.wait_while(queue, |queue| queue.last.is_none());
         let mut queue = queue.unwrap_or_else(PoisonError::into_inner);
@@ -174,7 +174,7 @@ impl CountView for Counting<'_, '_> {
 struct Naming<'c, 'v>(&'c NamedCounts<'v>);
 
 impl CountReader for Naming<'_, '_> {
-    fn settle(&mut self, until: u64, names: &mut StackNames<'_>) -> u64 {
+    fn settle(&mut self, until: u64, names: &mut StackNamer<'_>) -> u64 {
         let next = || {
             let mut queue = locked(&self.0.queue);
             let is_known = queue.waiting.front()?.time <= until;

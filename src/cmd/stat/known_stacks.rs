@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use usdtrec_format::perf::Sample;
 use usdtrec_record::{AggregateValue, CountedStack, HitTotals};
-use usdtrec_report::stat::{StackAddresses, StackName, StackNames};
+use usdtrec_report::stat::{StackAddresses, StackName, StackNamer};
 
 use crate::mutex::locked;
 
@@ -17,7 +17,7 @@ pub(in crate::cmd) struct KnownStacks {
 
 impl KnownStacks {
     /// Finds the names of the stacks of groups that have none yet.
-    pub(in crate::cmd) fn learn(&self, counted: &HitTotals, names: &mut StackNames<'_>) {
+    pub(in crate::cmd) fn learn(&self, counted: &HitTotals, names: &mut StackNamer<'_>) {
         let mut known = locked(&self.names);
         for value in counted.groups.iter().flat_map(|group| &group.values) {
             if let AggregateValue::Stack(stack) = value {

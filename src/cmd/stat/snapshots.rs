@@ -33,11 +33,7 @@ struct Before {
 
 impl Snapshots {
     /// Begins to count at intervals of this length, of which so many are kept of each group.
-    pub(in crate::cmd) fn new(
-        grouping: StatGrouping,
-        every: Duration,
-        history: usize,
-    ) -> Self {
+    pub(in crate::cmd) fn new(grouping: StatGrouping, every: Duration, history: usize) -> Self {
         Self {
             grouping,
             every,

@@ -10,9 +10,7 @@ use super::attach;
 use super::attach::site_programs::Maps;
 use super::control::Control;
 use super::kernel::RunningKernel;
-use super::kernel::trials::{
-    exchanges_atomically, fetches_atomically, functions_take_memory,
-};
+use super::kernel::trials::{exchanges_atomically, fetches_atomically, functions_take_memory};
 use super::lossless::stopped::Stopped;
 use super::processes::executables::Executables;
 use super::processes::follow::Tracked;
@@ -117,7 +115,9 @@ impl Objects {
         if grouping.as_ref().is_some_and(measures) && !exchanges_atomically() {
             return Err(RecordError::NoBpf(BpfRefusal::AtomicExchange));
         }
-        let has_stacks = grouping.as_ref().is_some_and(|grouping| grouping.stacks.is_some());
+        let has_stacks = grouping
+            .as_ref()
+            .is_some_and(|grouping| grouping.stacks.is_some());
         if has_stacks && !functions_take_memory(kernel.preemption) {
             return Err(RecordError::NoBpf(BpfRefusal::StackKeys));
         }

@@ -8,7 +8,7 @@ mod numbers;
 mod prometheus;
 mod snapshot;
 mod stack_name;
-mod stack_names;
+mod stack_namer;
 mod stream;
 
 use std::cmp::Reverse;
@@ -28,7 +28,7 @@ pub use self::numbers::StatArgument;
 pub use self::prometheus::PrometheusView;
 pub use self::snapshot::{SnapshotRow, StatSnapshot, StatSum};
 pub use self::stack_name::StackName;
-pub use self::stack_names::{StackAddresses, StackNames};
+pub use self::stack_namer::{StackAddresses, StackNamer};
 pub use self::stream::{CountReader, read};
 use crate::columns::put_table;
 use crate::format::Format;

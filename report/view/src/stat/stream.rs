@@ -10,13 +10,13 @@ use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
 use usdtrec_trace::events::stream::{StreamSamples, StreamSummary, StreamView, watch};
 use usdtrec_trace::session::{Sources, TraceSession};
 
-use super::stack_names::StackNames;
+use super::stack_namer::StackNamer;
 
 /// What the reader of a stream is told while the counts come another way.
 pub trait CountReader {
     /// Takes that all is known of processes up to a time, ns of the trace's clock; `u64::MAX` at the end. `names` are those of stacks up to it.
     /// Returns the time of the earliest hit of which the stack must still get names.
-    fn settle(&mut self, until: u64, names: &mut StackNames<'_>) -> u64;
+    fn settle(&mut self, until: u64, names: &mut StackNamer<'_>) -> u64;
 }
 
 /// Reads the stream of a recording whose hits are counted in the kernel, to its end: it has what is known of the processes. `reader` names stacks;
@@ -52,7 +52,7 @@ impl StreamView for Unshown<'_> {
 
     fn settle(&mut self, session: &TraceSession, until: u64) -> Result<u64, ReportError> {
         Ok(match &mut self.reader {
-            Some(reader) => reader.settle(until, &mut StackNames::new(session)),
+            Some(reader) => reader.settle(until, &mut StackNamer::new(session)),
             None => until,
         })
     }

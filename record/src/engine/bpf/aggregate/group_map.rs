@@ -9,7 +9,8 @@ use super::super::sys::{self, MapKind, MapShape};
 use super::group_numbers::GroupNumbers;
 use super::group_paths::GroupPaths;
 use super::grouping::{Grouping, SLOTS};
-use super::stack_map::{StackLayout, StackMap};
+use super::stack_layout::StackLayout;
+use super::stack_map::StackMap;
 use crate::host::cpus;
 
 /// Maximum number of groups, and maximum size of all maps but the slots, bytes.

@@ -6,13 +6,13 @@
 //! All that is not written is 0, so that equal hits have equal keys.
 //!
 //! A program makes it in a slot. There, the numbers of the hit follow it, and a word for the number of a bucket. If a key is the stack, that is found
-//! in the words after these ([`stack_map`](super::stack_map)).
+//! in the words after these ([`stack_layout`](super::stack_layout)).
 
 use super::super::insn::{Assembler, Helper, Op, Reg, Width};
 use super::key_layout::{COMM_BYTES, KeyLayout};
 use super::needs::EventNeeds;
 use super::number_layout::NumberLayout;
-use super::stack_map::StackLayout;
+use super::stack_layout::StackLayout;
 use crate::aggregation::Aggregation;
 use crate::chosen;
 use crate::error::RecordError;

@@ -19,6 +19,7 @@ mod needs;
 mod number_hit;
 mod number_layout;
 mod stack_hit;
+mod stack_layout;
 mod stack_map;
 
 pub(super) use group_decoder::GroupDecoder;
@@ -27,10 +28,10 @@ pub(super) use group_map::GroupElement;
 pub(super) use group_map::{GroupDescriptors, GroupMaps, SharedGroups};
 pub(super) use grouping::Grouping;
 pub(super) use hit_counts::HitCounts;
+#[cfg(test)]
+pub(super) use key_layout::KeyLayout;
 pub(super) use measured::{Measured, measured};
 pub(super) use needs::EventNeeds;
 #[cfg(test)]
-pub(super) use key_layout::KeyLayout;
-#[cfg(test)]
 pub(super) use number_layout::NumberLayout;
-pub(super) use stack_map::StackLayout;
+pub(super) use stack_layout::StackLayout;

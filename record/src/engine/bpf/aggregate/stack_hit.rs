@@ -1,10 +1,10 @@
-//! Programs that find the number of the stack of a hit ([`stack_map`](super::stack_map)).
+//! Programs that find the number of the stack of a hit ([`stack_layout`](super::stack_layout)).
 
 use super::super::context::instruction_pointer;
 use super::super::insn::{Assembler, FunctionKind, Helper, If, Label, Map, Op, Reg, Width};
 use super::super::program::{Program, slots};
 use super::grouping::{Grouping, KEY};
-use super::stack_map::{CALLERS, END, FIXED_WORDS, ID, IP, PID, StackLayout, TIME};
+use super::stack_layout::{CALLERS, END, FIXED_WORDS, ID, IP, PID, StackLayout, TIME};
 
 /// What hashes begin with, and what they are multiplied by: fractional digits of pi, and of the golden ratio, odd.
 const SEED: i64 = 0x243f_6a88_85a3_08d3;
@@ -36,7 +36,10 @@ impl Program<'_> {
         asm.store(Width::Double, Reg::R7, at + TIME, Reg::R0);
         // Following frame pointers takes these registers.
         asm.store(Width::Double, Reg::R10, slots::CONTEXT, Reg::R6);
-        asm.store(Width::Double, Reg::R10, slots::UNREAD, Reg::R8);
+        let has_unread = self.spec.layout.missing.is_some();
+        if has_unread {
+            asm.store(Width::Double, Reg::R10, slots::UNREAD, Reg::R8);
+        }
         asm.set(Reg::R1, stacks.end_bytes() as i64);
         asm.store(Width::Double, Reg::R10, slots::STACK_END, Reg::R1);
         asm.address(Reg::R8, Reg::R7, (at + END).into());
@@ -44,7 +47,9 @@ impl Program<'_> {
         let number = self.stack_number(stacks);
         let asm = &mut self.asm;
         asm.load(Width::Double, Reg::R6, Reg::R10, slots::CONTEXT);
-        asm.load(Width::Double, Reg::R8, Reg::R10, slots::UNREAD);
+        if has_unread {
+            asm.load(Width::Double, Reg::R8, Reg::R10, slots::UNREAD);
+        }
         asm.address(Reg::R1, Reg::R7, at.into());
         asm.set(Reg::R2, 0);
         asm.set(Reg::R3, 0);
@@ -172,7 +177,12 @@ impl StackNumber<'_> {
     fn end_words(&mut self, end: Label) {
         let asm = &mut *self.asm;
         // The verifier knows the number of the word in each round, so that it knows that there is an end.
-        asm.jump_if(If::AtLeast, Reg::R9, self.stacks.callers() + FIXED_WORDS, end);
+        asm.jump_if(
+            If::AtLeast,
+            Reg::R9,
+            self.stacks.callers() + FIXED_WORDS,
+            end,
+        );
         asm.jump_if_reg(If::AtLeast, Reg::R9, Reg::R7, end);
         asm.copy(Reg::R1, Reg::R9);
         asm.op_value(Op::ShiftLeft, Reg::R1, 3);

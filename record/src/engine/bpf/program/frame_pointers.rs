@@ -12,9 +12,9 @@ use usdtrec_format::perf::ChainCut;
 
 use super::super::insn::{FunctionKind, Helper, If, Label, Op, Reg, Width};
 use super::builder::Program;
-use super::frame_function::{EndSize, FrameFunction};
+use super::frame_function::{CHAIN, EndSize, FrameFunction};
 use super::slots::{STACK_END, WORD};
-use super::stack::{CHAIN, PAGE};
+use super::stack::PAGE;
 use crate::plan::ReturnAddress;
 
 /// Bytes of stack that are read at once, at most: several frames of usual size.

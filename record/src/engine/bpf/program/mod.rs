@@ -34,10 +34,11 @@ use super::preemption;
 pub(super) use absent::Bytes;
 pub(super) use builder::{Exits, Program};
 pub(super) use cookie::Cookie;
+pub(super) use frame_function::CHAIN;
 pub(in crate::engine::bpf) use sample_record::RAW;
 pub(super) use sample_record::{END_SIZE, Rooms, THREAD, rooms};
 pub(super) use spec::{Common, CpuRange, Spec, Stop, ThreadBase};
-pub(super) use stack::{CHAIN, EndKind, stack_ends};
+pub(super) use stack::{EndKind, stack_ends};
 use target::Target;
 pub(super) use who::{FIRST_TOKEN, FOLLOWED, LINKED, Who};
 

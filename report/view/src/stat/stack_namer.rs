@@ -23,14 +23,14 @@ pub struct StackAddresses<'a> {
 }
 
 /// Finds names of stacks, as those of samples are found.
-pub struct StackNames<'s> {
+pub struct StackNamer<'s> {
     session: &'s TraceSession,
     /// Made when first needed.
     resolver: Option<Resolver<'s>>,
     stacks: Stacks,
 }
 
-impl<'s> StackNames<'s> {
+impl<'s> StackNamer<'s> {
     pub(super) fn new(session: &'s TraceSession) -> Self {
         Self {
             session,
