@@ -100,7 +100,7 @@ fn open(path: &Path, buildid_dir: Option<PathBuf>) -> anyhow::Result<TraceSessio
 #[cfg(feature = "record")]
 fn store_names(args: &ArchiveArgs, buildid_dir: Option<&Path>) -> anyhow::Result<()> {
     use usdtrec_format::trace::append_code_names;
-    use usdtrec_report::StackNamer;
+    use usdtrec_report::StackNames;
 
     use super::record::OfRunning;
     use crate::output;
@@ -121,7 +121,7 @@ fn store_names(args: &ArchiveArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     let written = written.with_context(|| format!("cannot read {}", shown(path)))?;
     let made = OfRunning(written);
     let found = progress::shown(&session, || {
-        StackNamer::find(&session, &made, true, || false)
+        StackNames::find(&session, &made, true, || false)
     })?;
     let count = found.names.functions.len();
     append_code_names(&file, &found.names).with_context(|| shown(path).to_string())?;

@@ -12,7 +12,7 @@ use usdtrec_format::CodeNames;
 use usdtrec_format::escape::shown;
 use usdtrec_format::trace::append_code_names;
 use usdtrec_record::{FileElsewhere, MakerFiles, Signals};
-use usdtrec_report::{FileView, Sources, StackNamer, TraceSession};
+use usdtrec_report::{FileView, Sources, StackNames, TraceSession};
 
 use self::made_names::OfRecording;
 pub(crate) use self::made_names::OfRunning;
@@ -72,7 +72,7 @@ impl NameStore<'_> {
         let session = TraceSession::from_file(file.try_clone()?, trace, &sources)?;
         let made_names = OfRecording(self.maker_files);
         let time = if self.has_stacks { TIME } else { TIME_OF_TEXTS };
-        let found = StackNamer::find(&session, &made_names, self.has_stacks, || {
+        let found = StackNames::find(&session, &made_names, self.has_stacks, || {
             begun.elapsed() >= time || self.signals.has_arrived()
         })?;
         if self.has_stacks || found.names != CodeNames::default() {
