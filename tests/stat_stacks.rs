@@ -232,3 +232,36 @@ fn cut_stacks_say_so() {
         "{table}"
     );
 }
+
+/// A file that is found while it runs: its stacks have names, too.
+#[test]
+fn stacks_of_later_files_have_names() {
+    let lab = Lab::privileged();
+    let build = Build {
+        options: &[
+            "-O1",
+            "-fno-omit-frame-pointer",
+            "-fno-optimize-sibling-calls",
+            "-DPROVIDER=later_paths",
+        ],
+        ..FRAMED
+    };
+    let program = build.make(&lab, "paths.c", "paths");
+    let stat = start(
+        &lab,
+        &["-a", "--by", "stack", "-I", "50ms", "-e", "later_paths:hit"],
+    );
+    // The program is there before it hits for long enough to be found.
+    let mut process = Process::spawn({
+        let mut command = Command::new(&program);
+        command.args(["10", "1"]);
+        command
+    });
+    std::thread::sleep(std::time::Duration::from_secs(5));
+    process.say("go");
+    while process.line().expect("a line") != "done" {}
+    let lines = end(stat);
+    let counts = from_main(&counts(&lines));
+    assert_eq!(counts["main;run;both;left;shared"], 20, "{counts:?}");
+    assert_eq!(counts["main;run;alone"], 60, "{counts:?}");
+}

@@ -108,7 +108,8 @@ pub(crate) fn work(lab: &Lab) {
         let pids: Vec<String> = all.iter().map(|one| one.pid().to_string()).collect();
         let event = format!("sdt_keys:number@{}", keys.display());
         let options = ["--by", "arg1", "--hist", "arg2", "-I", "1s", "-o", "counts"];
-        let further = [&options[..], &["-p", &pids.join(",")]].concat();
+        let pids = pids.join(",");
+        let further = [&options[..], &["-p", &pids]].concat();
         let first = all[0].pid();
         let stat = stat::start(lab, first, &event, &further);
         let seconds = TIME.as_secs() + 4;

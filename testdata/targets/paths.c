@@ -11,10 +11,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifndef PROVIDER
+#define PROVIDER paths
+#endif
+
 static volatile int sum;
 
 __attribute__((noinline)) static void shared(long number, const char *text) {
-  STAP_PROBE2(paths, hit, number, text);
+  STAP_PROBE2(PROVIDER, hit, number, text);
   sum++;
 }
 
@@ -38,13 +42,13 @@ __attribute__((noinline)) static void both(long count) {
 }
 
 __attribute__((noinline)) static void alone(long number) {
-  STAP_PROBE2(paths, hit, number, "alone");
+  STAP_PROBE2(PROVIDER, hit, number, "alone");
   sum++;
 }
 
 __attribute__((noinline)) static void tree(int depth, int ways) {
   if (depth == 0)
-    STAP_PROBE2(paths, hit, depth, "tree");
+    STAP_PROBE2(PROVIDER, hit, depth, "tree");
   else {
     tree(depth - 1, ways);
     sum++;
