@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::callers::folded_lines;
-use crate::common::{Event, Lab, debian_packages, need_tool, run, test};
+use crate::common::{DebianPackages, Event, Lab, debian_packages, need_tool, run, test};
 
 /// Debian's; another one in PATH may have no probes.
 const PYTHON: &str = "/usr/bin/python3.11";
@@ -170,7 +170,12 @@ impl NewPython {
 
     #[track_caller]
     fn fetched() -> Self {
-        Self(debian_packages("python-3.13", "trixie", &Self::PACKAGES))
+        Self(debian_packages(DebianPackages {
+            name: "python-3.13",
+            suite: "trixie",
+            packages: &Self::PACKAGES,
+            is_complete: false,
+        }))
     }
 
     fn program(&self) -> PathBuf {

@@ -247,10 +247,7 @@ fn what_has_no_effect_is_refused() {
             "--strlen has no effect on stat without --filter",
         ),
         (&["-e", &tick, "-x;"], "[possible values: ,]"),
-        (
-            &["-e", &tick, "--by", "stack"],
-            "--by stack: stat counts by",
-        ),
+        (&["-e", &tick, "--by", "sym"], "--by sym: stat counts by"),
         (
             &["-e", &tick, "--by", "arg9"],
             "no probe has an argument arg9",
@@ -271,7 +268,7 @@ fn what_has_no_effect_is_refused() {
 #[test]
 fn other_keys_of_report_are_refused() {
     let lab = Lab::new();
-    for key in ["cgroup", "cpu", "build-id", "stack", "stack:script"] {
+    for key in ["cgroup", "cpu", "build-id", "caller", "stack:script"] {
         lab.usdtrec(["stat", "-e", "x:y", "--by", key])
             .exits(2)
             .complains(&format!("use report --sort {key}"));

@@ -163,6 +163,9 @@ pub enum BpfRefusal {
     /// Programs cannot change a word only if it is what they expect.
     #[error("the minimum and maximum of numbers need Linux 5.12")]
     AtomicExchange,
+    /// Functions of programs cannot have memory as an argument.
+    #[error("counting hits by stack needs Linux 5.12, and from Linux 6.13 on Linux 6.15")]
+    StackKeys,
     /// There are more measured arguments than a program has room for.
     #[error("numbers of more than 8 arguments at a time are too many for a program")]
     TooManyMeasured,

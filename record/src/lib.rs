@@ -35,8 +35,8 @@ mod verify;
 mod window;
 
 pub use aggregation::{
-    AggregateKey, AggregateValue, Aggregation, GroupedProbe, HitGroup, MeasuredArgument,
-    NoGroupName, NumberBucket, NumberEnds, NumberTotals,
+    AggregateKey, AggregateValue, Aggregation, CountedStack, GroupedProbe, HitGroup,
+    MeasuredArgument, NoGroupName, NumberBucket, NumberEnds, NumberTotals,
 };
 pub use chosen::{ChoiceError, GroupName, ProcessChoice};
 pub use clocks::moment::{Moment, Waited};

@@ -42,20 +42,34 @@ impl WithArgs {
         texts: impl Iterator<Item = &'t str> + Clone,
     ) -> Option<String> {
         let is_unused = |span: &&String| {
-            let start = span.split_once("..").map_or(&***span, |(start, _)| start);
-            let bare = start.rsplit_once(':').map_or(start, |(_, bare)| bare);
-            // A glob may be any span.
-            let prefix = match bare.contains(['*', '?', '[']) {
-                true => ".".to_owned(),
-                false => format!("{bare}."),
-            };
+            let prefix = prefix(span);
             !texts.clone().any(|text| text.contains(&prefix))
         };
         if let Some(span) = self.with.iter().find(is_unused) {
             return Some(format!("--with {span}"));
         }
-        let is_holder = |text: &str| text.contains("holder.") || text.contains("candidate.");
-        let is_unused = self.holders && !texts.clone().any(is_holder);
+        let is_unused = self.holders && !texts.clone().any(names_holder);
         is_unused.then(|| "--holders".to_owned())
     }
+
+    /// Whether an expression names any of these arguments.
+    pub(crate) fn are_named_in(&self, text: &str) -> bool {
+        let mut spans = self.with.iter();
+        spans.any(|span| text.contains(&prefix(span))) || self.holders && names_holder(text)
+    }
+}
+
+/// What the names of a span's arguments begin with.
+fn prefix(span: &str) -> String {
+    let start = span.split_once("..").map_or(span, |(start, _)| start);
+    let bare = start.rsplit_once(':').map_or(start, |(_, bare)| bare);
+    // A glob may be any span.
+    match bare.contains(['*', '?', '[']) {
+        true => ".".to_owned(),
+        false => format!("{bare}."),
+    }
+}
+
+fn names_holder(text: &str) -> bool {
+    text.contains("holder.") || text.contains("candidate.")
 }

@@ -48,7 +48,7 @@ struct Recorded {
 /// What is aggregated in the kernel, where hits are not copied out.
 pub(super) struct Aggregated<'a> {
     pub(super) aggregation: Aggregation,
-    pub(super) view: &'a mut dyn CountView,
+    pub(super) view: Box<dyn CountView + 'a>,
 }
 
 /// Shows what is counted in the kernel.
@@ -64,6 +64,23 @@ pub(super) trait CountView {
     /// # Errors
     /// That of the output, and what has failed without ending the recording.
     fn end(&mut self, counted: Option<&HitTotals>) -> io::Result<()>;
+
+    /// The recording could not begin: nothing more comes.
+    fn give_up(&mut self) {}
+}
+
+impl<V: CountView + ?Sized> CountView for &mut V {
+    fn show(&mut self, counted: &HitTotals) -> io::Result<()> {
+        (**self).show(counted)
+    }
+
+    fn end(&mut self, counted: Option<&HitTotals>) -> io::Result<()> {
+        (**self).end(counted)
+    }
+
+    fn give_up(&mut self) {
+        (**self).give_up();
+    }
 }
 
 /// A verb that prints hits while they are captured.
@@ -144,7 +161,11 @@ impl Live<'_> {
         started: Result<Recording, RecordError>,
         signals: &Signals,
     ) -> anyhow::Result<Recorded> {
-        let recording = started?;
+        let recording = started.inspect_err(|_| {
+            if let Some(aggregated) = &mut self.aggregated {
+                aggregated.view.give_up();
+            }
+        })?;
         print_attached(&attached, self.args.quiet);
         let mut reports = RunningReports::new(self.args.quiet);
         let mut printed = Ok(());

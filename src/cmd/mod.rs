@@ -23,6 +23,8 @@ pub(crate) mod list;
 #[cfg(feature = "record")]
 mod live;
 pub(crate) mod man;
+#[cfg(feature = "record")]
+mod named_counts;
 mod print;
 #[cfg(feature = "record")]
 pub(crate) mod record;

@@ -2,6 +2,7 @@
 
 pub(super) mod by;
 mod group_key;
+pub(super) mod known_stacks;
 #[cfg(feature = "listen")]
 mod listen;
 mod metrics;
@@ -21,7 +22,7 @@ use usdtrec_format::split_patterns;
 use usdtrec_record::{HitTotals, MeasuredArgument};
 use usdtrec_report::Format;
 use usdtrec_report::stat::{
-    self, HISTORY, LiveTable, RowChoice, StatArgument, StatCounts, StatSnapshot, StatView,
+    HISTORY, LiveTable, RowChoice, StatArgument, StatCounts, StatSnapshot, StatView,
 };
 
 use self::by::StatBy;
@@ -29,7 +30,8 @@ use self::metrics::Metrics;
 use self::snapshots::Snapshots;
 use self::sums::StatGrouping;
 use super::count_screen::{CountScreen, TableKeys};
-use super::live::{Aggregated, CountView, Live};
+use super::live::{CountView, Live};
+use super::named_counts;
 use super::record::refuse_options_of_arguments;
 use super::selection;
 use crate::cli::{CaptureArgs, Engine, OutputFormat, StatArgs};
@@ -48,6 +50,7 @@ pub(crate) fn run(args: &StatArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     };
     let interval = args.interval.as_deref().map(interval).transpose()?;
     let aggregation = counted.aggregation(interval);
+    let has_stacks = counted.has_stacks();
     let mut view = Output::new(args, counted, interval)?;
     let verb = Live {
         verb: "stat",
@@ -60,12 +63,10 @@ pub(crate) fn run(args: &StatArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         prints_arguments: shows_arguments(args),
         graph: None,
         slow_spans: None,
-        aggregated: Some(Aggregated {
-            aggregation,
-            view: &mut view,
-        }),
+        aggregated: None,
     };
-    verb.run(|pipe, sources| stat::read(pipe, Path::new("stat"), sources))
+    let stacks = view.snapshots.stacks();
+    named_counts::run(verb, aggregation, has_stacks, &mut view, stacks)
 }
 
 /// The arguments of `--value` and `--hist`, each once.

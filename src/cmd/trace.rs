@@ -18,7 +18,9 @@ use crate::terminal::{Usage, say};
 
 /// Runs the verb.
 pub(crate) fn run(args: &TraceArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    print::refuse_unused_with(&args.with, None, &args.print)?;
+    let mut filters = args.capture.filters.iter().flatten();
+    let of_added = filters.find(|filter| args.with.are_named_in(filter));
+    print::refuse_unused_with(&args.with, of_added.map(String::as_str), &args.print)?;
     let spans = print::spans(
         &args.spans,
         args.capture.span_least,
@@ -31,7 +33,15 @@ pub(crate) fn run(args: &TraceArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
         "-g and --call-graph have no effect on spans, whose lines have no call chains",
     )?;
     let Traced { capture, selection } = match spans {
-        Some(_) => of_spans(&args.capture)?,
+        Some(_) => selecting(
+            &args.capture,
+            "--filter of one -e has no effect on spans: give all events in one -e, and one filter of begin and end after it",
+        )?,
+        None if of_added.is_some() => selecting(
+            &args.capture,
+            "--filter with an argument of --with or --holders is about all events, as those that it comes from are needed: give all events in one -e, and the \
+             filter after it",
+        )?,
         None => Traced {
             capture: Cow::Borrowed(&args.capture),
             selection: EventSelection::default(),
@@ -77,15 +87,12 @@ struct Traced<'a> {
     selection: EventSelection,
 }
 
-/// What is captured where spans are printed. A filter is about spans, which are matched first: without the hits that it excludes, others would find
-/// a wrong partner.
-fn of_spans(args: &CaptureArgs) -> Result<Traced<'_>, Usage> {
+/// What is captured where a filter selects what is printed of all that is captured: spans, which are matched first, as without the hits that it excludes
+/// others would find a wrong partner; and events by arguments that they get from others. `refused` says why events cannot have different filters.
+fn selecting<'a>(args: &'a CaptureArgs, refused: &str) -> Result<Traced<'a>, Usage> {
     let mut filters = args.filters.iter();
     let first = filters.next().cloned().flatten();
-    Usage::ensure(
-        filters.all(|filter| *filter == first),
-        "--filter of one -e has no effect on spans: give all events in one -e, and one filter of begin and end after it",
-    )?;
+    Usage::ensure(filters.all(|filter| *filter == first), refused)?;
     let capture = match first {
         None => Cow::Borrowed(args),
         Some(_) => Cow::Owned(CaptureArgs {

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::need_tools;
 use crate::common::{
-    Lab, Process, alone_with, debian_packages, events_named, need_tool, run, signal, test,
+    DebianPackages, Lab, Process, alone_with, debian_packages, events_named, need_tool, run,
+    signal, test,
 };
 
 /// What a server needs, with the C library that it was built with.
@@ -68,7 +69,12 @@ fn a_server_in_a_container_is_recorded() {
     need_tool(psql);
     // Recorders of all processes see every server: one test at a time runs one.
     let _alone = alone_with("/usr/lib/postgresql/15/bin/postgres");
-    let packages = debian_packages("postgresql-17", "trixie", &PACKAGES);
+    let packages = debian_packages(DebianPackages {
+        name: "postgresql-17",
+        suite: "trixie",
+        packages: &PACKAGES,
+        is_complete: false,
+    });
     let container = |command: &str| {
         let mut container = lab.at_home(Path::new("sh"), ["-c", CONTAINER]);
         container.env("PACKAGES", &packages);

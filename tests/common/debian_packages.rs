@@ -6,9 +6,36 @@ use std::process::Command;
 
 use super::{fetch, fetched, need_tool, run};
 
-/// A folder with the files of packages, to be read only. What they depend on is not added.
+/// Packages of a release of Debian.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DebianPackages<'a> {
+    /// Name of the folder.
+    pub(crate) name: &'a str,
+    pub(crate) suite: &'a str,
+    pub(crate) packages: &'a [&'a str],
+    /// Whether what they depend on is added.
+    pub(crate) is_complete: bool,
+}
+
+/// A folder with the files of packages, to be read only.
 #[track_caller]
-pub(crate) fn debian_packages(name: &str, suite: &str, packages: &[&str]) -> PathBuf {
+pub(crate) fn debian_packages(wanted: DebianPackages<'_>) -> PathBuf {
+    const WITH_OTHERS: [&str; 4] = [
+        "install",
+        "--yes",
+        "--no-install-recommends",
+        "--download-only",
+    ];
+    let DebianPackages {
+        name,
+        suite,
+        packages,
+        is_complete,
+    } = wanted;
+    let command: &[&str] = match is_complete {
+        true => &WITH_OTHERS,
+        false => &["download"],
+    };
     need_tool("apt-get");
     need_tool("dpkg-deb");
     fetched(name, &packages.join(" "), |folder| {
@@ -16,13 +43,15 @@ pub(crate) fn debian_packages(name: &str, suite: &str, packages: &[&str]) -> Pat
         for directory in ["state/lists/partial", "cache/archives/partial"] {
             fs::create_dir_all(state.join(directory)).expect("a folder");
         }
+        // No package is installed.
+        fs::write(state.join("status"), "").expect("a file");
         let keys = "/usr/share/keyrings/debian-archive-keyring.gpg";
         let source = format!("deb [signed-by={keys}] http://deb.debian.org/debian {suite} main\n");
         fs::write(state.join("sources"), source).expect("a file");
         let at = state.display();
         let configuration = format!(
             "Dir::Etc::sourcelist \"{at}/sources\"; Dir::Etc::sourceparts \"/dev/null\"; Dir::State \"{at}/state\"; \
-             Dir::State::status \"/dev/null\"; Dir::Cache \"{at}/cache\"; Acquire::Languages \"none\"; APT::Sandbox::User \"root\";"
+             Dir::State::status \"{at}/status\"; Dir::Cache \"{at}/cache\"; Acquire::Languages \"none\"; APT::Sandbox::User \"root\";"
         );
         fs::write(state.join("configuration"), configuration).expect("a file");
         let apt = |arguments: &[&str]| {
@@ -32,11 +61,14 @@ pub(crate) fn debian_packages(name: &str, suite: &str, packages: &[&str]) -> Pat
             fetch(command)
         };
         apt(&["-q", "update"])?;
-        apt(&[&["-q", "download"], packages].concat())?;
-        let files = fs::read_dir(&state).expect("a folder").flatten();
-        for file in files.map(|entry| entry.path()) {
-            if file.extension().is_some_and(|extension| extension == "deb") {
-                unpack(&file, folder);
+        apt(&[&["-q"], command, packages].concat())?;
+        // One is in the current directory, the other where apt keeps packages.
+        for place in [state.clone(), state.join("cache/archives")] {
+            let files = fs::read_dir(place).expect("a folder").flatten();
+            for file in files.map(|entry| entry.path()) {
+                if file.extension().is_some_and(|extension| extension == "deb") {
+                    unpack(&file, folder);
+                }
             }
         }
         fs::remove_dir_all(state).expect("a folder of ours");

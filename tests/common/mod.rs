@@ -26,7 +26,7 @@ pub(crate) use babeltrace::{babeltrace, babeltrace_script};
 pub(crate) use closing::Closing;
 pub(crate) use compiler::Build;
 pub(crate) use complaints::complaints;
-pub(crate) use debian_packages::debian_packages;
+pub(crate) use debian_packages::{DebianPackages, debian_packages};
 pub(crate) use engine::Engine;
 pub(crate) use event::{Event, events_named};
 pub(crate) use fetched::{fetch, fetched};

@@ -17,6 +17,7 @@ use super::fired_trigger::is_fired_trigger;
 use super::own_record::{Magic, OwnFields, is_own, own_fields};
 use super::shortfall::is_shortfall;
 use super::string_argument::is_string_argument;
+use super::time_mark::is_time_mark;
 use crate::perf::cursor::until_nul;
 use crate::perf::record::{RecordBuilder, padded};
 use crate::perf::{RawRecord, RecordType, SampleId, SampleType};
@@ -87,10 +88,14 @@ pub(crate) fn is_process_cgroup(body: &[u8]) -> bool {
 
 /// Whether a record of type 65 with this body is read with the records of processes. Eight bytes of the body are enough.
 pub(crate) fn is_of_processes(body: &[u8]) -> bool {
-    is_process_cgroup(body)
-        || is_shortfall(body)
-        || is_string_argument(body)
-        || is_fired_trigger(body)
+    let is_one = [
+        is_process_cgroup,
+        is_shortfall,
+        is_string_argument,
+        is_fired_trigger,
+        is_time_mark,
+    ];
+    is_one.into_iter().any(|is_it| is_it(body))
 }
 
 #[cfg(test)]

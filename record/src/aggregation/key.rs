@@ -1,6 +1,10 @@
 //! What hits are grouped by.
 
+use std::sync::Arc;
+
 use usdtrec_format::Value;
+
+use super::counted_stack::CountedStack;
 
 /// What hits are grouped by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +21,8 @@ pub enum AggregateKey {
     Container,
     /// The unit of systemd that it is of.
     Unit,
+    /// The stack by frame pointers. The recording needs a call graph of them.
+    Stack,
     /// An argument, by its name, or as `arg1`, `arg2`, ….
     Argument(String),
 }
@@ -30,6 +36,8 @@ pub enum AggregateValue {
     Number(u32),
     /// A container or unit, or why it is not known.
     Group(Result<String, NoGroupName>),
+    /// The stack.
+    Stack(Arc<CountedStack>),
     /// The value of an argument, or why it is missing.
     Argument(Value),
     /// The probe has no such argument.

@@ -1,10 +1,12 @@
 //! What is aggregated in the kernel where hits are not copied out.
 
+mod counted_stack;
 mod group;
 mod key;
 mod measured;
 mod numbers;
 
+pub use self::counted_stack::CountedStack;
 pub use self::group::{GroupedProbe, HitGroup};
 pub use self::key::{AggregateKey, AggregateValue, NoGroupName};
 pub use self::measured::MeasuredArgument;
@@ -67,6 +69,11 @@ impl Aggregation {
     pub(crate) fn has_cgroup(&self) -> bool {
         let mut keys = self.by.iter();
         keys.any(|key| matches!(key, AggregateKey::Container | AggregateKey::Unit))
+    }
+
+    /// Whether a key is the stack.
+    pub(crate) fn has_stack(&self) -> bool {
+        self.by.contains(&AggregateKey::Stack)
     }
 
     /// The place of the argument of each key, in the list of a probe's arguments; `None` for other keys, and if the probe has none of this

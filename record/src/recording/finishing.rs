@@ -7,6 +7,7 @@ use super::waiting::MIN_GATHER_TIME;
 use super::{
     End, EndedProcess, Finished, HitTotals, Outcome, Progress, Recording, hit_groups, misses_hits,
 };
+use crate::clocks::trace_clock;
 use crate::error::RecordError;
 use crate::left_breakpoints::{KernelLog, OwnSites};
 use crate::makers::CodeMakers;
@@ -100,6 +101,7 @@ impl Recording {
                 losses: tally.losing(),
                 counted: aggregation.map(|_| HitTotals {
                     elapsed,
+                    time: trace_clock::now(),
                     hits: tally.by_probe,
                     groups,
                 }),

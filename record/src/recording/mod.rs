@@ -31,8 +31,9 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use usdtrec_format::perf::SampleId;
+use usdtrec_format::trace::put_time_mark;
 
-use crate::aggregation::HitGroup;
+use crate::aggregation::{Aggregation, HitGroup};
 use crate::clocks::trace_clock;
 use crate::command::RunningCommand;
 use crate::engine::{GuardDeath, TextFinding};
@@ -195,11 +196,26 @@ impl Recording {
         let passed = late.div_duration_f64(interval) as u32;
         *next += interval * (passed + 1);
         let elapsed = self.started.elapsed();
+        let (hits, groups) = (self.count()?.by_probe, hit_groups(&self.session)?);
+        let time = trace_clock::now();
+        self.mark_time(time);
         Ok(Some(HitTotals {
             elapsed,
-            hits: self.count()?.by_probe,
-            groups: hit_groups(&self.session)?,
+            time,
+            hits,
+            groups,
         }))
+    }
+
+    /// Writes that a time has come, if a reader has to know when stacks up to it have names.
+    fn mark_time(&mut self, time: u64) {
+        let aggregation = self.session.options.engine.aggregation.as_ref();
+        if aggregation.is_some_and(Aggregation::has_stack) {
+            let id_type = self.session.attached.processes.attr.attr.id_type();
+            let mut record = Vec::new();
+            put_time_mark(time, id_type, &mut record);
+            self.files.push(&record);
+        }
     }
 
     /// Notes in the trace that hits are missing on CPUs that went off line or came on line.

@@ -84,6 +84,9 @@ pub struct EndedProcess {
 pub struct HitTotals {
     /// Time since the start.
     pub elapsed: Duration,
+    /// All hits are before this time, ns of the trace's clock. In a pipe, what is known of processes up to it has been written when a mark of this
+    /// time is settled ([`put_time_mark`](usdtrec_format::trace::put_time_mark)), if a key is the stack.
+    pub time: u64,
     /// The hits of each probe that are in no group. A probe may be several of one name.
     pub hits: Vec<ProbeHits>,
     /// The groups of hits, in no order.

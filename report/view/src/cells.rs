@@ -149,6 +149,11 @@ impl Cell {
         }
     }
 
+    /// A text that is shorter than what JSON and CSV have.
+    pub(crate) fn shortened(text: &str, whole: &str) -> Self {
+        Self::text(text).with(Datum::Text(whole.to_owned()))
+    }
+
     pub(crate) fn number(text: String) -> Self {
         Self {
             datum: Datum::Number(text.clone()),

@@ -11,7 +11,7 @@ use usdtrec_trace::unwind::known_cut::KnownCut;
 use crate::stack_cut::reason;
 
 /// Between a frame and its caller.
-const CALLED_BY: &str = " <- ";
+pub(crate) const CALLED_BY: &str = " <- ";
 
 /// A frame in text, not escaped: the function, else the file with the offset, else the address.
 pub fn frame_text(frame: &FrameName) -> String {

@@ -14,7 +14,7 @@ use crate::cli::{DEFAULT_TRACE, group_keys};
 /// The task of the process that reads the trace.
 pub(super) const ARGUMENTS: &str = "complete-arguments";
 /// Keys of `stat`, besides arguments.
-const OF_STAT: [&str; 6] = ["comm", "container", "pid", "tid", "uid", "unit"];
+const OF_STAT: [&str; 7] = ["comm", "container", "pid", "stack", "tid", "uid", "unit"];
 
 /// The words of a command line before the one to complete.
 #[derive(Debug)]

@@ -36,9 +36,10 @@ impl StatBy {
             "uid" => AggregateKey::Uid,
             "container" => AggregateKey::Container,
             "unit" => AggregateKey::Unit,
+            "stack" => AggregateKey::Stack,
             _ if is_other => {
                 return Err(Usage(format!(
-                    "--by {name}: {verb} counts by comm, pid, tid, uid, container, unit, arguments and ARG:shape, in the kernel; \
+                    "--by {name}: {verb} counts by comm, pid, tid, uid, container, unit, stack, arguments and ARG:shape, in the kernel; \
                      to count by this, record, and use report --sort {name}"
                 )));
             }

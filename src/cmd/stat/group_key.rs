@@ -1,11 +1,14 @@
 //! The keys of a group, as groups are told apart and ordered.
 
+use std::sync::Arc;
+
 use usdtrec_format::schema::Argument;
 use usdtrec_format::{StringAt, Value};
 use usdtrec_record::{AggregateValue, HitGroup, ProbeHits};
-use usdtrec_report::stat::{StatKey, shape};
+use usdtrec_report::stat::{StackName, StatKey, shape};
 
 use super::by::StatBy;
+use super::known_stacks::KnownStacks;
 
 /// The probe and keys of a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +34,7 @@ enum KeyOrder {
         bytes: Vec<u8>,
         cut: bool,
     },
+    Stack(Arc<StackName>),
     /// Any other value.
     Other(OtherValue),
     Absent,
@@ -73,9 +77,12 @@ impl GroupKey {
     }
 
     /// The keys of a group.
-    pub(super) fn of_group(group: &HitGroup, keys: &[StatBy]) -> Self {
+    pub(super) fn of_group(group: &HitGroup, keys: &[StatBy], stacks: &KnownStacks) -> Self {
         let values = group.values.iter().zip(keys);
-        let values = values.map(|(value, key)| KeyOrder::new(value, key));
+        let values = values.map(|(value, key)| match value {
+            AggregateValue::Stack(stack) => KeyOrder::Stack(stacks.name(stack)),
+            value => KeyOrder::new(value, key),
+        });
         Self {
             event: group.probe.event.clone(),
             values: Some(values.collect()),
@@ -101,7 +108,7 @@ impl KeyOrder {
             AggregateValue::Group(name) => {
                 Self::Group(name.clone().map_err(|reason| key.without_name(reason)))
             }
-            AggregateValue::Absent => Self::Absent,
+            AggregateValue::Absent | AggregateValue::Stack(_) => Self::Absent,
             AggregateValue::Argument(Value::Unsigned(number)) => Self::Unsigned(*number),
             // A site may have it without a sign.
             AggregateValue::Argument(Value::Signed(number)) => match u64::try_from(*number) {
@@ -127,6 +134,7 @@ impl KeyOrder {
             Self::Comm(name) => return StatKey::Comm(name.clone()),
             Self::Number(number) => return StatKey::Number(*number),
             Self::Absent => return StatKey::Absent,
+            Self::Stack(name) => return StatKey::Stack(Arc::clone(name)),
             Self::Group(Ok(name)) => return StatKey::Name(name.clone()),
             Self::Group(Err(reason)) => return StatKey::Unknown(reason),
             Self::Unsigned(number) => Value::Unsigned(*number),

@@ -7,6 +7,7 @@ use usdtrec_record::HitTotals;
 use usdtrec_report::stat::{CountedEnds, SnapshotRow, StatSnapshot, StatSum};
 
 use super::group_key::GroupKey;
+use super::known_stacks::KnownStacks;
 use super::sums::{Count, StatGrouping, Sums};
 
 /// What was counted before.
@@ -18,6 +19,7 @@ pub(in crate::cmd) struct Snapshots {
     history: usize,
     elapsed: Duration,
     before: BTreeMap<GroupKey, Before>,
+    stacks: KnownStacks,
 }
 
 /// What was counted of a group before.
@@ -31,23 +33,25 @@ struct Before {
 
 impl Snapshots {
     /// Begins to count at intervals of this length, of which so many are kept of each group.
-    pub(in crate::cmd) const fn new(
-        grouping: StatGrouping,
-        every: Duration,
-        history: usize,
-    ) -> Self {
+    pub(in crate::cmd) fn new(grouping: StatGrouping, every: Duration, history: usize) -> Self {
         Self {
             grouping,
             every,
             history,
             elapsed: Duration::ZERO,
             before: BTreeMap::new(),
+            stacks: KnownStacks::default(),
         }
+    }
+
+    /// The names of stacks, which are to be learned before these are shown.
+    pub(in crate::cmd) fn stacks(&self) -> KnownStacks {
+        self.stacks.clone()
     }
 
     /// What was counted since the start, and since the last call.
     pub(in crate::cmd) fn next(&mut self, counted: &HitTotals) -> StatSnapshot {
-        let mut sums = Sums::new(counted, &self.grouping);
+        let mut sums = Sums::new(counted, &self.grouping, &self.stacks);
         let since = std::mem::replace(&mut self.elapsed, counted.elapsed);
         let mut rows = Vec::new();
         for (key, now) in std::mem::take(&mut sums.counts) {
@@ -126,6 +130,7 @@ mod tests {
         });
         HitTotals {
             elapsed: Duration::from_secs(seconds),
+            time: 0,
             hits: vec![ProbeHits {
                 event: "a".to_owned(),
                 hits: others + 1,

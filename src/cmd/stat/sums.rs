@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use usdtrec_format::schema::Argument;
-use usdtrec_record::{Aggregation, GroupedProbe, HitTotals, MeasuredArgument};
+use usdtrec_record::{AggregateKey, Aggregation, GroupedProbe, HitTotals, MeasuredArgument};
 use usdtrec_report::stat::StatKey;
 
 use super::by::StatBy;
 use super::group_key::GroupKey;
+use super::known_stacks::KnownStacks;
 use super::numbers::Numbers;
 
 /// By what hits are counted, and which numbers are added up.
@@ -44,6 +45,12 @@ impl StatGrouping {
             by: self.keys.iter().map(|by| by.key.clone()).collect(),
             measured: self.measured.clone(),
         }
+    }
+
+    /// Whether a key is the stack.
+    pub(in crate::cmd) fn has_stacks(&self) -> bool {
+        let mut keys = self.keys.iter();
+        keys.any(|by| by.key == AggregateKey::Stack)
     }
 
     /// Whether hits of a probe are divided into groups.
@@ -90,7 +97,11 @@ impl Count {
 
 impl<'c> Sums<'c> {
     /// The sums of what was counted.
-    pub(super) fn new(counted: &'c HitTotals, grouping: &StatGrouping) -> Self {
+    pub(super) fn new(
+        counted: &'c HitTotals,
+        grouping: &StatGrouping,
+        stacks: &KnownStacks,
+    ) -> Self {
         let mut counts: BTreeMap<GroupKey, Count> = BTreeMap::new();
         for probe in &counted.hits {
             let key = GroupKey::of_probe(probe, grouping.has_keys());
@@ -100,7 +111,7 @@ impl<'c> Sums<'c> {
         }
         let mut probes = BTreeMap::new();
         for group in &counted.groups {
-            let key = GroupKey::of_group(group, &grouping.keys);
+            let key = GroupKey::of_group(group, &grouping.keys, stacks);
             probes.insert(&*group.probe.event, &group.probe);
             let sum = counts.entry(key).or_default();
             sum.count += group.count;

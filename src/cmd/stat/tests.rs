@@ -12,6 +12,7 @@ use usdtrec_report::stat::StatCounts;
 
 use super::by::StatBy;
 use super::group_key::GroupKey;
+use super::known_stacks::KnownStacks;
 use super::snapshots::Snapshots;
 use super::sums::StatGrouping;
 
@@ -48,6 +49,7 @@ fn counted(seconds: u64, hits: &[(&str, u64, u64)]) -> HitTotals {
     });
     HitTotals {
         elapsed: Duration::from_secs(seconds),
+        time: 0,
         hits: hits.collect(),
         groups: Vec::new(),
     }
@@ -191,6 +193,6 @@ fn texts_are_added_up_by_their_shapes() {
         values: group("select ?", false, 0).values,
         ..group("", false, 0)
     };
-    let key = GroupKey::of_group(&right, &[by("query")]);
+    let key = GroupKey::of_group(&right, &[by("query")], &KnownStacks::default());
     assert_eq!(rows[0].keys, key.shown(&[]));
 }

@@ -9,11 +9,12 @@ use std::time::Duration;
 use anstream::{AutoStream, ColorChoice};
 use rustix::process::{Signal, getpid, kill_process};
 use usdtrec_record::HitTotals;
-use usdtrec_report::stat::{self, HISTORY, LiveTable, RowChoice, RowOrder, StatSnapshot};
+use usdtrec_report::stat::{HISTORY, LiveTable, RowChoice, RowOrder, StatSnapshot};
 
 use crate::cli::{TopArgs, TopOrder};
 use crate::cmd::count_screen::{CountScreen, TableKeys};
-use crate::cmd::live::{Aggregated, CountView, Live};
+use crate::cmd::live::{CountView, Live};
+use crate::cmd::named_counts;
 use crate::cmd::record::refuse_options_of_arguments;
 use crate::cmd::selection;
 use crate::cmd::stat::by::StatBy;
@@ -63,6 +64,7 @@ impl ByKey {
         let out = selection::output()?;
         let is_screen = out.is_terminal();
         let aggregation = grouping.aggregation(Some(delay));
+        let has_stacks = grouping.has_stacks();
         let mut view = Self::new(args, grouping, delay, &out)?;
         let verb = Live {
             verb: "top",
@@ -75,12 +77,10 @@ impl ByKey {
             prints_arguments: true,
             graph: None,
             slow_spans: None,
-            aggregated: Some(Aggregated {
-                aggregation,
-                view: &mut view,
-            }),
+            aggregated: None,
         };
-        verb.run(|pipe, sources| stat::read(pipe, Path::new("top"), sources))
+        let stacks = view.snapshots.stacks();
+        named_counts::run(verb, aggregation, has_stacks, &mut view, stacks)
     }
 
     fn new(

@@ -10,7 +10,7 @@ use super::attach;
 use super::attach::site_programs::Maps;
 use super::control::Control;
 use super::kernel::RunningKernel;
-use super::kernel::trials::{exchanges_atomically, fetches_atomically};
+use super::kernel::trials::{exchanges_atomically, fetches_atomically, functions_take_memory};
 use super::lossless::stopped::Stopped;
 use super::processes::executables::Executables;
 use super::processes::follow::Tracked;
@@ -102,7 +102,10 @@ impl Objects {
             .then(|| ThreadContexts::new(kernel))
             .transpose();
         let grouping = match &options.aggregation {
-            Some(aggregation) => Grouping::new(aggregation, &EventNeeds::of(&samples.groups))?,
+            Some(aggregation) => {
+                let needs = EventNeeds::of(&samples.groups);
+                Grouping::new(aggregation, options.graph, &needs)?
+            }
             None => None,
         };
         if grouping.is_some() && !fetches_atomically() {
@@ -111,6 +114,12 @@ impl Objects {
         let measures = |grouping: &Grouping| !grouping.aggregation.measured.is_empty();
         if grouping.as_ref().is_some_and(measures) && !exchanges_atomically() {
             return Err(RecordError::NoBpf(BpfRefusal::AtomicExchange));
+        }
+        let has_stacks = grouping
+            .as_ref()
+            .is_some_and(|grouping| grouping.stacks.is_some());
+        if has_stacks && !functions_take_memory(kernel.preemption) {
+            return Err(RecordError::NoBpf(BpfRefusal::StackKeys));
         }
         let hit_groups = grouping.map(GroupMaps::new).transpose();
         let spans = options.slow_spans.as_ref();

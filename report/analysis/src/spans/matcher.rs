@@ -174,10 +174,14 @@ impl<T> SpanMatcher<T> {
 
     /// A span begins.
     #[inline]
-    pub(crate) fn begin(&mut self, key: MatchKey, frame: Frame<T>) {
+    pub(crate) fn begin(&mut self, key: MatchKey, mut frame: Frame<T>) {
         let lane = self.lanes.lane(key);
-        if lane.stack.len() == 0 {
-            lane.base.next.get_or_insert(frame.time);
+        let oldest = lane.stack.frames().first();
+        if oldest.is_none_or(|oldest| oldest.time > frame.time) {
+            // It may come late.
+            let known = lane.base.next;
+            frame.next = known.filter(|known| *known > frame.time);
+            lane.base.next = Some(known.map_or(frame.time, |known| known.min(frame.time)));
         }
         lane.stack.push(frame);
         lane.rise = lane.rise.max(lane.stack.len());

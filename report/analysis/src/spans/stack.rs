@@ -160,8 +160,16 @@ impl<T> Stack<T> {
         let place = self
             .frames
             .partition_point(|known| known.time <= frame.time);
+        let newer = self.frames.get(place).map(|newer| newer.time);
+        let mut next = frame.next.min(newer).or(newer);
+        if let Some(older) = place.checked_sub(1).and_then(|at| self.frames.get_mut(at)) {
+            // It may be that of a span which has ended.
+            let known = older.next.filter(|known| *known > frame.time);
+            next = known.min(next).or(next);
+            older.next = Some(older.next.map_or(frame.time, |known| known.min(frame.time)));
+        }
         self.marks = None;
-        self.frames.insert(place, frame);
+        self.frames.insert(place, Frame { next, ..frame });
     }
 
     fn pop(&mut self) -> Option<Frame<T>> {
@@ -264,5 +272,48 @@ impl<T> Stack<T> {
             newest.children.append(base.children);
             newest.next = newest.next.or(base.next);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The times after which the next span of each frame began.
+    fn pushed(times: &[u64]) -> Vec<(u64, Option<u64>)> {
+        let mut stack = Stack::new(false);
+        for time in times {
+            stack.push(Frame::new(*time, Marks::default(), ()));
+        }
+        let frames = stack.frames().iter();
+        frames.map(|frame| (frame.time, frame.next)).collect()
+    }
+
+    #[test]
+    fn begins_that_come_late_are_followed_as_those_that_come_in_time() {
+        let right = pushed(&[1, 2, 3, 4]);
+        assert_eq!(right, [(1, Some(2)), (2, Some(3)), (3, Some(4)), (4, None)]);
+        for late in [[2, 3, 4, 1], [1, 3, 4, 2], [1, 2, 4, 3], [4, 3, 2, 1]] {
+            assert_eq!(pushed(&late), right, "{late:?}");
+        }
+    }
+
+    /// A span that began between two open ones and has ended is the next of the one that came late.
+    #[test]
+    fn the_next_of_a_late_begin_may_have_ended() {
+        struct NoTotals;
+        impl Totals<()> for NoTotals {
+            fn unfinished(&mut self, _: &Frame<()>, _: u64) {}
+            fn finished(&mut self, _: &mut Frame<()>, _: Ended) {}
+        }
+        let mut stack = Stack::new(false);
+        let frame = |time| Frame::new(time, Marks::default(), ());
+        stack.push(frame(1));
+        stack.push(frame(5));
+        stack.close(1, 6, &mut NoTotals, &mut Base::default());
+        stack.push(frame(8));
+        stack.push(frame(3));
+        let next: Vec<_> = stack.frames().iter().map(|frame| frame.next).collect();
+        assert_eq!(next, [Some(3), Some(5), None]);
     }
 }

@@ -542,6 +542,11 @@ impl TraceSession {
         self.events.events.get(target.event as usize)?.build_id
     }
 
+    /// The event and the site of a sample id.
+    pub fn target(&self, id: u64) -> Option<SampleTarget> {
+        self.ids.get(id)
+    }
+
     /// The event of a sample id.
     pub(crate) fn event_of(&self, id: u64) -> Option<usize> {
         self.ids.get(id).map(|target| target.event as usize)

@@ -1,9 +1,12 @@
 //! A key of a group of hits.
 
+use std::sync::Arc;
+
 use usdtrec_format::schema::Argument;
 use usdtrec_format::{Missing, Value};
 use usdtrec_trace::form::Form;
 
+use super::stack_name::StackName;
 use crate::cells::Cell;
 use crate::table::TableCell;
 
@@ -18,6 +21,8 @@ pub enum StatKey {
     Unknown(&'static str),
     /// A process, thread or user.
     Number(u32),
+    /// A stack.
+    Stack(Arc<StackName>),
     /// The value of an argument.
     Argument {
         /// The value, or why it is missing.
@@ -42,6 +47,7 @@ impl StatKey {
             Self::Name(name) => Cell::text(name),
             Self::Unknown(reason) => Cell::without_value(reason),
             Self::Number(number) => Cell::number(number.to_string()),
+            Self::Stack(stack) => Cell::shortened(&stack.chain(), stack.folded()),
             Self::Absent => Cell::without_value("-"),
             Self::Argument {
                 value: Value::Missing(Missing::Null),

@@ -10,7 +10,17 @@ use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
 use usdtrec_trace::events::stream::{StreamSamples, StreamSummary, StreamView, watch};
 use usdtrec_trace::session::{Sources, TraceSession};
 
-/// Reads the stream of a recording whose hits are counted in the kernel, to its end: it has what is known of the processes.
+use super::stack_namer::StackNamer;
+
+/// What the reader of a stream is told while the counts come another way.
+pub trait CountReader {
+    /// Takes that all is known of processes up to a time, ns of the trace's clock; `u64::MAX` at the end. `names` are those of stacks up to it.
+    /// Returns the time of the earliest hit of which the stack must still get names.
+    fn settle(&mut self, until: u64, names: &mut StackNamer<'_>) -> u64;
+}
+
+/// Reads the stream of a recording whose hits are counted in the kernel, to its end: it has what is known of the processes. `reader` names stacks;
+/// `None` if there are none.
 ///
 /// # Errors
 /// [`ReportError::Read`] if it is no stream.
@@ -18,6 +28,7 @@ pub fn read(
     input: impl Read,
     path: &Path,
     sources: &Sources,
+    reader: Option<&mut dyn CountReader>,
 ) -> Result<StreamSummary, ReportError> {
     watch(
         input,
@@ -25,16 +36,25 @@ pub fn read(
         sources,
         &EventSelection::default(),
         &ContextQuestion::default(),
-        |_, _| Ok(Unshown),
+        |_, _| Ok(Unshown { reader }),
     )
 }
 
 /// A stream without samples.
-struct Unshown;
+struct Unshown<'r> {
+    reader: Option<&'r mut dyn CountReader>,
+}
 
-impl StreamView for Unshown {
+impl StreamView for Unshown<'_> {
     fn show(&mut self, _: StreamSamples<'_>) -> Result<(), ReportError> {
         Ok(())
+    }
+
+    fn settle(&mut self, session: &TraceSession, until: u64) -> Result<u64, ReportError> {
+        Ok(match &mut self.reader {
+            Some(reader) => reader.settle(until, &mut StackNamer::new(session)),
+            None => until,
+        })
     }
 
     fn add_events(

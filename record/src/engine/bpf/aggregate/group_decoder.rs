@@ -12,7 +12,7 @@ use super::super::program;
 use super::super::samples::compact::{self, Evidence};
 use super::group_map::{GroupElement, GroupMaps};
 use super::group_numbers::CountedGroup;
-use super::grouping::{self, CGROUP, COMM, COMM_BYTES, PID, TID, UID};
+use super::key_layout::COMM_BYTES;
 use crate::aggregation::{
     AggregateKey, AggregateValue, Aggregation, Arguments, GroupedProbe, HitGroup, NoGroupName,
 };
@@ -57,26 +57,35 @@ impl<'a> GroupDecoder<'a> {
         &mut self,
         GroupElement { key, count, number }: GroupElement<'_>,
     ) -> Option<HitGroup> {
-        let raw = key.get(grouping::RAW as usize..)?;
+        let layout = self.maps.grouping.key;
+        let from = |at: Option<u32>| key.get(at? as usize..);
+        let raw = from(Some(layout.raw))?;
         let event = u16::from_ne_bytes(*raw.first_chunk()?);
         let decoder = self.events.get_mut(&event)?;
         decoder.decode(raw)?;
-        let id = |at: u32| {
-            let word = key.get(at as usize..).and_then(<[u8]>::first_chunk);
+        let id = |at: Option<u32>| {
+            let word = from(at).and_then(<[u8]>::first_chunk);
             AggregateValue::Number(word.map_or(0, |word| u32::from_ne_bytes(*word)))
         };
         let values = self.keys.iter().zip(&decoder.places);
         let values = values.map(|(wanted, place)| match wanted {
-            AggregateKey::Pid => id(PID),
-            AggregateKey::Tid => id(TID),
-            AggregateKey::Uid => id(UID),
+            AggregateKey::Pid => id(layout.pid),
+            AggregateKey::Tid => id(layout.tid),
+            AggregateKey::Uid => id(layout.uid),
+            AggregateKey::Stack => {
+                let number = from(layout.stack).and_then(<[u8]>::first_chunk);
+                let stack = number.zip(self.maps.stacks.as_ref());
+                let stack =
+                    stack.and_then(|(number, stacks)| stacks.get(u64::from_ne_bytes(*number)));
+                stack.map_or(AggregateValue::Absent, AggregateValue::Stack)
+            }
             AggregateKey::Comm => {
-                let name = key.get(COMM as usize..(COMM + COMM_BYTES) as usize);
+                let name = from(layout.comm).and_then(|name| name.get(..COMM_BYTES as usize));
                 let name = name.unwrap_or_default().split(|byte| *byte == 0);
                 AggregateValue::Comm(name.take(1).flatten().copied().collect())
             }
             AggregateKey::Container | AggregateKey::Unit => {
-                let id = key.get(CGROUP as usize..).and_then(<[u8]>::first_chunk);
+                let id = from(layout.cgroup).and_then(<[u8]>::first_chunk);
                 let id = id.map_or(0, |id| u64::from_ne_bytes(*id));
                 let paths = self.maps.paths.as_ref();
                 let removed = || Err(NoGroupName::Removed);

@@ -10,22 +10,25 @@ use super::super::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
 use super::super::program::target::Target;
 use super::super::program::{Cookie, Exits, Program, rooms, slots};
 use super::group_map::ELEMENT_NUMBER;
-use super::grouping::{self, Grouping, KEY, SLOTS};
+use super::grouping::{Grouping, KEY, SLOTS};
 use super::hit_counts::HitCounts;
+use super::key_layout::KeyLayout;
 
 impl Target {
     /// The key in the slot at `R7`.
-    const KEY: Self = Self {
-        base: Reg::R7,
-        offset: KEY + grouping::RAW as i16,
-    };
+    const fn key(layout: KeyLayout) -> Self {
+        Self {
+            base: Reg::R7,
+            offset: KEY + layout.raw as i16,
+        }
+    }
 }
 
 impl Program<'_> {
     /// Counts the hit in its group, or at its site if it has no place in one, and ends the program.
     pub(super) fn group_hit(&mut self, grouping: &Grouping, counts: HitCounts, exits: Exits) {
         let (again, full, ungrouped) = (self.asm.label(), self.asm.label(), self.asm.label());
-        self.target = Target::KEY;
+        self.target = Target::key(grouping.key);
         self.room = rooms(self.spec.layout).whole;
         self.longer = None;
         self.begin_reads();
@@ -45,6 +48,7 @@ impl Program<'_> {
             self.forget_address(text);
         }
         self.take_numbers(grouping);
+        self.put_stack(grouping, full);
         self.find_group(grouping, full);
         self.add_numbers(grouping);
         self.asm.increment(Reg::R0);

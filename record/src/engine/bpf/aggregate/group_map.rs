@@ -9,6 +9,8 @@ use super::super::sys::{self, MapKind, MapShape};
 use super::group_numbers::GroupNumbers;
 use super::group_paths::GroupPaths;
 use super::grouping::{Grouping, SLOTS};
+use super::stack_layout::StackLayout;
+use super::stack_map::StackMap;
 use crate::host::cpus;
 
 /// Maximum number of groups, and maximum size of all maps but the slots, bytes.
@@ -33,6 +35,8 @@ pub(in crate::engine::bpf) struct GroupMaps {
     slots: OwnedFd,
     /// `None` if no argument is measured.
     pub(super) numbers: Option<GroupNumbers>,
+    /// `None` if no key is the stack.
+    pub(super) stacks: Option<StackMap>,
     /// `None` if no key is about control groups.
     pub(super) paths: Option<GroupPaths>,
     shape: MapShape,
@@ -60,7 +64,8 @@ impl GroupMaps {
         let numbers = has_numbers
             .then(|| GroupNumbers::new(layout, measured_groups(&grouping)))
             .transpose()?;
-        let left = MAX_BYTES - numbers.as_ref().map_or(0, GroupNumbers::bytes);
+        let stacks = grouping.stacks.map_or(0, StackLayout::map_bytes);
+        let left = MAX_BYTES - stacks - numbers.as_ref().map_or(0, GroupNumbers::bytes);
         let element = grouping.bytes as usize + value_size + ELEMENT;
         // The kernel adds an element for each possible CPU.
         let cpus = cpus::possible().map_or(1, |possible| possible.len());
@@ -83,6 +88,7 @@ impl GroupMaps {
             groups: sys::create_map(MapKind::Hash, shape)?,
             slots: sys::create_map(MapKind::Array, slots)?,
             numbers,
+            stacks: grouping.stacks.map(StackMap::new).transpose()?,
             paths: grouping.aggregation.has_cgroup().then(GroupPaths::new),
             shape,
             grouping,
@@ -117,6 +123,7 @@ impl GroupMaps {
             groups: self.groups.as_fd(),
             slots: self.slots.as_fd(),
             numbers: self.numbers.as_ref().map(AsFd::as_fd),
+            stacks: self.stacks.as_ref().map(AsFd::as_fd),
         }
     }
 }
@@ -137,6 +144,7 @@ pub(in crate::engine::bpf) struct GroupDescriptors<'a> {
     pub(in crate::engine::bpf) groups: BorrowedFd<'a>,
     pub(in crate::engine::bpf) slots: BorrowedFd<'a>,
     pub(in crate::engine::bpf) numbers: Option<BorrowedFd<'a>>,
+    pub(in crate::engine::bpf) stacks: Option<BorrowedFd<'a>>,
 }
 
 impl GroupDescriptors<'_> {
@@ -150,6 +158,7 @@ impl GroupDescriptors<'_> {
             groups: own(self.groups)?,
             slots: own(self.slots)?,
             numbers: self.numbers.map(own).transpose()?,
+            stacks: self.stacks.map(own).transpose()?,
         })
     }
 }
@@ -160,6 +169,7 @@ pub(in crate::engine::bpf) struct SharedGroups {
     groups: OwnedFd,
     slots: OwnedFd,
     numbers: Option<OwnedFd>,
+    stacks: Option<OwnedFd>,
 }
 
 impl SharedGroups {
@@ -169,6 +179,7 @@ impl SharedGroups {
             groups: self.groups.as_fd(),
             slots: self.slots.as_fd(),
             numbers: self.numbers.as_ref().map(AsFd::as_fd),
+            stacks: self.stacks.as_ref().map(AsFd::as_fd),
         }
     }
 }

@@ -1,41 +1,29 @@
 //! The key of a group: what the hits of one group have in common, as the program writes it.
 //!
-//! | offset | bytes | |
-//! |---|---|---|
-//! | 0 | 4 | process, if it is a key |
-//! | 4 | 4 | thread, if it is a key |
-//! | 8 | 4 | user, if it is a key |
-//! | 16 | 16 | name of the thread, if it is a key |
-//! | 32 | 8 | id of the control group (version 2), if a key is about it |
-//! | 40 | | raw part ([`RawLayout`](usdtrec_format::RawLayout)), whose `common_type` says of which event it is, with the arguments that are keys; addresses of texts are 0 |
-//! | after it | | room for the texts |
+//! First is what is known of the thread and the stack, as far as it is a key ([`KeyLayout`]). The raw part ([`RawLayout`](usdtrec_format::RawLayout))
+//! follows, whose `common_type` says of which event it is, with the arguments that are keys; addresses of texts are 0. After it is room for the texts.
 //!
 //! All that is not written is 0, so that equal hits have equal keys.
 //!
-//! A program makes it in a slot. There, the numbers of the hit follow it, and a word for the number of a bucket.
+//! A program makes it in a slot. There, the numbers of the hit follow it, and a word for the number of a bucket. If a key is the stack, that is found
+//! in the words after these ([`stack_layout`](super::stack_layout)).
 
 use super::super::insn::{Assembler, Helper, Op, Reg, Width};
+use super::key_layout::{COMM_BYTES, KeyLayout};
 use super::needs::EventNeeds;
 use super::number_layout::NumberLayout;
-use crate::aggregation::{AggregateKey, Aggregation};
+use super::stack_layout::StackLayout;
+use crate::aggregation::Aggregation;
 use crate::chosen;
 use crate::error::RecordError;
 use crate::host::cpus;
 use crate::kernel_error::BpfRefusal;
-
-/// Offsets in a key.
-pub(super) const PID: u32 = 0;
-pub(super) const TID: u32 = 4;
-pub(super) const UID: u32 = 8;
-pub(super) const COMM: u32 = 16;
-pub(super) const COMM_BYTES: u32 = 16;
-pub(super) const CGROUP: u32 = 32;
-pub(super) const RAW: u32 = 40;
+use crate::plan::call_graph::CallGraph;
 
 /// Maximum size of a key, bytes. Older kernels refuse maps whose keys have more than 512.
 const MAX_BYTES: usize = 2048;
-/// Size of a key if no probe is known when the recording begins, bytes.
-const BYTES: usize = 496;
+/// Size of a raw part with its texts if no probe is known when the recording begins, bytes.
+const BYTES: usize = 456;
 /// Maximum number of measured arguments.
 const MAX_MEASURED: usize = 8;
 
@@ -50,6 +38,10 @@ const MAX_SLOT_BYTES: u32 = 4 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::engine::bpf) struct Grouping {
     pub(in crate::engine::bpf) aggregation: Aggregation,
+    /// Where a key has what is known of the thread, and the raw part.
+    pub(in crate::engine::bpf) key: KeyLayout,
+    /// How stacks are found; `None` if they are no key.
+    pub(in crate::engine::bpf) stacks: Option<StackLayout>,
     /// Size of a key, bytes, a multiple of 8.
     pub(in crate::engine::bpf) bytes: u32,
     /// Number of rows of slots, a power of two: CPUs use different ones.
@@ -66,6 +58,7 @@ impl Grouping {
     /// [`BpfRefusal::LongKeys`], [`BpfRefusal::TooManyMeasured`].
     pub(in crate::engine::bpf) fn new(
         aggregation: &Aggregation,
+        graph: Option<CallGraph>,
         events: &EventNeeds<'_>,
     ) -> Result<Option<Self>, RecordError> {
         if aggregation.by.is_empty() && aggregation.measured.is_empty() {
@@ -77,11 +70,15 @@ impl Grouping {
         if aggregation.has_cgroup() {
             chosen::hierarchy()?;
         }
-        let longest = events.longest_key;
-        let bytes = longest.map_or(BYTES, |bytes| bytes.min(MAX_BYTES));
+        let key = KeyLayout::new(&aggregation.by);
+        let raw = events.longest_raw.unwrap_or(BYTES);
+        let bytes = (key.raw as usize + raw).min(MAX_BYTES);
         let numbers = NumberLayout::new(aggregation, &events.measured);
+        let graph = graph.filter(|_| aggregation.has_stack());
         let mut all = Self {
             aggregation: aggregation.clone(),
+            key,
+            stacks: graph.map(StackLayout::new),
             bytes: bytes as u32,
             rows: 1,
             numbers,
@@ -104,8 +101,8 @@ impl Grouping {
     /// # Errors
     /// [`BpfRefusal::LongKeys`], [`BpfRefusal::WideNumbers`].
     pub(in crate::engine::bpf) fn check(&self, events: &EventNeeds<'_>) -> Result<(), RecordError> {
-        let longest = events.longest_key;
-        if longest.is_some_and(|bytes| bytes > self.bytes as usize) {
+        let room = (self.bytes - self.key.raw) as usize;
+        if events.longest_raw.is_some_and(|bytes| bytes > room) {
             return Err(RecordError::NoBpf(BpfRefusal::LongKeys));
         }
         let mut measured = events.measured.iter();
@@ -125,40 +122,40 @@ impl Grouping {
         self.number_at(self.numbers.len() as usize)
     }
 
+    /// Offset in a slot of the stack.
+    pub(super) fn stack_at(&self) -> i16 {
+        self.bucket_at() + 8
+    }
+
     /// Size of a slot, bytes.
     pub(super) fn slot_bytes(&self) -> u32 {
-        self.bucket_at() as u32 + 8
+        self.stack_at() as u32 + self.stacks.map_or(0, StackLayout::bytes)
     }
 
     /// Writes what is known of the thread to the key that begins at an offset from `R7`.
     pub(super) fn put_thread(&self, asm: &mut Assembler, start: i16) {
         let at = |offset: u32| start + offset as i16;
-        for key in &self.aggregation.by {
-            match key {
-                AggregateKey::Pid => {
-                    asm.thread_and_process();
-                    asm.op_value(Op::ShiftRight, Reg::R0, 32);
-                    asm.store(Width::Word, Reg::R7, at(PID), Reg::R0);
-                }
-                AggregateKey::Tid => {
-                    asm.thread_and_process();
-                    asm.store(Width::Word, Reg::R7, at(TID), Reg::R0);
-                }
-                AggregateKey::Uid => {
-                    asm.call(Helper::UidGid);
-                    asm.store(Width::Word, Reg::R7, at(UID), Reg::R0);
-                }
-                AggregateKey::Comm => {
-                    asm.address(Reg::R1, Reg::R7, at(COMM).into());
-                    asm.set(Reg::R2, COMM_BYTES.into());
-                    asm.call(Helper::Comm);
-                }
-                AggregateKey::Container | AggregateKey::Unit => {
-                    asm.call(Helper::CgroupId);
-                    asm.store(Width::Double, Reg::R7, at(CGROUP), Reg::R0);
-                }
-                AggregateKey::Argument(_) => {}
-            }
+        if let Some(pid) = self.key.pid {
+            asm.thread_and_process();
+            asm.op_value(Op::ShiftRight, Reg::R0, 32);
+            asm.store(Width::Word, Reg::R7, at(pid), Reg::R0);
+        }
+        if let Some(tid) = self.key.tid {
+            asm.thread_and_process();
+            asm.store(Width::Word, Reg::R7, at(tid), Reg::R0);
+        }
+        if let Some(uid) = self.key.uid {
+            asm.call(Helper::UidGid);
+            asm.store(Width::Word, Reg::R7, at(uid), Reg::R0);
+        }
+        if let Some(comm) = self.key.comm {
+            asm.address(Reg::R1, Reg::R7, at(comm).into());
+            asm.set(Reg::R2, COMM_BYTES.into());
+            asm.call(Helper::Comm);
+        }
+        if let Some(cgroup) = self.key.cgroup {
+            asm.call(Helper::CgroupId);
+            asm.store(Width::Double, Reg::R7, at(cgroup), Reg::R0);
         }
     }
 }

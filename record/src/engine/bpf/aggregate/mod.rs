@@ -12,11 +12,15 @@ mod group_numbers;
 mod group_paths;
 mod grouping;
 mod hit_counts;
+mod key_layout;
 mod key_size;
 mod measured;
 mod needs;
 mod number_hit;
 mod number_layout;
+mod stack_hit;
+mod stack_layout;
+mod stack_map;
 
 pub(super) use group_decoder::GroupDecoder;
 #[cfg(test)]
@@ -24,7 +28,10 @@ pub(super) use group_map::GroupElement;
 pub(super) use group_map::{GroupDescriptors, GroupMaps, SharedGroups};
 pub(super) use grouping::Grouping;
 pub(super) use hit_counts::HitCounts;
+#[cfg(test)]
+pub(super) use key_layout::KeyLayout;
 pub(super) use measured::{Measured, measured};
 pub(super) use needs::EventNeeds;
 #[cfg(test)]
 pub(super) use number_layout::NumberLayout;
+pub(super) use stack_layout::StackLayout;

@@ -2,6 +2,7 @@
 //!
 //! Registers: `R6` context, `R7` record, `R8` bits of the values that could not be read, `R9` an address.
 
+use super::super::aggregate::StackLayout;
 use super::super::context::instruction_pointer;
 use super::super::control;
 use super::super::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
@@ -51,6 +52,8 @@ pub(in crate::engine::bpf) struct Program<'a> {
     pub(in crate::engine::bpf) keeps_cookie: bool,
     /// The functions that follow frame pointers and are called.
     pub(in crate::engine::bpf) frame_functions: Vec<FrameFunction>,
+    /// The function that finds numbers of stacks, if it is called.
+    pub(in crate::engine::bpf) stack_number: Option<(StackLayout, Label)>,
 }
 
 impl Program<'_> {

@@ -4,6 +4,9 @@ use usdtrec_format::Arch;
 
 use super::super::insn::Label;
 
+/// Offset of the return addresses in the end of a record.
+pub(in crate::engine::bpf) const CHAIN: usize = 16;
+
 /// What is known of the end of the record while the program is generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine::bpf) enum EndSize {

@@ -12,9 +12,9 @@ use usdtrec_format::perf::ChainCut;
 
 use super::super::insn::{FunctionKind, Helper, If, Label, Op, Reg, Width};
 use super::builder::Program;
-use super::frame_function::{EndSize, FrameFunction};
+use super::frame_function::{CHAIN, EndSize, FrameFunction};
 use super::slots::{STACK_END, WORD};
-use super::stack::{CHAIN, PAGE};
+use super::stack::PAGE;
 use crate::plan::ReturnAddress;
 
 /// Bytes of stack that are read at once, at most: several frames of usual size.
@@ -43,7 +43,7 @@ struct ChainEnds {
 
 impl Program<'_> {
     /// Follows the frame pointers to as many frames as there is room for, that of the hit included, and writes the chain at `R8`.
-    pub(super) fn follow_frame_pointers(&mut self) {
+    pub(in crate::engine::bpf) fn follow_frame_pointers(&mut self) {
         let arch = self.spec.arch;
         let register = arch.frame_pointer().unwrap_or_else(|| arch.stack_pointer());
         let offset = self.register(register);

@@ -34,10 +34,11 @@ use super::preemption;
 pub(super) use absent::Bytes;
 pub(super) use builder::{Exits, Program};
 pub(super) use cookie::Cookie;
+pub(super) use frame_function::CHAIN;
 pub(in crate::engine::bpf) use sample_record::RAW;
 pub(super) use sample_record::{END_SIZE, Rooms, THREAD, rooms};
 pub(super) use spec::{Common, CpuRange, Spec, Stop, ThreadBase};
-pub(super) use stack::{CHAIN, EndKind, stack_ends};
+pub(super) use stack::{EndKind, stack_ends};
 use target::Target;
 pub(super) use who::{FIRST_TOKEN, FOLLOWED, LINKED, Who};
 
@@ -77,6 +78,7 @@ impl<'a> Program<'a> {
             keeps_cookie: false,
             in_span: false,
             frame_functions: Vec::new(),
+            stack_number: None,
         }
     }
 
@@ -98,6 +100,7 @@ impl<'a> Program<'a> {
         self.asm.place(dropped);
         self.count_loss(out);
         self.write_frame_functions();
+        self.write_stack_number();
         if self.brings_in {
             let mut functions = Functions {
                 asm: &mut self.asm,

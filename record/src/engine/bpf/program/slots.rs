@@ -24,12 +24,16 @@ pub(super) const NOT_MAPPED: i16 = -56;
 pub(super) const DESCRIPTORS: i16 = -80;
 /// The ring of the CPU.
 pub(in crate::engine::bpf) const RING: i16 = -88;
+/// The context of a hit whose stack is a key: records have no ring then.
+pub(in crate::engine::bpf) const CONTEXT: i16 = RING;
 /// Number of reads that have been retried: earlier reads are not retried again.
 pub(super) const READS: i16 = -96;
 /// Index of the size of the stack.
 pub(super) const STACK_SIZE: i16 = -104;
+/// The bits of the values of a hit that could not be read, if its stack is a key: that has one size.
+pub(in crate::engine::bpf) const UNREAD: i16 = STACK_SIZE;
 /// Size of the end of the record, bytes: what the callers are found from.
-pub(super) const STACK_END: i16 = -112;
+pub(in crate::engine::bpf) const STACK_END: i16 = -112;
 /// Ids of the thread and process in the pid namespace of the recorder, if it is not the first one. No text of a filter reaches it.
 pub(super) const IDS: i16 = -320;
 /// Key of the map of the rates of stacks: the cookie of the site, and the thread.

@@ -13,6 +13,7 @@ use super::super::control;
 use super::super::insn::{Helper, If, Label, Map, Op, Reg, Width};
 use super::super::samples::stack_size::HALF;
 use super::builder::Program;
+use super::frame_function::CHAIN;
 use super::slots::{RATE, RATE_KEY, RING, STACK_END, STACK_SIZE, WORD};
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, registers};
 
@@ -41,9 +42,6 @@ fn end_of(graph: CallGraph, arch: Arch, size: usize) -> usize {
         _ => copy_at(arch) + size,
     }
 }
-
-/// Offset of the return addresses in the end of a record.
-pub(in crate::engine::bpf) const CHAIN: usize = 16;
 
 /// Offset of the copy in the end of a record.
 fn copy_at(arch: Arch) -> usize {

@@ -86,7 +86,7 @@ fn put_copy(end: &[u8], at: usize, out: &mut Vec<u8>) -> Option<()> {
 }
 
 /// The reason of a cut, and the return addresses, of the end of a record by frame pointers.
-fn chain(end: &[u8]) -> Option<(Option<ChainCut>, &[u8])> {
+pub(in crate::engine::bpf) fn chain(end: &[u8]) -> Option<(Option<ChainCut>, &[u8])> {
     let (cut, count) = (word(end, 0)?, word(end, 8)?);
     let count = usize::try_from(count).ok()?;
     let callers = end.get(CHAIN..CHAIN + count.checked_mul(8)?)?;

@@ -339,6 +339,44 @@ pub(in crate::engine::bpf) fn insert_time(
     element(MAP_UPDATE_ELEM, map, &key, Some(&mut value), 0)
 }
 
+/// Reads the value of a key in a hash map with 8-byte keys and values as long as `value`.
+///
+/// # Errors
+/// The error of bpf(2): `ENOENT` if it does not have the key.
+pub(in crate::engine::bpf) fn read_element(
+    map: BorrowedFd<'_>,
+    key: u64,
+    value: &mut [u8],
+) -> io::Result<()> {
+    let mut attr = MapElement {
+        map: raw(map),
+        _pad: 0,
+        key: std::ptr::from_ref(&key) as u64,
+        value: value.as_mut_ptr() as u64,
+        flags: 0,
+    };
+    // SAFETY: `attr` is laid out as the command takes it; the key is as long as those of the map, there is room for a value, and both outlive the call.
+    unsafe { bpf(MAP_LOOKUP_ELEM, &mut attr) }.map(drop)
+}
+
+/// Changes the value of a key in a hash map with 8-byte keys and values as long as `value`.
+#[cfg(test)]
+pub(in crate::engine::bpf) fn put_element(
+    map: BorrowedFd<'_>,
+    key: u64,
+    value: &mut [u8],
+) -> io::Result<()> {
+    let mut attr = MapElement {
+        map: raw(map),
+        _pad: 0,
+        key: std::ptr::from_ref(&key) as u64,
+        value: value.as_mut_ptr() as u64,
+        flags: EXISTS,
+    };
+    // SAFETY: `attr` is laid out as the command takes it; key and value are as long as those of the map, and outlive the call.
+    unsafe { bpf(MAP_UPDATE_ELEM, &mut attr) }.map(drop)
+}
+
 /// Passes the elements of a hash map to `take`, keys and values. Those that are added meanwhile may be missing.
 pub(in crate::engine::bpf) fn read_map(
     map: BorrowedFd<'_>,

@@ -18,11 +18,13 @@ pub(in crate::engine::bpf) use info::recursion_misses;
 pub(super) use kernel_btf::kernel_btf;
 pub(super) use link::{Uprobes, link_perf_event, link_tracepoint, link_uprobes};
 pub(crate) use link_info::uprobes_of_links;
+#[cfg(test)]
+pub(super) use map::put_element;
 pub(super) use map::{
     MapKind, MapShape, NamePrefix, add, change, create_array_of_maps, create_ids, create_map,
     create_names, create_ring, create_set, create_works, insert, insert_bytes, insert_id,
-    insert_name, insert_time, insert_words, keys, next_key, put_maps, read_map, remove, time_of,
-    token_of, value_of,
+    insert_name, insert_time, insert_words, keys, next_key, put_maps, read_element, read_map,
+    remove, time_of, token_of, value_of,
 };
 pub(super) use pin::{pin, pinned};
 pub(super) use program::{LoadError, ProgramKind, load, run};

@@ -11,23 +11,27 @@ use self::probe::OwnSite;
 use super::machine::Hit;
 use super::{Planned, Strings, common, memory, value_of};
 use crate::aggregation::{AggregateKey, Aggregation};
-use crate::engine::bpf::aggregate::{GroupElement, GroupMaps, Grouping, HitCounts, NumberLayout};
+use crate::engine::bpf::aggregate::{
+    GroupElement, GroupMaps, Grouping, HitCounts, KeyLayout, NumberLayout, StackLayout,
+};
 use crate::engine::bpf::control::{self, Control};
 use crate::engine::bpf::insn::Map;
+use crate::engine::bpf::kernel::trials::functions_take_memory;
 use crate::engine::bpf::nonresident::Touch;
 use crate::engine::bpf::preemption::Preemption;
-use crate::engine::bpf::program::{Common, Who, generate, rooms};
+use crate::engine::bpf::program::{Common, Spec, Who, generate, rooms};
 use crate::engine::bpf::sys::{self, ProgramKind};
+use crate::plan::call_graph::{CallGraph, CallGraphMethod};
 
 const STRINGS: Strings = Strings {
     limit: 30,
     known: true,
 };
 
-/// Size of the keys, bytes: what is known of the thread, a layout and the room for a text have room in it.
+/// Size of the keys, bytes: a layout and the room for a text have room in it.
 const KEY: usize = 128;
-/// Offset of the raw part in a key.
-const RAW: usize = 40;
+/// Offset of the raw part in a key, in which nothing about the thread is.
+const RAW: usize = 0;
 
 /// How hits are counted: by the values of all arguments.
 fn grouping() -> Grouping {
@@ -38,6 +42,8 @@ fn grouping() -> Grouping {
             by: by.into(),
             measured: Vec::new(),
         },
+        key: KeyLayout::default(),
+        stacks: None,
         bytes: KEY as u32,
         rows: 64,
         numbers: NumberLayout::default(),
@@ -171,6 +177,80 @@ fn the_kernel_counts_hits_by_key() {
         ];
         assert_eq!(counts, HashMap::from(right), "{touch:?}");
     }
+}
+
+/// A stack whose hash is that of another one: its hits are in no group.
+#[test]
+fn stacks_of_one_hash_are_not_mixed() {
+    let preemption = Preemption::from_btf(None).unwrap();
+    let Some(site) = OwnSite::find(STRINGS) else {
+        return;
+    };
+    if !functions_take_memory(preemption) {
+        return;
+    }
+    let graph = CallGraph {
+        method: CallGraphMethod::FramePointers,
+        // That of the hit.
+        frames: 1,
+        keeps_copies: false,
+        rate: None,
+    };
+    let mut grouping = grouping();
+    grouping.aggregation.by = vec![AggregateKey::Stack];
+    grouping.key = KeyLayout::new(&grouping.aggregation.by);
+    grouping.stacks = Some(StackLayout::new(graph));
+    grouping.bytes += 8;
+    let common = Common {
+        ids: 1,
+        strings: 1,
+        preemption,
+        functions_take_memory: true,
+        grouping: Some(grouping.clone()),
+        ..counting(Common::default())
+    };
+    let control = Control::new(1, 1, common.hit_counts).unwrap();
+    control.set_enabled(true);
+    let maps = GroupMaps::new(grouping).unwrap();
+    let planned = &site.planned;
+    let spec = Spec {
+        graph: Some(graph),
+        ..planned.spec()
+    };
+    let code = generate(&[&spec], &common).unwrap();
+    let code = code.with_maps(|map| match map {
+        Map::HitGroups => maps.descriptors().groups,
+        Map::KeySlots => maps.descriptors().slots,
+        Map::Stacks => maps.descriptors().stacks.unwrap(),
+        _ => control.as_fd(),
+    });
+    let program = sys::load(ProgramKind::UprobeMulti, &code).unwrap();
+    let link = site.attach(program.as_fd());
+    let text = c"select";
+    for round in 0..2 {
+        (0..3).for_each(|_| probe::hit_text(7, text));
+        let mut groups = Vec::new();
+        let read = maps.read(|GroupElement { key, count, .. }| {
+            groups.push((u64::from_ne_bytes(*key.first_chunk().unwrap()), count));
+        });
+        read.unwrap();
+        let [(number, count)] = groups[..] else {
+            panic!("one stack: {groups:?}");
+        };
+        assert_eq!((count, control.counted(0)), (3, 3 * round));
+        if round > 0 {
+            break;
+        }
+        let mut element = [0; 32 + 16 + 8];
+        let stacks = maps.descriptors().stacks.unwrap();
+        sys::read_element(stacks, number, &mut element).unwrap();
+        let pid = u64::from(std::process::id());
+        assert_eq!(element[16..24], pid.to_ne_bytes());
+        // Another process.
+        element[16] ^= 1;
+        sys::put_element(stacks, number, &mut element).unwrap();
+    }
+    drop(link);
 }
 
 /// Counts hits with a program that is attached to the site.

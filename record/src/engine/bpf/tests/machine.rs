@@ -410,6 +410,7 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
                 unreachable!("not in programs of sites")
             }
             Map::Spans | Map::SpanZeros => unreachable!("no program of these tests matches spans"),
+            Map::Stacks => unreachable!("no key of these tests is the stack"),
             Map::ThreadContexts => unreachable!("no layout of these tests has a thread context"),
         };
         words[at] = words[at] & 0xffff_ffff | value << 32;

@@ -78,6 +78,12 @@ pub trait StreamView {
         filter: &SampleFilter,
     ) -> Result<BTreeSet<String>, ReportError>;
 
+    /// Called when all up to a time was shown; the time is `u64::MAX` at the end. Returns the time of the earliest hit that processes and mappings must
+    /// still be known for.
+    fn settle(&mut self, _session: &TraceSession, until: u64) -> Result<u64, ReportError> {
+        Ok(until)
+    }
+
     /// Called after each part of the stream. Returns whether to go on.
     fn goes_on(&mut self) -> Result<bool, ReportError> {
         Ok(true)
@@ -321,8 +327,9 @@ impl<V: StreamView> Live<'_, V> {
             streamed: &mut self.streamed,
             added: self.added.as_mut(),
         })?;
+        let needed = self.view.settle(&self.session, until)?;
         if until != u64::MAX {
-            self.session.forget_before(until);
+            self.session.forget_before(needed.min(until));
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! A probe of the test program.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use usdtrec_buildid_cache::elf::ObjectFile;
@@ -60,9 +60,13 @@ impl OwnSite {
 
 /// Hits the probe. Its arguments are a signed number of 16 bits, whose register has other bits above them, and the address of a text. The
 /// names of registers have a `%`, as on x86.
-#[inline(never)]
 pub(in crate::engine::bpf::tests) fn hit(number: i16, text: &str) {
-    let text = CString::new(text).unwrap();
+    hit_text(number, &CString::new(text).unwrap());
+}
+
+/// The same.
+#[inline(never)]
+pub(in crate::engine::bpf::tests) fn hit_text(number: i16, text: &CStr) {
     // SAFETY: the only instruction is a nop; the note is in a section that the program does not load.
     unsafe {
         std::arch::asm!(

@@ -1,0 +1,198 @@
+//! Counts by stack: the thread that reads the stream of the recorder knows the processes, so it names the stacks and shows the counts.
+//!
+//! Counts wait until all is settled that was known when they were read. There the stream has a mark of that time.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use usdtrec_record::{Aggregation, CallGraph, CallGraphMethod, HitTotals};
+use usdtrec_report::stat::{self, CountReader, StackNamer};
+
+use super::live::{Aggregated, CountView, Live};
+use super::stat::known_stacks::KnownStacks;
+use crate::mutex::locked;
+
+/// Maximum number of counts that wait. They are totals, so those of an interval that is left out are in the next one.
+const MAX_WAITING: usize = 16;
+
+/// How stacks are found that are keys: programs follow frame pointers.
+const BY_FRAME_POINTERS: CallGraph = CallGraph {
+    method: CallGraphMethod::FramePointers,
+    frames: CallGraph::USUAL_FRAMES,
+    keeps_copies: false,
+    rate: None,
+};
+
+/// Runs a verb whose counts `view` shows. If a key is the stack, `stacks` gets the names.
+pub(super) fn run<'v>(
+    verb: Live<'v>,
+    aggregation: Aggregation,
+    has_stacks: bool,
+    view: &'v mut (dyn CountView + Send),
+    stacks: KnownStacks,
+) -> anyhow::Result<ExitCode> {
+    let path = Path::new(verb.verb);
+    if !has_stacks {
+        let verb = Live {
+            aggregated: Some(Aggregated {
+                aggregation,
+                view: Box::new(view),
+            }),
+            ..verb
+        };
+        return verb.run(|pipe, sources| stat::read(pipe, path, sources, None));
+    }
+    let counts = NamedCounts {
+        queue: Mutex::default(),
+        changed: Condvar::new(),
+        view: Mutex::new(view),
+        stacks,
+    };
+    let verb = Live {
+        graph: Some(BY_FRAME_POINTERS),
+        aggregated: Some(Aggregated {
+            aggregation,
+            view: Box::new(Counting(&counts)),
+        }),
+        ..verb
+    };
+    verb.run(|pipe, sources| stat::read(pipe, path, sources, Some(&mut Naming(&counts))))
+}
+
+/// Counts on their way from the recorder to the view.
+struct NamedCounts<'v> {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    view: Mutex<&'v mut (dyn CountView + Send)>,
+    stacks: KnownStacks,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<HitTotals>,
+    /// All counts, once the recorder has passed them on, if they are known.
+    last: Option<Option<HitTotals>>,
+    /// Time of the counts before those that were shown last, ns of the trace's clock: all stacks of hits up to it have names.
+    named_until: u64,
+    /// Time of the counts that were shown last.
+    shown_until: u64,
+    /// What the view has failed with.
+    failed: Option<io::Error>,
+    has_failed: bool,
+    /// Whether the view has ended.
+    has_ended: bool,
+    /// Whether the thread that reads the stream shows no more.
+    is_over: bool,
+}
+
+impl NamedCounts<'_> {
+    /// Names the stacks of counts, and shows them.
+    fn show(&self, counted: &HitTotals, names: &mut StackNamer<'_>) {
+        self.stacks.learn(counted, names);
+        let has_failed = locked(&self.queue).has_failed;
+        let shown = match has_failed {
+            true => Ok(()),
+            false => locked(&self.view).show(counted),
+        };
+        let mut queue = locked(&self.queue);
+        queue.named_until = std::mem::replace(&mut queue.shown_until, counted.time);
+        queue.note(shown);
+    }
+
+    /// Waits for all counts, names their stacks, and shows them.
+    fn end(&self, names: &mut StackNamer<'_>) {
+        let queue = locked(&self.queue);
+        let queue = self.changed.wait_while(queue, |queue| queue.last.is_none());
+        let mut queue = queue.unwrap_or_else(PoisonError::into_inner);
+        let last = queue.last.take().flatten();
+        let last = last.filter(|_| !queue.has_failed);
+        drop(queue);
+        if let Some(last) = &last {
+            self.stacks.learn(last, names);
+        }
+        let shown = locked(&self.view).end(last.as_ref());
+        let mut queue = locked(&self.queue);
+        queue.has_ended = true;
+        queue.note(shown);
+    }
+}
+
+impl Queue {
+    fn note(&mut self, shown: io::Result<()>) {
+        if let Err(error) = shown {
+            self.has_failed = true;
+            self.failed = Some(error);
+        }
+    }
+
+    /// What the view has failed with since the last call.
+    fn take_failure(&mut self) -> io::Result<()> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
+}
+
+/// The side of the recorder.
+struct Counting<'c, 'v>(&'c NamedCounts<'v>);
+
+impl CountView for Counting<'_, '_> {
+    fn show(&mut self, counted: &HitTotals) -> io::Result<()> {
+        let mut queue = locked(&self.0.queue);
+        if queue.waiting.len() >= MAX_WAITING {
+            queue.waiting.pop_front();
+        }
+        queue.waiting.push_back(counted.clone());
+        queue.take_failure()
+    }
+
+    /// Returns when all counts are shown.
+    fn end(&mut self, counted: Option<&HitTotals>) -> io::Result<()> {
+        let counts = self.0;
+        let mut queue = locked(&counts.queue);
+        queue.last = Some(counted.cloned());
+        counts.changed.notify_all();
+        let queue = counts.changed.wait_while(queue, |queue| !queue.is_over);
+        let mut queue = queue.unwrap_or_else(PoisonError::into_inner);
+        let (failed, has_ended) = (queue.take_failure(), queue.has_ended);
+        drop(queue);
+        match has_ended {
+            true => failed,
+            // The stream could not be read.
+            false => failed.and(locked(&counts.view).end(counted)),
+        }
+    }
+
+    fn give_up(&mut self) {
+        locked(&self.0.queue).last = Some(None);
+        self.0.changed.notify_all();
+    }
+}
+
+/// The side of the thread that reads the stream.
+struct Naming<'c, 'v>(&'c NamedCounts<'v>);
+
+impl CountReader for Naming<'_, '_> {
+    fn settle(&mut self, until: u64, names: &mut StackNamer<'_>) -> u64 {
+        let next = || {
+            let mut queue = locked(&self.0.queue);
+            let is_known = queue.waiting.front()?.time <= until;
+            is_known.then(|| queue.waiting.pop_front())?
+        };
+        while let Some(counted) = next() {
+            self.0.show(&counted, names);
+        }
+        if until == u64::MAX {
+            self.0.end(names);
+        }
+        locked(&self.0.queue).named_until
+    }
+}
+
+impl Drop for Naming<'_, '_> {
+    fn drop(&mut self) {
+        locked(&self.0.queue).is_over = true;
+        self.0.changed.notify_all();
+    }
+}
