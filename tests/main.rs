@@ -106,6 +106,7 @@ mod stacks;
 mod stat;
 mod stat_keys;
 mod stat_numbers;
+mod stat_spans;
 mod stock_arguments;
 mod stock_files;
 mod stock_perf;

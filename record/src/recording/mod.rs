@@ -6,6 +6,7 @@ pub(super) mod ending;
 pub(super) mod filter;
 mod finishing;
 pub(super) mod following;
+mod hit_totals;
 pub(super) mod late_planter;
 pub(super) mod losses;
 pub(super) mod mapped_file_id;
@@ -30,7 +31,6 @@ use std::time::{Duration, Instant};
 
 use usdtrec_format::perf::SampleId;
 
-use crate::aggregation::HitGroup;
 use crate::command::RunningCommand;
 use crate::engine::{GuardDeath, TextFinding};
 use crate::error::RecordError;
@@ -182,11 +182,9 @@ impl Recording {
         let passed = late.div_duration_f64(interval) as u32;
         *next += interval * (passed + 1);
         let elapsed = self.started.elapsed();
-        Ok(Some(HitTotals {
-            elapsed,
-            hits: self.count()?.by_probe,
-            groups: hit_groups(&self.session)?,
-        }))
+        let hits = self.count()?.by_probe;
+        let engine = &self.session.attached.engine;
+        hit_totals::read(engine, elapsed, hits).map(Some)
     }
 
     /// Notes in the trace that hits are missing on CPUs that went off line or came on line.
@@ -293,12 +291,6 @@ impl Recording {
 /// The interval at which what is aggregated in the kernel is passed on.
 fn interval(session: &Session) -> Option<Duration> {
     session.options.engine.aggregation.as_ref()?.interval
-}
-
-/// The groups of hits that were counted in the kernel.
-fn hit_groups(session: &Session) -> Result<Vec<HitGroup>, RecordError> {
-    let groups = session.attached.engine.hit_groups();
-    groups.map_err(|source| host_error("the groups of hits", source))
 }
 
 /// Whether CPUs went off line or came on line while hits were counted by perf events.

@@ -2,7 +2,7 @@
 
 use usdtrec_format::schema::Argument;
 use usdtrec_format::{StringAt, Value};
-use usdtrec_record::{AggregateValue, HitGroup, ProbeHits};
+use usdtrec_record::{AggregateValue, HitGroup, ProbeHits, SpanHits};
 use usdtrec_report::stat::{StatKey, shape};
 
 use super::by::StatBy;
@@ -11,6 +11,8 @@ use super::by::StatBy;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct GroupKey {
     pub(super) event: String,
+    /// Whether it is a span.
+    pub(super) is_span: bool,
     /// The value of each key; `None` for hits that are in no group.
     values: Option<Vec<KeyOrder>>,
 }
@@ -68,6 +70,16 @@ impl GroupKey {
     pub(super) fn of_probe(probe: &ProbeHits, has_keys: bool) -> Self {
         Self {
             event: probe.event.clone(),
+            is_span: false,
+            values: (!has_keys).then(Vec::new),
+        }
+    }
+
+    /// The spans of a name, of which those in no group are counted if there are keys.
+    pub(super) fn of_span(span: &SpanHits, has_keys: bool) -> Self {
+        Self {
+            event: span.name.clone(),
+            is_span: true,
             values: (!has_keys).then(Vec::new),
         }
     }
@@ -78,6 +90,7 @@ impl GroupKey {
         let values = values.map(|(value, key)| KeyOrder::new(value, key));
         Self {
             event: group.probe.event.clone(),
+            is_span: group.probe.is_span,
             values: Some(values.collect()),
         }
     }

@@ -83,6 +83,7 @@ fn intervals_add_up_to_the_whole() {
 fn equal_keys_are_one_group() {
     let probe = Arc::new(GroupedProbe {
         event: "a".to_owned(),
+        is_span: false,
         arguments: vec![None],
         measured: Vec::new(),
     });
@@ -112,9 +113,11 @@ fn numbers_are_in_the_interval_of_their_hits() {
     let measured = MeasuredArgument {
         name: "n".to_owned(),
         has_histogram: true,
+        is_duration: false,
     };
     let probe = Arc::new(GroupedProbe {
         event: "a".to_owned(),
+        is_span: false,
         arguments: Vec::new(),
         measured: vec![None],
     });
@@ -162,6 +165,7 @@ fn numbers_are_in_the_interval_of_their_hits() {
 fn texts_are_added_up_by_their_shapes() {
     let probe = Arc::new(GroupedProbe {
         event: "a".to_owned(),
+        is_span: false,
         arguments: vec![None],
         measured: Vec::new(),
     });

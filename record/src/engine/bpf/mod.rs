@@ -48,6 +48,7 @@ use self::part::Parts;
 use self::processes::children::Children;
 use self::program::Common;
 use super::events::event::IdCount;
+use super::events::span_site::SpanSite;
 use super::guard_process::GuardDeath;
 use super::in_kernel::InKernel;
 use super::outcome::{EngineOutcome, SlowSpanCounts};
@@ -253,6 +254,9 @@ impl BpfEngine {
 
     /// What programs have counted of spans that they match; `None` if they match none.
     pub(crate) fn span_counts(&self) -> Option<SlowSpanCounts> {
+        if self.common.hit_counts.is_some() || self.objects.hit_groups.is_some() {
+            return None;
+        }
         let mut groups = self.parts.iter().flat_map(|part| &part.samples.groups);
         if !groups.any(|group| group.role.is_some()) {
             return None;
@@ -331,6 +335,11 @@ impl BpfEngine {
         let mut groups = Vec::new();
         maps.read(|element| groups.extend(decoder.decode(element)))?;
         Ok(groups)
+    }
+
+    /// What was counted of spans at the sites that begin and end them.
+    pub(crate) fn span_sites(&self) -> Vec<SpanSite> {
+        self.parts.spans()
     }
 
     /// The count of each sample id.

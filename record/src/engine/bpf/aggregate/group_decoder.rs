@@ -115,7 +115,11 @@ impl<'a> EventDecoder<'a> {
         Some(Self {
             values: decoder.values(),
             probe: Arc::new(GroupedProbe {
-                event: probe.event(),
+                event: match &group.role {
+                    Some(role) => role.name.clone(),
+                    None => probe.event(),
+                },
+                is_span: group.role.is_some(),
                 arguments: places.iter().map(argument).collect(),
                 measured: measured.iter().map(argument).collect(),
             }),

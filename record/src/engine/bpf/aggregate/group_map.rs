@@ -16,6 +16,8 @@ const MAX_GROUPS: usize = 65_536;
 const MAX_BYTES: usize = 60 << 20;
 /// Maximum size of the numbers, bytes.
 const MAX_NUMBER_BYTES: usize = 36 << 20;
+/// The part of both that open spans take, where spans are aggregated.
+pub(in crate::engine::bpf) const MAX_SPAN_BYTES: usize = 12 << 20;
 /// The same if there are no keys, so that a group is an event.
 const MAX_EVENT_BYTES: usize = 8 << 20;
 /// Maximum number of groups if there are no keys.
@@ -60,7 +62,8 @@ impl GroupMaps {
         let numbers = has_numbers
             .then(|| GroupNumbers::new(layout, measured_groups(&grouping)))
             .transpose()?;
-        let left = MAX_BYTES - numbers.as_ref().map_or(0, GroupNumbers::bytes);
+        let left = MAX_BYTES - span_bytes(&grouping);
+        let left = left - numbers.as_ref().map_or(0, GroupNumbers::bytes);
         let element = grouping.bytes as usize + value_size + ELEMENT;
         // The kernel adds an element for each possible CPU.
         let cpus = cpus::possible().map_or(1, |possible| possible.len());
@@ -121,11 +124,19 @@ impl GroupMaps {
     }
 }
 
+/// Size of what open spans take, bytes.
+fn span_bytes(grouping: &Grouping) -> usize {
+    match grouping.duration_place() {
+        Some(_) => MAX_SPAN_BYTES,
+        None => 0,
+    }
+}
+
 /// Number of groups that have room for numbers.
 fn measured_groups(grouping: &Grouping) -> u32 {
     let bytes = match grouping.aggregation.by.is_empty() {
         true => MAX_EVENT_BYTES,
-        false => MAX_NUMBER_BYTES,
+        false => MAX_NUMBER_BYTES - span_bytes(grouping),
     };
     let each = grouping.numbers.bytes() as usize;
     (bytes / each.max(8)).clamp(1, MAX_GROUPS) as u32

@@ -116,7 +116,7 @@ impl Grouping {
     }
 
     /// Offset in a slot of the number of a measured argument.
-    pub(super) const fn number_at(&self, place: usize) -> i16 {
+    pub(in crate::engine::bpf) const fn number_at(&self, place: usize) -> i16 {
         KEY + self.bytes as i16 + 8 * place as i16
     }
 
@@ -126,8 +126,14 @@ impl Grouping {
     }
 
     /// Size of a slot, bytes.
-    pub(super) fn slot_bytes(&self) -> u32 {
+    pub(in crate::engine::bpf) fn slot_bytes(&self) -> u32 {
         self.bucket_at() as u32 + 8
+    }
+
+    /// The place of the duration of spans among the numbers.
+    pub(in crate::engine::bpf) fn duration_place(&self) -> Option<usize> {
+        let mut measured = self.aggregation.measured.iter();
+        measured.position(|measured| measured.is_duration)
     }
 
     /// Writes what is known of the thread to the key that begins at an offset from `R7`.

@@ -21,9 +21,9 @@ mod number_layout;
 pub(super) use group_decoder::GroupDecoder;
 #[cfg(test)]
 pub(super) use group_map::GroupElement;
-pub(super) use group_map::{GroupDescriptors, GroupMaps, SharedGroups};
+pub(super) use group_map::{GroupDescriptors, GroupMaps, MAX_SPAN_BYTES, SharedGroups};
 pub(super) use grouping::Grouping;
-pub(super) use hit_counts::HitCounts;
+pub(super) use hit_counts::{CountedIds, HitCounts, HitWord};
 pub(super) use measured::{Measured, measured};
 pub(super) use needs::EventNeeds;
 #[cfg(test)]

@@ -3,13 +3,15 @@
 //! The program of another hit can run meanwhile, on this CPU or another one. Sums and counts are added to atomically. The extremes are raised
 //! by compare-and-exchange: a try fails only if another hit has raised the word since it was read.
 
+use usdtrec_decode::IntegerShape;
+
 use super::super::control;
 use super::super::insn::{Assembler, Helper, If, Map, Op, Reg, Width};
 use super::super::program::{Program, slots};
 use super::buckets::{Buckets, SUB_BITS};
 use super::group_map::ELEMENT_NUMBER;
 use super::grouping::Grouping;
-use super::measured::{Measured, MeasuredField};
+use super::measured::{DURATION, Measured, MeasuredField};
 use super::number_layout::{NumberLayout, RANK_OF_ZERO, Word};
 
 /// Maximum number of tries to raise an extreme. If all fail, it is counted that an extreme may be wrong.
@@ -23,7 +25,7 @@ impl Program<'_> {
         let measured = self.spec.measured.iter().enumerate();
         let fields = measured.filter_map(|(place, measured)| match measured {
             Measured::Read(field) => Some((place, *field)),
-            Measured::Constant(_) | Measured::Missing => None,
+            Measured::Constant(_) | Measured::Missing | Measured::Duration => None,
         });
         let fields: Vec<(usize, MeasuredField)> = fields.collect();
         for (place, MeasuredField { field, shape, .. }) in &fields {
@@ -35,11 +37,18 @@ impl Program<'_> {
             let to = grouping.number_at(*place);
             self.asm.store(Width::Double, Reg::R7, to, Reg::R1);
         }
+        let others = fields.iter().filter(|(_, field)| !field.is_key);
+        let others = others.map(|(_, measured)| measured.field);
+        let of_spans = self.spec.role.map_or(&[][..], |role| &role.others);
         let mut faults = 0;
-        for (_, MeasuredField { field, .. }) in fields.iter().filter(|(_, field)| !field.is_key) {
+        for field in others.chain(of_spans.iter().copied()) {
             self.put_value(Width::from_bytes(field.size), field.offset, 0);
             let own = field.fault.filter(|bit| *bit < SHARED_BIT);
             faults |= own.map_or(0, |bit| 1_i32 << bit);
+        }
+        for string in of_spans.iter().filter_map(|field| field.string) {
+            self.put_value(Width::Half, string.status, 0);
+            self.clear_text(string);
         }
         if let (Some(missing), true) = (self.spec.layout.missing, faults != 0) {
             self.asm.copy(Reg::R1, Reg::R8);
@@ -50,7 +59,7 @@ impl Program<'_> {
 
     /// Adds the numbers of the hit to those of the group, whose element is at `R0` before and after it. The hit is counted afterwards: a reader that
     /// reads the count first finds the numbers of all hits that it has.
-    pub(super) fn add_numbers(&mut self, grouping: &Grouping) {
+    pub(in crate::engine::bpf) fn add_numbers(&mut self, grouping: &Grouping) {
         if grouping.numbers.is_empty() {
             return;
         }
@@ -63,6 +72,15 @@ impl Program<'_> {
         asm.jump_if(If::Equal, Reg::R0, 0, no_room);
         asm.copy(Reg::R9, Reg::R0);
         for (place, measured) in spec.measured.iter().enumerate() {
+            if *measured == Measured::Duration {
+                AddNumber {
+                    asm: &mut self.asm,
+                    place,
+                    shape: DURATION,
+                    grouping,
+                }
+                .add();
+            }
             if let Measured::Read(field) = measured {
                 let (missing, added) = (self.asm.label(), self.asm.label());
                 if let Some(bit) = field.field.fault {
@@ -71,10 +89,10 @@ impl Program<'_> {
                 AddNumber {
                     asm: &mut self.asm,
                     place,
-                    signed: field.shape.signed,
+                    shape: field.shape,
                     grouping,
                 }
-                .add(field);
+                .add();
                 if field.field.fault.is_some() {
                     let asm = &mut self.asm;
                     asm.jump(added);
@@ -97,18 +115,18 @@ struct AddNumber<'a> {
     asm: &'a mut Assembler,
     /// Place of the measured argument.
     place: usize,
-    signed: bool,
+    shape: IntegerShape,
     grouping: &'a Grouping,
 }
 
 impl AddNumber<'_> {
-    fn add(mut self, field: &MeasuredField) {
+    fn add(mut self) {
         let number = self.grouping.number_at(self.place);
         self.asm.load(Width::Double, Reg::R3, Reg::R7, number);
         self.sum();
         let asm = &mut *self.asm;
         asm.copy(Reg::R2, Reg::R3);
-        if self.signed {
+        if self.shape.signed {
             asm.set(Reg::R1, RANK_OF_ZERO.cast_signed());
             asm.op(Op::Xor, Reg::R2, Reg::R1);
         }
@@ -116,7 +134,7 @@ impl AddNumber<'_> {
         self.asm.op_value(Op::Xor, Reg::R2, -1);
         self.raise(Word::Least);
         if let Some(buckets) = self.grouping.numbers.histogram(self.place) {
-            self.count(buckets, field);
+            self.count(buckets);
         }
     }
 
@@ -124,7 +142,7 @@ impl AddNumber<'_> {
     fn sum(&mut self) {
         let asm = &mut *self.asm;
         let (positive, summed) = (asm.label(), asm.label());
-        if self.signed {
+        if self.shape.signed {
             asm.jump_if(If::AtLeastSigned, Reg::R3, 0, positive);
             asm.set(Reg::R1, 0);
             asm.op(Op::Sub, Reg::R1, Reg::R3);
@@ -174,13 +192,13 @@ impl AddNumber<'_> {
     }
 
     /// Counts the number in its bucket.
-    fn count(&mut self, buckets: Buckets, field: &MeasuredField) {
-        let bits = 8 * u32::from(field.shape.bytes) - u32::from(self.signed);
+    fn count(&mut self, buckets: Buckets) {
+        let bits = 8 * u32::from(self.shape.bytes) - u32::from(self.shape.signed);
         let asm = &mut *self.asm;
         let counted = asm.label();
         asm.copy(Reg::R2, Reg::R3);
         asm.set(Reg::R4, 0);
-        if self.signed {
+        if self.shape.signed {
             let positive = asm.label();
             asm.jump_if(If::AtLeastSigned, Reg::R3, 0, positive);
             asm.op_value(Op::Xor, Reg::R2, -1);

@@ -9,7 +9,7 @@
 //! upper word changes only when the lower one wraps around.
 
 use super::buckets::Buckets;
-use super::measured::Measured;
+use super::measured::{DURATION, Measured};
 use crate::aggregation::Aggregation;
 
 /// Offset of a word of a measured argument.
@@ -48,6 +48,7 @@ impl NumberLayout {
         let histograms = measured.map(|(place, argument)| {
             let needed = events.iter().filter_map(|event| buckets(event, place));
             argument.has_histogram.then(|| match events {
+                _ if argument.is_duration => Buckets::of(DURATION),
                 [] => Buckets::ALL,
                 _ => needed.fold(Buckets::default(), Buckets::with),
             })

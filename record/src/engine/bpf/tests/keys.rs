@@ -11,7 +11,9 @@ use self::probe::OwnSite;
 use super::machine::Hit;
 use super::{Planned, Strings, common, memory, value_of};
 use crate::aggregation::{AggregateKey, Aggregation};
-use crate::engine::bpf::aggregate::{GroupElement, GroupMaps, Grouping, HitCounts, NumberLayout};
+use crate::engine::bpf::aggregate::{
+    CountedIds, GroupElement, GroupMaps, Grouping, HitCounts, NumberLayout,
+};
 use crate::engine::bpf::control::{self, Control};
 use crate::engine::bpf::insn::Map;
 use crate::engine::bpf::nonresident::Touch;
@@ -49,7 +51,7 @@ fn counting(common: Common) -> Common {
     let words = control::words_end(1, 1);
     Common {
         grouping: Some(grouping()),
-        hit_counts: Some(HitCounts::new(words, 1, 1)),
+        hit_counts: Some(HitCounts::new(words, CountedIds { ids: 1, each: 1 }, 1)),
         ..common
     }
 }

@@ -11,6 +11,7 @@ use super::{MAX_SERIES, PrometheusView};
 fn row(key: Option<StatKey>, count: u64) -> SnapshotRow {
     SnapshotRow {
         event: "sdt_app:req".to_owned(),
+        is_span: false,
         keys: key.map(|key| vec![key]),
         interval: StatSum::default(),
         total: StatSum {
