@@ -271,11 +271,10 @@ fn spans_nest_to_sixteen_levels() {
 fn hits_of_other_probes_are_counted_beside_spans() {
     let lab = Lab::privileged();
     let program = Program::start(&lab, &["load", "2", "1000", "100", "1"]);
-    let path = build(&lab);
+    let [start, done] = &program.events;
     let numbers = Build::USUAL.make(&lab, "ticker.c", "ticker");
-    let [start, done] = events(&path);
     let tick = format!("sdt_ticker:tick(number=arg1)@{}", numbers.display());
-    let capture = ["-a", "-e", &*start, "-e", &*done, "-e", &*tick];
+    let capture = ["-a", "-e", &**start, "-e", &**done, "-e", &*tick];
     let how = ["--by", "pid", "--hist", "number,span", "--value", "number"];
     let stat = begin(&lab, "stat", &capture, &[&SPAN[..], &JSON, &how].concat());
     let csv = ["--format", "csv", "--by", "pid", "--hist", "number,span"];

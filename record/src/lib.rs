@@ -34,7 +34,7 @@ mod verify;
 
 pub use aggregation::{
     AggregateKey, AggregateValue, Aggregation, GroupedProbe, HitGroup, MeasuredArgument,
-    NoGroupName, NumberBucket, NumberEnds, NumberTotals, SpanCounts, SpanHits,
+    NoGroupName, NumberBucket, NumberEnds, NumberTotals, SpanHitCounts, SpanHits,
 };
 pub use chosen::{ChoiceError, GroupName, ProcessChoice};
 pub use clocks::moment::{Moment, Waited};

@@ -40,9 +40,9 @@ use crate::units::parse_duration;
 
 /// Runs the verb.
 pub(crate) fn run(args: &StatArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let spans = span_stat::asked("stat", &args.spans, &args.capture)?;
     refuse(args)?;
     let keys = args.by.iter().map(|key| StatBy::named("stat", key));
-    let spans = span_stat::asked("stat", &args.spans, &args.capture)?;
     let counted = StatGrouping {
         keys: keys.collect::<Result<_, _>>()?,
         measured: span_stat::with_durations(measured(args), spans.as_ref()),

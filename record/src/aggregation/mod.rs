@@ -10,7 +10,7 @@ pub use self::group::{GroupedProbe, HitGroup};
 pub use self::key::{AggregateKey, AggregateValue, NoGroupName};
 pub use self::measured::MeasuredArgument;
 pub use self::numbers::{NumberBucket, NumberEnds, NumberTotals};
-pub use self::spans::{SpanCounts, SpanHits};
+pub use self::spans::{SpanHitCounts, SpanHits};
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -6,14 +6,14 @@ pub struct SpanHits {
     /// Name of the span.
     pub name: String,
     /// What was counted.
-    pub counts: SpanCounts,
+    pub counts: SpanHitCounts,
     /// Begins and ends that are not counted, as they were lost.
     pub lost: u64,
 }
 
 /// What became of begins and ends. Each hit is one of `begun`, `deep`, `full`, `unkeyed`, `ended`, `unmatched`, and the end of a begin among `deep`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SpanCounts {
+pub struct SpanHitCounts {
     /// Begins that were kept.
     pub begun: u64,
     /// Spans that ended.
@@ -34,7 +34,7 @@ pub struct SpanCounts {
     pub full: u64,
 }
 
-impl SpanCounts {
+impl SpanHitCounts {
     /// Begins without an end so far, without those that are unfinished.
     #[must_use]
     pub const fn open(&self) -> u64 {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::losses::ProbeHits;
 use super::outcome::HitTotals;
-use crate::aggregation::{SpanCounts, SpanHits};
+use crate::aggregation::{SpanHitCounts, SpanHits};
 use crate::engine::Engine;
 use crate::error::RecordError;
 
@@ -30,7 +30,7 @@ pub(super) fn read(
     for site in sites {
         let span = spans.entry(site.name.clone()).or_insert_with(|| SpanHits {
             name: site.name,
-            counts: SpanCounts::default(),
+            counts: SpanHitCounts::default(),
             lost: 0,
         });
         span.counts = span.counts.plus(site.counts);

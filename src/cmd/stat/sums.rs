@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use usdtrec_format::schema::Argument;
-use usdtrec_record::{Aggregation, GroupedProbe, HitTotals, MeasuredArgument, SpanCounts};
+use usdtrec_record::{Aggregation, GroupedProbe, HitTotals, MeasuredArgument, SpanHitCounts};
 use usdtrec_report::stat::{SpanFates, StatKey};
 
 use super::by::StatBy;
@@ -147,7 +147,7 @@ impl<'c> Sums<'c> {
 }
 
 /// What became of begins and ends.
-const fn fates(counts: &SpanCounts) -> SpanFates {
+const fn fates(counts: &SpanHitCounts) -> SpanFates {
     SpanFates {
         open: counts.open(),
         unfinished: counts.unfinished,

@@ -37,7 +37,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::aggregate::{HitCounts, HitWord};
 use super::mapped_words::MappedWords;
 use super::sys;
-use crate::aggregation::SpanCounts;
+use crate::aggregation::SpanHitCounts;
 use crate::engine::outcome::SlowSpanCounts;
 
 /// Offset of the word that is not 0 while hits are recorded.
@@ -246,13 +246,13 @@ impl Control {
     }
 
     /// What was counted of the begins and ends of the sample id with this index.
-    pub(super) fn spans_of(&self, index: usize) -> SpanCounts {
+    pub(super) fn spans_of(&self, index: usize) -> SpanHitCounts {
         let count = |word| {
             let mut counts = self.hit_counts.iter();
             let words = counts.next().map(|counts| counts.word(index, word));
             words.into_iter().flatten().map(|at| self.load(at)).sum()
         };
-        SpanCounts {
+        SpanHitCounts {
             // An end that is counted meanwhile has a begin.
             ended: count(HitWord::Ended),
             unfinished: count(HitWord::Unfinished),

@@ -1,6 +1,6 @@
 //! What was counted of spans at a site.
 
-use crate::aggregation::SpanCounts;
+use crate::aggregation::SpanHitCounts;
 
 /// What was counted of the spans that a site begins or ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,5 +9,5 @@ pub(crate) struct SpanSite {
     pub(crate) probe: usize,
     /// Name of the span.
     pub(crate) name: String,
-    pub(crate) counts: SpanCounts,
+    pub(crate) counts: SpanHitCounts,
 }

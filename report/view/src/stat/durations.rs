@@ -185,8 +185,8 @@ mod tests {
         assert_eq!(
             text,
             "# 1.0 s: 2 spans in 1.00 s, 0 lost\n\
-             Span         pid  Count    /s   min    p50    p90    p99    max    Sum  Open\n\
-             app:request    7      2  2.00   3us    3us  2.5ms  2.5ms  2.5ms  2.5ms\n"
+             Span         pid  Count    /s  min  p50    p90    p99    max    Sum  Open\n\
+             app:request    7      2  2.00  3us  3us  2.5ms  2.5ms  2.5ms  2.5ms\n"
                 .to_owned()
                 + text.split_once("2.5ms\n").map_or("", |(_, rest)| rest),
             "{text}"

@@ -3,7 +3,6 @@
 use unicode_width::UnicodeWidthStr as _;
 use usdtrec_format::escape::escape;
 
-use super::StatRow;
 use crate::columns::{WIDTH, put_table};
 use crate::table::{Table, TableCell};
 use crate::theme::Theme;
@@ -31,13 +30,12 @@ pub(super) struct FittedTable {
 impl Block {
     pub(super) fn new<N: AsRef<str>>(
         columns: impl IntoIterator<Item = N>,
-        rows: &[&StatRow],
-        cells: impl Fn(&StatRow) -> Vec<TableCell>,
+        rows: impl Iterator<Item = Vec<TableCell>>,
     ) -> Self {
         let columns = columns.into_iter();
         Self {
             columns: columns.map(|name| name.as_ref().to_owned()).collect(),
-            rows: rows.iter().map(|row| cells(row)).collect(),
+            rows: rows.collect(),
             last: None,
         }
     }

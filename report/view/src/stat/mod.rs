@@ -217,20 +217,17 @@ impl StatView {
     /// The table of probes and groups of their hits.
     fn table(&self, rows: &[&StatRow], interval: u64) -> FittedTable {
         let mut table = self.names("Probe", rows);
-        let mut counts = Block::new(["Events", "/s"], rows, |row| {
-            vec![
-                TableCell::count(row.count),
-                TableCell::number(rate(row.count, interval), row.count),
-            ]
-        });
-        let lost = Block::new(["Lost"], rows, |row| vec![TableCell::count(row.lost)]);
-        counts.last = Some(Box::new(lost));
+        let mut counts = Block::new(["Events", "/s"], counts(rows, interval));
+        let lost = rows.iter().map(|row| vec![TableCell::count(row.lost)]);
+        counts.last = Some(Box::new(Block::new(["Lost"], lost)));
         table.blocks.push(counts);
         let is_only = self.measured.len() == 1;
         for (place, argument) in self.measured.iter().enumerate() {
-            let cells = |row: &StatRow| argument.cells(row.numbers_of(place)).collect();
-            let columns = argument.columns(is_only);
-            table.blocks.push(Block::new(columns, rows, cells));
+            let cells = rows.iter().map(|row| row.numbers_of(place));
+            let cells = cells.map(|facts| argument.cells(facts).collect());
+            table
+                .blocks
+                .push(Block::new(argument.columns(is_only), cells));
         }
         table
     }
@@ -238,25 +235,18 @@ impl StatView {
     /// The table of spans and their groups.
     fn span_table(&self, rows: &[&StatRow], interval: u64) -> FittedTable {
         let mut table = self.names("Span", rows);
-        let mut counts = Block::new(["Count", "/s"], rows, |row| {
-            vec![
-                TableCell::count(row.count),
-                TableCell::number(rate(row.count, interval), row.count),
-            ]
-        });
-        let open = |row: &StatRow| match row.fates {
-            Some(fates) => TableCell::count(fates.open),
-            None => TableCell::unsorted(""),
-        };
-        let has_fates = rows.iter().any(|row| row.fates.is_some());
-        counts.last = has_fates
-            .then(|| Block::new(["Open"], rows, |row| vec![open(row)]))
-            .map(Box::new);
+        let mut counts = Block::new(["Count", "/s"], counts(rows, interval));
+        if rows.iter().any(|row| row.fates.is_some()) {
+            let open = rows.iter().map(|row| match row.fates {
+                Some(fates) => vec![TableCell::count(fates.open)],
+                None => vec![TableCell::unsorted("")],
+            });
+            counts.last = Some(Box::new(Block::new(["Open"], open)));
+        }
         table.blocks.push(counts);
-        let cells = |row: &StatRow| durations::cells(row.durations()).collect();
-        table
-            .blocks
-            .push(Block::new(durations::columns(), rows, cells));
+        let cells = rows.iter().map(|row| row.durations());
+        let cells = cells.map(|facts| durations::cells(facts).collect());
+        table.blocks.push(Block::new(durations::columns(), cells));
         table
     }
 
@@ -292,6 +282,16 @@ impl StatView {
             blocks: Vec::new(),
         }
     }
+}
+
+/// The counts of rows, and their rates.
+fn counts(rows: &[&StatRow], interval: u64) -> impl Iterator<Item = Vec<TableCell>> {
+    rows.iter().map(move |row| {
+        vec![
+            TableCell::count(row.count),
+            TableCell::number(rate(row.count, interval), row.count),
+        ]
+    })
 }
 
 /// Appends what became of begins and ends that are not added up.

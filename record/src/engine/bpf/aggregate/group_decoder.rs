@@ -133,7 +133,9 @@ impl<'a> EventDecoder<'a> {
     fn decode(&mut self, raw: &[u8]) -> Option<()> {
         let bytes = self.group.whole_bytes();
         let mut record = vec![0; program::RAW];
-        record.extend_from_slice(raw.get(..bytes)?);
+        record.extend_from_slice(raw.get(..bytes).unwrap_or(raw));
+        // A key without arguments ends before them.
+        record.resize(program::RAW + bytes, 0);
         let mut sample = Vec::new();
         if bytes > usize::from(self.group.layout.size) {
             let evidence = Evidence {

@@ -64,10 +64,13 @@ impl Program<'_> {
 
     /// Makes the key of what [`begin_key`](Self::begin_key) has written: all that is no key is 0 in it.
     pub(in crate::engine::bpf) fn end_key(&mut self, grouping: &Grouping) {
-        for text in self.spec.layout.string_fields() {
-            self.forget_address(text);
-        }
         self.take_numbers(grouping);
+        if grouping.has_arguments() {
+            for text in self.spec.layout.string_fields() {
+                self.forget_address(text);
+            }
+            self.clear_others();
+        }
     }
 
     /// Removes the address of a text that was read: equal texts have one key, wherever they are.

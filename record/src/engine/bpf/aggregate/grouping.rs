@@ -10,9 +10,9 @@
 //! | 40 | | raw part ([`RawLayout`](usdtrec_format::RawLayout)), whose `common_type` says of which event it is, with the arguments that are keys; addresses of texts are 0 |
 //! | after it | | room for the texts |
 //!
-//! All that is not written is 0, so that equal hits have equal keys.
+//! All that is not written is 0, so that equal hits have equal keys. If no key is an argument, it ends after the first word of the raw part: the rest would be 0.
 //!
-//! A program makes it in a slot. There, the numbers of the hit follow it, and a word for the number of a bucket.
+//! A program makes it in a slot, which has room for all of the raw part. There, the numbers of the hit follow it, and a word for the number of a bucket.
 
 use super::super::insn::{Assembler, Helper, Op, Reg, Width};
 use super::needs::EventNeeds;
@@ -31,6 +31,9 @@ pub(super) const COMM: u32 = 16;
 pub(super) const COMM_BYTES: u32 = 16;
 pub(super) const CGROUP: u32 = 32;
 pub(super) const RAW: u32 = 40;
+
+/// Size of what the raw part begins with, bytes.
+const FIRST_WORD: u32 = 8;
 
 /// Maximum size of a key, bytes. Older kernels refuse maps whose keys have more than 512.
 const MAX_BYTES: usize = 2048;
@@ -52,6 +55,8 @@ pub(in crate::engine::bpf) struct Grouping {
     pub(in crate::engine::bpf) aggregation: Aggregation,
     /// Size of a key, bytes, a multiple of 8.
     pub(in crate::engine::bpf) bytes: u32,
+    /// Room for a key in a slot, with all of the raw part, bytes, a multiple of 8.
+    pub(in crate::engine::bpf) room: u32,
     /// Number of rows of slots, a power of two: CPUs use different ones.
     pub(in crate::engine::bpf) rows: u32,
     /// Where a group has its numbers.
@@ -78,11 +83,17 @@ impl Grouping {
             chosen::hierarchy()?;
         }
         let longest = events.longest_key;
-        let bytes = longest.map_or(BYTES, |bytes| bytes.min(MAX_BYTES));
+        let room = longest.map_or(BYTES, |bytes| bytes.min(MAX_BYTES)) as u32;
+        let is_argument = |key: &AggregateKey| matches!(key, AggregateKey::Argument(_));
+        let bytes = match aggregation.by.iter().any(is_argument) {
+            true => room,
+            false => RAW + FIRST_WORD,
+        };
         let numbers = NumberLayout::new(aggregation, &events.measured);
         let mut all = Self {
             aggregation: aggregation.clone(),
-            bytes: bytes as u32,
+            bytes,
+            room,
             rows: 1,
             numbers,
         };
@@ -105,7 +116,7 @@ impl Grouping {
     /// [`BpfRefusal::LongKeys`], [`BpfRefusal::WideNumbers`].
     pub(in crate::engine::bpf) fn check(&self, events: &EventNeeds<'_>) -> Result<(), RecordError> {
         let longest = events.longest_key;
-        if longest.is_some_and(|bytes| bytes > self.bytes as usize) {
+        if longest.is_some_and(|bytes| bytes > self.room as usize) {
             return Err(RecordError::NoBpf(BpfRefusal::LongKeys));
         }
         let mut measured = events.measured.iter();
@@ -117,7 +128,7 @@ impl Grouping {
 
     /// Offset in a slot of the number of a measured argument.
     pub(in crate::engine::bpf) const fn number_at(&self, place: usize) -> i16 {
-        KEY + self.bytes as i16 + 8 * place as i16
+        KEY + self.room as i16 + 8 * place as i16
     }
 
     /// Offset in a slot of the word for the number of a bucket.
@@ -128,6 +139,11 @@ impl Grouping {
     /// Size of a slot, bytes.
     pub(in crate::engine::bpf) fn slot_bytes(&self) -> u32 {
         self.bucket_at() as u32 + 8
+    }
+
+    /// Whether keys have arguments.
+    pub(in crate::engine::bpf) const fn has_arguments(&self) -> bool {
+        self.bytes == self.room
     }
 
     /// The place of the duration of spans among the numbers.

@@ -4,6 +4,7 @@
 //! by compare-and-exchange: a try fails only if another hit has raised the word since it was read.
 
 use usdtrec_decode::IntegerShape;
+use usdtrec_format::RawField;
 
 use super::super::control;
 use super::super::insn::{Assembler, Helper, If, Map, Op, Reg, Width};
@@ -20,33 +21,35 @@ const MAX_TRIES: i64 = 64;
 const SHARED_BIT: u8 = 31;
 
 impl Program<'_> {
-    /// Moves the numbers of the key in the slot to the words after it. What is no key is 0 in the key then.
+    /// Copies the numbers of the key in the slot to the words after it.
     pub(super) fn take_numbers(&mut self, grouping: &Grouping) {
-        let measured = self.spec.measured.iter().enumerate();
-        let fields = measured.filter_map(|(place, measured)| match measured {
-            Measured::Read(field) => Some((place, *field)),
-            Measured::Constant(_) | Measured::Missing | Measured::Duration => None,
-        });
+        let fields = measured_fields(self.spec.measured);
         let fields: Vec<(usize, MeasuredField)> = fields.collect();
-        for (place, MeasuredField { field, shape, .. }) in &fields {
+        for (place, MeasuredField { field, shape, .. }) in fields {
             self.get(Width::from_bytes(shape.bytes), Reg::R1, field.offset);
             let unused = 64 - 8 * i32::from(shape.bytes);
             if shape.signed && unused > 0 {
                 self.asm.extend(Reg::R1, unused, true);
             }
-            let to = grouping.number_at(*place);
+            let to = grouping.number_at(place);
             self.asm.store(Width::Double, Reg::R7, to, Reg::R1);
         }
-        let others = fields.iter().filter(|(_, field)| !field.is_key);
-        let others = others.map(|(_, measured)| measured.field);
+    }
+
+    /// Writes zeros to what is in the key in the slot and is no key: measured numbers, and what spans are matched by.
+    pub(super) fn clear_others(&mut self) {
+        let measured = measured_fields(self.spec.measured).map(|(_, measured)| measured);
+        let measured = measured.filter(|measured| !measured.is_key);
         let of_spans = self.spec.role.map_or(&[][..], |role| &role.others);
+        let others = measured.map(|measured| measured.field);
+        let others: Vec<RawField> = others.chain(of_spans.iter().copied()).collect();
         let mut faults = 0;
-        for field in others.chain(of_spans.iter().copied()) {
+        for field in &others {
             self.put_value(Width::from_bytes(field.size), field.offset, 0);
             let own = field.fault.filter(|bit| *bit < SHARED_BIT);
             faults |= own.map_or(0, |bit| 1_i32 << bit);
         }
-        for string in of_spans.iter().filter_map(|field| field.string) {
+        for string in others.iter().filter_map(|field| field.string) {
             self.put_value(Width::Half, string.status, 0);
             self.clear_text(string);
         }
@@ -108,6 +111,15 @@ impl Program<'_> {
         asm.place(no_room);
         asm.load(Width::Double, Reg::R0, Reg::R10, slots::NEW_GROUP);
     }
+}
+
+/// The fields of measured arguments, with their places among these.
+fn measured_fields(measured: &[Measured]) -> impl Iterator<Item = (usize, MeasuredField)> + '_ {
+    let measured = measured.iter().enumerate();
+    measured.filter_map(|(place, measured)| match measured {
+        Measured::Read(field) => Some((place, *field)),
+        Measured::Constant(_) | Measured::Missing | Measured::Duration => None,
+    })
 }
 
 /// Adds a number to those of a group. `R9` is the address of the group's numbers, `R7` that of the slot, `R3` the number.

@@ -18,6 +18,9 @@ impl Program<'_> {
         let asm = &mut self.asm;
         asm.call(Helper::KtimeNs);
         asm.store(Width::Double, Reg::R10, slots::NOW, Reg::R0);
+        if !grouping.has_arguments() {
+            self.clear_texts(&role.agreed);
+        }
         self.begin_key(grouping);
         if memory.marks > 0 {
             self.marks(&role.agreed, memory.marks);

@@ -41,6 +41,7 @@ fn grouping() -> Grouping {
             measured: Vec::new(),
         },
         bytes: KEY as u32,
+        room: KEY as u32,
         rows: 64,
         numbers: NumberLayout::default(),
     }
