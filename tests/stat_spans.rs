@@ -164,6 +164,12 @@ fn spans_are_those_of_report() {
         let shapes: Vec<&Value> = shapes.collect();
         assert_eq!(shapes.len(), 1, "{lines:?}");
         assert_eq!(shapes[0]["url:shape"], "/request/?", "{lines:?}");
+        // Each text is a group of its own in the kernel.
+        assert_eq!(number(shapes[0], "count"), ended, "{lines:?}");
+        assert!(
+            number(shapes[0], "p99_ns") >= number(shapes[0], "p50_ns"),
+            "{lines:?}"
+        );
         let lines = json(&slow.stdout);
         let of_report = report(&lab, &["--by", "id", "--min", "20ms"]);
         let groups = lines.iter().filter(|line| line["others"] != true);
@@ -443,7 +449,7 @@ fn what_cannot_be_is_refused() {
         ),
         (
             "stat",
-            &["--span", "request", "--filter", "id > 3"],
+            &["--span", "request", "--filter", "arg1 > 3"],
             "a filter of its begin or end",
         ),
         (

@@ -65,6 +65,11 @@ impl Arguments<'_> {
 }
 
 impl Aggregation {
+    /// Whether any argument is measured.
+    pub(crate) fn measures_arguments(&self) -> bool {
+        self.measured.iter().any(|measured| !measured.is_duration)
+    }
+
     /// Whether a key is about the control group.
     pub(crate) fn has_cgroup(&self) -> bool {
         let mut keys = self.by.iter();

@@ -50,6 +50,7 @@ fn counted(seconds: u64, hits: &[(&str, u64, u64)]) -> HitTotals {
         elapsed: Duration::from_secs(seconds),
         hits: hits.collect(),
         groups: Vec::new(),
+        spans: Vec::new(),
     }
 }
 
@@ -139,6 +140,7 @@ fn numbers_are_in_the_interval_of_their_hits() {
                 max: number,
             }),
             buckets: vec![bucket],
+            unbucketed: 0,
         };
         let mut all = counted(seconds, &[("a", 0, 0)]);
         all.groups = vec![HitGroup {

@@ -133,6 +133,8 @@ pub(super) enum Map {
     HitGroups,
     /// The numbers of each group.
     GroupNumbers,
+    /// The counts of the buckets of durations, by group.
+    DurationBuckets,
     /// Where programs make the keys of groups.
     KeySlots,
     /// The open spans.

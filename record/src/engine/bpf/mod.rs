@@ -34,6 +34,7 @@ mod tests;
 mod thread_contexts;
 mod tracepoint;
 
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -332,8 +333,25 @@ impl BpfEngine {
         };
         let events = self.parts.iter().flat_map(|part| &part.samples.groups);
         let mut decoder = GroupDecoder::new(maps, events);
-        let mut groups = Vec::new();
-        maps.read(|element| groups.extend(decoder.decode(element)))?;
+        let mut groups: Vec<HitGroup> = Vec::new();
+        let mut of_spans = HashMap::new();
+        maps.read(|element| {
+            let number = element.number;
+            let Some(group) = decoder.decode(element) else {
+                return;
+            };
+            if let Some(number) = number.filter(|_| group.probe.is_span) {
+                of_spans.insert(number, groups.len());
+            }
+            groups.push(group);
+        })?;
+        maps.read_durations(|number, bucket| {
+            let group = of_spans.get(&number).and_then(|at| groups.get_mut(*at));
+            // Durations come last.
+            if let Some(Some(durations)) = group.and_then(|group| group.numbers.last_mut()) {
+                durations.buckets.push(bucket);
+            }
+        })?;
         Ok(groups)
     }
 

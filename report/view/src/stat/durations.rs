@@ -141,6 +141,7 @@ mod tests {
                 max: 2_500_000,
             }),
             histogram: Some([(bucket(2976, 3008), 1), (bucket(2_490_368, 2_555_904), 1)].into()),
+            unbucketed: 0,
         };
         let row = |keys, count, numbers: Option<NumberFacts>, fates| StatRow {
             event: "app:request".to_owned(),

@@ -8,7 +8,7 @@ use crate::table::{Table, TableCell};
 use crate::theme::Theme;
 
 /// Columns that names and keys have beside figures at least, unless they are shorter.
-const LEAST_NAMES: usize = 24;
+const LEAST_NAMES: usize = 10;
 
 /// Columns that stay together.
 pub(super) struct Block {

@@ -434,6 +434,7 @@ mod tests {
                 sum: from * i128::from(count),
                 ends: Some(CountedEnds { min: 7, max: 1030 }),
                 histogram: has_histogram.then(|| [(bucket, count)].into()),
+                unbucketed: 0,
             });
         }
         let known = StatRow {

@@ -6,9 +6,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::super::sys::{self, MapKind, MapShape};
+use super::durations::{self, DurationBuckets};
 use super::group_numbers::GroupNumbers;
 use super::group_paths::GroupPaths;
 use super::grouping::{Grouping, SLOTS};
+use crate::aggregation::NumberBucket;
 use crate::host::cpus;
 
 /// Maximum number of groups, and maximum size of all maps but the slots, bytes.
@@ -17,7 +19,7 @@ const MAX_BYTES: usize = 60 << 20;
 /// Maximum size of the numbers, bytes.
 const MAX_NUMBER_BYTES: usize = 36 << 20;
 /// The part of both that open spans take, where spans are aggregated.
-pub(in crate::engine::bpf) const MAX_SPAN_BYTES: usize = 12 << 20;
+pub(in crate::engine::bpf) const MAX_SPAN_BYTES: usize = 10 << 20;
 /// The same if there are no keys, so that a group is an event.
 const MAX_EVENT_BYTES: usize = 8 << 20;
 /// Maximum number of groups if there are no keys.
@@ -35,6 +37,8 @@ pub(in crate::engine::bpf) struct GroupMaps {
     slots: OwnedFd,
     /// `None` if no argument is measured.
     pub(super) numbers: Option<GroupNumbers>,
+    /// `None` if no spans are aggregated.
+    durations: Option<DurationBuckets>,
     /// `None` if no key is about control groups.
     pub(super) paths: Option<GroupPaths>,
     shape: MapShape,
@@ -82,7 +86,9 @@ impl GroupMaps {
             value_size: grouping.slot_bytes(),
             entries: grouping.rows * SLOTS,
         };
+        let durations = grouping.duration_place().map(|_| DurationBuckets::new());
         Ok(Self {
+            durations: durations.transpose()?,
             groups: sys::create_map(MapKind::Hash, shape)?,
             slots: sys::create_map(MapKind::Array, slots)?,
             numbers,
@@ -114,20 +120,34 @@ impl GroupMaps {
         })
     }
 
+    /// Passes the counts of the buckets of durations to `take`, with the places of their groups among the numbers. Those of all spans that
+    /// [`read`](Self::read) has counted before are there.
+    ///
+    /// # Errors
+    /// The error of bpf(2).
+    pub(in crate::engine::bpf) fn read_durations(
+        &self,
+        take: impl FnMut(u64, NumberBucket),
+    ) -> io::Result<()> {
+        let durations = self.durations.as_ref();
+        durations.map_or(Ok(()), |durations| durations.read(take))
+    }
+
     /// The maps, for programs.
     pub(in crate::engine::bpf) fn descriptors(&self) -> GroupDescriptors<'_> {
         GroupDescriptors {
             groups: self.groups.as_fd(),
             slots: self.slots.as_fd(),
             numbers: self.numbers.as_ref().map(AsFd::as_fd),
+            durations: self.durations.as_ref().map(AsFd::as_fd),
         }
     }
 }
 
-/// Size of what open spans take, bytes.
+/// Size of what open spans and the buckets of durations take, bytes.
 fn span_bytes(grouping: &Grouping) -> usize {
     match grouping.duration_place() {
-        Some(_) => MAX_SPAN_BYTES,
+        Some(_) => MAX_SPAN_BYTES + durations::BYTES,
         None => 0,
     }
 }
@@ -148,6 +168,7 @@ pub(in crate::engine::bpf) struct GroupDescriptors<'a> {
     pub(in crate::engine::bpf) groups: BorrowedFd<'a>,
     pub(in crate::engine::bpf) slots: BorrowedFd<'a>,
     pub(in crate::engine::bpf) numbers: Option<BorrowedFd<'a>>,
+    pub(in crate::engine::bpf) durations: Option<BorrowedFd<'a>>,
 }
 
 impl GroupDescriptors<'_> {
@@ -161,6 +182,7 @@ impl GroupDescriptors<'_> {
             groups: own(self.groups)?,
             slots: own(self.slots)?,
             numbers: self.numbers.map(own).transpose()?,
+            durations: self.durations.map(own).transpose()?,
         })
     }
 }
@@ -171,6 +193,7 @@ pub(in crate::engine::bpf) struct SharedGroups {
     groups: OwnedFd,
     slots: OwnedFd,
     numbers: Option<OwnedFd>,
+    durations: Option<OwnedFd>,
 }
 
 impl SharedGroups {
@@ -180,6 +203,7 @@ impl SharedGroups {
             groups: self.groups.as_fd(),
             slots: self.slots.as_fd(),
             numbers: self.numbers.as_ref().map(AsFd::as_fd),
+            durations: self.durations.as_ref().map(AsFd::as_fd),
         }
     }
 }

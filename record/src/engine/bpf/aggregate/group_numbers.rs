@@ -70,7 +70,7 @@ impl GroupNumbers {
                 Measured::Missing => Some(NumberTotals::default()),
                 Measured::Constant(number) => Some(self.of_constant(place, *number, group.count)),
                 Measured::Read(field) => self.of_field(place, field.shape, group),
-                Measured::Duration => self.of_field(place, DURATION, group),
+                Measured::Duration => self.of_duration(place, group),
             })
             .collect()
     }
@@ -86,7 +86,18 @@ impl GroupNumbers {
                 max: number,
             }),
             buckets: bucket.into_iter().collect(),
+            unbucketed: 0,
         }
+    }
+
+    /// The numbers of durations, without buckets.
+    fn of_duration(&self, place: usize, group: CountedGroup) -> Option<NumberTotals> {
+        let totals = self.of_field(place, DURATION, group)?;
+        Some(NumberTotals {
+            count: group.count,
+            unbucketed: group.count - totals.count,
+            ..totals
+        })
     }
 
     fn of_field(
@@ -113,6 +124,7 @@ impl GroupNumbers {
             sum: sum(word(Word::Positive)) - sum(word(Word::Negative)),
             ends: ends.numbers(shape.signed),
             buckets: buckets.unwrap_or_default(),
+            unbucketed: 0,
         })
     }
 

@@ -5,6 +5,7 @@
 
 mod buckets;
 mod count_hit;
+mod durations;
 mod group_decoder;
 mod group_hit;
 mod group_map;

@@ -10,6 +10,7 @@ use super::super::control;
 use super::super::insn::{Assembler, Helper, If, Map, Op, Reg, Width};
 use super::super::program::{Program, slots};
 use super::buckets::{Buckets, SUB_BITS};
+use super::durations::count_in_bucket;
 use super::group_map::ELEMENT_NUMBER;
 use super::grouping::Grouping;
 use super::measured::{DURATION, Measured, MeasuredField};
@@ -82,7 +83,7 @@ impl Program<'_> {
                     shape: DURATION,
                     grouping,
                 }
-                .add();
+                .add_duration();
             }
             if let Measured::Read(field) = measured {
                 let (missing, added) = (self.asm.label(), self.asm.label());
@@ -133,6 +134,20 @@ struct AddNumber<'a> {
 
 impl AddNumber<'_> {
     fn add(mut self) {
+        self.add_without_bucket();
+        if let Some(buckets) = self.grouping.numbers.histogram(self.place) {
+            self.count(buckets);
+        }
+    }
+
+    /// Adds a duration, whose histogram is in another map.
+    fn add_duration(mut self) {
+        self.add_without_bucket();
+        self.bucket(None);
+        count_in_bucket(self.asm, self.place);
+    }
+
+    fn add_without_bucket(&mut self) {
         let number = self.grouping.number_at(self.place);
         self.asm.load(Width::Double, Reg::R3, Reg::R7, number);
         self.sum();
@@ -145,9 +160,6 @@ impl AddNumber<'_> {
         self.raise(Word::Greatest);
         self.asm.op_value(Op::Xor, Reg::R2, -1);
         self.raise(Word::Least);
-        if let Some(buckets) = self.grouping.numbers.histogram(self.place) {
-            self.count(buckets);
-        }
     }
 
     /// Adds the number to the sum of those with its sign.
@@ -205,16 +217,30 @@ impl AddNumber<'_> {
 
     /// Counts the number in its bucket.
     fn count(&mut self, buckets: Buckets) {
+        let counted = self.asm.label();
+        self.bucket(Some(buckets));
+        let asm = &mut *self.asm;
+        asm.jump_if(If::AtLeast, Reg::R5, buckets.all().cast_signed(), counted);
+        asm.op_value(Op::ShiftLeft, Reg::R5, 3);
+        let first = self.grouping.numbers.buckets_at(self.place);
+        asm.address(Reg::R1, Reg::R9, first.cast_signed());
+        asm.op(Op::Add, Reg::R1, Reg::R5);
+        asm.increment(Reg::R1);
+        asm.place(counted);
+    }
+
+    /// `R5` = the place of the number's bucket among these; those of negative numbers come last.
+    fn bucket(&mut self, buckets: Option<Buckets>) {
         let bits = 8 * u32::from(self.shape.bytes) - u32::from(self.shape.signed);
         let asm = &mut *self.asm;
-        let counted = asm.label();
         asm.copy(Reg::R2, Reg::R3);
         asm.set(Reg::R4, 0);
         if self.shape.signed {
             let positive = asm.label();
             asm.jump_if(If::AtLeastSigned, Reg::R3, 0, positive);
             asm.op_value(Op::Xor, Reg::R2, -1);
-            asm.set(Reg::R4, buckets.upper.into());
+            let upper = buckets.map_or(0, |buckets| buckets.upper);
+            asm.set(Reg::R4, upper.into());
             asm.place(positive);
         }
         asm.set(Reg::R5, 0);
@@ -237,12 +263,5 @@ impl AddNumber<'_> {
         let bucket = self.grouping.bucket_at();
         asm.store(Width::Double, Reg::R7, bucket, Reg::R5);
         asm.load(Width::Double, Reg::R5, Reg::R7, bucket);
-        asm.jump_if(If::AtLeast, Reg::R5, buckets.all().cast_signed(), counted);
-        asm.op_value(Op::ShiftLeft, Reg::R5, 3);
-        let first = self.grouping.numbers.buckets_at(self.place);
-        asm.address(Reg::R1, Reg::R9, first.cast_signed());
-        asm.op(Op::Add, Reg::R1, Reg::R5);
-        asm.increment(Reg::R1);
-        asm.place(counted);
     }
 }

@@ -52,18 +52,22 @@ pub(super) fn with_roles(
     }
     let events: Vec<String> = groups.iter().map(|group| group.probe.event()).collect();
     let names: Vec<&str> = events.iter().map(String::as_str).collect();
-    let is_aggregated = options.aggregation.is_some();
+    // Other probes are counted beside spans if their arguments are measured.
+    let counts_others = options
+        .aggregation
+        .as_ref()
+        .is_some_and(Aggregation::measures_arguments);
     let pairs = match all_pairs(spans, &names) {
         Ok(pairs) => pairs,
         // Events of files that appear later are counted, whether they are of spans or not.
-        Err(_) if is_aggregated && memory.is_some() => return Ok(groups),
+        Err(_) if counts_others && memory.is_some() => return Ok(groups),
         Err(error) if spans.is_required => {
             return Err(UsageError::Span(SpanFault::Name(error)).into());
         }
         // A reader may know more events.
         Err(_) => return Ok(groups),
     };
-    let Used { groups, pairs } = match is_aggregated {
+    let Used { groups, pairs } = match counts_others {
         true => Used { groups, pairs },
         false => Used::only(groups, pairs),
     };
@@ -163,6 +167,15 @@ impl RolePlanner<'_> {
                 span: pair.name.clone(),
                 most: MAX_MARKS,
             });
+        }
+        let has_value = |at: &usize, name: &str| {
+            let group = self.groups.get(*at);
+            group.is_none_or(|group| key_value(group, name).is_some())
+        };
+        if let Some(name) = key.value
+            && !sides.iter().all(|at| has_value(at, name))
+        {
+            return Err(SpanFault::Key(pair.name.clone()));
         }
         let first = pair
             .starts

@@ -159,6 +159,7 @@ fn numbers_have_figures() {
             sum: 5000,
             ends: None,
             histogram: has_histogram.then(|| [(CountedBucket { from, to }, 2)].into()),
+            unbucketed: 0,
         };
         let mut with = row(Some("/a"), 2, 2, &[]);
         with.interval.numbers.push(Some(numbers));

@@ -70,7 +70,8 @@ impl SpanFamilies {
     /// Adds the spans of a name or group with these labels.
     pub(super) fn put(&mut self, sum: &StatSum, labels: &str) {
         self.spans.put("", labels, &sum.count.to_string());
-        if let Some(Some(durations)) = sum.numbers.last() {
+        let durations = sum.numbers.last().and_then(Option::as_ref);
+        if let Some(durations) = durations.filter(|durations| durations.unbucketed == 0) {
             put_numbers(&mut self.durations, &Scale::NANOSECONDS, durations, labels);
         }
     }
