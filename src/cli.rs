@@ -39,6 +39,8 @@ mod schema;
 mod script;
 mod selection;
 mod shown_command;
+#[cfg(feature = "record")]
+mod span_stat;
 mod spans;
 mod sql;
 mod stacks;
@@ -95,6 +97,8 @@ pub(crate) use self::ring::RingArgs;
 pub(crate) use self::schema::{SchemaAction, SchemaArgs};
 pub(crate) use self::script::ScriptArgs;
 pub(crate) use self::selection::{SelectionArgs, WhichArgs};
+#[cfg(feature = "record")]
+pub(crate) use self::span_stat::SpanStatArgs;
 pub(crate) use self::spans::SpanArgs;
 pub(crate) use self::sql::{SqlArgs, SqlEngine};
 pub(crate) use self::stacks::{Stacks, kind as stack_kind};

@@ -52,7 +52,7 @@ fn printable(message: &str, prefix: &str) -> String {
 }
 
 /// A usage error: exit status 2.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Usage(pub(crate) String);
 
 impl Usage {

@@ -110,6 +110,7 @@ mod stacks;
 mod stat;
 mod stat_keys;
 mod stat_numbers;
+mod stat_spans;
 mod stat_stacks;
 mod stock_arguments;
 mod stock_files;

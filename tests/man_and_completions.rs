@@ -182,8 +182,10 @@ fn bash_completes_keys() {
         try "usdtrec report -i other.data -s comm,fir" comm,fir -s
         try "usdtrec report --span x --by=ex" ex =
         try "usdtrec diff other.data other.data --by c" c --by
-        try "usdtrec stat -a --by p" p --by"#;
-    let expected = "first\ncomm,first\nexe\ncaller cgroup comm container cpu\npid\n";
+        try "usdtrec stat -a --by p" p --by
+        try "usdtrec top -a --by=comm,u" comm,u ="#;
+    let expected =
+        "first\ncomm,first\nexe\ncaller cgroup comm container cpu\npid\ncomm,uid comm,unit\n";
     prints(&recorded(), "bash", complete, expected);
 }
 
@@ -204,7 +206,58 @@ fn zsh_completes_keys() {
     let complete = r#"        "$0" completions zsh | grep -c ':_usdtrec_keys'
         compadd() { [[ "$1" = -a ]] && print -l ${(P)2}; }
         words=(report -i other.data --sort ''); PREFIX=fir; _usdtrec_keys"#;
-    prints(&recorded(), "zsh", complete, "5\nfirst\n");
+    prints(&recorded(), "zsh", complete, "6\nfirst\n");
+}
+
+/// A lab with an index of a program whose probes form a span, and a trace of it.
+fn with_spans() -> Lab {
+    let lab = Lab::privileged();
+    let built = Build {
+        compiler: "gcc",
+        options: &["-O2", "-pthread"],
+    };
+    let program = built.make(&lab, "slow.c", "slow");
+    let event = format!("sdt_slow:request__*@{}", program.display());
+    let program = program.to_str().expect("a path");
+    lab.usdtrec(["buildid-cache", "--add", program]).success();
+    let record = ["record", "-q", "-e", &event, "--", program, "odd", "1"];
+    // It has nothing to read, and hits no probe.
+    lab.usdtrec(record).exits(1);
+    lab
+}
+
+/// Of live verbs, they are those of probes that are indexed, of others those of the trace.
+#[test]
+fn bash_completes_spans() {
+    let complete = r#"        try "usdtrec top -a --span req" req --span
+        try "usdtrec stat --span=slow:r" r :
+        try "usdtrec report --span r" r --span"#;
+    prints(
+        &with_spans(),
+        "bash",
+        complete,
+        "request\nrequest\nrequest\n",
+    );
+}
+
+#[test]
+fn fish_completes_spans() {
+    need_tool("fish");
+    let complete = r#"for line in "top --span req" "stat --span=slow:r" "report --span r"
+            complete -C "usdtrec $line" | string replace -r "\t.*" ""
+        end
+        true"#;
+    let expected = "request\n--span=slow:request\nrequest\n";
+    prints(&with_spans(), "fish", complete, expected);
+}
+
+#[test]
+fn zsh_completes_spans() {
+    need_tool("zsh");
+    let complete = r#"        "$0" completions zsh | grep -c ':_usdtrec_spans'
+        compadd() { [[ "$1" = -a ]] && print -l ${(P)2}; }
+        words=(stat --span ''); PREFIX=re; _usdtrec_spans"#;
+    prints(&with_spans(), "zsh", complete, "7\nrequest\n");
 }
 
 /// Each key that is completed is one.

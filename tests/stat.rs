@@ -236,7 +236,7 @@ fn what_has_no_effect_is_refused() {
         ),
         (
             &["-e", &listed],
-            "stat without --by, --value and --hist shows no arguments",
+            "stat without --by, --value, --hist and --span shows no arguments",
         ),
         (
             &["-e", &tick, "-I", "5"],

@@ -36,7 +36,7 @@ mod window;
 
 pub use aggregation::{
     AggregateKey, AggregateValue, Aggregation, CountedStack, GroupedProbe, HitGroup,
-    MeasuredArgument, NoGroupName, NumberBucket, NumberEnds, NumberTotals,
+    MeasuredArgument, NoGroupName, NumberBucket, NumberEnds, NumberTotals, SpanHitCounts, SpanHits,
 };
 pub use chosen::{ChoiceError, GroupName, ProcessChoice};
 pub use clocks::moment::{Moment, Waited};

@@ -42,6 +42,11 @@ pub enum SpanFault {
     /// Processes are stopped instead of losing hits.
     #[error("processes are not stopped where only slow spans are recorded")]
     Lossless,
+    /// A filter would leave out one of the two hits.
+    #[error(
+        "span {0}: a filter of its begin or end leaves out hits without which others are matched: filter by the duration only (span > TIME)"
+    )]
+    Filter(String),
     /// There are no programs.
     #[error("spans are matched by programs: expected the bpf engine")]
     Engine,
@@ -100,6 +105,14 @@ pub enum UsageError {
         name: String,
         /// The names of the arguments of the probes.
         known: String,
+    },
+    /// The numbers of an argument are to be added up, and all probes that have it begin or end spans.
+    #[error(
+        "{name} is an argument of the begin or end of spans, of which durations are added up: expected an argument of another probe"
+    )]
+    MeasuredOfSpans {
+        /// Its name.
+        name: String,
     },
     /// The numbers of an argument are to be aggregated, and it is none that programs can add up.
     #[error(

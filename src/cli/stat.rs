@@ -8,6 +8,7 @@ use clap::Args;
 
 use super::capture::CaptureArgs;
 use super::format::OutputFormat;
+use super::span_stat::SpanStatArgs;
 
 /// `usdtrec stat`.
 #[derive(Debug, Args)]
@@ -33,12 +34,15 @@ pub(crate) struct StatArgs {
     /// the hits only. Of more groups than have room, the numbers are not known.
     #[arg(long, value_name = "ARG", value_delimiter = ',', visible_alias = "sum")]
     pub(crate) value: Vec<String>,
-    /// The same, with percentiles (p50, p90, p99) and a histogram of powers of two (comma list)
+    /// The same, with percentiles (p50, p90, p99) and a histogram of powers of two (comma list); of spans, whose percentiles are always shown, span is the histogram
     ///
     /// Percentiles are within 1.6 % (1/64) of themselves; those below 64 are exact. A histogram takes 7 to 30 KiB, and all that is counted 64 MiB at most: with
     /// 64-bit arguments, some 2,400 groups have one, and half as many if the arguments are signed.
     #[arg(long, value_name = "ARG", value_delimiter = ',')]
     pub(crate) hist: Vec<String>,
+    /// Spans that are added up
+    #[command(flatten)]
+    pub(crate) spans: SpanStatArgs,
     /// Print the counts of each interval (500ms, 2s), at least 10ms; a number without a unit is milliseconds, as in perf stat [default: once, at the end]
     ///
     /// On a terminal, text is one table that is redrawn at each interval, with the hits since the start and the last intervals as a line of bars.
@@ -55,7 +59,7 @@ pub(crate) struct StatArgs {
     pub(crate) output: Option<PathBuf>,
     /// At each interval, also replace this file by metrics of Prometheus (text format 0.0.4), for collectors of files such as node_exporter's; needs -I
     ///
-    /// usdtrec_hits_total has the labels provider, probe, and those of --by. Of each probe, the first 1000 groups have samples of their own; all others are counted together, with others="true". The file is replaced as a whole, can be read by all users as far as the umask allows, and stays at the end.
+    /// usdtrec_hits_total has the labels provider, probe, and those of --by. Of each probe, the first 1000 groups have samples of their own; all others are counted together, with others="true". Spans have usdtrec_span_seconds, a histogram with the labels provider, span, and those of --by. The file is replaced as a whole, can be read by all users as far as the umask allows, and stays at the end.
     #[arg(long, value_name = "FILE.prom", requires = "interval")]
     pub(crate) prometheus: Option<PathBuf>,
     /// Also serve these metrics at http://ADDRESS:PORT/metrics, on a loopback address (127.0.0.1:9435, [::1]:9435, localhost:9435); needs -I

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use super::callers::CallersArgs;
 use super::capture::CaptureArgs;
 use super::print::{PrintArgs, templates};
+use super::span_stat::SpanStatArgs;
 use super::spans::SpanArgs;
 use super::with::WithArgs;
 
@@ -51,25 +52,33 @@ pub(crate) struct TopArgs {
     /// As stat --by, which has the details. On a terminal, q quits, / filters by a part of a key or name, s changes the order, and space holds the table; not with CMD, which has the input. Needs the bpf engine.
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     pub(crate) by: Vec<String>,
-    /// With --by, sort by hits of the interval, hits since the start, or keys
+    /// Spans whose durations are shown
+    #[command(flatten)]
+    pub(crate) spans: SpanStatArgs,
+    /// With --by or --span, sort by hits or spans of the interval, by those since the start, or by keys; with --span, also by durations in the interval
     #[arg(
         long,
         alias = "order",
         value_enum,
         value_name = "ORDER",
-        default_value_t,
-        requires = "by"
+        default_value_t
     )]
     pub(crate) sort: TopOrder,
 }
 
-/// The order of the rows of `top --by`.
+/// The order of the rows of `top --by` and `top --span`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TopOrder {
-    /// The most hits in the interval first
+    /// The most hits or spans in the interval first
     #[default]
     Rate,
-    /// The most hits since the start first
+    /// The longest 99th percentile of durations in the interval first
+    P99,
+    /// The longest spans of the interval first
+    Max,
+    /// The longest median of durations in the interval first
+    P50,
+    /// The most hits or spans since the start first
     Total,
     /// By probe and keys
     Key,

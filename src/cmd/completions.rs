@@ -5,6 +5,7 @@ mod keys;
 mod lines;
 mod patterns;
 mod reader;
+mod spans;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -26,11 +27,23 @@ const PATTERNS: [(&str, &str); 5] = [
 ];
 
 /// Verbs and their arguments that are keys by which events are grouped.
-const KEYS: [(&str, &str); 4] = [
+const KEYS: [(&str, &str); 5] = [
     ("report", "by"),
     ("report", "sort"),
     ("diff", "by"),
     ("stat", "by"),
+    ("top", "by"),
+];
+
+/// Verbs and their arguments that are names of spans.
+const SPANS: [(&str, &str); 7] = [
+    ("record", "span"),
+    ("trace", "span"),
+    ("top", "span"),
+    ("stat", "span"),
+    ("report", "span"),
+    ("script", "span"),
+    ("export", "span"),
 ];
 
 /// What a script of a shell asks this process, or this process another one. It is in no help.
@@ -48,6 +61,14 @@ pub(crate) enum CompletionTask {
     },
     /// Print the arguments of this trace.
     Arguments(PathBuf),
+    /// Print the words that complete this name of a span.
+    Spans {
+        word: String,
+        /// Those before it.
+        words: Vec<String>,
+    },
+    /// Print the names of the spans of this trace.
+    SpansOf(PathBuf),
 }
 
 impl CompletionTask {
@@ -65,7 +86,12 @@ impl CompletionTask {
                 word: text(word),
                 words: words.iter().map(text).collect(),
             }),
+            ("complete-spans", [word, words @ ..]) => Some(Self::Spans {
+                word: text(word),
+                words: words.iter().map(text).collect(),
+            }),
             (keys::ARGUMENTS, [trace]) => Some(Self::Arguments(trace.into())),
+            (spans::OF_TRACE, [trace]) => Some(Self::SpansOf(trace.into())),
             _ => None,
         }
     }
@@ -77,6 +103,8 @@ impl CompletionTask {
             Self::Events => patterns::print_events(),
             Self::Keys { word, words } => keys::print_words(word, &keys::Words(words)),
             Self::Arguments(trace) => keys::print_arguments(trace),
+            Self::Spans { word, words } => spans::print_words(word, &keys::Words(words)),
+            Self::SpansOf(trace) => spans::print_spans(trace),
         };
         ExitCode::from(u8::from(printed.is_err()))
     }
@@ -88,13 +116,15 @@ pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The script of a shell: clap's, in which patterns are marked as names of hosts and keys as names of users, of which there are none, and our own
-/// completion of them.
+/// The script of a shell: clap's, in which patterns are marked as names of hosts, keys as names of users and names of spans as those of commands, of which
+/// there are none, and our own completion of them.
 fn script(shell: Shell) -> String {
     let mut command = Cli::listed();
     let patterns = PATTERNS.map(|place| (place, ValueHint::Hostname));
     let keys = KEYS.map(|place| (place, ValueHint::Username));
-    for ((verb, argument), hint) in patterns.into_iter().chain(keys) {
+    let spans = SPANS.map(|place| (place, ValueHint::CommandName));
+    let all = patterns.into_iter().chain(keys).chain(spans);
+    for ((verb, argument), hint) in all {
         if command.find_subcommand(verb).is_some() {
             command = command.mut_subcommand(verb, |verb| {
                 verb.mut_arg(argument, |marked| marked.value_hint(hint))
@@ -113,6 +143,7 @@ fn script(shell: Shell) -> String {
             // Functions come before what runs the first of them.
             let marked = script.replace(":_hosts'", ":_usdtrec_patterns'");
             let marked = marked.replace(":_users'", ":_usdtrec_keys'");
+            let marked = marked.replace(":_command_names -e'", ":_usdtrec_spans'");
             let end = marked
                 .rfind("\nif [ \"$funcstack[1]\"")
                 .unwrap_or(marked.len());
@@ -122,6 +153,7 @@ fn script(shell: Shell) -> String {
         Shell::Fish => {
             let marked = script.replace("(__fish_print_hostnames)", "(__fish_usdtrec_patterns)");
             let marked = marked.replace("(__fish_complete_users)", "(__fish_usdtrec_keys)");
+            let marked = marked.replace("(__fish_complete_command)", "(__fish_usdtrec_spans)");
             format!("{marked}{}", include_str!("completions/words.fish"))
         }
         _ => script.into_owned(),

@@ -113,7 +113,9 @@ impl Shown {
                 self.is_typing = false;
             }
             Key::Character('/') => self.is_typing = true,
-            Key::Character('s') => self.choice.order = self.choice.order.next(),
+            Key::Character('s') => {
+                self.choice.order = self.table.next_order(self.choice.order);
+            }
             Key::Character(' ') => {
                 self.held = match self.held {
                     Some(_) => None,

@@ -254,10 +254,14 @@ impl Live<'_> {
             let lost: u64 = outcome.losses.iter().map(|loss| loss.lost).sum();
             let counted = outcome.counted.as_ref().map(HitTotals::count);
             let events = counted.unwrap_or(streamed.shown);
-            let shown = match streamed.spans {
-                Some(spans) => spans_shown(&spans),
-                None => format!("{events} events"),
+            let counted_spans = outcome.counted.as_ref();
+            let counted_spans = counted_spans.filter(|counted| !counted.spans.is_empty());
+            let shown = match (streamed.spans, counted_spans) {
+                (Some(spans), _) => spans_shown(&spans),
+                (None, Some(counted)) => spans_counted(counted),
+                (None, None) => format!("{events} events"),
             };
+            let events = events + counted_spans.map_or(0, HitTotals::span_count);
             inform(format_args!(
                 "[ usdtrec {}: {:.1} s, {shown}, {lost} lost ]",
                 self.verb,
@@ -276,6 +280,20 @@ impl Live<'_> {
         print_spans(&outcome, self.args.quiet);
         print_losses(&outcome, self.args);
         Ok(exit_code(status))
+    }
+}
+
+/// How many spans were added up, how many were not, and how many hits were counted besides.
+fn spans_counted(all: &HitTotals) -> String {
+    let short = all.spans.iter().map(|span| span.counts.short).sum();
+    let spans = spans_shown(&SpanTotals {
+        shown: all.span_count(),
+        shorter: short,
+        ..SpanTotals::default()
+    });
+    match all.count() {
+        0 => spans,
+        events => format!("{spans}, {events} events"),
     }
 }
 

@@ -34,6 +34,8 @@ pub(crate) mod schema;
 mod screen;
 pub(crate) mod script;
 mod selection;
+#[cfg(feature = "record")]
+mod span_stat;
 pub(crate) mod sql;
 #[cfg(feature = "record")]
 pub(crate) mod stat;

@@ -14,6 +14,7 @@ use usdtrec_report::stat::{self, CountReader, StackNamer};
 use super::live::{Aggregated, CountView, Live};
 use super::stat::known_stacks::KnownStacks;
 use crate::mutex::locked;
+use crate::terminal::Usage;
 
 /// Maximum number of counts that wait. They are totals, so those of an interval that is left out are in the next one.
 const MAX_WAITING: usize = 16;
@@ -45,6 +46,10 @@ pub(super) fn run<'v>(
         };
         return verb.run(|pipe, sources| stat::read(pipe, path, sources, None));
     }
+    Usage::ensure(
+        verb.slow_spans.is_none(),
+        "--by stack counts hits, and the stacks that spans begin with are not kept: leave out --span",
+    )?;
     let counts = NamedCounts {
         queue: Mutex::default(),
         changed: Condvar::new(),

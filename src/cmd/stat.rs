@@ -22,7 +22,7 @@ use usdtrec_format::split_patterns;
 use usdtrec_record::{HitTotals, MeasuredArgument};
 use usdtrec_report::Format;
 use usdtrec_report::stat::{
-    HISTORY, LiveTable, RowChoice, StatArgument, StatCounts, StatSnapshot, StatView,
+    HISTORY, LiveTable, RowChoice, StatArgument, StatCounts, StatSnapshot, StatSpans, StatView,
 };
 
 use self::by::StatBy;
@@ -33,7 +33,7 @@ use super::count_screen::{CountScreen, TableKeys};
 use super::live::{CountView, Live};
 use super::named_counts;
 use super::record::refuse_options_of_arguments;
-use super::selection;
+use super::{selection, span_stat};
 use crate::cli::{CaptureArgs, Engine, OutputFormat, StatArgs};
 use crate::output;
 use crate::terminal::{Usage, say};
@@ -42,11 +42,12 @@ use crate::units::parse_duration;
 
 /// Runs the verb.
 pub(crate) fn run(args: &StatArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let spans = span_stat::asked("stat", &args.spans, &args.capture)?;
     refuse(args)?;
     let keys = args.by.iter().map(|key| StatBy::named("stat", key));
     let counted = StatGrouping {
         keys: keys.collect::<Result<_, _>>()?,
-        measured: measured(args),
+        measured: span_stat::with_durations(measured(args), spans.as_ref()),
     };
     let interval = args.interval.as_deref().map(interval).transpose()?;
     let aggregation = counted.aggregation(interval);
@@ -62,7 +63,7 @@ pub(crate) fn run(args: &StatArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         redraws: view.screen.is_some(),
         prints_arguments: shows_arguments(args),
         graph: None,
-        slow_spans: None,
+        slow_spans: spans,
         aggregated: None,
     };
     let stacks = view.snapshots.stacks();
@@ -72,20 +73,34 @@ pub(crate) fn run(args: &StatArgs, buildid_dir: Option<&Path>) -> anyhow::Result
 /// The arguments of `--value` and `--hist`, each once.
 fn measured(args: &StatArgs) -> Vec<MeasuredArgument> {
     let mut measured: Vec<MeasuredArgument> = Vec::new();
-    for name in args.value.iter().chain(&args.hist) {
+    let is_histogram_of_spans = |name: &String| !args.spans.span.is_empty() && name == SPAN;
+    let names = args.value.iter().chain(&args.hist);
+    for name in names.filter(|name| !is_histogram_of_spans(name)) {
         if !measured.iter().any(|known| known.name == *name) {
             measured.push(MeasuredArgument {
                 name: name.clone(),
                 has_histogram: args.hist.contains(name),
+                is_duration: false,
             });
         }
     }
     measured
 }
 
-/// Whether arguments are keys, or are measured.
+/// Whether arguments are keys, are measured, or match spans.
 const fn shows_arguments(args: &StatArgs) -> bool {
-    !(args.by.is_empty() && args.value.is_empty() && args.hist.is_empty())
+    let has_numbers = !(args.value.is_empty() && args.hist.is_empty());
+    has_numbers || !args.by.is_empty() || !args.spans.span.is_empty()
+}
+
+/// The name of the durations of spans in `--hist`.
+const SPAN: &str = "span";
+
+/// How spans are shown; `None` if there are none.
+fn shown_spans(args: &StatArgs) -> Option<StatSpans> {
+    (!args.spans.span.is_empty()).then(|| StatSpans {
+        has_histogram: args.hist.iter().any(|name| name == SPAN),
+    })
 }
 
 /// Where counts are shown.
@@ -106,10 +121,13 @@ impl Output {
         counted: StatGrouping,
         interval: Option<Duration>,
     ) -> anyhow::Result<Self> {
-        let shown = counted.measured.iter().map(|argument| StatArgument {
+        let arguments = counted.measured.iter();
+        let arguments = arguments.filter(|argument| !argument.is_duration);
+        let shown = arguments.map(|argument| StatArgument {
             name: argument.name.clone(),
             has_histogram: argument.has_histogram,
         });
+        let spans = shown_spans(args);
         let shown: Vec<StatArgument> = shown.collect();
         let metrics = Metrics::new(args)?;
         let out = match &args.output {
@@ -127,13 +145,16 @@ impl Output {
         let is_screen = interval.is_some() && format == Format::Text && out.is_terminal();
         let screen = is_screen.then(|| {
             let table = LiveTable::new(colours, args.by.clone(), shown.clone());
+            let table = table.with_spans(spans.is_some());
             let out = out.try_clone()?;
             CountScreen::new(out, table, RowChoice::default(), TableKeys::Left)
         });
         let history = if is_screen { HISTORY } else { 0 };
         Ok(Self {
             out,
-            view: StatView::new(format, colours, args.by.clone(), shown).with_columns(columns),
+            view: StatView::new(format, colours, args.by.clone(), shown)
+                .with_columns(columns)
+                .with_spans(spans),
             screen: screen.transpose()?,
             metrics,
             snapshots: Snapshots::new(counted, interval.unwrap_or_default(), history),
@@ -203,12 +224,17 @@ fn refuse(stat: &StatArgs) -> Result<(), Usage> {
     let args = &stat.capture;
     refuse_options_of_arguments("stat", args, shows_arguments(stat))?;
     refuse_options_of_rings("stat", args)?;
+    let sums_spans = !stat.spans.span.is_empty() && stat.value.iter().any(|name| name == SPAN);
+    Usage::ensure(
+        !sums_spans,
+        "--value span has no effect: the durations of spans are always added up; --hist span shows their histogram",
+    )?;
     let specs = args.event.iter().flat_map(|list| split_patterns(list));
     let has_list = |part: &str| EventSpec::parse(part).is_ok_and(|spec| spec.captures.is_some());
     let listed = specs.into_iter().find(|part| has_list(part));
     Usage::ensure(
         listed.is_none() || shows_arguments(stat),
-        "stat without --by, --value and --hist shows no arguments: an argument list of -e has no effect",
+        "stat without --by, --value, --hist and --span shows no arguments: an argument list of -e has no effect",
     )
 }
 

@@ -14,17 +14,23 @@ use self::by_key::ByKey;
 use super::live::Live;
 use super::record::refuse_options_of_arguments;
 use super::screen::{Place, Screen};
-use super::selection;
-use crate::cli::TopArgs;
+use super::{selection, span_stat};
+use crate::cli::{TopArgs, TopOrder};
 use crate::mutex::locked;
+use crate::terminal::Usage;
 use crate::text_room;
 use crate::units::parse_duration;
 
 /// Runs the verb.
 pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    if !args.by.is_empty() {
-        return ByKey::run(args, buildid_dir);
+    let spans = span_stat::asked("top", &args.spans, &args.capture)?;
+    if spans.is_some() || !args.by.is_empty() {
+        return ByKey::run(args, spans, buildid_dir);
     }
+    Usage::ensure(
+        args.sort == TopOrder::default(),
+        "--sort has no effect without --by and --span",
+    )?;
     refuse_options_of_arguments("top", &args.capture, false)?;
     let options = TopOptions {
         every: parse_duration("--delay", &args.delay)?,

@@ -282,10 +282,13 @@ fn top_refuses_what_the_kernel_cannot_count() {
             [&by("comm")[..], &["-d", "1ms"]].concat(),
             "--delay: expected at least 10ms",
         ),
-        (vec!["--sort", "total"], "--by <KEY>"),
+        (
+            vec!["--sort", "total"],
+            "--sort has no effect without --by and --span",
+        ),
         (
             [&by("comm")[..], &["--sort", "comm"]].concat(),
-            "[possible values: rate, total, key]",
+            "[possible values: rate, p99, max, p50, total, key]",
         ),
     ];
     for (words, reason) in cases {

@@ -25,8 +25,10 @@ pub struct HitGroup {
 /// The probe of groups.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupedProbe {
-    /// Event name.
+    /// Event name; of spans, their name.
     pub event: String,
+    /// Whether the groups are of spans, by the arguments of their begins.
+    pub is_span: bool,
     /// The argument of each key; `None` for other keys, and if the probe has none of this name.
     pub arguments: Vec<Option<Argument>>,
     /// Each measured argument; `None` if the probe has none of this name.

@@ -5,12 +5,14 @@ mod group;
 mod key;
 mod measured;
 mod numbers;
+mod spans;
 
 pub use self::counted_stack::CountedStack;
 pub use self::group::{GroupedProbe, HitGroup};
 pub use self::key::{AggregateKey, AggregateValue, NoGroupName};
 pub use self::measured::MeasuredArgument;
 pub use self::numbers::{NumberBucket, NumberEnds, NumberTotals};
+pub use self::spans::{SpanHitCounts, SpanHits};
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -65,6 +67,11 @@ impl Arguments<'_> {
 }
 
 impl Aggregation {
+    /// Whether any argument is measured.
+    pub(crate) fn measures_arguments(&self) -> bool {
+        self.measured.iter().any(|measured| !measured.is_duration)
+    }
+
     /// Whether a key is about the control group.
     pub(crate) fn has_cgroup(&self) -> bool {
         let mut keys = self.by.iter();
@@ -89,22 +96,40 @@ impl Aggregation {
     /// The same of each measured argument.
     pub(crate) fn measured_places(&self, of: Arguments<'_>) -> Vec<Option<usize>> {
         let measured = self.measured.iter();
-        measured.map(|argument| of.place(&argument.name)).collect()
+        measured
+            .map(|argument| match argument.is_duration {
+                true => None,
+                false => of.place(&argument.name),
+            })
+            .collect()
     }
 
-    /// Checks that each key and measured argument is an argument of any probe. Not known where there is no probe yet.
+    /// Checks that each key is an argument of any probe, and each measured one of any that is of no span. Not known where there is no probe yet.
     ///
     /// # Errors
     /// [`UsageError::GroupArgument`].
-    pub(crate) fn check(&self, probes: &[&PlannedProbe]) -> Result<(), UsageError> {
+    pub(crate) fn check(
+        &self,
+        probes: &[&PlannedProbe],
+        of_no_span: &[&PlannedProbe],
+    ) -> Result<(), UsageError> {
         let keys = self.by.iter().filter_map(|key| match key {
             AggregateKey::Argument(name) => Some(name),
             _ => None,
         });
-        let measured = self.measured.iter().map(|argument| &argument.name);
+        let measured = self.measured.iter();
+        let measured = measured.filter(|argument| !argument.is_duration);
+        let mut measured = measured.map(|argument| &argument.name);
         let has = |probe: &&PlannedProbe, name: &str| Arguments::of(probe).place(name).is_some();
-        let is_missing = |name: &&String| !probes.iter().any(|probe| has(probe, name));
-        let missing = keys.chain(measured).find(is_missing);
+        let is_missing =
+            |among: &[&PlannedProbe], name: &str| !among.iter().any(|probe| has(probe, name));
+        let mut keys = keys.filter(|name| is_missing(probes, name));
+        let missing = keys
+            .next()
+            .or_else(|| measured.find(|name| is_missing(of_no_span, name)));
+        if let Some(name) = missing.filter(|name| !is_missing(probes, name)) {
+            return Err(UsageError::MeasuredOfSpans { name: name.clone() });
+        }
         let Some(name) = missing.filter(|_| !probes.is_empty()) else {
             return Ok(());
         };
@@ -127,12 +152,15 @@ impl Aggregation {
 
     /// The places of the arguments that keys have: their own, and the lengths of texts among these.
     pub(crate) fn needed_by_keys(&self, of: Arguments<'_>) -> Vec<usize> {
-        let arguments = of.all;
-        let places: Vec<usize> = self.places(of).into_iter().flatten().collect();
-        let lengths = places.iter().filter_map(|place| {
-            let length = length_of(arguments.get(*place)?)?;
-            arguments.iter().position(|known| known.name == length)
-        });
-        lengths.chain(places.iter().copied()).collect()
+        with_lengths(self.places(of).into_iter().flatten().collect(), of.all)
     }
+}
+
+/// These places of arguments, and those of the lengths of texts among them.
+pub(crate) fn with_lengths(places: Vec<usize>, arguments: &[Argument]) -> Vec<usize> {
+    let lengths = places.iter().filter_map(|place| {
+        let length = length_of(arguments.get(*place)?)?;
+        arguments.iter().position(|known| known.name == length)
+    });
+    lengths.chain(places.iter().copied()).collect()
 }

@@ -12,6 +12,8 @@ pub struct NumberTotals {
     pub ends: Option<NumberEnds>,
     /// The numbers since the start by bucket, in ascending order, without empty buckets; empty without a histogram.
     pub buckets: Vec<NumberBucket>,
+    /// Number of those that are in no bucket, because there were too many buckets.
+    pub unbucketed: u64,
 }
 
 /// The least and the greatest of some numbers.

@@ -12,6 +12,7 @@ use super::bpf::{
 };
 use super::events::event::IdCount;
 use super::events::rings::Rings;
+use super::events::span_site::SpanSite;
 use super::guard_process::GuardDeath;
 use super::in_kernel::InKernel;
 use super::outcome::EngineOutcome;
@@ -86,6 +87,14 @@ impl Engine {
         match self {
             Self::Bpf(bpf) => bpf.hit_groups(),
             Self::Perf(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// What was counted of spans at the sites that begin and end them, where spans are aggregated.
+    pub(crate) fn span_sites(&self) -> Vec<SpanSite> {
+        match self {
+            Self::Bpf(bpf) => bpf.span_sites(),
+            Self::Perf(_) => Vec::new(),
         }
     }
 

@@ -42,6 +42,7 @@ pub(crate) use bpf::{
     stopped_processes, uprobes_of_links,
 };
 pub use choice::EngineChoice;
+pub(crate) use dispatch::Engine;
 pub(crate) use events::event::IdCount;
 pub(crate) use events::pmu::UprobePmu;
 pub(crate) use events::process_events::{ProcessEvent, ProcessEvents, TimedEvent};

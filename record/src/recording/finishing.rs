@@ -4,10 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use super::waiting::MIN_GATHER_TIME;
-use super::{
-    End, EndedProcess, Finished, HitTotals, Outcome, Progress, Recording, hit_groups, misses_hits,
-};
-use crate::clocks::trace_clock;
+use super::{End, EndedProcess, Finished, Outcome, Progress, Recording, hit_totals, misses_hits};
 use crate::error::RecordError;
 use crate::left_breakpoints::{KernelLog, OwnSites};
 use crate::makers::CodeMakers;
@@ -87,7 +84,11 @@ impl Recording {
         let outcome = looped.and_then(|end| {
             made?;
             let tally = tally?;
-            let groups = hit_groups(&session)?;
+            let counted = aggregation.map(|_| {
+                let engine = &session.attached.engine;
+                hit_totals::read(engine, elapsed, tally.by_probe.clone())
+            });
+            let counted = counted.transpose()?;
             let finished = files.finish(&tally.since(&earlier))?;
             let totals = finished.totals;
             syncs.extend(finished.syncs);
@@ -99,12 +100,7 @@ impl Recording {
                     Some(_) => 0,
                 },
                 losses: tally.losing(),
-                counted: aggregation.map(|_| HitTotals {
-                    elapsed,
-                    time: trace_clock::now(),
-                    hits: tally.by_probe,
-                    groups,
-                }),
+                counted,
                 silent: tally.silent,
                 engine,
                 cpus_uncounted: misses_hits(&session, &cpus),

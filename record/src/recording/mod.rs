@@ -6,6 +6,7 @@ pub(super) mod ending;
 pub(super) mod filter;
 mod finishing;
 pub(super) mod following;
+mod hit_totals;
 pub(super) mod late_planter;
 pub(super) mod losses;
 pub(super) mod mapped_file_id;
@@ -33,7 +34,7 @@ use std::time::{Duration, Instant};
 use usdtrec_format::perf::SampleId;
 use usdtrec_format::trace::put_time_mark;
 
-use crate::aggregation::{Aggregation, HitGroup};
+use crate::aggregation::Aggregation;
 use crate::clocks::trace_clock;
 use crate::command::RunningCommand;
 use crate::engine::{GuardDeath, TextFinding};
@@ -196,15 +197,11 @@ impl Recording {
         let passed = late.div_duration_f64(interval) as u32;
         *next += interval * (passed + 1);
         let elapsed = self.started.elapsed();
-        let (hits, groups) = (self.count()?.by_probe, hit_groups(&self.session)?);
-        let time = trace_clock::now();
-        self.mark_time(time);
-        Ok(Some(HitTotals {
-            elapsed,
-            time,
-            hits,
-            groups,
-        }))
+        let hits = self.count()?.by_probe;
+        let engine = &self.session.attached.engine;
+        let counted = hit_totals::read(engine, elapsed, hits)?;
+        self.mark_time(counted.time);
+        Ok(Some(counted))
     }
 
     /// Writes that a time has come, if a reader has to know when stacks up to it have names.
@@ -322,12 +319,6 @@ impl Recording {
 /// The interval at which what is aggregated in the kernel is passed on.
 fn interval(session: &Session) -> Option<Duration> {
     session.options.engine.aggregation.as_ref()?.interval
-}
-
-/// The groups of hits that were counted in the kernel.
-fn hit_groups(session: &Session) -> Result<Vec<HitGroup>, RecordError> {
-    let groups = session.attached.engine.hit_groups();
-    groups.map_err(|source| host_error("the groups of hits", source))
 }
 
 /// Whether CPUs went off line or came on line while hits were counted by perf events.

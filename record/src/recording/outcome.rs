@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use usdtrec_format::trace::{FiredTrigger, Shortfall, Totals};
 
-use crate::aggregation::HitGroup;
+use crate::aggregation::{HitGroup, SpanHits};
 use crate::engine::{EngineOutcome, GuardDeath};
 use crate::error::RecordError;
 use crate::makers::MakerFiles;
@@ -87,19 +87,31 @@ pub struct HitTotals {
     /// All hits are before this time, ns of the trace's clock. In a pipe, what is known of processes up to it has been written when a mark of this
     /// time is settled ([`put_time_mark`](usdtrec_format::trace::put_time_mark)), if a key is the stack.
     pub time: u64,
-    /// The hits of each probe that are in no group. A probe may be several of one name.
+    /// The hits of each probe of no span that are in no group. A probe may be several of one name.
     pub hits: Vec<ProbeHits>,
-    /// The groups of hits, in no order.
+    /// The groups of hits, and of spans, in no order.
     pub groups: Vec<HitGroup>,
+    /// What was counted of spans besides, by name.
+    pub spans: Vec<SpanHits>,
 }
 
 impl HitTotals {
-    /// Number of hits that are counted.
+    /// Number of hits of probes of no span that are counted.
     #[must_use]
     pub fn count(&self) -> u64 {
         let ungrouped = self.hits.iter().map(|probe| probe.hits - probe.lost);
-        let grouped = self.groups.iter().map(|group| group.count);
+        let groups = self.groups.iter().filter(|group| !group.probe.is_span);
+        let grouped = groups.map(|group| group.count);
         ungrouped.chain(grouped).sum()
+    }
+
+    /// Number of spans that are counted.
+    #[must_use]
+    pub fn span_count(&self) -> u64 {
+        let spans = self.spans.iter().map(|span| &span.counts);
+        spans
+            .map(|counts| counts.ended.saturating_sub(counts.short))
+            .sum()
     }
 }
 

@@ -147,7 +147,9 @@ impl Session {
             return Err(refused.map_or(RecordError::Nothing, |refused| refused.error));
         }
         let shortfalls = Shortfalls::default();
-        if let Some(spans) = &options.engine.slow_spans {
+        let aggregation = options.engine.aggregation.as_ref();
+        let spans = options.engine.slow_spans.as_ref();
+        if let Some(spans) = spans.filter(|_| aggregation.is_none()) {
             short_spans::note(&shortfalls, spans, None);
         }
         let semaphores = Semaphores::start(

@@ -19,6 +19,8 @@ pub struct CountedNumbers {
     pub ends: Option<CountedEnds>,
     /// The counts of buckets without empty ones; `None` without a histogram.
     pub histogram: Option<BTreeMap<CountedBucket, u64>>,
+    /// How many of them are in no bucket.
+    pub unbucketed: u64,
 }
 
 /// The least and the greatest of some numbers.
@@ -97,6 +99,7 @@ impl CountedNumbers {
     pub fn add(&mut self, other: &Self) {
         self.count += other.count;
         self.sum += other.sum;
+        self.unbucketed += other.unbucketed;
         self.ends = CountedEnds::of_both(self.ends, other.ends);
         for (bucket, count) in other.histogram.iter().flatten() {
             let histogram = self.histogram.get_or_insert_default();
@@ -122,6 +125,7 @@ impl CountedNumbers {
             sum: self.sum - earlier.sum,
             ends: CountedEnds::of_both(self.ends, earlier.ends),
             histogram,
+            unbucketed: self.unbucketed.saturating_sub(earlier.unbucketed),
         }
     }
 
@@ -129,6 +133,7 @@ impl CountedNumbers {
     #[must_use]
     pub fn facts(&self) -> NumberFacts {
         let histogram = self.histogram.as_ref();
+        let histogram = histogram.filter(|_| self.unbucketed == 0);
         NumberFacts {
             count: self.count,
             sum: self.sum,
@@ -205,6 +210,7 @@ mod tests {
                 max: of(i128::max, i128::MIN),
             }),
             histogram: Some(histogram.collect()),
+            unbucketed: 0,
         }
     }
 

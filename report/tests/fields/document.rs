@@ -59,6 +59,8 @@ pub(super) struct Met {
 pub(super) struct Answers {
     /// Keys and arguments that were asked for.
     pub(super) keys: Vec<&'static str>,
+    /// Whether columns of arguments have the names of two events before them.
+    pub(super) names_both: bool,
     /// The argument of `--value`.
     pub(super) value: Option<&'static str>,
     pub(super) lines: Vec<String>,
@@ -171,10 +173,11 @@ impl Answers {
             let mut last = 0;
             for column in header.split(',') {
                 let script = title == "script" && column.starts_with("arg");
-                let name = if script {
-                    "NAME".to_owned()
-                } else {
-                    self.name(column)
+                let of_side = column.split_once(".args.").filter(|_| self.names_both);
+                let name = match of_side {
+                    _ if script => "NAME".to_owned(),
+                    Some((side, _)) => format!("{side}.args.NAME"),
+                    None => self.name(column),
                 };
                 let place = section.columns.iter().position(|known| *known == name);
                 let place = place.unwrap_or_else(|| panic!("{title}: no column {column}"));

@@ -14,7 +14,7 @@ use usdtrec_report::Format;
 use usdtrec_report::diff::{self, DiffOptions};
 use usdtrec_report::question::{GroupOrder, Question, Scale, SpanQuestion, Subject};
 use usdtrec_report::report::ReportOptions;
-use usdtrec_report::script::{self, ScriptOptions, TimeOrigin};
+use usdtrec_report::script::{self, ScriptOptions, SpanRowQuestion, TimeOrigin};
 use usdtrec_report::{EventSelection, HintWords, Sources, TraceSession};
 use usdtrec_testing::test;
 
@@ -115,6 +115,29 @@ fn of_script() {
         "from_file.NAME",
     ];
     answers.check("script", &unmet);
+}
+
+#[test]
+fn of_script_spans() {
+    let mut answers = Answers {
+        names_both: true,
+        ..Answers::default()
+    };
+    for recorded in [few(), many()] {
+        answers.add(|format| {
+            let options = ScriptOptions {
+                spans: Some(SpanRowQuestion {
+                    spans: vec!["request".to_owned()],
+                    key: Vec::new(),
+                    least: 0,
+                }),
+                format,
+                ..ScriptOptions::default()
+            };
+            recorded.script(&EventSelection::default(), &options).0
+        });
+    }
+    answers.check("script --span", &[]);
 }
 
 #[test]

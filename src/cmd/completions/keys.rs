@@ -13,7 +13,7 @@ use crate::cli::{DEFAULT_TRACE, group_keys};
 
 /// The task of the process that reads the trace.
 pub(super) const ARGUMENTS: &str = "complete-arguments";
-/// Keys of `stat`, besides arguments.
+/// Keys of `stat` and `top`, besides arguments.
 const OF_STAT: [&str; 7] = ["comm", "container", "pid", "stack", "tid", "uid", "unit"];
 
 /// The words of a command line before the one to complete.
@@ -23,12 +23,17 @@ pub(super) struct Words<'w>(pub(super) &'w [String]);
 impl Words<'_> {
     /// The verb that has keys.
     fn verb(&self) -> Option<&str> {
-        let is_verb = |word: &&String| ["report", "diff", "stat"].contains(&word.as_str());
-        self.0.iter().find(is_verb).map(String::as_str)
+        self.first_of(&["report", "diff", "stat", "top"])
+    }
+
+    /// The first word that is one of these.
+    pub(super) fn first_of(&self, known: &[&str]) -> Option<&str> {
+        let mut words = self.0.iter().map(String::as_str);
+        words.find(|word| known.contains(word))
     }
 
     /// The trace that the verb reads.
-    fn trace(&self, verb: &str) -> &str {
+    pub(super) fn trace(&self, verb: &str) -> &str {
         let mut before = "";
         for word in self.0 {
             if let Some(path) = word.strip_prefix("--input=") {
@@ -51,7 +56,7 @@ pub(super) fn print_words(word: &str, words: &Words<'_>) -> io::Result<()> {
         return Ok(());
     };
     let keys: BTreeSet<String> = match verb {
-        "stat" => OF_STAT.map(str::to_owned).into(),
+        "stat" | "top" => OF_STAT.map(str::to_owned).into(),
         verb => {
             let reader = Reader::start([ARGUMENTS, words.trace(verb)])?;
             let arguments = reader.lines_until(LONGEST);

@@ -9,4 +9,9 @@ function __fish_usdtrec_keys
     usdtrec complete-keys (string replace -r -- '^(--by=|--sort=|-s)' '' (commandline -ct)) (commandline -opc) 2>/dev/null
 end
 
+# Names of spans, of what is indexed and runs, or of the trace.
+function __fish_usdtrec_spans
+    usdtrec complete-spans (string replace -r -- '^(--span=)' '' (commandline -ct)) (commandline -opc) 2>/dev/null
+end
+
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand list" -f -a "(__fish_usdtrec_patterns)"

@@ -15,3 +15,10 @@ _usdtrec_keys() {
     keys=("${(@f)$(usdtrec complete-keys "${(Q)PREFIX}" "${(@Q)words}" 2> /dev/null)}")
     compadd -a keys
 }
+
+# Names of spans, of what is indexed and runs, or of the trace.
+_usdtrec_spans() {
+    local -a spans
+    spans=("${(@f)$(usdtrec complete-spans "${(Q)PREFIX}" "${(@Q)words}" 2> /dev/null)}")
+    compadd -a spans
+}

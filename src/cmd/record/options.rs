@@ -263,11 +263,6 @@ pub(in crate::cmd) fn refuse_options_of_arguments(
     args: &CaptureArgs,
     has_keys: bool,
 ) -> Result<(), Usage> {
-    if args.span_least > 0 {
-        return Err(Usage(format!(
-            "--filter: span > TIME has no effect on {verb}, which matches no spans: use trace"
-        )));
-    }
     if args.thread_context {
         return Err(Usage(format!(
             "--thread-context has no effect on {verb}: it does not show to which requests events belong"

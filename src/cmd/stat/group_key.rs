@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use usdtrec_format::schema::Argument;
 use usdtrec_format::{StringAt, Value};
-use usdtrec_record::{AggregateValue, HitGroup, ProbeHits};
+use usdtrec_record::{AggregateValue, HitGroup, ProbeHits, SpanHits};
 use usdtrec_report::stat::{StackName, StatKey, shape};
 
 use super::by::StatBy;
@@ -14,6 +14,8 @@ use super::known_stacks::KnownStacks;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct GroupKey {
     pub(super) event: String,
+    /// Whether it is a span.
+    pub(super) is_span: bool,
     /// The value of each key; `None` for hits that are in no group.
     values: Option<Vec<KeyOrder>>,
 }
@@ -72,6 +74,16 @@ impl GroupKey {
     pub(super) fn of_probe(probe: &ProbeHits, has_keys: bool) -> Self {
         Self {
             event: probe.event.clone(),
+            is_span: false,
+            values: (!has_keys).then(Vec::new),
+        }
+    }
+
+    /// The spans of a name, of which those in no group are counted if there are keys.
+    pub(super) fn of_span(span: &SpanHits, has_keys: bool) -> Self {
+        Self {
+            event: span.name.clone(),
+            is_span: true,
             values: (!has_keys).then(Vec::new),
         }
     }
@@ -85,6 +97,7 @@ impl GroupKey {
         });
         Self {
             event: group.probe.event.clone(),
+            is_span: group.probe.is_span,
             values: Some(values.collect()),
         }
     }

@@ -98,5 +98,6 @@ fn counted(totals: &NumberTotals, has_histogram: bool) -> CountedNumbers {
             max: ends.max,
         }),
         histogram: has_histogram.then(|| buckets.collect()),
+        unbucketed: totals.unbucketed,
     }
 }

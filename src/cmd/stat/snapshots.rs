@@ -56,10 +56,11 @@ impl Snapshots {
         let mut rows = Vec::new();
         for (key, now) in std::mem::take(&mut sums.counts) {
             let keys = sums.shown(&key);
-            let event = key.event.clone();
+            let (event, is_span) = (key.event.clone(), key.is_span);
             let before = self.before.entry(key).or_default();
             rows.push(SnapshotRow {
                 event,
+                is_span,
                 keys,
                 total: before.total(&now, &self.grouping),
                 interval: before.advance(now, &self.grouping, self.history),
@@ -86,6 +87,7 @@ impl Before {
             count: now.count,
             lost: now.lost,
             numbers: numbers.into_counted(),
+            fates: now.fates,
         }
     }
 
@@ -102,6 +104,7 @@ impl Before {
         StatSum {
             count: new.count,
             lost: new.lost,
+            fates: new.fates,
             numbers: new.into_numbers(grouping).into_counted(),
         }
     }
@@ -119,6 +122,7 @@ mod tests {
     fn counted(seconds: u64, others: u64, groups: &[(u32, u64)]) -> HitTotals {
         let probe = Arc::new(GroupedProbe {
             event: "a".to_owned(),
+            is_span: false,
             arguments: vec![None],
             measured: Vec::new(),
         });
@@ -137,6 +141,7 @@ mod tests {
                 lost: 1,
             }],
             groups: groups.collect(),
+            spans: Vec::new(),
         }
     }
 

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use usdtrec_format::schema::Argument;
-use usdtrec_record::{AggregateKey, Aggregation, GroupedProbe, HitTotals, MeasuredArgument};
-use usdtrec_report::stat::StatKey;
+use usdtrec_record::{
+    AggregateKey, Aggregation, GroupedProbe, HitTotals, MeasuredArgument, SpanHitCounts,
+};
+use usdtrec_report::stat::{SpanFates, StatKey};
 
 use super::by::StatBy;
 use super::group_key::GroupKey;
@@ -26,6 +28,8 @@ pub(in crate::cmd) struct StatGrouping {
 pub(super) struct Count {
     pub(super) count: u64,
     pub(super) lost: u64,
+    /// What became of begins and ends; `None` but for all spans of a name.
+    pub(super) fates: Option<SpanFates>,
     /// `None` if no group has these keys: of hits that are in none.
     numbers: Option<Numbers>,
 }
@@ -77,7 +81,9 @@ impl Count {
             (Some(now), Some(before)) => Some(now.since(before)),
             (now, _) => now.clone(),
         };
+        let earlier = self.fates.unwrap_or_default();
         let since = Self {
+            fates: now.fates.map(|fates| fates.since(earlier)),
             count,
             lost: now.lost.saturating_sub(self.lost),
             numbers,
@@ -108,6 +114,13 @@ impl<'c> Sums<'c> {
             let sum = counts.entry(key).or_default();
             sum.count += probe.hits - probe.lost;
             sum.lost += probe.lost;
+        }
+        for span in &counted.spans {
+            let key = GroupKey::of_span(span, grouping.has_keys());
+            let sum = counts.entry(key).or_default();
+            sum.count += span.counts.ungrouped;
+            sum.lost += span.lost;
+            sum.fates = Some(fates(&span.counts));
         }
         let mut probes = BTreeMap::new();
         for group in &counted.groups {
@@ -143,5 +156,17 @@ impl<'c> Sums<'c> {
             ((*event).to_owned(), arguments.collect())
         });
         probes.collect()
+    }
+}
+
+/// What became of begins and ends.
+const fn fates(counts: &SpanHitCounts) -> SpanFates {
+    SpanFates {
+        open: counts.open(),
+        unfinished: counts.unfinished,
+        unmatched: counts.unmatched,
+        unkeyed: counts.unkeyed,
+        short: counts.short,
+        unkept: counts.deep + counts.full,
     }
 }

@@ -52,6 +52,7 @@ fn counted(seconds: u64, hits: &[(&str, u64, u64)]) -> HitTotals {
         time: 0,
         hits: hits.collect(),
         groups: Vec::new(),
+        spans: Vec::new(),
     }
 }
 
@@ -85,6 +86,7 @@ fn intervals_add_up_to_the_whole() {
 fn equal_keys_are_one_group() {
     let probe = Arc::new(GroupedProbe {
         event: "a".to_owned(),
+        is_span: false,
         arguments: vec![None],
         measured: Vec::new(),
     });
@@ -114,9 +116,11 @@ fn numbers_are_in_the_interval_of_their_hits() {
     let measured = MeasuredArgument {
         name: "n".to_owned(),
         has_histogram: true,
+        is_duration: false,
     };
     let probe = Arc::new(GroupedProbe {
         event: "a".to_owned(),
+        is_span: false,
         arguments: Vec::new(),
         measured: vec![None],
     });
@@ -138,6 +142,7 @@ fn numbers_are_in_the_interval_of_their_hits() {
                 max: number,
             }),
             buckets: vec![bucket],
+            unbucketed: 0,
         };
         let mut all = counted(seconds, &[("a", 0, 0)]);
         all.groups = vec![HitGroup {
@@ -164,6 +169,7 @@ fn numbers_are_in_the_interval_of_their_hits() {
 fn texts_are_added_up_by_their_shapes() {
     let probe = Arc::new(GroupedProbe {
         event: "a".to_owned(),
+        is_span: false,
         arguments: vec![None],
         measured: Vec::new(),
     });

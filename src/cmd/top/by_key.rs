@@ -1,4 +1,4 @@
-//! `top --by`: rates by keys, which are counted in the kernel.
+//! `top --by` and `top --span`: rates by keys, which are counted in the kernel, and how long spans lasted.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anstream::{AutoStream, ColorChoice};
 use rustix::process::{Signal, getpid, kill_process};
-use usdtrec_record::HitTotals;
+use usdtrec_record::{HitTotals, SlowSpans};
 use usdtrec_report::stat::{HISTORY, LiveTable, RowChoice, RowOrder, StatSnapshot};
 
 use crate::cli::{TopArgs, TopOrder};
@@ -17,14 +17,18 @@ use crate::cmd::live::{CountView, Live};
 use crate::cmd::named_counts;
 use crate::cmd::record::refuse_options_of_arguments;
 use crate::cmd::selection;
+use crate::cmd::span_stat;
 use crate::cmd::stat::by::StatBy;
 use crate::cmd::stat::snapshots::Snapshots;
 use crate::cmd::stat::sums::StatGrouping;
 use crate::cmd::stat::{check_interval, refuse_options_of_rings};
+use crate::terminal::Usage;
 use crate::units::parse_duration;
 
 /// What is refused names the option.
 const WHAT: &str = "top --by";
+/// The same where spans are shown.
+const WHAT_OF_SPANS: &str = "top --span";
 
 /// Tables of rates by keys.
 pub(super) struct ByKey {
@@ -51,13 +55,25 @@ struct Lines {
 
 impl ByKey {
     /// Runs the verb.
-    pub(super) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    pub(super) fn run(
+        args: &TopArgs,
+        spans: Option<SlowSpans>,
+        buildid_dir: Option<&Path>,
+    ) -> anyhow::Result<ExitCode> {
+        let what = match spans {
+            Some(_) => WHAT_OF_SPANS,
+            None => WHAT,
+        };
         refuse_options_of_arguments("top", &args.capture, true)?;
-        refuse_options_of_rings(WHAT, &args.capture)?;
-        let keys = args.by.iter().map(|key| StatBy::named(WHAT, key));
+        refuse_options_of_rings(what, &args.capture)?;
+        Usage::ensure(
+            spans.is_some() || !order(args.sort).is_of_spans(),
+            "--sort by durations has no effect without --span",
+        )?;
+        let keys = args.by.iter().map(|key| StatBy::named(what, key));
         let grouping = StatGrouping {
             keys: keys.collect::<Result<_, _>>()?,
-            measured: Vec::new(),
+            measured: span_stat::with_durations(Vec::new(), spans.as_ref()),
         };
         let delay = parse_duration("--delay", &args.delay)?;
         let delay = check_interval("--delay", delay)?;
@@ -76,7 +92,7 @@ impl ByKey {
             redraws: is_screen,
             prints_arguments: true,
             graph: None,
-            slow_spans: None,
+            slow_spans: spans,
             aggregated: None,
         };
         let stacks = view.snapshots.stacks();
@@ -91,6 +107,7 @@ impl ByKey {
     ) -> io::Result<Self> {
         let colours = AutoStream::choice(out) != ColorChoice::Never;
         let table = LiveTable::new(colours, args.by.clone(), Vec::new());
+        let table = table.with_spans(!args.spans.span.is_empty());
         let choice = RowChoice {
             order: order(args.sort),
             ..RowChoice::default()
@@ -122,6 +139,9 @@ impl ByKey {
 const fn order(order: TopOrder) -> RowOrder {
     match order {
         TopOrder::Rate => RowOrder::Rate,
+        TopOrder::P99 => RowOrder::P99,
+        TopOrder::Max => RowOrder::Max,
+        TopOrder::P50 => RowOrder::P50,
         TopOrder::Total => RowOrder::Total,
         TopOrder::Key => RowOrder::Key,
     }

@@ -34,9 +34,10 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::aggregate::HitCounts;
+use super::aggregate::{HitCounts, HitWord};
 use super::mapped_words::MappedWords;
 use super::sys;
+use crate::aggregation::SpanHitCounts;
 use crate::engine::outcome::SlowSpanCounts;
 
 /// Offset of the word that is not 0 while hits are recorded.
@@ -242,6 +243,27 @@ impl Control {
             .iter()
             .flat_map(|counts| counts.words(index));
         words.map(|word| self.load(word)).sum()
+    }
+
+    /// What was counted of the begins and ends of the sample id with this index.
+    pub(super) fn spans_of(&self, index: usize) -> SpanHitCounts {
+        let count = |word| {
+            let mut counts = self.hit_counts.iter();
+            let words = counts.next().map(|counts| counts.word(index, word));
+            words.into_iter().flatten().map(|at| self.load(at)).sum()
+        };
+        SpanHitCounts {
+            // An end that is counted meanwhile has a begin.
+            ended: count(HitWord::Ended),
+            unfinished: count(HitWord::Unfinished),
+            begun: count(HitWord::Begun),
+            ungrouped: count(HitWord::UngroupedEnd),
+            short: count(HitWord::Short),
+            unmatched: count(HitWord::Unmatched),
+            unkeyed: count(HitWord::Unkeyed),
+            deep: count(HitWord::Deep),
+            full: count(HitWord::Full),
+        }
     }
 
     /// Adds 1 to the word at an offset.

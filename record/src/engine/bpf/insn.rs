@@ -135,6 +135,8 @@ pub(super) enum Map {
     GroupNumbers,
     /// The different stacks of hits.
     Stacks,
+    /// The counts of the buckets of durations, by group.
+    DurationBuckets,
     /// Where programs make the keys of groups.
     KeySlots,
     /// The open spans.

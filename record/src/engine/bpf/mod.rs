@@ -34,6 +34,7 @@ mod tests;
 mod thread_contexts;
 mod tracepoint;
 
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -48,6 +49,7 @@ use self::part::Parts;
 use self::processes::children::Children;
 use self::program::Common;
 use super::events::event::IdCount;
+use super::events::span_site::SpanSite;
 use super::guard_process::GuardDeath;
 use super::in_kernel::InKernel;
 use super::outcome::{EngineOutcome, SlowSpanCounts};
@@ -253,6 +255,9 @@ impl BpfEngine {
 
     /// What programs have counted of spans that they match; `None` if they match none.
     pub(crate) fn span_counts(&self) -> Option<SlowSpanCounts> {
+        if self.common.hit_counts.is_some() || self.objects.hit_groups.is_some() {
+            return None;
+        }
         let mut groups = self.parts.iter().flat_map(|part| &part.samples.groups);
         if !groups.any(|group| group.role.is_some()) {
             return None;
@@ -328,9 +333,31 @@ impl BpfEngine {
         };
         let events = self.parts.iter().flat_map(|part| &part.samples.groups);
         let mut decoder = GroupDecoder::new(maps, events);
-        let mut groups = Vec::new();
-        maps.read(|element| groups.extend(decoder.decode(element)))?;
+        let mut groups: Vec<HitGroup> = Vec::new();
+        let mut of_spans = HashMap::new();
+        maps.read(|element| {
+            let number = element.number;
+            let Some(group) = decoder.decode(element) else {
+                return;
+            };
+            if let Some(number) = number.filter(|_| group.probe.is_span) {
+                of_spans.insert(number, groups.len());
+            }
+            groups.push(group);
+        })?;
+        maps.read_durations(|number, bucket| {
+            let group = of_spans.get(&number).and_then(|at| groups.get_mut(*at));
+            // Durations come last.
+            if let Some(Some(durations)) = group.and_then(|group| group.numbers.last_mut()) {
+                durations.buckets.push(bucket);
+            }
+        })?;
         Ok(groups)
+    }
+
+    /// What was counted of spans at the sites that begin and end them.
+    pub(crate) fn span_sites(&self) -> Vec<SpanSite> {
+        self.parts.spans()
     }
 
     /// The count of each sample id.

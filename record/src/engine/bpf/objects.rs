@@ -5,7 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use super::super::options::AttachRequest;
-use super::aggregate::{EventNeeds, GroupDescriptors, GroupMaps, Grouping, SharedGroups};
+use super::aggregate::{
+    EventNeeds, GroupDescriptors, GroupMaps, Grouping, MAX_SPAN_BYTES, SharedGroups,
+};
 use super::attach;
 use super::attach::site_programs::Maps;
 use super::control::Control;
@@ -20,7 +22,7 @@ use super::rings::cpu_rings::{CpuRings, Sizes};
 use super::samples::Samples;
 use super::samples::stack_rates;
 use super::setup::setup;
-use super::spans::{SharedSpans, SpanDescriptors, SpanMaps, memory_for};
+use super::spans::{MAX_BYTES, SharedSpans, SpanDescriptors, SpanMaps, memory_for};
 use super::thread_contexts::ThreadContexts;
 use crate::error::RecordError;
 use crate::kernel_error::{BpfObject, BpfRefusal};
@@ -121,15 +123,19 @@ impl Objects {
         if has_stacks && !functions_take_memory(kernel.preemption) {
             return Err(RecordError::NoBpf(BpfRefusal::StackKeys));
         }
-        let hit_groups = grouping.map(GroupMaps::new).transpose();
         let spans = options.slow_spans.as_ref();
         let spans = spans.map(|spans| {
             let groups = &samples.groups;
-            let memory = memory_for(groups, spans.least);
+            let memory = memory_for(groups, spans.least, grouping.as_ref());
+            let bytes = match grouping {
+                Some(_) => MAX_SPAN_BYTES,
+                None => MAX_BYTES,
+            };
             // Without a span that programs match, records of later parts have no room.
             let may_match = groups.is_empty() || groups.iter().any(|group| group.role.is_some());
-            SpanMaps::new(memory, (!may_match).then_some(1))
+            SpanMaps::new(memory, bytes, (!may_match).then_some(1))
         });
+        let hit_groups = grouping.map(GroupMaps::new).transpose();
         Ok(Self {
             spans: spans.transpose().map_err(setup(BpfObject::Spans))?,
             hit_groups: hit_groups.map_err(setup(BpfObject::HitGroups))?,

@@ -17,7 +17,7 @@ use super::kernel::trials::functions_take_memory;
 use super::nonresident::Touch;
 use super::objects::Objects;
 use super::part::{Part, Parts};
-use super::plan::{self, Group, Ids};
+use super::plan::{Group, Ids, PlanRequest};
 use super::preemption::Preemption;
 use super::processes::children::Children;
 use super::processes::executables::Executables;
@@ -26,7 +26,7 @@ use super::program::{Common, CpuRange, Spec, Stop, ThreadBase};
 use super::rings::ring_size::ring_bytes;
 use super::samples::Samples;
 use super::setup::setup;
-use super::spans::with_roles;
+use super::spans::plan_spans;
 use super::{BpfEngine, NonResident, NotFaultedIn};
 use crate::error::RecordError;
 use crate::kernel_error::{BpfObject, BpfRefusal};
@@ -56,11 +56,18 @@ impl BpfEngine {
         if options.thread_context && !has_thread {
             return Err(RecordError::NoBpf(BpfRefusal::ThreadPointer));
         }
-        let groups = plan::group(probes, options, has_thread, ids.event)?;
-        let groups = with_roles(groups, options, None)?;
+        let request_of_plan = PlanRequest {
+            probes,
+            options,
+            has_thread,
+            first_type: ids.event,
+        };
+        let groups = plan_spans(&request_of_plan, None)?;
         if let Some(aggregation) = &options.aggregation {
             let planned: Vec<_> = groups.iter().map(|group| &group.probe).collect();
-            aggregation.check(&planned)?;
+            let of_no_span = groups.iter().filter(|group| group.role.is_none());
+            let measured: Vec<_> = of_no_span.map(|group| &group.probe).collect();
+            aggregation.check(&planned, &measured)?;
         }
         let samples = Samples::new(groups, ids, options);
         let wanted_ring_bytes = ring_bytes(options.ring_bytes, request.watch.cpus.len());

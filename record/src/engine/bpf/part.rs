@@ -6,6 +6,7 @@ use std::sync::Arc;
 use usdtrec_format::perf::TracepointFormat;
 
 use super::super::events::event::IdCount;
+use super::super::events::span_site::SpanSite;
 use super::attach::attachment::Attachment;
 use super::control::Control;
 use super::plan::Group;
@@ -33,6 +34,15 @@ pub(super) struct Parts {
 }
 
 impl Part {
+    /// What was counted of the spans of each sample id that is of one.
+    fn spans(&self) -> impl Iterator<Item = SpanSite> {
+        let spans = self.samples.spans(&self.control);
+        spans.map(|site| SpanSite {
+            probe: self.probes_before + site.probe,
+            ..site
+        })
+    }
+
     /// The count of each sample id.
     fn counts(&self) -> impl Iterator<Item = IdCount> {
         let counts = self.samples.counts(&self.control);
@@ -98,6 +108,11 @@ impl Parts {
     /// The count of each sample id.
     pub(super) fn counts(&self) -> Vec<IdCount> {
         self.iter().flat_map(Part::counts).collect()
+    }
+
+    /// What was counted of the spans of each sample id that is of one.
+    pub(super) fn spans(&self) -> Vec<SpanSite> {
+        self.iter().flat_map(Part::spans).collect()
     }
 
     /// Appends a record of a ring in the form of the trace, and counts it.

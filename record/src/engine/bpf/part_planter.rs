@@ -26,12 +26,12 @@ use super::control::Control;
 use super::objects::SharedMaps;
 use super::open::{described, refused, sites, with_ids};
 use super::part::Part;
-use super::plan::{self, Ids};
+use super::plan::{Ids, PlanRequest};
 use super::processes::children::{Children, LinkAdder};
 use super::program::{Common, Who};
 use super::samples::Samples;
 use super::setup::setup;
-use super::spans::with_roles;
+use super::spans::plan_spans;
 use crate::error::RecordError;
 use crate::kernel_error::BpfObject;
 use crate::recording::signals::Asked;
@@ -86,8 +86,13 @@ impl PartPlanter {
             asked,
         } = &self.settings;
         let has_thread = self.common.thread_base.is_some();
-        let groups = plan::group(probes, options, has_thread, self.ids.event)?;
-        let groups = with_roles(groups, options, self.common.spans)?;
+        let request = PlanRequest {
+            probes,
+            options,
+            has_thread,
+            first_type: self.ids.event,
+        };
+        let groups = plan_spans(&request, self.common.spans)?;
         if let Some(grouping) = &self.common.grouping {
             grouping.check(&EventNeeds::of(&groups))?;
         }

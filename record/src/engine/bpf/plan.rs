@@ -10,7 +10,7 @@ use super::aggregate::{Measured, measured};
 use super::context::{register_offset, runs_here};
 use super::program::{EndKind, Rooms, rooms};
 use super::samples::compact::Shape;
-use super::spans::SpanRole;
+use super::spans::{SpanArguments, SpanRole};
 use crate::aggregation::{Aggregation, Arguments};
 use crate::engine::options::EngineOptions;
 use crate::error::RecordError;
@@ -84,18 +84,33 @@ pub(super) struct SitePlan {
     pub(super) condition: Option<Condition>,
 }
 
-/// Groups the sites of all probes. Sites at which a filter is never true are omitted. `has_thread` is whether the base of thread-local
-/// storage is available, `first_type` the id of the first tracepoint.
+/// What is planned.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlanRequest<'a> {
+    pub(super) probes: &'a [PlannedProbe],
+    pub(super) options: &'a EngineOptions,
+    /// Whether the base of thread-local storage is available.
+    pub(super) has_thread: bool,
+    /// The id of the first tracepoint.
+    pub(super) first_type: u32,
+}
+
+/// Groups the sites of all probes. Sites at which a filter is never true are omitted. `of_spans` says which arguments are read besides those that are
+/// aggregated.
 ///
 /// # Errors
 /// [`RecordError::Usage`] if there are more events than ids, or a filter or argument list is invalid, or the filter is true at no site;
 /// [`RecordError::Refused`] for programs of another architecture.
 pub(super) fn group(
-    probes: &[PlannedProbe],
-    options: &EngineOptions,
-    has_thread: bool,
-    first_type: u32,
+    request: &PlanRequest<'_>,
+    of_spans: &SpanArguments,
 ) -> Result<Vec<Group>, RecordError> {
+    let PlanRequest {
+        probes,
+        options,
+        has_thread,
+        first_type,
+    } = *request;
     let mut planner = Planner {
         strings: options.strings,
         has_thread,
@@ -103,6 +118,7 @@ pub(super) fn group(
         has_context: options.thread_context,
         graph: options.graph,
         aggregation: options.aggregation.as_ref(),
+        of_spans,
         groups: Vec::new(),
     };
     for probe in probes {
@@ -137,6 +153,8 @@ struct Planner<'a> {
     graph: Option<CallGraph>,
     /// What is aggregated; `None` if hits are copied out.
     aggregation: Option<&'a Aggregation>,
+    /// Arguments that match spans.
+    of_spans: &'a SpanArguments,
     first_type: u32,
     groups: Vec<Group>,
 }
@@ -256,10 +274,13 @@ impl Planner<'_> {
             }
         };
         let needed = match self.aggregation {
-            Some(aggregation) => Some(aggregation.needed(Arguments {
-                all: &arguments,
-                shown: probe.shown.as_deref(),
-            })),
+            Some(aggregation) => {
+                let of = Arguments {
+                    all: &arguments,
+                    shown: probe.shown.as_deref(),
+                };
+                Some(self.of_spans.needed(aggregation, &probe.event(), of))
+            }
             None => probe.needed(filter_in_recorder, &arguments),
         };
         let is_needed = |place: usize| {

@@ -7,3 +7,4 @@ pub(super) mod process_records;
 pub(super) mod refusal;
 pub(super) mod ring;
 pub(super) mod rings;
+pub(super) mod span_site;

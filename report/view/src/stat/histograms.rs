@@ -2,12 +2,14 @@
 
 use std::fmt::Write as _;
 
-use usdtrec_analysis::counted_numbers::NumberDistribution;
+use usdtrec_analysis::counted_numbers::{NumberDistribution, NumberFacts};
 use usdtrec_analysis::measured::Division;
+use usdtrec_format::counted;
 use usdtrec_format::escape::escape;
 use usdtrec_trace::form::Form;
 use usdtrec_trace::session::event_name::short_name;
 
+use super::durations::NANOSECONDS;
 use super::numbers::is_exact;
 use super::{StatArgument, StatCounts, StatRow, StatView};
 use crate::cells::{Cell, group_name};
@@ -20,25 +22,38 @@ const MAX_SHOWN: usize = 16;
 #[derive(Clone, Copy)]
 struct Shown<'a> {
     row: &'a StatRow,
-    argument: &'a StatArgument,
+    /// The argument; `None` for durations.
+    argument: Option<&'a StatArgument>,
     distribution: &'a NumberDistribution,
 }
 
 impl StatView {
     /// Appends how exact percentiles are, if any is not exact.
     pub(super) fn put_error(&self, counts: &StatCounts, out: &mut String) {
-        let numbers = counts.rows.iter().flat_map(|row| &row.numbers);
-        if numbers.flatten().any(|facts| !is_exact(facts)) {
+        let is_near = |facts: &NumberFacts| !is_exact(facts);
+        let mut spans = counts.rows.iter().filter_map(StatRow::durations);
+        if spans.any(is_near) {
+            out.push_str("  percentiles of spans are within 1.6 %\n");
+        }
+        let events = counts.rows.iter().filter(|row| !row.is_span);
+        let mut numbers = events.flat_map(|row| &row.numbers).flatten();
+        if numbers.any(is_near) {
             out.push_str("~ means: within 1.6 %\n");
         }
     }
 
     /// Appends the histograms.
     pub(super) fn put_histograms(&self, counts: &StatCounts, out: &mut String) {
+        let shows_spans = self.spans.is_some_and(|spans| spans.has_histogram);
         let shown = counts.rows.iter().flat_map(|row| {
             let measured = self.measured.iter().enumerate();
-            measured.filter_map(move |(place, argument)| {
-                let distribution = row.numbers_of(place)?.distribution.as_ref()?;
+            let measured = measured.filter(|_| !row.is_span);
+            let measured =
+                measured.map(|(place, argument)| (Some(argument), row.numbers_of(place)));
+            let durations = row.durations().filter(|_| shows_spans);
+            let all = measured.chain(durations.map(|facts| (None, Some(facts))));
+            all.filter_map(move |(argument, facts)| {
+                let distribution = facts?.distribution.as_ref()?;
                 (distribution.count > 0).then_some(Shown {
                     row,
                     argument,
@@ -68,13 +83,18 @@ impl StatView {
             of += "  ";
             of += &group_name(&cells);
         }
-        let _ = writeln!(
-            out,
-            "\n{of}: {}, {} values, {}",
-            escape(&argument.name),
-            distribution.count,
-            words(Division::Log2)
-        );
-        put_bars(&distribution.buckets, &Form::Plain, self.theme, out);
+        let counted = match argument {
+            Some(argument) => {
+                let name = escape(&argument.name);
+                format!("{name}, {} values", distribution.count)
+            }
+            None => counted(distribution.count, "span"),
+        };
+        let _ = writeln!(out, "\n{of}: {counted}, {}", words(Division::Log2));
+        let form = match argument {
+            Some(_) => &Form::Plain,
+            None => &NANOSECONDS,
+        };
+        put_bars(&distribution.buckets, form, self.theme, out);
     }
 }

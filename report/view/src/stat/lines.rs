@@ -5,7 +5,7 @@ use usdtrec_analysis::stats::ratio::per_second;
 use usdtrec_format::escape::escape_json;
 
 use super::key::with_mark;
-use super::{StatCounts, StatKey, StatRow, StatView, nanoseconds};
+use super::{SpanFates, StatCounts, StatKey, StatRow, StatView, durations, nanoseconds};
 
 impl StatView {
     /// Appends an object for each row.
@@ -21,7 +21,7 @@ impl StatView {
         let mut put = |name: &str, value: Value| object.insert(name.to_owned(), value);
         put("elapsed_ns", json!(nanoseconds(counts.elapsed)));
         put("interval_ns", json!(nanoseconds(counts.interval)));
-        put("event", json!(row.event));
+        put(if row.is_span { "span" } else { "event" }, json!(row.event));
         let mut cut = Map::new();
         for (place, name) in self.keys.iter().enumerate() {
             let key = key_of(row, place);
@@ -42,6 +42,13 @@ impl StatView {
         if !self.is_group(row) {
             put("lost", json!(row.lost));
         }
+        if let Some(spans) = self.spans.filter(|_| row.is_span) {
+            for fate in row.fates.into_iter().flat_map(SpanFates::named) {
+                object.insert(fate.name.to_owned(), json!(fate.count));
+            }
+            durations::put_json(spans, row.durations(), &mut object);
+            return object;
+        }
         for (place, argument) in self.measured.iter().enumerate() {
             argument.put_json(row.numbers_of(place), &mut object);
         }
@@ -51,6 +58,9 @@ impl StatView {
     pub(super) fn put_csv_heading(&self, out: &mut String) {
         let csv = self.format.csv();
         out.push_str("elapsed_ns,interval_ns,event,");
+        if self.spans.is_some() {
+            out.push_str("span,");
+        }
         for name in &self.keys {
             out.extend([&*csv.field(name), ","]);
         }
@@ -58,6 +68,12 @@ impl StatView {
             out.push_str("others,");
         }
         out.push_str("count,per_second,lost");
+        if self.spans.is_some() {
+            for fate in SpanFates::default().named() {
+                out.extend([",", fate.name]);
+            }
+            durations::put_csv_heading(out);
+        }
         for argument in &self.measured {
             argument.put_csv_heading(csv, out);
         }
@@ -71,7 +87,11 @@ impl StatView {
         for row in &counts.rows {
             let elapsed = nanoseconds(counts.elapsed);
             let event = csv.field(&row.event);
-            out.push_str(&format!("{elapsed},{interval},{event},"));
+            out.push_str(&match (self.spans, row.is_span) {
+                (None, _) => format!("{elapsed},{interval},{event},"),
+                (Some(_), false) => format!("{elapsed},{interval},{event},,"),
+                (Some(_), true) => format!("{elapsed},{interval},,{event},"),
+            });
             for (place, _) in self.keys.iter().enumerate() {
                 let text = key_of(row, place).map_or_else(String::new, |key| {
                     with_mark(key.cell().csv().to_owned(), key.is_cut())
@@ -87,8 +107,18 @@ impl StatView {
             if !self.is_group(row) {
                 out.push_str(&row.lost.to_string());
             }
+            if self.spans.is_some() {
+                for place in 0..SpanFates::default().named().len() {
+                    let count = row.fates.map(|fates| fates.named()[place].count);
+                    out.extend([
+                        ",",
+                        &*count.map_or_else(String::new, |count| count.to_string()),
+                    ]);
+                }
+                durations::put_csv(row.durations(), out);
+            }
             for (place, argument) in self.measured.iter().enumerate() {
-                argument.put_csv(row.numbers_of(place), out);
+                argument.put_csv(row.numbers_of(place).filter(|_| !row.is_span), out);
             }
             out.push('\n');
         }

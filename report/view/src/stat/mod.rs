@@ -1,5 +1,8 @@
 //! `stat`: counts that were made in the kernel, as text, JSON or CSV.
 
+mod durations;
+mod fates;
+mod fitted;
 mod histograms;
 mod key;
 mod lines;
@@ -15,6 +18,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use usdtrec_format::counted;
+use usdtrec_format::escape::escape;
 use usdtrec_trace::session::event_name::short_name;
 
 pub use usdtrec_analysis::counted_numbers::{
@@ -22,6 +27,10 @@ pub use usdtrec_analysis::counted_numbers::{
 };
 pub use usdtrec_analysis::stats::shape::shape;
 
+pub use self::durations::StatSpans;
+use self::fates::FateCount;
+pub use self::fates::SpanFates;
+use self::fitted::{Block, FittedTable};
 pub use self::key::StatKey;
 pub use self::live::{HISTORY, LiveTable, RowChoice, RowOrder, TableRoom};
 pub use self::numbers::StatArgument;
@@ -30,10 +39,10 @@ pub use self::snapshot::{SnapshotRow, StatSnapshot, StatSum};
 pub use self::stack_name::StackName;
 pub use self::stack_namer::{StackAddresses, StackNamer};
 pub use self::stream::{CountReader, read};
-use crate::columns::put_table;
+use crate::columns::folded;
 use crate::format::Format;
 use crate::numbers::rate;
-use crate::table::{Table, TableCell};
+use crate::table::TableCell;
 use crate::theme::Theme;
 
 /// The counts of an interval, or of a whole recording.
@@ -50,16 +59,20 @@ pub struct StatCounts {
 /// The counts of a probe, or of a group of its hits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatRow {
-    /// `sdt_PROVIDER:NAME`.
+    /// `sdt_PROVIDER:NAME`, or the name of a span.
     pub event: String,
+    /// Whether it is a span, or a group of spans: the hits are spans then.
+    pub is_span: bool,
     /// The value of each key; `None` for hits that are in no group.
     pub keys: Option<Vec<StatKey>>,
     /// Number of hits.
     pub count: u64,
     /// Hits that are not counted, because a filter could not be evaluated; 0 in groups.
     pub lost: u64,
-    /// The numbers of each measured argument; `None` if they are not known.
+    /// The numbers of each measured argument, and the durations of spans where these are asked for; `None` if they are not known.
     pub numbers: Vec<Option<NumberFacts>>,
+    /// What became of begins and ends; `None` but for all spans of a name.
+    pub fates: Option<SpanFates>,
 }
 
 impl StatCounts {
@@ -71,15 +84,18 @@ impl StatCounts {
         let groups = snapshot.rows.iter().filter(is_group);
         let grouped: BTreeSet<&str> = groups.map(|row| &*row.event).collect();
         let rows = snapshot.rows.iter().filter(|row| {
-            let is_empty = row.interval.count == 0 && row.interval.lost == 0;
+            let has_fates = row.interval.fates.is_some();
+            let is_empty = row.interval.count == 0 && row.interval.lost == 0 && !has_fates;
             !is_empty || !grouped.contains(&*row.event)
         });
         let rows = rows.map(|row| StatRow {
             event: row.event.clone(),
+            is_span: row.is_span,
             keys: row.keys.clone(),
             count: row.interval.count,
             lost: row.interval.lost,
             numbers: row.interval.facts(),
+            fates: row.interval.fates,
         });
         let mut rows: Vec<StatRow> = rows.collect();
         rows.sort_by_key(|row| Reverse(row.count));
@@ -96,6 +112,11 @@ impl StatRow {
     fn numbers_of(&self, place: usize) -> Option<&NumberFacts> {
         self.numbers.get(place)?.as_ref()
     }
+
+    /// The durations of spans.
+    fn durations(&self) -> Option<&NumberFacts> {
+        self.numbers.last().filter(|_| self.is_span)?.as_ref()
+    }
 }
 
 /// Shows counts, one table or several.
@@ -107,6 +128,8 @@ pub struct StatView {
     keys: Vec<String>,
     /// The arguments whose numbers are shown.
     measured: Vec<StatArgument>,
+    /// How spans are shown; `None` if there are none.
+    spans: Option<StatSpans>,
     /// Whether something was shown.
     has_begun: bool,
 }
@@ -125,6 +148,7 @@ impl StatView {
             theme: Theme::new(colours),
             keys,
             measured,
+            spans: None,
             has_begun: false,
         }
     }
@@ -133,6 +157,13 @@ impl StatView {
     #[must_use]
     pub const fn with_columns(mut self, columns: Option<usize>) -> Self {
         self.theme = self.theme.with_columns(columns);
+        self
+    }
+
+    /// The same with spans.
+    #[must_use]
+    pub const fn with_spans(mut self, spans: Option<StatSpans>) -> Self {
+        self.spans = spans;
         self
     }
 
@@ -159,52 +190,128 @@ impl StatView {
     }
 
     fn put_text(&self, counts: &StatCounts, out: &mut String) {
-        let sum = |number: fn(&StatRow) -> u64| counts.rows.iter().map(number).sum::<u64>();
-        let (count, lost) = (sum(|row| row.count), sum(|row| row.lost));
+        let of = |spans: bool| counts.rows.iter().filter(move |row| row.is_span == spans);
+        let (events, spans): (Vec<&StatRow>, Vec<&StatRow>) =
+            (of(false).collect(), of(true).collect());
+        let sum = |rows: &[&StatRow]| rows.iter().map(|row| row.count).sum::<u64>();
+        let shows_events = self.spans.is_none() || !events.is_empty();
+        let counted_spans = self.spans.map(|_| counted(sum(&spans), "span"));
+        let counted_events = shows_events.then(|| format!("{} events", sum(&events)));
+        let all = counted_spans.into_iter().chain(counted_events);
+        let lost = counts.rows.iter().map(|row| row.lost).sum::<u64>();
         let remark = format!(
-            "# {:.1} s: {count} events in {:.2} s, {lost} lost",
+            "# {:.1} s: {} in {:.2} s, {lost} lost",
             counts.elapsed.as_secs_f64(),
+            Vec::from_iter(all).join(", "),
             counts.interval.as_secs_f64()
         );
         self.theme.put_totals(&remark, lost, out);
-        put_table(&self.table(counts), self.theme, out);
+        let interval = nanoseconds(counts.interval);
+        if self.spans.is_some() {
+            // Beside groups, what is of all spans of a name is a row only if it says anything.
+            let says = |row: &&StatRow| {
+                let open = row.fates.map_or(0, |fates| fates.open);
+                row.keys.is_some() || row.count + row.lost + open > 0
+            };
+            let shown: Vec<&StatRow> = spans.iter().copied().filter(says).collect();
+            let shown = if shown.is_empty() { &spans } else { &shown };
+            self.span_table(shown, interval).put(self.theme, out);
+            put_fates(&spans, self.theme, out);
+        }
+        if shows_events {
+            self.table(&events, interval).put(self.theme, out);
+        }
         self.put_error(counts, out);
         self.put_histograms(counts, out);
     }
 
-    fn table(&self, counts: &StatCounts) -> Table {
+    /// The table of probes and groups of their hits.
+    fn table(&self, rows: &[&StatRow], interval: u64) -> FittedTable {
+        let mut table = self.names("Probe", rows);
+        let mut counts = Block::new(["Events", "/s"], counts(rows, interval));
+        let lost = rows.iter().map(|row| vec![TableCell::count(row.lost)]);
+        counts.last = Some(Box::new(Block::new(["Lost"], lost)));
+        table.blocks.push(counts);
         let is_only = self.measured.len() == 1;
-        let figures = self
-            .measured
-            .iter()
-            .map(|argument| argument.columns(is_only));
-        let keys = self.keys.iter().cloned();
-        let columns = ["Probe".to_owned()].into_iter().chain(keys);
-        let columns = columns.chain(["Events", "/s"].map(str::to_owned));
-        let columns = columns.chain(figures.flatten());
-        let mut table = Table::new(columns.chain(["Lost".to_owned()]));
-        let interval = nanoseconds(counts.interval);
-        table.rows.extend(counts.rows.iter().map(|row| {
-            let mut cells = vec![TableCell::Code(short_name(&row.event).to_owned())];
-            cells.extend(self.keys.iter().enumerate().map(|(place, _)| {
+        for (place, argument) in self.measured.iter().enumerate() {
+            let cells = rows.iter().map(|row| row.numbers_of(place));
+            let cells = cells.map(|facts| argument.cells(facts).collect());
+            table
+                .blocks
+                .push(Block::new(argument.columns(is_only), cells));
+        }
+        table
+    }
+
+    /// The table of spans and their groups.
+    fn span_table(&self, rows: &[&StatRow], interval: u64) -> FittedTable {
+        let mut table = self.names("Span", rows);
+        let mut counts = Block::new(["Count", "/s"], counts(rows, interval));
+        if rows.iter().any(|row| row.fates.is_some()) {
+            let open = rows.iter().map(|row| match row.fates {
+                Some(fates) => vec![TableCell::count(fates.open)],
+                None => vec![TableCell::unsorted("")],
+            });
+            counts.last = Some(Box::new(Block::new(["Open"], open)));
+        }
+        table.blocks.push(counts);
+        let cells = rows.iter().map(|row| row.durations());
+        let cells = cells.map(|facts| durations::cells(facts).collect());
+        table.blocks.push(Block::new(durations::columns(), cells));
+        table
+    }
+
+    /// A table of the names and keys of rows alone.
+    fn names(&self, first: &str, rows: &[&StatRow]) -> FittedTable {
+        let columns = [first.to_owned()]
+            .into_iter()
+            .chain(self.keys.iter().cloned());
+        let cells = rows.iter().map(|row| {
+            let name = TableCell::Code(short_name(&row.event).to_owned());
+            let keys = self.keys.iter().enumerate().map(|(place, _)| {
+                // Of all spans of a name.
+                let others = if row.count == 0 && row.is_span {
+                    ""
+                } else {
+                    "<others>"
+                };
                 match &row.keys {
-                    None => TableCell::Text("<others>".to_owned()),
+                    None => TableCell::Text(others.to_owned()),
                     Some(keys) => keys
                         .get(place)
                         .map_or_else(|| TableCell::Text(String::new()), StatKey::table_cell),
                 }
-            }));
-            cells.extend([
-                TableCell::count(row.count),
-                TableCell::number(rate(row.count, interval), row.count),
-            ]);
-            for (place, argument) in self.measured.iter().enumerate() {
-                cells.extend(argument.cells(row.numbers_of(place)));
-            }
-            cells.push(TableCell::count(row.lost));
-            cells
-        }));
-        table
+            });
+            [name].into_iter().chain(keys).collect()
+        });
+        FittedTable {
+            names: Block {
+                columns: columns.collect(),
+                rows: cells.collect(),
+                last: None,
+            },
+            blocks: Vec::new(),
+        }
+    }
+}
+
+/// The counts of rows, and their rates.
+fn counts(rows: &[&StatRow], interval: u64) -> impl Iterator<Item = Vec<TableCell>> {
+    rows.iter().map(move |row| {
+        vec![
+            TableCell::count(row.count),
+            TableCell::number(rate(row.count, interval), row.count),
+        ]
+    })
+}
+
+/// Appends what became of begins and ends that are not added up.
+fn put_fates(rows: &[&StatRow], theme: Theme, out: &mut String) {
+    for row in rows {
+        for FateCount { name, count } in row.fates.iter().flat_map(|fates| fates.remarks()) {
+            let remark = format!("{name}: {} {count}", escape(short_name(&row.event)));
+            folded(&remark, "  ", theme, out);
+        }
     }
 }
 
@@ -221,10 +328,12 @@ mod tests {
     fn row(event: &str, keys: Option<Vec<StatKey>>, count: u64, lost: u64) -> StatRow {
         StatRow {
             event: event.to_owned(),
+            is_span: false,
             keys,
             count,
             lost,
             numbers: Vec::new(),
+            fates: None,
         }
     }
 
@@ -336,6 +445,7 @@ mod tests {
                 sum: from * i128::from(count),
                 ends: Some(CountedEnds { min: 7, max: 1030 }),
                 histogram: has_histogram.then(|| [(bucket, count)].into()),
+                unbucketed: 0,
             });
         }
         let known = StatRow {

@@ -48,7 +48,7 @@ impl NumberFigure {
     ];
 
     /// Its name, that of the same figure in a report.
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Sum => "sum",
             Self::Mean => "mean",
@@ -66,7 +66,7 @@ impl NumberFigure {
     }
 
     /// The figure, if it is an integer and known.
-    fn integer(self, facts: &NumberFacts) -> Option<i128> {
+    pub(super) fn integer(self, facts: &NumberFacts) -> Option<i128> {
         let distribution = facts.distribution.as_ref();
         let percentiles = distribution.and_then(|all| all.percentiles);
         match self {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use usdtrec_analysis::counted_numbers::{CountedNumbers, NumberFacts};
 use usdtrec_format::schema::Argument;
 
+use super::fates::SpanFates;
 use super::key::StatKey;
 
 /// What was counted at the end of an interval.
@@ -26,8 +27,10 @@ pub struct StatSnapshot {
 /// A probe, or a group of its hits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SnapshotRow {
-    /// `sdt_PROVIDER:NAME`.
+    /// `sdt_PROVIDER:NAME`, or the name of a span.
     pub event: String,
+    /// Whether it is a span, or a group of spans: the hits are spans then.
+    pub is_span: bool,
     /// The value of each key; `None` for hits that are in no group.
     pub keys: Option<Vec<StatKey>>,
     /// What was counted in the interval.
@@ -45,8 +48,10 @@ pub struct StatSum {
     pub count: u64,
     /// Hits that are not counted, because a filter could not be evaluated; 0 in groups.
     pub lost: u64,
-    /// The numbers of each measured argument; `None` if they are not known.
+    /// The numbers of each measured argument, and the durations of spans where these are asked for; `None` if they are not known.
     pub numbers: Vec<Option<CountedNumbers>>,
+    /// What became of begins and ends; `None` but for all spans of a name.
+    pub fates: Option<SpanFates>,
 }
 
 impl StatSum {
@@ -61,6 +66,7 @@ impl StatSum {
     pub(super) fn add(&mut self, other: &Self) {
         self.count += other.count;
         self.lost += other.lost;
+        self.fates = self.fates.or(other.fates);
         for (sum, other) in self.numbers.iter_mut().zip(&other.numbers) {
             match (&mut *sum, other) {
                 (Some(sum), Some(other)) => sum.add(other),
@@ -72,21 +78,41 @@ impl StatSum {
     }
 }
 
+impl SnapshotRow {
+    /// The durations of the spans in the interval; `None` if they are not known.
+    pub(super) fn durations(&self) -> Option<&CountedNumbers> {
+        let durations = self.interval.numbers.last().filter(|_| self.is_span)?;
+        durations.as_ref()
+    }
+}
+
 impl StatSnapshot {
     /// A measured argument of a probe, by its place; `None` if it is not known.
     pub(super) fn argument(&self, event: &str, place: usize) -> Option<&Argument> {
         self.measured.get(event)?.get(place)?.as_ref()
     }
 
-    /// The hits in the interval.
+    /// The hits and spans in the interval.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.rows.iter().map(|row| row.interval.count).sum()
     }
 
-    /// The hits since the start.
-    pub(super) fn total(&self) -> u64 {
-        self.rows.iter().map(|row| row.total.count).sum()
+    /// The hits or the spans in the interval.
+    pub(super) fn count_of(&self, spans: bool) -> u64 {
+        let rows = self.rows.iter().filter(|row| row.is_span == spans);
+        rows.map(|row| row.interval.count).sum()
+    }
+
+    /// The same since the start.
+    pub(super) fn total_of(&self, spans: bool) -> u64 {
+        let rows = self.rows.iter().filter(|row| row.is_span == spans);
+        rows.map(|row| row.total.count).sum()
+    }
+
+    /// Whether there are rows of hits, or of spans.
+    pub(super) fn has(&self, spans: bool) -> bool {
+        self.rows.iter().any(|row| row.is_span == spans)
     }
 
     /// The lost hits since the start.

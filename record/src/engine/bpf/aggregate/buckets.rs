@@ -71,6 +71,11 @@ impl Buckets {
         lower.chain(upper).collect()
     }
 
+    /// A bucket of numbers from 0 on, by its place.
+    pub(super) fn upper_bucket(place: u32, count: u64) -> NumberBucket {
+        bucket(place, false, count)
+    }
+
     /// The bucket of a number alone.
     pub(super) fn of_constant(constant: i128, count: u64) -> NumberBucket {
         let is_negative = constant < 0;

@@ -124,7 +124,11 @@ impl<'a> EventDecoder<'a> {
         Some(Self {
             values: decoder.values(),
             probe: Arc::new(GroupedProbe {
-                event: probe.event(),
+                event: match &group.role {
+                    Some(role) => role.name.clone(),
+                    None => probe.event(),
+                },
+                is_span: group.role.is_some(),
                 arguments: places.iter().map(argument).collect(),
                 measured: measured.iter().map(argument).collect(),
             }),
@@ -138,7 +142,9 @@ impl<'a> EventDecoder<'a> {
     fn decode(&mut self, raw: &[u8]) -> Option<()> {
         let bytes = self.group.whole_bytes();
         let mut record = vec![0; program::RAW];
-        record.extend_from_slice(raw.get(..bytes)?);
+        record.extend_from_slice(raw.get(..bytes).unwrap_or(raw));
+        // A key without arguments ends before them.
+        record.resize(program::RAW + bytes, 0);
         let mut sample = Vec::new();
         if bytes > usize::from(self.group.layout.size) {
             let evidence = Evidence {

@@ -16,7 +16,7 @@ use super::key_layout::KeyLayout;
 
 impl Target {
     /// The key in the slot at `R7`.
-    const fn key(layout: KeyLayout) -> Self {
+    pub(in crate::engine::bpf) const fn key(layout: KeyLayout) -> Self {
         Self {
             base: Reg::R7,
             offset: KEY + layout.raw as i16,
@@ -34,20 +34,8 @@ impl Program<'_> {
         self.begin_reads();
         self.asm.place(again);
         self.take_slot(grouping.rows, ungrouped);
-        let asm = &mut self.asm;
-        for word in (0..grouping.bytes).step_by(8) {
-            asm.store_value(Width::Double, Reg::R7, KEY + word as i16, 0);
-        }
-        grouping.put_thread(asm, KEY);
-        self.cookie();
-        let asm = &mut self.asm;
-        asm.op_value(Op::ShiftRight, Reg::R0, Cookie::EVENT_AT as i32);
-        self.put(Width::Half, 0, Reg::R0);
-        self.arguments();
-        for text in self.spec.layout.string_fields() {
-            self.forget_address(text);
-        }
-        self.take_numbers(grouping);
+        self.begin_key(grouping);
+        self.end_key(grouping);
         self.put_stack(grouping, full);
         self.find_group(grouping, full);
         self.add_numbers(grouping);
@@ -62,6 +50,31 @@ impl Program<'_> {
             self.bring_in_and_do_again(again, exits);
         }
         self.target = Target::RECORD;
+    }
+
+    /// Writes what is known of the hit to the slot at `R7`. The target is [`Target::key`].
+    pub(in crate::engine::bpf) fn begin_key(&mut self, grouping: &Grouping) {
+        let asm = &mut self.asm;
+        for word in (0..grouping.bytes).step_by(8) {
+            asm.store_value(Width::Double, Reg::R7, KEY + word as i16, 0);
+        }
+        grouping.put_thread(asm, KEY);
+        self.cookie();
+        let asm = &mut self.asm;
+        asm.op_value(Op::ShiftRight, Reg::R0, Cookie::EVENT_AT as i32);
+        self.put(Width::Half, 0, Reg::R0);
+        self.arguments();
+    }
+
+    /// Makes the key of what [`begin_key`](Self::begin_key) has written: all that is no key is 0 in it.
+    pub(in crate::engine::bpf) fn end_key(&mut self, grouping: &Grouping) {
+        self.take_numbers(grouping);
+        if grouping.has_arguments() {
+            for text in self.spec.layout.string_fields() {
+                self.forget_address(text);
+            }
+            self.clear_others();
+        }
     }
 
     /// Removes the address of a text that was read: equal texts have one key, wherever they are.
@@ -102,7 +115,7 @@ impl Program<'_> {
     }
 
     /// `R0` = the address of the element of the group with the key in the slot; jumps to `full` if the map has no room for it.
-    fn find_group(&mut self, grouping: &Grouping, full: Label) {
+    pub(in crate::engine::bpf) fn find_group(&mut self, grouping: &Grouping, full: Label) {
         const IS_NEW: i64 = 1;
         let asm = &mut self.asm;
         let found = asm.label();

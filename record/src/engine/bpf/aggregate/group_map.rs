@@ -6,11 +6,13 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::super::sys::{self, MapKind, MapShape};
+use super::durations::{self, DurationBuckets};
 use super::group_numbers::GroupNumbers;
 use super::group_paths::GroupPaths;
 use super::grouping::{Grouping, SLOTS};
 use super::stack_layout::StackLayout;
 use super::stack_map::StackMap;
+use crate::aggregation::NumberBucket;
 use crate::host::cpus;
 
 /// Maximum number of groups, and maximum size of all maps but the slots, bytes.
@@ -18,6 +20,8 @@ const MAX_GROUPS: usize = 65_536;
 const MAX_BYTES: usize = 60 << 20;
 /// Maximum size of the numbers, bytes.
 const MAX_NUMBER_BYTES: usize = 36 << 20;
+/// The part of both that open spans take, where spans are aggregated.
+pub(in crate::engine::bpf) const MAX_SPAN_BYTES: usize = 10 << 20;
 /// The same if there are no keys, so that a group is an event.
 const MAX_EVENT_BYTES: usize = 8 << 20;
 /// Maximum number of groups if there are no keys.
@@ -37,6 +41,8 @@ pub(in crate::engine::bpf) struct GroupMaps {
     pub(super) numbers: Option<GroupNumbers>,
     /// `None` if no key is the stack.
     pub(super) stacks: Option<StackMap>,
+    /// `None` if no spans are aggregated.
+    durations: Option<DurationBuckets>,
     /// `None` if no key is about control groups.
     pub(super) paths: Option<GroupPaths>,
     shape: MapShape,
@@ -65,7 +71,8 @@ impl GroupMaps {
             .then(|| GroupNumbers::new(layout, measured_groups(&grouping)))
             .transpose()?;
         let stacks = grouping.stacks.map_or(0, StackLayout::map_bytes);
-        let left = MAX_BYTES - stacks - numbers.as_ref().map_or(0, GroupNumbers::bytes);
+        let left = MAX_BYTES - stacks - span_bytes(&grouping);
+        let left = left - numbers.as_ref().map_or(0, GroupNumbers::bytes);
         let element = grouping.bytes as usize + value_size + ELEMENT;
         // The kernel adds an element for each possible CPU.
         let cpus = cpus::possible().map_or(1, |possible| possible.len());
@@ -84,7 +91,9 @@ impl GroupMaps {
             value_size: grouping.slot_bytes(),
             entries: grouping.rows * SLOTS,
         };
+        let durations = grouping.duration_place().map(|_| DurationBuckets::new());
         Ok(Self {
+            durations: durations.transpose()?,
             groups: sys::create_map(MapKind::Hash, shape)?,
             slots: sys::create_map(MapKind::Array, slots)?,
             numbers,
@@ -117,6 +126,19 @@ impl GroupMaps {
         })
     }
 
+    /// Passes the counts of the buckets of durations to `take`, with the places of their groups among the numbers. Those of all spans that
+    /// [`read`](Self::read) has counted before are there.
+    ///
+    /// # Errors
+    /// The error of bpf(2).
+    pub(in crate::engine::bpf) fn read_durations(
+        &self,
+        take: impl FnMut(u64, NumberBucket),
+    ) -> io::Result<()> {
+        let durations = self.durations.as_ref();
+        durations.map_or(Ok(()), |durations| durations.read(take))
+    }
+
     /// The maps, for programs.
     pub(in crate::engine::bpf) fn descriptors(&self) -> GroupDescriptors<'_> {
         GroupDescriptors {
@@ -124,7 +146,16 @@ impl GroupMaps {
             slots: self.slots.as_fd(),
             numbers: self.numbers.as_ref().map(AsFd::as_fd),
             stacks: self.stacks.as_ref().map(AsFd::as_fd),
+            durations: self.durations.as_ref().map(AsFd::as_fd),
         }
+    }
+}
+
+/// Size of what open spans and the buckets of durations take, bytes.
+fn span_bytes(grouping: &Grouping) -> usize {
+    match grouping.duration_place() {
+        Some(_) => MAX_SPAN_BYTES + durations::BYTES,
+        None => 0,
     }
 }
 
@@ -132,7 +163,7 @@ impl GroupMaps {
 fn measured_groups(grouping: &Grouping) -> u32 {
     let bytes = match grouping.aggregation.by.is_empty() {
         true => MAX_EVENT_BYTES,
-        false => MAX_NUMBER_BYTES,
+        false => MAX_NUMBER_BYTES - span_bytes(grouping),
     };
     let each = grouping.numbers.bytes() as usize;
     (bytes / each.max(8)).clamp(1, MAX_GROUPS) as u32
@@ -145,6 +176,7 @@ pub(in crate::engine::bpf) struct GroupDescriptors<'a> {
     pub(in crate::engine::bpf) slots: BorrowedFd<'a>,
     pub(in crate::engine::bpf) numbers: Option<BorrowedFd<'a>>,
     pub(in crate::engine::bpf) stacks: Option<BorrowedFd<'a>>,
+    pub(in crate::engine::bpf) durations: Option<BorrowedFd<'a>>,
 }
 
 impl GroupDescriptors<'_> {
@@ -159,6 +191,7 @@ impl GroupDescriptors<'_> {
             slots: own(self.slots)?,
             numbers: self.numbers.map(own).transpose()?,
             stacks: self.stacks.map(own).transpose()?,
+            durations: self.durations.map(own).transpose()?,
         })
     }
 }
@@ -170,6 +203,7 @@ pub(in crate::engine::bpf) struct SharedGroups {
     slots: OwnedFd,
     numbers: Option<OwnedFd>,
     stacks: Option<OwnedFd>,
+    durations: Option<OwnedFd>,
 }
 
 impl SharedGroups {
@@ -180,6 +214,7 @@ impl SharedGroups {
             slots: self.slots.as_fd(),
             numbers: self.numbers.as_ref().map(AsFd::as_fd),
             stacks: self.stacks.as_ref().map(AsFd::as_fd),
+            durations: self.durations.as_ref().map(AsFd::as_fd),
         }
     }
 }

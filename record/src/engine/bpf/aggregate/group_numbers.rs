@@ -4,10 +4,12 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
+use usdtrec_decode::IntegerShape;
+
 use super::super::mapped_words::MappedWords;
 use super::super::sys::{self, MapKind, MapShape};
 use super::buckets::Buckets;
-use super::measured::{Measured, MeasuredField};
+use super::measured::{DURATION, Measured};
 use super::number_layout::{NumberLayout, RANK_OF_ZERO, Word};
 use crate::aggregation::{NumberEnds, NumberTotals};
 
@@ -67,7 +69,8 @@ impl GroupNumbers {
             .map(|(place, measured)| match measured {
                 Measured::Missing => Some(NumberTotals::default()),
                 Measured::Constant(number) => Some(self.of_constant(place, *number, group.count)),
-                Measured::Read(field) => self.of_field(place, field, group),
+                Measured::Read(field) => self.of_field(place, field.shape, group),
+                Measured::Duration => self.of_duration(place, group),
             })
             .collect()
     }
@@ -83,13 +86,24 @@ impl GroupNumbers {
                 max: number,
             }),
             buckets: bucket.into_iter().collect(),
+            unbucketed: 0,
         }
+    }
+
+    /// The numbers of durations, without buckets.
+    fn of_duration(&self, place: usize, group: CountedGroup) -> Option<NumberTotals> {
+        let totals = self.of_field(place, DURATION, group)?;
+        Some(NumberTotals {
+            count: group.count,
+            unbucketed: group.count - totals.count,
+            ..totals
+        })
     }
 
     fn of_field(
         &self,
         place: usize,
-        field: &MeasuredField,
+        shape: IntegerShape,
         CountedGroup { number, count }: CountedGroup,
     ) -> Option<NumberTotals> {
         let number = u32::try_from(number).ok();
@@ -108,8 +122,9 @@ impl GroupNumbers {
         Some(NumberTotals {
             count: count.saturating_sub(self.load(word(Word::Missing))),
             sum: sum(word(Word::Positive)) - sum(word(Word::Negative)),
-            ends: ends.numbers(field.shape.signed),
+            ends: ends.numbers(shape.signed),
             buckets: buckets.unwrap_or_default(),
+            unbucketed: 0,
         })
     }
 

@@ -3,22 +3,25 @@
 //! First is what is known of the thread and the stack, as far as it is a key ([`KeyLayout`]). The raw part ([`RawLayout`](usdtrec_format::RawLayout))
 //! follows, whose `common_type` says of which event it is, with the arguments that are keys; addresses of texts are 0. After it is room for the texts.
 //!
-//! All that is not written is 0, so that equal hits have equal keys.
+//! All that is not written is 0, so that equal hits have equal keys. If no key is an argument, it ends after the first word of the raw part: the rest would be 0.
 //!
-//! A program makes it in a slot. There, the numbers of the hit follow it, and a word for the number of a bucket. If a key is the stack, that is found
-//! in the words after these ([`stack_layout`](super::stack_layout)).
+//! A program makes it in a slot, which has room for all of the raw part. There, the numbers of the hit follow it, and a word for the number of a bucket.
+//! If a key is the stack, that is found in the words after these ([`stack_layout`](super::stack_layout)).
 
 use super::super::insn::{Assembler, Helper, Op, Reg, Width};
 use super::key_layout::{COMM_BYTES, KeyLayout};
 use super::needs::EventNeeds;
 use super::number_layout::NumberLayout;
 use super::stack_layout::StackLayout;
-use crate::aggregation::Aggregation;
+use crate::aggregation::{AggregateKey, Aggregation};
 use crate::chosen;
 use crate::error::RecordError;
 use crate::host::cpus;
 use crate::kernel_error::BpfRefusal;
 use crate::plan::call_graph::CallGraph;
+
+/// Size of what the raw part begins with, bytes.
+const FIRST_WORD: u32 = 8;
 
 /// Maximum size of a key, bytes. Older kernels refuse maps whose keys have more than 512.
 const MAX_BYTES: usize = 2048;
@@ -44,6 +47,8 @@ pub(in crate::engine::bpf) struct Grouping {
     pub(in crate::engine::bpf) stacks: Option<StackLayout>,
     /// Size of a key, bytes, a multiple of 8.
     pub(in crate::engine::bpf) bytes: u32,
+    /// Room for a key in a slot, with all of the raw part, bytes, a multiple of 8.
+    pub(in crate::engine::bpf) room: u32,
     /// Number of rows of slots, a power of two: CPUs use different ones.
     pub(in crate::engine::bpf) rows: u32,
     /// Where a group has its numbers.
@@ -72,14 +77,20 @@ impl Grouping {
         }
         let key = KeyLayout::new(&aggregation.by);
         let raw = events.longest_raw.unwrap_or(BYTES);
-        let bytes = (key.raw as usize + raw).min(MAX_BYTES);
+        let room = (key.raw as usize + raw).min(MAX_BYTES) as u32;
+        let is_argument = |key: &AggregateKey| matches!(key, AggregateKey::Argument(_));
+        let bytes = match aggregation.by.iter().any(is_argument) {
+            true => room,
+            false => key.raw + FIRST_WORD,
+        };
         let numbers = NumberLayout::new(aggregation, &events.measured);
         let graph = graph.filter(|_| aggregation.has_stack());
         let mut all = Self {
             aggregation: aggregation.clone(),
             key,
             stacks: graph.map(StackLayout::new),
-            bytes: bytes as u32,
+            bytes,
+            room,
             rows: 1,
             numbers,
         };
@@ -101,7 +112,7 @@ impl Grouping {
     /// # Errors
     /// [`BpfRefusal::LongKeys`], [`BpfRefusal::WideNumbers`].
     pub(in crate::engine::bpf) fn check(&self, events: &EventNeeds<'_>) -> Result<(), RecordError> {
-        let room = (self.bytes - self.key.raw) as usize;
+        let room = (self.room - self.key.raw) as usize;
         if events.longest_raw.is_some_and(|bytes| bytes > room) {
             return Err(RecordError::NoBpf(BpfRefusal::LongKeys));
         }
@@ -113,8 +124,8 @@ impl Grouping {
     }
 
     /// Offset in a slot of the number of a measured argument.
-    pub(super) const fn number_at(&self, place: usize) -> i16 {
-        KEY + self.bytes as i16 + 8 * place as i16
+    pub(in crate::engine::bpf) const fn number_at(&self, place: usize) -> i16 {
+        KEY + self.room as i16 + 8 * place as i16
     }
 
     /// Offset in a slot of the word for the number of a bucket.
@@ -128,8 +139,19 @@ impl Grouping {
     }
 
     /// Size of a slot, bytes.
-    pub(super) fn slot_bytes(&self) -> u32 {
+    pub(in crate::engine::bpf) fn slot_bytes(&self) -> u32 {
         self.stack_at() as u32 + self.stacks.map_or(0, StackLayout::bytes)
+    }
+
+    /// Whether keys have arguments.
+    pub(in crate::engine::bpf) const fn has_arguments(&self) -> bool {
+        self.bytes == self.room
+    }
+
+    /// The place of the duration of spans among the numbers.
+    pub(in crate::engine::bpf) fn duration_place(&self) -> Option<usize> {
+        let mut measured = self.aggregation.measured.iter();
+        measured.position(|measured| measured.is_duration)
     }
 
     /// Writes what is known of the thread to the key that begins at an offset from `R7`.

@@ -1,6 +1,41 @@
 //! The number of hits of each sample id, in the control map.
 
-/// Where the control map of a part has the counts: several rows with a word for each sample id. CPUs use different rows, so that seldom two
+/// A word of a sample id. Where programs match no spans, there is only the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(in crate::engine::bpf) enum HitWord {
+    /// Hits of events of no span that are in no group.
+    Ungrouped,
+    /// Begins that are kept.
+    Begun,
+    /// Begins that are not kept, as many spans of their key are open.
+    Deep,
+    /// Begins that are not kept for another reason.
+    Full,
+    /// Begins and ends whose key cannot be read.
+    Unkeyed,
+    /// Ends with a begin.
+    Ended,
+    /// Ends without a begin.
+    Unmatched,
+    /// Ends of begins that are not kept.
+    DeepEnd,
+    /// Of ends with a begin, those whose group has no room.
+    UngroupedEnd,
+    /// The same, of spans that are too short.
+    Short,
+    /// Begins within a span that ended before they had an end.
+    Unfinished,
+}
+
+impl HitWord {
+    /// Number of words of a sample id where programs match spans.
+    pub(in crate::engine::bpf) const ALL: u32 = Self::Unfinished as u32 + 1;
+    /// Number of the first words that count each hit once.
+    const OF_HITS: u32 = Self::DeepEnd as u32 + 1;
+}
+
+/// Where the control map of a part has the counts: several rows with one or more words for each sample id. CPUs use different rows, so that seldom two
 /// of them write to one cache line; all of a site's words are added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine::bpf) struct HitCounts {
@@ -10,6 +45,17 @@ pub(in crate::engine::bpf) struct HitCounts {
     pub(super) row: u32,
     /// Number of rows, a power of two.
     pub(super) rows: u32,
+    /// Number of words of a sample id.
+    each: u32,
+}
+
+/// What hits are counted of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine::bpf) struct CountedIds {
+    /// Number of sample ids.
+    pub(in crate::engine::bpf) ids: u32,
+    /// Number of words of each.
+    pub(in crate::engine::bpf) each: u32,
 }
 
 /// Size of a cache line, bytes.
@@ -20,9 +66,13 @@ const MAX_ROWS: u32 = 64;
 const MAX_BYTES: u32 = 1 << 20;
 
 impl HitCounts {
-    /// Counts for so many sample ids and CPUs, after the `words` bytes of the control map that other words take.
-    pub(in crate::engine::bpf) fn new(words: u32, ids: u32, cpus: usize) -> Self {
-        let row = (8 * ids.max(1)).next_multiple_of(LINE);
+    /// Counts for so many CPUs, after the `words` bytes of the control map that other words take.
+    pub(in crate::engine::bpf) fn new(
+        words: u32,
+        CountedIds { ids, each }: CountedIds,
+        cpus: usize,
+    ) -> Self {
+        let row = (8 * each * ids.max(1)).next_multiple_of(LINE);
         let most = (MAX_BYTES / row).clamp(1, MAX_ROWS);
         let cpus = u32::try_from(cpus).unwrap_or(MAX_ROWS).max(1);
         let wanted = cpus.min(MAX_ROWS).next_power_of_two();
@@ -30,7 +80,13 @@ impl HitCounts {
             first: words.next_multiple_of(LINE),
             row,
             rows: wanted.min(1 << most.ilog2()),
+            each,
         }
+    }
+
+    /// Size of the words of a sample id, bytes.
+    pub(super) const fn id_bytes(self) -> u32 {
+        8 * self.each
     }
 
     /// Offset of the end of the last row.
@@ -38,28 +94,53 @@ impl HitCounts {
         self.first + self.row * self.rows
     }
 
-    /// Offsets of the words of a sample id, by its index.
+    /// Offsets of the words that count each hit of a sample id once, by its index.
     pub(in crate::engine::bpf) fn words(self, index: usize) -> impl Iterator<Item = u32> {
-        let Self { first, row, rows } = self;
-        (0..rows).map(move |number| first + number * row + 8 * index as u32)
+        let words = self.each.min(HitWord::OF_HITS);
+        (0..words).flat_map(move |word| self.offsets(index, word))
+    }
+
+    /// Offsets of one word of a sample id in all rows.
+    pub(in crate::engine::bpf) fn word(
+        self,
+        index: usize,
+        word: HitWord,
+    ) -> impl Iterator<Item = u32> {
+        self.offsets(index, word as u32)
+    }
+
+    fn offsets(self, index: usize, word: u32) -> impl Iterator<Item = u32> {
+        let at = self.first + self.id_bytes() * index as u32 + 8 * word;
+        (0..self.rows).map(move |number| at + number * self.row)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::HitCounts;
+    use super::{CountedIds, HitCounts, HitWord};
 
     #[test]
     fn rows_are_apart_and_bounded() {
-        let few = HitCounts::new(100, 3, 6);
+        let few = HitCounts::new(100, CountedIds { ids: 3, each: 1 }, 6);
         assert_eq!(
             few.words(2).collect::<Vec<_>>()[..3],
             [128 + 16, 192 + 16, 256 + 16]
         );
         assert_eq!(few.words(0).count(), 8);
         assert_eq!(few.end(), 128 + 8 * 64);
+        let several = HitCounts::new(
+            100,
+            CountedIds {
+                ids: 3,
+                each: HitWord::ALL,
+            },
+            2,
+        );
+        let last = several.word(2, HitWord::Unfinished).last();
+        assert!(last.is_some_and(|last| last + 8 <= several.end()));
+        assert_eq!(several.words(0).count(), 2 * 8);
         for (ids, cpus, rows) in [(1, 8192, 64), (10_000, 8192, 8), (1_000_000, 2, 1)] {
-            let counts = HitCounts::new(64, ids, cpus);
+            let counts = HitCounts::new(64, CountedIds { ids, each: 1 }, cpus);
             assert_eq!(counts.words(0).count(), rows, "{ids} ids, {cpus} CPUs");
         }
     }

@@ -16,7 +16,15 @@ pub(in crate::engine::bpf) enum Measured {
     Constant(i128),
     /// It is never known, or the event has no such argument.
     Missing,
+    /// The duration of the spans that the event begins.
+    Duration,
 }
+
+/// How durations are numbers.
+pub(super) const DURATION: IntegerShape = IntegerShape {
+    bytes: 8,
+    signed: false,
+};
 
 /// A number that programs read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 
 mod buckets;
 mod count_hit;
+mod durations;
 mod group_decoder;
 mod group_hit;
 mod group_map;
@@ -25,9 +26,9 @@ mod stack_map;
 pub(super) use group_decoder::GroupDecoder;
 #[cfg(test)]
 pub(super) use group_map::GroupElement;
-pub(super) use group_map::{GroupDescriptors, GroupMaps, SharedGroups};
+pub(super) use group_map::{GroupDescriptors, GroupMaps, MAX_SPAN_BYTES, SharedGroups};
 pub(super) use grouping::Grouping;
-pub(super) use hit_counts::HitCounts;
+pub(super) use hit_counts::{CountedIds, HitCounts, HitWord};
 #[cfg(test)]
 pub(super) use key_layout::KeyLayout;
 pub(super) use measured::{Measured, measured};

@@ -3,13 +3,17 @@
 //! The program of another hit can run meanwhile, on this CPU or another one. Sums and counts are added to atomically. The extremes are raised
 //! by compare-and-exchange: a try fails only if another hit has raised the word since it was read.
 
+use usdtrec_decode::IntegerShape;
+use usdtrec_format::RawField;
+
 use super::super::control;
 use super::super::insn::{Assembler, Helper, If, Map, Op, Reg, Width};
 use super::super::program::{Program, slots};
 use super::buckets::{Buckets, SUB_BITS};
+use super::durations::count_in_bucket;
 use super::group_map::ELEMENT_NUMBER;
 use super::grouping::Grouping;
-use super::measured::{Measured, MeasuredField};
+use super::measured::{DURATION, Measured, MeasuredField};
 use super::number_layout::{NumberLayout, RANK_OF_ZERO, Word};
 
 /// Maximum number of tries to raise an extreme. If all fail, it is counted that an extreme may be wrong.
@@ -18,28 +22,37 @@ const MAX_TRIES: i64 = 64;
 const SHARED_BIT: u8 = 31;
 
 impl Program<'_> {
-    /// Moves the numbers of the key in the slot to the words after it. What is no key is 0 in the key then.
+    /// Copies the numbers of the key in the slot to the words after it.
     pub(super) fn take_numbers(&mut self, grouping: &Grouping) {
-        let measured = self.spec.measured.iter().enumerate();
-        let fields = measured.filter_map(|(place, measured)| match measured {
-            Measured::Read(field) => Some((place, *field)),
-            Measured::Constant(_) | Measured::Missing => None,
-        });
+        let fields = measured_fields(self.spec.measured);
         let fields: Vec<(usize, MeasuredField)> = fields.collect();
-        for (place, MeasuredField { field, shape, .. }) in &fields {
+        for (place, MeasuredField { field, shape, .. }) in fields {
             self.get(Width::from_bytes(shape.bytes), Reg::R1, field.offset);
             let unused = 64 - 8 * i32::from(shape.bytes);
             if shape.signed && unused > 0 {
                 self.asm.extend(Reg::R1, unused, true);
             }
-            let to = grouping.number_at(*place);
+            let to = grouping.number_at(place);
             self.asm.store(Width::Double, Reg::R7, to, Reg::R1);
         }
+    }
+
+    /// Writes zeros to what is in the key in the slot and is no key: measured numbers, and what spans are matched by.
+    pub(super) fn clear_others(&mut self) {
+        let measured = measured_fields(self.spec.measured).map(|(_, measured)| measured);
+        let measured = measured.filter(|measured| !measured.is_key);
+        let of_spans = self.spec.role.map_or(&[][..], |role| &role.others);
+        let others = measured.map(|measured| measured.field);
+        let others: Vec<RawField> = others.chain(of_spans.iter().copied()).collect();
         let mut faults = 0;
-        for (_, MeasuredField { field, .. }) in fields.iter().filter(|(_, field)| !field.is_key) {
+        for field in &others {
             self.put_value(Width::from_bytes(field.size), field.offset, 0);
             let own = field.fault.filter(|bit| *bit < SHARED_BIT);
             faults |= own.map_or(0, |bit| 1_i32 << bit);
+        }
+        for string in others.iter().filter_map(|field| field.string) {
+            self.put_value(Width::Half, string.status, 0);
+            self.clear_text(string);
         }
         if let (Some(missing), true) = (self.spec.layout.missing, faults != 0) {
             self.asm.copy(Reg::R1, Reg::R8);
@@ -50,7 +63,7 @@ impl Program<'_> {
 
     /// Adds the numbers of the hit to those of the group, whose element is at `R0` before and after it. The hit is counted afterwards: a reader that
     /// reads the count first finds the numbers of all hits that it has.
-    pub(super) fn add_numbers(&mut self, grouping: &Grouping) {
+    pub(in crate::engine::bpf) fn add_numbers(&mut self, grouping: &Grouping) {
         if grouping.numbers.is_empty() {
             return;
         }
@@ -63,6 +76,15 @@ impl Program<'_> {
         asm.jump_if(If::Equal, Reg::R0, 0, no_room);
         asm.copy(Reg::R9, Reg::R0);
         for (place, measured) in spec.measured.iter().enumerate() {
+            if *measured == Measured::Duration {
+                AddNumber {
+                    asm: &mut self.asm,
+                    place,
+                    shape: DURATION,
+                    grouping,
+                }
+                .add_duration();
+            }
             if let Measured::Read(field) = measured {
                 let (missing, added) = (self.asm.label(), self.asm.label());
                 if let Some(bit) = field.field.fault {
@@ -71,10 +93,10 @@ impl Program<'_> {
                 AddNumber {
                     asm: &mut self.asm,
                     place,
-                    signed: field.shape.signed,
+                    shape: field.shape,
                     grouping,
                 }
-                .add(field);
+                .add();
                 if field.field.fault.is_some() {
                     let asm = &mut self.asm;
                     asm.jump(added);
@@ -92,39 +114,59 @@ impl Program<'_> {
     }
 }
 
+/// The fields of measured arguments, with their places among these.
+fn measured_fields(measured: &[Measured]) -> impl Iterator<Item = (usize, MeasuredField)> + '_ {
+    let measured = measured.iter().enumerate();
+    measured.filter_map(|(place, measured)| match measured {
+        Measured::Read(field) => Some((place, *field)),
+        Measured::Constant(_) | Measured::Missing | Measured::Duration => None,
+    })
+}
+
 /// Adds a number to those of a group. `R9` is the address of the group's numbers, `R7` that of the slot, `R3` the number.
 struct AddNumber<'a> {
     asm: &'a mut Assembler,
     /// Place of the measured argument.
     place: usize,
-    signed: bool,
+    shape: IntegerShape,
     grouping: &'a Grouping,
 }
 
 impl AddNumber<'_> {
-    fn add(mut self, field: &MeasuredField) {
+    fn add(mut self) {
+        self.add_without_bucket();
+        if let Some(buckets) = self.grouping.numbers.histogram(self.place) {
+            self.count(buckets);
+        }
+    }
+
+    /// Adds a duration, whose histogram is in another map.
+    fn add_duration(mut self) {
+        self.add_without_bucket();
+        self.bucket(None);
+        count_in_bucket(self.asm, self.place);
+    }
+
+    fn add_without_bucket(&mut self) {
         let number = self.grouping.number_at(self.place);
         self.asm.load(Width::Double, Reg::R3, Reg::R7, number);
         self.sum();
         let asm = &mut *self.asm;
         asm.copy(Reg::R2, Reg::R3);
-        if self.signed {
+        if self.shape.signed {
             asm.set(Reg::R1, RANK_OF_ZERO.cast_signed());
             asm.op(Op::Xor, Reg::R2, Reg::R1);
         }
         self.raise(Word::Greatest);
         self.asm.op_value(Op::Xor, Reg::R2, -1);
         self.raise(Word::Least);
-        if let Some(buckets) = self.grouping.numbers.histogram(self.place) {
-            self.count(buckets, field);
-        }
     }
 
     /// Adds the number to the sum of those with its sign.
     fn sum(&mut self) {
         let asm = &mut *self.asm;
         let (positive, summed) = (asm.label(), asm.label());
-        if self.signed {
+        if self.shape.signed {
             asm.jump_if(If::AtLeastSigned, Reg::R3, 0, positive);
             asm.set(Reg::R1, 0);
             asm.op(Op::Sub, Reg::R1, Reg::R3);
@@ -174,17 +216,31 @@ impl AddNumber<'_> {
     }
 
     /// Counts the number in its bucket.
-    fn count(&mut self, buckets: Buckets, field: &MeasuredField) {
-        let bits = 8 * u32::from(field.shape.bytes) - u32::from(self.signed);
+    fn count(&mut self, buckets: Buckets) {
+        let counted = self.asm.label();
+        self.bucket(Some(buckets));
         let asm = &mut *self.asm;
-        let counted = asm.label();
+        asm.jump_if(If::AtLeast, Reg::R5, buckets.all().cast_signed(), counted);
+        asm.op_value(Op::ShiftLeft, Reg::R5, 3);
+        let first = self.grouping.numbers.buckets_at(self.place);
+        asm.address(Reg::R1, Reg::R9, first.cast_signed());
+        asm.op(Op::Add, Reg::R1, Reg::R5);
+        asm.increment(Reg::R1);
+        asm.place(counted);
+    }
+
+    /// `R5` = the place of the number's bucket among these; those of negative numbers come last.
+    fn bucket(&mut self, buckets: Option<Buckets>) {
+        let bits = 8 * u32::from(self.shape.bytes) - u32::from(self.shape.signed);
+        let asm = &mut *self.asm;
         asm.copy(Reg::R2, Reg::R3);
         asm.set(Reg::R4, 0);
-        if self.signed {
+        if self.shape.signed {
             let positive = asm.label();
             asm.jump_if(If::AtLeastSigned, Reg::R3, 0, positive);
             asm.op_value(Op::Xor, Reg::R2, -1);
-            asm.set(Reg::R4, buckets.upper.into());
+            let upper = buckets.map_or(0, |buckets| buckets.upper);
+            asm.set(Reg::R4, upper.into());
             asm.place(positive);
         }
         asm.set(Reg::R5, 0);
@@ -207,12 +263,5 @@ impl AddNumber<'_> {
         let bucket = self.grouping.bucket_at();
         asm.store(Width::Double, Reg::R7, bucket, Reg::R5);
         asm.load(Width::Double, Reg::R5, Reg::R7, bucket);
-        asm.jump_if(If::AtLeast, Reg::R5, buckets.all().cast_signed(), counted);
-        asm.op_value(Op::ShiftLeft, Reg::R5, 3);
-        let first = self.grouping.numbers.buckets_at(self.place);
-        asm.address(Reg::R1, Reg::R9, first.cast_signed());
-        asm.op(Op::Add, Reg::R1, Reg::R5);
-        asm.increment(Reg::R1);
-        asm.place(counted);
     }
 }

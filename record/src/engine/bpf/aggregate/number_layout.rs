@@ -20,7 +20,7 @@ pub(super) enum Word {
     Positive = 0,
     /// Sum of the magnitudes of the negative numbers, two words.
     Negative = 16,
-    /// Number of hits in which the number could not be read.
+    /// Number of hits in which the number could not be read; of durations, of those that are in no bucket.
     Missing = 32,
     /// The complement of the rank of the least number; 0 if there was none since the recorder set it to 0.
     Least = 40,
@@ -47,7 +47,9 @@ impl NumberLayout {
         let measured = aggregation.measured.iter().enumerate();
         let histograms = measured.map(|(place, argument)| {
             let needed = events.iter().filter_map(|event| buckets(event, place));
-            argument.has_histogram.then(|| match events {
+            // Durations have a map of their own.
+            let has_buckets = argument.has_histogram && !argument.is_duration;
+            has_buckets.then(|| match events {
                 [] => Buckets::ALL,
                 _ => needed.fold(Buckets::default(), Buckets::with),
             })

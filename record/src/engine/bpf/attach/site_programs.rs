@@ -359,6 +359,10 @@ fn load(code: &Code, maps: &Maps<'_>, attach_method: AttachMethod) -> Result<Own
             let stacks = maps.hit_groups.and_then(|maps| maps.stacks);
             stacks.unwrap_or(maps.tracked)
         }
+        Map::DurationBuckets => {
+            let buckets = maps.hit_groups.and_then(|maps| maps.durations);
+            buckets.unwrap_or(maps.tracked)
+        }
         Map::KeySlots => maps.hit_groups.map_or(maps.tracked, |maps| maps.slots),
         Map::Spans => maps.spans.map_or(maps.tracked, |maps| maps.spans),
         Map::SpanZeros => maps.spans.map_or(maps.tracked, |maps| maps.zeros),

@@ -82,7 +82,7 @@ impl Program<'_> {
         for (read, absent) in (0..).zip(std::mem::take(&mut self.absent)) {
             self.asm.place(absent);
             match has_record {
-                true if self.in_span => self.leave_element(),
+                _ if self.in_span => self.leave_element(),
                 true => self.discard(),
                 false => self.leave_slot(),
             }

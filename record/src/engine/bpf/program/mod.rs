@@ -124,11 +124,11 @@ impl<'a> Program<'a> {
         if let Some(condition) = self.spec.condition {
             self.filter(condition, out);
         }
-        if let Some(counts) = self.common.hit_counts {
-            return self.aggregate(counts, exits);
-        }
         if let (Some(memory), Some(role)) = (self.common.spans, self.spec.role) {
             return self.span(memory, role, exits);
+        }
+        if let Some(counts) = self.common.hit_counts {
+            return self.aggregate(counts, exits);
         }
         self.begin_reads();
         self.find_ring(dropped);

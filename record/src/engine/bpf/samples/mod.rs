@@ -18,8 +18,9 @@ use self::stack_size::{StackSize, StackUse};
 use self::string_history::{News, StringHistory};
 use self::text_lengths::TextLengths;
 use super::super::events::event::{Count, IdCount};
+use super::super::events::span_site::SpanSite;
 use super::super::options::EngineOptions;
-use super::aggregate::HitCounts;
+use super::aggregate::{CountedIds, HitCounts, HitWord};
 use super::control::{self, Control};
 use super::plan::{Group, Ids};
 use super::program::{self, EndKind};
@@ -91,7 +92,15 @@ impl Samples {
         let hit_counts = options.aggregation.as_ref().map(|_| {
             let words = control::words_end(ids.len() as u32, strings as u32);
             let cpus = cpus::possible().map_or(1, |possible| possible.len());
-            HitCounts::new(words, ids.len() as u32, cpus)
+            let each = match options.slow_spans {
+                Some(_) => HitWord::ALL,
+                None => 1,
+            };
+            let counted = CountedIds {
+                ids: ids.len() as u32,
+                each,
+            };
+            HitCounts::new(words, counted, cpus)
         });
         Self {
             hit_counts,
@@ -193,6 +202,18 @@ impl Samples {
                 id,
                 count,
             }
+        })
+    }
+
+    /// What was counted of the spans of each sample id that is of one.
+    pub(super) fn spans(&self, control: &Control) -> impl Iterator<Item = SpanSite> {
+        self.ids.iter().enumerate().filter_map(|(index, state)| {
+            let role = self.groups.get(state.group)?.role.as_ref()?;
+            Some(SpanSite {
+                probe: state.group,
+                name: role.name.clone(),
+                counts: control.spans_of(index),
+            })
         })
     }
 

@@ -5,7 +5,7 @@
 use usdtrec_format::RawString;
 
 use super::super::insn::{Op, Reg, Width};
-use super::super::program::{Program, RAW, slots};
+use super::super::program::{Program, slots};
 use super::role::MarkField;
 
 /// Bytes of a text that are compared, at most. Of longer ones the length is compared, too.
@@ -18,10 +18,15 @@ impl Program<'_> {
     pub(super) fn clear_texts(&mut self, fields: &[MarkField]) {
         for field in fields {
             if let MarkField::Text(string) = *field {
-                for at in self.text_words(string) {
-                    self.asm.store_value(Width::Double, Reg::R7, at, 0);
-                }
+                self.clear_text(string);
             }
+        }
+    }
+
+    /// Writes zeros to where a text is read, as far as it is compared.
+    pub(in crate::engine::bpf) fn clear_text(&mut self, string: RawString) {
+        for at in self.text_words(string) {
+            self.asm.store_value(Width::Double, Reg::R7, at, 0);
         }
     }
 
@@ -79,7 +84,7 @@ impl Program<'_> {
 
     /// Offsets in the record of the words of a text that are compared.
     fn text_words(&self, string: RawString) -> impl Iterator<Item = i16> + use<> {
-        let start = RAW as i32 + self.room_at(self.index(string));
+        let start = i32::from(self.target.offset) + self.room_at(self.index(string));
         let bytes = self.room.each.min(COMPARED) / 8 * 8;
         (0..bytes)
             .step_by(8)

@@ -8,20 +8,28 @@
 //! the element before; if another one has it, the hit is counted as not matched. An element is removed when its key has no open span, so that
 //! threads which have ended leave none. The kernel uses its memory again at once: a program of a shared key makes sure that an element is still that of its key.
 //!
+//! Where spans are aggregated ([`total`]), no record is written: the element of a begin has the key of its group in place of a record, in a slot as that of
+//! [`aggregate`](super::aggregate), and the end adds the duration to the numbers of the group.
+//!
 //! A begin's record comes to the ring with its end, later than others of its time. Readers of files order by time; readers of streams
 //! see a begin with an earlier time than what was there before.
 
+mod arguments;
 mod entry;
 mod key;
 mod marks;
+mod plan_spans;
 mod planner;
 mod program;
 mod role;
 mod span_map;
+mod total;
 
+pub(super) use arguments::SpanArguments;
 pub(super) use entry::SpanMemory;
-pub(super) use planner::{memory_for, with_roles};
+pub(super) use plan_spans::plan_spans;
+pub(super) use planner::memory_for;
 pub(super) use role::SpanRole;
 #[cfg(test)]
 pub(super) use role::SpanTask;
-pub(super) use span_map::{SharedSpans, SpanDescriptors, SpanMaps};
+pub(super) use span_map::{MAX_BYTES, SharedSpans, SpanDescriptors, SpanMaps};

@@ -6,11 +6,13 @@ use usdtrec_format::spans::{
 };
 use usdtrec_format::{RawArgument, RawField};
 
+use super::super::aggregate::{Grouping, Measured};
 use super::super::kernel::trials::exchanges_atomically;
 use super::super::plan::{Group, SitePlan};
 use super::super::program::rooms;
 use super::entry::SpanMemory;
 use super::role::{KeyValue, MAX_MARKS, MarkField, SpanRole, SpanTask};
+use crate::aggregation::{Aggregation, Arguments};
 use crate::engine::options::EngineOptions;
 use crate::error::RecordError;
 use crate::plan::capture::Capture;
@@ -36,7 +38,7 @@ struct KeyParts<'a> {
 ///
 /// # Errors
 /// [`RecordError::Usage`] if there is no such span, or programs cannot match it, and that is required.
-pub(in crate::engine::bpf) fn with_roles(
+pub(super) fn with_roles(
     groups: Vec<Group>,
     options: &EngineOptions,
     memory: Option<SpanMemory>,
@@ -50,15 +52,25 @@ pub(in crate::engine::bpf) fn with_roles(
     }
     let events: Vec<String> = groups.iter().map(|group| group.probe.event()).collect();
     let names: Vec<&str> = events.iter().map(String::as_str).collect();
+    // Other probes are counted beside spans if their arguments are measured.
+    let counts_others = options
+        .aggregation
+        .as_ref()
+        .is_some_and(Aggregation::measures_arguments);
     let pairs = match all_pairs(spans, &names) {
         Ok(pairs) => pairs,
+        // Events of files that appear later are counted, whether they are of spans or not.
+        Err(_) if counts_others && memory.is_some() => return Ok(groups),
         Err(error) if spans.is_required => {
             return Err(UsageError::Span(SpanFault::Name(error)).into());
         }
         // A reader may know more events.
         Err(_) => return Ok(groups),
     };
-    let Used { groups, pairs } = Used::only(groups, pairs);
+    let Used { groups, pairs } = match counts_others {
+        true => Used { groups, pairs },
+        false => Used::only(groups, pairs),
+    };
     let events: Vec<String> = groups.iter().map(|group| group.probe.event()).collect();
     let names: Vec<&str> = events.iter().map(String::as_str).collect();
     let mut planner = RolePlanner {
@@ -156,6 +168,15 @@ impl RolePlanner<'_> {
                 most: MAX_MARKS,
             });
         }
+        let has_value = |at: &usize, name: &str| {
+            let group = self.groups.get(*at);
+            group.is_none_or(|group| key_value(group, name).is_some())
+        };
+        if let Some(name) = key.value
+            && !sides.iter().all(|at| has_value(at, name))
+        {
+            return Err(SpanFault::Key(pair.name.clone()));
+        }
         let first = pair
             .starts
             .first()
@@ -170,15 +191,24 @@ impl RolePlanner<'_> {
                 Some(name) => Some(key_value(group, name)?),
                 None => None,
             };
+            let names = agreed.iter().map(|(name, _)| &**name).chain(key.value);
+            let places = names.filter_map(|name| Some(placed(group, name)?.place));
+            let places: Vec<usize> = places.collect();
             let role = SpanRole {
+                name: pair.name.clone(),
                 number,
                 begins: pair.starts.contains(&at),
                 task: key.task,
                 value,
                 agreed: fields.collect::<Option<_>>()?,
+                others: self.other_fields(group),
+                places,
             };
-            let fits = record_bytes(group) <= MAX_RECORD
-                && self.memory.is_none_or(|memory| holds(memory, group, &role));
+            let fits = self.options.aggregation.is_some() || record_bytes(group) <= MAX_RECORD;
+            let fits = fits
+                && self
+                    .memory
+                    .is_none_or(|memory| self.holds(memory, group, &role));
             fits.then_some(role)
         });
         let roles: Option<Vec<SpanRole>> = roles.collect();
@@ -187,10 +217,37 @@ impl RolePlanner<'_> {
         };
         for (at, role) in sides.into_iter().zip(roles) {
             if let Some(group) = self.groups.get_mut(at) {
+                if let Some(aggregation) = &self.options.aggregation {
+                    measure_durations(aggregation, group);
+                }
                 group.role = Some(role);
             }
         }
         Ok(())
+    }
+
+    /// Where spans are aggregated: the fields of an event that are no keys of groups.
+    fn other_fields(&self, group: &Group) -> Vec<RawField> {
+        let Some(aggregation) = &self.options.aggregation else {
+            return Vec::new();
+        };
+        let used = aggregation.needed_by_keys(Arguments::of(&group.probe));
+        let arguments = group.layout.arguments.iter().enumerate();
+        let others = arguments.filter_map(|(place, argument)| match argument {
+            RawArgument::Field(field) if !used.contains(&place) => Some(*field),
+            _ => None,
+        });
+        others.collect()
+    }
+
+    /// Whether the records of an event have room; keys of groups are checked elsewhere.
+    fn holds(&self, memory: SpanMemory, group: &Group, role: &SpanRole) -> bool {
+        let room = match role.begins {
+            true => memory.begin,
+            false => memory.end,
+        };
+        let has_room = self.options.aggregation.is_some() || record_bytes(group) <= room as usize;
+        has_room && role.agreed.len() <= memory.marks as usize
     }
 
     /// The parts of the key of a pair, if programs can find them.
@@ -241,7 +298,18 @@ impl RolePlanner<'_> {
         if self.options.lossless {
             return Err(SpanFault::Lossless);
         }
-        let sides = pair.starts.iter().chain(&pair.dones);
+        let mut sides = pair.starts.iter().chain(&pair.dones);
+        let has_filter = |at: &usize| {
+            let mut plans = self
+                .groups
+                .get(*at)
+                .into_iter()
+                .flat_map(|group| &group.plans);
+            plans.any(|plan| plan.condition.is_some())
+        };
+        if self.options.aggregation.is_some() && sides.clone().any(has_filter) {
+            return Err(SpanFault::Filter(pair.name.clone()));
+        }
         let is_of_several = |at: &usize| {
             let all = self
                 .pairs
@@ -249,12 +317,22 @@ impl RolePlanner<'_> {
                 .flat_map(|pair| pair.starts.iter().chain(&pair.dones));
             all.filter(|other| *other == at).count() > 1
         };
-        match sides.copied().find(is_of_several) {
+        match sides.find(|at| is_of_several(at)).copied() {
             Some(at) => Err(SpanFault::SeveralSpans {
                 event: self.names.get(at).copied().unwrap_or_default().to_owned(),
             }),
             None => Ok(()),
         }
+    }
+}
+
+/// Of spans, durations are measured, and no arguments.
+fn measure_durations(aggregation: &Aggregation, group: &mut Group) {
+    for (asked, measured) in aggregation.measured.iter().zip(&mut group.measured) {
+        *measured = match asked.is_duration {
+            true => Measured::Duration,
+            false => Measured::Missing,
+        };
     }
 }
 
@@ -328,8 +406,24 @@ fn key_value(group: &Group, name: &str) -> Option<KeyValue> {
     })
 }
 
-/// Room for the records of events that have roles, of spans of at least `least` ns.
-pub(in crate::engine::bpf) fn memory_for(groups: &[Group], least: u64) -> SpanMemory {
+/// Room for the records of events that have roles, of spans of at least `least` ns. With `grouping`, it is for keys of groups.
+pub(in crate::engine::bpf) fn memory_for(
+    groups: &[Group],
+    least: u64,
+    grouping: Option<&Grouping>,
+) -> SpanMemory {
+    if let Some(grouping) = grouping {
+        let roles = groups.iter().filter_map(|group| group.role.as_ref());
+        let marks = roles.map(|role| role.agreed.len() as u32).max();
+        let marks = marks.unwrap_or(if groups.is_empty() { MAX_MARKS } else { 0 });
+        let slot = grouping.slot_bytes();
+        return SpanMemory {
+            marks,
+            begin: slot,
+            end: if marks > 0 { slot } else { 8 },
+            least,
+        };
+    }
     if groups.is_empty() {
         return SpanMemory {
             marks: MAX_MARKS,
@@ -355,15 +449,6 @@ pub(in crate::engine::bpf) fn memory_for(groups: &[Group], least: u64) -> SpanMe
         memory.marks = memory.marks.max(role.agreed.len() as u32);
     }
     memory
-}
-
-/// Whether the records of an event have room.
-fn holds(memory: SpanMemory, group: &Group, role: &SpanRole) -> bool {
-    let room = match role.begins {
-        true => memory.begin,
-        false => memory.end,
-    };
-    record_bytes(group) <= room as usize && role.agreed.len() <= memory.marks as usize
 }
 
 /// Size of the records of an event, bytes, a multiple of 8.

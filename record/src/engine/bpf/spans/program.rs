@@ -3,8 +3,10 @@
 //! Registers are those of other programs: `R7` is the record that is written, in an element of the map. While an end looks for its begin, `R9` is
 //! the element of level 0, and `R8` a level.
 
+use super::super::aggregate::HitWord;
 use super::super::control;
 use super::super::insn::{Helper, If, Label, Map, Op, Reg, Width};
+use super::super::program::target::Target;
 use super::super::program::{Exits, Program, rooms, slots};
 use super::entry::{BEYOND, DEPTH, FRAMES, LEVELS, SpanMemory};
 use super::key::LEVEL;
@@ -18,13 +20,15 @@ const SIZE: i16 = 6;
 /// What comes after the begin of an ended span was removed from the map.
 #[derive(Clone, Copy)]
 #[repr(i32)]
-enum After {
+pub(super) enum After {
     /// Nothing.
     Recorded,
     /// It is counted as one that was too short.
     Short,
     /// It is counted as lost.
     Lost,
+    /// It is counted as one whose group has no room.
+    Ungrouped,
 }
 
 impl Program<'_> {
@@ -38,20 +42,25 @@ impl Program<'_> {
         self.room = rooms(self.spec.layout).whole;
         self.longer = None;
         self.in_span = true;
+        if let Some(grouping) = &self.common.grouping {
+            self.target = Target::key(grouping.key);
+        }
         match role.begins {
             true => self.begin_span(memory, role, exits),
             false => self.end_span(memory, role, exits),
         }
         self.in_span = false;
+        self.target = Target::RECORD;
     }
 
     /// Keeps the record of a begin.
     fn begin_span(&mut self, memory: SpanMemory, role: &SpanRole, exits: Exits) {
         let (again, full, deep) = (self.asm.label(), self.asm.label(), self.asm.label());
         let (lowest, full_level) = (self.asm.label(), self.asm.label());
+        let unkeyed = self.asm.label();
         self.begin_reads();
         self.asm.place(again);
-        self.span_key(role, exits.dropped);
+        self.span_key(role, unkeyed);
         self.find_element(full);
         self.asm
             .store(Width::Double, Reg::R10, slots::SPAN_ELEMENT, Reg::R0);
@@ -94,22 +103,20 @@ impl Program<'_> {
         asm.op_value(Op::Add, Reg::R1, 1);
         asm.store(Width::Double, Reg::R9, DEPTH, Reg::R1);
         self.leave_element();
+        self.count_span(HitWord::Begun, exits);
         let asm = &mut self.asm;
-        asm.jump(exits.out);
         asm.place(deep);
         asm.load(Width::Double, Reg::R1, Reg::R0, BEYOND);
         asm.op_value(Op::Add, Reg::R1, 1);
         asm.store(Width::Double, Reg::R0, BEYOND, Reg::R1);
         self.leave_element();
-        let asm = &mut self.asm;
-        asm.count(control::DEEP_SPANS);
-        asm.jump(exits.out);
-        asm.place(full_level);
+        self.count_span(HitWord::Deep, exits);
+        self.asm.place(full_level);
         self.leave_element();
-        let asm = &mut self.asm;
-        asm.place(full);
-        asm.count(control::FULL_SPANS);
-        asm.jump(exits.out);
+        self.asm.place(full);
+        self.count_span(HitWord::Full, exits);
+        self.asm.place(unkeyed);
+        self.count_span(HitWord::Unkeyed, exits);
         if !self.absent.is_empty() {
             self.bring_in_and_do_again(again, exits);
         }
@@ -120,10 +127,10 @@ impl Program<'_> {
         let (again, found) = (self.asm.label(), self.asm.label());
         let (unmatched, shallow) = (self.asm.label(), self.asm.label());
         let (slow, removal) = (self.asm.label(), self.asm.label());
-        let (lost, unfound) = (self.asm.label(), self.asm.label());
+        let (unfound, unkeyed) = (self.asm.label(), self.asm.label());
         self.begin_reads();
         self.asm.place(again);
-        self.span_key(role, exits.dropped);
+        self.span_key(role, unkeyed);
         let asm = &mut self.asm;
         asm.call_map(Helper::MapLookup, Map::Spans, slots::SPAN_KEY);
         asm.jump_if(If::Equal, Reg::R0, 0, unmatched);
@@ -136,8 +143,8 @@ impl Program<'_> {
         asm.op_value(Op::Add, Reg::R1, -1);
         asm.store(Width::Double, Reg::R0, BEYOND, Reg::R1);
         self.leave_element();
+        self.count_span(HitWord::DeepEnd, exits);
         let asm = &mut self.asm;
-        asm.jump(exits.out);
         asm.place(shallow);
         asm.load(Width::Double, Reg::R1, Reg::R0, DEPTH);
         asm.jump_if(If::Equal, Reg::R1, 0, unfound);
@@ -160,6 +167,62 @@ impl Program<'_> {
         asm.jump_if_reg(If::AtLeast, Reg::R1, Reg::R2, slow);
         self.then_remove(After::Short, removal);
         self.asm.place(slow);
+        match &self.common.grouping {
+            Some(grouping) => self.add_span(memory, grouping, removal),
+            None => self.put_span(memory, role, removal),
+        }
+        self.asm.place(removal);
+        match self.common.hit_counts {
+            Some(counts) => {
+                self.store_unfinished();
+                self.remove_levels();
+                self.count_ended(counts, exits);
+            }
+            None => {
+                self.remove_levels();
+                let short = self.asm.label();
+                let asm = &mut self.asm;
+                asm.load(Width::Double, Reg::R1, Reg::R10, slots::SPAN_AFTER);
+                asm.jump_if(If::Equal, Reg::R1, After::Lost as i32, exits.dropped);
+                asm.jump_if(If::Equal, Reg::R1, After::Short as i32, short);
+                asm.jump(exits.out);
+                asm.place(short);
+                self.count_span(HitWord::Short, exits);
+            }
+        }
+        self.asm.place(unfound);
+        self.leave_element();
+        self.asm.place(unmatched);
+        self.count_span(HitWord::Unmatched, exits);
+        self.asm.place(unkeyed);
+        self.count_span(HitWord::Unkeyed, exits);
+        if !self.absent.is_empty() {
+            self.bring_in_and_do_again(again, exits);
+        }
+    }
+
+    /// Counts a hit, and ends the program.
+    fn count_span(&mut self, word: HitWord, exits: Exits) {
+        if let Some(counts) = self.common.hit_counts {
+            self.hit_word(counts, word, exits);
+            self.asm.increment(Reg::R1);
+            return self.asm.jump(exits.out);
+        }
+        let counted = match word {
+            HitWord::Short => control::SHORT_SPANS,
+            HitWord::Full => control::FULL_SPANS,
+            HitWord::Deep => control::DEEP_SPANS,
+            HitWord::Unmatched => control::UNMATCHED_ENDS,
+            HitWord::Unkeyed => return self.asm.jump(exits.dropped),
+            _ => return self.asm.jump(exits.out),
+        };
+        self.asm.count(counted);
+        self.asm.jump(exits.out);
+    }
+
+    /// Puts the records of begin and end into the ring.
+    fn put_span(&mut self, memory: SpanMemory, role: &SpanRole, removal: Label) {
+        let lost = self.asm.label();
         if role.agreed.is_empty() {
             self.write_end(memory, role);
         }
@@ -169,26 +232,6 @@ impl Program<'_> {
         self.then_remove(After::Recorded, removal);
         self.asm.place(lost);
         self.then_remove(After::Lost, removal);
-        self.asm.place(removal);
-        self.remove_levels();
-        let short = self.asm.label();
-        let asm = &mut self.asm;
-        asm.load(Width::Double, Reg::R1, Reg::R10, slots::SPAN_AFTER);
-        asm.jump_if(If::Equal, Reg::R1, After::Lost as i32, exits.dropped);
-        asm.jump_if(If::Equal, Reg::R1, After::Short as i32, short);
-        asm.jump(exits.out);
-        asm.place(short);
-        asm.count(control::SHORT_SPANS);
-        asm.jump(exits.out);
-        asm.place(unfound);
-        self.leave_element();
-        let asm = &mut self.asm;
-        asm.place(unmatched);
-        asm.count(control::UNMATCHED_ENDS);
-        asm.jump(exits.out);
-        if !self.absent.is_empty() {
-            self.bring_in_and_do_again(again, exits);
-        }
     }
 
     /// `R0` = the element of the key, which is added if there is none; jumps to `full` if there is no room.
@@ -212,6 +255,9 @@ impl Program<'_> {
 
     /// Writes the record of the hit at `R7`, and its marks.
     fn write_record(&mut self, memory: SpanMemory, role: &SpanRole) {
+        if let Some(grouping) = &self.common.grouping {
+            return self.write_key(memory, role, grouping);
+        }
         let asm = &mut self.asm;
         asm.call(Helper::CpuId);
         asm.store(Width::Word, Reg::R10, slots::CPU, Reg::R0);
@@ -332,8 +378,8 @@ impl Program<'_> {
         asm.op(Op::Sub, Reg::R1, Reg::R2);
     }
 
-    /// Puts the record of the begin into the ring.
-    fn put_begin(&mut self, memory: SpanMemory, lost: Label) {
+    /// `R7` = the record of the begin.
+    pub(super) fn load_begin(&mut self, memory: SpanMemory, lost: Label) {
         let lowest = self.asm.label();
         let asm = &mut self.asm;
         asm.load(Width::Double, Reg::R7, Reg::R10, slots::SPAN_ELEMENT);
@@ -345,6 +391,12 @@ impl Program<'_> {
         asm.copy(Reg::R7, Reg::R0);
         asm.place(lowest);
         asm.op_value(Op::Add, Reg::R7, memory.begin_at().cast_signed());
+    }
+
+    /// Puts the record of the begin into the ring.
+    fn put_begin(&mut self, memory: SpanMemory, lost: Label) {
+        self.load_begin(memory, lost);
+        let asm = &mut self.asm;
         asm.load(Width::Half, Reg::R3, Reg::R7, SIZE);
         asm.jump_if(If::Above, Reg::R3, memory.begin.cast_signed(), lost);
         asm.copy(Reg::R2, Reg::R7);
@@ -371,7 +423,7 @@ impl Program<'_> {
     }
 
     /// Removes the begin, and then does what `after` says.
-    fn then_remove(&mut self, after: After, removal: Label) {
+    pub(super) fn then_remove(&mut self, after: After, removal: Label) {
         let asm = &mut self.asm;
         asm.store_value(Width::Double, Reg::R10, slots::SPAN_AFTER, after as i32);
         asm.jump(removal);

@@ -8,6 +8,8 @@ pub(super) const MAX_MARKS: u32 = 4;
 /// What the hits of an event are to spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::engine::bpf) struct SpanRole {
+    /// Name of the span.
+    pub(in crate::engine::bpf) name: String,
     /// Number of the span: the first event that begins it.
     pub(in crate::engine::bpf) number: u32,
     /// Whether they begin it; else they end it.
@@ -18,6 +20,10 @@ pub(in crate::engine::bpf) struct SpanRole {
     pub(in crate::engine::bpf) value: Option<KeyValue>,
     /// The arguments that begin and end have in common and that must agree.
     pub(in crate::engine::bpf) agreed: Vec<MarkField>,
+    /// The places of the arguments by which they are matched.
+    pub(in crate::engine::bpf) places: Vec<usize>,
+    /// Where spans are aggregated: the fields that are no keys of groups.
+    pub(in crate::engine::bpf) others: Vec<RawField>,
 }
 
 /// Which task is part of a key.

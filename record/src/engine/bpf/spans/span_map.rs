@@ -8,7 +8,7 @@ use super::entry::SpanMemory;
 
 /// Maximum number of elements, and maximum size of the map, bytes.
 const MAX_ENTRIES: usize = 65_536;
-const MAX_BYTES: usize = 64 << 20;
+pub(in crate::engine::bpf) const MAX_BYTES: usize = 64 << 20;
 /// What an element takes besides its key and value, with its share of the buckets, bytes.
 const ELEMENT: usize = 80;
 /// Size of a key, bytes.
@@ -25,13 +25,17 @@ pub(in crate::engine::bpf) struct SpanMaps {
 }
 
 impl SpanMaps {
-    /// Creates them, for at most `most` open spans if that is less than what there is room for.
+    /// Creates them, for at most `most` open spans if that is less than what there is room for in so many bytes.
     ///
     /// # Errors
     /// The error of bpf(2).
-    pub(in crate::engine::bpf) fn new(memory: SpanMemory, most: Option<usize>) -> io::Result<Self> {
+    pub(in crate::engine::bpf) fn new(
+        memory: SpanMemory,
+        bytes: usize,
+        most: Option<usize>,
+    ) -> io::Result<Self> {
         let element = memory.bytes() as usize + KEY as usize + ELEMENT;
-        let entries = (MAX_BYTES / element).min(most.unwrap_or(MAX_ENTRIES));
+        let entries = (bytes / element).min(most.unwrap_or(MAX_ENTRIES));
         let shape = MapShape {
             key_size: KEY,
             value_size: memory.bytes(),

@@ -12,7 +12,7 @@ use super::machine::Hit;
 use super::{Planned, Strings, common, memory, value_of};
 use crate::aggregation::{AggregateKey, Aggregation};
 use crate::engine::bpf::aggregate::{
-    GroupElement, GroupMaps, Grouping, HitCounts, KeyLayout, NumberLayout, StackLayout,
+    CountedIds, GroupElement, GroupMaps, Grouping, HitCounts, KeyLayout, NumberLayout, StackLayout,
 };
 use crate::engine::bpf::control::{self, Control};
 use crate::engine::bpf::insn::Map;
@@ -45,6 +45,7 @@ fn grouping() -> Grouping {
         key: KeyLayout::default(),
         stacks: None,
         bytes: KEY as u32,
+        room: KEY as u32,
         rows: 64,
         numbers: NumberLayout::default(),
     }
@@ -55,7 +56,7 @@ fn counting(common: Common) -> Common {
     let words = control::words_end(1, 1);
     Common {
         grouping: Some(grouping()),
-        hit_counts: Some(HitCounts::new(words, 1, 1)),
+        hit_counts: Some(HitCounts::new(words, CountedIds { ids: 1, each: 1 }, 1)),
         ..common
     }
 }

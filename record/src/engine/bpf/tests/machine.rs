@@ -402,6 +402,7 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
             Map::KeySlots => SLOTS,
             Map::Held
             | Map::GroupNumbers
+            | Map::DurationBuckets
             | Map::Calls
             | Map::KnownFiles
             | Map::Groups

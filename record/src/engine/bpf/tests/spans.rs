@@ -10,7 +10,7 @@ use crate::engine::bpf::insn::Map;
 use crate::engine::bpf::nonresident::Touch;
 use crate::engine::bpf::preemption::Preemption;
 use crate::engine::bpf::program::{Common, Spec, generate};
-use crate::engine::bpf::spans::{SpanMaps, SpanRole, SpanTask, memory_for};
+use crate::engine::bpf::spans::{MAX_BYTES, SpanMaps, SpanRole, SpanTask, memory_for};
 use crate::engine::bpf::sys::{self, ProgramKind};
 use crate::engine::outcome::SlowSpanCounts;
 
@@ -26,13 +26,16 @@ fn begins_without_room_are_counted() {
         return;
     };
     let role = SpanRole {
+        name: "tests:hit".to_owned(),
         number: 7,
         begins: true,
         task: SpanTask::Thread,
         value: None,
         agreed: Vec::new(),
+        places: Vec::new(),
+        others: Vec::new(),
     };
-    let memory = memory_for(&[], 1);
+    let memory = memory_for(&[], 1, None);
     let common = Common {
         touch: Touch::Always,
         ids: 1,
@@ -43,7 +46,7 @@ fn begins_without_room_are_counted() {
     };
     let control = Control::new(1, 1, None).unwrap();
     control.set_enabled(true);
-    let maps = SpanMaps::new(memory, Some(2)).unwrap();
+    let maps = SpanMaps::new(memory, MAX_BYTES, Some(2)).unwrap();
     let spec = Spec {
         role: Some(&role),
         ..site.planned.spec()

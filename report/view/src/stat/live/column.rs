@@ -8,6 +8,7 @@ use usdtrec_format::escape::escape;
 use usdtrec_trace::form::Form;
 use usdtrec_trace::session::event_name::short_name;
 
+use super::super::durations::{self, NANOSECONDS};
 use super::super::key::StatKey;
 use super::super::numbers::StatArgument;
 use super::super::snapshot::{SnapshotRow, StatSnapshot};
@@ -74,6 +75,8 @@ pub(super) struct ColumnChoice<'t> {
     pub(super) keys: &'t [String],
     /// The arguments whose numbers are shown.
     pub(super) measured: &'t [StatArgument],
+    /// Whether there may be spans.
+    pub(super) has_spans: bool,
 }
 
 impl ColumnChoice<'_> {
@@ -87,7 +90,13 @@ impl ColumnChoice<'_> {
         let mut columns = Vec::new();
         if with_probes {
             let names = rows.iter().map(|row| short_name(&row.event).to_owned());
-            columns.push(Column::texts("Probe", names.map(TableCell::Code)));
+            let of_spans = rows.iter().all(|row| row.is_span);
+            let name = if self.has_spans && of_spans {
+                "Span"
+            } else {
+                "Probe"
+            };
+            columns.push(Column::texts(name, names.map(TableCell::Code)));
         }
         for (place, name) in self.keys.iter().enumerate() {
             columns.push(Column::texts(name, rows.iter().map(|row| key(row, place))));
@@ -98,7 +107,10 @@ impl ColumnChoice<'_> {
             numbers.map(TableCell::count)
         };
         columns.extend([
-            Column::numbers("Events", counts(|row| row.interval.count)),
+            Column::numbers(
+                if self.has_spans { "Count" } else { "Events" },
+                counts(|row| row.interval.count),
+            ),
             Column::numbers(
                 "/s",
                 rows.iter().map(|row| {
@@ -108,6 +120,9 @@ impl ColumnChoice<'_> {
             ),
             Column::numbers("Total", counts(|row| row.total.count)),
         ]);
+        if self.has_spans {
+            put_durations(rows, &mut columns);
+        }
         self.put_figures(rows, snapshot, &mut columns);
         // Groups lose nothing.
         if self.keys.is_empty() || snapshot.lost() > 0 {
@@ -125,8 +140,10 @@ impl ColumnChoice<'_> {
     ) {
         let is_only = self.measured.len() == 1;
         for (place, argument) in self.measured.iter().enumerate() {
-            let facts =
-                |row: &&SnapshotRow| Some(row.interval.numbers.get(place)?.as_ref()?.facts());
+            let facts = |row: &&SnapshotRow| {
+                let numbers = row.interval.numbers.get(place).filter(|_| !row.is_span)?;
+                Some(numbers.as_ref()?.facts())
+            };
             let facts: Vec<Option<NumberFacts>> = rows.iter().map(facts).collect();
             for figure in argument.live_figures() {
                 let cells = rows.iter().zip(&facts).map(|(row, facts)| {
@@ -138,6 +155,17 @@ impl ColumnChoice<'_> {
                 columns.push(Column::numbers(&name, cells));
             }
         }
+    }
+}
+
+/// Appends figures of the durations of the spans that ended in the interval.
+fn put_durations(rows: &[&SnapshotRow], columns: &mut Vec<Column>) {
+    let facts = rows.iter().map(|row| Some(row.durations()?.facts()));
+    let facts: Vec<Option<NumberFacts>> = facts.collect();
+    for (name, figure) in durations::live_figures() {
+        let cells = facts.iter();
+        let cells = cells.map(|facts| figure.cell_in(&NANOSECONDS, facts.as_ref()));
+        columns.push(Column::numbers(name, cells));
     }
 }
 

@@ -6,12 +6,14 @@ mod order;
 
 use std::collections::BTreeSet;
 
+use usdtrec_format::counted;
 use usdtrec_trace::session::event_name::short_name;
 
 pub use self::column::HISTORY;
 use self::column::{ColumnChoice, printable};
 use self::layout::Layout;
 pub use self::order::RowOrder;
+use super::fates::{FateCount, SpanFates};
 use super::numbers::StatArgument;
 use super::snapshot::{SnapshotRow, StatSnapshot};
 use crate::cut_apart::cut;
@@ -43,6 +45,8 @@ pub struct LiveTable {
     keys: Vec<String>,
     /// The arguments whose numbers are shown.
     measured: Vec<StatArgument>,
+    /// Whether spans are shown.
+    has_spans: bool,
 }
 
 impl LiveTable {
@@ -53,7 +57,21 @@ impl LiveTable {
             theme: Theme::new(colours),
             keys,
             measured,
+            has_spans: false,
         }
+    }
+
+    /// The same with spans, if there are any.
+    #[must_use]
+    pub const fn with_spans(mut self, has_spans: bool) -> Self {
+        self.has_spans = has_spans;
+        self
+    }
+
+    /// The order that follows another one.
+    #[must_use]
+    pub fn next_order(&self, order: RowOrder) -> RowOrder {
+        order.next(self.has_spans)
     }
 
     /// The table: on a terminal the rows that were hit since the start, and their last intervals, as far as there is room; without a room the
@@ -86,6 +104,7 @@ impl LiveTable {
         let choice = ColumnChoice {
             keys: &self.keys,
             measured: &self.measured,
+            has_spans: self.has_spans,
         };
         let columns = choice.columns(&rows, snapshot, of_one_probe.is_none());
         let layout = Layout::new(columns, room.map(|room| room.columns));
@@ -129,14 +148,27 @@ impl LiveTable {
     }
 
     fn remark(&self, snapshot: &StatSnapshot, of_one_probe: Option<&str>) -> String {
+        let shows_spans = self.has_spans && snapshot.has(true);
+        let shows_events = !shows_spans || snapshot.has(false);
+        let both = |count: fn(&StatSnapshot, bool) -> u64| {
+            let spans = shows_spans.then(|| counted(count(snapshot, true), "span"));
+            let events = shows_events.then(|| format!("{} events", count(snapshot, false)));
+            Vec::from_iter(spans.into_iter().chain(events)).join(", ")
+        };
+        let in_all = match shows_spans {
+            true => both(StatSnapshot::total_of),
+            false => snapshot.total_of(false).to_string(),
+        };
         let mut remark = format!(
-            "# {:.1} s: {} events in {:.2} s, {} in all, {} lost",
+            "# {:.1} s: {} in {:.2} s, {in_all} in all, {} lost",
             snapshot.elapsed.as_secs_f64(),
-            snapshot.count(),
+            both(StatSnapshot::count_of),
             snapshot.interval.as_secs_f64(),
-            snapshot.total(),
             snapshot.lost(),
         );
+        for FateCount { name, count } in fates(snapshot) {
+            remark.push_str(&format!("; {count} {name}"));
+        }
         if let Some(event) = of_one_probe {
             remark.push_str(&format!("; {}", printable(short_name(event))));
         }
@@ -151,6 +183,21 @@ impl LiveTable {
         }
         remark
     }
+}
+
+/// What became of begins and ends in the interval, without what did not happen.
+fn fates(snapshot: &StatSnapshot) -> impl Iterator<Item = FateCount> {
+    let rows = snapshot.rows.iter();
+    let fates: Vec<SpanFates> = rows.filter_map(|row| row.interval.fates).collect();
+    let named = SpanFates::default().parts().into_iter().enumerate();
+    let sums = named.map(move |(place, fate)| {
+        let counts = fates.iter().map(|fates| fates.parts()[place].count);
+        FateCount {
+            count: counts.sum(),
+            ..fate
+        }
+    });
+    sums.filter(|fate| fate.count > 0)
 }
 
 /// Whether a key, or the name of the probe, contains a text in small letters.

@@ -35,6 +35,7 @@ fn sum(count: u64) -> StatSum {
 fn row(key: Option<&str>, count: u64, total: u64, history: &[u32]) -> SnapshotRow {
     SnapshotRow {
         event: "sdt_app:req".to_owned(),
+        is_span: false,
         keys: key.map(|key| vec![text(key)]),
         interval: sum(count),
         total: sum(total),
@@ -139,8 +140,9 @@ fn rows_are_chosen_and_sorted() {
     assert_eq!(shown(RowOrder::Key, "api"), "/API/b /api/c");
     assert_eq!(shown(RowOrder::Rate, "REQ"), "/api/c /API/b /a");
     assert_eq!(shown(RowOrder::Rate, "none"), "");
-    assert_eq!(RowOrder::Rate.next(), RowOrder::Total);
-    assert_eq!(RowOrder::Key.next(), RowOrder::Rate);
+    assert_eq!(RowOrder::Rate.next(false), RowOrder::Total);
+    assert_eq!(RowOrder::Key.next(false), RowOrder::Rate);
+    assert_eq!(RowOrder::Rate.next(true), RowOrder::P99);
 }
 
 /// Numbers have their percentiles, or without a histogram their sum and mean, in the unit of their argument.
@@ -157,6 +159,7 @@ fn numbers_have_figures() {
             sum: 5000,
             ends: None,
             histogram: has_histogram.then(|| [(CountedBucket { from, to }, 2)].into()),
+            unbucketed: 0,
         };
         let mut with = row(Some("/a"), 2, 2, &[]);
         with.interval.numbers.push(Some(numbers));

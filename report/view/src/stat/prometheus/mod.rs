@@ -5,6 +5,7 @@
 
 mod family;
 mod names;
+mod spans;
 mod values;
 
 use std::cmp::Reverse;
@@ -15,7 +16,9 @@ use usdtrec_trace::session::event_name::short_name;
 
 use self::family::{Family, MetricKind, put_label};
 use self::names::{ValueOf, label_names};
+use self::spans::SpanFamilies;
 use self::values::ValueFamilies;
+use super::fates::SpanFates;
 use super::key::{StatKey, with_mark};
 use super::snapshot::{SnapshotRow, StatSnapshot, StatSum};
 
@@ -34,7 +37,10 @@ pub struct PrometheusView {
 /// What was counted of a probe, by the labels of its groups.
 #[derive(Default)]
 struct ProbeSeries {
+    is_span: bool,
     sums: BTreeMap<String, StatSum>,
+    /// What became of begins and ends.
+    fates: SpanFates,
     /// What is in no group that has a sample of its own.
     others: StatSum,
 }
@@ -63,13 +69,24 @@ impl PrometheusView {
             "Hits that were not counted, because the filter of the probe could not be evaluated.",
         );
         let mut values = ValueFamilies::default();
+        let mut spans = None;
         for (event, series) in self.series(snapshot) {
-            let probe = Probe::new(&event);
-            lost.put("", &probe.labels, &series.others.lost.to_string());
+            let probe = Probe::new(&event, series.is_span);
             let mut others = probe.labels.clone();
             put_label("others", "true", &mut others);
+            let fates = series.fates;
+            if series.is_span {
+                let spans = spans.get_or_insert_with(SpanFamilies::new);
+                spans.put_fates(fates, series.others.lost, &probe.labels);
+            } else {
+                lost.put("", &probe.labels, &series.others.lost.to_string());
+            }
             let others = (!self.labels.is_empty()).then_some((others, series.others));
             for (labels, sum) in series.sums.into_iter().chain(others) {
+                if let Some(spans) = spans.as_mut().filter(|_| series.is_span) {
+                    spans.put(&sum, &labels);
+                    continue;
+                }
                 hits.put("", &labels, &sum.count.to_string());
                 for (place, numbers) in sum.numbers.iter().enumerate() {
                     let argument = snapshot.argument(&event, place);
@@ -80,7 +97,8 @@ impl PrometheusView {
                 }
             }
         }
-        hits.into_lines() + &lost.into_lines() + &values.into_lines()
+        let spans = spans.map_or_else(String::new, SpanFamilies::into_lines);
+        hits.into_lines() + &lost.into_lines() + &values.into_lines() + &spans
     }
 
     fn help(&self) -> String {
@@ -101,6 +119,8 @@ impl PrometheusView {
         rows.sort_by_key(|row| Reverse(row.total.count));
         for row in rows {
             let series = all.entry(row.event.clone()).or_default();
+            series.is_span = row.is_span;
+            series.fates = row.total.fates.unwrap_or(series.fates);
             match self.own_labels(row) {
                 Some(labels) => {
                     series.others.lost += row.total.lost;
@@ -115,7 +135,7 @@ impl PrometheusView {
     /// The labels of a row with a sample of its own; `None` if it is one of the others.
     fn own_labels(&mut self, row: &SnapshotRow) -> Option<String> {
         let keys = row.keys.as_ref()?;
-        let mut labels = Probe::new(&row.event).labels;
+        let mut labels = Probe::new(&row.event, row.is_span).labels;
         for (name, key) in self.labels.iter().zip(keys) {
             put_label(name, &label_value(key), &mut labels);
         }
@@ -133,7 +153,7 @@ impl PrometheusView {
     }
 }
 
-/// A probe with its labels.
+/// A probe or span with its labels.
 struct Probe<'e> {
     provider: &'e str,
     name: &'e str,
@@ -141,12 +161,13 @@ struct Probe<'e> {
 }
 
 impl<'e> Probe<'e> {
-    fn new(event: &'e str) -> Self {
+    fn new(event: &'e str, is_span: bool) -> Self {
         let short = short_name(event);
         let (provider, name) = short.split_once(':').unwrap_or(("", short));
         let mut labels = String::new();
         put_label("provider", &printable(provider), &mut labels);
-        put_label("probe", &printable(name), &mut labels);
+        let of_name = if is_span { "span" } else { "probe" };
+        put_label(of_name, &printable(name), &mut labels);
         Self {
             provider,
             name,

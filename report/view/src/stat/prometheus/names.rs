@@ -3,7 +3,7 @@
 use usdtrec_format::schema::{Argument, Unit};
 
 /// Labels that samples have besides those of keys, and labels with a meaning of their own.
-const RESERVED: [&str; 5] = ["provider", "probe", "others", "le", "quantile"];
+const RESERVED: [&str; 6] = ["provider", "probe", "span", "others", "le", "quantile"];
 
 /// The labels of keys, each once.
 pub(super) fn label_names(keys: &[String]) -> Vec<String> {

@@ -11,6 +11,7 @@ use super::{MAX_SERIES, PrometheusView};
 fn row(key: Option<StatKey>, count: u64) -> SnapshotRow {
     SnapshotRow {
         event: "sdt_app:req".to_owned(),
+        is_span: false,
         keys: key.map(|key| vec![key]),
         interval: StatSum::default(),
         total: StatSum {
@@ -121,6 +122,7 @@ fn values_are_histograms() {
         sum: 2500,
         ends: Some(CountedEnds { min: 3, max: 1200 }),
         histogram: Some([(bucket(3, 4), 2), (bucket(1024, 1056), 2)].into()),
+        unbucketed: 0,
     }));
     let mut others = row(None, 1);
     others.total.numbers.push(None);

@@ -31,21 +31,7 @@ impl ValueFamilies {
             Some(_) => MetricKind::Histogram,
             None => MetricKind::Summary,
         };
-        let family = self.family("value", value, kind);
-        if let Some(buckets) = &numbers.histogram {
-            for end in (0..=BOUNDS).map(|power| 1_i128 << power) {
-                let within = buckets.iter().filter(|(bucket, _)| bucket.to <= end);
-                let count: u64 = within.map(|(_, count)| count).sum();
-                let mut labels = labels.to_owned();
-                put_label("le", &scale.shown(end - 1), &mut labels);
-                family.put("_bucket", &labels, &count.to_string());
-            }
-            let mut labels = labels.to_owned();
-            put_label("le", "+Inf", &mut labels);
-            family.put("_bucket", &labels, &numbers.count.to_string());
-        }
-        family.put("_sum", labels, &scale.shown(numbers.sum));
-        family.put("_count", labels, &numbers.count.to_string());
+        put_numbers(self.family("value", value, kind), &scale, numbers, labels);
         if let Some(ends) = numbers.ends {
             let least = self.family("minimum", value, MetricKind::Gauge);
             least.put("", labels, &scale.shown(ends.min));
@@ -81,6 +67,29 @@ impl ValueFamilies {
     }
 }
 
+/// Appends the samples of a histogram, or of a sum and a count.
+pub(super) fn put_numbers(
+    family: &mut Family,
+    scale: &Scale,
+    numbers: &CountedNumbers,
+    labels: &str,
+) {
+    if let Some(buckets) = &numbers.histogram {
+        for end in (0..=BOUNDS).map(|power| 1_i128 << power) {
+            let within = buckets.iter().filter(|(bucket, _)| bucket.to <= end);
+            let count: u64 = within.map(|(_, count)| count).sum();
+            let mut labels = labels.to_owned();
+            put_label("le", &scale.shown(end - 1), &mut labels);
+            family.put("_bucket", &labels, &count.to_string());
+        }
+        let mut labels = labels.to_owned();
+        put_label("le", "+Inf", &mut labels);
+        family.put("_bucket", &labels, &numbers.count.to_string());
+    }
+    family.put("_sum", labels, &scale.shown(numbers.sum));
+    family.put("_count", labels, &numbers.count.to_string());
+}
+
 fn help(what: &str, value: ValueOf<'_>) -> String {
     let ValueOf {
         provider,
@@ -100,12 +109,18 @@ fn help(what: &str, value: ValueOf<'_>) -> String {
 }
 
 /// What values are multiplied with so that they are in a base unit: seconds, bytes.
-struct Scale {
+pub(super) struct Scale {
     factor: u64,
     divisor: u64,
 }
 
 impl Scale {
+    /// That of durations.
+    pub(super) const NANOSECONDS: Self = Self {
+        factor: 1,
+        divisor: 1_000_000_000,
+    };
+
     fn new(argument: &Argument) -> Self {
         const SECOND: u64 = 1_000_000_000;
         let unit = argument.unit.as_ref();
@@ -119,7 +134,7 @@ impl Scale {
         }
     }
 
-    fn shown(&self, value: i128) -> String {
+    pub(super) fn shown(&self, value: i128) -> String {
         if self.divisor == 1
             && let Some(value) = value.checked_mul(self.factor.into())
         {

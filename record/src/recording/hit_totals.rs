@@ -1,0 +1,51 @@
+//! What was aggregated in the kernel, as it is read from the engine.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::losses::ProbeHits;
+use super::outcome::HitTotals;
+use crate::aggregation::{SpanHitCounts, SpanHits};
+use crate::clocks::trace_clock;
+use crate::engine::Engine;
+use crate::error::RecordError;
+
+/// What was aggregated until now. `hits` has those of all probes.
+///
+/// # Errors
+/// [`RecordError::Host`] if the groups cannot be read.
+pub(super) fn read(
+    engine: &Engine,
+    elapsed: Duration,
+    hits: Vec<ProbeHits>,
+) -> Result<HitTotals, RecordError> {
+    // Counted before their groups are read: a span in them has ended by then.
+    let sites = engine.span_sites();
+    let groups = engine.hit_groups();
+    let groups = groups.map_err(|source| RecordError::Host {
+        what: "the groups of hits".to_owned(),
+        source,
+    })?;
+    let mut spans: BTreeMap<String, SpanHits> = BTreeMap::new();
+    let mut of_spans = BTreeSet::new();
+    for site in sites {
+        let span = spans.entry(site.name.clone()).or_insert_with(|| SpanHits {
+            name: site.name,
+            counts: SpanHitCounts::default(),
+            lost: 0,
+        });
+        span.counts = span.counts.plus(site.counts);
+        if of_spans.insert(site.probe) {
+            span.lost += hits.get(site.probe).map_or(0, |probe| probe.lost);
+        }
+    }
+    let hits = hits.into_iter().enumerate();
+    let others = hits.filter(|(probe, _)| !of_spans.contains(probe));
+    Ok(HitTotals {
+        elapsed,
+        time: trace_clock::now(),
+        hits: others.map(|(_, hits)| hits).collect(),
+        groups,
+        spans: spans.into_values().collect(),
+    })
+}

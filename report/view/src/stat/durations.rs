@@ -1,0 +1,243 @@
+//! The durations of spans.
+
+use serde_json::{Map, Value, json};
+use usdtrec_analysis::counted_numbers::NumberFacts;
+use usdtrec_trace::form::Form;
+
+use super::numbers::{NumberFigure, is_exact};
+use crate::answer::distributions::bucket_of;
+use crate::table::TableCell;
+
+/// How spans are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatSpans {
+    /// Whether their histogram is shown.
+    pub has_histogram: bool,
+}
+
+/// How durations are shown for people.
+pub(super) const NANOSECONDS: Form = Form::Time(1);
+
+/// The figures of JSON and CSV, in the order of those of `report --span`.
+const FIGURES: [NumberFigure; 7] = [
+    NumberFigure::Mean,
+    NumberFigure::Min,
+    NumberFigure::P50,
+    NumberFigure::P90,
+    NumberFigure::P99,
+    NumberFigure::Max,
+    NumberFigure::Sum,
+];
+
+/// The figures of a table.
+const SHOWN: [NumberFigure; 6] = [
+    NumberFigure::Min,
+    NumberFigure::P50,
+    NumberFigure::P90,
+    NumberFigure::P99,
+    NumberFigure::Max,
+    NumberFigure::Sum,
+];
+
+/// The figures of a table that is redrawn.
+const LIVE: [NumberFigure; 3] = [NumberFigure::P50, NumberFigure::P99, NumberFigure::Max];
+
+/// The names of the columns of a table.
+pub(super) fn columns() -> impl Iterator<Item = &'static str> {
+    SHOWN.iter().map(|figure| heading(*figure))
+}
+
+/// The cells of a row; `facts` is `None` if nothing is known.
+pub(super) fn cells(facts: Option<&NumberFacts>) -> impl Iterator<Item = TableCell> {
+    SHOWN
+        .iter()
+        .map(move |figure| figure.cell_in(&NANOSECONDS, facts))
+}
+
+/// The figures of a table that is redrawn, with their headings.
+pub(super) fn live_figures() -> impl Iterator<Item = (&'static str, NumberFigure)> {
+    LIVE.iter().map(|figure| (heading(*figure), *figure))
+}
+
+const fn heading(figure: NumberFigure) -> &'static str {
+    match figure {
+        NumberFigure::Sum => "Sum",
+        figure => figure.name(),
+    }
+}
+
+/// A figure, ns; `None` if it is not known.
+fn figure(figure: NumberFigure, facts: &NumberFacts) -> Option<i128> {
+    match figure {
+        NumberFigure::Mean if facts.count == 0 => None,
+        NumberFigure::Mean => Some(facts.sum / i128::from(facts.count)),
+        figure => figure.integer(facts),
+    }
+}
+
+/// Adds the members of a JSON object.
+pub(super) fn put_json(
+    spans: StatSpans,
+    facts: Option<&NumberFacts>,
+    object: &mut Map<String, Value>,
+) {
+    for of in FIGURES {
+        let number = facts.and_then(|facts| figure(of, facts));
+        object.insert(format!("{}_ns", of.name()), json!(number));
+    }
+    object.insert("exact".to_owned(), json!(facts.map(is_exact)));
+    if spans.has_histogram {
+        let distribution = facts.and_then(|facts| facts.distribution.as_ref());
+        let buckets = distribution.map(|all| {
+            let buckets = all
+                .buckets
+                .iter()
+                .map(|bucket| bucket_of(bucket, &NANOSECONDS));
+            Vec::from_iter(buckets)
+        });
+        object.insert("buckets".to_owned(), json!(buckets));
+    }
+}
+
+/// Appends the names of CSV columns, each after a comma.
+pub(super) fn put_csv_heading(out: &mut String) {
+    for of in FIGURES {
+        out.extend([",", of.name(), "_ns"]);
+    }
+    out.push_str(",exact");
+}
+
+/// Appends the fields of a CSV line, each after a comma. They are empty if `facts` is `None`.
+pub(super) fn put_csv(facts: Option<&NumberFacts>, out: &mut String) {
+    for of in FIGURES {
+        let number = facts.and_then(|facts| figure(of, facts));
+        out.extend([
+            ",",
+            &*number.map_or_else(String::new, |number| number.to_string()),
+        ]);
+    }
+    let exact = facts.map_or_else(String::new, |facts| is_exact(facts).to_string());
+    out.extend([",", &*exact]);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use usdtrec_analysis::counted_numbers::{CountedBucket, CountedEnds, CountedNumbers};
+
+    use super::super::{SpanFates, StatCounts, StatKey, StatRow, StatView};
+    use super::*;
+    use crate::format::Format;
+
+    /// A span with a group of two, and what became of others.
+    fn counts() -> StatCounts {
+        let bucket = |from, to| CountedBucket { from, to };
+        let durations = CountedNumbers {
+            count: 2,
+            sum: 2_503_001,
+            ends: Some(CountedEnds {
+                min: 3001,
+                max: 2_500_000,
+            }),
+            histogram: Some([(bucket(2976, 3008), 1), (bucket(2_490_368, 2_555_904), 1)].into()),
+            unbucketed: 0,
+        };
+        let row = |keys, count, numbers: Option<NumberFacts>, fates| StatRow {
+            event: "app:request".to_owned(),
+            is_span: true,
+            keys,
+            count,
+            lost: 0,
+            numbers: vec![numbers],
+            fates,
+        };
+        let fates = SpanFates {
+            open: 4,
+            unfinished: 1,
+            unmatched: 2,
+            short: 7,
+            ..SpanFates::default()
+        };
+        StatCounts {
+            elapsed: Duration::from_secs(1),
+            interval: Duration::from_secs(1),
+            rows: vec![
+                row(
+                    Some(vec![StatKey::Number(7)]),
+                    2,
+                    Some(durations.facts()),
+                    None,
+                ),
+                row(None, 0, None, Some(fates)),
+            ],
+        }
+    }
+
+    fn shown(format: Format, has_histogram: bool) -> String {
+        let view = StatView::new(format, false, vec!["pid".to_owned()], Vec::new());
+        let mut view = view.with_spans(Some(StatSpans { has_histogram }));
+        view.show(&counts())
+    }
+
+    #[test]
+    fn text_has_durations_and_what_became_of_others() {
+        let text = shown(Format::Text, false);
+        assert_eq!(
+            text,
+            "# 1.0 s: 2 spans in 1.00 s, 0 lost\n\
+             Span         pid  Count    /s  min  p50    p90    p99    max    Sum  Open\n\
+             app:request    7      2  2.00  3us  3us  2.5ms  2.5ms  2.5ms  2.5ms\n"
+                .to_owned()
+                + text.split_once("2.5ms\n").map_or("", |(_, rest)| rest),
+            "{text}"
+        );
+        for remark in [
+            "  begins without an end: app:request 1\n",
+            "  ends without a beginning: app:request 2\n",
+            "  shorter ones, which are not added up: app:request 7\n",
+            "  percentiles of spans are within 1.6 %\n",
+        ] {
+            assert!(text.contains(remark), "{remark}{text}");
+        }
+        let bars = shown(Format::Text, true);
+        assert!(
+            bars.contains("app:request  7: 2 spans, log2 buckets\n"),
+            "{bars}"
+        );
+    }
+
+    #[test]
+    fn json_and_csv_have_the_words_of_reports() {
+        let json = shown(Format::Json, true);
+        let lines: Vec<Value> = json
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect();
+        assert_eq!(lines[0]["span"], "app:request");
+        assert_eq!(lines[0]["event"], Value::Null);
+        assert_eq!(lines[0]["mean_ns"], 1_251_500);
+        assert_eq!(lines[0]["max_ns"], 2_500_000);
+        assert_eq!(lines[0]["open"], Value::Null, "of a group it is not known");
+        assert_eq!(lines[0]["buckets"][0]["from"], 2048);
+        // As in reports, unfinished ones are among the open ones.
+        assert_eq!(lines[1]["open"], 5);
+        assert_eq!(
+            (&lines[1]["short"], &lines[1]["lost"]),
+            (&json!(7), &json!(0))
+        );
+        let csv = shown(Format::Csv, false);
+        let lines: Vec<&str> = csv.lines().collect();
+        let heading = "elapsed_ns,interval_ns,event,span,pid,others,count,per_second,lost,open,unfinished,unmatched,unkeyed,short,unkept,\
+                       mean_ns,min_ns,p50_ns,p90_ns,p99_ns,max_ns,sum_ns,exact";
+        assert_eq!(lines[0], heading);
+        assert_eq!(
+            lines[1],
+            "1000000000,1000000000,,app:request,7,,2,2,,,,,,,,1251500,3001,3001,2500000,2500000,2500000,2503001,false"
+        );
+        assert_eq!(
+            lines[2],
+            "1000000000,1000000000,,app:request,,true,0,0,0,5,1,2,0,7,0,,,,,,,,"
+        );
+    }
+}

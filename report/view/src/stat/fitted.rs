@@ -1,0 +1,173 @@
+//! Tables of rows with many figures: where they are wider than lines, figures are in several tables.
+
+use unicode_width::UnicodeWidthStr as _;
+use usdtrec_format::escape::escape;
+
+use crate::columns::put_table;
+use crate::table::{Table, TableCell};
+use crate::theme::Theme;
+
+/// Columns that names and keys have beside figures at least, unless they are shorter.
+const LEAST_NAMES: usize = 10;
+
+/// Columns that stay together.
+pub(super) struct Block {
+    pub(super) columns: Vec<String>,
+    /// The cells of each row.
+    pub(super) rows: Vec<Vec<TableCell>>,
+    /// What comes after all that is in the same table.
+    pub(super) last: Option<Box<Block>>,
+}
+
+/// A table.
+pub(super) struct FittedTable {
+    /// Names and keys, which are in each table.
+    pub(super) names: Block,
+    /// Figures.
+    pub(super) blocks: Vec<Block>,
+}
+
+impl Block {
+    pub(super) fn new<N: AsRef<str>>(
+        columns: impl IntoIterator<Item = N>,
+        rows: impl Iterator<Item = Vec<TableCell>>,
+    ) -> Self {
+        let columns = columns.into_iter();
+        Self {
+            columns: columns.map(|name| name.as_ref().to_owned()).collect(),
+            rows: rows.collect(),
+            last: None,
+        }
+    }
+
+    /// Its width, with the blanks before each column, and with what comes last.
+    fn width(&self) -> usize {
+        let width = |place: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(place));
+            let cells = cells.map(|cell| cell.shown().width());
+            let heading = escape(&self.columns[place]).width();
+            cells.chain([heading]).max().unwrap_or(0) + 2
+        };
+        let own: usize = (0..self.columns.len()).map(width).sum();
+        own + self.last.as_ref().map_or(0, |last| last.width())
+    }
+
+    /// Its names and keys as one column.
+    fn joined(&self) -> Self {
+        let columns = vec![self.columns.join("  ")];
+        let rows = self.rows.iter().map(|cells| {
+            let shown = cells.iter().map(TableCell::shown);
+            let shown: Vec<_> = shown.filter(|cell| !cell.is_empty()).collect();
+            vec![TableCell::Code(shown.join("  "))]
+        });
+        Self {
+            columns,
+            rows: rows.collect(),
+            last: None,
+        }
+    }
+}
+
+impl FittedTable {
+    /// Appends it: as one table if it fits, else with the names in one column, which have lines of their own where they are long, and as many figures in
+    /// each table as fit.
+    pub(super) fn put(&self, theme: Theme, out: &mut String) {
+        let blocks: Vec<&Block> = self.blocks.iter().collect();
+        let all: usize = blocks.iter().map(|block| block.width()).sum();
+        let width = theme.columns();
+        if self.names.width() + all <= width + 2 {
+            return put_table(&table(&self.names, &blocks), theme, out);
+        }
+        let names = self.names.joined();
+        let room = width.saturating_sub(names.width().min(LEAST_NAMES));
+        let mut rest = &*blocks;
+        let mut is_first = true;
+        while !rest.is_empty() {
+            let mut used = 0;
+            let fitting = rest.iter().take_while(|block| {
+                used += block.width();
+                used <= room
+            });
+            let (these, others) = rest.split_at(fitting.count().max(1));
+            if !std::mem::replace(&mut is_first, false) {
+                out.push('\n');
+            }
+            put_table(&table(&names, these), theme, out);
+            rest = others;
+        }
+    }
+}
+
+/// A table of these columns.
+fn table(names: &Block, blocks: &[&Block]) -> Table {
+    let last = blocks.iter().filter_map(|block| block.last.as_deref());
+    let all: Vec<&Block> = [names]
+        .into_iter()
+        .chain(blocks.iter().copied())
+        .chain(last)
+        .collect();
+    let mut table = Table::new(all.iter().flat_map(|block| &block.columns));
+    let rows = 0..names.rows.len();
+    table.rows.extend(rows.map(|row| {
+        let cells = all.iter().filter_map(|block| block.rows.get(row));
+        cells.flatten().cloned().collect()
+    }));
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::theme::WIDTH;
+
+    fn block(columns: &[&str], width: usize) -> Block {
+        Block {
+            columns: columns.iter().map(|name| (*name).to_owned()).collect(),
+            rows: vec![
+                columns
+                    .iter()
+                    .map(|_| TableCell::count("9".repeat(width)))
+                    .collect(),
+            ],
+            last: None,
+        }
+    }
+
+    fn shown(key: &str, figures: usize) -> String {
+        let names = Block {
+            columns: vec!["Probe".to_owned(), "url".to_owned()],
+            rows: vec![vec![
+                TableCell::Code("app:req".to_owned()),
+                TableCell::Code(key.to_owned()),
+            ]],
+            last: None,
+        };
+        let mut counts = block(&["Events", "/s"], 7);
+        counts.last = Some(Box::new(block(&["Lost"], 1)));
+        let blocks = (0..figures).map(|_| block(&["sum", "mean", "min", "max"], 9));
+        let table = FittedTable {
+            names,
+            blocks: [counts].into_iter().chain(blocks).collect(),
+        };
+        let mut out = String::new();
+        table.put(Theme::new(false), &mut out);
+        out
+    }
+
+    /// What fits stays one table; else no line is longer than 80 columns but a name that is, and no figure is missing.
+    #[test]
+    fn no_line_is_wider_than_a_terminal() {
+        let one = shown("/a", 1);
+        assert_eq!(one.lines().count(), 2, "{one}");
+        for (key, figures) in [("/a", 3), (&*"/long".repeat(9), 1), (&*"x".repeat(200), 2)] {
+            let text = shown(key, figures);
+            let long = text.lines().filter(|line| line.width() > WIDTH);
+            for line in long {
+                assert!(line.starts_with("app:req  x"), "{text}");
+            }
+            assert_eq!(text.matches("999999999").count(), 4 * figures, "{text}");
+            assert_eq!(text.matches("Lost").count(), 1, "{text}");
+            assert!(text.contains(key), "{text}");
+        }
+    }
+}

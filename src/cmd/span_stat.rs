@@ -1,0 +1,50 @@
+//! `--span` of `stat` and `top`: spans that are aggregated in the kernel.
+
+use usdtrec_record::{MeasuredArgument, SlowSpans};
+
+use crate::cli::{CaptureArgs, SpanStatArgs};
+use crate::terminal::Usage;
+use crate::units::min_ns;
+
+/// The spans that are aggregated; `None` for none.
+///
+/// # Errors
+/// [`Usage`] if an option has no effect without spans.
+pub(super) fn asked(
+    verb: &str,
+    args: &SpanStatArgs,
+    capture: &CaptureArgs,
+) -> anyhow::Result<Option<SlowSpans>> {
+    if args.span.is_empty() {
+        Usage::ensure(
+            args.key.is_empty(),
+            "--key has no effect without --span: it says how spans are matched",
+        )?;
+        Usage::ensure(
+            args.min.is_none(),
+            "--min has no effect without --span: it is the duration of the shortest spans that are added up",
+        )?;
+        Usage::ensure(
+            capture.span_least == 0,
+            format!(
+                "--filter: span > TIME has no effect on {verb}, which matches no spans without --span"
+            ),
+        )?;
+        return Ok(None);
+    }
+    Ok(Some(SlowSpans {
+        spans: args.span.clone(),
+        key: args.key.clone(),
+        least: min_ns(args.min.as_ref())?.max(capture.span_least),
+        is_required: true,
+    }))
+}
+
+/// What is measured, with the durations of spans if there are any: they come last.
+pub(super) fn with_durations(
+    mut measured: Vec<MeasuredArgument>,
+    spans: Option<&SlowSpans>,
+) -> Vec<MeasuredArgument> {
+    measured.extend(spans.map(|_| MeasuredArgument::duration()));
+    measured
+}
