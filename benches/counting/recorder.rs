@@ -10,7 +10,7 @@ use super::table::{head, row};
 use super::{hot, stat};
 
 /// Hits of each of two threads.
-const HITS: usize = 5_000_000;
+const HITS: usize = 2_000_000;
 /// How long the recorder is watched.
 const TIME: Duration = Duration::from_secs(10);
 const KEYS: u32 = 1000;

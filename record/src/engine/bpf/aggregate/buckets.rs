@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use usdtrec_decode::IntegerShape;
 
-use crate::aggregation::NumberBucket;
+use crate::aggregation::{NumberBucket, NumberEnds};
 
 /// Bits of a number that make its bucket, besides the highest one.
 pub(super) const SUB_BITS: u32 = 5;
@@ -61,13 +61,16 @@ impl Buckets {
         self.upper + self.lower
     }
 
-    /// The buckets that are not empty, in ascending order. `counts` has the count of each.
-    pub(super) fn filled(self, counts: impl Fn(u32) -> u64) -> Vec<NumberBucket> {
+    /// The buckets that are not empty, in ascending order. All numbers are between these ends. `counts` has the count of each bucket.
+    pub(super) fn filled(self, ends: NumberEnds, counts: impl Fn(u32) -> u64) -> Vec<NumberBucket> {
         let filled = |bucket: u32| Some(counts(bucket)).filter(|count| *count > 0);
-        let lower = (0..self.lower)
+        let NumberEnds { min, max } = ends;
+        let lower = places(!max.min(-1), !min, self.lower);
+        let upper = places(min.max(0), max, self.upper);
+        let lower = lower
             .rev()
             .filter_map(|place| Some(bucket(place, true, filled(self.upper + place)?)));
-        let upper = (0..self.upper).filter_map(|place| Some(bucket(place, false, filled(place)?)));
+        let upper = upper.filter_map(|place| Some(bucket(place, false, filled(place)?)));
         lower.chain(upper).collect()
     }
 
@@ -81,6 +84,15 @@ impl Buckets {
         let is_negative = constant < 0;
         let magnitude = if is_negative { !constant } else { constant };
         bucket(place(magnitude as u64), is_negative, count)
+    }
+}
+
+/// The places of the buckets of numbers of one sign, or of their complements, from `first` to `last`, among so many.
+fn places(first: i128, last: i128, all: u32) -> Range<u32> {
+    let place = |number: i128| u64::try_from(number).map_or(all, place);
+    match last < 0 {
+        true => 0..0,
+        false => place(first).min(all)..place(last).saturating_add(1).min(all),
     }
 }
 
@@ -141,13 +153,22 @@ mod tests {
             signed: true,
         });
         assert_eq!((buckets.upper, buckets.lower), (96, 96));
-        let all = buckets.filled(|_| 1);
+        let ends = |min: i64, max: i64| NumberEnds {
+            min: min.into(),
+            max: max.into(),
+        };
+        let all = buckets.filled(ends(i64::MIN, i64::MAX), |_| 1);
         assert_eq!((all[0].from, all[191].to), (-128, 128));
         assert!(all.windows(2).all(|pair| pair[0].to == pair[1].from));
         for number in [-128, -65, -1, 0, 64, 127] {
             let bucket = Buckets::of_constant(number, 1);
             assert!((bucket.from..bucket.to).contains(&number));
             assert!(all.contains(&bucket), "{bucket:?}");
+            let only = buckets.filled(ends(number as i64, number as i64), |_| 1);
+            assert_eq!(only, [bucket], "{number}");
         }
+        let some = buckets.filled(ends(-3, 2), |_| 1);
+        let from: Vec<i128> = some.iter().map(|bucket| bucket.from).collect();
+        assert_eq!(from, [-3, -2, -1, 0, 1, 2]);
     }
 }

@@ -1,8 +1,10 @@
 //! The numbers of groups, an array that is mapped into memory.
 
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 
 use usdtrec_decode::IntegerShape;
 
@@ -21,6 +23,8 @@ pub(in crate::engine::bpf) struct GroupNumbers {
     layout: NumberLayout,
     /// Number of groups that have room.
     groups: u32,
+    /// The extremes since the start of numbers with a histogram, by group and place: no bucket beyond them is read.
+    ends: Mutex<HashMap<(usize, usize), NumberEnds>>,
 }
 
 /// A group whose numbers are read.
@@ -50,6 +54,7 @@ impl GroupNumbers {
             descriptor,
             layout: layout.clone(),
             groups,
+            ends: Mutex::default(),
         })
     }
 
@@ -115,17 +120,34 @@ impl GroupNumbers {
             least: self.take(word(Word::Least)),
             greatest: self.take(word(Word::Greatest)),
         };
+        let ends = ends.numbers(field.shape.signed);
         let buckets = self.layout.histogram(place).map(|buckets| {
             let first = first + self.layout.buckets_at(place) as usize;
-            buckets.filled(|bucket| self.load(first + 8 * bucket as usize))
+            let all = self.ends_since_start((number, place), ends)?;
+            Some(buckets.filled(all, |bucket| self.load(first + 8 * bucket as usize)))
         });
         Some(NumberTotals {
             count: count.saturating_sub(self.load(word(Word::Missing))),
             sum: sum(word(Word::Positive)) - sum(word(Word::Negative)),
-            ends: ends.numbers(shape.signed),
-            buckets: buckets.unwrap_or_default(),
+            ends,
+            buckets: buckets.flatten().unwrap_or_default(),
             unbucketed: 0,
         })
+    }
+
+    /// The extremes since the start of the numbers at a place of a group, given those since the last reading; `None` if there was no number. A hit
+    /// changes them before it is counted.
+    fn ends_since_start(&self, of: (usize, usize), ends: Option<NumberEnds>) -> Option<NumberEnds> {
+        let mut known = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(NumberEnds { min, max }) = ends else {
+            return known.get(&of).copied();
+        };
+        let all = known.entry(of).or_insert(NumberEnds { min, max });
+        *all = NumberEnds {
+            min: all.min.min(min),
+            max: all.max.max(max),
+        };
+        Some(*all)
     }
 
     /// The word at an offset.

@@ -60,7 +60,10 @@ mod tests {
     fn only_what_is_a_key_takes_room() {
         assert_eq!(KeyLayout::new(&[]).raw, 0);
         let argument = AggregateKey::Argument("a".to_owned());
-        assert_eq!(KeyLayout::new(&[argument.clone()]), KeyLayout::default());
+        assert_eq!(
+            KeyLayout::new(std::slice::from_ref(&argument)),
+            KeyLayout::default()
+        );
         let by = [
             argument,
             AggregateKey::Pid,
