@@ -102,8 +102,6 @@ fn same_bytes(one: &str, other: &str) -> usize {
 fn cut_middle(text: &str, forks: &BTreeSet<usize>, columns: usize) -> String {
     /// Columns of a part, at least.
     const LEAST: usize = 10;
-    /// Columns before a difference.
-    const BEFORE: usize = 6;
     let most = (columns * 2 / 3 / LEAST).max(1);
     // What is in the beginning is shown there. Of too many, the first ones and the last one are.
     let least = beginning(text, columns / 4);
@@ -115,15 +113,34 @@ fn cut_middle(text: &str, forks: &BTreeSet<usize>, columns: usize) -> String {
         return cut(text, columns);
     }
     let equal = beginning(text, columns.saturating_sub(1) / (chosen.len() + 2));
-    let mut shown = equal.max(least).to_owned();
+    // The longer one of two beginnings.
+    let mut first = equal.max(least);
+    let mut shown = parts(text, first, &chosen, columns);
+    // Parts that reach the end of the text leave room for its beginning.
+    for _ in 0..ROUNDS {
+        let left = columns.saturating_sub(shown.width());
+        first = beginning(text, first.width() + left);
+        let next = parts(text, first, &chosen, columns);
+        if next.width() <= shown.width() {
+            break;
+        }
+        shown = next;
+    }
+    shown
+}
+
+/// The beginning of a text, and what is around some of its bytes.
+fn parts(text: &str, first: &str, chosen: &[usize], columns: usize) -> String {
+    /// Columns before a byte.
+    const BEFORE: usize = 6;
+    let mut shown = first.to_owned();
     let mut end = shown.len();
     for (number, &fork) in chosen.iter().enumerate() {
         let is_last = number + 1 == chosen.len();
         let rest = columns.saturating_sub(shown.width() + 1);
-        let room = if is_last {
-            rest
-        } else {
-            rest / (chosen.len() - number) - 1
+        let room = match is_last {
+            true => rest,
+            false => (rest / (chosen.len() - number)).saturating_sub(1),
         };
         let mut from = end_from(text, fork, BEFORE.min(room / 3));
         if is_last {
@@ -135,10 +152,9 @@ fn cut_middle(text: &str, forks: &BTreeSet<usize>, columns: usize) -> String {
             shown.push(MARK);
         }
         let part = &text[from..];
-        let part = if is_last {
-            cut(part, room)
-        } else {
-            beginning(part, room).to_owned()
+        let part = match is_last {
+            true => cut(part, room),
+            false => beginning(part, room).to_owned(),
         };
         shown.push_str(&part);
         end = from + part.len();
@@ -232,6 +248,23 @@ mod tests {
             assert!(shown.width() <= 80);
             let end = text.rsplit(' ').next().expect("a limit");
             assert!(shown.ends_with(&format!(" {end}")), "{shown}");
+        }
+    }
+
+    /// What is cut is no more than what has no room.
+    #[test]
+    fn all_columns_are_used() {
+        let one = format!(
+            "select {} from orders where state = 'open' limit 5",
+            "column, ".repeat(20)
+        );
+        let other = one.replace("open", "paid");
+        let third = one.replace("orders", "order_items");
+        let texts = [&*one, &*other, &*third];
+        for columns in [40, 80, 120, 200, one.len() - 1] {
+            for text in cut_apart(&texts, columns) {
+                assert!(text.width() + 3 >= columns, "{columns}: {text}");
+            }
         }
     }
 
