@@ -17,12 +17,11 @@ use usdtrec_record::{
     WindowFiles, WindowLimits,
 };
 
-use super::options::NumberedFiles;
-use super::periods::unused;
+use super::numbered_files::NumberedFiles;
 use super::schedule::stamp_of_millisecond;
 use crate::cli::{RecordArgs, RingArgs};
 use crate::mutex::locked;
-use crate::old_file::with_suffix;
+use crate::old_file::{unused, with_suffix};
 use crate::output;
 use crate::terminal::{Usage, say};
 use crate::unfinished_file::UnfinishedFile;
