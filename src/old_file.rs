@@ -25,3 +25,14 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.push(suffix);
     name.into()
 }
+
+/// The path, or one with a number from 2 on if there is a file of its name: after the wall clock was set back, periods have the names of earlier ones.
+#[cfg(feature = "record")]
+pub(crate) fn unused(path: PathBuf) -> PathBuf {
+    let is_unused = |path: &PathBuf| path.symlink_metadata().is_err();
+    if is_unused(&path) {
+        return path;
+    }
+    let mut numbered = (2_u64..).map(|number| with_suffix(&path, &number.to_string()));
+    numbered.find(is_unused).unwrap_or_else(|| path.clone())
+}

@@ -301,11 +301,11 @@ const EXAMPLES: &[(&str, [Example; 3])] = &[
         "dump",
         [
             example(
-                "Keep the last minute in memory",
-                "sudo usdtrec record -a -e 'app:*' --ring 60s -o app.data",
+                "Have the recorder write its last seconds now",
+                "sudo usdtrec dump",
             ),
-            example("Write it to a file now", "sudo usdtrec dump"),
-            example("The same of all recorders", "sudo usdtrec dump --all"),
+            example("One of several recorders", "sudo usdtrec dump -p 1234"),
+            example("All recorders", "sudo usdtrec dump --all"),
         ],
     ),
     (

@@ -106,7 +106,7 @@ fn a_long_span_fires_and_a_short_one_does_not() {
     let report = lab.usdtrec(words).success().stdout;
     let mut lines = report.lines();
     let first = lines.next().unwrap_or_default();
-    let expected = format!("# trigger: {trigger}: ticker:tick..guarded took ");
+    let expected = format!("# trigger: {trigger}: ticker:tick..ticker:guarded took ");
     assert!(first.starts_with(&expected), "{first}");
     let second = format!("# the last events of its thread, {}:", ticker.pid());
     assert_eq!(lines.next(), Some(&*second));

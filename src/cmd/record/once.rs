@@ -17,7 +17,8 @@ use super::messages::{
     print_missing_groups, print_notice, print_scope, print_spans, print_summary,
 };
 use super::names::NameStore;
-use super::options::{NumberedFiles, destination, is_pipe};
+use super::numbered_files::NumberedFiles;
+use super::options::{destination, is_pipe};
 use super::schedule;
 use super::triggered::WrittenFiles;
 use crate::advice::HINTS;

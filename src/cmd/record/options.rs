@@ -1,12 +1,9 @@
 //! Conversion of the options of `record`, and of the capture options of all verbs.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{IsTerminal, stdout};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use usdtrec_format::expr::{EventSpec, Expr};
@@ -19,10 +16,10 @@ use usdtrec_record::{
     TriggerOptions, parse_cpus,
 };
 
+use super::numbered_files::NumberedFiles;
 use super::{call_graph, ring};
 use crate::cli::{self, CaptureArgs, RecordArgs};
 use crate::cmd::print::spans_or_all;
-use crate::mutex::locked;
 use crate::output;
 use crate::terminal::Usage;
 use crate::units::{min_ns, parse_duration, parse_size};
@@ -442,31 +439,6 @@ fn more_than_nothing(option: &str, text: &str, bytes: u64) -> Result<u64, Usage>
             "{option}: expected a size of more than 0, found {text:?}"
         ))),
         bytes => Ok(bytes),
-    }
-}
-
-/// Paths of several numbered files that are kept, the newest last, shared with the thread that creates them.
-#[derive(Clone, Default)]
-pub(super) struct NumberedFiles(Arc<Mutex<VecDeque<PathBuf>>>);
-
-impl NumberedFiles {
-    /// Adds a file; of more than `keep` files the oldest are forgotten.
-    pub(super) fn add(&self, path: PathBuf, keep: Option<u64>) {
-        let mut files = locked(&self.0);
-        files.push_back(path);
-        while keep.is_some_and(|keep| files.len() as u64 > keep) {
-            files.pop_front();
-        }
-    }
-
-    /// The path of the newest; `None` without `--switch-output`.
-    pub(super) fn last(&self) -> Option<PathBuf> {
-        locked(&self.0).back().cloned()
-    }
-
-    /// All files, the newest first.
-    pub(super) fn all(&self) -> Vec<PathBuf> {
-        locked(&self.0).iter().rev().cloned().collect()
     }
 }
 

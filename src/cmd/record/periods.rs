@@ -12,7 +12,7 @@ use super::attach::select;
 use super::once::{Once, Recorded, exit_code};
 use super::schedule::{Slots, date, stamp};
 use crate::cli::{CaptureArgs, RecordArgs};
-use crate::old_file::with_suffix;
+use crate::old_file::{unused, with_suffix};
 use crate::output;
 use crate::terminal::say;
 
@@ -123,16 +123,6 @@ fn record(
             Ok(None)
         }
     }
-}
-
-/// The path, or one with a number from 2 on if there is a file of its name: after the wall clock was set back, periods have the names of earlier ones.
-pub(super) fn unused(path: PathBuf) -> PathBuf {
-    let is_unused = |path: &PathBuf| path.symlink_metadata().is_err();
-    if is_unused(&path) {
-        return path;
-    }
-    let mut numbered = (2_u64..).map(|number| with_suffix(&path, &number.to_string()));
-    numbered.find(is_unused).unwrap_or_else(|| path.clone())
 }
 
 /// Whether processes or threads are recorded, and all of them have ended.

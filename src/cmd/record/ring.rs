@@ -17,12 +17,11 @@ use usdtrec_record::{
     WindowFiles, WindowLimits,
 };
 
-use super::options::NumberedFiles;
-use super::periods::unused;
+use super::numbered_files::NumberedFiles;
 use super::schedule::stamp_of_millisecond;
 use crate::cli::{RecordArgs, RingArgs};
 use crate::mutex::locked;
-use crate::old_file::with_suffix;
+use crate::old_file::{unused, with_suffix};
 use crate::output;
 use crate::terminal::{Usage, say};
 use crate::unfinished_file::UnfinishedFile;
@@ -368,7 +367,8 @@ mod tests {
             ("60s", Duration::from_secs(60), 256 << 20),
             ("500ms,10M", Duration::from_millis(500), 10 << 20),
         ] {
-            assert_eq!(limits(text), Ok(WindowLimits::new(time, bytes)), "{text}");
+            let found = limits(text).expect("a window");
+            assert_eq!(found, WindowLimits::new(time, bytes), "{text}");
         }
         for wrong in ["", "60s,", "10M", "60s,1K", "0s", "60s,10M,5"] {
             assert!(limits(wrong).is_err(), "{wrong:?}");

@@ -1,0 +1,32 @@
+//! The files of a recording that writes several.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use crate::mutex::locked;
+
+/// Paths of several numbered files that are kept, the newest last, shared with the thread that creates them.
+#[derive(Clone, Default)]
+pub(super) struct NumberedFiles(Arc<Mutex<VecDeque<PathBuf>>>);
+
+impl NumberedFiles {
+    /// Adds a file; of more than `keep` files the oldest are forgotten.
+    pub(super) fn add(&self, path: PathBuf, keep: Option<u64>) {
+        let mut files = locked(&self.0);
+        files.push_back(path);
+        while keep.is_some_and(|keep| files.len() as u64 > keep) {
+            files.pop_front();
+        }
+    }
+
+    /// The path of the newest; `None` without `--switch-output`.
+    pub(super) fn last(&self) -> Option<PathBuf> {
+        locked(&self.0).back().cloned()
+    }
+
+    /// All files, the newest first.
+    pub(super) fn all(&self) -> Vec<PathBuf> {
+        locked(&self.0).iter().rev().cloned().collect()
+    }
+}
