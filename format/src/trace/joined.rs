@@ -161,11 +161,14 @@ impl Joining {
         all.recorded = match (is_first, all.recorded, trace.recorded) {
             (true, _, recorded) => recorded,
             (false, Some(known), Some(recorded)) => Some(known.joined(recorded)),
+            // It has nothing: its recorder was killed when it had begun the file.
+            (false, known, None) if time.is_none() => known,
             _ => None,
         };
         all.sample_time = match (is_first, all.sample_time, trace.sample_time) {
             (true, _, time) => time,
             (false, Some(known), Some(time)) => Some(known.joined(time)),
+            (false, known, None) if time.is_none() => known,
             _ => None,
         };
         all.clocks.extend(trace.clocks);
