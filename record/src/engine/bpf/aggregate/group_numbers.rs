@@ -120,7 +120,7 @@ impl GroupNumbers {
             least: self.take(word(Word::Least)),
             greatest: self.take(word(Word::Greatest)),
         };
-        let ends = ends.numbers(field.shape.signed);
+        let ends = ends.numbers(shape.signed);
         let buckets = self.layout.histogram(place).map(|buckets| {
             let first = first + self.layout.buckets_at(place) as usize;
             let all = self.ends_since_start((number, place), ends)?;
