@@ -242,11 +242,51 @@ fn spans_without_a_partner_are_those_of_report() {
     );
 }
 
-/// Spans within each other, up to 16 of a thread; those beyond are counted.
+/// Begins without an end, as of statements that fail, are given up when there are many: what comes after them is counted.
+#[test]
+fn many_begins_that_fail_are_given_up() {
+    let lab = Lab::privileged();
+    let program = Program::start(&lab, &["failed", "100", "1"]);
+    let capture = program.capture();
+    let stat = begin(&lab, "stat", &capture, &[&SPAN[..], &JSON].concat());
+    program.run();
+    let lines = json(&end(stat).stdout);
+    // What is kept of 100 begins, and of a span after each tenth.
+    let (mut depth, mut kept) = (0, BTreeMap::new());
+    let mut add = |name: &'static str, count| *kept.entry(name).or_insert(0) += count;
+    for number in 1..=100 {
+        for is_span in [false, true] {
+            if is_span && number % 10 > 0 {
+                continue;
+            }
+            let is_kept = depth < 16;
+            match is_kept {
+                true => depth += 1,
+                false => {
+                    depth = 0;
+                    add("unfinished", 16);
+                    add("open", 16);
+                    add("unkept", 1);
+                }
+            }
+            if is_span {
+                add(if is_kept { "count" } else { "unmatched" }, 1);
+                depth -= u64::from(is_kept);
+            }
+        }
+    }
+    add("open", depth);
+    assert!(kept["count"] >= 8, "{kept:?}");
+    for (name, count) in kept {
+        assert_eq!(number(&lines[0], name), count, "{name}: {lines:?}");
+    }
+}
+
+/// Spans within each other, up to 16 of a thread; of more, the outer ones are given up.
 #[test]
 fn spans_nest_to_sixteen_levels() {
     let lab = Lab::privileged();
-    for (depth, kept) in [(16, 16), (20, 16)] {
+    for (depth, kept) in [(16, 16), (20, 3)] {
         let program = Program::start(&lab, &["deep", &depth.to_string(), "20"]);
         let capture = program.capture();
         let how = [&SPAN[..], &JSON, &["--by", "id"]].concat();
@@ -267,8 +307,10 @@ fn spans_nest_to_sixteen_levels() {
             are_near(number(line, "sum_ns"), number(group, "sum_ns"), 1, "sum");
         }
         let all = lines.iter().find(|line| line["others"] == true);
-        let unkept = number(all.expect("all spans"), "unkept");
-        assert_eq!(unkept, depth - kept as u64);
+        let all = all.expect("all spans");
+        let missing = ["unkept", "unfinished"].map(|fate| number(all, fate));
+        assert_eq!(missing.iter().sum::<u64>(), depth - kept as u64, "{all}");
+        assert_eq!(number(all, "unmatched"), depth - kept as u64, "{all}");
     }
 }
 

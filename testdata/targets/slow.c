@@ -2,9 +2,11 @@
  *     slow load THREADS COUNT EVERY MILLISECONDS
  *     slow deep DEPTH MILLISECONDS
  *     slow odd MILLISECONDS
+ *     slow failed COUNT MILLISECONDS
  * Waits for a line of standard input. Then
  *     load  each thread makes COUNT spans. Of EVERY spans one sleeps so long, every second of these in a span within it, which is slow, too
  *     deep  spans within each other, of which the innermost sleeps
+ *     failed  so many begins without an end, as of statements that fail, and after each tenth a span
  *     odd   a slow span in which another begins and never ends, an end without a begin, and a span that another thread ends
  * Prints `slow ID STATUS INNER OUTER` of each span that took at least a quarter of MILLISECONDS: it lasted from INNER to OUTER ns. At last `spans N`, the number of spans that ended. */
 #define _GNU_SOURCE
@@ -87,6 +89,14 @@ static void odd(void) {
   span(300, 0, 1);
 }
 
+static void failed(int number) {
+  for (int i = 0; i < number; i++) {
+    begin(1000 + i, "/failed");
+    if (i % 10 == 9)
+      span(2 + i, 0, 0);
+  }
+}
+
 int main(int argc, char **argv) {
   char line[64];
   setvbuf(stdout, 0, _IOLBF, 0);
@@ -104,6 +114,8 @@ int main(int argc, char **argv) {
       pthread_join(threads[i], 0);
   } else if (!strcmp(argv[1], "deep") && argc == 4)
     span(2, atoi(argv[2]) - 1, 1);
+  else if (!strcmp(argv[1], "failed") && argc == 4)
+    failed(atoi(argv[2]));
   else
     odd();
   printf("spans %ld\n", ended);

@@ -19,6 +19,8 @@ use crate::plan::capture::Capture;
 use crate::slow_spans::SlowSpans;
 use crate::usage_error::{SpanFault, UsageError};
 
+/// Words in names of probes at the begin of calls, which may be within each other at any depth.
+const CALLS: [&str; 3] = ["entry", "enter", "call"];
 /// Size of records if no probe is known when the recording begins, bytes.
 const USUAL_RECORD: u32 = 1024;
 /// Maximum size of a record, bytes: offsets of stores have 16 bits.
@@ -177,6 +179,11 @@ impl RolePlanner<'_> {
         {
             return Err(SpanFault::Key(pair.name.clone()));
         }
+        let is_call = |at: &usize| {
+            let name = self.names.get(*at).copied().unwrap_or_default();
+            name.split(['_', ':', '-'])
+                .any(|word| CALLS.contains(&word))
+        };
         let first = pair
             .starts
             .first()
@@ -201,6 +208,7 @@ impl RolePlanner<'_> {
                 task: key.task,
                 value,
                 agreed: fields.collect::<Option<_>>()?,
+                gives_up: self.options.aggregation.is_some() && !pair.starts.iter().any(is_call),
                 others: self.other_fields(group),
                 places,
             };

@@ -104,13 +104,18 @@ impl Program<'_> {
         asm.store(Width::Double, Reg::R9, DEPTH, Reg::R1);
         self.leave_element();
         self.count_span(HitWord::Begun, exits);
-        let asm = &mut self.asm;
-        asm.place(deep);
-        asm.load(Width::Double, Reg::R1, Reg::R0, BEYOND);
-        asm.op_value(Op::Add, Reg::R1, 1);
-        asm.store(Width::Double, Reg::R0, BEYOND, Reg::R1);
-        self.leave_element();
-        self.count_span(HitWord::Deep, exits);
+        self.asm.place(deep);
+        match self.common.hit_counts.filter(|_| role.gives_up) {
+            Some(counts) => self.give_up(counts, exits),
+            None => {
+                let asm = &mut self.asm;
+                asm.load(Width::Double, Reg::R1, Reg::R0, BEYOND);
+                asm.op_value(Op::Add, Reg::R1, 1);
+                asm.store(Width::Double, Reg::R0, BEYOND, Reg::R1);
+                self.leave_element();
+                self.count_span(HitWord::Deep, exits);
+            }
+        }
         self.asm.place(full_level);
         self.leave_element();
         self.asm.place(full);
@@ -202,7 +207,7 @@ impl Program<'_> {
     }
 
     /// Counts a hit, and ends the program.
-    fn count_span(&mut self, word: HitWord, exits: Exits) {
+    pub(super) fn count_span(&mut self, word: HitWord, exits: Exits) {
         if let Some(counts) = self.common.hit_counts {
             self.hit_word(counts, word, exits);
             self.asm.increment(Reg::R1);
@@ -430,7 +435,7 @@ impl Program<'_> {
     }
 
     /// Removes the level of the begin, and those above, from the map.
-    fn remove_levels(&mut self) {
+    pub(super) fn remove_levels(&mut self) {
         let (done, kept) = (self.asm.label(), self.asm.label());
         let removed = self.asm.label();
         let asm = &mut self.asm;

@@ -20,6 +20,8 @@ pub(in crate::engine::bpf) struct SpanRole {
     pub(in crate::engine::bpf) value: Option<KeyValue>,
     /// The arguments that begin and end have in common and that must agree.
     pub(in crate::engine::bpf) agreed: Vec<MarkField>,
+    /// Whether begins that have no end when too many of their key are open are given up, as those of statements that fail; else later ones are not kept.
+    pub(in crate::engine::bpf) gives_up: bool,
     /// The places of the arguments by which they are matched.
     pub(in crate::engine::bpf) places: Vec<usize>,
     /// Where spans are aggregated: the fields that are no keys of groups.

@@ -5,7 +5,7 @@
 use super::super::aggregate::{Grouping, HitCounts, HitWord};
 use super::super::insn::{Helper, If, Label, Op, Reg, Width};
 use super::super::program::{Exits, Program, slots};
-use super::entry::{DEPTH, SpanMemory};
+use super::entry::{DEPTH, LEVELS, SpanMemory};
 use super::program::After;
 use super::role::SpanRole;
 
@@ -84,5 +84,17 @@ impl Program<'_> {
         let asm = &mut self.asm;
         asm.increment(Reg::R1);
         asm.jump(exits.out);
+    }
+
+    /// Gives up all open spans of the key, counts the begin as one that is not kept, and ends the program.
+    pub(super) fn give_up(&mut self, counts: HitCounts, exits: Exits) {
+        self.asm
+            .store_value(Width::Double, Reg::R10, slots::SPAN_LEVEL, 0);
+        self.remove_levels();
+        self.hit_word(counts, HitWord::Unfinished, exits);
+        let asm = &mut self.asm;
+        asm.set(Reg::R2, LEVELS.into());
+        asm.atomic_add(Reg::R1, 0, Reg::R2);
+        self.count_span(HitWord::Deep, exits);
     }
 }

@@ -32,6 +32,7 @@ fn begins_without_room_are_counted() {
         task: SpanTask::Thread,
         value: None,
         agreed: Vec::new(),
+        gives_up: false,
         places: Vec::new(),
         others: Vec::new(),
     };
