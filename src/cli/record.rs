@@ -39,7 +39,7 @@ pub(crate) struct RecordArgs {
     pub(crate) switch_max_files: Option<u64>,
     /// Triggers
     #[command(flatten)]
-    pub(crate) ring: RingArgs,
+    pub(crate) ring: Box<RingArgs>,
     /// Begin recording, and start the command, at a time of day (12:00:00, the next one in the local time zone), at a date
     /// (2026-11-23T12:00:00Z; local without a zone), or after a time (+30s)
     ///

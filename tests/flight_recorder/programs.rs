@@ -87,27 +87,33 @@ pub(super) fn programs_of(pid: u32) -> Vec<Vec<[u8; INSTRUCTION]>> {
     ids.into_iter().filter_map(instructions).collect()
 }
 
-/// The same without the immediates that differ between two recordings of the same kind: the numbers of maps, and of samples.
-pub(super) fn without_varying(
-    programs: &[Vec<[u8; INSTRUCTION]>],
-    pairs: [&[Vec<[u8; INSTRUCTION]>]; 2],
-) -> Vec<Vec<[u8; INSTRUCTION]>> {
-    let [first, second] = pairs;
-    let varies = |program: usize, at: usize| {
-        let instruction = |of: &[Vec<[u8; INSTRUCTION]>]| of.get(program)?.get(at).copied();
-        instruction(first) != instruction(second)
+/// The same without the immediates that differ between any two recordings: the numbers of maps and addresses, which are 64-bit immediates in two
+/// instructions, and those that samples are numbered from, which are added and large.
+pub(super) fn without_numbers(programs: &[Vec<[u8; INSTRUCTION]>]) -> Vec<Vec<[u8; INSTRUCTION]>> {
+    /// `BPF_LD | BPF_IMM | BPF_DW`.
+    const LOAD_64: u8 = 0x18;
+    /// `BPF_ALU64 | BPF_ADD | BPF_K`.
+    const ADD: u8 = 0x07;
+    let is_large = |instruction: &[u8; INSTRUCTION]| {
+        let immediate = instruction
+            .last_chunk()
+            .copied()
+            .map_or(0, i32::from_le_bytes);
+        immediate > 0xffff
     };
-    let program = |(number, program): (usize, &Vec<[u8; INSTRUCTION]>)| {
-        let instructions = program.iter().enumerate();
-        let masked = instructions.map(|(at, instruction)| {
-            let mut masked = *instruction;
-            if varies(number, at) {
+    let program = |program: &Vec<[u8; INSTRUCTION]>| {
+        let mut masked = program.clone();
+        let mut is_second = false;
+        for instruction in &mut masked {
+            let is_first = !is_second && instruction[0] == LOAD_64;
+            let is_added = instruction[0] == ADD && is_large(instruction);
+            if is_first || is_second || is_added {
                 // Operation, registers and offset stay.
-                masked[4..].fill(0);
+                instruction[4..].fill(0);
             }
-            masked
-        });
-        masked.collect()
+            is_second = is_first;
+        }
+        masked
     };
-    programs.iter().enumerate().map(program).collect()
+    programs.iter().map(program).collect()
 }

@@ -23,6 +23,7 @@ pub(super) mod snapshot;
 pub(super) mod sought_files;
 pub(super) mod start;
 pub(super) mod target;
+mod triggered_files;
 pub(super) mod triggering;
 pub(super) mod unread_files;
 pub(super) mod user_filter;

@@ -10,7 +10,6 @@ use std::time::Duration;
 use usdtrec_format::trace::{FiredTrigger, TriggerKind};
 
 use super::outcome::TriggerEvent;
-use super::{Recording, host_error};
 use crate::clocks::trace_clock;
 use crate::error::RecordError;
 use crate::output::sync::DiskSync;
@@ -21,30 +20,27 @@ use crate::triggers::{
 };
 use crate::window::{FileMaker, MadeFile, WindowFiles, WrittenWindow};
 
-/// How long a file may be delayed because the rings are never empty, ns.
-const LATEST: u64 = 2_000_000_000;
-
 /// The state of triggers.
 #[derive(Debug)]
 pub(crate) struct Triggering {
-    pace: TriggerPace,
-    window: Option<WindowState>,
+    pub(super) pace: TriggerPace,
+    pub(super) window: Option<WindowState>,
     /// What came of triggers and was not passed on yet.
     events: Vec<TriggerEvent>,
     /// The trigger that ends the recording.
-    ending: Option<DueTrigger>,
+    pub(super) ending: Option<DueTrigger>,
 }
 
 /// What a recording with a window has besides.
 #[derive(Debug)]
-struct WindowState {
-    maker: FileMaker,
+pub(super) struct WindowState {
+    pub(super) maker: FileMaker,
     command: Option<TriggerCommand>,
     commands: RunningCommands,
     requests: Option<DumpRequests>,
     /// Requests for which no file is being made yet, and for which one is.
-    waiting: Vec<DumpRequest>,
-    served: Vec<DumpRequest>,
+    pub(super) waiting: Vec<DumpRequest>,
+    pub(super) served: Vec<DumpRequest>,
     syncs: Vec<DiskSync>,
     /// Readable when there is something to do, and what makes it so.
     woken: UnixStream,
@@ -65,7 +61,7 @@ impl Triggering {
         let window = window.transpose();
         Ok(Self {
             pace: TriggerPace::new(options.after, options.cooldown),
-            window: window.map_err(|source| host_error("files of triggers", source))?,
+            window: window.map_err(|source| failed("files of triggers", source))?,
             events,
             ending: None,
         })
@@ -86,7 +82,7 @@ impl Triggering {
         };
         let wake = window.wake.try_clone();
         let woken = wake.and_then(|wake| signals.wake_at_switch(wake));
-        woken.map_err(|source| host_error("signals", source))
+        woken.map_err(|source| failed("signals", source))
     }
 
     /// Becomes readable when there is something to do.
@@ -110,7 +106,7 @@ impl Triggering {
     }
 
     /// Fires what has been asked for from outside.
-    fn take_asked(&mut self, signals: &Signals) {
+    pub(super) fn take_asked(&mut self, signals: &Signals) {
         let Some(window) = &mut self.window else {
             return;
         };
@@ -136,7 +132,7 @@ impl Triggering {
     }
 
     /// Takes what threads and commands have done.
-    fn take_done(&mut self) {
+    pub(super) fn take_done(&mut self) {
         let Self { window, events, .. } = self;
         let Some(window) = window else {
             return;
@@ -150,7 +146,7 @@ impl Triggering {
     }
 
     /// The trigger for which a file is to be made now, or the recording to be ended; all hits up to `read` have been read.
-    fn take_due(&mut self, read: u64) -> Option<DueTrigger> {
+    pub(super) fn take_due(&mut self, read: u64) -> Option<DueTrigger> {
         let window = self.window.as_ref();
         if window.is_some_and(|window| window.maker.is_busy()) && !self.pace.is_ending() {
             return None;
@@ -273,62 +269,9 @@ fn environment(written: &WrittenWindow) -> Vec<(&'static str, OsString)> {
     ]
 }
 
-impl Recording {
-    /// Looks at what fired. All hits up to `read` have been read unless rings are behind. Returns whether the recording ends.
-    pub(super) fn look_at_triggers(
-        &mut self,
-        signals: &Signals,
-        read: u64,
-    ) -> Result<bool, RecordError> {
-        self.fire_sighted();
-        self.triggering.take_asked(signals);
-        self.triggering.take_done();
-        let read = match self.is_behind {
-            true => read.saturating_sub(LATEST),
-            false => read,
-        };
-        let Some(due) = self.triggering.take_due(read) else {
-            return Ok(false);
-        };
-        if due.ends {
-            self.triggering.ending = Some(due);
-            return Ok(true);
-        }
-        self.make_file(due)?;
-        Ok(false)
-    }
-
-    /// Fires what hits of the last passes have.
-    pub(super) fn fire_sighted(&mut self) {
-        let Some(watch) = &mut self.pipeline.triggers else {
-            return;
-        };
-        let sighted = watch.take_sighted();
-        self.triggering.pace.note_more(sighted.more);
-        if let Some(first) = sighted.first {
-            self.triggering.pace.fire(first.fired, first.ends);
-        }
-    }
-
-    /// Makes a file of the window, or notes in the file that is written what fired.
-    pub(super) fn make_file(&mut self, due: DueTrigger) -> Result<(), RecordError> {
-        let Some(window) = &mut self.triggering.window else {
-            let id_type = self.session.attached.processes.attr.attr.id_type();
-            let mut record = Vec::new();
-            // It has nothing that JSON has not.
-            if due.fired.encode(id_type, &mut record).is_ok() {
-                self.files.push(&record);
-            }
-            return Ok(());
-        };
-        window.served.append(&mut window.waiting);
-        let tally = self.count()?;
-        self.files.add_losses(&tally.since(&self.tally))?;
-        self.tally = tally;
-        let content = self.files.content()?;
-        if let (Some(content), Some(window)) = (content, &mut self.triggering.window) {
-            window.maker.make(content, due);
-        }
-        Ok(())
+fn failed(what: &str, source: io::Error) -> RecordError {
+    RecordError::Host {
+        what: what.to_owned(),
+        source,
     }
 }

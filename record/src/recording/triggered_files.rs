@@ -1,0 +1,69 @@
+//! Looks at what has fired after each pass over the rings, and has files made of the window.
+
+use super::Recording;
+use crate::error::RecordError;
+use crate::recording::signals::Signals;
+use crate::triggers::DueTrigger;
+
+/// How long a file may be delayed because the rings are never empty, ns.
+const LATEST: u64 = 2_000_000_000;
+
+impl Recording {
+    /// Looks at what fired. All hits up to `read` have been read unless rings are behind. Returns whether the recording ends.
+    pub(super) fn look_at_triggers(
+        &mut self,
+        signals: &Signals,
+        read: u64,
+    ) -> Result<bool, RecordError> {
+        self.fire_sighted();
+        self.triggering.take_asked(signals);
+        self.triggering.take_done();
+        let read = match self.is_behind {
+            true => read.saturating_sub(LATEST),
+            false => read,
+        };
+        let Some(due) = self.triggering.take_due(read) else {
+            return Ok(false);
+        };
+        if due.ends {
+            self.triggering.ending = Some(due);
+            return Ok(true);
+        }
+        self.make_file(due)?;
+        Ok(false)
+    }
+
+    /// Fires what hits of the last passes have.
+    pub(super) fn fire_sighted(&mut self) {
+        let Some(watch) = &mut self.pipeline.triggers else {
+            return;
+        };
+        let sighted = watch.take_sighted();
+        self.triggering.pace.note_more(sighted.more);
+        if let Some(first) = sighted.first {
+            self.triggering.pace.fire(first.fired, first.ends);
+        }
+    }
+
+    /// Makes a file of the window, or notes in the file that is written what fired.
+    pub(super) fn make_file(&mut self, due: DueTrigger) -> Result<(), RecordError> {
+        let Some(window) = &mut self.triggering.window else {
+            let id_type = self.session.attached.processes.attr.attr.id_type();
+            let mut record = Vec::new();
+            // It has nothing that JSON has not.
+            if due.fired.encode(id_type, &mut record).is_ok() {
+                self.files.push(&record);
+            }
+            return Ok(());
+        };
+        window.served.append(&mut window.waiting);
+        let tally = self.count()?;
+        self.files.add_losses(&tally.since(&self.tally))?;
+        self.tally = tally;
+        let content = self.files.content()?;
+        if let (Some(content), Some(window)) = (content, &mut self.triggering.window) {
+            window.maker.make(content, due);
+        }
+        Ok(())
+    }
+}
