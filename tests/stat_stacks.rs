@@ -247,17 +247,17 @@ fn stacks_of_later_files_have_names() {
         ..FRAMED
     };
     let program = build.make(&lab, "paths.c", "paths");
-    let stat = start(
+    let mut stat = start(
         &lab,
         &["-a", "--by", "stack", "-I", "50ms", "-e", "later_paths:hit"],
     );
-    // The program is there before it hits for long enough to be found.
     let mut process = Process::spawn({
         let mut command = Command::new(&program);
         command.args(["10", "1"]);
         command
     });
-    std::thread::sleep(std::time::Duration::from_secs(5));
+    // A probe has a row as soon as it is planted.
+    stat.line().expect("an interval");
     process.say("go");
     while process.line().expect("a line") != "done" {}
     let lines = end(stat);

@@ -262,7 +262,7 @@ fn top_refuses_what_the_kernel_cannot_count() {
     let (pid, tick) = (target.pid().to_string(), target.event("tick"));
     let by = |key: &'static str| ["--by", key];
     let cases: [(Vec<&str>, &str); 10] = [
-        (by("stack").to_vec(), "--by stack: top --by counts by comm"),
+        (by("sym").to_vec(), "--by sym: top --by counts by comm"),
         (by("cpu").to_vec(), "use report --sort cpu"),
         (by("arg1:hex").to_vec(), "use report --sort arg1:hex"),
         (by("arg9").to_vec(), "no probe has an argument arg9"),
