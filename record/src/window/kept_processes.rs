@@ -64,8 +64,8 @@ struct KeptProcess {
     parent: i32,
     /// Names of its threads.
     threads: BTreeMap<i32, Arc<[u8]>>,
-    /// What it has mapped, in the order in which it was.
-    mappings: Arc<Vec<KeptMapping>>,
+    /// What it has mapped, by the first address. Mappings do not overlap.
+    mappings: Arc<BTreeMap<u64, KeptMapping>>,
     /// The record of its control group.
     cgroup: Option<Arc<[u8]>>,
 }
@@ -164,10 +164,10 @@ impl KeptProcesses {
     }
 
     fn map(&mut self, map: &Mmap<'_>) {
-        if self.mappings >= MAX_MAPPINGS {
+        let range = map.start..map.start.saturating_add(map.len);
+        if self.mappings >= MAX_MAPPINGS || range.is_empty() {
             return;
         }
-        let range = map.start..map.start.saturating_add(map.len);
         let mapping = KeptMapping {
             offset: map.offset,
             file: self.file(map.path, map.file),
@@ -179,11 +179,8 @@ impl KeptProcesses {
         let process = self.processes.entry(map.pid).or_default();
         let mappings = Arc::make_mut(&mut process.mappings);
         let before = mappings.len();
-        let is_replaced = |known: &KeptMapping| {
-            mapping.range.start <= known.range.start && known.range.end <= mapping.range.end
-        };
-        mappings.retain(|known| !is_replaced(known));
-        mappings.push(mapping);
+        make_room(mappings, &mapping.range);
+        mappings.insert(mapping.range.start, mapping);
         self.mappings = self.mappings + mappings.len() - before;
     }
 
@@ -311,7 +308,7 @@ impl KeptProcesses {
         for (pid, process) in &self.processes {
             out.clear();
             self.put_threads(*pid, process, &mut out);
-            for mapping in process.mappings.iter() {
+            for mapping in process.mappings.values() {
                 self.put_mapping(*pid, mapping, &mut out);
             }
             if let Some(cgroup) = &process.cgroup {
@@ -387,6 +384,34 @@ impl KeptProcesses {
 fn whole<'r>(records: &'r [u8], record: &RawRecord<'_>) -> Option<&'r [u8]> {
     const HEADER: usize = 8;
     records.get(record.offset..record.offset + HEADER + record.body.len())
+}
+
+/// Takes what a new mapping covers from the others, as the kernel does.
+fn make_room(mappings: &mut BTreeMap<u64, KeptMapping>, range: &Range<u64>) {
+    let before = mappings.range(..range.start).next_back();
+    let before = before.filter(|(_, known)| known.range.end > range.start);
+    let starts = before.into_iter().chain(mappings.range(range.clone()));
+    let starts: Vec<u64> = starts.map(|(start, _)| *start).collect();
+    for start in starts {
+        let Some(known) = mappings.remove(&start) else {
+            continue;
+        };
+        if range.end < known.range.end {
+            let tail = KeptMapping {
+                offset: known.offset.wrapping_add(range.end - start),
+                range: range.end..known.range.end,
+                ..known.clone()
+            };
+            mappings.insert(range.end, tail);
+        }
+        if start < range.start {
+            let head = KeptMapping {
+                range: start..range.start,
+                ..known
+            };
+            mappings.insert(start, head);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -563,6 +588,49 @@ mod tests {
         kept.take(&Made::default().comm(20 * SECOND, [9, 9], "later", false).0);
         assert_eq!(said(&kept), ["name 9/9 later"]);
         assert_eq!((kept.threads, kept.mappings), (0, 0));
+    }
+
+    /// A library is mapped as a whole, and its segments over that.
+    #[test]
+    fn a_mapping_over_another_one_leaves_the_rest_of_it() {
+        let file = Arc::new(MappedFile {
+            path: b"/lib/x"[..].into(),
+            file: MmapFile::Inode {
+                major: 8,
+                minor: 1,
+                inode: 5,
+                generation: 0,
+            },
+        });
+        let mapping = |range: Range<u64>, offset: u64| KeptMapping {
+            range,
+            offset,
+            file: Arc::clone(&file),
+            protection: 5,
+            flags: 2,
+            cpu_mode: Mmap::USER,
+        };
+        let mut mappings = BTreeMap::new();
+        for (range, offset) in [
+            (0x1000..0x9000, 0),
+            (0x9000..0xa000, 0x70),
+            (0x3000..0x4000, 0x50),
+            (0x8000..0x9800, 0x60),
+        ] {
+            make_room(&mut mappings, &range);
+            mappings.insert(range.start, mapping(range, offset));
+        }
+        let left = mappings
+            .values()
+            .map(|known| (known.range.clone(), known.offset));
+        let expected = [
+            (0x1000..0x3000, 0),
+            (0x3000..0x4000, 0x50),
+            (0x4000..0x8000, 0x3000),
+            (0x8000..0x9800, 0x60),
+            (0x9800..0xa000, 0x870),
+        ];
+        assert_eq!(left.collect::<Vec<_>>(), expected);
     }
 
     #[test]
