@@ -37,7 +37,7 @@ for format in html perfetto firefox otlp otlp-proto folded perf pprof ctf parque
   # A recording without spans is none for OpenTelemetry.
   [ -d exported.$format ] || [ -s exported.$format ] || [ "${format#otlp}" != "$format" ] || fail "$format is empty"
 done
-[ "$(sed -n 's/.*deeper.* \([0-9]*\)$/\1/p' exported.folded)" = $hits ] || fail "folded: $(cat exported.folded)"
+[ "$(awk '/deeper/ { hits += $NF } END { print hits }' exported.folded)" = $hits ] || fail "folded: $(cat exported.folded)"
 if [ -d exported.parquet ]; then
   verb sql --engine duckdb exported.parquet
   prints 'CREATE OR REPLACE VIEW "events"'
