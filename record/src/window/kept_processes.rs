@@ -17,6 +17,8 @@ use usdtrec_format::trace::{ProcessCgroup, Shortfall, StringArgument};
 const MAX_THREADS: usize = 1 << 16;
 /// Maximum number of mappings of all processes. Those that a child has from its parent count for each.
 const MAX_MAPPINGS: usize = 1 << 18;
+/// Maximum number of mappings of a process.
+const MAX_MAPPINGS_OF_PROCESS: usize = 8 << 10;
 /// Maximum length of other records of one kind, bytes.
 const MAX_BYTES: usize = 4 << 20;
 /// How long records wait for earlier ones of other CPUs, ns: they are late by at most one pass over the rings.
@@ -180,7 +182,9 @@ impl KeptProcesses {
         let mappings = Arc::make_mut(&mut process.mappings);
         let before = mappings.len();
         make_room(mappings, &mapping.range);
-        mappings.insert(mapping.range.start, mapping);
+        if mappings.len() < MAX_MAPPINGS_OF_PROCESS {
+            mappings.insert(mapping.range.start, mapping);
+        }
         self.mappings = self.mappings + mappings.len() - before;
     }
 
@@ -640,13 +644,13 @@ mod tests {
         for pid in 0..MAX_THREADS as i32 + 100 {
             made = made.comm(1, [pid, pid], "x", false);
         }
-        for start in 0..MAX_MAPPINGS as u64 + 100 {
+        for start in 0..MAX_MAPPINGS_OF_PROCESS as u64 + 100 {
             made = made.map(2, 5, start << 12, "/lib/x");
         }
         kept.take(&made.0);
         kept.take(&Made::default().comm(9 * SECOND, [9, 9], "later", false).0);
         assert_eq!(kept.threads, MAX_THREADS);
-        assert!(kept.mappings <= MAX_MAPPINGS);
+        assert_eq!(kept.mappings, MAX_MAPPINGS_OF_PROCESS);
         assert_eq!(kept.file_count, 1);
     }
 }
