@@ -93,7 +93,7 @@ fn a_switched_recording_is_one_trace() {
         .success()
         .stdout;
     assert_eq!(groups.lines().count(), 2, "one process: {groups}");
-    let export = ["--to", "folded", "-o", "-"];
+    let export = ["--to", "perfetto", "-o", "all.pftrace"];
     said(&lab, "export", &in_order, &export, "2").success();
     // The other side may be several files, too.
     let diff = lab.usdtrec(["diff", "all.1", "all.*", "--format", "json"]);

@@ -136,6 +136,7 @@ impl Place {
             .arg("--")
             .arg(&self.program)
             .args(["doctor", "--hits", cost.kind])
+            .env("PERF_BUILDID_DIR", self.directory.path().join("cache"))
             .current_dir(self.directory.path());
         let output = command
             .output()

@@ -77,7 +77,10 @@ impl FoundFiles {
             let expected = "a directory with traces, or one of perf record --threads, which has a file \"data\"";
             return Err(in_file(
                 path,
-                expected_found(expected, "a directory without a trace"),
+                expected_found(
+                    expected,
+                    "a directory without a trace and without the file \"data\"",
+                ),
             ));
         }
         Ok(())
