@@ -18,7 +18,7 @@ const MAX_THREADS: usize = 1 << 16;
 /// Maximum number of mappings of all processes. Those that a child has from its parent count for each.
 const MAX_MAPPINGS: usize = 1 << 18;
 /// Maximum number of mappings of a process.
-const MAX_MAPPINGS_OF_PROCESS: usize = 8 << 10;
+const MAX_MAPPINGS_OF_PROCESS: usize = 1 << 16;
 /// Maximum length of other records of one kind, bytes.
 const MAX_BYTES: usize = 4 << 20;
 /// How long records wait for earlier ones of other CPUs, ns: they are late by at most one pass over the rings.
