@@ -47,7 +47,7 @@ verb stat -e "$probe" -- /targets/learned 3
 prints "(^|[^0-9])1,?000[^0-9]"
 verb trace -e "$probe" -- /targets/learned 3
 [ "$(grep -c 'sdt_learned:hit: arg1=3' out)" = $hits ] || fail "trace: $(head -n 3 out)"
-verb top -n 1 -d 500ms -e "$probe" -- /targets/learned 3
+verb top -d 500ms -e "$probe" -- /targets/learned 3
 prints 'learned:hit'
 
 verb list --file /targets/learned
