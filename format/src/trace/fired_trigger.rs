@@ -19,8 +19,8 @@ use crate::perf::{RawRecord, RecordType, SampleId, SampleType};
 const MAGIC: Magic = *b"USDTTRIG";
 /// Minimum length of the JSON, bytes, so that the record has 80: perf 6.1 reads so many before it ignores it.
 const MIN_JSON: usize = 64;
-/// Maximum length of a text, bytes: the size of a record is a `u16`.
-const MAX_TEXT: usize = 4096;
+/// Maximum length of a text, bytes: the whole JSON has 4095 at most.
+const MAX_TEXT: usize = 1024;
 
 /// What had a recorder write the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,7 +90,7 @@ impl FiredTrigger {
         serde_json::from_slice(until_nul(cursor.rest())).ok()
     }
 
-    /// Appends the record. Texts of more than 4096 bytes are cut.
+    /// Appends the record. Texts of more than 1024 bytes are cut.
     ///
     /// # Errors
     /// Errors of serialization.

@@ -250,9 +250,9 @@ mod tests {
             filled.second(second);
         }
         let (seconds, pids) = filled.found();
-        assert_eq!(seconds, (20..=30).collect::<Vec<_>>());
+        assert_eq!(seconds, (21..=30).collect::<Vec<_>>());
         assert_eq!(pids, (1..=30).collect::<Vec<_>>());
-        assert_eq!(filled.window.fell_out(), 19 * SECOND + 99);
+        assert_eq!(filled.window.fell_out(), 20 * SECOND + 99);
     }
 
     #[test]
