@@ -168,10 +168,10 @@ fn cost_of(output: &Output) -> Result<u64, String> {
     match ns.filter(|_| output.status.success() && has_events) {
         Some(ns) => Ok(ns),
         None => {
-            let lines = said
+            let mut lines = said
                 .lines()
                 .filter_map(|line| line.strip_prefix("usdtrec: "));
-            let reason = lines.last().unwrap_or("no hit was recorded");
+            let reason = lines.next_back().unwrap_or("no hit was recorded");
             Err(reason.to_owned())
         }
     }
