@@ -33,7 +33,7 @@ fn print(severity: Severity, message: impl fmt::Display) {
     let _ = io::stderr().write_all(printed.as_bytes());
 }
 
-/// The lines of a message as [`print`] prints them, each with a prefix.
+/// The lines of a message as [`print()`] prints them, each with a prefix.
 fn printable(message: &str, prefix: &str) -> String {
     const INDENT: &str = "  ";
     let mut out = String::with_capacity(message.len() + 1);

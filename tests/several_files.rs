@@ -237,10 +237,10 @@ fn times_of_day_select_what_they_show() {
         command.args(options);
         command.env("TZ", "UTC");
         let printed = run(command).success().stdout;
-        let lines = printed
+        let mut lines = printed
             .lines()
             .skip_while(|line| !line.starts_with("Slowest"));
-        lines.skip(1).next().expect("a span").to_owned()
+        lines.nth(1).expect("a span").to_owned()
     };
     let (clock, wall) = (slowest(&[]), slowest(&["--tod"]));
     let moment = clock.split_whitespace().nth(1).expect("a time");

@@ -215,7 +215,7 @@ fn cut_stacks_say_so() {
         let table = stat.finish().success().stdout;
         if build == FRAMED {
             assert!(table.contains("tree <- tree <- "), "{table}");
-            assert!(table.contains(" more "), "{table}");
+            assert!(table.contains(" more"), "{table}");
         } else {
             assert!(table.contains("tree"), "{table}");
         }

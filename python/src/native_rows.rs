@@ -54,7 +54,9 @@ impl NativeRows {
         self.notices.sentences().unwrap_or_else(|| {
             let files = self.session.files();
             let damage = self.session.damage().iter();
-            damage.map(|damage| files.place(damage).to_string()).collect()
+            damage
+                .map(|damage| files.place(damage).to_string())
+                .collect()
         })
     }
 }

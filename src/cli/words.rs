@@ -22,13 +22,17 @@ const WITHOUT_WORDS: [&str; 3] = ["export", "report", "script"];
 
 /// Puts `-i` before each of several files after one `-i` or `--input`.
 fn listed_files(args: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
-    let mut is_verb = false;
+    let (mut is_verb, mut is_ours) = (false, true);
+    let mut before = OsString::new();
     // What the word before was: nothing of interest, the option, or a file.
     let mut after = Word::Other;
     args.flat_map(move |arg| {
         let is_option = arg != "-" && arg.as_encoded_bytes().starts_with(b"-");
-        is_verb |= WITHOUT_WORDS.iter().any(|verb| arg == *verb);
-        let is_another = is_verb && after == Word::File && !is_option;
+        is_ours &= arg != "--";
+        // There is a `schema export`, too.
+        is_verb |= before != "schema" && WITHOUT_WORDS.iter().any(|verb| arg == *verb);
+        before.clone_from(&arg);
+        let is_another = is_ours && is_verb && after == Word::File && !is_option;
         after = match after {
             Word::Option => Word::File,
             Word::File if !is_option => Word::File,
@@ -96,6 +100,8 @@ mod tests {
             ("script --input a - c", "script --input a -i - -i c"),
             ("report -i a -i b c", "report -i a -i b -i c"),
             ("flame -i a picture.svg", "flame -i a picture.svg"),
+            ("schema export -i a probe", "schema export -i a probe"),
+            ("record -- report -i a b", "record -- report -i a b"),
             ("report -s comm -i a", "report -s comm -i a"),
             (
                 "record -p 1 2 -- report -i a",

@@ -113,7 +113,7 @@ fn pages_about_postgresql() {
     let postgres = Postgres::start();
     postgres.client("pgbench", ["-i", "-q", "-s", "1"]);
     let pgbench = || {
-        postgres.client("pgbench", ["-n", "-c", "4", "-t", "20"]);
+        postgres.client("pgbench", ["-n", "-c", "4", "-t", "60"]);
     };
     let others = ["libstdcxx:", "monitor__contended"];
     let is_other = |command: &str| others.iter().any(|other| command.contains(other));

@@ -112,9 +112,13 @@ fn candidates<'data, Elf: FileHeader, R: ReadRef<'data>>(
         let section = sections.section(section);
         section.is_ok_and(|section| section.sh_flags(endian).contains(elf::SHF_EXECINSTR))
     };
+    let machine = elf.elf_header().e_machine(endian);
+    let has_mapping_symbols = [elf::EM_ARM, elf::EM_AARCH64, elf::EM_RISCV].contains(&machine);
     let symbols = table.enumerate().filter_map(|(index, symbol)| {
         let section = table.symbol_section(endian, symbol, index).ok()??;
-        (is_code(section) && names_code(symbol)).then(|| {
+        let may_be_mapping = has_mapping_symbols && symbol.st_type() == elf::STT_NOTYPE;
+        let is_mapping = || may_be_mapping && is_mapping_symbol(&names, symbol.st_name(endian));
+        (is_code(section) && names_code(symbol) && !is_mapping()).then(|| {
             let size = symbol.st_size(endian).into();
             Candidate {
                 start: symbol.st_value(endian).into(),
@@ -134,11 +138,34 @@ fn candidates<'data, Elf: FileHeader, R: ReadRef<'data>>(
     }
 }
 
+/// Whether a symbol says where code or data begins, as assemblers for these machines write: `$x`, `$d.1` ("ELF for the Arm 64-bit Architecture", 5.7).
+fn is_mapping_symbol(names: &NameTable, name: u32) -> bool {
+    match names.get(name).as_deref() {
+        Some([b'$', b'a' | b'd' | b't' | b'x', rest @ ..]) => {
+            rest.is_empty() || rest.starts_with(b".") || rest.starts_with(b"rv")
+        }
+        _ => false,
+    }
+}
+
 fn names_code(symbol: &impl Sym) -> bool {
     match symbol.st_type() {
         elf::STT_FUNC | elf::STT_GNU_IFUNC => true,
         // Of labels perf takes those that assembler programmers let others see.
         elf::STT_NOTYPE => ![elf::STV_HIDDEN, elf::STV_INTERNAL].contains(&symbol.st_visibility()),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mapping_symbols_are_told_from_functions() {
+        let names = NameTable::from_bytes(b"\0$x\0$d.12\0$xrv64i\0$other\0x\0$\0".to_vec());
+        let is_one = |name| is_mapping_symbol(&names, name);
+        assert!([1, 4, 10].into_iter().all(is_one));
+        assert!(![0, 18, 25, 27].into_iter().any(is_one));
     }
 }
