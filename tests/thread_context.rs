@@ -345,11 +345,12 @@ fn in_a_container() {
     let found = recorded(&lab);
     assert_eq!(found.len(), target.printed.len());
     for (number, (counter, printed)) in target.printed.iter().enumerate() {
-        let expected = match number < before {
-            true => shown(printed),
-            false => format!("{NOT_FOUND} {NOT_FOUND}"),
-        };
-        assert_eq!(found[counter], expected, "{counter}");
+        // That of the program that was executed may be found before its hits.
+        let is_unknown = number >= before && found[counter].starts_with(NOT_FOUND);
+        assert!(
+            is_unknown || found[counter] == shown(printed),
+            "{counter}: {found:?}"
+        );
     }
 }
 
