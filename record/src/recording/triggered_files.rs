@@ -6,7 +6,7 @@ use crate::recording::signals::Signals;
 use crate::triggers::DueTrigger;
 
 /// How long a file may be delayed because the rings are never empty, ns.
-const LATEST: u64 = 2_000_000_000;
+const MAX_DELAY: u64 = 2_000_000_000;
 
 impl Recording {
     /// Looks at what fired. All hits up to `read` have been read unless rings are behind. Returns whether the recording ends.
@@ -19,7 +19,7 @@ impl Recording {
         self.triggering.take_asked(signals);
         self.triggering.take_done();
         let read = match self.is_behind {
-            true => read.saturating_sub(LATEST),
+            true => read.saturating_sub(MAX_DELAY),
             false => read,
         };
         let Some(due) = self.triggering.take_due(read) else {

@@ -25,7 +25,7 @@ const ERROR: &[u8] = b"error ";
 /// Maximum length of an answer, bytes.
 const MAX_ANSWER: u64 = 8192;
 /// How long a client may take to write its request, or to read the answer.
-const PATIENCE: Duration = Duration::from_secs(1);
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Requests that arrive at this recorder.
 #[derive(Debug)]
@@ -139,8 +139,8 @@ fn serve(mut client: UnixStream, requests: &Sender<DumpRequest>, wake: &mut Unix
     }
     let mut word = [0; REQUEST.len()];
     let limits = client
-        .set_read_timeout(Some(PATIENCE))
-        .and_then(|()| client.set_write_timeout(Some(PATIENCE)));
+        .set_read_timeout(Some(CLIENT_TIMEOUT))
+        .and_then(|()| client.set_write_timeout(Some(CLIENT_TIMEOUT)));
     if limits.is_err() || client.read_exact(&mut word).is_err() || word != REQUEST {
         return;
     }

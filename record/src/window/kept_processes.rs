@@ -22,7 +22,7 @@ const MAX_MAPPINGS_OF_PROCESS: usize = 1 << 16;
 /// Maximum length of other records of one kind, bytes.
 const MAX_BYTES: usize = 4 << 20;
 /// How long records wait for earlier ones of other CPUs, ns: they are late by at most one pass over the rings.
-const LATEST: u64 = 1_000_000_000;
+const MAX_DELAY: u64 = 1_000_000_000;
 
 /// What is known of processes, at the time of the first hits of a window.
 #[derive(Clone, Debug)]
@@ -126,7 +126,7 @@ impl KeptProcesses {
         }
         self.waiting.sort_by_key(|record| record.time);
         let newest = self.waiting.last().map_or(0, |record| record.time);
-        let settled = newest.saturating_sub(LATEST);
+        let settled = newest.saturating_sub(MAX_DELAY);
         let settled = self
             .waiting
             .partition_point(|record| record.time <= settled);

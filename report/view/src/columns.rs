@@ -11,9 +11,9 @@ use crate::table::{Table, TableCell};
 use crate::theme::Theme;
 
 /// The least width to which words and values are cut in a column after the first.
-const LEAST: usize = 24;
+const MIN_CUT_WIDTH: usize = 24;
 /// The least room of the first column.
-const LEAST_FIRST: usize = 8;
+const MIN_FIRST_WIDTH: usize = 8;
 
 /// Appends a table, two blanks between columns. If lines would be too long, words are cut, and values, if it is known how wide the place of the table is; of
 /// the first column, a cell without room has a line of its own.
@@ -99,7 +99,7 @@ impl Shown {
         let least = widest(&mut whole.map(|(cell, _)| cell.width()));
         Width {
             natural,
-            least: least.max(natural.min(LEAST)),
+            least: least.max(natural.min(MIN_CUT_WIDTH)),
         }
     }
 
@@ -127,12 +127,12 @@ fn widths(columns: &[Shown], room: usize) -> Vec<usize> {
     let least: usize = others.iter().map(|width| GAP + width.least).sum();
     let natural = first.width().natural;
     let fits = natural + least <= room;
-    let whole = Width::fixed(if fits { natural } else { LEAST_FIRST });
+    let whole = Width::fixed(if fits { natural } else { MIN_FIRST_WIDTH });
     let all: Vec<Width> = [whole].into_iter().chain(others).collect();
     let mut widths = fit(&all, room);
     let others: usize = widths.iter().skip(1).map(|width| GAP + width).sum();
     if let Some(first) = widths.first_mut() {
-        *first = natural.min(room.saturating_sub(others).max(LEAST_FIRST));
+        *first = natural.min(room.saturating_sub(others).max(MIN_FIRST_WIDTH));
     }
     widths
 }

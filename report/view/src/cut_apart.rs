@@ -101,8 +101,8 @@ fn same_bytes(one: &str, other: &str) -> usize {
 /// A text with its beginning, and what is around those of its bytes where others differ from it.
 fn cut_middle(text: &str, forks: &BTreeSet<usize>, columns: usize) -> String {
     /// Columns of a part, at least.
-    const LEAST: usize = 10;
-    let most = (columns * 2 / 3 / LEAST).max(1);
+    const MIN_WIDTH: usize = 10;
+    let most = (columns * 2 / 3 / MIN_WIDTH).max(1);
     // What is in the beginning is shown there. Of too many, the first ones and the last one are.
     let least = beginning(text, columns / 4);
     let mut chosen: Vec<usize> = forks.range(least.len()..).copied().collect();

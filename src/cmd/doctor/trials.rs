@@ -72,7 +72,7 @@ const COSTS: [Cost; 3] = [
 ];
 
 /// A directory to record in.
-struct Place {
+struct TrialFolder {
     directory: tempfile::TempDir,
     program: PathBuf,
 }
@@ -85,7 +85,7 @@ pub(super) fn findings() -> anyhow::Result<Vec<Finding>> {
     if !sdt::PLANTED {
         return Ok(Vec::new());
     }
-    let place = Place {
+    let folder = TrialFolder {
         directory: tempfile::Builder::new()
             .prefix("usdtrec-doctor-")
             .tempdir()
@@ -96,7 +96,7 @@ pub(super) fn findings() -> anyhow::Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let mut works = false;
     for engine in &ENGINES {
-        let tried = place.record(plain, &["--engine", engine.name, "--no-inherit"])?;
+        let tried = folder.record(plain, &["--engine", engine.name, "--no-inherit"])?;
         works |= tried.is_ok();
         findings.push(match tried {
             Ok(ns) => Finding::works(engine.check, format!("{ns} ns a hit")),
@@ -114,7 +114,7 @@ pub(super) fn findings() -> anyhow::Result<Vec<Finding>> {
         return Ok(findings);
     }
     for cost in &COSTS {
-        findings.push(match place.record(cost, cost.options)? {
+        findings.push(match folder.record(cost, cost.options)? {
             Ok(ns) => Finding::works(cost.check, format!("{ns} ns")),
             Err(reason) => {
                 let advice = "record without it, or see the lines above";
@@ -125,7 +125,7 @@ pub(super) fn findings() -> anyhow::Result<Vec<Finding>> {
     Ok(findings)
 }
 
-impl Place {
+impl TrialFolder {
     /// Records hits of a kind; what each took, ns, or why they were not recorded.
     fn record(&self, cost: &Cost, options: &[&str]) -> anyhow::Result<Result<u64, String>> {
         let mut command = Command::new(&self.program);

@@ -42,16 +42,16 @@ impl SpanFates {
 
     /// The counts with their names, each begin in one of them.
     pub(super) const fn parts(self) -> [FateCount; 6] {
-        const fn of(name: &'static str, count: u64) -> FateCount {
+        const fn named(name: &'static str, count: u64) -> FateCount {
             FateCount { name, count }
         }
         [
-            of("open", self.open),
-            of("unfinished", self.unfinished),
-            of("unmatched", self.unmatched),
-            of("unkeyed", self.unkeyed),
-            of("short", self.short),
-            of("unkept", self.unkept),
+            named("open", self.open),
+            named("unfinished", self.unfinished),
+            named("unmatched", self.unmatched),
+            named("unkeyed", self.unkeyed),
+            named("short", self.short),
+            named("unkept", self.unkept),
         ]
     }
 

@@ -8,7 +8,7 @@ use crate::table::{Table, TableCell};
 use crate::theme::Theme;
 
 /// Columns that names and keys have beside figures at least, unless they are shorter.
-const LEAST_NAMES: usize = 10;
+const MIN_NAMES_WIDTH: usize = 10;
 
 /// Columns that stay together.
 pub(super) struct Block {
@@ -79,7 +79,7 @@ impl FittedTable {
             return put_table(&table(&self.names, &blocks), theme, out);
         }
         let names = self.names.joined();
-        let room = width.saturating_sub(names.width().min(LEAST_NAMES));
+        let room = width.saturating_sub(names.width().min(MIN_NAMES_WIDTH));
         let mut rest = &*blocks;
         let mut is_first = true;
         while !rest.is_empty() {
