@@ -1,14 +1,19 @@
 //! Tables of rows with many figures: where they are wider than lines, figures are in several tables.
 
+use std::borrow::Cow;
+
 use unicode_width::UnicodeWidthStr as _;
 use usdtrec_format::escape::escape;
 
-use crate::columns::put_table;
+use crate::columns::{left, put_table};
 use crate::table::{Table, TableCell};
 use crate::theme::Theme;
 
 /// Columns that names and keys have beside figures at least, unless they are shorter.
 const MIN_NAMES_WIDTH: usize = 10;
+
+/// Width up to which names and keys stand below each other, columns.
+const MAX_ALIGNED_WIDTH: usize = 32;
 
 /// Columns that stay together.
 pub(super) struct Block {
@@ -52,16 +57,27 @@ impl Block {
         own + self.last.as_ref().map_or(0, |last| last.width())
     }
 
-    /// Its names and keys as one column.
+    /// Its names and keys as one column, in which those that are short stand below each other.
     fn joined(&self) -> Self {
-        let columns = vec![self.columns.join("  ")];
+        let width = |place: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(place));
+            let widest = cells.map(|cell| cell.shown().width()).max().unwrap_or(0);
+            let heading = escape(&self.columns[place]).width();
+            Some(widest.max(heading)).filter(|width| *width <= MAX_ALIGNED_WIDTH)
+        };
+        let widths: Vec<Option<usize>> = (0..self.columns.len()).map(width).collect();
+        let join = |cells: &mut dyn Iterator<Item = Cow<'_, str>>| {
+            let cells = cells.zip(&widths);
+            let cells = cells.map(|(cell, width)| left(&cell, width.unwrap_or(0)));
+            let joined: Vec<String> = cells.collect();
+            joined.join("  ").trim_end().to_owned()
+        };
         let rows = self.rows.iter().map(|cells| {
-            let shown = cells.iter().map(TableCell::shown);
-            let shown: Vec<_> = shown.filter(|cell| !cell.is_empty()).collect();
-            vec![TableCell::Code(shown.join("  "))]
+            let joined = join(&mut cells.iter().map(TableCell::shown));
+            vec![TableCell::Code(joined)]
         });
         Self {
-            columns,
+            columns: vec![join(&mut self.columns.iter().map(|name| escape(name)))],
             rows: rows.collect(),
             last: None,
         }
