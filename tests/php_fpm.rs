@@ -85,9 +85,10 @@ fn workers_that_are_started_anew_are_recorded() {
         let worker = request(&socket, &script).parse().expect("a process id");
         *answered.entry(worker).or_default() += 1;
     }
-    recorder.stop();
+    // Workers end their requests after they have answered. The recording ends with the server.
     server.signal("QUIT");
     server.finish().success();
+    recorder.finish().success();
     assert!(answered.len() >= REQUESTS / OF_WORKER, "{answered:?}");
     let events = lab.events("trace");
     for name in ["request__startup", "request__shutdown"] {
