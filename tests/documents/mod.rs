@@ -7,7 +7,9 @@ use std::path::Path;
 use std::process::Command;
 
 use self::page::{Example, Page};
-use crate::common::{Build, Lab, Postgres, Process, need_parquet, need_tool, run, signal, test};
+use crate::common::{
+    Build, Lab, Postgres, Process, need_parquet, need_tool, path_text, run, signal, test,
+};
 
 /// A line without what differs from run to run: numbers and addresses, and all from the first text on.
 fn shape(line: &str) -> String {
@@ -106,14 +108,29 @@ fn run_page(
     }
 }
 
+/// pgbench's own transaction, but that each client has a teller of its own: clients wait for each other at the branch only, as the guides show.
+const TRANSACTION: &str = "\\set aid random(1, 100000)
+\\set tid :client_id + 1
+\\set delta random(-5000, 5000)
+BEGIN;
+UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid;
+UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = 1;
+INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, 1, :aid, :delta, CURRENT_TIMESTAMP);
+END;
+";
+
 /// Commands about PostgreSQL, while pgbench runs.
 #[test]
 fn pages_about_postgresql() {
     let lab = Lab::privileged();
     let postgres = Postgres::start();
     postgres.client("pgbench", ["-i", "-q", "-s", "1"]);
+    let script = postgres.script(TRANSACTION);
     let pgbench = || {
-        postgres.client("pgbench", ["-n", "-c", "4", "-t", "60"]);
+        let arguments = ["-n", "-c", "4", "-t", "60", "-f", path_text(&script)];
+        postgres.client("pgbench", arguments);
     };
     let others = ["libstdcxx:", "monitor__contended"];
     let is_other = |command: &str| others.iter().any(|other| command.contains(other));
