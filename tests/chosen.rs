@@ -327,10 +327,10 @@ const VERSION_1: &str = r#"
     echo "$PID" > old/cgroup.procs
     rmdir "old/old.service/$ID" old/old.service
     umount old
-    # Groups go a moment after they were removed, and the hierarchy when it is unmounted without groups.
-    for _ in 1 2 3 4 5 6 7 8 9; do
+    # Groups go a moment after they were removed, and the hierarchy a moment after it was unmounted without groups.
+    for _ in $(seq 30); do
+      sleep 0.3
       grep -q "name=$NAME:" /proc/self/cgroup || break
-      sleep 0.1
       mount -t cgroup -o "none,name=$NAME" none old && umount old
     done
     rmdir old
