@@ -94,7 +94,7 @@ impl Program {
     }
 }
 
-fn build(lab: &Lab) -> PathBuf {
+pub(crate) fn build(lab: &Lab) -> PathBuf {
     let built = Build {
         compiler: "gcc",
         options: &["-O2", "-pthread"],
@@ -102,7 +102,7 @@ fn build(lab: &Lab) -> PathBuf {
     built.make(lab, "slow.c", "slow")
 }
 
-fn events(path: &Path) -> [String; 2] {
+pub(crate) fn events(path: &Path) -> [String; 2] {
     let path = path.display();
     [
         format!("sdt_slow:request__start(id=(s64)arg1,url=str(arg2))@{path}"),
@@ -498,11 +498,6 @@ fn a_slow_span_is_shown_soon_under_load() {
 #[test]
 fn what_cannot_be_is_refused() {
     let lab = Lab::privileged();
-    let path = build(&lab);
-    let [start, done] = events(&path);
-    let capture = ["-e", &start, "-e", &done];
-    let slow = path.to_str().expect("a path");
-    let command = ["--", slow, "odd", "1"];
     for (verb, more, reason) in [
         (
             "record",
@@ -552,14 +547,21 @@ fn what_cannot_be_is_refused() {
         ("top", &["--filter", "span > 1ms"], "matches no spans"),
         ("stat", &["--filter", "span > 1ms"], "matches no spans"),
     ] {
-        let ended = lab.usdtrec([&[verb][..], &capture, more, &command].concat());
-        assert!(!ended.status.success(), "{verb} {more:?}");
-        assert!(
-            ended.stderr.contains(reason),
-            "{verb} {more:?}: {}",
-            ended.stderr
-        );
+        is_refused(&lab, &[&[verb], more].concat(), reason);
     }
+}
+
+/// Asserts that a recording of the program is refused: the verb and its options, and what is said.
+#[track_caller]
+pub(crate) fn is_refused(lab: &Lab, words: &[&str], reason: &str) {
+    let path = build(lab);
+    let [start, done] = events(&path);
+    let (verb, more) = words.split_first().expect("a verb");
+    let program = path.to_str().expect("a path");
+    let capture = [*verb, "-e", &start, "-e", &done];
+    let ended = lab.usdtrec([&capture, more, &["--", program, "odd", "1"]].concat());
+    assert!(!ended.status.success(), "{words:?}");
+    assert!(ended.stderr.contains(reason), "{words:?}: {}", ended.stderr);
 }
 
 /// The callers of hits, while they happen.

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use crate::common::{Build, Finished, Lab, Process, Recorder, test};
+use crate::slow_spans::{build, events, is_refused};
 
 /// A program that has not begun (testdata/targets/slow.c).
 struct Program {
@@ -37,22 +37,6 @@ impl Program {
         self.process.say("go");
         self.process.finish().success().stdout
     }
-}
-
-fn build(lab: &Lab) -> PathBuf {
-    let built = Build {
-        compiler: "gcc",
-        options: &["-O2", "-pthread"],
-    };
-    built.make(lab, "slow.c", "slow")
-}
-
-fn events(path: &Path) -> [String; 2] {
-    let path = path.display();
-    [
-        format!("sdt_slow:request__start(id=(s64)arg1,url=str(arg2))@{path}"),
-        format!("sdt_slow:request__done(id=(s64)arg1,status=(s32)arg2)@{path}"),
-    ]
 }
 
 fn begin(lab: &Lab, verb: &str, capture: &[&str], more: &[&str]) -> Process {
@@ -442,11 +426,6 @@ fn intervals_and_metrics_have_each_span_once() {
 #[test]
 fn what_cannot_be_is_refused() {
     let lab = Lab::privileged();
-    let path = build(&lab);
-    let [start, done] = events(&path);
-    let capture = ["-e", &start, "-e", &done];
-    let slow = path.to_str().expect("a path");
-    let command = ["--", slow, "odd", "1"];
     for (verb, more, reason) in [
         (
             "stat",
@@ -500,12 +479,6 @@ fn what_cannot_be_is_refused() {
             "top --span needs the bpf engine",
         ),
     ] {
-        let ended = lab.usdtrec([&[verb][..], &capture, more, &command].concat());
-        assert!(!ended.status.success(), "{verb} {more:?}");
-        assert!(
-            ended.stderr.contains(reason),
-            "{verb} {more:?}: {}",
-            ended.stderr
-        );
+        is_refused(&lab, &[&[verb], more].concat(), reason);
     }
 }

@@ -15,6 +15,7 @@ mod engine;
 mod error;
 mod host;
 mod kernel_error;
+mod known_thread;
 mod left_breakpoints;
 mod leftovers;
 mod makers;

@@ -11,8 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::own_record::{Magic, OwnFields, is_own, own_fields};
-use crate::perf::cursor::until_nul;
+use super::own_record::{Magic, is_own, own_json};
 use crate::perf::record::{RecordBuilder, padded};
 use crate::perf::{RawRecord, RecordType, SampleId, SampleType};
 
@@ -86,8 +85,7 @@ impl FiredTrigger {
     /// `sample_type` is [`Attr::id_type`](crate::perf::Attr::id_type).
     #[must_use]
     pub fn parse(record: &RawRecord<'_>, sample_type: SampleType) -> Option<Self> {
-        let OwnFields { cursor, .. } = own_fields(record, MAGIC, sample_type)?;
-        serde_json::from_slice(until_nul(cursor.rest())).ok()
+        own_json(record, MAGIC, sample_type)
     }
 
     /// Appends the record. Texts of more than 1024 bytes are cut.

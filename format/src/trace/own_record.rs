@@ -1,6 +1,8 @@
 //! Records of usdtrec's own among those of processes: of type 65, which perf ignores. The first eight bytes of the body say which.
 
-use crate::perf::cursor::Cursor;
+use serde::de::DeserializeOwned;
+
+use crate::perf::cursor::{Cursor, until_nul};
 use crate::perf::{RawRecord, RecordType, SampleId, SampleType, SplitBody};
 
 /// The first bytes of the body.
@@ -30,4 +32,14 @@ pub(super) fn own_fields<'a>(
     let mut cursor = Cursor::new(fields);
     cursor.take(magic.len())?;
     Some(OwnFields { cursor, id })
+}
+
+/// The JSON of a record that begins so and has nothing else; `None` if it is another record or is damaged.
+pub(super) fn own_json<T: DeserializeOwned>(
+    record: &RawRecord<'_>,
+    magic: Magic,
+    sample_type: SampleType,
+) -> Option<T> {
+    let OwnFields { cursor, .. } = own_fields(record, magic, sample_type)?;
+    serde_json::from_slice(until_nul(cursor.rest())).ok()
 }

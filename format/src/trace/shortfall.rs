@@ -16,11 +16,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::own_record::{Magic, OwnFields, is_own, own_fields};
+use super::own_record::{Magic, is_own, own_json};
 use crate::build_id::BuildId;
 use crate::definitions::path_bytes;
 use crate::escape::{escape, shown};
-use crate::perf::cursor::until_nul;
 use crate::perf::record::{RecordBuilder, padded};
 use crate::perf::{RawRecord, RecordType, SampleId, SampleType};
 
@@ -163,8 +162,7 @@ impl Shortfall {
     /// `sample_type` is [`Attr::id_type`](crate::perf::Attr::id_type).
     #[must_use]
     pub fn parse(record: &RawRecord<'_>, sample_type: SampleType) -> Option<Self> {
-        let OwnFields { cursor, .. } = own_fields(record, MAGIC, sample_type)?;
-        serde_json::from_slice(until_nul(cursor.rest())).ok()
+        own_json(record, MAGIC, sample_type)
     }
 
     /// Appends the record. Names that are too many for a record are left out.

@@ -8,9 +8,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use usdtrec_buildid_cache::{DeviceNumber, FileMapping, MappedInode, MemoryMapping};
-use usdtrec_format::perf::{Comm, Mmap, MmapFile, SampleId, SampleType, Task};
+use usdtrec_format::perf::{Mmap, MmapFile, SampleId, SampleType};
 
 use crate::host::process::Process;
+use crate::known_thread::KnownThread;
 use crate::recording::build_ids::{BuildIds, NewFiles};
 use crate::recording::following::settings::Following;
 use crate::recording::sought_files::SoughtFiles;
@@ -137,7 +138,12 @@ struct Synthesis {
 impl Synthesis {
     fn process(&mut self, process: &Process) -> io::Result<()> {
         let stat = process.stat()?;
-        self.thread(process.pid, process.pid, stat.ppid, &stat.comm);
+        self.thread(KnownThread {
+            pid: process.pid,
+            tid: process.pid,
+            parent: stat.ppid,
+            name: Some(&stat.comm),
+        });
         // Kernel threads and processes of other users have no maps to read; their names still count.
         let maps = std::fs::read(format!("/proc/{}/maps", process.pid)).unwrap_or_default();
         for map in FileMapping::parse_all(&maps) {
@@ -152,36 +158,19 @@ impl Synthesis {
             if tid != process.pid
                 && let Ok(stat) = process.thread_stat(tid)
             {
-                self.thread(process.pid, tid, process.pid, &stat.comm);
+                self.thread(KnownThread {
+                    pid: process.pid,
+                    tid,
+                    parent: process.pid,
+                    name: Some(&stat.comm),
+                });
             }
         }
         Ok(())
     }
 
-    fn thread(&mut self, pid: i32, tid: i32, parent: i32, name: &[u8]) {
-        let id = SampleId {
-            pid,
-            tid,
-            ..SampleId::default()
-        };
-        let fork = Task {
-            pid,
-            parent_pid: parent,
-            tid,
-            parent_tid: parent,
-            time: 0,
-            already_ran: true,
-            id,
-        };
-        fork.encode_fork(self.sample_type, &mut self.out);
-        Comm {
-            pid,
-            tid,
-            exec: false,
-            name,
-            id,
-        }
-        .encode(self.sample_type, &mut self.out);
+    fn thread(&mut self, thread: KnownThread<'_>) {
+        thread.encode(self.sample_type, &mut self.out);
     }
 
     /// Executable mappings of files, as the kernel reports them.

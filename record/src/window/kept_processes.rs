@@ -13,6 +13,8 @@ use usdtrec_format::perf::{
 };
 use usdtrec_format::trace::{ProcessCgroup, Shortfall, StringArgument};
 
+use crate::known_thread::KnownThread;
+
 /// Maximum number of threads of all processes.
 const MAX_THREADS: usize = 1 << 16;
 /// Maximum number of mappings of all processes. Those that a child has from its parent count for each.
@@ -332,32 +334,13 @@ impl KeptProcesses {
         let threads = std::iter::once((&pid, &first)).chain(others);
         for (&tid, name) in threads {
             let parent = if tid == pid { process.parent } else { pid };
-            let id = SampleId {
+            let thread = KnownThread {
                 pid,
                 tid,
-                ..SampleId::default()
+                parent,
+                name: Some(&**name).filter(|name| !name.is_empty()),
             };
-            let fork = Task {
-                pid,
-                parent_pid: parent,
-                tid,
-                parent_tid: parent,
-                time: 0,
-                already_ran: true,
-                id,
-            };
-            fork.encode_fork(self.id_type, out);
-            if !name.is_empty() {
-                let exec = false;
-                Comm {
-                    pid,
-                    tid,
-                    exec,
-                    name,
-                    id,
-                }
-                .encode(self.id_type, out);
-            }
+            thread.encode(self.id_type, out);
         }
     }
 

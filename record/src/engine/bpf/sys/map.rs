@@ -348,15 +348,7 @@ pub(in crate::engine::bpf) fn read_element(
     key: u64,
     value: &mut [u8],
 ) -> io::Result<()> {
-    let mut attr = MapElement {
-        map: raw(map),
-        _pad: 0,
-        key: std::ptr::from_ref(&key) as u64,
-        value: value.as_mut_ptr() as u64,
-        flags: 0,
-    };
-    // SAFETY: `attr` is laid out as the command takes it; the key is as long as those of the map, there is room for a value, and both outlive the call.
-    unsafe { bpf(MAP_LOOKUP_ELEM, &mut attr) }.map(drop)
+    element_bytes(MAP_LOOKUP_ELEM, map, key, value, 0)
 }
 
 /// Changes the value of a key in a hash map with 8-byte keys and values as long as `value`.
@@ -366,15 +358,26 @@ pub(in crate::engine::bpf) fn put_element(
     key: u64,
     value: &mut [u8],
 ) -> io::Result<()> {
+    element_bytes(MAP_UPDATE_ELEM, map, key, value, EXISTS)
+}
+
+/// A command on one element of a hash map with 8-byte keys and values as long as `value`.
+fn element_bytes(
+    command: i32,
+    map: BorrowedFd<'_>,
+    key: u64,
+    value: &mut [u8],
+    flags: u64,
+) -> io::Result<()> {
     let mut attr = MapElement {
         map: raw(map),
         _pad: 0,
         key: std::ptr::from_ref(&key) as u64,
         value: value.as_mut_ptr() as u64,
-        flags: EXISTS,
+        flags,
     };
-    // SAFETY: `attr` is laid out as the command takes it; key and value are as long as those of the map, and outlive the call.
-    unsafe { bpf(MAP_UPDATE_ELEM, &mut attr) }.map(drop)
+    // SAFETY: `attr` is laid out as the commands take it; key and value are as long as those of the map, and outlive the call.
+    unsafe { bpf(command, &mut attr) }.map(drop)
 }
 
 /// Passes the elements of a hash map to `take`, keys and values. Those that are added meanwhile may be missing.
