@@ -65,7 +65,7 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
             ..StreamSummary::default()
         }
     };
-    let input = selection::input_name(&args.selection.input);
+    let input = TraceSession::name_of(&args.selection.input);
     selection::print_notices(&input, &notices);
     for reason in reasons.sentences(HINTS) {
         terminal::warn(&input, &reason);
@@ -146,7 +146,7 @@ fn from_stdin(
     let asked = selection::selection(&args.selection.which);
     let mut out = selection::paged_output(args.pager)?;
     let input = std::io::stdin().lock();
-    let name = selection::input_name(&args.selection.input);
+    let name = TraceSession::name_of(&args.selection.input);
     let streamed = script::print_stream(
         input,
         &name,

@@ -137,7 +137,7 @@ fn open_files(
         paths.len() < 2 || !paths.iter().any(is_stdin),
         "standard input (-) cannot be put together with files: store it in a file",
     )?;
-    let path = input_name(paths);
+    let path = TraceSession::name_of(paths);
     let opened = if is_stdin(&path) {
         TraceSession::from_file(stored_stdin()?, &path, &sources)
     } else {
@@ -192,11 +192,6 @@ pub(super) fn named(error: ReportError, path: &Path) -> anyhow::Error {
 /// Whether the trace comes from standard input.
 pub(super) fn is_stdin(args: &SelectionArgs) -> bool {
     matches!(&*args.input, [only] if only.as_os_str() == STDIN)
-}
-
-/// What messages call the files of a trace.
-pub(super) fn input_name(paths: &[PathBuf]) -> PathBuf {
-    TraceSession::name_of(paths)
 }
 
 /// Standard input, if it is a regular file; `None` for a pipe.

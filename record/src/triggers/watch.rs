@@ -69,16 +69,20 @@ struct WatchedHit {
 
 impl Sighted {
     fn add(&mut self, fired: Fired) {
-        let order = |fired: &Fired| (!fired.ends, fired.fired.time_ns);
-        match &mut self.first {
-            None => self.first = Some(fired),
-            Some(first) => {
-                self.more += 1;
-                if order(&fired) < order(first) {
-                    *first = fired;
-                }
+        let Fired { fired, ends } = fired;
+        self.add_at(fired.time_ns, ends, || fired);
+    }
+
+    /// Adds what fired at a time, which is made only if it is the first.
+    fn add_at(&mut self, time: u64, ends: bool, fired: impl FnOnce() -> FiredTrigger) {
+        if let Some(first) = &self.first {
+            self.more += 1;
+            if (!first.ends, first.fired.time_ns) <= (!ends, time) {
+                return;
             }
         }
+        let fired = fired();
+        self.first = Some(Fired { fired, ends });
     }
 }
 
@@ -283,18 +287,17 @@ impl TriggerWatch {
             let Some(trigger) = self.triggers.get(hit.trigger) else {
                 continue;
             };
-            self.seen.add(Fired {
-                fired: FiredTrigger {
+            let event = &site.event;
+            self.seen
+                .add_at(sample.time, trigger.ends, || FiredTrigger {
                     kind: TriggerKind::Probe,
                     condition: trigger.text.clone(),
                     time_ns: sample.time,
-                    event: site.event.clone(),
+                    event: event.clone(),
                     pid: sample.pid,
                     tid: sample.tid,
                     ..FiredTrigger::default()
-                },
-                ends: trigger.ends,
-            });
+                });
         }
     }
 }

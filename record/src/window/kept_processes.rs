@@ -27,7 +27,7 @@ const MAX_BYTES: usize = 4 << 20;
 const MAX_DELAY: u64 = 1_000_000_000;
 
 /// What is known of processes, at the time of the first hits of a window.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct KeptProcesses {
     id_type: SampleType,
     processes: BTreeMap<i32, KeptProcess>,
@@ -305,6 +305,16 @@ impl KeptProcesses {
         if self.note_bytes - known + bytes.len() <= MAX_BYTES {
             self.note_bytes = self.note_bytes - known + bytes.len();
             self.notes.insert(key, Arc::clone(bytes));
+        }
+    }
+
+    /// A copy to be [written](Self::write): it takes no more records, and holds no file that nothing else does.
+    pub(super) fn copy(&self) -> Self {
+        Self {
+            processes: self.processes.clone(),
+            notes: self.notes.clone(),
+            waiting: self.waiting.clone(),
+            ..Self::new(self.id_type)
         }
     }
 

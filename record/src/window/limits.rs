@@ -16,15 +16,8 @@ impl WindowLimits {
         Self { time, bytes }
     }
 
-    /// Age of what falls out.
-    #[must_use]
-    pub const fn time(&self) -> Duration {
-        self.time
-    }
-
     /// Maximum memory, bytes.
-    #[must_use]
-    pub const fn bytes(&self) -> usize {
+    pub(super) const fn bytes(self) -> usize {
         self.bytes
     }
 

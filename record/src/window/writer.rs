@@ -170,7 +170,7 @@ impl WindowWriter {
             id_type: first.map_or_else(Default::default, |event| event.attr.id_type()),
             info,
             compression: self.compression,
-            kept: self.window.kept.clone(),
+            kept: self.window.kept.copy(),
             pieces: self.window.pieces(),
             began: self.begin(),
             until: self.until,

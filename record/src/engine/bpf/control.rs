@@ -248,9 +248,9 @@ impl Control {
     /// What was counted of the begins and ends of the sample id with this index.
     pub(super) fn spans_of(&self, index: usize) -> SpanHitCounts {
         let count = |word| {
-            let mut counts = self.hit_counts.iter();
-            let words = counts.next().map(|counts| counts.word(index, word));
-            words.into_iter().flatten().map(|at| self.load(at)).sum()
+            let counts = self.hit_counts.iter();
+            let words = counts.flat_map(|counts| counts.word(index, word));
+            words.map(|at| self.load(at)).sum()
         };
         SpanHitCounts {
             // An end that is counted meanwhile has a begin.

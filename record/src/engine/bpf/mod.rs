@@ -255,7 +255,7 @@ impl BpfEngine {
 
     /// What programs have counted of spans that they match; `None` if they match none.
     pub(crate) fn span_counts(&self) -> Option<SlowSpanCounts> {
-        if self.common.hit_counts.is_some() || self.objects.hit_groups.is_some() {
+        if self.objects.hit_groups.is_some() {
             return None;
         }
         let mut groups = self.parts.iter().flat_map(|part| &part.samples.groups);

@@ -590,13 +590,13 @@ impl TraceSession {
 
 /// Adds shortfalls. Of two with the same number, the last one holds. Recordings one after the other may have found the same.
 fn learn_shortfalls(known: &mut BTreeMap<u32, Shortfall>, new: Vec<Shortfall>) {
-    let is_same = |a: &Shortfall, b: &Shortfall| {
-        let (a, b) = (a.clone(), b.clone());
-        Shortfall { number: 0, ..a } == Shortfall { number: 0, ..b }
-    };
     for shortfall in new {
-        let mut others = known.values();
-        if others.any(|known| is_same(known, &shortfall)) {
+        let mut same = shortfall.clone();
+        let is_same = |known: &Shortfall| {
+            same.number = known.number;
+            *known == same
+        };
+        if known.values().any(is_same) {
             continue;
         }
         if known.len() < MAX_SHORTFALLS || known.contains_key(&shortfall.number) {

@@ -108,8 +108,9 @@ impl StatView {
                 out.push_str(&row.lost.to_string());
             }
             if self.spans.is_some() {
+                let fates = row.fates.map(SpanFates::named);
                 for place in 0..SpanFates::default().named().len() {
-                    let count = row.fates.map(|fates| fates.named()[place].count);
+                    let count = fates.map(|fates| fates[place].count);
                     out.extend([
                         ",",
                         &*count.map_or_else(String::new, |count| count.to_string()),

@@ -41,8 +41,7 @@ impl SpanArguments {
         let Some(matched) = matched else {
             return aggregation.needed(of);
         };
-        let mut named = of.all.iter().enumerate();
-        let places = named.by_ref();
+        let places = of.all.iter().enumerate();
         let places = places.filter(|(_, argument)| matched.names.contains(&argument.name));
         let mut needed = with_lengths(places.map(|(place, _)| place).collect(), of.all);
         if matched.has_keys {

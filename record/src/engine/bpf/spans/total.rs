@@ -75,15 +75,9 @@ impl Program<'_> {
         asm.load(Width::Double, Reg::R1, Reg::R10, slots::SPAN_AFTER);
         asm.jump_if(If::Equal, Reg::R1, After::Ungrouped as i32, ungrouped);
         asm.jump_if(If::NotEqual, Reg::R1, After::Short as i32, exits.out);
-        self.hit_word(counts, HitWord::Short, exits);
-        let asm = &mut self.asm;
-        asm.increment(Reg::R1);
-        asm.jump(exits.out);
-        asm.place(ungrouped);
-        self.hit_word(counts, HitWord::UngroupedEnd, exits);
-        let asm = &mut self.asm;
-        asm.increment(Reg::R1);
-        asm.jump(exits.out);
+        self.count_span(HitWord::Short, exits);
+        self.asm.place(ungrouped);
+        self.count_span(HitWord::UngroupedEnd, exits);
     }
 
     /// Gives up all open spans of the key, counts the begin as one that is not kept, and ends the program.
