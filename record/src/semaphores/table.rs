@@ -228,6 +228,7 @@ impl Table {
             *process = Process::new(start);
         }
         let raised = process.raise(self.context(pid), file, since);
+        let was_raised = process.has_raised(file, since);
         drop(process);
         match raised {
             Ok(Raise::Done) => {
@@ -236,6 +237,8 @@ impl Table {
             }
             Ok(Raise::Known) => Attempt::Known,
             Ok(Raise::NotYet) => Attempt::Again,
+            // It ends now.
+            Err(_) if was_raised => Attempt::Known,
             Err(_) => Attempt::Unreached,
         }
     }
