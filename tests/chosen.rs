@@ -317,21 +317,22 @@ fn what_cannot_be_chosen() {
 }
 
 /// Commands of a shell in a mount namespace of its own: a hierarchy of version 1, with a group `old.service/ID` that has a process, and a recording. The
-/// hierarchy ends with its last mount and group.
+/// hierarchy ends when it is unmounted without groups. While it ends, mounting it waits.
 const VERSION_1: &str = r#"
     mkdir old && mount -t cgroup -o "none,name=$NAME" none old || exit 77
     mkdir -p "old/old.service/$ID" && echo "$PID" > "old/old.service/$ID/cgroup.procs" || exit 78
     [ "$ALONE" = no ] || umount -l -a -t cgroup2 || exit 79
-    "$USDTREC" record -a -o trace -e "$EVENT" "$@"
+    timeout 60 "$USDTREC" record -a -o trace -e "$EVENT" "$@"
     status=$?
     echo "$PID" > old/cgroup.procs
-    rmdir "old/old.service/$ID" old/old.service
-    umount old
-    # Groups go a moment after they were removed, and the hierarchy a moment after it was unmounted without groups.
-    for _ in $(seq 30); do
+    # Groups go a moment after they were removed.
+    for _ in $(seq 10); do
+      rmdir "old/old.service/$ID" old/old.service
+      sleep 0.3
+      umount old
       sleep 0.3
       grep -q "name=$NAME:" /proc/self/cgroup || break
-      mount -t cgroup -o "none,name=$NAME" none old && umount old
+      timeout 5 mount -t cgroup -o "none,name=$NAME" none old || break
     done
     rmdir old
     exit $status"#;
@@ -346,10 +347,12 @@ fn control_groups_of_version_1() {
     let id = format!("{:08x}", std::process::id()).repeat(8);
     let path = format!("/old.service/{id}");
     let event = one.event("tick");
-    let name = format!("usdtrec-{}", std::process::id());
     let refused = |alone: &str, options: [&str; 2]| {
-        let shell = ["--mount", "sh", "-c", VERSION_1, "sh"];
-        let mut command = lab.at_home(Path::new("unshare"), shell.into_iter().chain(options));
+        // A hierarchy that ends still has its name.
+        let [option, value] = options;
+        let name = format!("{}{option}{alone}", std::process::id());
+        let shell = ["--mount", "sh", "-c", VERSION_1, "sh", option, value];
+        let mut command = lab.at_home(Path::new("unshare"), shell);
         command.env("NAME", &name).env("ID", &id).env("PID", &pid);
         command.env("EVENT", &event).env("ALONE", alone);
         command.env("USDTREC", env!("CARGO_BIN_EXE_usdtrec"));
