@@ -128,7 +128,7 @@ fn groups_that_are_made_for_the_first_time() {
     let event = format!("sdt_ticker:tick@{}", program.display());
     let (outer, other) = (Group::new(&lab, "outer"), Group::new(&lab, "other"));
     // Nobody else has these.
-    let id = format!("{:08x}", std::process::id()).repeat(8);
+    let id = format!("a{:07x}", std::process::id()).repeat(8);
     let unit = format!("{}@1.service", &outer.path[1..]);
     for (directory, option, value, missing) in [
         (
@@ -344,7 +344,8 @@ fn control_groups_of_version_1() {
     need_tool("unshare");
     let one = Ticker::start(&lab);
     let pid = one.pid().to_string();
-    let id = format!("{:08x}", std::process::id()).repeat(8);
+    // Nobody else has it.
+    let id = format!("b{:07x}", std::process::id()).repeat(8);
     let path = format!("/old.service/{id}");
     let event = one.event("tick");
     let refused = |alone: &str, options: [&str; 2]| {

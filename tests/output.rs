@@ -180,8 +180,11 @@ fn compression_levels() {
     let mut target = Ticker::start(&lab);
     let event = target.event("tick");
     let traces = [("-z0", "plain"), ("-z", "usual"), ("-z19", "small")];
-    let recorders = traces
-        .map(|(level, trace)| Recorder::start(&lab, [level, "-a", "-o", trace, "-e", &event]));
+    // Without the records of other processes, of which recordings that start one after the other have different ones.
+    let pid = target.pid().to_string();
+    let recorders = traces.map(|(level, trace)| {
+        Recorder::start(&lab, [level, "-p", &pid, "-o", trace, "-e", &event])
+    });
     target.hit("fire 2000");
     recorders
         .into_iter()

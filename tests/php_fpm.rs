@@ -67,7 +67,7 @@ fn workers_that_are_started_anew_are_recorded() {
     let (socket, script) = (lab.file("socket"), lab.file("script.php"));
     fs::write(&script, "<?php echo getmypid();").expect("a file");
     let configuration = format!(
-        "[global]\nerror_log = /proc/self/fd/2\n[tests]\nlisten = {}\nuser = root\ngroup = root\npm = static\n\
+        "[global]\nerror_log = /proc/self/fd/2\nprocess_control_timeout = 60\n[tests]\nlisten = {}\nuser = root\ngroup = root\npm = static\n\
          pm.max_children = 2\npm.max_requests = {OF_WORKER}\n",
         socket.display()
     );
@@ -85,7 +85,7 @@ fn workers_that_are_started_anew_are_recorded() {
         let worker = request(&socket, &script).parse().expect("a process id");
         *answered.entry(worker).or_default() += 1;
     }
-    // Workers end their requests after they have answered. The recording ends with the server.
+    // Workers end their requests after they have answered, for which the server waits. The recording ends with the server.
     server.signal("QUIT");
     server.finish().success();
     recorder.finish().success();

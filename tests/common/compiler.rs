@@ -23,10 +23,15 @@ impl Build {
         options: &["-O2"],
     };
 
-    /// Builds `testdata/targets/SOURCE` as `name` in the lab. Skips the test without the compiler.
+    /// Builds `testdata/targets/SOURCE` as `name` in the lab. Skips the test without the compiler. With `-DPROVIDER=…` the test has the provider
+    /// to itself.
     #[track_caller]
     pub(crate) fn make(&self, lab: &Lab, source: &str, name: &str) -> PathBuf {
         need_tool(self.compiler);
+        let mut options = self.options.iter();
+        if let Some(provider) = options.find_map(|option| option.strip_prefix("-DPROVIDER=")) {
+            lab.own_provider(provider);
+        }
         let output = lab.file(name);
         write_program(
             &output,

@@ -5,9 +5,11 @@ use std::fs::{DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use tempfile::TempDir;
 
+use super::own_provider::OwnProvider;
 use super::{Event, Finished, run, skip};
 
 /// A temporary directory, removed at the end.
@@ -16,6 +18,8 @@ pub(crate) struct Lab {
     directory: TempDir,
     /// Whether the binary under test finds what the lab has at `/run/usdtrec`.
     has_own_notes: bool,
+    /// The providers that its programs have to themselves.
+    providers: Mutex<Vec<OwnProvider>>,
 }
 
 impl Lab {
@@ -28,6 +32,7 @@ impl Lab {
         Self {
             directory,
             has_own_notes: false,
+            providers: Mutex::default(),
         }
     }
 
@@ -55,6 +60,16 @@ impl Lab {
     /// Its own `/run/usdtrec`.
     pub(crate) fn notes(&self) -> PathBuf {
         self.file("notes")
+    }
+
+    /// Waits until no other program of any test run on this host has the provider, and keeps it until the lab ends.
+    pub(crate) fn own_provider(&self, name: &str) {
+        let provider = OwnProvider::wait_for(name);
+        let mut providers = self
+            .providers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        providers.push(provider);
     }
 
     /// Its directory.

@@ -12,6 +12,7 @@ mod free_port;
 mod judge;
 mod lab;
 mod memory;
+mod own_provider;
 mod perf;
 mod postgres;
 mod printed;
