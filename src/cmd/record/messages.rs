@@ -288,9 +288,9 @@ pub(in crate::cmd) fn print_losses(outcome: &Outcome, args: &CaptureArgs) {
     }
     if outcome.engine.missed_processes > 0 {
         say(format_args!(
-            "usdtrec: {} of recorded processes may have run before they had probes, or without them: hits are neither in the trace nor counted as lost",
+            "usdtrec: at least {} of recorded processes may have run before they had probes, or without them: hits are neither in the trace nor counted as lost",
             match outcome.engine.missed_processes {
-                1 => "a child".to_owned(),
+                1 => "one child".to_owned(),
                 number => format!("{number} children"),
             }
         ));
