@@ -1,7 +1,6 @@
 //! Numbers that were counted and added up elsewhere, as by programs in the kernel.
 
-use std::collections::BTreeMap;
-
+use crate::counted_histogram::CountedHistogram;
 use crate::groups::stats::quotient;
 use crate::histogram::{Bucket, by_power};
 use crate::stats::frequency::Frequency;
@@ -18,7 +17,7 @@ pub struct CountedNumbers {
     /// The least and the greatest; `None` if not known.
     pub ends: Option<CountedEnds>,
     /// The counts of buckets without empty ones; `None` without a histogram.
-    pub histogram: Option<BTreeMap<CountedBucket, u64>>,
+    pub histogram: Option<CountedHistogram>,
     /// How many of them are in no bucket.
     pub unbucketed: u64,
 }
@@ -30,15 +29,6 @@ pub struct CountedEnds {
     pub min: i128,
     /// The greatest.
     pub max: i128,
-}
-
-/// A bucket: one number, or between powers of two, and at most 1/32 of its numbers wide.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct CountedBucket {
-    /// Its least number.
-    pub from: i128,
-    /// Its end, which is not in it.
-    pub to: i128,
 }
 
 /// Statistics of the numbers.
@@ -96,30 +86,23 @@ impl CountedEnds {
 
 impl CountedNumbers {
     /// Adds others.
-    pub fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: Self) {
         self.count += other.count;
         self.sum += other.sum;
         self.unbucketed += other.unbucketed;
         self.ends = CountedEnds::of_both(self.ends, other.ends);
-        for (bucket, count) in other.histogram.iter().flatten() {
-            let histogram = self.histogram.get_or_insert_default();
-            *histogram.entry(*bucket).or_default() += count;
-        }
-        if other.histogram.is_some() {
-            self.histogram.get_or_insert_default();
+        if let Some(histogram) = other.histogram {
+            self.histogram.get_or_insert_default().add(histogram);
         }
     }
 
     /// Those that were not among the numbers at an earlier time. The extremes are those of both: earlier numbers have none if they are not to count.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        let histogram = self.histogram.as_ref().map(|histogram| {
-            let counts = histogram.iter().map(|(bucket, count)| {
-                let before = earlier.histogram.as_ref().and_then(|all| all.get(bucket));
-                (*bucket, count.saturating_sub(before.copied().unwrap_or(0)))
-            });
-            counts.filter(|(_, count)| *count > 0).collect()
-        });
+        let histogram = match (&self.histogram, &earlier.histogram) {
+            (Some(histogram), Some(earlier)) => Some(histogram.since(earlier)),
+            (histogram, _) => histogram.clone(),
+        };
         Self {
             count: self.count.saturating_sub(earlier.count),
             sum: self.sum - earlier.sum,
@@ -143,11 +126,11 @@ impl CountedNumbers {
         }
     }
 
-    fn distribution(&self, histogram: &BTreeMap<CountedBucket, u64>) -> NumberDistribution {
-        let count = histogram.values().sum();
+    fn distribution(&self, histogram: &CountedHistogram) -> NumberDistribution {
+        let count = histogram.iter().map(|(_, count)| count).sum();
         let numbers = histogram.iter();
         let numbers: Vec<_> = numbers
-            .map(|(bucket, count)| Frequency::new(Integer(bucket.from), *count))
+            .map(|(bucket, count)| Frequency::new(Integer(bucket.from), count))
             .collect();
         NumberDistribution {
             percentiles: (count > 0).then(|| Percentiles {
@@ -155,24 +138,21 @@ impl CountedNumbers {
                 p90: self.quantile(histogram, count, 900),
                 p99: self.quantile(histogram, count, 990),
             }),
-            exact: histogram.keys().all(|bucket| bucket.to - bucket.from == 1),
+            exact: histogram
+                .iter()
+                .all(|(bucket, _)| bucket.to - bucket.from == 1),
             count,
             buckets: by_power(&numbers, BucketKind::Integer),
         }
     }
 
     /// The middle of the bucket with the least number that at least so many thousandths of `count` numbers do not exceed.
-    fn quantile(
-        &self,
-        histogram: &BTreeMap<CountedBucket, u64>,
-        count: u64,
-        thousandths: u64,
-    ) -> i128 {
+    fn quantile(&self, histogram: &CountedHistogram, count: u64, thousandths: u64) -> i128 {
         let rank = (u128::from(count) * u128::from(thousandths)).div_ceil(1000);
         let mut below = 0;
         let mut buckets = histogram.iter();
         let found = buckets.find(|(_, count)| {
-            below += u128::from(**count);
+            below += u128::from(*count);
             below >= rank
         });
         let middle = found.map_or(0, |(bucket, _)| i128::midpoint(bucket.from, bucket.to));
@@ -187,6 +167,7 @@ impl CountedNumbers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counted_histogram::CountedBucket;
     use crate::stats::number::Scalar;
 
     fn numbers(all: &[(i128, i128, u64)]) -> CountedNumbers {
@@ -245,11 +226,12 @@ mod tests {
     fn intervals_add_up() {
         let first = numbers(&[(1, 2, 3), (9, 10, 1)]);
         let mut second = first.clone();
-        second.add(&numbers(&[(-4, -3, 2), (9, 10, 5)]));
+        second.add(numbers(&[(-4, -3, 2), (9, 10, 5)]));
         let between = second.since(&first);
         assert_eq!((between.count, between.sum), (7, 37));
         let histogram = between.histogram.clone().unwrap();
-        assert_eq!(histogram.into_values().collect::<Vec<_>>(), [2, 5]);
+        let counts = histogram.iter().map(|(_, count)| count);
+        assert_eq!(counts.collect::<Vec<_>>(), [2, 5]);
         assert_eq!(second.ends.map(|ends| (ends.min, ends.max)), Some((-4, 9)));
         let before = CountedNumbers {
             ends: None,

@@ -5,6 +5,7 @@
 pub mod answer;
 pub mod clock_facts;
 pub mod context_question;
+pub mod counted_histogram;
 pub mod counted_numbers;
 pub mod diff;
 pub(crate) mod enclosing;

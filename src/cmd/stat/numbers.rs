@@ -28,7 +28,7 @@ impl Numbers {
     pub(super) fn add(&mut self, group: &HitGroup) {
         for (sum, totals) in self.0.iter_mut().zip(&group.numbers) {
             match (&mut *sum, totals) {
-                (Some(sum), Some(totals)) => sum.add(&counted(totals, sum.histogram.is_some())),
+                (Some(sum), Some(totals)) => sum.add(counted(totals, sum.histogram.is_some())),
                 _ => *sum = None,
             }
         }

@@ -124,7 +124,8 @@ pub(super) fn put_csv(facts: Option<&NumberFacts>, out: &mut String) {
 mod tests {
     use std::time::Duration;
 
-    use usdtrec_analysis::counted_numbers::{CountedBucket, CountedEnds, CountedNumbers};
+    use usdtrec_analysis::counted_histogram::CountedBucket;
+    use usdtrec_analysis::counted_numbers::{CountedEnds, CountedNumbers};
 
     use super::super::{SpanFates, StatCounts, StatKey, StatRow, StatView};
     use super::*;
@@ -140,7 +141,11 @@ mod tests {
                 min: 3001,
                 max: 2_500_000,
             }),
-            histogram: Some([(bucket(2976, 3008), 1), (bucket(2_490_368, 2_555_904), 1)].into()),
+            histogram: Some(
+                [(bucket(2976, 3008), 1), (bucket(2_490_368, 2_555_904), 1)]
+                    .into_iter()
+                    .collect(),
+            ),
             unbucketed: 0,
         };
         let row = |keys, count, numbers: Option<NumberFacts>, fates| StatRow {

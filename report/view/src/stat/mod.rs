@@ -22,9 +22,8 @@ use usdtrec_format::counted;
 use usdtrec_format::escape::escape;
 use usdtrec_trace::session::event_name::short_name;
 
-pub use usdtrec_analysis::counted_numbers::{
-    CountedBucket, CountedEnds, CountedNumbers, NumberFacts,
-};
+pub use usdtrec_analysis::counted_histogram::CountedBucket;
+pub use usdtrec_analysis::counted_numbers::{CountedEnds, CountedNumbers, NumberFacts};
 pub use usdtrec_analysis::stats::shape::shape;
 
 pub use self::durations::StatSpans;
@@ -440,11 +439,11 @@ mod tests {
         let mut numbers = CountedNumbers::default();
         for (from, to, count) in [(7, 8, 3), (1024, 1056, 2)] {
             let bucket = CountedBucket { from, to };
-            numbers.add(&CountedNumbers {
+            numbers.add(CountedNumbers {
                 count,
                 sum: from * i128::from(count),
                 ends: Some(CountedEnds { min: 7, max: 1030 }),
-                histogram: has_histogram.then(|| [(bucket, count)].into()),
+                histogram: has_histogram.then(|| [(bucket, count)].into_iter().collect()),
                 unbucketed: 0,
             });
         }

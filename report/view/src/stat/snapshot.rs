@@ -69,7 +69,7 @@ impl StatSum {
         self.fates = self.fates.or(other.fates);
         for (sum, other) in self.numbers.iter_mut().zip(&other.numbers) {
             match (&mut *sum, other) {
-                (Some(sum), Some(other)) => sum.add(other),
+                (Some(sum), Some(other)) => sum.add(other.clone()),
                 _ => *sum = None,
             }
         }

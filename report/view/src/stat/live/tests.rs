@@ -2,7 +2,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use unicode_width::UnicodeWidthStr as _;
-use usdtrec_analysis::counted_numbers::{CountedBucket, CountedNumbers};
+use usdtrec_analysis::counted_histogram::CountedBucket;
+use usdtrec_analysis::counted_numbers::CountedNumbers;
 use usdtrec_format::schema::{Argument, Unit};
 use usdtrec_format::{StringAt, Value};
 
@@ -158,7 +159,8 @@ fn numbers_have_figures() {
             count: 2,
             sum: 5000,
             ends: None,
-            histogram: has_histogram.then(|| [(CountedBucket { from, to }, 2)].into()),
+            histogram: has_histogram
+                .then(|| [(CountedBucket { from, to }, 2)].into_iter().collect()),
             unbucketed: 0,
         };
         let mut with = row(Some("/a"), 2, 2, &[]);

@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use usdtrec_analysis::counted_numbers::{CountedBucket, CountedEnds, CountedNumbers};
+use usdtrec_analysis::counted_histogram::CountedBucket;
+use usdtrec_analysis::counted_numbers::{CountedEnds, CountedNumbers};
 use usdtrec_format::schema::{Argument, Unit};
 
 use super::super::key::StatKey;
@@ -121,7 +122,11 @@ fn values_are_histograms() {
         count: 4,
         sum: 2500,
         ends: Some(CountedEnds { min: 3, max: 1200 }),
-        histogram: Some([(bucket(3, 4), 2), (bucket(1024, 1056), 2)].into()),
+        histogram: Some(
+            [(bucket(3, 4), 2), (bucket(1024, 1056), 2)]
+                .into_iter()
+                .collect(),
+        ),
         unbucketed: 0,
     }));
     let mut others = row(None, 1);
