@@ -84,6 +84,7 @@
 #![forbid(unsafe_code)]
 
 pub use usdtrec_analysis::context_question::ContextQuestion;
+pub use usdtrec_analysis::origin::TriggerFacts;
 pub use usdtrec_analysis::question;
 pub use usdtrec_analysis::stacks::names::{MadeNames, StackNames};
 pub use usdtrec_analysis::summary::next::NextQuestion;
@@ -120,4 +121,4 @@ pub use usdtrec_view::flame;
 pub use usdtrec_view::format::Format;
 pub use usdtrec_view::hints::{Hint, HintWords};
 pub use usdtrec_view::sentences::Sentences;
-pub use usdtrec_view::{answer, diff, report, script, stat, top};
+pub use usdtrec_view::{answer, diff, report, script, stat, top, trigger};

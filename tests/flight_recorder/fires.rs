@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use usdtrec_format::trace::TriggerKind;
 
 use super::{counters, events, files, fired};
-use crate::common::{Lab, Recorder, Ticker, test, wait_until};
+use crate::common::{Lab, Recorder, Ticker, path_text, test, wait_until};
 
 /// A recorder of the hits of a ticker, with a window of an hour.
 fn start(lab: &Lab, ticker: &Ticker, options: &[&str]) -> Recorder {
@@ -101,7 +102,20 @@ fn a_long_span_fires_and_a_short_one_does_not() {
     let report = lab.usdtrec(words).success().stdout;
     let longest = span.duration_ns.expect("a duration").to_string();
     assert!(report.contains(&longest), "{report}");
-    // And begins with what fired and the last events of the thread.
+    // What fired is in all of its forms: JSON, the page, and the text, which begins with it and the last events of the thread.
+    let words = ["report", "--format", "json", "-i", path_text(file)];
+    let answer: Value = serde_json::from_str(&lab.usdtrec(words).success().stdout).expect("JSON");
+    let fired = &answer["trigger"];
+    assert_eq!(fired["kind"], "span");
+    assert_eq!(fired["condition"], trigger);
+    assert_eq!(fired["duration_ns"], end.time_ns - begin.time_ns);
+    assert_eq!(fired["tid"], ticker.pid());
+    let words = ["report", "--html", "page.html", "-i", path_text(file)];
+    lab.usdtrec(words).success();
+    let page = std::fs::read_to_string(lab.file("page.html")).expect("a page");
+    let on_page = format!("Trigger: {trigger}: ticker:tick..ticker:guarded took ");
+    let on_page = on_page.replace('>', "&gt;");
+    assert!(page.contains(&on_page), "{page}");
     let words = ["report", "-i", file.to_str().expect("a path")];
     let report = lab.usdtrec(words).success().stdout;
     let mut lines = report.lines();

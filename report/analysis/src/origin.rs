@@ -1,5 +1,6 @@
 //! Where, when and how a trace was recorded.
 
+use usdtrec_format::trace::FiredTrigger;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::joined_files::JoinedFiles;
 
@@ -30,6 +31,17 @@ pub struct Origin {
     pub command: Vec<String>,
     /// Events of the whole trace that were lost, at the least.
     pub lost: u64,
+    /// What had the recorder write the file; `None` if nothing but its end had.
+    pub trigger: Option<TriggerFacts>,
+}
+
+/// What had a recorder write a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TriggerFacts {
+    /// What fired.
+    pub fired: FiredTrigger,
+    /// `CLOCK_REALTIME` of it, ns since 1970; `None` if not known.
+    pub wall_ns: Option<i128>,
 }
 
 impl Origin {
@@ -51,6 +63,19 @@ impl Origin {
                 .map(|definitions| definitions.engine.clone()),
             command: info.command.clone(),
             lost: session.lost(),
+            trigger: TriggerFacts::of_session(session),
         }
+    }
+}
+
+impl TriggerFacts {
+    /// That of an open trace.
+    pub fn of_session(session: &TraceSession) -> Option<Self> {
+        let fired = session.fired()?.clone();
+        let wall = session.wall_times();
+        Some(Self {
+            wall_ns: wall.map(|times| times.wall(fired.time_ns)),
+            fired,
+        })
     }
 }

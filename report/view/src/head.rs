@@ -42,7 +42,12 @@ fn date(origin: &Origin) -> Option<String> {
 
 /// `2026-11-20T22:14:03.123456789Z`.
 pub(crate) fn date_for_machines(origin: &Origin) -> Option<String> {
-    let time = jiff::Timestamp::from_nanosecond(i128::from(origin.wall_ns?)).ok()?;
+    rfc3339(i128::from(origin.wall_ns?))
+}
+
+/// The same of a time of `CLOCK_REALTIME`, ns since 1970.
+pub(crate) fn rfc3339(wall_ns: i128) -> Option<String> {
+    let time = jiff::Timestamp::from_nanosecond(wall_ns).ok()?;
     Some(time.to_string())
 }
 

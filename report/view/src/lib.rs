@@ -37,4 +37,5 @@ pub mod table;
 pub mod text;
 pub(crate) mod theme;
 pub mod top;
+pub mod trigger;
 pub mod weights;

@@ -3,12 +3,11 @@
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::Duration;
 
-use usdtrec_format::escape::escape;
-use usdtrec_format::trace::{FiredTrigger, TriggerKind};
+use usdtrec_format::trace::FiredTrigger;
 use usdtrec_report::script::{self, ScriptOptions};
-use usdtrec_report::{EventSelection, ReportError, TimeSpan, TraceSession};
+use usdtrec_report::trigger::{self, seconds};
+use usdtrec_report::{EventSelection, ReportError, TimeSpan, TraceSession, TriggerFacts};
 
 use crate::shell;
 
@@ -24,11 +23,12 @@ const LENGTHS: [u64; 3] = [10_000_000, BEFORE, u64::MAX];
 /// # Errors
 /// Those of [`script::print`].
 pub(super) fn write(session: &TraceSession, out: &mut dyn Write) -> Result<(), ReportError> {
-    let Some(fired) = session.fired() else {
+    let Some(trigger) = TriggerFacts::of_session(session) else {
         return Ok(());
     };
+    let fired = &trigger.fired;
     let mut text = Vec::new();
-    writeln!(text, "# trigger: {}", line(session, fired))?;
+    writeln!(text, "# trigger: {}", trigger::sentence(&trigger))?;
     if fired.tid != 0 {
         writeln!(text, "# the last events of its thread, {}:", fired.tid)?;
         put_lines(&mut text, of_thread(session, fired)?)?;
@@ -40,49 +40,6 @@ pub(super) fn write(session: &TraceSession, out: &mut dyn Write) -> Result<(), R
     let all = around(session.path(), fired.time_ns);
     writeln!(text, "# all of that second: {all}\n")?;
     Ok(out.write_all(&text)?)
-}
-
-/// What fired, and when.
-fn line(session: &TraceSession, fired: &FiredTrigger) -> String {
-    let what = match fired.kind {
-        TriggerKind::Signal => "SIGUSR2".to_owned(),
-        TriggerKind::Request => format!("usdtrec dump (process {})", fired.pid),
-        _ => escape(&fired.condition).into_owned(),
-    };
-    let span = match fired.duration_ns {
-        Some(duration) => {
-            let duration = Duration::from_nanos(duration);
-            format!(": {} took {duration:?}", escape(&fired.span))
-        }
-        None if fired.event.is_empty() => String::new(),
-        None => format!(": {}", escape(&fired.event)),
-    };
-    let place = match (fired.tid, fired.pid) {
-        (0, _) => String::new(),
-        (tid, pid) if tid == pid => format!(" in thread {tid}"),
-        (tid, pid) => format!(" in thread {tid} of process {pid}"),
-    };
-    let wall = session.wall_times().map(|times| times.wall(fired.time_ns));
-    let date = wall.and_then(|wall| jiff::Timestamp::from_nanosecond(wall).ok());
-    let date = date.map(|date| format!("{} UTC, ", date.strftime("%Y-%m-%d %H:%M:%S%.6f")));
-    let more = match fired.more {
-        0 => String::new(),
-        more => format!("; {more} more since the file before"),
-    };
-    format!(
-        "{what}{span}{place} ({}{}){more}",
-        date.unwrap_or_default(),
-        seconds(fired.time_ns)
-    )
-}
-
-/// A time of the trace's clock as lines of events have it.
-fn seconds(time: u64) -> String {
-    format!(
-        "{}.{:06}",
-        time / 1_000_000_000,
-        time % 1_000_000_000 / 1000
-    )
 }
 
 /// The last events of the thread up to the trigger.
@@ -207,10 +164,5 @@ mod tests {
         assert_eq!(lines.0.len(), EVENTS);
         assert_eq!(lines.0[0], b"line 3\n");
         assert_eq!(lines.0[EVENTS - 1], b"not ended\n");
-    }
-
-    #[test]
-    fn times_are_those_of_lines() {
-        assert_eq!(seconds(15_581_656_104_999), "15581.656104");
     }
 }

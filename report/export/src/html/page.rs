@@ -7,6 +7,7 @@ use usdtrec_view::hints::HintWords;
 use usdtrec_view::report::losses;
 use usdtrec_view::report::unusual::{self, UnusualClock};
 use usdtrec_view::sentences::Sentences;
+use usdtrec_view::trigger;
 
 use crate::html::markup::Markup;
 use crate::html::notes::put_notes;
@@ -107,6 +108,9 @@ fn put_header(overview: &Overview, out: &mut Markup) {
         .tag("</h1>\n<p class=\"lead\">")
         .text(&line)
         .tag("</p>\n");
+    let trigger = facts.origin.trigger.as_ref();
+    let trigger = trigger.map(|trigger| format!("Trigger: {}", trigger::sentence(trigger)));
+    put_notes("lead", trigger, out);
     put_notes("origin", head::lines(&facts.origin), out);
     let mut faults = losses::lines(facts);
     faults.extend(overview.notices.sentences(HintWords::default()));

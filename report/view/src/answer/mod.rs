@@ -29,7 +29,9 @@ pub use crate::answer::figure::Figure;
 pub use crate::answer::groups::{GroupRow, OtherGroupsRow, ValueStatistics};
 pub use crate::answer::key_values::KeyValues;
 pub use crate::answer::reasons::{DamageRow, NoEventsRow, ShortfallRow, UnusualRow, UnusualTime};
-pub use crate::answer::recording::{ClockAnswer, ClockStepRow, GapRow, RecordingAnswer};
+pub use crate::answer::recording::{
+    ClockAnswer, ClockStepRow, GapRow, RecordingAnswer, TriggerAnswer,
+};
 pub use crate::answer::series::{OtherSeriesRow, RateSeries};
 pub use crate::answer::spans::{
     DurationStatistics, OtherSpansRow, SlowestSpan, SpanBy, SpanEvent, SpanGroupRow, SpanPairRow,

@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 use usdtrec_analysis::clock_facts::ClockFacts;
-use usdtrec_analysis::origin::Origin;
+use usdtrec_analysis::origin::{Origin, TriggerFacts};
+use usdtrec_format::trace::TriggerKind;
 use usdtrec_trace::wall_times::ClockStep;
 
-use crate::head::date_for_machines;
+use crate::head::{date_for_machines, rfc3339};
 
 /// A recording as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -34,6 +35,34 @@ pub struct RecordingAnswer {
     pub start: Option<String>,
     /// How exact times of day are; `None` if the trace has no readings of the clocks.
     pub clock: Option<ClockAnswer>,
+    /// What had the recorder write the file; `None` if nothing but its end had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<TriggerAnswer>,
+}
+
+/// What had a recorder write a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TriggerAnswer {
+    /// What fired.
+    pub kind: TriggerKind,
+    /// The trigger as it was asked for; `None` of a signal and a request.
+    pub condition: Option<String>,
+    /// When, by the trace's clock, ns.
+    pub time_ns: u64,
+    /// When, by the wall clock (RFC 3339, UTC); `None` if not known.
+    pub time: Option<String>,
+    /// The event that was hit; `None` of a signal and a request.
+    pub event: Option<String>,
+    /// The process that hit it, or that made the request; `None` of a signal.
+    pub pid: Option<i32>,
+    /// The thread that hit it; `None` of a signal and a request.
+    pub tid: Option<i32>,
+    /// Name of the span; `None` without one.
+    pub span: Option<String>,
+    /// Duration of the span, ns.
+    pub duration_ns: Option<u64>,
+    /// Number of further triggers since the file before, which wrote no file of their own.
+    pub more: u64,
 }
 
 /// A time between two files in which nothing was recorded.
@@ -98,6 +127,26 @@ impl RecordingAnswer {
             command: origin.command.clone(),
             start: date_for_machines(origin),
             clock: origin.clock.as_ref().map(ClockAnswer::new),
+            trigger: origin.trigger.as_ref().map(TriggerAnswer::new),
+        }
+    }
+}
+
+impl TriggerAnswer {
+    fn new(TriggerFacts { fired, wall_ns }: &TriggerFacts) -> Self {
+        let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let id = |id: i32| Some(id).filter(|id| *id != 0);
+        Self {
+            kind: fired.kind,
+            condition: text(&fired.condition),
+            time_ns: fired.time_ns,
+            time: wall_ns.and_then(rfc3339),
+            event: text(&fired.event),
+            pid: id(fired.pid),
+            tid: id(fired.tid),
+            span: text(&fired.span),
+            duration_ns: fired.duration_ns,
+            more: fired.more,
         }
     }
 }
