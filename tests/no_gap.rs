@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use usdtrec_testing::{is_deep, repetitions};
 
 use crate::common::{Build, Finished, Lab, Process, Recorder, Ticker, test};
+use crate::held_children::RAN_BEFORE;
 use crate::other_processes::kernel_holds;
 
 /// Number of files of one recording. At most 256 are planted for a user.
@@ -71,11 +72,11 @@ pub(crate) fn record(lab: &Lab, way: &str, event: &str, command: &[&str]) -> Fin
     lab.usdtrec(words.collect::<Vec<_>>()).success()
 }
 
-/// Whether the trace has all the hits, or the recorder reports that it was too slow: a thread is held for two seconds at most.
+/// Whether the trace has all the hits, or the recorder reports that it was too slow: a thread or child is held for two seconds at most.
 #[track_caller]
 fn has_all(lab: &Lab, ended: &Finished, hits: usize) -> bool {
     let found = lab.events("trace").len();
-    if ended.stderr.contains(UNHELD) {
+    if ended.stderr.contains(UNHELD) || ended.stderr.contains(RAN_BEFORE) {
         assert!(found <= hits, "{ended:?}");
         return false;
     }

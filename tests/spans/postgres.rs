@@ -29,11 +29,14 @@ struct Said {
 /// Records a server while pgbench runs a script; what pgbench says of it.
 #[track_caller]
 fn record(lab: &Lab, postgres: &Postgres, events: &[&str], script: &str) -> Said {
+    // Of this file alone: what other programs of this host are is not asked.
     let program = Postgres::program();
-    lab.usdtrec(["buildid-cache", "--add", program.to_str().expect("a path")])
-        .success();
+    let events = events
+        .iter()
+        .map(|event| format!("{event}@{}", program.display()));
+    let events: Vec<String> = events.collect();
     let mut options = vec!["-a", "-m", "64M", "-o", "trace"];
-    for event in events {
+    for event in &events {
         options.extend(["-e", event]);
     }
     let script = postgres.script(script);
