@@ -34,7 +34,7 @@ use super::live::{CountView, Live};
 use super::named_counts;
 use super::record::refuse_options_of_arguments;
 use super::{selection, span_stat};
-use crate::cli::{CaptureArgs, Engine, OutputFormat, StatArgs};
+use crate::cli::{CaptureArgs, OutputFormat, StatArgs};
 use crate::output;
 use crate::terminal::{Usage, say};
 use crate::text_room;
@@ -240,12 +240,8 @@ fn refuse(stat: &StatArgs) -> Result<(), Usage> {
 
 /// Refuses options that have no effect where hits are not copied out.
 pub(super) fn refuse_options_of_rings(what: &str, args: &CaptureArgs) -> Result<(), Usage> {
-    let is_perf = matches!(
-        args.engine,
-        Engine::Perf | Engine::PerfPmu | Engine::PerfTracefs
-    );
     Usage::ensure(
-        !is_perf,
+        !args.engine.is_perf(),
         format!("{what} needs the bpf engine: perf events copy each hit out"),
     )?;
     Usage::ensure(
