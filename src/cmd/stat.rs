@@ -51,7 +51,6 @@ pub(crate) fn run(args: &StatArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     };
     let interval = args.interval.as_deref().map(interval).transpose()?;
     let aggregation = counted.aggregation(interval);
-    let has_stacks = counted.has_stacks();
     let mut view = Output::new(args, counted, interval)?;
     let verb = Live {
         verb: "stat",
@@ -67,7 +66,7 @@ pub(crate) fn run(args: &StatArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         aggregated: None,
     };
     let stacks = view.snapshots.stacks();
-    named_counts::run(verb, aggregation, has_stacks, &mut view, stacks)
+    named_counts::run(verb, aggregation, &mut view, stacks)
 }
 
 /// The arguments of `--value` and `--hist`, each once.
