@@ -30,6 +30,13 @@ pub(crate) enum Engine {
     PerfPmu,
 }
 
+impl Engine {
+    /// Whether it is one of perf events, whatever the kernel allows.
+    pub(crate) const fn is_perf(self) -> bool {
+        matches!(self, Self::Perf | Self::PerfTracefs | Self::PerfPmu)
+    }
+}
+
 /// Texts to read at a hit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Strings {

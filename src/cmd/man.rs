@@ -48,7 +48,7 @@ fn page(command: &Command, man: &Man) -> io::Result<Vec<u8>> {
     let name = command.get_display_name().unwrap_or(command.get_name());
     let examples = Example::for_verb(name.trim_start_matches("usdtrec-"));
     if !examples.is_empty() {
-        write_examples(examples, out)?;
+        write_examples(&examples, out)?;
     }
     man.render_options_section(out)?;
     if command.has_subcommands() {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use usdtrec_record::{Aggregation, CallGraph, CallGraphMethod, HitTotals};
+use usdtrec_record::{AggregateKey, Aggregation, CallGraph, CallGraphMethod, HitTotals};
 use usdtrec_report::stat::{self, CountReader, StackNamer};
 
 use super::live::{Aggregated, CountView, Live};
@@ -31,12 +31,11 @@ const BY_FRAME_POINTERS: CallGraph = CallGraph {
 pub(super) fn run<'v>(
     verb: Live<'v>,
     aggregation: Aggregation,
-    has_stacks: bool,
     view: &'v mut (dyn CountView + Send),
     stacks: KnownStacks,
 ) -> anyhow::Result<ExitCode> {
     let path = Path::new(verb.verb);
-    if !has_stacks {
+    if !aggregation.by.contains(&AggregateKey::Stack) {
         let verb = Live {
             aggregated: Some(Aggregated {
                 aggregation,

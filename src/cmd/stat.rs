@@ -34,7 +34,7 @@ use super::live::{CountView, Live};
 use super::named_counts;
 use super::record::refuse_options_of_arguments;
 use super::{selection, span_stat};
-use crate::cli::{CaptureArgs, Engine, OutputFormat, StatArgs};
+use crate::cli::{CaptureArgs, OutputFormat, StatArgs};
 use crate::output;
 use crate::terminal::{Usage, say};
 use crate::text_room;
@@ -51,7 +51,6 @@ pub(crate) fn run(args: &StatArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     };
     let interval = args.interval.as_deref().map(interval).transpose()?;
     let aggregation = counted.aggregation(interval);
-    let has_stacks = counted.has_stacks();
     let mut view = Output::new(args, counted, interval)?;
     let verb = Live {
         verb: "stat",
@@ -67,7 +66,7 @@ pub(crate) fn run(args: &StatArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         aggregated: None,
     };
     let stacks = view.snapshots.stacks();
-    named_counts::run(verb, aggregation, has_stacks, &mut view, stacks)
+    named_counts::run(verb, aggregation, &mut view, stacks)
 }
 
 /// The arguments of `--value` and `--hist`, each once.
@@ -240,12 +239,8 @@ fn refuse(stat: &StatArgs) -> Result<(), Usage> {
 
 /// Refuses options that have no effect where hits are not copied out.
 pub(super) fn refuse_options_of_rings(what: &str, args: &CaptureArgs) -> Result<(), Usage> {
-    let is_perf = matches!(
-        args.engine,
-        Engine::Perf | Engine::PerfPmu | Engine::PerfTracefs
-    );
     Usage::ensure(
-        !is_perf,
+        !args.engine.is_perf(),
         format!("{what} needs the bpf engine: perf events copy each hit out"),
     )?;
     Usage::ensure(

@@ -47,18 +47,24 @@ impl Finding {
         }
     }
 
-    /// Something that does not, and what to do about it.
-    pub(super) fn other(
+    /// Something without which recording works, and what to do about it.
+    pub(super) fn limited(
         check: &str,
-        state: State,
         found: impl Into<String>,
         advice: impl Into<String>,
     ) -> Self {
         Self {
-            check: check.to_owned(),
-            state,
-            found: found.into(),
+            state: State::Limited,
             advice: Some(advice.into()),
+            ..Self::works(check, found)
+        }
+    }
+
+    /// Something that fails, and what to do about it.
+    pub(super) fn fails(check: &str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self {
+            state: State::Fails,
+            ..Self::limited(check, found, advice)
         }
     }
 

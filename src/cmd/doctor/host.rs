@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::process::{Resource, getrlimit};
 use usdtrec_record::check_privilege;
 
-use super::finding::{Finding, State};
+use super::finding::Finding;
 use crate::advice::message;
 
 /// Versions of Linux from which on something works.
@@ -49,13 +49,13 @@ fn kernel(release: &str, version: Option<(u32, u32)>) -> Finding {
     let found = format!("Linux {release}");
     let limited = |lacks: &str, from: (u32, u32)| {
         let advice = format!("{lacks}: Linux {}.{} and later", from.0, from.1);
-        Finding::other(CHECK, State::Limited, found.clone(), advice)
+        Finding::limited(CHECK, found.clone(), advice)
     };
     match version {
         None => Finding::works(CHECK, found),
         Some(version) if version < PERF => {
             let advice = "recording needs Linux 4.20 or later";
-            Finding::other(CHECK, State::Fails, found, advice)
+            Finding::fails(CHECK, found, advice)
         }
         Some(version) if version < BPF => {
             limited("texts and filters in the kernel need the bpf engine", BPF)
@@ -75,7 +75,7 @@ fn privileges() -> Finding {
         Ok(()) => Finding::works(CHECK, capabilities()),
         Err(error) => {
             let advice = "run it as root (sudo), or with CAP_BPF and CAP_PERFMON; docs/requirements.md says which capabilities are enough for what";
-            Finding::other(CHECK, State::Fails, message(&error), advice)
+            Finding::fails(CHECK, message(&error), advice)
         }
     }
 }
@@ -110,16 +110,14 @@ fn paranoid() -> Finding {
     const CHECK: &str = "perf_event_paranoid";
     let level = read("/proc/sys/kernel/perf_event_paranoid");
     match level.as_deref().map(str::parse::<i32>) {
-        Some(Ok(level)) if level > 2 => Finding::other(
+        Some(Ok(level)) if level > 2 => Finding::limited(
             CHECK,
-            State::Limited,
             level.to_string(),
             "perf events need CAP_SYS_ADMIN: sysctl kernel.perf_event_paranoid=2 opens them for CAP_PERFMON",
         ),
         Some(_) => Finding::works(CHECK, level.unwrap_or_default()),
-        None => Finding::other(
+        None => Finding::fails(
             CHECK,
-            State::Fails,
             "this kernel has no perf events",
             "use a kernel with CONFIG_PERF_EVENTS",
         ),
@@ -132,9 +130,8 @@ fn lockdown() -> Finding {
     let mode = modes.split(['[', ']']).nth(1).unwrap_or("none");
     match mode {
         "none" => Finding::works(CHECK, "none"),
-        "confidentiality" => Finding::other(
+        "confidentiality" => Finding::limited(
             CHECK,
-            State::Limited,
             mode,
             "the kernel refuses tracefs, and reads of its memory by programs: use the bpf engine, or boot with lockdown=integrity",
         ),
@@ -154,9 +151,8 @@ fn tracefs() -> Finding {
             let open = fs::OpenOptions::new().append(true).open(file);
             match open {
                 Ok(_) => Finding::works(CHECK, file),
-                Err(error) => Finding::other(
+                Err(error) => Finding::limited(
                     CHECK,
-                    State::Limited,
                     format!("{file} cannot be written: {error}"),
                     "the perf engine cannot follow new threads: use the bpf engine, or run it as root",
                 ),
@@ -171,9 +167,8 @@ fn types() -> Finding {
     const FILE: &str = "/sys/kernel/btf/vmlinux";
     match Path::new(FILE).exists() {
         true => Finding::works(CHECK, FILE),
-        false => Finding::other(
+        false => Finding::limited(
             CHECK,
-            State::Limited,
             format!("there is no {FILE}"),
             "memory that is not resident is not read at a hit, and files are not followed without a gap: use a kernel with CONFIG_DEBUG_INFO_BTF",
         ),
@@ -187,9 +182,8 @@ fn locked_memory(version: Option<(u32, u32)>) -> Option<Finding> {
     let limit = getrlimit(Resource::Memlock);
     Some(match (limit.current, limit.maximum) {
         (None, _) | (_, None) => Finding::works(CHECK, "not limited"),
-        (Some(bytes), _) => Finding::other(
+        (Some(bytes), _) => Finding::limited(
             CHECK,
-            State::Limited,
             format!("{bytes} bytes"),
             "the bpf engine needs more before Linux 5.11: CAP_SYS_RESOURCE, or ulimit -l unlimited",
         ),
@@ -198,6 +192,7 @@ fn locked_memory(version: Option<(u32, u32)>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::finding::State;
     use super::*;
 
     #[test]

@@ -1,5 +1,6 @@
 //! What killed recorders left.
 
+use usdtrec_format::counted;
 use usdtrec_format::escape::escape;
 use usdtrec_record::{BreakpointOwner, LeftBehind, LeftBreakpoint, Leftovers, leftovers};
 
@@ -104,12 +105,9 @@ fn print_breakpoints(behind: &LeftBehind, heal: bool) -> Breakpoints {
         ));
     }
     if behind.unchecked > 0 {
-        let processes = match behind.unchecked {
-            1 => "1 process".to_owned(),
-            number => format!("{number} processes"),
-        };
         say(format_args!(
-            "usdtrec: {processes} could not be searched for breakpoints"
+            "usdtrec: {} could not be searched for breakpoints",
+            counted(behind.unchecked, "process")
         ));
     }
     if let Some(last) = behind.logged.last() {

@@ -12,7 +12,7 @@ use usdtrec_format::schema::Schemas;
 use usdtrec_format::{Pattern, Probe, counted};
 use usdtrec_record::notes_of_sites;
 
-use super::finding::{Finding, State};
+use super::finding::Finding;
 use crate::advice::message;
 use crate::cmd::list::{matching, patterns};
 use crate::schemas;
@@ -41,7 +41,7 @@ pub(super) fn findings(what: &str) -> anyhow::Result<Vec<Finding>> {
         let advice = "start the program; usdtrec list --dir DIR finds files with probes, and readelf -n FILE shows whether it has notes .note.stapsdt, \
              which strip may have removed, or which a build without sys/sdt.h has not";
         let found = "no file that runs here has such a probe";
-        return Ok(vec![Finding::other(what, State::Fails, found, advice)]);
+        return Ok(vec![Finding::fails(what, found, advice)]);
     }
     let mut findings = Vec::new();
     for target in targets.iter().take(MAX_FILES) {
@@ -52,23 +52,13 @@ pub(super) fn findings(what: &str) -> anyhow::Result<Vec<Finding>> {
         let more = target.probes.len().saturating_sub(MAX_PROBES);
         if more > 0 {
             let found = format!("{} not looked at", counted(more as u64, "more probe"));
-            findings.push(Finding::other(
-                "…",
-                State::Limited,
-                found,
-                "name them by a pattern",
-            ));
+            findings.push(Finding::limited("…", found, "name them by a pattern"));
         }
     }
     let more = targets.len().saturating_sub(MAX_FILES);
     if more > 0 {
         let found = format!("{} not looked at", counted(more as u64, "more file"));
-        findings.push(Finding::other(
-            "…",
-            State::Limited,
-            found,
-            "name one by its path",
-        ));
+        findings.push(Finding::limited("…", found, "name one by its path"));
     }
     Ok(findings)
 }
@@ -131,43 +121,32 @@ impl Target {
         let path = shown(file.path()).to_string();
         let running = self.running();
         findings.push(match (self.processes.is_empty(), *deleted) {
-            (true, _) => Finding::other(
-                &path,
-                State::Limited,
-                "no process maps it",
+            (true, _) => Finding::limited(&path, "no process maps it",
                 "start the program; a recording follows files that appear, without their first milliseconds unless it has --no-gap",
             ),
-            (_, true) => Finding::other(
-                &path,
-                State::Limited,
-                format!("{running} it, and it was deleted or replaced since then: a recording by its path takes the new version"),
+            (_, true) => Finding::limited(&path, format!("{running} it, and it was deleted or replaced since then: a recording by its path takes the new version"),
                 "restart these processes, or record them by -p PID",
             ),
             _ => Finding::works(&path, format!("{running} it")),
         });
         if let Err(error) = file.check_file(scan.binary.build_id) {
             let advice = "name the program's file itself";
-            findings.push(Finding::other(&path, State::Fails, message(&error), advice));
+            findings.push(Finding::fails(&path, message(&error), advice));
         }
         for error in &scan.damaged {
             let advice = "build the program again: its other probes can be recorded";
-            findings.push(Finding::other(
-                &path,
-                State::Limited,
-                error.to_string(),
-                advice,
-            ));
+            findings.push(Finding::limited(&path, error.to_string(), advice));
         }
         if file.section(".symtab").is_none() && file.section(".gnu_debugdata").is_none() {
             let found = "it is stripped of its symbols: functions in stacks may have no names";
             let advice = "install its debugging information, or set DEBUGINFOD_URLS";
-            findings.push(Finding::other(&path, State::Limited, found, advice));
+            findings.push(Finding::limited(&path, found, advice));
         }
         if file.section(".eh_frame").is_none() && file.section(".debug_frame").is_none() {
             let found = "it has no unwind tables: callers are found by frame pointers";
             let advice =
                 "build it with -fno-omit-frame-pointer, or with -fasynchronous-unwind-tables";
-            findings.push(Finding::other(&path, State::Limited, found, advice));
+            findings.push(Finding::limited(&path, found, advice));
         }
     }
 
@@ -193,7 +172,7 @@ impl Target {
         for site in &probe.sites {
             if let Err(error) = file.check_site(site) {
                 let advice = "this site is not attached to; build the program again";
-                return Finding::other(&event, State::Fails, message(&error), advice);
+                return Finding::fails(&event, message(&error), advice);
             }
             if file.unplanted_prefix(site).is_some() {
                 let found = format!(
@@ -201,7 +180,7 @@ impl Target {
                     site.pc
                 );
                 let advice = "build the program with another assembler, or without this prefix";
-                return Finding::other(&event, State::Fails, found, advice);
+                return Finding::fails(&event, found, advice);
             }
         }
         let processes = self.processes.iter().take(MAX_PROCESSES);
@@ -211,14 +190,14 @@ impl Target {
         if let Some(note) = notes.next() {
             let found = format!("process {}, {:#x}: {}", note.pid, note.address, note.found);
             let advice = "restart the process if nobody records it";
-            return Finding::other(&event, State::Limited, found, advice);
+            return Finding::limited(&event, found, advice);
         }
         let description = schemas.describe(probe, self.mapped.scan.binary.arch);
         let sites = counted(probe.sites.len() as u64, "site");
         let needs = description.choice.schema.and_then(|schema| schema.needs);
         if let Some(needs) = needs {
             let found = format!("{sites}; it is hit only with {needs}");
-            return Finding::other(&event, State::Limited, found, "start the program so");
+            return Finding::limited(&event, found, "start the program so");
         }
         let guarded = probe
             .sites

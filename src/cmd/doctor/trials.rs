@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use anyhow::Context as _;
 
-use super::finding::{Finding, State};
+use super::finding::Finding;
 use crate::sdt;
 
 /// An engine with an attach method, as `--engine` names it.
@@ -100,17 +100,12 @@ pub(super) fn findings() -> anyhow::Result<Vec<Finding>> {
         works |= tried.is_ok();
         findings.push(match tried {
             Ok(ns) => Finding::works(engine.check, format!("{ns} ns a hit")),
-            Err(reason) => Finding::other(engine.check, State::Limited, reason, engine.advice),
+            Err(reason) => Finding::limited(engine.check, reason, engine.advice),
         });
     }
     if !works {
         let advice = "see the lines above; usdtrec reads traces of other hosts without any of them";
-        findings.push(Finding::other(
-            "recording",
-            State::Fails,
-            "no engine works",
-            advice,
-        ));
+        findings.push(Finding::fails("recording", "no engine works", advice));
         return Ok(findings);
     }
     for cost in &COSTS {
@@ -118,7 +113,7 @@ pub(super) fn findings() -> anyhow::Result<Vec<Finding>> {
             Ok(ns) => Finding::works(cost.check, format!("{ns} ns")),
             Err(reason) => {
                 let advice = "record without it, or see the lines above";
-                Finding::other(cost.check, State::Limited, reason, advice)
+                Finding::limited(cost.check, reason, advice)
             }
         });
     }

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use usdtrec_record::{CallGraph, CallGraphMethod};
 
-use crate::cli::{CallersArgs, Engine, RecordArgs};
+use crate::cli::{CallersArgs, RecordArgs};
 use crate::terminal::Usage;
 use crate::units::parse_size;
 
@@ -13,8 +13,7 @@ const DWARF: u32 = 8 << 10;
 
 /// How callers are recorded; `None` if they are not.
 pub(super) fn from_args(args: &RecordArgs) -> Result<Option<CallGraph>, Usage> {
-    use Engine::{Perf, PerfPmu, PerfTracefs};
-    let is_perf = matches!(args.capture.engine, Perf | PerfPmu | PerfTracefs);
+    let is_perf = args.capture.engine.is_perf();
     let refused = "--stack-rate needs the bpf engine";
     Usage::ensure(args.stack_rate.is_none() || !is_perf, refused)?;
     Usage::ensure(

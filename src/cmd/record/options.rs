@@ -98,7 +98,6 @@ fn of_spans(args: &RecordArgs) -> anyhow::Result<Options> {
 
 /// `--span`, `--min`.
 fn slow_spans(args: &RecordArgs, has_callers: bool) -> anyhow::Result<Option<SlowSpans>> {
-    use cli::Engine::{Perf, PerfPmu, PerfTracefs};
     let least = min_ns(args.min.as_ref())?.max(args.capture.span_least);
     if least == 0 {
         let refused = "--span and --key have no effect without --min: all hits are recorded, and report --span matches them";
@@ -107,9 +106,7 @@ fn slow_spans(args: &RecordArgs, has_callers: bool) -> anyhow::Result<Option<Slo
     }
     let has_filter = args.capture.filters.iter().any(Option::is_some);
     let reason = match args.capture.engine {
-        Perf | PerfTracefs | PerfPmu => {
-            "--min needs the bpf engine: spans are matched in the kernel"
-        }
+        engine if engine.is_perf() => "--min needs the bpf engine: spans are matched in the kernel",
         _ if has_filter => {
             "--filter has no effect on hits beside --min, but for span > TIME: begin and end of a span are recorded; filter with report or script"
         }
@@ -205,37 +202,32 @@ pub(super) fn process_choice(args: &CaptureArgs) -> ProcessChoice {
 
 /// Refuses options that would have no effect with the engine that is asked for, or with each other.
 fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
-    use cli::Engine::{Bpf, BpfMulti, BpfPerf, Perf, PerfPmu, PerfTracefs};
+    use cli::Engine::{Bpf, BpfMulti, BpfPerf};
     let given = Given::from_args(args);
     let chooses = !process_choice(args).is_all();
+    let is_perf = args.engine.is_perf();
     let reason = match args.engine {
         _ if chooses && !args.all_cpus && !args.command.is_empty() => {
             "--cgroup, --container, --unit and --exe choose among all processes: to record them while CMD runs, add -a"
         }
-        Perf | PerfTracefs | PerfPmu if chooses => {
-            "--cgroup, --container, --unit and --exe need the bpf engine"
-        }
-        Perf | PerfTracefs | PerfPmu if args.lossless => "--lossless needs the bpf engine",
-        Perf | PerfTracefs | PerfPmu if args.no_gap.is_some() => "--no-gap needs the bpf engine",
+        _ if is_perf && chooses => "--cgroup, --container, --unit and --exe need the bpf engine",
+        _ if is_perf && args.lossless => "--lossless needs the bpf engine",
+        _ if is_perf && args.no_gap.is_some() => "--no-gap needs the bpf engine",
         _ if args.no_gap.is_some() && !records_named_processes(args) => {
             "--no-gap needs -p PID or a command, whose processes are held: without one it could hold any process of the host"
         }
         _ if args.no_gap == Some(cli::NoGap::Stopped) && args.lossless => {
             "--no-gap=stopped does not go with --lossless: both stop processes, and one of them would continue what the other one stopped"
         }
-        Perf | PerfTracefs | PerfPmu if args.no_wait => {
+        _ if is_perf && args.no_wait => {
             "--no-wait has no effect with a perf engine: it never waits"
         }
-        Perf | PerfTracefs | PerfPmu if args.thread_context => {
-            "--thread-context needs the bpf engine"
-        }
-        Perf | PerfTracefs | PerfPmu if given.nonresident => "--nonresident needs the bpf engine",
-        Perf | PerfTracefs | PerfPmu if given.all_strings => {
+        _ if is_perf && args.thread_context => "--thread-context needs the bpf engine",
+        _ if is_perf && given.nonresident => "--nonresident needs the bpf engine",
+        _ if is_perf && given.all_strings => {
             "--strings all needs the bpf engine: perf events read no texts"
         }
-        Perf | PerfTracefs | PerfPmu if given.strlen => {
-            "--strlen needs the bpf engine: perf events read no texts"
-        }
+        _ if is_perf && given.strlen => "--strlen needs the bpf engine: perf events read no texts",
         Bpf | BpfMulti | BpfPerf if given.stack_size => {
             "--stack-size needs a perf engine: programs read arguments wherever they are"
         }
@@ -286,14 +278,12 @@ pub(in crate::cmd) fn refuse_options_of_arguments(
 
 /// Whether a recording may begin without probes.
 pub(super) fn waits(args: &CaptureArgs, events: &[EventSelector]) -> Result<bool, Usage> {
-    use cli::Engine::{Perf, PerfPmu, PerfTracefs};
     let has_paths = events.iter().all(|event| event.pattern.path().is_some());
     Usage::ensure(
         !(args.no_wait && has_paths && process_choice(args).groups.is_empty()),
         "--no-wait has no effect: a pattern with a path never waits",
     )?;
-    let follows = !matches!(args.engine, Perf | PerfPmu | PerfTracefs);
-    Ok(follows && !args.no_wait)
+    Ok(!args.engine.is_perf() && !args.no_wait)
 }
 
 /// Which of the options that have a usual value ask for another one.
@@ -372,10 +362,8 @@ pub(super) fn is_pipe(args: &RecordArgs) -> bool {
 
 /// Refuses `-R` where it is not so.
 fn check_raw_samples(args: &RecordArgs) -> Result<(), Usage> {
-    use cli::Engine::{Perf, PerfPmu, PerfTracefs};
-    let engine = args.capture.engine;
     Usage::ensure(
-        !args.raw_samples || !matches!(engine, Perf | PerfPmu | PerfTracefs),
+        !args.raw_samples || !args.capture.engine.is_perf(),
         "-R, --raw-samples: samples of perf engines have no arguments in their raw part; leave out --engine",
     )
 }

@@ -173,17 +173,18 @@ pub(super) fn date(wall_ns: i64) -> String {
 
 /// `20261123T120000Z`, as a part of a file's name.
 pub(super) fn stamp(wall_ns: i64) -> String {
-    Timestamp::from_nanosecond(i128::from(wall_ns)).map_or_else(
-        |_| wall_ns.to_string(),
-        |date| date.strftime("%Y%m%dT%H%M%SZ").to_string(),
-    )
+    stamp_in(wall_ns, "%Y%m%dT%H%M%SZ")
 }
 
 /// The same to the millisecond: `20261123T120000.123Z`.
 pub(super) fn stamp_of_millisecond(wall_ns: i64) -> String {
+    stamp_in(wall_ns, "%Y%m%dT%H%M%S%.3fZ")
+}
+
+fn stamp_in(wall_ns: i64, form: &str) -> String {
     Timestamp::from_nanosecond(i128::from(wall_ns)).map_or_else(
         |_| wall_ns.to_string(),
-        |date| date.strftime("%Y%m%dT%H%M%S%.3fZ").to_string(),
+        |date| date.strftime(form).to_string(),
     )
 }
 

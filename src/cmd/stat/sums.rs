@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use usdtrec_format::schema::Argument;
-use usdtrec_record::{
-    AggregateKey, Aggregation, GroupedProbe, HitTotals, MeasuredArgument, SpanHitCounts,
-};
+use usdtrec_record::{Aggregation, GroupedProbe, HitTotals, MeasuredArgument, SpanHitCounts};
 use usdtrec_report::stat::{SpanFates, StatKey};
 
 use super::by::StatBy;
@@ -49,12 +47,6 @@ impl StatGrouping {
             by: self.keys.iter().map(|by| by.key.clone()).collect(),
             measured: self.measured.clone(),
         }
-    }
-
-    /// Whether a key is the stack.
-    pub(in crate::cmd) fn has_stacks(&self) -> bool {
-        let mut keys = self.keys.iter();
-        keys.any(|by| by.key == AggregateKey::Stack)
     }
 
     /// Whether hits of a probe are divided into groups.

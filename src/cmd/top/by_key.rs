@@ -80,7 +80,6 @@ impl ByKey {
         let out = selection::output()?;
         let is_screen = out.is_terminal();
         let aggregation = grouping.aggregation(Some(delay));
-        let has_stacks = grouping.has_stacks();
         let mut view = Self::new(args, grouping, delay, &out)?;
         let verb = Live {
             verb: "top",
@@ -96,7 +95,7 @@ impl ByKey {
             aggregated: None,
         };
         let stacks = view.snapshots.stacks();
-        named_counts::run(verb, aggregation, has_stacks, &mut view, stacks)
+        named_counts::run(verb, aggregation, &mut view, stacks)
     }
 
     fn new(

@@ -8,60 +8,35 @@ use usdtrec_trace::session::events::Event;
 
 use crate::script::arguments::ArgumentChoice;
 
-/// Fields of perf script that are not supported, with the reason.
-const OTHERS: [(&[&str], &str); 8] = [
+/// Fields of perf script that are not supported, as in its `-F`, with the reason.
+const OTHERS: [(&str, &str); 8] = [
     (
-        &[
-            "addr",
-            "weight",
-            "data_src",
-            "phys_addr",
-            "data_page_size",
-            "code_page_size",
-            "ins_lat",
-            "retire_lat",
-        ],
+        "addr,weight,data_src,phys_addr,data_page_size,code_page_size,ins_lat,retire_lat",
         "hits of probes are recorded without it",
     ),
     (
-        &[
-            "brstack",
-            "brstacksym",
-            "brstackoff",
-            "brstackinsn",
-            "brstackinsnlen",
-            "brstackdisasm",
-            "brcntr",
-        ],
+        "brstack,brstacksym,brstackoff,brstackinsn,brstackinsnlen,brstackdisasm,brcntr",
         "hits of probes are recorded without the branches before them",
     ),
     (
-        &[
-            "flags",
-            "callindent",
-            "insn",
-            "insnlen",
-            "disasm",
-            "ipc",
-            "synth",
-        ],
+        "flags,callindent,insn,insnlen,disasm,ipc,synth",
         "it is decoded from traces of instructions",
     ),
-    (&["srccode"], "source files are not read; there is srcline"),
+    ("srccode", "source files are not read; there is srcline"),
     (
-        &["iregs", "uregs"],
+        "iregs,uregs",
         "registers are shown as the arguments that they hold; perf script -F uregs shows those in the file",
     ),
     (
-        &["misc"],
+        "misc",
         "the mode of the CPU is not kept; hits of probes are in user mode",
     ),
     (
-        &["metric", "bpf-output"],
+        "metric,bpf-output",
         "it is of events that count or write, not of probes",
     ),
     (
-        &["machine_pid", "vcpu", "dsoff"],
+        "machine_pid,vcpu,dsoff",
         "traces of guests and offsets in files are not shown",
     ),
 ];
@@ -175,7 +150,8 @@ impl FromStr for FieldChoice {
 
 /// Why a name of perf's is not supported here.
 pub(crate) fn refused(name: &str) -> Option<FieldError> {
-    let (_, reason) = OTHERS.iter().find(|(names, _)| names.contains(&name))?;
+    let is_it = |names: &str| names.split(',').any(|known| known == name);
+    let (_, reason) = OTHERS.iter().find(|(names, _)| is_it(names))?;
     Some(FieldError::OfPerf {
         name: name.to_owned(),
         reason,

@@ -5,65 +5,69 @@ use super::super::snapshot::StatSum;
 use super::family::{Family, MetricKind};
 use super::values::{Scale, put_numbers};
 
+/// What becomes of begins and ends: the name of each metric after `usdtrec_`, its kind and help, in the order of [`SpanFates::parts`]; hits that are lost
+/// follow.
+const FATES: [(&str, MetricKind, &str); 7] = [
+    (
+        "spans_open",
+        MetricKind::Gauge,
+        "Begins of spans without an end.",
+    ),
+    (
+        "spans_unfinished_total",
+        MetricKind::Counter,
+        "Begins of spans that had not ended when a span around them did.",
+    ),
+    (
+        "span_ends_unmatched_total",
+        MetricKind::Counter,
+        "Ends of spans without a begin.",
+    ),
+    (
+        "span_hits_unkeyed_total",
+        MetricKind::Counter,
+        "Begins and ends of spans whose key could not be read.",
+    ),
+    (
+        "spans_short_total",
+        MetricKind::Counter,
+        "Spans that were shorter than what is asked for.",
+    ),
+    (
+        "spans_unkept_total",
+        MetricKind::Counter,
+        "Begins of spans that were not kept, because too many were open.",
+    ),
+    (
+        "span_hits_lost_total",
+        MetricKind::Counter,
+        "Begins and ends of spans that were lost.",
+    ),
+];
+
 /// The metrics of spans.
 pub(super) struct SpanFamilies {
     spans: Family,
     durations: Family,
-    open: Family,
-    unfinished: Family,
-    unmatched: Family,
-    unkeyed: Family,
-    short: Family,
-    unkept: Family,
-    lost: Family,
+    /// Those of [`FATES`].
+    fates: [Family; FATES.len()],
 }
 
 impl SpanFamilies {
     pub(super) fn new() -> Self {
-        use MetricKind::{Counter, Gauge, Histogram};
         let family = |name: &str, kind, help| Family::new(format!("usdtrec_{name}"), kind, help);
         Self {
             spans: family(
                 "spans_total",
-                Counter,
+                MetricKind::Counter,
                 "Spans that ended since the start of the recording, but for those that were too short.",
             ),
             durations: family(
                 "span_seconds",
-                Histogram,
+                MetricKind::Histogram,
                 "Durations of the spans that ended since the start of the recording.",
             ),
-            open: family("spans_open", Gauge, "Begins of spans without an end."),
-            unfinished: family(
-                "spans_unfinished_total",
-                Counter,
-                "Begins of spans that had not ended when a span around them did.",
-            ),
-            unmatched: family(
-                "span_ends_unmatched_total",
-                Counter,
-                "Ends of spans without a begin.",
-            ),
-            unkeyed: family(
-                "span_hits_unkeyed_total",
-                Counter,
-                "Begins and ends of spans whose key could not be read.",
-            ),
-            short: family(
-                "spans_short_total",
-                Counter,
-                "Spans that were shorter than what is asked for.",
-            ),
-            unkept: family(
-                "spans_unkept_total",
-                Counter,
-                "Begins of spans that were not kept, because too many were open.",
-            ),
-            lost: family(
-                "span_hits_lost_total",
-                Counter,
-                "Begins and ends of spans that were lost.",
-            ),
+            fates: FATES.map(|(name, kind, help)| family(name, kind, help)),
         }
     }
 
@@ -78,35 +82,15 @@ impl SpanFamilies {
 
     /// Adds what became of begins and ends of the spans of a name with these labels.
     pub(super) fn put_fates(&mut self, fates: SpanFates, lost: u64, labels: &str) {
-        for (family, count) in [
-            (&mut self.open, fates.open),
-            (&mut self.unfinished, fates.unfinished),
-            (&mut self.unmatched, fates.unmatched),
-            (&mut self.unkeyed, fates.unkeyed),
-            (&mut self.short, fates.short),
-            (&mut self.unkept, fates.unkept),
-            (&mut self.lost, lost),
-        ] {
+        let counts = fates.parts().into_iter().map(|fate| fate.count);
+        for (family, count) in self.fates.iter_mut().zip(counts.chain([lost])) {
             family.put("", labels, &count.to_string());
         }
     }
 
     /// The lines of all metrics.
     pub(super) fn into_lines(self) -> String {
-        let Self {
-            spans,
-            durations,
-            open,
-            unfinished,
-            unmatched,
-            unkeyed,
-            short,
-            unkept,
-            lost,
-        } = self;
-        let all = [
-            spans, durations, open, unfinished, unmatched, unkeyed, short, unkept, lost,
-        ];
-        all.into_iter().map(Family::into_lines).collect()
+        let all = [self.spans, self.durations].into_iter().chain(self.fates);
+        all.map(Family::into_lines).collect()
     }
 }
