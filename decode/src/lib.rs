@@ -10,8 +10,8 @@ mod filter;
 mod sample_field;
 
 pub use decoder::{
-    Decoder, IntegerShape, NumberSource, StringEvidence, TracepointArgument, TracepointDecoder,
-    UnreadString,
+    Decoder, IntegerShape, NumberSource, RawInteger, StringEvidence, TracepointArgument,
+    TracepointDecoder, UnreadString,
 };
 pub use filter::{Filter, FilterError, Readable};
 pub use sample_field::{SampleField, SampleTexts};

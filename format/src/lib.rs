@@ -67,4 +67,4 @@ pub use probe::{Binary, Probe, Site};
 pub use raw::{RawArgument, RawField, RawLayout, RawLength, RawString, StringStatus};
 pub use shown_argument::ShownArgument;
 pub use thread_context::{ContextStatus, NoContext, ThreadContext};
-pub use value::{Missing, StringAt, Value};
+pub use value::{IntegerBits, Missing, StringAt, Value};

@@ -35,6 +35,30 @@ pub struct StringAt {
     pub from_file: bool,
 }
 
+/// An integer, of `u64` or of `i64`: as [`Value::Unsigned`] and [`Value::Signed`], of which the same number is equal here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IntegerBits {
+    /// Its lowest 64 bits, in two's complement.
+    pub bits: u64,
+    /// Whether it is below 0.
+    pub is_negative: bool,
+}
+
+impl IntegerBits {
+    /// An integer of `bytes` bytes (1, 2, 4 or 8) from the low bits of a word: cut, and sign-extended if it is signed.
+    #[must_use]
+    #[inline]
+    pub const fn new(word: u64, bytes: u8, signed: bool) -> Self {
+        let unused = 64 - 8 * bytes as u32;
+        let top = word << unused;
+        let extended = (top.cast_signed() >> unused).cast_unsigned();
+        Self {
+            bits: if signed { extended } else { top >> unused },
+            is_negative: signed && top.cast_signed() < 0,
+        }
+    }
+}
+
 impl Value {
     /// An integer of `bytes` bytes from the low bits of a register, word or constant: cut, and
     /// sign-extended if it is signed. 0 and more than 8 bytes count as 8.

@@ -8,6 +8,7 @@ mod machine;
 mod number_source;
 mod operation;
 mod raw;
+mod raw_integer;
 mod registers;
 mod shown_arguments;
 mod shown_strings;
@@ -23,6 +24,7 @@ use usdtrec_format::trace::StringArgument;
 use usdtrec_format::{Arch, Missing, Operand, RawLayout, Value, parse_operands};
 
 pub use self::number_source::{IntegerShape, NumberSource};
+pub use self::raw_integer::RawInteger;
 pub use self::unread_string::{StringEvidence, UnreadString};
 
 use self::constant_address::ConstantAddress;

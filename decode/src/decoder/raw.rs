@@ -18,16 +18,30 @@ use super::unread_string::{StringEvidence, UnreadString};
 pub(super) struct RawOperation {
     /// Index of the argument.
     slot: usize,
-    offset: usize,
-    bytes: usize,
+    field: RawWord,
     shape: Shape,
-    /// Offset of the word with fault bits, and the bit of this argument.
-    fault: Option<(usize, u32)>,
     /// Whether only the lower half of the value was captured.
     lower_half: bool,
     text: Option<StringFields>,
     /// Whether the argument is of an argument list, whose types come from the schema instead of the note.
     listed: bool,
+}
+
+/// The field of an argument in the raw part.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RawWord {
+    offset: usize,
+    /// 1, 2, 4 or 8.
+    bytes: u8,
+    fault: Option<FaultBit>,
+}
+
+/// What says that an argument could not be read.
+#[derive(Clone, Copy, Debug)]
+struct FaultBit {
+    /// Offset of the word with the bits of all arguments.
+    word: usize,
+    bit: u32,
 }
 
 /// Offsets of the fields of a string.
@@ -95,13 +109,15 @@ fn of_field(
     };
     Some(RawOperation {
         slot,
-        offset: field.offset.into(),
-        bytes: bytes.into(),
+        field: RawWord {
+            offset: field.offset.into(),
+            bytes,
+            fault: layout.missing.zip(field.fault).map(|(word, bit)| FaultBit {
+                word: word.into(),
+                bit: bit.into(),
+            }),
+        },
         shape,
-        fault: layout
-            .missing
-            .zip(field.fault)
-            .map(|(word, bit)| (word.into(), u32::from(bit))),
         lower_half: pair || operand.bytes(arch) > arch.pointer_size() && width != u8::MAX,
         text: field.string.map(|string| StringFields {
             location: string.location.into(),
@@ -175,6 +191,16 @@ impl RawOperation {
         self.text.as_ref().is_some_and(|text| text.known)
     }
 
+    /// Whether samples may have a text for it.
+    pub(super) const fn may_be_text(&self) -> bool {
+        self.text.is_some()
+    }
+
+    /// The field of its bits.
+    pub(super) const fn field(&self) -> RawWord {
+        self.field
+    }
+
     /// Whether the argument is of an argument list.
     pub(super) const fn is_listed(&self) -> bool {
         self.listed
@@ -219,23 +245,47 @@ impl RawOperation {
 
     #[inline]
     fn bits(&self, raw: &[u8]) -> Result<u64, Missing> {
-        let mut word = [0; 8];
-        let bytes = raw.get(self.offset..self.offset + self.bytes);
-        word[..self.bytes].copy_from_slice(bytes.ok_or(Missing::Truncated)?);
-        let bits = u64::from_le_bytes(word);
-        if let Some((at, bit)) = self.fault
-            && word_at::<4>(raw, at).is_none_or(|word| u32::from_le_bytes(word) >> bit & 1 == 1)
-        {
-            return Err(if bits == RawField::NOT_RESIDENT {
-                Missing::NotResident(None)
-            } else {
-                Missing::Unreadable
-            });
-        }
+        let bits = self.field.read(raw)?;
         if self.lower_half {
-            return Err(Missing::Pair(self.bytes as u8, bits));
+            return Err(Missing::Pair(self.field.bytes, bits));
         }
         Ok(bits)
+    }
+}
+
+impl RawWord {
+    /// Its bits in a raw part, or why they are missing.
+    #[inline]
+    pub(super) fn read(self, raw: &[u8]) -> Result<u64, Missing> {
+        let rest = raw.get(self.offset..).unwrap_or_default();
+        let bits = match self.bytes {
+            1 => rest
+                .first_chunk()
+                .map(|byte| u8::from_le_bytes(*byte).into()),
+            2 => rest
+                .first_chunk()
+                .map(|word| u16::from_le_bytes(*word).into()),
+            4 => rest
+                .first_chunk()
+                .map(|word| u32::from_le_bytes(*word).into()),
+            _ => rest.first_chunk().map(|word| u64::from_le_bytes(*word)),
+        };
+        let bits = bits.ok_or(Missing::Truncated)?;
+        match self.fault {
+            Some(fault) if fault.is_set(raw) => Err(match bits {
+                RawField::NOT_RESIDENT => Missing::NotResident(None),
+                _ => Missing::Unreadable,
+            }),
+            _ => Ok(bits),
+        }
+    }
+}
+
+impl FaultBit {
+    #[inline]
+    fn is_set(self, raw: &[u8]) -> bool {
+        let word = word_at::<4>(raw, self.word);
+        word.is_none_or(|word| u32::from_le_bytes(word) >> self.bit & 1 == 1)
     }
 }
 

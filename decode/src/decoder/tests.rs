@@ -4,7 +4,8 @@ use usdtrec_format::Arch::{Aarch64, Arm, I386, Ppc64le, Riscv64, S390x, X86_64};
 use usdtrec_format::Missing::{BeyondStack, Memory, Pair, RedZone, Truncated, Wide};
 use usdtrec_format::Value::{Float32, Float64, Signed, Unsigned};
 use usdtrec_format::perf::{Attr, Sample};
-use usdtrec_format::{Arch, Missing, Value};
+use usdtrec_format::schema::{Argument, ArgumentType};
+use usdtrec_format::{Arch, Missing, RawArgument, RawField, RawLayout, RawString, Value};
 
 use super::Decoder;
 
@@ -444,4 +445,87 @@ fn one_argument_is_decoded_alone() {
     assert_eq!(address(1), None, "nothing is mapped there");
     assert_eq!(address(2), None);
     assert_eq!(address(3), Some((3, 0x60_0000)));
+}
+
+/// An integer in the raw part is read alone as it is decoded, whatever its size, sign and type are; what may be more than an integer is not.
+#[test]
+fn integers_are_read_as_they_are_decoded() {
+    let field = |offset, size, string| {
+        RawArgument::Field(RawField {
+            offset,
+            size,
+            signed: false,
+            fault: Some(offset as u8 / 8),
+            string,
+        })
+    };
+    let string = RawString {
+        location: 8,
+        status: 12,
+        known: false,
+        length: None,
+    };
+    let args =
+        "8@%rax -8@%rax 4@%eax -4@%eax 2@%ax -2@%ax 1@%al -1@%al -4@%eax 8f@%rax 8@%rax 4@$7";
+    let sizes = [8, 8, 4, 4, 2, 2, 1, 1, 4, 8, 8];
+    let fields = (2..).zip(sizes).map(|(at, size)| field(at * 8, size, None));
+    let mut arguments: Vec<RawArgument> = fields.collect();
+    arguments[10] = field(12 * 8, 8, Some(string));
+    arguments.push(RawArgument::Constant);
+    let layout = RawLayout {
+        id: 1,
+        size: 13 * 8,
+        missing: Some(0),
+        string_limit: 64,
+        arguments,
+        listed: false,
+        thread_context: None,
+    };
+    let byte: ArgumentType = "u8".parse().unwrap();
+    let mut types: Vec<Argument> = (0..12)
+        .map(|at| Argument::named(format!("a{at}")))
+        .collect();
+    types[8].kind = Some(byte);
+    let decoder = Decoder::from_raw(args, Some(X86_64), &layout).typed(&types);
+    let mut values = decoder.values();
+    for word in [
+        0_u64,
+        1,
+        0x7f,
+        0x80,
+        0xffff_8081,
+        u64::MAX,
+        1 << 63,
+        0x1234_5678_9abc_def0,
+    ] {
+        for (faults, len) in [(0_u32, 13), (1 << 2 | 1 << 5, 13), (0, 5)] {
+            let mut raw = faults.to_le_bytes().to_vec();
+            raw.resize(16, 0);
+            raw.extend((2..13).flat_map(|_| word.to_le_bytes()));
+            raw.truncate(len * 8);
+            let sample = Sample {
+                raw: &raw,
+                ..Sample::default()
+            };
+            for argument in 0..12 {
+                decoder.decode_one(argument, &sample, &mut values);
+                let found = decoder.raw_integer(argument);
+                assert_eq!(found.is_some(), argument < 9, "{argument}");
+                let Some(found) = found else { continue };
+                let expected = match values[argument] {
+                    Unsigned(number) => Some((number, false)),
+                    Signed(number) => Some((number.cast_unsigned(), number < 0)),
+                    _ => None,
+                };
+                let found = found
+                    .read(&raw)
+                    .map(|found| (found.bits, found.is_negative));
+                assert_eq!(
+                    found, expected,
+                    "{argument} {word:#x} {:?}",
+                    values[argument]
+                );
+            }
+        }
+    }
 }

@@ -22,6 +22,10 @@ pub struct SampleLayout {
     period: Field,
     /// Total size of the parts of fixed length, bytes.
     fixed: usize,
+    /// Whether the parts of fixed length are those of most samples, in this order: `IDENTIFIER`, `IP`, `TID`, `TIME`, `CPU`.
+    is_usual: bool,
+    /// Whether the raw data are the only part of varying length.
+    only_raw: bool,
     read_format: Option<u64>,
     callchain: bool,
     raw: bool,
@@ -31,6 +35,62 @@ pub struct SampleLayout {
     regs: Option<usize>,
     stack: bool,
 }
+
+/// Size of the parts of fixed length of most samples, bytes.
+const USUAL: usize = 40;
+
+/// Parts of fixed length, 0 where the attr does not sample them.
+struct FixedParts {
+    id: u64,
+    ip: u64,
+    /// Process and thread.
+    ids: u64,
+    time: u64,
+    /// The CPU, and the user.
+    cpu: u64,
+    period: u64,
+}
+
+/// Parts of varying length, empty where the attr does not sample them.
+#[derive(Default)]
+struct VaryingParts<'a> {
+    /// The count that is read first, if that is the period.
+    count: Option<u64>,
+    callchain: &'a [u8],
+    raw: &'a [u8],
+    regs_abi: u64,
+    regs: &'a [u8],
+    stack: &'a [u8],
+}
+
+impl FixedParts {
+    /// Those of most samples.
+    #[inline(always)]
+    fn usual(bytes: &[u8; USUAL]) -> Self {
+        let (words, _) = bytes.as_chunks();
+        let word = |at: usize| words.get(at).map_or(0, |word| u64::from_le_bytes(*word));
+        Self {
+            id: word(0),
+            ip: word(1),
+            ids: word(2),
+            time: word(3),
+            cpu: word(4),
+            period: 0,
+        }
+    }
+}
+
+impl<'a> Cursor<'a> {
+    /// Raw data, which their length comes before.
+    #[inline(always)]
+    fn raw(&mut self) -> Option<&'a [u8]> {
+        let len = self.u32()?;
+        self.take(len as usize)
+    }
+}
+
+/// Size of the length before raw data, bytes.
+const RAW_LENGTH: usize = 4;
 
 /// Offset of an 8-byte part in the sample's body.
 type Field = Option<u16>;
@@ -154,7 +214,17 @@ impl SampleLayout {
         place(SampleType::STREAM_ID);
         let cpu = place(SampleType::CPU);
         let period = place(SampleType::PERIOD);
+        let usual = [Some(0), Some(8), Some(16), Some(24), Some(32), None];
+        let varying = SampleType::READ.0
+            | SampleType::CALLCHAIN.0
+            | SampleType::RAW.0
+            | SampleType::BRANCH_STACK.0
+            | SampleType::REGS_USER.0
+            | SampleType::STACK_USER.0;
         Self {
+            is_usual: [identifier, ip, tid, time, cpu, period] == usual
+                && usize::from(offset) == USUAL,
+            only_raw: kind.0 & varying == SampleType::RAW.0,
             id: identifier.or(id),
             ip,
             tid,
@@ -181,56 +251,103 @@ impl SampleLayout {
         self.time.map(usize::from)
     }
 
+    /// Offset of process and thread, 4 bytes each, in a sample's body, bytes; `None` if the attr does not sample them.
+    #[must_use]
+    pub fn tid_offset(&self) -> Option<usize> {
+        self.tid.map(usize::from)
+    }
+
+    /// Offset of the raw data in a sample's body, bytes, after their length of 4 bytes; `None` without raw data, or if parts of varying length
+    /// come before them.
+    #[must_use]
+    pub fn raw_offset(&self) -> Option<usize> {
+        let is_first = self.raw && self.read_format.is_none() && !self.callchain;
+        is_first.then_some(self.fixed + RAW_LENGTH)
+    }
+
+    /// Whether a sample's body is as long as the attr requires, so that [`parse`](Self::parse) gives a sample.
+    #[must_use]
+    #[inline]
+    pub fn fits(&self, body: &[u8]) -> bool {
+        self.parse(body).is_some()
+    }
+
     /// Parses a sample's body, without the record header; `None` if it is shorter than the attr requires.
-    // Inlined, a sample is never copied: it is as large as two cache lines.
+    // Inlined, a sample is never copied: it is as large as two cache lines. What most samples do not have is not.
     #[must_use]
     #[inline(always)]
     pub fn parse<'a>(&self, body: &'a [u8]) -> Option<Sample<'a>> {
-        let (fixed, varying) = body.split_at_checked(self.fixed)?;
-        let cpu = part(fixed, self.cpu);
-        let mut sample = Sample {
-            id: part(fixed, self.id),
-            ip: part(fixed, self.ip),
-            pid: -1,
-            tid: -1,
-            time: part(fixed, self.time),
-            cpu: cpu as u32,
-            user: (cpu >> 32) as u32,
-            period: part(fixed, self.period),
-            ..Sample::default()
+        let (fixed, varying) = match self.is_usual {
+            true => {
+                let (fixed, varying) = body.split_first_chunk()?;
+                (FixedParts::usual(fixed), varying)
+            }
+            false => {
+                let (fixed, varying) = body.split_at_checked(self.fixed)?;
+                (self.fixed_parts(fixed), varying)
+            }
         };
-        if self.tid.is_some() {
-            let ids = part(fixed, self.tid);
-            sample.pid = ids as i32;
-            sample.tid = (ids >> 32) as i32;
-        }
-        self.parse_varying(Cursor::new(varying), &mut sample)?;
-        Some(sample)
+        let varying = match self.only_raw {
+            true => VaryingParts {
+                raw: Cursor::new(varying).raw()?,
+                ..VaryingParts::default()
+            },
+            false => self.varying_parts(Cursor::new(varying))?,
+        };
+        Some(Sample {
+            id: fixed.id,
+            ip: fixed.ip,
+            pid: fixed.ids as i32,
+            tid: (fixed.ids >> 32) as i32,
+            time: fixed.time,
+            cpu: fixed.cpu as u32,
+            user: (fixed.cpu >> 32) as u32,
+            period: varying.count.unwrap_or(fixed.period),
+            callchain: varying.callchain,
+            raw: varying.raw,
+            regs_abi: varying.regs_abi,
+            regs: varying.regs,
+            stack: varying.stack,
+        })
     }
 
-    #[inline(always)]
-    fn parse_varying<'a>(&self, mut cursor: Cursor<'a>, sample: &mut Sample<'a>) -> Option<()> {
+    #[inline(never)]
+    fn fixed_parts(&self, fixed: &[u8]) -> FixedParts {
+        FixedParts {
+            id: part(fixed, self.id),
+            ip: part(fixed, self.ip),
+            ids: match self.tid {
+                Some(_) => part(fixed, self.tid),
+                // Both are -1.
+                None => u64::MAX,
+            },
+            time: part(fixed, self.time),
+            cpu: part(fixed, self.cpu),
+            period: part(fixed, self.period),
+        }
+    }
+
+    #[inline(never)]
+    fn varying_parts<'a>(&self, mut cursor: Cursor<'a>) -> Option<VaryingParts<'a>> {
+        let mut parts = VaryingParts::default();
         if let Some(format) = self.read_format {
             let value = read_value(&mut cursor, format)?;
-            if self.period.is_none() {
-                sample.period = value;
-            }
+            parts.count = self.period.is_none().then_some(value);
         }
         if self.callchain {
             let count = cursor.u64()?;
-            sample.callchain = cursor.take(entries(count, 8)?)?;
+            parts.callchain = cursor.take(entries(count, 8)?)?;
         }
         if self.raw {
-            let len = cursor.u32()?;
-            sample.raw = cursor.take(len as usize)?;
+            parts.raw = cursor.raw()?;
         }
         if let Some(branch_type) = self.branch_stack {
             skip_branch_stack(&mut cursor, branch_type)?;
         }
         if let Some(len) = self.regs {
-            sample.regs_abi = cursor.u64()?;
-            if sample.regs_abi != 0 {
-                sample.regs = cursor.take(len)?;
+            parts.regs_abi = cursor.u64()?;
+            if parts.regs_abi != 0 {
+                parts.regs = cursor.take(len)?;
             }
         }
         if self.stack {
@@ -238,10 +355,10 @@ impl SampleLayout {
             if size != 0 {
                 let whole = cursor.take(usize::try_from(size).ok()?)?;
                 let copied = usize::try_from(cursor.u64()?).ok()?;
-                sample.stack = whole.get(..copied)?;
+                parts.stack = whole.get(..copied)?;
             }
         }
-        Some(())
+        Some(parts)
     }
 }
 
@@ -324,6 +441,52 @@ mod tests {
         for len in 0..body.len() {
             let cut = SampleLayout::new(&attr).parse(&body[..len]);
             assert!(cut.is_none(), "a sample of {len} bytes is too short");
+        }
+    }
+
+    /// The parts that most samples have are found faster than others, at the same places.
+    #[test]
+    fn what_most_samples_have_is_found() {
+        let usual = SampleType::IDENTIFIER
+            | SampleType::IP
+            | SampleType::TID
+            | SampleType::TIME
+            | SampleType::CPU;
+        let start = [7, 0x1000, 3 | 4 << 32, 99, 5 | 34 << 32];
+        let cases = [
+            (usual, 0, false),
+            (usual | SampleType::RAW, 0, true),
+            (usual | SampleType::RAW | SampleType::PERIOD, 21, true),
+        ];
+        for (kind, period, has_raw) in cases {
+            let attr = Attr {
+                sample_type: kind,
+                ..Attr::default()
+            };
+            let layout = SampleLayout::new(&attr);
+            let mut body = words(&start);
+            if period > 0 {
+                body.extend(words(&[period]));
+            }
+            let raw_at = body.len() + 4;
+            if has_raw {
+                body.extend([4, 0, 0, 0, b'r', b'a', b'w', b'!']);
+            }
+            assert!(layout.fits(&body));
+            let sample = layout.parse(&body).unwrap();
+            assert_eq!((sample.id, sample.ip, sample.time), (7, 0x1000, 99));
+            assert_eq!((sample.pid, sample.tid, sample.cpu), (3, 4, 5));
+            assert_eq!((sample.uid(), sample.period), (Some(33), period));
+            let raw: &[u8] = if has_raw { b"raw!" } else { b"" };
+            assert_eq!(sample.raw, raw);
+            assert_eq!(layout.raw_offset(), has_raw.then_some(raw_at));
+            assert_eq!(
+                (layout.tid_offset(), layout.time_offset()),
+                (Some(16), Some(24))
+            );
+            for len in 0..body.len() {
+                assert!(!layout.fits(&body[..len]), "{len} bytes are too short");
+            }
         }
     }
 

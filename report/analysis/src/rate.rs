@@ -173,16 +173,21 @@ impl Asked<'_> {
         let states = self.grouping.walk(
             kept.is_none(),
             Counts::default,
-            |counts, resolver, target, sample| {
+            |counts, resolver, samples| {
                 if is_full.load(Relaxed) {
                     return;
                 }
-                let hit = Hit { target, sample };
-                let key = &mut counts.key;
-                if kept.is_some_and(|kept| !kept.has(&self.grouping, key, resolver, hit)) {
-                    counts.count_other(self.timeline, sample.time);
-                } else if self.grouping.put(key, resolver, hit, dictionary).is_some() {
-                    counts.count(self.timeline, sample.time);
+                for sample in samples.samples() {
+                    let hit = Hit {
+                        target: samples.target,
+                        sample: &sample,
+                    };
+                    let key = &mut counts.key;
+                    if kept.is_some_and(|kept| !kept.has(&self.grouping, key, resolver, hit)) {
+                        counts.count_other(self.timeline, sample.time);
+                    } else if self.grouping.put(key, resolver, hit, dictionary).is_some() {
+                        counts.count(self.timeline, sample.time);
+                    }
                 }
                 if kept.is_none() && (counts.overflow || dictionary.is_overflown()) {
                     is_full.store(true, Relaxed);

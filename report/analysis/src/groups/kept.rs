@@ -2,9 +2,10 @@
 //! file find.
 
 use usdtrec_format::perf::Sample;
-use usdtrec_trace::events::fold::{Folded, fold, fold_called};
+use usdtrec_trace::events::fold::{Folded, fold_sites};
 use usdtrec_trace::events::notices::Notices;
 use usdtrec_trace::events::selection::SampleFilter;
+use usdtrec_trace::events::site_samples::SiteSamples;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::Hit;
@@ -83,6 +84,34 @@ impl<'a> Grouping<'a> {
         Some(if self.apart { row } else { 0 })
     }
 
+    /// Makes `keys` the words of the groups of samples of one row, as [`put`](Self::put) does, one after the other. Nothing if they belong to
+    /// no row.
+    pub(crate) fn put_all(
+        &self,
+        keys: &mut Vec<KeyWords>,
+        resolver: &mut Resolver<'_>,
+        samples: SiteSamples<'_>,
+        dictionary: &Dictionary,
+    ) {
+        keys.clear();
+        let row = self.rows.of_event.get(samples.target.event as usize);
+        let Some(row) = row.copied().flatten() else {
+            return;
+        };
+        let row = KeyWords::new(if self.by_row { row as u64 } else { 0 }, 0);
+        let words = self.words();
+        keys.resize(samples.count() * words, row);
+        for (at, key) in self.keys.iter().enumerate() {
+            let column = keys.iter_mut().skip(1 + at).step_by(words);
+            key.fill(self.rows, resolver, samples, dictionary, column);
+        }
+    }
+
+    /// Number of words of a group's key: its row, and each key.
+    pub(crate) const fn words(&self) -> usize {
+        1 + self.keys.len()
+    }
+
     /// Counts all groups with `walk`, or if they are more than `most`, those that come first: `bounds` says how great each may be, by what was counted
     /// so far.
     pub(crate) fn count<A: Bounded>(
@@ -123,21 +152,22 @@ impl<'a> Grouping<'a> {
         }
     }
 
-    /// Adds each sample to one of several states, and returns these. The first of several walks says which pids several processes had.
+    /// Adds all samples to one of several states, and returns these. The first of several walks says which pids several processes had.
     pub(crate) fn walk<A: Send>(
         &self,
         is_first: bool,
         make: impl Fn() -> A + Sync,
-        add: impl Fn(&mut A, &mut Resolver<'a>, SampleTarget, &Sample<'_>) + Sync,
+        add: impl Fn(&mut A, &mut Resolver<'a>, SiteSamples<'_>) + Sync,
         notices: &mut Notices,
     ) -> Vec<A> {
+        let notes_pids = is_first && self.keys.contains(&Key::Pid);
         let Folded { states, outcome } = self.fold(
             || (make(), ReusedPids::default()),
-            |(state, reused), resolver, target, sample| {
-                if is_first {
-                    reused.add(self.keys, resolver, sample);
+            |(state, reused), resolver, samples| {
+                if notes_pids {
+                    reused.add(resolver, samples);
                 }
-                add(state, resolver, target, sample);
+                add(state, resolver, samples);
             },
         );
         notices.add_once(outcome);
@@ -148,19 +178,14 @@ impl<'a> Grouping<'a> {
         states
     }
 
-    /// Adds each sample to one of several states.
+    /// Adds samples to one of several states, those of one site together.
     fn fold<A: Send>(
         &self,
         make: impl Fn() -> A + Sync,
-        add: impl Fn(&mut A, &mut Resolver<'a>, SampleTarget, &Sample<'_>) + Sync,
+        add: impl Fn(&mut A, &mut Resolver<'a>, SiteSamples<'_>) + Sync,
     ) -> Folded<A> {
-        let Self {
-            session, filter, ..
-        } = *self;
-        match self.keys.iter().find_map(Key::calls) {
-            Some(calls) => fold_called(session, filter, calls, make, add),
-            None => fold(session, filter, make, add),
-        }
+        let calls = self.keys.iter().find_map(Key::calls);
+        fold_sites(self.session, self.filter, calls, make, add)
     }
 
     /// Walks over all samples once more and bounds a figure of each group. `tables` says which tables have groups.
@@ -175,13 +200,18 @@ impl<'a> Grouping<'a> {
         let sketch = |has: &bool| has.then(|| Sketch::one_of(all, combine));
         let sketches: Vec<Option<Sketch>> = tables.iter().map(sketch).collect();
         let hashing = Dictionary::hashing();
-        let Folded { outcome, .. } =
-            self.fold(Vec::<KeyWords>::new, |key, resolver, target, sample| {
-                let table = self.put(key, resolver, Hit { target, sample }, &hashing);
-                if let Some(Some(sketch)) = table.and_then(|table| sketches.get(table)) {
-                    sketch.add(content_hash(&*key), figure(resolver, target, sample));
-                }
-            });
+        let Folded { outcome, .. } = self.fold(Vec::<KeyWords>::new, |keys, resolver, samples| {
+            let table = self.table(samples.target);
+            let Some(Some(sketch)) = table.and_then(|table| sketches.get(table)) else {
+                return;
+            };
+            self.put_all(keys, resolver, samples, &hashing);
+            let groups = keys.chunks_exact(self.words());
+            for (group, sample) in groups.zip(samples.samples()) {
+                let figure = figure(resolver, samples.target, &sample);
+                sketch.add(content_hash(group), figure);
+            }
+        });
         notices.add_once(outcome);
         GroupBounds { sketches }
     }

@@ -8,7 +8,7 @@ pub mod table;
 
 use crate::groups::kept::{Bounded, ChosenGroups, CountedGroups, Grouping};
 use crate::groups::stats::{Sum, ValueFacts};
-use crate::groups::table::{CountedGroup, Groups, SampleCount};
+use crate::groups::table::{CountedGroup, GroupWalk, Groups, SampleCount};
 use crate::origin::Origin;
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::keys::dictionary::MAX_GROUPS;
@@ -22,10 +22,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use usdtrec_format::perf::Sample;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::notices::Notices;
+use usdtrec_trace::events::site_samples::SiteSamples;
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
-use usdtrec_trace::session::hit::Hit;
 use usdtrec_trace::session::ids::SampleTarget;
 use usdtrec_trace::session::resolver::Resolver;
 
@@ -252,22 +252,22 @@ impl Asked<'_> {
     ) -> Groups {
         // Of too many groups, the counts are of no use: only what bounds their figures is.
         let is_full = AtomicBool::new(false);
+        let walk = GroupWalk {
+            grouping: &self.grouping,
+            kept,
+            dictionary,
+            summed: self.places.as_deref(),
+        };
         let states = self.grouping.walk(
             kept.is_none(),
             || Groups::new(self.most()),
-            |groups, resolver, target, sample| {
+            |groups, resolver, samples| {
                 if is_full.load(Relaxed) {
-                    return self.note(groups, resolver, target, sample);
+                    return self.note(groups, resolver, samples);
                 }
-                let hit = Hit { target, sample };
-                groups.add(&self.grouping, kept, resolver, hit, dictionary);
+                groups.add(walk, resolver, samples);
                 if kept.is_none() && (groups.is_overflown() || dictionary.is_overflown()) {
                     is_full.store(true, Relaxed);
-                }
-                if let Some(places) = &self.places
-                    && let Some(value) = argument_value(places, resolver, target, sample)
-                {
-                    groups.add_value(value);
                 }
             },
             notices,
@@ -276,22 +276,18 @@ impl Asked<'_> {
         all.unwrap_or_else(|| Groups::new(self.most()))
     }
 
-    /// Notes what bounds the figures of groups: that the sample's table has any, and the range of values.
-    fn note(
-        &self,
-        groups: &mut Groups,
-        resolver: &mut Resolver<'_>,
-        target: SampleTarget,
-        sample: &Sample<'_>,
-    ) {
-        if let Some(table) = self.grouping.table(target) {
+    /// Notes what bounds the figures of groups: that the table of samples has any, and the range of values.
+    fn note(&self, groups: &mut Groups, resolver: &mut Resolver<'_>, samples: SiteSamples<'_>) {
+        if let Some(table) = self.grouping.table(samples.target) {
             groups.note_table(table);
         }
         if self.is_by_value()
             && let Some(places) = &self.places
-            && let Some(value) = argument_value(places, resolver, target, sample)
         {
-            groups.range.add(value);
+            for sample in samples.samples() {
+                let value = argument_value(places, resolver, samples.target, &sample);
+                value.into_iter().for_each(|value| groups.range.add(value));
+            }
         }
     }
 

@@ -1,13 +1,11 @@
 //! Pids that several processes had, one after the other.
 
 use foldhash::HashMap;
-use usdtrec_format::perf::Sample;
 use usdtrec_trace::events::notices::Notices;
+use usdtrec_trace::events::site_samples::SiteSamples;
 use usdtrec_trace::process::comm::ProcessNumber;
 use usdtrec_trace::process::names::NameId;
 use usdtrec_trace::session::resolver::Resolver;
-
-use crate::stats::keys::key::Key;
 
 /// Pids that are noted: as many as there are pids on a host (`PID_MAX_LIMIT`).
 const MAX_PIDS: usize = 1 << 22;
@@ -29,20 +27,18 @@ struct NamedPid {
 }
 
 impl ReusedPids {
-    /// Notes the process of a sample, if pids are requested.
-    #[inline]
-    pub(crate) fn add(&mut self, keys: &[Key], resolver: &mut Resolver<'_>, sample: &Sample<'_>) {
-        if !keys.contains(&Key::Pid) {
-            return;
-        }
-        let comm = resolver.comm(sample.pid, sample.time);
-        let of = NamedPid {
-            pid: sample.pid,
-            name: comm.name,
-        };
-        if self.last != Some((of, comm.process)) {
-            self.last = Some((of, comm.process));
-            self.note(of, Some(comm.process));
+    /// Notes the processes of samples.
+    pub(crate) fn add(&mut self, resolver: &mut Resolver<'_>, samples: SiteSamples<'_>) {
+        for sample in samples.samples() {
+            let comm = resolver.comm(sample.pid, sample.time);
+            let of = NamedPid {
+                pid: sample.pid,
+                name: comm.name,
+            };
+            if self.last != Some((of, comm.process)) {
+                self.last = Some((of, comm.process));
+                self.note(of, Some(comm.process));
+            }
         }
     }
 

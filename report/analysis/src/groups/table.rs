@@ -2,6 +2,7 @@
 
 use foldhash::HashMap;
 use usdtrec_format::Value;
+use usdtrec_trace::events::site_samples::SiteSamples;
 use usdtrec_trace::session::hit::Hit;
 use usdtrec_trace::session::resolver::Resolver;
 
@@ -9,7 +10,7 @@ use crate::groups::kept::{Bounded, ChosenGroups, Grouping};
 use crate::groups::near::RecentGroups;
 use crate::groups::stats::{ValueRange, ValueStats};
 use crate::stats::keys::dictionary::Dictionary;
-use crate::stats::keys::key::KeyWords;
+use crate::stats::keys::key::{KeyWords, argument_value};
 
 /// Samples of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,10 +38,26 @@ pub(crate) struct Groups {
     overflow: bool,
     /// Statistics of all numbers.
     pub(crate) range: ValueRange,
-    /// The key of the sample at hand, its buffer used again: the row, then the words of each key.
-    key: Vec<KeyWords>,
-    /// The table of the sample at hand, if its group is not kept.
-    unkept: Option<usize>,
+    /// The keys of the samples at hand, the buffer used again: of each the row, then the words of each key.
+    keys: Vec<KeyWords>,
+}
+
+/// How samples are counted by groups.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GroupWalk<'a> {
+    pub(crate) grouping: &'a Grouping<'a>,
+    /// The groups that are kept; `None` for all.
+    pub(crate) kept: Option<&'a ChosenGroups>,
+    pub(crate) dictionary: &'a Dictionary,
+    /// Where each event has the argument that is summed up, if one is.
+    pub(crate) summed: Option<&'a [Option<usize>]>,
+}
+
+/// The group of a sample: its table, and its key, unless it is not kept.
+#[derive(Clone, Copy)]
+struct GroupOfSample<'k> {
+    table: usize,
+    key: Option<&'k [KeyWords]>,
 }
 
 /// The words of a group's keys, and its samples.
@@ -83,46 +100,85 @@ impl Groups {
             others: HashMap::default(),
             overflow: false,
             range: ValueRange::default(),
-            key: Vec::new(),
-            unkept: None,
+            keys: Vec::new(),
         }
     }
 
-    /// Counts a sample: in its group, or if that is not kept, among the others of its table.
-    #[inline]
+    /// Counts samples: each in its group, or if that is not kept, among the others of its table.
     pub(crate) fn add(
         &mut self,
-        grouping: &Grouping<'_>,
-        kept: Option<&ChosenGroups>,
+        walk: GroupWalk<'_>,
         resolver: &mut Resolver<'_>,
-        hit: Hit<'_>,
-        dictionary: &Dictionary,
+        samples: SiteSamples<'_>,
+    ) {
+        let grouping = walk.grouping;
+        let Some(table) = grouping.table(samples.target) else {
+            return;
+        };
+        let mut keys = std::mem::take(&mut self.keys);
+        match walk.kept {
+            None => {
+                grouping.put_all(&mut keys, resolver, samples, walk.dictionary);
+                for (at, key) in keys.chunks_exact(grouping.words()).enumerate() {
+                    let key = Some(key);
+                    self.add_one(walk, resolver, samples, at, GroupOfSample { table, key });
+                }
+            }
+            Some(kept) => {
+                for (at, sample) in samples.samples().enumerate() {
+                    let hit = Hit {
+                        target: samples.target,
+                        sample: &sample,
+                    };
+                    let keeps = kept.has(grouping, &mut keys, resolver, hit);
+                    if keeps {
+                        grouping.put(&mut keys, resolver, hit, walk.dictionary);
+                    }
+                    let key = keeps.then_some(&*keys);
+                    self.add_one(walk, resolver, samples, at, GroupOfSample { table, key });
+                }
+            }
+        }
+        self.keys = keys;
+    }
+
+    /// Counts the sample at a place in its group, with the number that is summed up.
+    #[inline]
+    fn add_one(
+        &mut self,
+        walk: GroupWalk<'_>,
+        resolver: &mut Resolver<'_>,
+        samples: SiteSamples<'_>,
+        at: usize,
+        group: GroupOfSample<'_>,
     ) {
         let count = SampleCount {
             samples: 1,
-            weight: resolver.session().weight(hit.target, hit.sample),
+            weight: samples.weight(at),
         };
-        let keeps = kept.is_none_or(|kept| kept.has(grouping, &mut self.key, resolver, hit));
-        let table = match keeps {
-            true => grouping.put(&mut self.key, resolver, hit, dictionary),
-            false => grouping.table(hit.target),
-        };
-        let Some(table) = table else {
-            return;
-        };
-        let place = match keeps.then(|| self.near.find(&self.key)) {
-            Some(None) => self.find(),
-            Some(place) => place,
-            None => None,
-        };
+        let group = self.count(group, count);
+        if let Some(places) = walk.summed {
+            let sample = samples.sample(at);
+            let value = argument_value(places, resolver, samples.target, &sample);
+            value
+                .into_iter()
+                .for_each(|value| self.add_value(group, value));
+        }
+    }
+
+    /// Counts a sample. Returns its group, without the key if it is not kept.
+    #[inline]
+    fn count<'k>(&mut self, group: GroupOfSample<'k>, count: SampleCount) -> GroupOfSample<'k> {
+        let GroupOfSample { table, key } = group;
+        let place = key.and_then(|key| self.near.find(key).or_else(|| self.find(key)));
         match place.and_then(|place| self.counts.get_mut(place)) {
             Some(known) => {
                 known.add(count);
-                self.unkept = None;
+                group
             }
             None => {
                 self.others.entry(table).or_default().count.add(count);
-                self.unkept = Some(table);
+                GroupOfSample { table, key: None }
             }
         }
     }
@@ -132,13 +188,13 @@ impl Groups {
         self.others.entry(table).or_default();
     }
 
-    /// The place of the group of the sample at hand; `None` if it is one too many.
-    fn find(&mut self) -> Option<usize> {
-        let place = match self.places.get(&*self.key) {
+    /// The place of a group; `None` if it is one too many.
+    fn find(&mut self, key: &[KeyWords]) -> Option<usize> {
+        let place = match self.places.get(key) {
             Some(&place) => place,
-            None => self.begin(self.key.as_slice().into())?,
+            None => self.begin(key.into())?,
         };
-        self.near.note(&self.key, place);
+        self.near.note(key, place);
         Some(place)
     }
 
@@ -154,19 +210,19 @@ impl Groups {
         Some(place)
     }
 
-    /// Adds a value of the sample that was counted last.
-    pub(crate) fn add_value(&mut self, value: &Value) {
+    /// Adds a value of a sample of a group.
+    fn add_value(&mut self, group: GroupOfSample<'_>, value: &Value) {
         self.range.add(value);
-        if let Some(table) = self.unkept {
-            self.others.entry(table).or_default().stats.add(value);
+        let Some(key) = group.key else {
+            self.others.entry(group.table).or_default().stats.add(value);
             return;
-        }
-        match self.stats.get_mut(&*self.key) {
+        };
+        match self.stats.get_mut(key) {
             Some(stats) => stats.add(value),
             None => {
                 let mut stats = ValueStats::default();
                 stats.add(value);
-                self.stats.insert(self.key.as_slice().into(), stats);
+                self.stats.insert(key.into(), stats);
             }
         }
     }

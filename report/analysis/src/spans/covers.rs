@@ -1,7 +1,7 @@
 //! The time in which at least one span of a group was open, and in which one was open and none within it.
 //!
-//! Windows list when their spans were; the lists are put together one window after the other, because spans of several threads, or of several
-//! keys of one thread, may be open at once.
+//! Windows find what their spans cover; that is put together one window after the other, because spans of several threads, or of several keys of
+//! one thread, may be open at once.
 //!
 //! So Self and Total count each moment once, whatever the keys and threads: Total is the time in which at least one
 //! span of the group was open, Self that in which one was open and none within it. Where nothing can begin or end any
@@ -17,28 +17,36 @@ use crate::stats::keys::key::KeyWords;
 /// Parts of the time, of all groups together, from which on those are joined that need not be kept apart.
 const MAX_PARTS: usize = 1 << 16;
 
-/// When the spans of a group were.
+/// The time that the spans of a group cover in a window.
 #[derive(Debug, Default)]
 struct Parts {
-    whole: Vec<Interval>,
+    whole: Coverage,
     /// Their own time; `None` if it is the same, as there was none in another.
-    own: Option<OwnTime>,
+    own: Option<OwnParts>,
+}
+
+/// The time that the spans of a group cover in a window without the spans within them.
+#[derive(Debug)]
+struct OwnParts {
+    parts: Coverage,
+    /// Time before these, of which it is not known when it was, ns.
+    before: u64,
 }
 
 impl Parts {
     fn add(&mut self, span: Interval, own: Option<&OwnTime>) {
         if let Some(own) = own {
             let whole = &self.whole;
-            let known = self.own.get_or_insert_with(|| OwnTime {
+            let known = self.own.get_or_insert_with(|| OwnParts {
                 parts: whole.clone(),
                 before: 0,
             });
-            known.parts.extend_from_slice(&own.parts);
+            own.parts.iter().for_each(|part| known.parts.add(*part));
             known.before = known.before.saturating_add(own.before);
         } else if let Some(known) = &mut self.own {
-            known.parts.push(span);
+            known.parts.add(span);
         }
-        self.whole.push(span);
+        self.whole.add(span);
     }
 }
 
@@ -105,18 +113,15 @@ pub struct CoveredTime {
 
 impl SpanCover {
     fn add(&mut self, parts: Parts) {
-        if let Some(OwnTime { parts: own, before }) = parts.own {
+        if let Some(OwnParts { parts: own, before }) = parts.own {
             let whole = &self.whole;
             let known = self.own.get_or_insert_with(|| whole.clone());
-            own.into_iter().for_each(|part| known.add(part));
+            known.add_all(&own);
             self.before = self.before.saturating_add(before);
         } else if let Some(known) = &mut self.own {
-            parts.whole.iter().for_each(|part| known.add(*part));
+            known.add_all(&parts.whole);
         }
-        parts
-            .whole
-            .into_iter()
-            .for_each(|part| self.whole.add(part));
+        self.whole.add_all(&parts.whole);
     }
 
     fn parts(&self) -> usize {

@@ -82,8 +82,26 @@ impl SpanKey {
     }
 
     /// The key of a hit; `None` if a value is missing.
-    #[inline]
+    // Inlined, the key of most, which is the thread alone, stays in registers.
+    #[inline(always)]
     pub(crate) fn hit_key(
+        &self,
+        rows: &Rows,
+        resolver: &mut Resolver<'_>,
+        hit: Hit<'_>,
+        dictionary: &Dictionary,
+    ) -> Option<HitKey> {
+        match self {
+            Self::Thread(agreement) if agreement.is_empty() => Some(HitKey {
+                words: KeyWords::new(0, u64::from(hit.sample.tid.cast_unsigned())),
+                marks: Marks::default(),
+            }),
+            _ => self.key_of_values(rows, resolver, hit, dictionary),
+        }
+    }
+
+    /// The same where it takes values of arguments, or other fields.
+    fn key_of_values(
         &self,
         rows: &Rows,
         resolver: &mut Resolver<'_>,

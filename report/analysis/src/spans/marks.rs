@@ -63,6 +63,12 @@ pub(crate) struct Agreement {
 }
 
 impl Agreement {
+    /// Whether no argument must agree: then marks are the same in all hits.
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
     /// The marks of a hit.
     #[inline]
     pub(crate) fn marks(

@@ -173,7 +173,7 @@ impl<T> SpanMatcher<T> {
     }
 
     /// A span begins.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn begin(&mut self, key: MatchKey, mut frame: Frame<T>) {
         let lane = self.lanes.lane(key);
         let oldest = lane.stack.frames().first();

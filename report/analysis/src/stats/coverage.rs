@@ -25,6 +25,19 @@ struct Block {
     covered: u64,
 }
 
+impl Block {
+    /// Time of an interval that is covered already, ns.
+    #[inline]
+    fn shared(&self, interval: Interval) -> u64 {
+        let common = Interval {
+            begin: interval.begin.max(self.all.begin),
+            end: interval.end.min(self.all.end),
+        };
+        // A block of which only a part is common is covered as a whole.
+        common.len().min(self.covered)
+    }
+}
+
 /// The time that intervals cover.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Coverage {
@@ -35,29 +48,40 @@ pub(crate) struct Coverage {
 
 impl Coverage {
     /// Adds an interval.
+    #[inline]
     pub(crate) fn add(&mut self, interval: Interval) {
-        let Interval { begin, end } = interval;
-        if begin >= end {
+        if interval.begin >= interval.end {
             return;
         }
-        // Most come after all others.
-        let first = match self.blocks.last() {
-            Some(last) if last.all.end > begin => {
-                self.blocks.partition_point(|block| block.all.end <= begin)
+        // Most come after all others, or begin in the last block.
+        match self.blocks.last_mut() {
+            Some(last) if last.all.begin > interval.begin => self.add_earlier(interval),
+            Some(last) if last.all.end > interval.begin => {
+                let shared = last.shared(interval);
+                last.covered += interval.len() - shared;
+                last.all.end = last.all.end.max(interval.end);
+                self.time += interval.len() - shared;
             }
-            _ => self.blocks.len(),
-        };
+            _ => {
+                self.blocks.push(Block {
+                    all: interval,
+                    covered: interval.len(),
+                });
+                self.time += interval.len();
+            }
+        }
+    }
+
+    /// Adds an interval that begins before the last block.
+    fn add_earlier(&mut self, interval: Interval) {
+        let Interval { begin, end } = interval;
+        let first = self.blocks.partition_point(|block| block.all.end <= begin);
         let rest = self.blocks.get(first..).unwrap_or_default();
         let overlapping = rest.iter().take_while(|block| block.all.begin < end);
         let mut all = interval;
         let (mut covered, mut shared, mut count) = (interval.len(), 0, 0);
         for block in overlapping {
-            let common = Interval {
-                begin: begin.max(block.all.begin),
-                end: end.min(block.all.end),
-            };
-            // A block of which only a part is common is covered as a whole.
-            let common = common.len().min(block.covered);
+            let common = block.shared(interval);
             shared += common;
             covered += block.covered - common;
             all.begin = all.begin.min(block.all.begin);
@@ -75,6 +99,11 @@ impl Coverage {
             }
         }
         self.time += interval.len() - shared;
+    }
+
+    /// Adds what another one covers, whose blocks were not joined.
+    pub(crate) fn add_all(&mut self, other: &Self) {
+        other.blocks.iter().for_each(|block| self.add(block.all));
     }
 
     /// Covered time, ns.
@@ -146,6 +175,34 @@ mod tests {
                 let covered = moments.iter().filter(|moment| **moment).count() as u64;
                 assert_eq!(coverage.time(), covered, "{start} at {now}");
             }
+        }
+    }
+
+    /// Of what is found piece by piece, as windows find it.
+    #[test]
+    fn pieces_cover_what_the_whole_does() {
+        for start in 1..200 {
+            let mut seed = start * 0x9e37_79b9;
+            let mut intervals = Vec::new();
+            for _ in 0..300 {
+                let begin = random(&mut seed, 1000);
+                let end = begin + random(&mut seed, 12);
+                intervals.push(Interval { begin, end });
+            }
+            let mut whole = Coverage::default();
+            intervals.iter().for_each(|interval| whole.add(*interval));
+            let mut joined = Coverage::default();
+            for piece in intervals.chunks(1 + start as usize) {
+                let mut coverage = Coverage::default();
+                piece.iter().for_each(|interval| coverage.add(*interval));
+                joined.add_all(&coverage);
+            }
+            let moments = (0..1100).filter(|moment| {
+                let mut all = intervals.iter();
+                all.any(|interval| (interval.begin..interval.end).contains(moment))
+            });
+            assert_eq!(whole.time(), moments.count() as u64, "{start}");
+            assert_eq!(joined.time(), whole.time(), "{start}");
         }
     }
 

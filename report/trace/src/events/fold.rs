@@ -6,11 +6,15 @@ use usdtrec_format::trace::{BlockReader, Damage};
 
 use crate::added::added_of;
 use crate::calls::ScriptCalls;
+use crate::events::order::pending::record_at;
 use crate::events::order::{Window, in_order};
 use crate::events::outcome::ReadOutcome;
 use crate::events::selection::SampleFilter;
+use crate::events::site_records::SiteRecords;
+use crate::events::site_samples::SiteSamples;
 use crate::pool::Pool;
 use crate::session::TraceSession;
+use crate::session::head::TimedTarget;
 use crate::session::hit::ParsedHit;
 use crate::session::ids::SampleTarget;
 use crate::session::resolver::Resolver;
@@ -30,7 +34,18 @@ struct Worker<'s, A> {
     state: A,
     resolver: Resolver<'s>,
     reader: BlockReader,
+    sites: SiteRecords,
     unknown: u64,
+}
+
+/// Adds every sample that passes the filter to one of several states, which `make` makes; returns them.
+pub fn fold<'s, A: Send>(
+    session: &'s TraceSession,
+    filter: &SampleFilter,
+    make: impl Fn() -> A + Sync,
+    add: impl Fn(&mut A, &mut Resolver<'s>, SampleTarget, &Sample<'_>) + Sync,
+) -> Folded<A> {
+    fold_until(session, filter, || false, make, add)
 }
 
 /// As [`fold`], until `stop` is true: then blocks are left out. Where arguments were added to events, nothing is left out.
@@ -42,8 +57,46 @@ pub fn fold_until<'s, A: Send>(
     add: impl Fn(&mut A, &mut Resolver<'s>, SampleTarget, &Sample<'_>) + Sync,
 ) -> Folded<A> {
     if added_of(session).is_some() {
-        return fold_in_context(session, filter, None, make, add);
+        return fold_in_context(session, filter, None, make, |state, resolver, samples| {
+            for sample in samples.samples() {
+                add(state, resolver, samples.target, &sample);
+            }
+        });
     }
+    fold_blocks(session, filter, stop, make, |worker, block| {
+        worker.each(session, filter, block, &add)
+    })
+}
+
+/// As [`fold`], with samples of one event and site together. With `calls`, the resolver has the functions of scripts that the thread of each
+/// sample is in.
+pub fn fold_sites<'s, A: Send>(
+    session: &'s TraceSession,
+    filter: &SampleFilter,
+    calls: Option<&ScriptCalls>,
+    make: impl Fn() -> A + Sync,
+    add: impl Fn(&mut A, &mut Resolver<'s>, SiteSamples<'_>) + Sync,
+) -> Folded<A> {
+    if calls.is_some() || added_of(session).is_some() {
+        return fold_in_context(session, filter, calls, make, add);
+    }
+    fold_blocks(
+        session,
+        filter,
+        || false,
+        make,
+        |worker, block| worker.each_site(session, filter, block, &add),
+    )
+}
+
+/// Reads blocks in parallel until `stop` is true, each by one of several workers.
+fn fold_blocks<'s, A: Send>(
+    session: &'s TraceSession,
+    filter: &SampleFilter,
+    stop: impl Fn() -> bool + Sync,
+    make: impl Fn() -> A + Sync,
+    read: impl Fn(&mut Worker<'s, A>, &SampleBlock) -> Result<Option<Damage>, Damage> + Sync,
+) -> Folded<A> {
     let workers = Pool::default();
     let one = |block: &SampleBlock| {
         if stop() {
@@ -53,9 +106,10 @@ pub fn fold_until<'s, A: Send>(
             state: make(),
             resolver: Resolver::new(session),
             reader: BlockReader::new(),
+            sites: SiteRecords::default(),
             unknown: 0,
         });
-        let done = worker.block(session, filter, block, &add);
+        let done = read(&mut worker, block);
         session.note_read(block);
         workers.put(worker);
         done.unwrap_or_else(Some)
@@ -79,34 +133,13 @@ pub fn fold_until<'s, A: Send>(
     Folded { states, outcome }
 }
 
-/// Adds every sample that passes the filter to one of several states, which `make` makes; returns them.
-pub fn fold<'s, A: Send>(
-    session: &'s TraceSession,
-    filter: &SampleFilter,
-    make: impl Fn() -> A + Sync,
-    add: impl Fn(&mut A, &mut Resolver<'s>, SampleTarget, &Sample<'_>) + Sync,
-) -> Folded<A> {
-    fold_until(session, filter, || false, make, add)
-}
-
-/// As [`fold`], with the functions of scripts that threads are in: the resolver has those of each sample. Blocks are read in the order of time.
-pub fn fold_called<'s, A: Send>(
-    session: &'s TraceSession,
-    filter: &SampleFilter,
-    calls: &ScriptCalls,
-    make: impl Fn() -> A + Sync,
-    add: impl Fn(&mut A, &mut Resolver<'s>, SampleTarget, &Sample<'_>) + Sync,
-) -> Folded<A> {
-    fold_in_context(session, filter, Some(calls), make, add)
-}
-
-/// As [`fold`], with what is known of each sample from others. Blocks are read in the order of time.
+/// As [`fold_sites`], with what is known of each sample from others: one at a time. Blocks are read in the order of time.
 fn fold_in_context<'s, A: Send>(
     session: &'s TraceSession,
     filter: &SampleFilter,
     calls: Option<&ScriptCalls>,
     make: impl Fn() -> A + Sync,
-    add: impl Fn(&mut A, &mut Resolver<'s>, SampleTarget, &Sample<'_>) + Sync,
+    add: impl Fn(&mut A, &mut Resolver<'s>, SiteSamples<'_>) + Sync,
 ) -> Folded<A> {
     let workers = Pool::default();
     let show = |window: Window<'_>| {
@@ -116,11 +149,10 @@ fn fold_in_context<'s, A: Send>(
         let (state, resolver) = &mut worker;
         let mut unknown = 0;
         for number in 0..window.sample_count() {
-            let found = window.get(number).unwrap_or_default();
-            match session.sample(found.body) {
-                Some(ParsedHit { target, sample }) => {
+            match sample_of(session, window, number) {
+                Some(samples) => {
                     resolver.set_context(window.context(number));
-                    add(state, resolver, target, &sample);
+                    add(state, resolver, samples);
                 }
                 None => unknown += 1,
             }
@@ -142,8 +174,20 @@ fn fold_in_context<'s, A: Send>(
     }
 }
 
+/// A sample of a window alone; `None` if it is too short for what its event says.
+fn sample_of<'a>(
+    session: &'a TraceSession,
+    window: Window<'a>,
+    number: usize,
+) -> Option<SiteSamples<'a>> {
+    let (records, offset) = window.record(number)?;
+    let TimedTarget { target, .. } = session.time_of_whole(record_at(records, *offset)?)?;
+    SiteSamples::new(session, target, records, std::slice::from_ref(offset))
+}
+
 impl<'s, A> Worker<'s, A> {
-    fn block(
+    /// Adds the samples of a block one by one.
+    fn each(
         &mut self,
         session: &'s TraceSession,
         filter: &SampleFilter,
@@ -166,5 +210,55 @@ impl<'s, A> Worker<'s, A> {
             }
         }
         Ok(self.reader.cut().cloned())
+    }
+
+    /// Adds the samples of a block, those of one site together.
+    fn each_site(
+        &mut self,
+        session: &'s TraceSession,
+        filter: &SampleFilter,
+        block: &SampleBlock,
+        add: impl Fn(&mut A, &mut Resolver<'s>, SiteSamples<'_>),
+    ) -> Result<Option<Damage>, Damage> {
+        let Self {
+            state,
+            resolver,
+            reader,
+            sites,
+            unknown,
+        } = self;
+        let records = reader.read(session.trace(), &block.block)?;
+        for record in Records::new(records) {
+            if record.kind != RecordType::SAMPLE {
+                continue;
+            }
+            let Some(TimedTarget { target, time }) = session.time_of_whole(record.body) else {
+                *unknown += 1;
+                continue;
+            };
+            if !filter.early(target, time) {
+                continue;
+            }
+            if !filter.is_simple() {
+                let hit = session.sample(record.body);
+                if !hit.is_some_and(|hit| filter.late(target, &hit.sample, resolver)) {
+                    continue;
+                }
+            }
+            if let Some(full) = sites.add(session, target, record.offset as u32) {
+                let samples = SiteSamples::new(session, target, records, full);
+                samples
+                    .into_iter()
+                    .for_each(|samples| add(state, resolver, samples));
+                full.clear();
+            }
+        }
+        sites.drain(|target, offsets| {
+            let samples = SiteSamples::new(session, target, records, offsets);
+            samples
+                .into_iter()
+                .for_each(|samples| add(state, resolver, samples));
+        });
+        Ok(reader.cut().cloned())
     }
 }

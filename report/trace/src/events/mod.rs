@@ -7,4 +7,6 @@ pub mod notices;
 pub mod order;
 pub mod outcome;
 pub mod selection;
+pub(crate) mod site_records;
+pub mod site_samples;
 pub mod stream;

@@ -163,14 +163,21 @@ impl Event {
     /// neither.
     #[must_use]
     pub const fn weight(&self, sample: &Sample<'_>) -> u64 {
+        match self.only_weight() {
+            Some(weight) => weight,
+            None => sample.period,
+        }
+    }
+
+    /// The [`weight`](Self::weight) of all of its samples, if it is the same.
+    pub const fn only_weight(&self) -> Option<u64> {
         /// `PERF_FORMAT_ID`.
         const ID: u64 = 1 << 2;
         let kind = self.attr.sample_type;
         let counts = kind.has(SampleType::READ) && self.attr.read_format & ID != 0;
-        if kind.has(SampleType::PERIOD) || counts {
-            sample.period
-        } else {
-            self.attr.sample_period
+        match kind.has(SampleType::PERIOD) || counts {
+            true => None,
+            false => Some(self.attr.sample_period),
         }
     }
 

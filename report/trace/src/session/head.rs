@@ -4,12 +4,17 @@ use crate::session::events::Events;
 use crate::session::ids::{SampleIds, SampleTarget};
 
 /// A sample's event, from the body of its record.
-#[inline]
+#[inline(always)]
 pub(crate) fn target_of(body: &[u8], events: &Events, ids: &SampleIds) -> Option<SampleTarget> {
-    if ids.in_front {
-        return ids.get(u64::from_le_bytes(*body.first_chunk::<8>()?));
+    match ids.in_front {
+        true => ids.get(u64::from_le_bytes(*body.first_chunk::<8>()?)),
+        false => target_within(body, events, ids),
     }
-    // Without identifiers in front, all events of a file have their parts at the same places.
+}
+
+/// The same without identifiers in front: then all events of a file have their parts at the same places.
+#[inline(never)]
+fn target_within(body: &[u8], events: &Events, ids: &SampleIds) -> Option<SampleTarget> {
     let sample = events.events.first()?.layout.parse(body)?;
     ids.get(sample.id).or(ids.only)
 }
@@ -23,7 +28,7 @@ pub(crate) struct TimedTarget {
 }
 
 /// A sample's event and time, from the body of its record.
-#[inline]
+#[inline(always)]
 pub(crate) fn time_of(body: &[u8], events: &Events, ids: &SampleIds) -> Option<TimedTarget> {
     let target = target_of(body, events, ids)?;
     let event = events.events.get(target.event as usize)?;

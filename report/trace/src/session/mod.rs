@@ -512,6 +512,14 @@ impl TraceSession {
         time_of(body, &self.events, &self.ids)
     }
 
+    /// As [`time_of`](Self::time_of), of a sample that is as long as its event requires: [`sample`](Self::sample) has it.
+    #[inline]
+    pub(crate) fn time_of_whole(&self, body: &[u8]) -> Option<TimedTarget> {
+        let timed = self.time_of(body)?;
+        let event = self.events.events.get(timed.target.event as usize)?;
+        event.layout.fits(body).then_some(timed)
+    }
+
     /// A sample with its event, from the body of its record. `None` if it belongs to no event of
     /// the trace or is shorter than its event needs.
     #[inline(always)]

@@ -3,10 +3,11 @@
 use std::cmp::Ordering;
 
 use usdtrec_format::perf::Sample;
-use usdtrec_format::{Missing, SourceLine, StringAt, Value};
+use usdtrec_format::{IntegerBits, Missing, SourceLine, StringAt, Value};
 use usdtrec_trace::calls::ScriptCalls;
 use usdtrec_trace::calls::paths::CallPath;
 use usdtrec_trace::error::ReportError;
+use usdtrec_trace::events::site_samples::{SiteSamples, TimedThread};
 use usdtrec_trace::fields::process_field_named;
 use usdtrec_trace::form::Form;
 use usdtrec_trace::process::DsoId;
@@ -241,10 +242,10 @@ impl Key {
                 let row = rows.of_event.get(target.event as usize).copied().flatten();
                 KeyWords::new(kind::KNOWN, row.unwrap_or(0) as u64)
             }
-            Self::Comm => match resolver.name(sample.tid, sample.time) {
-                Some(name) => KeyWords::new(kind::KNOWN, u64::from(name.0)),
-                None => KeyWords::new(kind::UNKNOWN, u64::from(sample.tid as u32)),
-            },
+            Self::Comm => {
+                let Sample { tid, time, .. } = *sample;
+                comm(TimedThread { tid, time }, resolver)
+            }
             Self::Pid => {
                 let name = resolver.name(sample.pid, sample.time);
                 let name = name.map_or(kind::UNKNOWN, |name| kind::KNOWN | u64::from(name.0) << 8);
@@ -293,6 +294,40 @@ impl Key {
                 Some(value) => of_value(value, dictionary),
                 None => KeyWords::new(kind::ABSENT, 0),
             },
+        }
+    }
+
+    /// Replaces the words of a column by those for samples, one after the other.
+    pub(crate) fn fill<'k>(
+        &self,
+        rows: &Rows,
+        resolver: &mut Resolver<'_>,
+        samples: SiteSamples<'_>,
+        dictionary: &Dictionary,
+        column: impl Iterator<Item = &'k mut KeyWords>,
+    ) {
+        let target = samples.target;
+        match self {
+            Self::Comm => {
+                let both = column.zip(samples.threads());
+                both.for_each(|(words, thread)| *words = comm(thread, resolver));
+            }
+            Self::Argument(_, places, _)
+                if let Some(place) = places.get(target.event as usize).copied().flatten()
+                    && let Some(integers) = samples.integers(resolver.session(), place) =>
+            {
+                for (at, (words, integer)) in column.zip(integers.values()).enumerate() {
+                    *words = match integer {
+                        Some(integer) => of_integer(integer),
+                        None => self.words(rows, resolver, target, &samples.sample(at), dictionary),
+                    };
+                }
+            }
+            _ => {
+                for (words, sample) in column.zip(samples.samples()) {
+                    *words = self.words(rows, resolver, target, &sample, dictionary);
+                }
+            }
         }
     }
 
@@ -374,6 +409,15 @@ impl Key {
             order.is_ne().then_some(order)
         });
         first.unwrap_or(Ordering::Equal)
+    }
+}
+
+/// The words of the name of a thread.
+#[inline]
+fn comm(TimedThread { tid, time }: TimedThread, resolver: &mut Resolver<'_>) -> KeyWords {
+    match resolver.name(tid, time) {
+        Some(name) => KeyWords::new(kind::KNOWN, u64::from(name.0)),
+        None => KeyWords::new(kind::UNKNOWN, u64::from(tid as u32)),
     }
 }
 
@@ -520,12 +564,28 @@ fn of_text(text: &[u8], dictionary: &Dictionary) -> KeyWords {
     })
 }
 
+/// One number is one group, whether its site calls it signed or not.
+#[inline]
+const fn of_integer(IntegerBits { bits, is_negative }: IntegerBits) -> KeyWords {
+    KeyWords::new(
+        match is_negative {
+            true => kind::SIGNED,
+            false => kind::UNSIGNED,
+        },
+        bits,
+    )
+}
+
 fn of_value(value: &Value, dictionary: &Dictionary) -> KeyWords {
     match value {
-        Value::Unsigned(number) => KeyWords::new(kind::UNSIGNED, *number),
-        // One number is one group, whether its site calls it signed or not.
-        Value::Signed(number) if *number >= 0 => KeyWords::new(kind::UNSIGNED, *number as u64),
-        Value::Signed(number) => KeyWords::new(kind::SIGNED, *number as u64),
+        Value::Unsigned(number) => of_integer(IntegerBits {
+            bits: *number,
+            is_negative: false,
+        }),
+        Value::Signed(number) => of_integer(IntegerBits {
+            bits: number.cast_unsigned(),
+            is_negative: *number < 0,
+        }),
         Value::Float32(number) => KeyWords::new(kind::FLOAT32, u64::from(number.to_bits())),
         Value::Float64(number) => KeyWords::new(kind::FLOAT64, number.to_bits()),
         Value::Missing(Missing::Absent) => KeyWords::new(kind::ABSENT, 0),

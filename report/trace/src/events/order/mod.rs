@@ -89,6 +89,13 @@ impl<'a> Window<'a> {
         self.sample(self.entries.get(number)?)
     }
 
+    /// The records of the block that one of them is in, and the offset of its own among them.
+    pub(crate) fn record(self, number: usize) -> Option<(&'a [u8], &'a u32)> {
+        let entry = self.entries.get(number)?;
+        let loaded = self.blocks.get(entry.slot as usize)?;
+        Some((&loaded.bytes, &entry.offset))
+    }
+
     /// What is known of one of them from other samples.
     #[inline]
     pub fn context(self, number: usize) -> HitContext<'a> {
