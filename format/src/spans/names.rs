@@ -2,53 +2,38 @@
 
 use std::ops::Range;
 
-use super::known::KNOWN;
+use super::known::known_spans;
 
-/// Words in names of probes that begin something, each with those that end it. Of several sets the first counts of which the
+/// Words in names of probes that begin something, each with those that end it. Of several sets, with `|` between, the first counts of which the
 /// trace has any.
-const WORDS: [(&str, &[&[&str]]); 20] = [
+const WORDS: [(&str, &str); 20] = [
     (
         "start",
-        &[&[
-            "done",
-            "end",
-            "finish",
-            "finished",
-            "stop",
-            "complete",
-            "completed",
-            "return",
-            "exit",
-            "commit",
-            "abort",
-        ]],
+        "done end finish finished stop complete completed return exit commit abort",
     ),
-    (
-        "begin",
-        &[&["end", "done", "finish", "complete", "commit", "abort"]],
-    ),
-    ("startup", &[&["shutdown"]]),
-    ("entry", &[&["return", "exit"]]),
-    ("enter", &[&["entered"], &["exit", "leave", "return"]]),
-    ("acquire", &[&["acquired"], &["release"]]),
-    ("acquired", &[&["release", "released"]]),
-    ("lock", &[&["unlock"]]),
-    ("wait", &[&["waited"]]),
-    ("request", &[&["response", "done"]]),
-    ("send", &[&["reply"], &["done"]]),
-    ("before", &[&["after"]]),
-    ("pre", &[&["post"]]),
-    ("began", &[&["finished"]]),
-    ("connect", &[&["disconnect"]]),
-    ("issue", &[&["complete"]]),
-    ("init", &[&["fini"]]),
-    ("prepare", &[&["finish"]]),
-    ("create", &[&["destroy"]]),
-    ("suspend", &[&["resume"]]),
+    ("begin", "end done finish complete commit abort"),
+    ("startup", "shutdown"),
+    ("entry", "return exit"),
+    ("enter", "entered|exit leave return"),
+    ("acquire", "acquired|release"),
+    ("acquired", "release released"),
+    ("lock", "unlock"),
+    ("wait", "waited"),
+    ("request", "response done"),
+    ("send", "reply|done"),
+    ("before", "after"),
+    ("pre", "post"),
+    ("began", "finished"),
+    ("connect", "disconnect"),
+    ("issue", "complete"),
+    ("init", "fini"),
+    ("prepare", "finish"),
+    ("create", "destroy"),
+    ("suspend", "resume"),
 ];
 
 /// The same for the probes of one provider: in other programs, what is sent is not what is received.
-const WORDS_OF: [(&str, &str, &[&str]); 1] = [("sssd", "send", &["recv"])];
+const WORDS_OF: [(&str, &str, &str); 1] = [("sssd", "send", "recv")];
 
 /// Words that, after the whole name of a probe, make the name of its end.
 const END_WORDS: [&str; 3] = ["end", "done", "return"];
@@ -180,10 +165,10 @@ fn known(names: &[&str]) -> Vec<NamedPair> {
         let events = names.iter().enumerate().filter(|(_, name)| is(name));
         events.map(|(at, _)| at).collect()
     };
-    let pairs = KNOWN.iter().map(|known| NamedPair {
-        name: format!("{}:{}", known.provider, known.name),
-        starts: places(known.provider, known.starts),
-        dones: places(known.provider, known.dones),
+    let pairs = known_spans().map(|known| NamedPair {
+        name: known.name.to_owned(),
+        starts: places(known.provider, &known.starts),
+        dones: places(known.provider, &known.dones),
         key: known.key,
     });
     pairs
@@ -200,11 +185,11 @@ fn ends_of(names: &[&str], event: &str) -> Option<(String, Vec<usize>)> {
             let of = short_name(event).split_once(':');
             begin == word && of.is_some_and(|(of, _)| of == *provider)
         });
-        let own = own.map(|(.., ends)| ends);
+        let own = own.map(|(.., ends)| *ends);
         let sets = WORDS.iter().filter(|(begin, _)| begin == word);
-        for ends in own.chain(sets.flat_map(|(_, sets)| *sets)) {
-            let with = |end: &&str| [&event[..range.start], end, &event[range.end..]].concat();
-            let wanted: Vec<String> = ends.iter().map(with).collect();
+        for ends in own.chain(sets.flat_map(|(_, sets)| sets.split('|'))) {
+            let with = |end: &str| [&event[..range.start], end, &event[range.end..]].concat();
+            let wanted: Vec<String> = ends.split(' ').map(with).collect();
             let is_wanted = |name: &str| wanted.iter().any(|wanted| wanted == name);
             let dones = names.iter().enumerate();
             let dones = dones.filter(|(_, name)| is_wanted(name)).map(|(at, _)| at);

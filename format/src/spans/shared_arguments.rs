@@ -6,42 +6,9 @@
 use crate::schema::{Argument, ArgumentType};
 
 /// Last words of names of numbers that identify things.
-const IDENTIFYING: [&str; 34] = [
-    "id",
-    "oid",
-    "xid",
-    "lxid",
-    "pid",
-    "tid",
-    "uuid",
-    "fd",
-    "addr",
-    "address",
-    "ptr",
-    "pointer",
-    "handle",
-    "cookie",
-    "key",
-    "lock",
-    "mutex",
-    "rwlock",
-    "cond",
-    "sem",
-    "monitor",
-    "connection",
-    "conn",
-    "session",
-    "request",
-    "req",
-    "job",
-    "task",
-    "thread",
-    "isolate",
-    "hash",
-    "serial",
-    "seq",
-    "inode",
-];
+const IDENTIFYING: &str = "id oid xid lxid pid tid uuid fd addr address ptr pointer handle cookie key lock mutex rwlock \
+     cond sem monitor connection conn session request req job task thread isolate hash serial seq \
+     inode";
 
 /// An argument that all events of a pair have under one name.
 #[derive(Clone, Copy, Debug)]
@@ -109,7 +76,8 @@ fn identifies(argument: &Argument) -> bool {
     let is_part = |c: char| !c.is_ascii_alphanumeric();
     let last = name.rsplit(is_part).find(|part| !part.is_empty());
     let last = last.unwrap_or_default();
-    IDENTIFYING.contains(&&*last.to_ascii_lowercase())
+    let word = last.to_ascii_lowercase();
+    IDENTIFYING.split(' ').any(|known| known == word)
         || last.ends_with("Id")
         || last.ends_with("ID")
 }
