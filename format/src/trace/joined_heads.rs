@@ -111,14 +111,14 @@ fn without_numbers(probe: &ProbeDefinition) -> ProbeDefinition {
 }
 
 impl JoinedHeads {
-    /// The head of the first file; `unused` is an id that no file has, and so are all after it.
+    /// Of no file yet: what is said once is that of the first. `unused` is an id that no file has, and so are all after it.
     pub(crate) fn new(first: &TraceInfo, unused: u64) -> Self {
         let definitions = first.definitions.as_ref().map(|all| Definitions {
             files: Vec::new(),
             probes: Vec::new(),
             ..all.clone()
         });
-        let mut heads = Self {
+        Self {
             info: TraceInfo {
                 events: Vec::new(),
                 tracepoints: Vec::new(),
@@ -133,9 +133,7 @@ impl JoinedHeads {
             unused,
             build_ids: HashSet::new(),
             last: None,
-        };
-        heads.add(first);
-        heads
+        }
     }
 
     /// Adds the head of the next file.
@@ -203,12 +201,8 @@ impl JoinedHeads {
     /// Whether a format of a tracepoint is known by its number.
     fn has_format(&self, format: &TracepointFormat) -> bool {
         let mut known = self.info.tracepoints.iter();
-        known.any(|known| known == format) || !self.has_number(format.id)
-    }
-
-    fn has_number(&self, format: u16) -> bool {
-        let mut known = self.info.tracepoints.iter();
-        known.any(|known| known.id == format)
+        let known = known.find(|known| known.id == format.id);
+        known.is_none_or(|known| known == format)
     }
 
     /// The head of all files.
