@@ -7,11 +7,11 @@ use std::path::Path;
 use super::added_events::sum_of_attrs;
 use super::block::{Block, BlockKind};
 use super::chunk::RECORD_HEADER;
-use super::clock_readings::{self, ClockReading, FoundReadings};
+use super::clock_readings::{self, FoundReadings};
 use super::code_names::{self, AfterIndex};
 use super::damage::Damage;
 use super::damage_kind::DamageKind;
-use super::digest::{self, Digest};
+use super::digest;
 use super::directory;
 use super::features::{FeatureTable, Features};
 use super::file_head::{AttrIds, Attrs, Form};
@@ -22,10 +22,8 @@ use super::index_reader::{self, IndexContents};
 use super::read_error::ReadError;
 use super::reader::Trace;
 use super::scan::{ScanRules, ScannedRecords, scan};
-use super::time_range::TimeRange;
 use super::trace_files::TraceFiles;
-use super::{Loss, definitions_record, pipe};
-use crate::code_names::CodeNames;
+use super::{TraceInfo, definitions_record, pipe};
 use crate::perf::SampleLayout;
 use crate::perf::feature::Feature;
 use crate::perf::header::{FileHeader, Section};
@@ -53,21 +51,10 @@ impl Trace {
 
 /// The state of opening a trace.
 pub(crate) struct Opening {
-    source: TraceFiles,
+    /// What is known of it, without what its features and attrs say.
+    trace: Trace,
     features: Features,
     attrs: Vec<AttrIds>,
-    blocks: Vec<Block>,
-    digests: Vec<Digest>,
-    damage: Vec<Damage>,
-    uncommitted: Option<Damage>,
-    losses: Option<Vec<Loss>>,
-    counted: Option<Vec<Loss>>,
-    finished: bool,
-    cpus_changed: bool,
-    recorded: Option<TimeRange>,
-    clocks: Vec<ClockReading>,
-    index_end: Option<u64>,
-    code_names: Option<CodeNames>,
     /// The newest node with checksums, and its offset.
     checked: Option<(u64, IndexNode)>,
     /// File offsets of records in a pipe's data that add events.
@@ -100,21 +87,12 @@ impl Opening {
         // Updated after reading the header, so that a growing file is at least as long as its header says.
         source.update_len()?;
         let mut opening = Self {
-            source,
+            trace: Trace {
+                source,
+                ..Trace::of_head(TraceInfo::default(), Vec::new())
+            },
             features: Features::default(),
             attrs: Vec::new(),
-            blocks: Vec::new(),
-            digests: Vec::new(),
-            damage: Vec::new(),
-            uncommitted: None,
-            losses: None,
-            counted: None,
-            finished: true,
-            cpus_changed: false,
-            recorded: None,
-            clocks: Vec::new(),
-            index_end: None,
-            code_names: None,
             checked: None,
             head_records: Vec::new(),
         };
@@ -129,51 +107,40 @@ impl Opening {
         Ok(trace)
     }
 
-    fn into_trace(mut self) -> Result<Trace, ReadError> {
-        self.features.read_tracepoints(&self.source)?;
-        self.features.finish(self.attrs);
-        self.damage.append(&mut self.features.damage);
-        self.damage.sort_by_key(|damage| damage.offset);
-        Ok(Trace {
-            source: self.source,
-            info: self.features.info,
-            serial: self
-                .blocks
-                .iter()
-                .any(|block| block.kind == BlockKind::Stream),
-            blocks: self.blocks,
-            digests: self.digests,
-            losses: self.losses,
-            counted: self.counted,
-            damage: self.damage,
-            uncommitted: self.uncommitted,
-            finished: self.finished,
-            cpus_changed: self.cpus_changed,
-            recorded: self.recorded.filter(|time| time.first <= time.last),
-            clocks: self.clocks,
-            sample_time: self.features.sample_time,
-            index_end: self.index_end,
-            code_names: self.code_names,
-            group_reads: None,
-            sections: self.features.sections,
-            parts: Vec::new(),
-        })
+    fn into_trace(self) -> Result<Trace, ReadError> {
+        let Self {
+            mut trace,
+            mut features,
+            attrs,
+            ..
+        } = self;
+        features.read_tracepoints(&trace.source)?;
+        features.finish(attrs);
+        trace.damage.append(&mut features.damage);
+        trace.damage.sort_by_key(|damage| damage.offset);
+        let is_piece = |block: &Block| block.kind == BlockKind::Stream;
+        trace.serial = trace.blocks.iter().any(is_piece);
+        trace.recorded = trace.recorded.filter(|time| time.first <= time.last);
+        trace.info = features.info;
+        trace.sample_time = features.sample_time;
+        trace.sections = features.sections;
+        Ok(trace)
     }
 
     fn read_pipe(&mut self) -> Result<(), ReadError> {
-        let (head, end) = pipe::read_head(&self.source)?;
+        let (head, end) = pipe::read_head(&self.trace.source)?;
         self.attrs = head.attrs;
         self.features = head.features;
-        let part = FileHeader::PIPE_LEN as u64..self.source.len();
+        let part = FileHeader::PIPE_LEN as u64..self.trace.source.len();
         let rules = ScanRules {
             time_at: self.time_at(),
             cut: true,
             pipe: true,
         };
-        let mut found = scan(&self.source, part, rules)?;
+        let mut found = scan(&self.trace.source, part, rules)?;
         self.head_records = std::mem::take(&mut found.head_records);
         self.head_records.retain(|&at| at >= end);
-        self.finished = found.damage.is_empty();
+        self.trace.finished = found.damage.is_empty();
         self.read_scanned_clocks(&found)?;
         self.take_scan(found);
         Ok(())
@@ -182,16 +149,17 @@ impl Opening {
     fn read_file(&mut self, header: &FileHeader) -> Result<(), ReadError> {
         let header = self.check_header(header)?;
         let header = &self.header_before_cut(header)?;
-        let mut attrs = Attrs::read(&self.source, header)?;
+        let mut attrs = Attrs::read(&self.trace.source, header)?;
         self.attrs = attrs.attrs;
-        self.damage.append(&mut attrs.damage);
-        let others: Vec<_> = self.source.others().collect();
+        self.trace.damage.append(&mut attrs.damage);
+        let others: Vec<_> = self.trace.source.others().collect();
         if others.is_empty() && header.features[0] >> Feature::DIR_FORMAT.0 & 1 != 0 {
             let at = FileHeader::FEATURES_OFFSET;
-            self.damage
+            self.trace
+                .damage
                 .push(Damage::new(at, DamageKind::PartOfDirectory));
         }
-        let data = DataEnd::find(&self.source, header);
+        let data = DataEnd::find(&self.trace.source, header);
         let table_at = match self.read_index(header, &data)? {
             Some(table_at) => Some(table_at),
             None => self.read_without_index(header, &data)?,
@@ -205,13 +173,14 @@ impl Opening {
             let older = self.sums().filter(|_| data.cut);
             let bits = older.map_or(header.features, |sums| sums.header.features);
             let table_at = self.check_table(&bits, table_at)?;
-            match FeatureTable::read(&self.source, table_at, &bits)? {
+            match FeatureTable::read(&self.trace.source, table_at, &bits)? {
                 Some(table) => {
                     let sums = self.sums().map_or(&[][..], |sums| &sums.features);
                     let sums = sums.to_vec();
-                    self.features.read(&self.source, &table, &sums)?;
+                    self.features.read(&self.trace.source, &table, &sums)?;
                 }
                 None => self
+                    .trace
                     .damage
                     .push(Damage::new(table_at, DamageKind::NoFeatures)),
             }
@@ -235,9 +204,9 @@ impl Opening {
 
     /// The header, or its copy in the newest node if it is damaged.
     fn check_header(&mut self, header: &FileHeader) -> Result<FileHeader, ReadError> {
-        let data = DataEnd::find(&self.source, header);
+        let data = DataEnd::find(&self.trace.source, header);
         if !data.cut {
-            self.checked = index_reader::newest_node(&self.source, data.end)?;
+            self.checked = index_reader::newest_node(&self.trace.source, data.end)?;
         }
         let Some(written) = self.sums().map(|sums| sums.header) else {
             return Ok(*header);
@@ -246,7 +215,7 @@ impl Opening {
         let Some(at) = differs else {
             return Ok(*header);
         };
-        self.damage.push(Damage::new(at, DamageKind::Header));
+        self.trace.damage.push(Damage::new(at, DamageKind::Header));
         let size = header.data.end().saturating_sub(written.data.offset);
         Ok(FileHeader {
             data: Section {
@@ -259,10 +228,10 @@ impl Opening {
 
     /// The header, or, if the file is cut and has no footer with its attrs, that of the last footer.
     fn header_before_cut(&mut self, header: FileHeader) -> Result<FileHeader, ReadError> {
-        if !header.has_late_attrs() || !DataEnd::find(&self.source, &header).cut {
+        if !header.has_late_attrs() || !DataEnd::find(&self.trace.source, &header).cut {
             return Ok(header);
         }
-        let found = self.scan(header.data.offset..self.source.len(), true)?;
+        let found = self.scan(header.data.offset..self.trace.source.len(), true)?;
         self.older_footer(&found)?;
         let written = self.sums().map(|sums| sums.header);
         Ok(written.map_or(header, |written| FileHeader {
@@ -279,7 +248,7 @@ impl Opening {
             return Ok(table_at);
         };
         let len = FeatureTable::len(bits);
-        if sum(&self.source.bytes(table_at, len)?) == expected {
+        if sum(&self.trace.source.bytes(table_at, len)?) == expected {
             return Ok(table_at);
         }
         let mut found = table_at;
@@ -288,17 +257,17 @@ impl Opening {
             let Some((limit, at)) = before.filter(|(_, at)| *at >= len as u64) else {
                 break;
             };
-            if sum(&self.source.bytes(at - len as u64, len)?) == expected {
+            if sum(&self.trace.source.bytes(at - len as u64, len)?) == expected {
                 found = at - len as u64;
                 break;
             }
-            before =
-                index_reader::read_node(&self.source, at, limit)?.map(|node| (at, node.previous));
+            before = index_reader::read_node(&self.trace.source, at, limit)?
+                .map(|node| (at, node.previous));
         }
         let kind = DamageKind::FeatureSum {
             is_older_used: found != table_at,
         };
-        self.damage.push(Damage::new(table_at, kind));
+        self.trace.damage.push(Damage::new(table_at, kind));
         Ok(found)
     }
 
@@ -319,7 +288,7 @@ impl Opening {
         if len > MAX {
             return Ok(());
         }
-        let bytes = self.source.bytes(from, len as usize)?;
+        let bytes = self.trace.source.bytes(from, len as usize)?;
         let found = match is_late {
             true => sum_of_attrs(&bytes, self.attrs.iter().flat_map(|attr| &attr.ids)),
             false => sum(&bytes),
@@ -332,7 +301,7 @@ impl Opening {
             self.attrs.clear();
         }
         let kind = DamageKind::AttrSum { is_repeated };
-        self.damage.push(Damage::new(from, kind));
+        self.trace.damage.push(Damage::new(from, kind));
         Ok(())
     }
 
@@ -348,17 +317,20 @@ impl Opening {
         let start = header.data.offset;
         let table_at = data.end;
         let newest_at = table_at + FeatureTable::len(&header.features) as u64;
-        let Some(index) = index_reader::read(&self.source, newest_at, start..data.end)? else {
+        let Some(index) = index_reader::read(&self.trace.source, newest_at, start..data.end)?
+        else {
             return Ok(None);
         };
         if let Some(gap_end) = index.gap_end {
             let found = self.scan(start..gap_end, false)?;
             self.take_scan(found);
-            self.damage.push(Damage::new(gap_end, DamageKind::Index));
+            self.trace
+                .damage
+                .push(Damage::new(gap_end, DamageKind::Index));
         }
         let end = index.newest_end;
         self.take_index(index, data)?;
-        if self.finished {
+        if self.trace.finished {
             self.read_code_names(end)?;
         }
         Ok(Some(table_at))
@@ -366,64 +338,69 @@ impl Opening {
 
     /// Reads the names of functions, which follow the last node of the index.
     fn read_code_names(&mut self, at: u64) -> Result<(), ReadError> {
-        self.index_end = Some(at);
-        match code_names::read(&self.source, at)? {
+        self.trace.index_end = Some(at);
+        match code_names::read(&self.trace.source, at)? {
             AfterIndex::Nothing => {}
-            AfterIndex::Names(names) => self.code_names = Some(names),
+            AfterIndex::Names(names) => self.trace.code_names = Some(names),
             AfterIndex::Damaged => {
-                self.damage.push(Damage::new(at, DamageKind::CodeNames));
+                self.trace
+                    .damage
+                    .push(Damage::new(at, DamageKind::CodeNames));
             }
         }
         Ok(())
     }
 
     fn take_index(&mut self, mut index: IndexContents, data: &DataEnd) -> Result<(), ReadError> {
-        if self.blocks.is_empty() {
+        if self.trace.blocks.is_empty() {
             // Avoids copying many blocks.
-            std::mem::swap(&mut self.blocks, &mut index.blocks);
+            std::mem::swap(&mut self.trace.blocks, &mut index.blocks);
         }
-        self.blocks.append(&mut index.blocks);
+        self.trace.blocks.append(&mut index.blocks);
         // Scanned blocks can have other boundaries than the digests assume.
         if index.gap_end.is_none() {
-            self.digests = digest::walk(&self.source, index.newest.digest)?;
+            self.trace.digests = digest::walk(&self.trace.source, index.newest.digest)?;
         }
-        self.finished = index.newest.finished;
-        self.cpus_changed = index.newest.cpus_changed;
-        self.recorded = index.newest.recorded;
-        self.take_clocks(clock_readings::walk(&self.source, index.newest.clocks)?);
+        self.trace.finished = index.newest.finished;
+        self.trace.cpus_changed = index.newest.cpus_changed;
+        self.trace.recorded = index.newest.recorded;
+        self.take_clocks(clock_readings::walk(
+            &self.trace.source,
+            index.newest.clocks,
+        )?);
         if index.newest.finished {
-            self.losses = Some(index.newest.losses);
+            self.trace.losses = Some(index.newest.losses);
             return Ok(());
         }
         if index.newest.counted {
-            self.counted = Some(index.newest.losses);
+            self.trace.counted = Some(index.newest.losses);
         }
         // A damaged header may claim an end of the data before the first record.
         let footer = data.end.saturating_sub(RECORD_HEADER as u64);
-        let header = self.source.bytes(footer, RECORD_HEADER)?;
+        let header = self.trace.source.bytes(footer, RECORD_HEADER)?;
         let footer_end = footer + u64::from(record_size(&header));
-        let rest = self.source.len().saturating_sub(footer_end);
+        let rest = self.trace.source.len().saturating_sub(footer_end);
         if rest != 0 {
             let kind = DamageKind::Uncommitted {
-                chunks: self.blocks.len(),
+                chunks: self.trace.blocks.len(),
                 rest,
             };
-            self.uncommitted = Some(Damage::new(footer_end, kind));
+            self.trace.uncommitted = Some(Damage::new(footer_end, kind));
         }
         Ok(())
     }
 
     /// Reads the clock readings of a file without an index.
     fn read_scanned_clocks(&mut self, found: &ScannedRecords) -> Result<(), ReadError> {
-        let found = clock_readings::read_all(&self.source, &found.clocks)?;
+        let found = clock_readings::read_all(&self.trace.source, &found.clocks)?;
         self.take_clocks(found);
         Ok(())
     }
 
     fn take_clocks(&mut self, found: FoundReadings) {
-        self.clocks = found.readings;
+        self.trace.clocks = found.readings;
         if let Some(at) = found.damaged_at {
-            self.damage.push(Damage::new(at, DamageKind::Clocks));
+            self.trace.damage.push(Damage::new(at, DamageKind::Clocks));
         }
     }
 
@@ -438,22 +415,24 @@ impl Opening {
         let mut cut = data.cut;
         let older = self.older_footer(&found)?;
         if !cut && older.is_some_and(|at| at != data.end) {
-            let table = FeatureTable::read(&self.source, data.end, &header.features)?;
+            let table = FeatureTable::read(&self.trace.source, data.end, &header.features)?;
             if table.is_none() {
                 // The scan found a footer, so there must be a table: the size in the header is wrong.
                 let kind = DamageKind::DataSize(header.data.size);
                 let at = FileHeader::DATA_SIZE_OFFSET;
-                self.damage.push(Damage::new(at, kind));
+                self.trace.damage.push(Damage::new(at, kind));
                 cut = true;
-                found = self.scan(start..self.source.len(), true)?;
+                found = self.scan(start..self.trace.source.len(), true)?;
             }
         }
         let rolling = found.footers.back() == Some(&data.end);
-        self.finished = !cut && !rolling;
+        self.trace.finished = !cut && !rolling;
         self.note_missing_end(header, data);
         let older = self.older_footer(&found)?;
         if !data.cut && (rolling || older.is_some()) {
-            self.damage.push(Damage::new(data.end, DamageKind::Index));
+            self.trace
+                .damage
+                .push(Damage::new(data.end, DamageKind::Index));
         }
         self.read_scanned_clocks(&found)?;
         self.take_scan(found);
@@ -471,16 +450,16 @@ impl Opening {
         } else {
             DamageKind::Short {
                 end: header.data.end(),
-                len: self.source.len(),
+                len: self.trace.source.len(),
             }
         };
-        self.damage.push(Damage::new(at, kind));
+        self.trace.damage.push(Damage::new(at, kind));
     }
 
     /// The offset of the payload of the last footer; its checksums are used if there are no others.
     fn older_footer(&mut self, found: &ScannedRecords) -> Result<Option<u64>, ReadError> {
         for &at in found.footers.iter().rev() {
-            let Some((node_at, node)) = index_reader::newest_node(&self.source, at)? else {
+            let Some((node_at, node)) = index_reader::newest_node(&self.trace.source, at)? else {
                 continue;
             };
             let bits = node.head.as_ref().map(|head| head.header.features);
@@ -498,12 +477,12 @@ impl Opening {
             cut,
             pipe: false,
         };
-        scan(&self.source, part, rules)
+        scan(&self.trace.source, part, rules)
     }
 
     fn take_scan(&mut self, mut found: ScannedRecords) {
-        self.blocks.append(&mut found.blocks);
-        self.damage.append(&mut found.damage);
+        self.trace.blocks.append(&mut found.blocks);
+        self.trace.damage.append(&mut found.damage);
     }
 
     /// Offset of the time in a sample, from the record header, if it is the same for all attrs.
@@ -527,9 +506,9 @@ impl Opening {
         let mut at = header.data.offset;
         if header.has_late_attrs() {
             let end = header.attrs.end();
-            at = end + u64::from(record_size(&self.source.bytes(end, RECORD_HEADER)?));
+            at = end + u64::from(record_size(&self.trace.source.bytes(end, RECORD_HEADER)?));
         }
-        if let Some(blob) = definitions_record::read_records(&self.source, at)? {
+        if let Some(blob) = definitions_record::read_records(&self.trace.source, at)? {
             self.features.take_definitions(at, &blob);
         }
         Ok(())
