@@ -8,13 +8,14 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use signal_hook::consts::{SIGINT, SIGQUIT};
+use usdtrec_buildid_cache::in_path;
 
 use crate::terminal::say;
 
@@ -178,14 +179,11 @@ fn find(command: &OsStr) -> io::Result<()> {
         return Ok(());
     }
     let name = Path::new(OsStr::from_bytes(word));
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let mut files: Vec<PathBuf> = std::env::split_paths(&folders)
-        .map(|folder| folder.join(name))
-        .collect();
-    if word.contains(&b'/') {
-        files = vec![name.to_owned()];
-    }
-    match files.iter().any(|file| file.is_file()) {
+    let is_there = match word.contains(&b'/') {
+        true => name.is_file(),
+        false => in_path(name).is_some(),
+    };
+    match is_there {
         true => Ok(()),
         false => Err(io::Error::new(
             io::ErrorKind::NotFound,

@@ -45,7 +45,9 @@ pub fn resolve(name: &Path) -> Result<PathBuf, CacheError> {
     open_path::resolved(&path).map_err(CacheError::io(path))
 }
 
-fn in_path(name: &Path) -> Option<PathBuf> {
+/// Finds an executable file in the folders of `PATH`.
+#[must_use]
+pub fn in_path(name: &Path) -> Option<PathBuf> {
     let dirs = std::env::var_os("PATH")?;
     std::env::split_paths(&dirs)
         .map(|dir| dir.join(name))

@@ -27,7 +27,7 @@ pub use builds::{Build, BuildError, chosen_build};
 pub use cache::{Cache, CacheError, LockWaitCallback, distrust};
 pub use entry::{Entry, Indexed, ProbeSource};
 pub use file_mapping::{DeviceNumber, FileMapping, MappedInode};
-pub use find_file::{locate, open, resolve};
+pub use find_file::{in_path, locate, open, resolve};
 pub use lookup::{IndexedProbe, WantedFile, select, suggest};
 pub use memory_mapping::MemoryMapping;
 pub use running::{MAX_FILES_OF_USER, Running, RunningFile, running};
