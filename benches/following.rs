@@ -13,8 +13,7 @@
 #[path = "../tests/common/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "the tests use the rest")]
 mod common;
-#[allow(dead_code, reason = "another benchmark uses the rest")]
-mod table;
+mod shared;
 
 use std::fs;
 use std::path::Path;
@@ -22,6 +21,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{Build, Lab, Process, copy_program};
+use shared::table;
 use table::{head, median, row};
 use usdtrec_format::trace::{Compression, Trace, TraceInfo, TraceWriter};
 

@@ -14,19 +14,14 @@ mod cache;
 #[path = "../tests/common/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "the tests use the rest")]
 mod common;
-mod cpu_time;
-#[allow(dead_code, reason = "another benchmark uses the rest")]
-mod hot;
 mod kinds;
-mod machine;
 mod reading;
 mod recording;
-mod table;
-#[allow(dead_code, reason = "another benchmark uses the rest")]
-mod timed;
+mod shared;
 mod trap;
 
 use common::{Lab, Perf};
+use shared::{cpu_time, hot, machine, table, timed};
 
 /// Rounds of every measurement.
 const ROUNDS: usize = 5;

@@ -13,23 +13,16 @@
 #[allow(dead_code, unused_imports, reason = "the tests use the rest")]
 mod common;
 mod limits;
-#[path = "../machine.rs"]
-mod machine;
 mod memory;
 mod questions;
+#[path = "../shared/mod.rs"]
+mod shared;
 mod stages;
-#[path = "../table.rs"]
-#[allow(dead_code, reason = "another benchmark uses the rest")]
-mod table;
-#[path = "../timed.rs"]
-#[allow(dead_code, reason = "another benchmark uses the rest")]
-mod timed;
-#[path = "../whole.rs"]
-mod whole;
 
 use std::path::PathBuf;
 
 use common::{Build, Lab, Perf};
+use shared::{machine, table, timed, whole};
 
 use crate::whole::WholeRecording;
 

@@ -15,18 +15,13 @@ mod bpftrace;
 #[path = "../../tests/common/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "the tests use the rest")]
 mod common;
-#[path = "../hot.rs"]
-#[allow(dead_code, reason = "another benchmark uses the rest")]
-mod hot;
-#[path = "../machine.rs"]
-mod machine;
 mod recorder;
+#[path = "../shared/mod.rs"]
+mod shared;
 mod stat;
-#[path = "../table.rs"]
-#[allow(dead_code, reason = "another benchmark uses the rest")]
-mod table;
 
 use self::common::{Build, Lab};
+use shared::{hot, machine, table};
 
 /// Rounds of every bar.
 const ROUNDS: usize = 30;

@@ -14,21 +14,14 @@
 #[allow(dead_code, unused_imports, reason = "the tests use the rest")]
 mod common;
 mod exported;
-#[path = "../machine.rs"]
-mod machine;
 mod recorded;
-#[path = "../table.rs"]
-#[allow(dead_code, reason = "another benchmark uses the rest")]
-mod table;
-#[path = "../timed.rs"]
-#[allow(dead_code, reason = "another benchmark uses the rest")]
-mod timed;
-#[path = "../whole.rs"]
-mod whole;
+#[path = "../shared/mod.rs"]
+mod shared;
 
 use std::path::PathBuf;
 
 use common::Lab;
+use shared::{machine, table, timed, whole};
 
 use crate::exported::{Exported, FORMATS};
 use crate::recorded::Recorded;

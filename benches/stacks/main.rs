@@ -13,28 +13,16 @@ mod bpftrace;
 #[path = "../../tests/common/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "the tests use the rest")]
 mod common;
-#[path = "../cpu_time.rs"]
-mod cpu_time;
 mod deep;
 mod hits;
-#[path = "../hot.rs"]
-#[allow(dead_code, reason = "another benchmark uses the rest")]
-mod hot;
-#[path = "../machine.rs"]
-mod machine;
 mod names;
-#[path = "../table.rs"]
-#[allow(dead_code, reason = "another benchmark uses the rest")]
-mod table;
-#[path = "../timed.rs"]
-#[allow(dead_code, reason = "another benchmark uses the rest")]
-mod timed;
+#[path = "../shared/mod.rs"]
+mod shared;
 mod unwinding;
-#[path = "../whole.rs"]
-mod whole;
 mod wide;
 
 use common::{Lab, Perf};
+use shared::{cpu_time, hot, machine, table, timed, whole};
 
 /// Rounds of every measurement.
 const ROUNDS: usize = 5;
