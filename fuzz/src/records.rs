@@ -183,6 +183,23 @@ pub fn trace(compression: Compression, finish: bool) -> Vec<u8> {
     std::fs::read(file.path()).unwrap()
 }
 
+/// A file that process 7 has mapped at 0x55_0000_0000.
+pub fn mapping(path: &[u8]) -> Mmap<'_> {
+    Mmap {
+        pid: 7,
+        tid: 7,
+        start: 0x55_0000_0000,
+        len: 0x2000,
+        offset: 0,
+        file: MmapFile::Unknown,
+        protection: 5,
+        flags: 2,
+        cpu_mode: Mmap::USER,
+        path,
+        id: SampleId::default(),
+    }
+}
+
 /// Records of a process and its thread, as a trace of [`info`] holds them.
 pub fn process(time: u64) -> Vec<u8> {
     let id_type = info().events[0].attr.id_type();
@@ -207,17 +224,9 @@ pub fn process(time: u64) -> Vec<u8> {
         BuildId::new(&[7; 20]).map_or(MmapFile::Unknown, MmapFile::BuildId),
     ] {
         let map = Mmap {
-            pid: 7,
-            tid: 7,
-            start: 0x55_0000_0000,
-            len: 0x2000,
-            offset: 0,
             file,
-            protection: 5,
-            flags: 2,
-            cpu_mode: Mmap::USER,
-            path: b"/bin/app",
             id,
+            ..mapping(b"/bin/app")
         };
         map.encode(id_type, &mut out);
     }

@@ -8,7 +8,7 @@ use object::elf::CompressionType;
 use object::read::elf::{ElfFile64, FileHeader as _};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, elf};
 use tempfile::{NamedTempFile, TempDir};
-use usdtrec_format::perf::{Attr, Mmap, MmapFile, SampleId, SampleType, put_callchain};
+use usdtrec_format::perf::{Attr, Mmap, SampleType, put_callchain};
 use usdtrec_format::trace::{Compression, TraceWriter};
 
 use crate::fuzz::records;
@@ -175,17 +175,9 @@ fn trace([crafted, sound]: &[PathBuf; 2], inside: u64) -> NamedTempFile {
 
 fn put_mapping(path: &Path, start: u64, id_type: SampleType, out: &mut Vec<u8>) {
     let map = Mmap {
-        pid: 7,
-        tid: 7,
         start,
         len: 0x10_0000,
-        offset: 0,
-        file: MmapFile::Unknown,
-        protection: 5,
-        flags: 2,
-        cpu_mode: Mmap::USER,
-        path: path.as_os_str().as_encoded_bytes(),
-        id: SampleId::default(),
+        ..records::mapping(path.as_os_str().as_encoded_bytes())
     };
     map.encode(id_type, out);
 }

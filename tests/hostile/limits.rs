@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
 use tempfile::NamedTempFile;
-use usdtrec_format::perf::{Comm, Mmap, MmapFile, SampleId, Task};
+use usdtrec_format::perf::{Comm, Mmap, SampleId, Task};
 use usdtrec_format::trace::{Compression, TraceInfo, TraceWriter};
 
 use crate::child;
@@ -144,13 +144,8 @@ fn short_processes(count: i32) -> NamedTempFile {
                 // Somewhere else in each process.
                 start: 0x5500_0000_0000 + 0x1000_0000 * number + 0x1000 * (pid as u64 % 50_000),
                 len: 0x4000,
-                offset: 0,
-                file: MmapFile::Unknown,
-                protection: 5,
-                flags: 2,
-                cpu_mode: Mmap::USER,
-                path,
                 id,
+                ..records::mapping(path)
             };
             map.encode(id_type, &mut out);
         }
@@ -222,17 +217,10 @@ fn very_many_mappings_are_not_looked_at_one_by_one() {
             ..SampleId::default()
         };
         let map = Mmap {
-            pid: 7,
-            tid: 7,
             start: 0x10_0000 + 0x1000 * map,
             len: 0x1000,
-            offset: 0,
-            file: MmapFile::Unknown,
-            protection: 5,
-            flags: 2,
-            cpu_mode: Mmap::USER,
-            path: b"[odd]",
             id,
+            ..records::mapping(b"[odd]")
         };
         map.encode(id_type, &mut out);
         writer.push(&out);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use usdtrec_format::perf::{Comm, Mmap, MmapFile, SampleId};
+use usdtrec_format::perf::{Comm, Mmap, SampleId};
 use usdtrec_format::trace::{Compression, TraceWriter};
 
 use crate::child;
@@ -58,17 +58,8 @@ fn trace() -> tempfile::NamedTempFile {
     comm.encode(id_type, &mut records);
     Comm { tid: 7, ..comm }.encode(id_type, &mut records);
     let map = Mmap {
-        pid: 7,
-        tid: 7,
-        start: 0x55_0000_0000,
-        len: 0x2000,
-        offset: 0,
-        file: MmapFile::Unknown,
-        protection: 5,
-        flags: 2,
-        cpu_mode: Mmap::USER,
-        path: EVIL.as_bytes(),
         id,
+        ..records::mapping(EVIL.as_bytes())
     };
     map.encode(id_type, &mut records);
     writer.push(&records);
@@ -209,19 +200,7 @@ fn with_map(path: &Path) -> tempfile::NamedTempFile {
     let info = records::info();
     let file = tempfile::NamedTempFile::new().unwrap();
     let mut writer = TraceWriter::create(file.reopen().unwrap(), &info, Compression::None).unwrap();
-    let map = Mmap {
-        pid: 7,
-        tid: 7,
-        start: 0x55_0000_0000,
-        len: 0x2000,
-        offset: 0,
-        file: MmapFile::Unknown,
-        protection: 5,
-        flags: 2,
-        cpu_mode: Mmap::USER,
-        path: path.as_os_str().as_encoded_bytes(),
-        id: SampleId::default(),
-    };
+    let map = records::mapping(path.as_os_str().as_encoded_bytes());
     let mut records = Vec::new();
     map.encode(info.events[0].attr.id_type(), &mut records);
     writer.push(&records);
