@@ -59,6 +59,7 @@ use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 
 use anstream::{AutoStream, ColorChoice};
+use clap::builder::styling::{AnsiColor, Style, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use usdtrec_format::escape::escape;
@@ -115,13 +116,19 @@ use crate::terminal;
 /// The trace that is written and read if no other is named.
 pub(crate) const DEFAULT_TRACE: &str = "usdtrec.data";
 
+/// Styles of help and of usage errors: clap's, but for green and yellow, which cannot be read on a light background.
+const STYLES: Styles = Styles::styled()
+    .valid(Style::new().bold())
+    .invalid(AnsiColor::Red.on_default());
+
 /// Record and report USDT (SDT) probes, in perf's file formats.
 #[derive(Debug, Parser)]
 #[command(
     name = "usdtrec",
     version,
     disable_help_subcommand = true,
-    max_term_width = 100
+    max_term_width = 100,
+    styles = STYLES
 )]
 pub(crate) struct Cli {
     /// Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]

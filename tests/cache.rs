@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::{Build, Lab, Process, Ticker, path_text, test};
+use crate::common::{Build, Lab, Process, Ticker, need_tool, path_text, run, test};
 
 /// The events that `list` shows.
 #[track_caller]
@@ -54,6 +54,28 @@ fn add_list_remove() {
     assert_eq!(listed(&lab, &[]), [""; 0]);
 }
 
+/// A file of overlayfs is copied into a cache beside it. A link would put another inode in its place, which processes that run do not map.
+#[test]
+fn files_of_overlayfs_keep_their_inode() {
+    const SCRIPT: &str = "mount -t tmpfs none over
+        mkdir over/lower over/upper over/work over/merged
+        cp node over/lower/
+        mount -t overlay -o lowerdir=over/lower,upperdir=over/upper,workdir=over/work none over/merged
+        \"$1\" --buildid-dir over/merged/cache buildid-cache --add over/merged/node >added
+        ls over/upper";
+    let lab = Lab::privileged();
+    need_tool("unshare");
+    let node = node(&lab);
+    assert_eq!(node, lab.file("node"));
+    fs::create_dir(lab.file("over")).expect("a directory");
+    let program = env!("CARGO_BIN_EXE_usdtrec");
+    let shell = ["--mount", "sh", "-euc", SCRIPT, "sh", program];
+    let changed = run(lab.at_home(Path::new("unshare"), shell))
+        .success()
+        .stdout;
+    assert_eq!(changed, "cache\n");
+}
+
 /// A bare name is looked up in PATH, as the first page of the README does it.
 #[test]
 fn add_by_name() {
@@ -61,7 +83,7 @@ fn add_by_name() {
     let node = node(&lab);
     let mut add = lab.command(["buildid-cache", "--add", "node"]);
     add.env("PATH", node.parent().expect("a directory"));
-    crate::common::run(add).success();
+    run(add).success();
     assert_eq!(listed(&lab, &[]).len(), 8);
     lab.usdtrec(["buildid-cache", "--add", "no-such-program"])
         .exits(1)

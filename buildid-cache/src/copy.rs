@@ -5,14 +5,24 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, SeekFrom as Seek, linkat, seek};
+use rustix::fs::{AtFlags, CWD, SeekFrom as Seek, fstatfs, linkat, seek};
 use rustix::io::Errno;
 
 /// Maximum size of a copy, bytes of data. Larger files are refused.
 const MAX_COPIED: u64 = 4 << 30;
 
+/// The type of overlayfs (statfs(2)).
+const OVERLAYFS: u64 = 0x794c_7630;
+
 /// Creates a hard link of an open file.
+///
+/// # Errors
+/// Errors of the system calls. `CrossesDevices` for a file of overlayfs: the kernel would put a copy in its place, and processes that map it would go on with
+/// the file before, in which no probe could be attached by its path.
 pub(crate) fn link(file: &File, path: &Path) -> io::Result<()> {
+    if fstatfs(file)?.f_type as u64 == OVERLAYFS {
+        return Err(io::ErrorKind::CrossesDevices.into());
+    }
     let by_number = format!("/proc/self/fd/{}", file.as_raw_fd());
     Ok(linkat(CWD, by_number, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
 }

@@ -54,6 +54,14 @@ pub enum PatternError {
         /// What follows.
         found: String,
     },
+    /// The pattern is written as bpftrace's: `usdt:PATH:PROVIDER:NAME`.
+    #[error("{text:?} is bpftrace's way to write {ours:?}")]
+    Bpftrace {
+        /// The pattern.
+        text: String,
+        /// The same as it is written here.
+        ours: String,
+    },
     /// A bracket of a glob is not closed, or is no range of characters.
     #[error("{text:?}: at byte {position}: {reason}")]
     Glob {
@@ -72,6 +80,12 @@ impl Pattern {
     /// # Errors
     /// [`PatternError`].
     pub fn parse(text: &str) -> Result<Self, PatternError> {
+        if let Some(ours) = of_bpftrace(text) {
+            return Err(PatternError::Bpftrace {
+                text: text.to_owned(),
+                ours,
+            });
+        }
         let missing = |part| PatternError::Missing {
             text: text.to_owned(),
             part,
@@ -240,6 +254,15 @@ impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
+}
+
+/// What `usdt:PATH:PROVIDER:NAME` or `usdt:PATH:NAME` is here. Names of probes do not begin like a path.
+fn of_bpftrace(text: &str) -> Option<String> {
+    let rest = text.strip_prefix("usdt:")?;
+    let (path, probe) = rest
+        .split_once(':')
+        .filter(|(path, probe)| path.starts_with(['/', '.']) && !probe.is_empty())?;
+    Some(format!("{probe}@{path}"))
 }
 
 /// Removes perf's prefix `sdt_` from a provider; of a glob that begins with `sdt*`, the `*` is kept.
@@ -480,6 +503,22 @@ mod tests {
         assert!(pattern.matches_event("tick:loop1"));
         assert!(!pattern.matches_event("sdt_tick:loop10"));
         assert!(!pattern.matches_event("cycles"));
+    }
+
+    #[test]
+    fn bpftrace_writes_patterns_otherwise() {
+        for (theirs, ours) in [
+            ("usdt:/bin/app:shop:order", "shop:order@/bin/app"),
+            ("usdt:./app:order", "order@./app"),
+        ] {
+            let error = Pattern::parse(theirs).unwrap_err().to_string();
+            assert_eq!(
+                error,
+                format!("{theirs:?} is bpftrace's way to write {ours:?}")
+            );
+            assert_eq!(Pattern::parse(ours).unwrap().text(), ours);
+        }
+        assert!(Pattern::parse("usdt:order").is_ok());
     }
 
     #[test]

@@ -8,6 +8,9 @@ use anstyle::{AnsiColor, Style};
 pub(crate) const WIDTH: usize = 80;
 
 /// Styles of the parts of a text, all plain without colours, and the width of its lines.
+///
+/// Colours are the two that can be read on light and on dark backgrounds: of the usual terminals, cyan, green and yellow cannot be on white, and blue not on
+/// black.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Theme {
     /// The first line of a table or section.
@@ -31,7 +34,7 @@ impl Theme {
             heading: Style::new().bold(),
             remark: Style::new().dimmed(),
             alarm: AnsiColor::Red.on_default().bold(),
-            bar: AnsiColor::Cyan.on_default(),
+            bar: AnsiColor::Magenta.on_default(),
             columns: None,
         }
     }
@@ -89,4 +92,79 @@ impl Theme {
 
 fn put(style: Style, line: &str, out: &mut String) {
     let _ = writeln!(out, "{style}{line}{style:#}");
+}
+
+#[cfg(test)]
+mod tests {
+    use anstyle::Color;
+
+    use super::*;
+
+    /// What a terminal makes of red and magenta, and its background.
+    struct Palette {
+        name: &'static str,
+        background: u32,
+        red: u32,
+        magenta: u32,
+    }
+
+    const PALETTES: [Palette; 8] = [
+        palette("xterm, light", 0xff_ff_ff, 0xcd_00_00, 0xcd_00_cd),
+        palette("xterm, dark", 0x00_00_00, 0xcd_00_00, 0xcd_00_cd),
+        palette("Solarized, light", 0xfd_f6_e3, 0xdc_32_2f, 0xd3_36_82),
+        palette("Solarized, dark", 0x00_2b_36, 0xdc_32_2f, 0xd3_36_82),
+        palette("GNOME, light", 0xff_ff_ff, 0xc0_1c_28, 0xa3_47_ba),
+        palette("GNOME, dark", 0x17_14_21, 0xc0_1c_28, 0xa3_47_ba),
+        palette("Tango, light", 0xff_ff_ff, 0xcc_00_00, 0x75_50_7b),
+        palette("Tango, dark", 0x00_00_00, 0xcc_00_00, 0x75_50_7b),
+    ];
+
+    const fn palette(name: &'static str, background: u32, red: u32, magenta: u32) -> Palette {
+        Palette {
+            name,
+            background,
+            red,
+            magenta,
+        }
+    }
+
+    /// Relative luminance of a colour, as WCAG 2 has it.
+    fn luminance(colour: u32) -> f64 {
+        let [_, red, green, blue] = colour.to_be_bytes().map(|part| {
+            let part = f64::from(part) / 255.0;
+            match part <= 0.04045 {
+                true => part / 12.92,
+                false => ((part + 0.055) / 1.055).powf(2.4),
+            }
+        });
+        0.2126 * red + 0.7152 * green + 0.0722 * blue
+    }
+
+    fn contrast(one: u32, other: u32) -> f64 {
+        let [one, other] = [luminance(one), luminance(other)].map(|luminance| luminance + 0.05);
+        one.max(other) / one.min(other)
+    }
+
+    /// WCAG asks for a contrast of 3 of bold text and of graphics. GNOME's own red has 2.97 on its dark background.
+    #[test]
+    fn colours_can_be_read_on_light_and_dark_backgrounds() {
+        let theme = Theme::new(true);
+        for style in [theme.heading, theme.remark, theme.alarm, theme.bar] {
+            assert_eq!(style.get_bg_color(), None);
+            for palette in PALETTES {
+                let shown = match style.get_fg_color() {
+                    None => continue,
+                    Some(Color::Ansi(AnsiColor::Red)) => palette.red,
+                    Some(Color::Ansi(AnsiColor::Magenta)) => palette.magenta,
+                    other => panic!("{other:?}: say what the palettes have"),
+                };
+                let contrast = contrast(shown, palette.background);
+                assert!(
+                    contrast >= 2.95,
+                    "{style:?} in {}: {contrast}",
+                    palette.name
+                );
+            }
+        }
+    }
 }

@@ -9,7 +9,7 @@ use usdtrec_format::trace::{FiredTrigger, TriggerKind};
 use usdtrec_record::{Outcome, TriggerEvent, WrittenWindow};
 
 use crate::advice;
-use crate::terminal::say;
+use crate::terminal::{inform, say};
 use crate::units::size;
 
 /// Number of files that a recording has written for triggers.
@@ -34,7 +34,7 @@ impl WrittenFiles {
             0 => "no trigger fired: wrote no file".to_owned(),
             number => format!("wrote {} {}.*", counted(number, "file"), shown(path)),
         };
-        say(format_args!(
+        inform(format_args!(
             "[ usdtrec record: {:.1} s, {} events, {lost} lost; {files} ]",
             outcome.elapsed.as_secs_f64(),
             outcome.totals.samples
@@ -47,7 +47,7 @@ fn print(event: &TriggerEvent, quiet: bool) {
     match event {
         TriggerEvent::Written(_) | TriggerEvent::Idle { .. } | TriggerEvent::NoRequests(_)
             if quiet => {}
-        TriggerEvent::Written(written) => say(format_args!("usdtrec: {}", line(written))),
+        TriggerEvent::Written(written) => inform(format_args!("usdtrec: {}", line(written))),
         TriggerEvent::NotWritten { fired, error } => say(format_args!(
             "usdtrec: {}: no file was written, recording goes on: {}",
             cause(fired),
