@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use usdtrec_format::schema::Labels;
-use usdtrec_format::trace::{ClockReading, Shortfall, ShortfallKind, WallQuality};
+use usdtrec_format::trace::{
+    ClockReading, FiredTrigger, Shortfall, ShortfallKind, TriggerKind, WallQuality,
+};
 
 use usdtrec_report::{Sources, TraceSession};
 
@@ -127,7 +129,7 @@ pub(super) fn joined() -> Recorded {
     recorded
 }
 
-/// A recording without events: a process runs another version of a file, and no process maps the other file.
+/// A recording without events: a process runs another version of a file, and no process maps the other file. A span had it written.
 pub(super) fn silent() -> Recorded {
     let mut recording = Recording::with(Path::new("/opt/app"), |info| {
         let definitions = info.definitions.as_mut().unwrap();
@@ -165,5 +167,17 @@ pub(super) fn silent() -> Recorded {
         remedy: "record again".to_owned(),
     };
     recording.shortfall(2, &no_breakpoint);
+    recording.fired(&FiredTrigger {
+        kind: TriggerKind::Span,
+        condition: "span:request > 1ms".to_owned(),
+        time_ns: 3,
+        event: "sdt_app:done".to_owned(),
+        pid: 100,
+        tid: 101,
+        span: "sdt_app:request".to_owned(),
+        duration_ns: Some(1_000_001),
+        uid: None,
+        more: 2,
+    });
     recording.finish()
 }

@@ -13,7 +13,7 @@ use usdtrec_format::perf::{
 use usdtrec_format::schema::Argument;
 use usdtrec_format::schema::telemetry::Telemetry;
 use usdtrec_format::trace::{
-    Clock, ClockReading, Compression, Loss, Shortfall, TraceInfo, TraceWriter,
+    Clock, ClockReading, Compression, FiredTrigger, Loss, Shortfall, TraceInfo, TraceWriter,
 };
 use usdtrec_format::{
     Arch, CapturePlan, CodePlace, Definitions, FileDefinition, ProbeDefinition, Site,
@@ -383,6 +383,12 @@ impl Recording {
         let id = Self::id(time);
         let encoded = shortfall.encode(&id, attr(2).id_type(), &mut record);
         encoded.unwrap();
+        self.writer.push(&record);
+    }
+
+    pub fn fired(&mut self, fired: &FiredTrigger) {
+        let mut record = Vec::new();
+        fired.encode(attr(2).id_type(), &mut record).unwrap();
         self.writer.push(&record);
     }
 
