@@ -1,7 +1,5 @@
 //! The counts of buckets of numbers.
 
-use std::cmp::Ordering;
-
 /// A bucket: one number, or between powers of two, and at most 1/32 of its numbers wide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CountedBucket {
@@ -46,10 +44,7 @@ impl CountedHistogram {
     }
 
     fn put_in_order(&mut self) {
-        let is_less = |one: &(CountedBucket, u64), other: &(CountedBucket, u64)| {
-            one.0.cmp(&other.0) == Ordering::Less
-        };
-        if self.0.is_sorted_by(is_less) {
+        if self.0.is_sorted_by(|one, other| one.0 < other.0) {
             return;
         }
         self.0.sort_by_key(|(bucket, _)| *bucket);

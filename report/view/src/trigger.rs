@@ -22,10 +22,13 @@ pub fn sentence(trigger: &TriggerFacts) -> String {
         0 => String::new(),
         more => format!("; {more} more since the file before"),
     };
+    let place = match fired.tid {
+        0 => String::new(),
+        _ => format!(" in {}", thread(fired)),
+    };
     format!(
-        "{what}{}{} ({}{}){more}",
+        "{what}{}{place} ({}{}){more}",
         event(fired),
-        thread(fired),
         date.unwrap_or_default(),
         seconds(fired.time_ns)
     )
@@ -43,11 +46,12 @@ fn event(fired: &FiredTrigger) -> String {
     }
 }
 
-fn thread(fired: &FiredTrigger) -> String {
+/// The thread that hit it.
+#[must_use]
+pub fn thread(fired: &FiredTrigger) -> String {
     match (fired.tid, fired.pid) {
-        (0, _) => String::new(),
-        (tid, pid) if tid == pid => format!(" in thread {tid}"),
-        (tid, pid) => format!(" in thread {tid} of process {pid}"),
+        (tid, pid) if tid == pid => format!("thread {tid}"),
+        (tid, pid) => format!("thread {tid} of process {pid}"),
     }
 }
 

@@ -7,6 +7,7 @@ use usdtrec_format::counted;
 use usdtrec_format::escape::{escape, shown};
 use usdtrec_format::trace::{FiredTrigger, TriggerKind};
 use usdtrec_record::{Outcome, TriggerEvent, WrittenWindow};
+use usdtrec_report::trigger;
 
 use crate::advice;
 use crate::terminal::{inform, say};
@@ -95,10 +96,7 @@ fn line(written: &WrittenWindow) -> String {
 /// What fired, and where.
 fn cause(fired: &FiredTrigger) -> String {
     let condition = escape(&fired.condition);
-    let thread = match (fired.tid, fired.pid) {
-        (tid, pid) if tid == pid => format!("thread {tid}"),
-        (tid, pid) => format!("thread {tid} of process {pid}"),
-    };
+    let thread = trigger::thread(fired);
     match (fired.kind, fired.duration_ns) {
         (TriggerKind::Signal, _) => "SIGUSR2".to_owned(),
         (TriggerKind::Request, _) => format!("usdtrec dump (process {})", fired.pid),

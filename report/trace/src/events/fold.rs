@@ -228,6 +228,11 @@ impl<'s, A> Worker<'s, A> {
             unknown,
         } = self;
         let records = reader.read(session.trace(), &block.block)?;
+        let mut add_all = |resolver: &mut Resolver<'s>, target, offsets: &[u32]| {
+            if let Some(samples) = SiteSamples::new(session, target, records, offsets) {
+                add(state, resolver, samples);
+            }
+        };
         for record in Records::new(records) {
             if record.kind != RecordType::SAMPLE {
                 continue;
@@ -246,19 +251,11 @@ impl<'s, A> Worker<'s, A> {
                 }
             }
             if let Some(full) = sites.add(session, target, record.offset as u32) {
-                let samples = SiteSamples::new(session, target, records, full);
-                samples
-                    .into_iter()
-                    .for_each(|samples| add(state, resolver, samples));
+                add_all(resolver, target, full);
                 full.clear();
             }
         }
-        sites.drain(|target, offsets| {
-            let samples = SiteSamples::new(session, target, records, offsets);
-            samples
-                .into_iter()
-                .for_each(|samples| add(state, resolver, samples));
-        });
+        sites.drain(|target, offsets| add_all(resolver, target, offsets));
         Ok(reader.cut().cloned())
     }
 }

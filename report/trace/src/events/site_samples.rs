@@ -4,13 +4,10 @@ use usdtrec_decode::RawInteger;
 use usdtrec_format::IntegerBits;
 use usdtrec_format::perf::Sample;
 
-use crate::events::order::pending::record_at;
+use crate::events::order::pending::{RECORD_HEADER, record_at};
 use crate::session::TraceSession;
 use crate::session::events::Event;
 use crate::session::ids::SampleTarget;
-
-/// Size of the header of a record, bytes.
-const RECORD_HEADER: usize = 8;
 
 /// Samples of one event, and of one site as far as their ids say that. Each is as long as its event requires.
 #[derive(Clone, Copy, Debug)]

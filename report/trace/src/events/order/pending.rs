@@ -62,13 +62,16 @@ impl LoadedBlock {
     }
 }
 
+/// Size of the header of a record, bytes.
+pub(crate) const RECORD_HEADER: usize = 8;
+
 /// The body of a record among those of a block.
 #[inline]
 pub(crate) fn record_at(bytes: &[u8], offset: u32) -> Option<&[u8]> {
     let record = bytes.get(offset as usize..)?;
-    let (header, _) = record.split_first_chunk::<8>()?;
+    let (header, _) = record.split_first_chunk::<RECORD_HEADER>()?;
     let size = usize::from(u16::from_le_bytes([header[6], header[7]]));
-    record.get(8..size)
+    record.get(RECORD_HEADER..size)
 }
 
 /// A sample's place among several blocks: the order is that of time, then of blocks, then of the block.
