@@ -21,10 +21,6 @@ pub enum CodecError {
         /// Of the content.
         found: usize,
     },
-    /// The checksum at the end of the frame is not that of its content. The C library reports that itself.
-    #[cfg(any(test, not(feature = "zstd")))]
-    #[error("the frame's checksum does not match")]
-    Checksum,
     /// The content is longer than this limit.
     #[error("expected at most {0} bytes of records, found more")]
     TooLong(usize),

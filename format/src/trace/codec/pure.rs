@@ -14,7 +14,7 @@ const STREAM_WINDOW: u64 = 128 << 20;
 /// Maximum size of a frame header, bytes.
 const MAX_HEADER: usize = 18;
 
-/// Decompresses independent frames.
+/// Decompresses independent frames. As with the C library, their checksums are not compared.
 #[derive(Default)]
 pub(crate) struct FrameDecompressor {
     decoder: Option<FrameDecoder>,
@@ -46,11 +46,6 @@ impl FrameDecompressor {
             out.clear();
             let expected = len;
             return Err(CodecError::Length { expected, found });
-        }
-        let checksum = decoder.get_checksum_from_data();
-        if checksum.is_some() && checksum != decoder.get_calculated_checksum() {
-            out.clear();
-            return Err(CodecError::Checksum);
         }
         Ok(())
     }
