@@ -61,6 +61,64 @@ fn a_trace_is_of_the_user_who_called_sudo() {
     }
 }
 
+/// What root adds to the cache of its home under sudo, the user finds without it, in files of their own. Another cache is only what it is.
+#[test]
+fn what_sudo_adds_is_in_the_cache_of_the_user() {
+    const SCRIPT: &str = "mount --bind passwd /etc/passwd && exec \"$@\"";
+    need_tool("unshare");
+    need_tool("setpriv");
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "first.c", "first");
+    fs::create_dir(lab.file("home")).expect("a home");
+    chown(lab.file("home"), Some(USER), Some(USER)).expect("its owner");
+    let mode = |mode| std::os::unix::fs::PermissionsExt::from_mode(mode);
+    fs::set_permissions(lab.path(), mode(0o755)).expect("the folder's mode");
+    let home = lab.file("home").display().to_string();
+    let entry = format!("user:x:{USER}:{USER}::{home}:/bin/sh\n");
+    fs::write(lab.file("passwd"), entry).expect("a list of users");
+    let add = |chosen: &[&str]| {
+        let shell = ["--mount", "sh", "-c", SCRIPT, "sh"];
+        let mut add = lab.at_home(Path::new("unshare"), shell);
+        add.arg(env!("CARGO_BIN_EXE_usdtrec")).args(chosen);
+        add.args(["buildid-cache", "--add"]).arg(&program);
+        add.env_remove("PERF_BUILDID_DIR");
+        add.env("SUDO_UID", USER.to_string());
+        add.env("SUDO_GID", USER.to_string());
+        run(add).success()
+    };
+    let listed = |options: &[&str], home: &Path| {
+        let mut list = lab.at_home(Path::new("setpriv"), options);
+        list.args([env!("CARGO_BIN_EXE_usdtrec"), "buildid-cache", "--list"]);
+        list.env_remove("PERF_BUILDID_DIR").env("HOME", home);
+        run(list).success().stdout
+    };
+    let user = USER.to_string();
+    let as_user = ["--reuid", &user, "--regid", &user, "--clear-groups"];
+
+    assert_eq!(add(&["--buildid-dir", "chosen"]).stderr, "");
+    assert!(!lab.file("home/.debug").exists());
+    let said = add(&[]);
+    assert!(said.stderr.contains("who called sudo"), "{}", said.stderr);
+    assert_eq!(said.stdout.lines().count(), 1, "{}", said.stdout);
+    let of_root = listed(&["--"], lab.path());
+    assert!(
+        of_root.contains(&program.display().to_string()),
+        "{of_root}"
+    );
+    assert_eq!(listed(&as_user, &lab.file("home")), of_root);
+    let owner = fs::metadata(lab.file("home/.debug"))
+        .expect("a cache")
+        .uid();
+    assert_eq!(owner, USER);
+
+    // A home that the user cannot write fails nothing of root's.
+    fs::remove_dir_all(lab.file("home/.debug")).expect("the user's cache");
+    chown(lab.file("home"), Some(0), Some(0)).expect("root's home");
+    let said = add(&[]);
+    said.complains("Permission denied")
+        .complains("not everything was added");
+}
+
 #[test]
 fn who_may_not_read_a_trace_is_told_what_to_do() {
     need_tool("setpriv");

@@ -123,6 +123,7 @@ impl CacheError {
 #[derive(Clone, Debug)]
 pub struct Cache {
     dir: PathBuf,
+    is_of_home: bool,
     waiting: LockWaitCallback,
 }
 
@@ -140,9 +141,11 @@ impl Cache {
     /// [`CacheError::NoDirectory`]; [`CacheError::Untrusted`] if we are root and another user could change it.
     pub fn open(dir: Option<&Path>) -> Result<Self, CacheError> {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-        let dir = dir
+        let chosen = dir
             .map(Path::to_owned)
-            .or_else(|| set("PERF_BUILDID_DIR").map(PathBuf::from))
+            .or_else(|| set("PERF_BUILDID_DIR").map(PathBuf::from));
+        let is_of_home = chosen.is_none();
+        let dir = chosen
             .or_else(|| set("HOME").map(|home| Path::new(&home).join(".debug")))
             .ok_or(CacheError::NoDirectory)?;
         // An absolute path keeps its meaning when the working directory changes.
@@ -152,6 +155,7 @@ impl Cache {
         }
         Ok(Self {
             dir,
+            is_of_home,
             waiting: |_, _| {},
         })
     }
@@ -167,6 +171,12 @@ impl Cache {
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// Whether it is that of the user's home, because none was chosen.
+    #[must_use]
+    pub const fn is_of_home(&self) -> bool {
+        self.is_of_home
     }
 
     /// All entries, ordered by build-id. Other files in the directory are ignored.

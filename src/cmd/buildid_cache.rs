@@ -1,6 +1,7 @@
 //! `usdtrec buildid-cache`.
 
 mod added;
+mod cache_of_sudo_user;
 mod missing;
 mod scan;
 
@@ -35,10 +36,18 @@ pub(crate) fn run(args: &BuildidCacheArgs, dir: Option<&Path>) -> anyhow::Result
         return missing::run(&cache, trace);
     }
     if !args.scan.is_empty() {
-        return scan::run(&cache, &args.scan, args.verbose);
+        scan::run(&cache, &args.scan, args.verbose)?;
+        if cache.is_of_home() {
+            cache_of_sudo_user::repeat();
+        }
+        return Ok(ExitCode::SUCCESS);
     }
     let added = each(&args.add, |file| print_added(&cache.add(file)?))?;
     let updated = each(&args.update, |file| print_added(&cache.update(file)?))?;
+    let adds = !args.add.is_empty() || !args.update.is_empty();
+    if adds && cache.is_of_home() {
+        cache_of_sudo_user::repeat();
+    }
     let removed = each(&args.remove, |file| {
         let build_id = cache.remove(file)?;
         print(format_args!(

@@ -1,7 +1,6 @@
 //! `usdtrec buildid-cache --scan DIR`.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -18,7 +17,7 @@ use crate::mutex::locked;
 use crate::terminal::{self, inform, say};
 
 /// Adds all files with probes below the directories.
-pub(super) fn run(cache: &Cache, dirs: &[PathBuf], verbose: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn run(cache: &Cache, dirs: &[PathBuf], verbose: bool) -> anyhow::Result<()> {
     let start = Instant::now();
     let run = Run::new(cache, verbose);
     for dir in dirs {
@@ -30,7 +29,7 @@ pub(super) fn run(cache: &Cache, dirs: &[PathBuf], verbose: bool) -> anyhow::Res
         return Err(error);
     }
     run.print_summary(start.elapsed());
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 struct Run<'a> {
