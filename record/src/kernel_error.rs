@@ -157,12 +157,6 @@ pub enum BpfRefusal {
         "threads are not held at new mappings from inside of a pid namespace: record on the host"
     )]
     MappingHoldNamespace,
-    /// Programs cannot read a word that they add to in one step.
-    #[error("counting hits by group needs Linux 5.12")]
-    AtomicFetch,
-    /// Programs cannot change a word only if it is what they expect.
-    #[error("the minimum and maximum of numbers need Linux 5.12")]
-    AtomicExchange,
     /// Functions of programs cannot have memory as an argument.
     #[error("counting hits by stack needs Linux 5.12, and from Linux 6.13 on Linux 6.15")]
     StackKeys,

@@ -12,7 +12,7 @@ use super::attach;
 use super::attach::site_programs::Maps;
 use super::control::Control;
 use super::kernel::RunningKernel;
-use super::kernel::trials::{exchanges_atomically, fetches_atomically, functions_take_memory};
+use super::kernel::trials::functions_take_memory;
 use super::lossless::stopped::Stopped;
 use super::processes::executables::Executables;
 use super::processes::follow::Tracked;
@@ -110,13 +110,6 @@ impl Objects {
             }
             None => None,
         };
-        if grouping.is_some() && !fetches_atomically() {
-            return Err(RecordError::NoBpf(BpfRefusal::AtomicFetch));
-        }
-        let measures = |grouping: &Grouping| !grouping.aggregation.measured.is_empty();
-        if grouping.as_ref().is_some_and(measures) && !exchanges_atomically() {
-            return Err(RecordError::NoBpf(BpfRefusal::AtomicExchange));
-        }
         let has_stacks = grouping
             .as_ref()
             .is_some_and(|grouping| grouping.stacks.is_some());

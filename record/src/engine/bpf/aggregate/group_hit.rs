@@ -10,7 +10,7 @@ use super::super::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
 use super::super::program::target::Target;
 use super::super::program::{Cookie, Exits, Program, rooms, slots};
 use super::group_map::ELEMENT_NUMBER;
-use super::grouping::{Grouping, KEY, SLOTS};
+use super::grouping::{Grouping, KEY};
 use super::hit_counts::HitCounts;
 use super::key_layout::KeyLayout;
 
@@ -33,7 +33,7 @@ impl Program<'_> {
         self.longer = None;
         self.begin_reads();
         self.asm.place(again);
-        self.take_slot(grouping.rows, ungrouped);
+        self.take_slot(grouping, ungrouped);
         self.begin_key(grouping);
         self.end_key(grouping);
         self.put_stack(grouping, full);
@@ -86,18 +86,15 @@ impl Program<'_> {
     }
 
     /// `R7` = a slot of the CPU's row that no other program has; jumps to `none` if there is none.
-    fn take_slot(&mut self, rows: u32, none: Label) {
+    fn take_slot(&mut self, grouping: &Grouping, none: Label) {
         let taken = self.asm.label();
-        for slot in 0..SLOTS {
+        for slot in 0..grouping.slots_of_row() {
+            self.find_slot(grouping, slot, none);
             let asm = &mut self.asm;
-            asm.call(Helper::CpuId);
-            asm.op_value(Op::And, Reg::R0, rows.cast_signed() - 1);
-            asm.op_value(Op::Multiply, Reg::R0, SLOTS.cast_signed());
-            asm.op_value(Op::Add, Reg::R0, slot.cast_signed());
-            asm.store(Width::Word, Reg::R10, slots::KEY, Reg::R0);
-            asm.call_map(Helper::MapLookup, Map::KeySlots, slots::KEY);
-            asm.jump_if(If::Equal, Reg::R0, 0, none);
             asm.copy(Reg::R7, Reg::R0);
+            if grouping.is_of_cpu {
+                return;
+            }
             asm.set(Reg::R1, 1);
             asm.atomic_fetch_add(Reg::R7, 0, Reg::R1);
             asm.jump_if(If::Equal, Reg::R1, 0, taken);
@@ -107,8 +104,28 @@ impl Program<'_> {
         self.asm.place(taken);
     }
 
+    /// `R0` = a slot of the CPU's row, whose number is in the slot of keys of arrays; jumps to `none` if there is none.
+    fn find_slot(&mut self, grouping: &Grouping, slot: u32, none: Label) {
+        let asm = &mut self.asm;
+        asm.call(Helper::CpuId);
+        asm.op_value(Op::And, Reg::R0, grouping.rows.cast_signed() - 1);
+        asm.op_value(Op::Multiply, Reg::R0, grouping.slots_of_row().cast_signed());
+        asm.op_value(Op::Add, Reg::R0, slot.cast_signed());
+        asm.store(Width::Word, Reg::R10, slots::KEY, Reg::R0);
+        asm.call_map(Helper::MapLookup, Map::KeySlots, slots::KEY);
+        asm.jump_if(If::Equal, Reg::R0, 0, none);
+    }
+
     /// Leaves the slot at `R7`.
     pub(in crate::engine::bpf) fn leave_slot(&mut self) {
+        if self
+            .common
+            .grouping
+            .as_ref()
+            .is_some_and(|grouping| grouping.is_of_cpu)
+        {
+            return;
+        }
         let asm = &mut self.asm;
         asm.set(Reg::R1, -1);
         asm.atomic_add(Reg::R7, 0, Reg::R1);
@@ -119,6 +136,10 @@ impl Program<'_> {
         const IS_NEW: i64 = 1;
         let asm = &mut self.asm;
         let found = asm.label();
+        if let Some(cpu) = grouping.key.cpu {
+            asm.call(Helper::CpuId);
+            asm.store(Width::Word, Reg::R7, KEY + cpu as i16, Reg::R0);
+        }
         let lookup = |asm: &mut Assembler| {
             asm.set_map(Reg::R1, Map::HitGroups);
             asm.address(Reg::R2, Reg::R7, KEY.into());
@@ -128,12 +149,11 @@ impl Program<'_> {
         asm.jump_if(If::NotEqual, Reg::R0, 0, found);
         asm.store_value(Width::Double, Reg::R10, slots::NEW_GROUP, 0);
         if !grouping.numbers.is_empty() {
-            asm.set_map_value(Reg::R1, Map::FirstControl, control::GROUPS);
-            asm.set(Reg::R2, 1);
-            asm.atomic_fetch_add(Reg::R1, 0, Reg::R2);
+            self.next_number(grouping, full);
             let number = slots::NEW_GROUP + ELEMENT_NUMBER;
-            asm.store(Width::Double, Reg::R10, number, Reg::R2);
+            self.asm.store(Width::Double, Reg::R10, number, Reg::R2);
         }
+        let asm = &mut self.asm;
         asm.set_map(Reg::R1, Map::HitGroups);
         asm.address(Reg::R2, Reg::R7, KEY.into());
         asm.address(Reg::R3, Reg::R10, slots::NEW_GROUP.into());
@@ -143,5 +163,24 @@ impl Program<'_> {
         lookup(asm);
         asm.jump_if(If::Equal, Reg::R0, 0, full);
         asm.place(found);
+    }
+
+    /// `R2` = a place among the numbers that no other group has; jumps to `none` if there is none.
+    fn next_number(&mut self, grouping: &Grouping, none: Label) {
+        if !grouping.is_of_cpu {
+            let asm = &mut self.asm;
+            asm.set_map_value(Reg::R1, Map::FirstControl, control::GROUPS);
+            asm.set(Reg::R2, 1);
+            return asm.atomic_fetch_add(Reg::R1, 0, Reg::R2);
+        }
+        // The CPU's slot counts those that it has given: each CPU has one of so many places.
+        self.find_slot(grouping, 0, none);
+        let asm = &mut self.asm;
+        asm.load(Width::Double, Reg::R2, Reg::R0, 0);
+        asm.address(Reg::R1, Reg::R2, 1);
+        asm.store(Width::Double, Reg::R0, 0, Reg::R1);
+        asm.op_value(Op::Multiply, Reg::R2, grouping.rows.cast_signed());
+        asm.load(Width::Word, Reg::R1, Reg::R10, slots::KEY);
+        asm.op(Op::Add, Reg::R2, Reg::R1);
     }
 }

@@ -9,7 +9,7 @@ use super::super::sys::{self, MapKind, MapShape};
 use super::durations::{self, DurationBuckets};
 use super::group_numbers::GroupNumbers;
 use super::group_paths::GroupPaths;
-use super::grouping::{Grouping, SLOTS};
+use super::grouping::Grouping;
 use super::stack_layout::StackLayout;
 use super::stack_map::StackMap;
 use crate::aggregation::NumberBucket;
@@ -89,7 +89,7 @@ impl GroupMaps {
         let slots = MapShape {
             key_size: 4,
             value_size: grouping.slot_bytes(),
-            entries: grouping.rows * SLOTS,
+            entries: grouping.rows * grouping.slots_of_row(),
         };
         let durations = grouping.duration_place().map(|_| DurationBuckets::new());
         Ok(Self {

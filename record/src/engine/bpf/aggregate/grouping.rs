@@ -7,8 +7,13 @@
 //!
 //! A program makes it in a slot, which has room for all of the raw part. There, the numbers of the hit follow it, and a word for the number of a bucket.
 //! If a key is the stack, that is found in the words after these ([`stack_layout`](super::stack_layout)).
+//!
+//! Before Linux 5.12 (arm64: 5.18) a program can add to a word, but neither learn what was there nor exchange it. It is not preempted there:
+//! `__uprobe_perf_func` disables preemption from Linux 5.7 to 5.19, and a program does not begin within another one. So the CPU is part of the key: no two
+//! programs change the numbers of one group at a time, and those of all CPUs are added up outside.
 
 use super::super::insn::{Assembler, Helper, Op, Reg, Width};
+use super::super::kernel::trials::fetches_and_exchanges;
 use super::key_layout::{COMM_BYTES, KeyLayout};
 use super::needs::EventNeeds;
 use super::number_layout::NumberLayout;
@@ -51,6 +56,8 @@ pub(in crate::engine::bpf) struct Grouping {
     pub(in crate::engine::bpf) room: u32,
     /// Number of rows of slots, a power of two: CPUs use different ones.
     pub(in crate::engine::bpf) rows: u32,
+    /// Whether each CPU has groups of its own, and a row with one slot: programs cannot fetch and exchange words, and are not preempted.
+    pub(in crate::engine::bpf) is_of_cpu: bool,
     /// Where a group has its numbers.
     pub(in crate::engine::bpf) numbers: NumberLayout,
 }
@@ -75,7 +82,8 @@ impl Grouping {
         if aggregation.has_cgroup() {
             chosen::hierarchy()?;
         }
-        let key = KeyLayout::new(&aggregation.by);
+        let is_of_cpu = !fetches_and_exchanges();
+        let key = KeyLayout::new(&aggregation.by, is_of_cpu);
         let raw = events.longest_raw.unwrap_or(BYTES);
         let room = (key.raw as usize + raw).min(MAX_BYTES) as u32;
         let is_argument = |key: &AggregateKey| matches!(key, AggregateKey::Argument(_));
@@ -92,6 +100,7 @@ impl Grouping {
             bytes,
             room,
             rows: 1,
+            is_of_cpu,
             numbers,
         };
         all.check(events)?;
@@ -102,6 +111,9 @@ impl Grouping {
 
     /// The rows for so many CPUs.
     fn rows_for(&self, cpus: u32) -> u32 {
+        if self.is_of_cpu {
+            return cpus.next_power_of_two();
+        }
         let most = MAX_SLOT_BYTES / (SLOTS * self.slot_bytes());
         let most = 1 << most.max(1).ilog2();
         cpus.min(most).next_power_of_two()
@@ -121,6 +133,11 @@ impl Grouping {
             true => Ok(()),
             false => Err(RecordError::NoBpf(BpfRefusal::WideNumbers)),
         }
+    }
+
+    /// Number of slots of a row.
+    pub(in crate::engine::bpf) const fn slots_of_row(&self) -> u32 {
+        if self.is_of_cpu { 1 } else { SLOTS }
     }
 
     /// Offset in a slot of the number of a measured argument.

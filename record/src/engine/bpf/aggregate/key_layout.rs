@@ -20,20 +20,23 @@ pub(in crate::engine::bpf) struct KeyLayout {
     pub(super) tid: Option<u32>,
     /// The user, 4 bytes.
     pub(super) uid: Option<u32>,
+    /// The CPU, 4 bytes, if the programs of each have groups of their own.
+    pub(super) cpu: Option<u32>,
     /// The raw part.
     pub(super) raw: u32,
 }
 
 impl KeyLayout {
     /// That of keys of these kinds.
-    pub(in crate::engine::bpf) fn new(by: &[AggregateKey]) -> Self {
+    pub(in crate::engine::bpf) fn new(by: &[AggregateKey], is_of_cpu: bool) -> Self {
         let mut end = 0;
-        let mut place = |bytes: u32, is_it: fn(&AggregateKey) -> bool| {
-            let is_there = by.iter().any(is_it);
+        let mut place_if = |is_there: bool, bytes: u32| {
             let at = is_there.then_some(end);
             end += if is_there { bytes } else { 0 };
             at
         };
+        let mut place =
+            |bytes: u32, is_it: fn(&AggregateKey) -> bool| place_if(by.iter().any(is_it), bytes);
         let about_group: fn(&AggregateKey) -> bool =
             |key| matches!(key, AggregateKey::Container | AggregateKey::Unit);
         let all = Self {
@@ -43,6 +46,7 @@ impl KeyLayout {
             pid: place(4, |key| *key == AggregateKey::Pid),
             tid: place(4, |key| *key == AggregateKey::Tid),
             uid: place(4, |key| *key == AggregateKey::Uid),
+            cpu: place_if(is_of_cpu, 4),
             raw: 0,
         };
         Self {
@@ -58,10 +62,10 @@ mod tests {
 
     #[test]
     fn only_what_is_a_key_takes_room() {
-        assert_eq!(KeyLayout::new(&[]).raw, 0);
+        assert_eq!(KeyLayout::new(&[], false).raw, 0);
         let argument = AggregateKey::Argument("a".to_owned());
         assert_eq!(
-            KeyLayout::new(std::slice::from_ref(&argument)),
+            KeyLayout::new(std::slice::from_ref(&argument), false),
             KeyLayout::default()
         );
         let by = [
@@ -71,8 +75,13 @@ mod tests {
             AggregateKey::Comm,
             AggregateKey::Container,
         ];
-        let layout = KeyLayout::new(&by);
+        let layout = KeyLayout::new(&by, false);
         assert_eq!((layout.comm, layout.cgroup), (Some(0), Some(16)));
         assert_eq!((layout.pid, layout.tid, layout.raw), (Some(24), None, 32));
+        let of_cpu = KeyLayout::new(&by, true);
+        assert_eq!(
+            (of_cpu.pid, of_cpu.cpu, of_cpu.raw),
+            (Some(24), Some(28), 32)
+        );
     }
 }

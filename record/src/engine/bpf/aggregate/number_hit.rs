@@ -1,7 +1,8 @@
 //! Programs that add the numbers of a hit to those of its group.
 //!
 //! The program of another hit can run meanwhile, on this CPU or another one. Sums and counts are added to atomically. The extremes are raised
-//! by compare-and-exchange: a try fails only if another hit has raised the word since it was read.
+//! by compare-and-exchange: a try fails only if another hit has raised the word since it was read. Where the programs of each CPU have groups of their
+//! own ([`Grouping::is_of_cpu`]), no other hit can, and words are read and written.
 
 use usdtrec_decode::IntegerShape;
 use usdtrec_format::RawField;
@@ -186,8 +187,14 @@ impl AddNumber<'_> {
         let asm = &mut *self.asm;
         let fits = asm.label();
         asm.copy(Reg::R2, Reg::R1);
-        asm.atomic_fetch_add(Reg::R9, at, Reg::R1);
-        asm.op(Op::Add, Reg::R2, Reg::R1);
+        if self.grouping.is_of_cpu {
+            asm.load(Width::Double, Reg::R1, Reg::R9, at);
+            asm.op(Op::Add, Reg::R2, Reg::R1);
+            asm.store(Width::Double, Reg::R9, at, Reg::R2);
+        } else {
+            asm.atomic_fetch_add(Reg::R9, at, Reg::R1);
+            asm.op(Op::Add, Reg::R2, Reg::R1);
+        }
         // The sum is less than what was there only if it has wrapped around.
         asm.jump_if_reg(If::AtLeast, Reg::R2, Reg::R1, fits);
         asm.set(Reg::R1, 1);
@@ -201,6 +208,11 @@ impl AddNumber<'_> {
         let asm = &mut *self.asm;
         let (again, raised) = (asm.label(), asm.label());
         asm.load(Width::Double, Reg::R0, Reg::R9, at);
+        if self.grouping.is_of_cpu {
+            asm.jump_if_reg(If::AtLeast, Reg::R0, Reg::R2, raised);
+            asm.store(Width::Double, Reg::R9, at, Reg::R2);
+            return asm.place(raised);
+        }
         asm.set(Reg::R4, MAX_TRIES);
         asm.place(again);
         asm.jump_if_reg(If::AtLeast, Reg::R0, Reg::R2, raised);

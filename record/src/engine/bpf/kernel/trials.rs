@@ -37,27 +37,16 @@ fn has(helper: Helper) -> bool {
     }
 }
 
-/// Whether programs can read a word that they add to in one step (Linux 5.12).
-pub(in crate::engine::bpf) fn fetches_atomically() -> bool {
-    const WORD: i16 = -8;
-    let mut asm = Assembler::default();
-    asm.store_value(Width::Double, Reg::R10, WORD, 0);
-    asm.set(Reg::R1, 1);
-    asm.atomic_fetch_add(Reg::R10, WORD, Reg::R1);
-    asm.exit_with(0);
-    asm.finish()
-        .is_some_and(|code| sys::load(ProgramKind::Uprobe, &code).is_ok())
-}
-
-/// Whether programs can change a word only if it is what they expect (Linux 5.12).
-pub(in crate::engine::bpf) fn exchanges_atomically() -> bool {
-    static EXCHANGES: OnceLock<bool> = OnceLock::new();
-    *EXCHANGES.get_or_init(|| {
+/// Whether programs can read a word that they add to, and change one only if it is what they expect, each in one step (Linux 5.12, on arm64 5.18).
+pub(in crate::engine::bpf) fn fetches_and_exchanges() -> bool {
+    static HAS_BOTH: OnceLock<bool> = OnceLock::new();
+    *HAS_BOTH.get_or_init(|| {
         const WORD: i16 = -8;
         let mut asm = Assembler::default();
         asm.store_value(Width::Double, Reg::R10, WORD, 0);
-        asm.set(Reg::R0, 0);
         asm.set(Reg::R1, 1);
+        asm.atomic_fetch_add(Reg::R10, WORD, Reg::R1);
+        asm.set(Reg::R0, 0);
         asm.compare_exchange(Reg::R10, WORD, Reg::R1);
         asm.exit_with(0);
         asm.finish()

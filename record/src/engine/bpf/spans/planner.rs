@@ -7,7 +7,7 @@ use usdtrec_format::spans::{
 use usdtrec_format::{RawArgument, RawField};
 
 use super::super::aggregate::{Grouping, Measured};
-use super::super::kernel::trials::exchanges_atomically;
+use super::super::kernel::trials::fetches_and_exchanges;
 use super::super::plan::{Group, SitePlan};
 use super::super::program::rooms;
 use super::entry::SpanMemory;
@@ -148,7 +148,7 @@ impl RolePlanner<'_> {
     /// Assigns their roles to the events of a pair, if programs can match it.
     fn assign(&mut self, pair: &NamedPair) -> Result<(), SpanFault> {
         let key = self.key(pair)?;
-        if key.task != SpanTask::Thread && !exchanges_atomically() {
+        if key.task != SpanTask::Thread && !fetches_and_exchanges() {
             return Err(SpanFault::Key(pair.name.clone()));
         }
         self.check(pair)?;

@@ -30,11 +30,11 @@ const STRINGS: Strings = Strings {
 
 /// Size of the keys, bytes: a layout and the room for a text have room in it.
 const KEY: usize = 128;
-/// Offset of the raw part in a key, in which nothing about the thread is.
-const RAW: usize = 0;
+/// Offset of the raw part in a key that has the CPU, and nothing about the thread.
+const RAW_AFTER_CPU: usize = 8;
 
-/// How hits are counted: by the values of all arguments.
-fn grouping() -> Grouping {
+/// How hits are counted: by the values of all arguments, on each CPU or on all of them.
+fn grouping(is_of_cpu: bool) -> Grouping {
     let by = ["arg1", "arg2"].map(|name| AggregateKey::Argument(name.to_owned()));
     Grouping {
         aggregation: Aggregation {
@@ -42,11 +42,12 @@ fn grouping() -> Grouping {
             by: by.into(),
             measured: Vec::new(),
         },
-        key: KeyLayout::default(),
+        key: KeyLayout::new(&[], is_of_cpu),
         stacks: None,
         bytes: KEY as u32,
         room: KEY as u32,
         rows: 64,
+        is_of_cpu,
         numbers: NumberLayout::default(),
     }
 }
@@ -55,7 +56,7 @@ fn grouping() -> Grouping {
 fn counting(common: Common) -> Common {
     let words = control::words_end(1, 1);
     Common {
-        grouping: Some(grouping()),
+        grouping: Some(grouping(false)),
         hit_counts: Some(HitCounts::new(words, CountedIds { ids: 1, each: 1 }, 1)),
         ..common
     }
@@ -79,15 +80,15 @@ fn field(layout: &RawLayout, size: u8) -> RawField {
     found.unwrap()
 }
 
-fn decode(key: &[u8], layout: &RawLayout) -> Counted {
-    let from = |offset: u16| &key[RAW + usize::from(offset)..];
+fn decode(raw: &[u8], layout: &RawLayout) -> Counted {
+    let from = |offset: u16| &raw[usize::from(offset)..];
     let address = field(layout, 8);
     let status = from(address.string.unwrap().status);
     let status = i16::from_ne_bytes([status[0], status[1]]);
     let room = &from(layout.size)[..rooms(layout).whole.each];
     let text = usize::try_from(status).map_err(|_| status).map(|bytes| {
         assert_eq!(from(address.offset)[..8], [0; 8]);
-        assert!(room[bytes - 1..].iter().all(|byte| *byte == 0), "{key:?}");
+        assert!(room[bytes - 1..].iter().all(|byte| *byte == 0), "{raw:?}");
         String::from_utf8(room[..bytes - 1].to_vec()).unwrap()
     });
     Counted {
@@ -164,8 +165,13 @@ fn the_kernel_counts_hits_by_key() {
     let Some(site) = OwnSite::find(STRINGS) else {
         return;
     };
-    for touch in [Touch::Never, Touch::Always] {
-        let counts = count_live(&site, touch);
+    let on_old_kernels = (Touch::Never, true);
+    for (touch, is_of_cpu) in [
+        (Touch::Never, false),
+        (Touch::Always, false),
+        on_old_kernels,
+    ] {
+        let counts = count_live(&site, touch, is_of_cpu);
         let counted = |number: i32, text: &str, hits: u64| {
             let text = Ok(text.to_owned());
             (Counted { number, text }, hits)
@@ -176,7 +182,7 @@ fn the_kernel_counts_hits_by_key() {
             counted(300, "select", 2),
             counted(0, "", 1),
         ];
-        assert_eq!(counts, HashMap::from(right), "{touch:?}");
+        assert_eq!(counts, HashMap::from(right), "{touch:?} {is_of_cpu}");
     }
 }
 
@@ -197,9 +203,9 @@ fn stacks_of_one_hash_are_not_mixed() {
         keeps_copies: false,
         rate: None,
     };
-    let mut grouping = grouping();
+    let mut grouping = grouping(false);
     grouping.aggregation.by = vec![AggregateKey::Stack];
-    grouping.key = KeyLayout::new(&grouping.aggregation.by);
+    grouping.key = KeyLayout::new(&grouping.aggregation.by, false);
     grouping.stacks = Some(StackLayout::new(graph));
     grouping.bytes += 8;
     let common = Common {
@@ -255,7 +261,7 @@ fn stacks_of_one_hash_are_not_mixed() {
 }
 
 /// Counts hits with a program that is attached to the site.
-fn count_live(site: &OwnSite, touch: Touch) -> HashMap<Counted, u64> {
+fn count_live(site: &OwnSite, touch: Touch, is_of_cpu: bool) -> HashMap<Counted, u64> {
     let planned = &site.planned;
     let common = counting(Common {
         touch,
@@ -264,9 +270,13 @@ fn count_live(site: &OwnSite, touch: Touch) -> HashMap<Counted, u64> {
         preemption: Preemption::from_btf(None).unwrap(),
         ..Common::default()
     });
+    let common = Common {
+        grouping: Some(grouping(is_of_cpu)),
+        ..common
+    };
     let control = Control::new(1, 1, common.hit_counts).unwrap();
     control.set_enabled(true);
-    let maps = GroupMaps::new(grouping()).unwrap();
+    let maps = GroupMaps::new(grouping(is_of_cpu)).unwrap();
     let code = generate(&[&planned.spec()], &common).unwrap();
     let code = code.with_maps(|map| match map {
         Map::HitGroups => maps.descriptors().groups,
@@ -288,7 +298,10 @@ fn count_live(site: &OwnSite, touch: Touch) -> HashMap<Counted, u64> {
     assert_eq!((control.lost(0), control.counted(0)), (0, 0));
     let mut counts = HashMap::new();
     let read = maps.read(|GroupElement { key, count, .. }| {
-        counts.insert(decode(key, &planned.layout), count);
+        let raw = if is_of_cpu { RAW_AFTER_CPU } else { 0 };
+        *counts
+            .entry(decode(&key[raw..], &planned.layout))
+            .or_default() += count;
     });
     read.unwrap();
     counts
