@@ -12,7 +12,7 @@ pub(crate) struct RingArgs {
     /// SIZE is that of the compressed trace.
     #[arg(long, value_name = "TIME[,SIZE]")]
     pub(crate) ring: Option<String>,
-    /// With --ring, write a file when this happens (may be repeated): a hit of a recorded probe (PROVIDER:NAME), one for which a filter is true
+    /// With --ring, write a file when this happens (may be repeated), or with --switch-max-files keep the file of that time and those before and after it: a hit of a recorded probe (PROVIDER:NAME), one for which a filter is true
     /// ('PROVIDER:NAME: FILTER'), or a span that was long ('span:NAME > TIME')
     ///
     /// A filter is that of --filter. A span is named as for report --span, and is found when it ends.
@@ -24,10 +24,10 @@ pub(crate) struct RingArgs {
     /// Go on recording for this time before a file is written, or before the end of --until (1s)
     #[arg(long, value_name = "TIME")]
     pub(crate) after: Option<String>,
-    /// With --ring, write no file for further triggers so long after one has fired; SIGUSR2 and usdtrec dump do [default: 30s; 0 for none]
+    /// Write or keep no file for further triggers so long after one has fired; SIGUSR2 and usdtrec dump write one [default: 30s; 0 for none]
     #[arg(long, value_name = "TIME")]
     pub(crate) cooldown: Option<String>,
-    /// With --ring, keep only the newest N files of this recording [default: 20]
+    /// With --ring, keep only the newest N files of this recording; with --switch-max-files, those of the newest N triggers [default: 20]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) keep: Option<u64>,
     /// With --ring, run a program when a file is complete, without a shell ('PROGRAM ARG…'; a word with blanks in quotes)

@@ -11,6 +11,7 @@ mod options;
 mod periods;
 mod ring;
 mod schedule;
+mod switch_output;
 mod triggered;
 
 use std::path::Path;

@@ -116,7 +116,15 @@ fn options_without_effect_are_refused() {
         (&["--cooldown", "1s"], "--cooldown needs --ring"),
         (&["--keep", "1"], "--keep needs --ring"),
         (&["--trigger-cmd", "true"], "--trigger-cmd needs --ring"),
-        (&["--after", "1s"], "--after needs --ring or --until"),
+        (
+            &["--switch-output", "--trigger", "x:y"],
+            "--switch-output with --switch-max-files",
+        ),
+        (
+            &["--switch-output", "--switch-max-files", "1", "--keep", "1"],
+            "--keep needs --trigger",
+        ),
+        (&["--after", "1s"], "--after needs --ring, --trigger or --until"),
         (
             &["--ring", "10s", "--switch-output"],
             "--switch-output has no effect",

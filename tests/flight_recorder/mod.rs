@@ -5,6 +5,7 @@ mod content;
 mod faults;
 mod fires;
 mod programs;
+mod switched;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -43,16 +43,35 @@ pub struct Destination(DestinationKind);
 enum DestinationKind {
     /// A file for each; the function creates an empty one.
     Files(Box<dyn FnMut() -> io::Result<File> + Send>),
+    /// The same, of files that need not all stay.
+    Switched(Box<dyn SwitchedFiles>),
     /// A pipe, which takes a single trace.
     Pipe(Option<Outlet>, Pace),
     /// A window in memory, and the files that are made of it, until they are taken.
     Window(WindowLimits, Option<WindowFiles>),
 }
 
+/// Files of a recording that writes one after another.
+pub trait SwitchedFiles: Send {
+    /// Creates the next one, empty.
+    ///
+    /// # Errors
+    /// The system call's.
+    fn next(&mut self) -> io::Result<File>;
+
+    /// A trigger fired while the newest one was written.
+    fn note_trigger(&mut self);
+}
+
 impl Destination {
     /// A destination that makes its files with `next`.
     pub fn new(next: impl FnMut() -> io::Result<File> + Send + 'static) -> Self {
         Self(DestinationKind::Files(Box::new(next)))
+    }
+
+    /// Files of which those around triggers stay.
+    pub fn switched(files: impl SwitchedFiles + 'static) -> Self {
+        Self(DestinationKind::Switched(Box::new(files)))
     }
 
     /// A window in memory, of which files are made when triggers fire.
@@ -65,7 +84,9 @@ impl Destination {
     pub(crate) const fn take_window_files(&mut self) -> Option<WindowFiles> {
         match &mut self.0 {
             DestinationKind::Window(_, files) => files.take(),
-            DestinationKind::Files(_) | DestinationKind::Pipe(..) => None,
+            DestinationKind::Files(_)
+            | DestinationKind::Switched(_)
+            | DestinationKind::Pipe(..) => None,
         }
     }
 
@@ -261,6 +282,13 @@ impl Files {
         self.writer.written_pipe()
     }
 
+    /// Notes that a trigger has fired.
+    pub(crate) fn note_trigger(&mut self) {
+        if let DestinationKind::Switched(files) = &mut self.destination.0 {
+            files.note_trigger();
+        }
+    }
+
     /// Longest time that a record waits for its flush.
     pub(crate) const fn flush_time(&self) -> Duration {
         self.writer.flush_time()
@@ -409,6 +437,10 @@ fn begin(
     let mut writer = match &mut destination.0 {
         DestinationKind::Files(next) => {
             let file = next().map_err(RecordError::Output)?;
+            Writer::file(file, info, compression)?
+        }
+        DestinationKind::Switched(files) => {
+            let file = files.next().map_err(RecordError::Output)?;
             Writer::file(file, info, compression)?
         }
         DestinationKind::Pipe(pipe, pace) => {

@@ -120,6 +120,8 @@ impl HitTotals {
 pub enum TriggerEvent {
     /// A file is complete.
     Written(WrittenWindow),
+    /// The file that is written says what fired.
+    Noted(FiredTrigger),
     /// A file could not be written. Recording goes on.
     NotWritten {
         /// What fired.

@@ -54,6 +54,10 @@ impl Recording {
             if due.fired.encode(id_type, &mut record).is_ok() {
                 self.files.push(&record);
             }
+            if !due.ends {
+                self.files.note_trigger();
+                self.triggering.note(due.fired);
+            }
             return Ok(());
         };
         window.served.append(&mut window.waiting);

@@ -100,6 +100,11 @@ impl Triggering {
         Some(Duration::from_nanos(remaining))
     }
 
+    /// Notes a trigger in the file that is written.
+    pub(super) fn note(&mut self, fired: FiredTrigger) {
+        self.events.push(TriggerEvent::Noted(fired));
+    }
+
     /// What came of triggers since the last call.
     pub(crate) fn take_events(&mut self) -> Vec<TriggerEvent> {
         std::mem::take(&mut self.events)

@@ -1,7 +1,7 @@
 //! The files of a recording that writes several.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use crate::mutex::locked;
@@ -18,6 +18,11 @@ impl NumberedFiles {
         while keep.is_some_and(|keep| files.len() as u64 > keep) {
             files.pop_front();
         }
+    }
+
+    /// Forgets a file.
+    pub(super) fn forget(&self, path: &Path) {
+        locked(&self.0).retain(|known| known != path);
     }
 
     /// The path of the newest; `None` without `--switch-output`.

@@ -17,6 +17,7 @@ use usdtrec_record::{
 };
 
 use super::numbered_files::NumberedFiles;
+use super::switch_output::SwitchOutputFiles;
 use super::{call_graph, ring};
 use crate::cli::{self, CaptureArgs, RecordArgs};
 use crate::cmd::print::spans_or_all;
@@ -78,7 +79,7 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
             })
             .transpose()?,
         switch: args.switch_output.as_deref().map(switch).transpose()?,
-        triggers: ring::triggers(&args.ring)?,
+        triggers: ring::triggers(args)?,
         compression: match args.compression_level {
             Some(0) => Compression::None,
             level => Compression::Zstd(level.unwrap_or(LEVEL).into()),
@@ -452,20 +453,5 @@ pub(super) fn destination(
         }
         return Ok(Destination::new(move || output::create(&path)));
     }
-    let keep = args.switch_max_files;
-    let mut number = 0_u64;
-    let files = NumberedFiles::clone(files);
-    Ok(Destination::new(move || {
-        number += 1;
-        if let Some(oldest) = keep
-            .and_then(|keep| number.checked_sub(keep))
-            .filter(|oldest| *oldest > 0)
-        {
-            output::remove(&output::numbered(&path, oldest))?;
-        }
-        let next = output::numbered(&path, number);
-        let file = output::create(&next)?;
-        files.add(next, keep);
-        Ok(file)
-    }))
+    Ok(Destination::switched(SwitchOutputFiles::new(args, files)))
 }

@@ -19,7 +19,7 @@ use usdtrec_record::{
 
 use super::numbered_files::NumberedFiles;
 use super::schedule::stamp_of_millisecond;
-use crate::cli::{RecordArgs, RingArgs};
+use crate::cli::RecordArgs;
 use crate::mutex::locked;
 use crate::old_file::{unused, with_suffix};
 use crate::output;
@@ -33,12 +33,13 @@ const BYTES: u64 = 256 << 20;
 const LEAST_BYTES: u64 = 1 << 20;
 /// How long a trigger writes no further file, also named in the help.
 const COOLDOWN: Duration = Duration::from_secs(30);
-/// Number of files that are kept, also named in the help.
-const KEEP: u64 = 20;
+/// Number of files that are kept, or of triggers whose files are, also named in the help.
+pub(super) const KEEP: u64 = 20;
 
 /// The triggers.
-pub(super) fn triggers(args: &RingArgs) -> Result<TriggerOptions, Usage> {
-    refuse(args)?;
+pub(super) fn triggers(record: &RecordArgs) -> Result<TriggerOptions, Usage> {
+    refuse(record)?;
+    let args = &record.ring;
     let triggers = args.trigger.iter();
     let triggers = triggers.map(|text| trigger("--trigger", text, false));
     let ends = args.until.iter().map(|text| trigger("--until", text, true));
@@ -55,22 +56,40 @@ pub(super) fn triggers(args: &RingArgs) -> Result<TriggerOptions, Usage> {
 }
 
 /// Refuses options without effect.
-fn refuse(args: &RingArgs) -> Result<(), Usage> {
-    let needs_ring = [
-        ("--trigger", !args.trigger.is_empty()),
+fn refuse(record: &RecordArgs) -> Result<(), Usage> {
+    let args = &record.ring;
+    let has_trigger = !args.trigger.is_empty();
+    let of_triggers = [
+        ("--trigger", has_trigger),
         ("--cooldown", args.cooldown.is_some()),
         ("--keep", args.keep.is_some()),
-        ("--trigger-cmd", args.trigger_cmd.is_some()),
     ];
-    let given = needs_ring.iter().find(|(_, is_given)| *is_given);
-    if let Some((option, _)) = given.filter(|_| args.ring.is_none()) {
-        return Err(Usage(format!(
-            "{option} needs --ring TIME: other recordings write all hits to their file"
-        )));
+    let of_ring = [("--trigger-cmd", args.trigger_cmd.is_some())];
+    let removes_files = record.switch_output.is_some() && record.switch_max_files.is_some();
+    let given = |options: &[(&'static str, bool)]| {
+        let mut given = options.iter().filter(|(_, is_given)| *is_given);
+        given.next().map(|(option, _)| *option)
+    };
+    if args.ring.is_none() {
+        if let Some(option) = given(&of_triggers).filter(|_| !removes_files) {
+            return Err(Usage(format!(
+                "{option} needs --ring TIME, or --switch-output with --switch-max-files: other recordings keep all hits"
+            )));
+        }
+        if let Some(option) = given(&of_triggers[1..]).filter(|_| !has_trigger) {
+            return Err(Usage(format!(
+                "{option} needs --trigger: without one, no file is kept for it"
+            )));
+        }
+        if let Some(option) = given(&of_ring) {
+            return Err(Usage(format!(
+                "{option} needs --ring TIME: it is run when a file of the last seconds is complete"
+            )));
+        }
     }
     Usage::ensure(
-        args.after.is_none() || args.ring.is_some() || !args.until.is_empty(),
-        "--after needs --ring or --until: there is no trigger after which it could go on",
+        args.after.is_none() || args.ring.is_some() || has_trigger || !args.until.is_empty(),
+        "--after needs --ring, --trigger or --until: there is no trigger after which it could go on",
     )
 }
 

@@ -1,11 +1,10 @@
 //! Messages of `record` about triggers.
 
 use std::path::Path;
-use std::time::Duration;
 
 use usdtrec_format::counted;
 use usdtrec_format::escape::{escape, shown};
-use usdtrec_format::trace::{FiredTrigger, TriggerKind};
+use usdtrec_format::trace::FiredTrigger;
 use usdtrec_record::{Outcome, TriggerEvent, WrittenWindow};
 use usdtrec_report::trigger;
 
@@ -46,12 +45,20 @@ impl WrittenFiles {
 /// What is wrong is printed with `quiet`, too.
 fn print(event: &TriggerEvent, quiet: bool) {
     match event {
-        TriggerEvent::Written(_) | TriggerEvent::Idle { .. } | TriggerEvent::NoRequests(_)
+        TriggerEvent::Written(_)
+        | TriggerEvent::Noted(_)
+        | TriggerEvent::Idle { .. }
+        | TriggerEvent::NoRequests(_)
             if quiet => {}
         TriggerEvent::Written(written) => inform(format_args!("usdtrec: {}", line(written))),
+        TriggerEvent::Noted(fired) => inform(format_args!(
+            "usdtrec: {}: this file is kept, with those before and after it{}",
+            trigger::cause(fired),
+            more(fired)
+        )),
         TriggerEvent::NotWritten { fired, error } => say(format_args!(
             "usdtrec: {}: no file was written, recording goes on: {}",
-            cause(fired),
+            trigger::cause(fired),
             advice::message(&**error)
         )),
         TriggerEvent::Command(fault) => say(format_args!("usdtrec: --trigger-cmd: {fault}")),
@@ -76,35 +83,24 @@ fn line(written: &WrittenWindow) -> String {
         took,
         ..
     } = written;
-    let more = match fired.more {
+    format!(
+        "wrote {} ({}, {samples} events of {:.1} s) in {:.0} ms: {}{}",
+        shown(path),
+        size(*bytes),
+        window.as_secs_f64(),
+        took.as_secs_f64() * 1e3,
+        trigger::cause(fired),
+        more(fired)
+    )
+}
+
+/// How often triggers fired since the file before.
+fn more(fired: &FiredTrigger) -> String {
+    match fired.more {
         0 => String::new(),
         more => format!(
             "; {} since the file before",
             counted(more, "further trigger")
         ),
-    };
-    format!(
-        "wrote {} ({}, {samples} events of {:.1} s) in {:.0} ms: {}{more}",
-        shown(path),
-        size(*bytes),
-        window.as_secs_f64(),
-        took.as_secs_f64() * 1e3,
-        cause(fired)
-    )
-}
-
-/// What fired, and where.
-fn cause(fired: &FiredTrigger) -> String {
-    let condition = escape(&fired.condition);
-    let thread = trigger::thread(fired);
-    match (fired.kind, fired.duration_ns) {
-        (TriggerKind::Signal, _) => "SIGUSR2".to_owned(),
-        (TriggerKind::Request, _) => format!("usdtrec dump (process {})", fired.pid),
-        (TriggerKind::Span, Some(duration)) => format!(
-            "{condition} ({} took {:?} in {thread})",
-            escape(&fired.span),
-            Duration::from_nanos(duration)
-        ),
-        _ => format!("{condition} ({} in {thread})", escape(&fired.event)),
     }
 }
