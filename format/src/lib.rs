@@ -16,6 +16,7 @@
 mod arch;
 mod btf;
 mod build_id;
+mod clock_seconds;
 mod code_names;
 mod code_place;
 pub mod control_group;
@@ -46,6 +47,7 @@ mod value;
 pub use arch::{Arch, Register, Uprobes};
 pub use btf::{Btf, KernelFunction};
 pub use build_id::{BuildId, BuildIdError, BuildIdPrefix};
+pub use clock_seconds::clock_seconds;
 pub use code_names::{
     CodeNames, FileCode, KnownSymbols, LinedFrame, LinedPlace, MadeCode, NamedPlace, StringInFile,
     TimedPlace,

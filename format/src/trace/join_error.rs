@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::clock_seconds;
 use crate::escape::{escape, shown};
 
 /// Files that do not belong together.
@@ -33,7 +34,7 @@ pub enum JoinError {
     /// Two files were recorded at the same time.
     #[error(
         "{} and {} are not parts of one trace: both were recorded from {} to {} s of the trace's clock; read them one by one",
-        shown(.a), shown(.b), seconds(*.from), seconds(*.to)
+        shown(.a), shown(.b), clock_seconds(*.from), clock_seconds(*.to)
     )]
     Overlap {
         /// One file.
@@ -45,10 +46,4 @@ pub enum JoinError {
         /// End of that time, ns.
         to: u64,
     },
-}
-
-/// `12.345678`.
-fn seconds(time: u64) -> String {
-    let micros = time / 1000;
-    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }

@@ -8,6 +8,7 @@ pub(super) mod limits;
 pub(super) mod named_process;
 pub(super) mod null_device;
 pub(super) mod pagemap;
+pub(super) mod private_directory;
 pub(super) mod privilege;
 pub(super) mod process;
 pub(super) mod run_directory;

@@ -1,9 +1,10 @@
 //! The directory in which recorders note what must be undone if they are killed. It is accessible to root only.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::PathBuf;
+
+use super::private_directory;
 
 /// Its path.
 pub(crate) const PATH: &str = "/run/usdtrec";
@@ -11,13 +12,9 @@ pub(crate) const PATH: &str = "/run/usdtrec";
 /// Creates the directory if it does not exist.
 ///
 /// # Errors
-/// The error of `mkdir(2)`, or that of [`check`].
+/// Those of [`private_directory::create`].
 pub(crate) fn create() -> io::Result<PathBuf> {
-    match DirBuilder::new().mode(0o700).create(PATH) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
-    check()?;
+    private_directory::create(PATH.as_ref())?;
     Ok(PathBuf::from(PATH))
 }
 
@@ -46,14 +43,7 @@ pub(crate) fn try_lock() -> io::Result<File> {
 /// Refuses the directory if others than root could have created files there.
 ///
 /// # Errors
-/// `NotFound` if it does not exist; `PermissionDenied` if others can access it.
+/// Those of [`private_directory::check`].
 pub(crate) fn check() -> io::Result<()> {
-    let metadata = fs::symlink_metadata(PATH)?;
-    if metadata.is_dir() && metadata.uid() == 0 && metadata.mode() & 0o077 == 0 {
-        return Ok(());
-    }
-    Err(io::Error::new(
-        io::ErrorKind::PermissionDenied,
-        format!("{PATH} is not a directory of root's alone (mode 0700)"),
-    ))
+    private_directory::check(PATH.as_ref(), 0)
 }

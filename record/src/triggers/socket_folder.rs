@@ -1,10 +1,10 @@
 //! The folder with the sockets of recorders that write files on request: root's, or that of a user, accessible to nobody else.
 
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use crate::host::private_directory::{self, check};
 use crate::host::run_directory;
 
 /// What names of sockets begin and end with; between them is the process.
@@ -18,7 +18,7 @@ const NAME: &str = "usdtrec";
 /// Creates the folder of this user if it does not exist.
 ///
 /// # Errors
-/// The error of `mkdir(2)`; `PermissionDenied` if others can access it.
+/// Those of [`private_directory::create`], and of [`check`] for the folder that it is in.
 pub(super) fn create() -> io::Result<PathBuf> {
     let user = rustix::process::geteuid();
     if user.is_root() {
@@ -27,11 +27,7 @@ pub(super) fn create() -> io::Result<PathBuf> {
     let parent = Path::new(USERS).join(user.as_raw().to_string());
     check(&parent, user.as_raw())?;
     let folder = parent.join(NAME);
-    match DirBuilder::new().mode(0o700).create(&folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
-    check(&folder, user.as_raw())?;
+    private_directory::create(&folder)?;
     Ok(folder)
 }
 
@@ -67,25 +63,8 @@ pub(super) fn recorder(name: &str) -> Option<u32> {
     pid.parse().ok().filter(|pid| *pid > 0)
 }
 
-/// Refuses what is not a folder of this user alone.
-fn check(folder: &Path, user: u32) -> io::Result<()> {
-    let found = fs::symlink_metadata(folder)?;
-    if found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0 {
-        return Ok(());
-    }
-    Err(io::Error::new(
-        io::ErrorKind::PermissionDenied,
-        format!(
-            "{} is not a directory of this user alone (mode 0700)",
-            folder.display()
-        ),
-    ))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
-
     use super::*;
 
     #[test]
@@ -102,22 +81,5 @@ mod tests {
         ] {
             assert_eq!(recorder(other), None, "{other}");
         }
-    }
-
-    #[test]
-    fn folders_of_others_and_links_are_refused() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let own = rustix::process::geteuid().as_raw();
-        let path = folder.path().join("a");
-        fs::create_dir(&path).expect("a folder");
-        let set = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode));
-        set(0o700).expect("a mode");
-        assert!(check(&path, own).is_ok());
-        assert!(check(&path, own + 1).is_err());
-        let link = folder.path().join("link");
-        symlink(&path, &link).expect("a link");
-        assert!(check(&link, own).is_err());
-        set(0o750).expect("a mode");
-        assert!(check(&path, own).is_err());
     }
 }

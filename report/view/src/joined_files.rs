@@ -1,8 +1,8 @@
 //! What is between the files of a trace that is made of several, in sentences.
 
-use usdtrec_format::counted;
 use usdtrec_format::escape::shown;
 use usdtrec_format::trace::TimeRange;
+use usdtrec_format::{clock_seconds, counted};
 use usdtrec_trace::events::notices::Notices;
 use usdtrec_trace::list::list;
 use usdtrec_trace::session::joined_files::{JoinedFile, JoinedFiles};
@@ -72,19 +72,13 @@ fn length(gap: TimeRange) -> u64 {
     gap.last.saturating_sub(gap.first)
 }
 
-/// `12.345678`, as `--time` takes it.
-fn seconds(time: u64) -> String {
-    let micros = time / 1000;
-    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
-}
-
 fn of_gap(files: &JoinedFiles, file: &JoinedFile, gap: TimeRange) -> String {
     let before = file.before(files).map(|path| shown(path).to_string());
     format!(
         "nothing was recorded for {}, from {} to {} s, between {} and {}: spans and waits over this time may be wrong",
         numbers::duration(length(gap) as f64),
-        seconds(gap.first),
-        seconds(gap.last),
+        clock_seconds(gap.first),
+        clock_seconds(gap.last),
         before.unwrap_or_default(),
         shown(&file.path)
     )

@@ -10,12 +10,6 @@ pub fn duration(nanoseconds: f64) -> String {
     })
 }
 
-/// A time of the trace's clock, in nanoseconds, as seconds: `2128.436520`.
-pub fn seconds(nanoseconds: u64) -> String {
-    let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
-    format!("{seconds}.{:06}", rest / 1000)
-}
-
 /// An amount of memory: `17B`, `1.5KiB`, `2GiB`.
 pub(crate) fn memory(bytes: f64) -> String {
     scaled(bytes, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
@@ -85,7 +79,6 @@ mod tests {
         assert_eq!(duration(999.0), "999ns");
         assert_eq!(duration(245_300.0), "245us");
         assert_eq!(duration(10_001_000_000.0), "10s");
-        assert_eq!(seconds(2_128_000_520_999), "2128.000520");
         assert_eq!(rate(103_071, 10_000_000_000), "10307");
         assert_eq!(rate(5, 10_000_000_000), "0.50");
         assert_eq!(rate(5, 0), "-");

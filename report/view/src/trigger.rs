@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use usdtrec_analysis::origin::TriggerFacts;
+use usdtrec_format::clock_seconds;
 use usdtrec_format::escape::escape;
 use usdtrec_format::trace::{FiredTrigger, TriggerKind};
 
@@ -10,11 +11,6 @@ use usdtrec_format::trace::{FiredTrigger, TriggerKind};
 #[must_use]
 pub fn sentence(trigger: &TriggerFacts) -> String {
     let fired = &trigger.fired;
-    let what = match fired.kind {
-        TriggerKind::Signal => "SIGUSR2".to_owned(),
-        TriggerKind::Request => format!("dump (asked for by process {})", fired.pid),
-        _ => escape(&fired.condition).into_owned(),
-    };
     let date = trigger.wall_ns;
     let date = date.and_then(|wall| jiff::Timestamp::from_nanosecond(wall).ok());
     let date = date.map(|date| format!("{} UTC, ", date.strftime("%Y-%m-%d %H:%M:%S%.6f")));
@@ -22,16 +18,27 @@ pub fn sentence(trigger: &TriggerFacts) -> String {
         0 => String::new(),
         more => format!("; {more} more since the file before"),
     };
+    format!(
+        "{} ({}{}){more}",
+        cause(fired),
+        date.unwrap_or_default(),
+        clock_seconds(fired.time_ns)
+    )
+}
+
+/// What fired, and where.
+#[must_use]
+pub fn cause(fired: &FiredTrigger) -> String {
+    let what = match fired.kind {
+        TriggerKind::Signal => "SIGUSR2".to_owned(),
+        TriggerKind::Request => format!("usdtrec dump (process {})", fired.pid),
+        _ => escape(&fired.condition).into_owned(),
+    };
     let place = match fired.tid {
         0 => String::new(),
         _ => format!(" in {}", thread(fired)),
     };
-    format!(
-        "{what}{}{place} ({}{}){more}",
-        event(fired),
-        date.unwrap_or_default(),
-        seconds(fired.time_ns)
-    )
+    format!("{what}{}{place}", event(fired))
 }
 
 /// The event, or the span that it ended.
@@ -53,16 +60,6 @@ pub fn thread(fired: &FiredTrigger) -> String {
         (tid, pid) if tid == pid => format!("thread {tid}"),
         (tid, pid) => format!("thread {tid} of process {pid}"),
     }
-}
-
-/// A time of the trace's clock, ns, as lines of events have it.
-#[must_use]
-pub fn seconds(time: u64) -> String {
-    format!(
-        "{}.{:06}",
-        time / 1_000_000_000,
-        time % 1_000_000_000 / 1000
-    )
 }
 
 #[cfg(test)]
@@ -99,9 +96,6 @@ mod tests {
             ..FiredTrigger::default()
         };
         trigger.wall_ns = None;
-        assert_eq!(
-            sentence(&trigger),
-            "dump (asked for by process 7) (0.000001)"
-        );
+        assert_eq!(sentence(&trigger), "usdtrec dump (process 7) (0.000001)");
     }
 }

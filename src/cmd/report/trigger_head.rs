@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::path::Path;
 
+use usdtrec_format::clock_seconds;
 use usdtrec_format::trace::FiredTrigger;
 use usdtrec_report::script::{self, ScriptOptions};
-use usdtrec_report::trigger::{self, seconds};
+use usdtrec_report::trigger;
 use usdtrec_report::{EventSelection, ReportError, TimeSpan, TraceSession, TriggerFacts};
 
 use crate::shell;
@@ -104,9 +105,9 @@ fn around(path: &Path, time: u64) -> String {
     format!(
         "usdtrec script -i {} --time {},{}",
         shell::path(path),
-        seconds(time.saturating_sub(BEFORE)),
+        clock_seconds(time.saturating_sub(BEFORE)),
         // The trigger is in it.
-        seconds(time + 1000)
+        clock_seconds(time + 1000)
     )
 }
 

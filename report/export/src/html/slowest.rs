@@ -4,10 +4,10 @@ use usdtrec_analysis::span_report::facts::SlowFacts;
 use usdtrec_analysis::spans::slowest::SlowBegin;
 use usdtrec_analysis::stats::keys::stack::CallStack;
 use usdtrec_analysis::stats::timeline::Timeline;
-use usdtrec_format::counted;
+use usdtrec_format::{clock_seconds, counted};
 use usdtrec_view::columns::shortened;
 use usdtrec_view::frames::{cut_text, frame_text};
-use usdtrec_view::numbers::{duration, seconds};
+use usdtrec_view::numbers::duration;
 use usdtrec_view::table::TableCell;
 use usdtrec_view::text::buffer::Text;
 
@@ -32,7 +32,7 @@ pub(crate) fn put(slowest: &[SlowFacts], timeline: Timeline, out: &mut Markup) {
         let began = slow.time.0;
         let cells = [
             TableCell::number(duration(slow.duration as f64), slow.duration),
-            TableCell::number(seconds(began), began),
+            TableCell::number(clock_seconds(began), began),
             TableCell::Text(format!("{} {}", begin.comm, begin.tid)),
         ];
         let what = what(began, slow.duration, timeline, begin);

@@ -3,10 +3,11 @@
 use usdtrec_analysis::stats::bursts::Episode;
 use usdtrec_analysis::summary::facts::SummaryFacts;
 use usdtrec_analysis::summary::unusual::{Unusual, UnusualKind};
+use usdtrec_format::clock_seconds;
 use usdtrec_format::escape::escape;
 
 use crate::columns::folded_from;
-use crate::numbers::{duration, percent, seconds};
+use crate::numbers::{duration, percent};
 use crate::report::short_names::ShortNames;
 use crate::theme::Theme;
 
@@ -63,7 +64,7 @@ impl EpisodeTimes {
             Self::SinceStart => duration(episode.from as f64),
             Self::Trace { start } => {
                 let time = start.saturating_add(episode.from);
-                format!("{} s", seconds(time))
+                format!("{} s", clock_seconds(time))
             }
         }
     }
