@@ -124,7 +124,10 @@ fn options_without_effect_are_refused() {
             &["--switch-output", "--switch-max-files", "1", "--keep", "1"],
             "--keep needs --trigger",
         ),
-        (&["--after", "1s"], "--after needs --ring, --trigger or --until"),
+        (
+            &["--after", "1s"],
+            "--after needs --ring, --trigger or --until",
+        ),
         (
             &["--ring", "10s", "--switch-output"],
             "--switch-output has no effect",
