@@ -31,7 +31,7 @@ pub fn sentence(trigger: &TriggerFacts) -> String {
 pub fn cause(fired: &FiredTrigger) -> String {
     let what = match fired.kind {
         TriggerKind::Signal => "SIGUSR2".to_owned(),
-        TriggerKind::Request => format!("usdtrec dump (process {})", fired.pid),
+        TriggerKind::Request => format!("dump (asked for by process {})", fired.pid),
         _ => escape(&fired.condition).into_owned(),
     };
     let place = match fired.tid {
@@ -96,6 +96,9 @@ mod tests {
             ..FiredTrigger::default()
         };
         trigger.wall_ns = None;
-        assert_eq!(sentence(&trigger), "usdtrec dump (process 7) (0.000001)");
+        assert_eq!(
+            sentence(&trigger),
+            "dump (asked for by process 7) (0.000001)"
+        );
     }
 }
