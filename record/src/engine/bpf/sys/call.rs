@@ -13,7 +13,7 @@ pub(super) unsafe fn bpf<T>(command: i32, attr: &mut T) -> io::Result<i32> {
     i32::try_from(result)
         .ok()
         .filter(|result| *result >= 0)
-        .ok_or_else(io::Error::last_os_error)
+        .ok_or_else(last_error)
 }
 
 /// Calls bpf(2) for a command that returns a descriptor, which is close-on-exec.
@@ -39,4 +39,17 @@ pub(super) fn name(text: &str) -> [u8; 16] {
         *to = from;
     }
     name
+}
+
+/// The error of the last system call. `ENOTSUPP` is an error of the kernel's own, for which the C library has no name.
+fn last_error() -> io::Error {
+    const ENOTSUPP: i32 = 524;
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(ENOTSUPP) => io::Error::new(
+            io::ErrorKind::Unsupported,
+            "not supported by this kernel (ENOTSUPP)",
+        ),
+        _ => error,
+    }
 }
