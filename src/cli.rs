@@ -93,7 +93,6 @@ pub(crate) use self::process_fields::group_keys;
 #[cfg(feature = "record")]
 pub(crate) use self::record::RecordArgs;
 pub(crate) use self::report::{HistScale, ReportArgs};
-#[cfg(feature = "record")]
 pub(crate) use self::schema::{SchemaAction, SchemaArgs};
 pub(crate) use self::script::ScriptArgs;
 pub(crate) use self::selection::{SelectionArgs, WhichArgs};
