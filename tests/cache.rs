@@ -133,7 +133,9 @@ fn scan_a_tree() {
 #[test]
 fn list_a_process() {
     let lab = Lab::new();
-    let ticker = Ticker::start(&lab);
+    let mut ticker = Ticker::start(&lab);
+    // Its file is mapped: it runs.
+    ticker.tell("guarded 1");
     let pid = ticker.pid().to_string();
     assert_eq!(
         listed(&lab, &["-p", &pid]),

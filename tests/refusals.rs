@@ -44,17 +44,21 @@ fn file_without_probes() {
 #[test]
 fn changed_binary() {
     let lab = Lab::privileged();
-    let program = Build::USUAL.make(&lab, "first.c", "program");
+    let usual = Build {
+        options: &["-O2", "-DPROVIDER=changed_binary"],
+        ..Build::USUAL
+    };
+    let program = usual.make(&lab, "early.c", "program");
     lab.usdtrec(["buildid-cache", "--add", path_text(&program)])
         .success();
     let changed = Build {
         compiler: "gcc",
-        options: &["-O0", "-DCHANGED"],
+        options: &["-O0", "-DPROVIDER=changed_binary"],
     };
-    changed.make(&lab, "first.c", "program");
-    lab.usdtrec(["record", "-e", "sdt_shapes:first", "-a"])
+    changed.make(&lab, "early.c", "program");
+    lab.usdtrec(["record", "-e", "sdt_changed_binary:early", "-a"])
         .exits(1)
-        .complains("sdt_shapes:first")
+        .complains("sdt_changed_binary:early")
         .complains(path_text(&program))
         .complains("build-id")
         .complains("--update");
@@ -63,12 +67,12 @@ fn changed_binary() {
     lab.usdtrec([
         "record",
         "-e",
-        "sdt_shapes:first",
+        "sdt_changed_binary:early",
         "--",
         path_text(&program),
     ])
     .success();
-    assert_eq!(lab.events("usdtrec.data").len(), 2);
+    assert_eq!(lab.events("usdtrec.data").len(), 1);
 }
 
 /// A site that holds no nop: planting a breakpoint there could break the program.

@@ -159,6 +159,10 @@ impl Run<'_> {
     /// Asks for two more files, and waits until they are there.
     pub(super) fn switch(&self, lab: &Lab, recorder: &mut Process) {
         for number in 2..=3 {
+            // It may have ended by itself.
+            if !recorder.is_running() {
+                return;
+            }
             recorder.signal("USR2");
             let next = lab.file(&format!("{}.{number}", self.output()));
             let deadline = Instant::now() + WAIT_LIMIT;
