@@ -133,9 +133,7 @@ fn scan_a_tree() {
 #[test]
 fn list_a_process() {
     let lab = Lab::new();
-    let mut ticker = Ticker::start(&lab);
-    // Its file is mapped: it runs.
-    ticker.tell("guarded 1");
+    let ticker = Ticker::start(&lab);
     let pid = ticker.pid().to_string();
     assert_eq!(
         listed(&lab, &["-p", &pid]),

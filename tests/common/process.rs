@@ -79,7 +79,7 @@ impl Lines {
 }
 
 impl Process {
-    /// Starts a command with pipes on all three streams.
+    /// Starts a command with pipes on all three streams. Its program is mapped then.
     pub(crate) fn spawn(mut command: Command) -> Self {
         let what = format!("{command:?}");
         command
@@ -89,6 +89,7 @@ impl Process {
         let mut child = command
             .spawn()
             .unwrap_or_else(|error| panic!("{what}: {error}"));
+        wait_until_mapped(&mut child);
         let stdout = Lines::from_pipe(child.stdout.take().expect("a pipe"));
         let stderr = Lines::from_pipe(child.stderr.take().expect("a pipe"));
         Self {
@@ -235,6 +236,15 @@ impl Finished {
     pub(crate) fn silent(self) -> Self {
         assert_eq!(self.stderr, "", "standard error of {}", self.what);
         self
+    }
+}
+
+/// Waits until a process has code. `execve` closes descriptors, by which the parent knows of it, before it maps the program.
+fn wait_until_mapped(child: &mut Child) {
+    let path = format!("/proc/{}/maps", child.id());
+    let has_no_code = || std::fs::read_to_string(&path).is_ok_and(|maps| !maps.contains(" r-xp "));
+    while has_no_code() && matches!(child.try_wait(), Ok(None)) {
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
