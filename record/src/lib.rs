@@ -58,7 +58,7 @@ pub use left_breakpoints::{BreakpointOwner, LeftBehind, LeftBreakpoint};
 pub use leftovers::{Leftovers, LeftoversError, leftovers};
 pub use makers::MakerFiles;
 pub use nop5::{Nop5Danger, TRIAL_VERB, TrialError, TrialFaults, trial};
-pub use output::files::{Destination, LiveDestination, Switch, SwitchedFiles};
+pub use output::files::{Destination, LiveDestination, Switch, TraceFiles};
 pub use output::sync::{SYNC_VERB, sync_file};
 pub use output::threads::Threads;
 pub use output::watched_file::{FileChange, WatchedFile};

@@ -37,16 +37,13 @@ pub(crate) fn run(args: &BuildidCacheArgs, dir: Option<&Path>) -> anyhow::Result
     }
     if !args.scan.is_empty() {
         scan::run(&cache, &args.scan, args.verbose)?;
-        if cache.is_of_home() {
-            cache_of_sudo_user::repeat();
-        }
+        cache_of_sudo_user::repeat(&cache);
         return Ok(ExitCode::SUCCESS);
     }
     let added = each(&args.add, |file| print_added(&cache.add(file)?))?;
     let updated = each(&args.update, |file| print_added(&cache.update(file)?))?;
-    let adds = !args.add.is_empty() || !args.update.is_empty();
-    if adds && cache.is_of_home() {
-        cache_of_sudo_user::repeat();
+    if !args.add.is_empty() || !args.update.is_empty() {
+        cache_of_sudo_user::repeat(&cache);
     }
     let removed = each(&args.remove, |file| {
         let build_id = cache.remove(file)?;

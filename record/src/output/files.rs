@@ -41,18 +41,16 @@ pub(crate) struct FinishedFiles {
 pub struct Destination(DestinationKind);
 
 enum DestinationKind {
-    /// A file for each; the function creates an empty one.
-    Files(Box<dyn FnMut() -> io::Result<File> + Send>),
-    /// The same, of files that need not all stay.
-    Switched(Box<dyn SwitchedFiles>),
+    /// A file for each.
+    Files(Box<dyn TraceFiles>),
     /// A pipe, which takes a single trace.
     Pipe(Option<Outlet>, Pace),
     /// A window in memory, and the files that are made of it, until they are taken.
     Window(WindowLimits, Option<WindowFiles>),
 }
 
-/// Files of a recording that writes one after another.
-pub trait SwitchedFiles: Send {
+/// The files of a recording, which writes one after another.
+pub trait TraceFiles: Send {
     /// Creates the next one, empty.
     ///
     /// # Errors
@@ -60,18 +58,19 @@ pub trait SwitchedFiles: Send {
     fn next(&mut self) -> io::Result<File>;
 
     /// A trigger fired while the newest one was written.
-    fn note_trigger(&mut self);
+    fn note_trigger(&mut self) {}
+}
+
+impl<F: FnMut() -> io::Result<File> + Send> TraceFiles for F {
+    fn next(&mut self) -> io::Result<File> {
+        self()
+    }
 }
 
 impl Destination {
-    /// A destination that makes its files with `next`.
-    pub fn new(next: impl FnMut() -> io::Result<File> + Send + 'static) -> Self {
-        Self(DestinationKind::Files(Box::new(next)))
-    }
-
-    /// Files of which those around triggers stay.
-    pub fn switched(files: impl SwitchedFiles + 'static) -> Self {
-        Self(DestinationKind::Switched(Box::new(files)))
+    /// Files, or a function that creates an empty one.
+    pub fn new(files: impl TraceFiles + 'static) -> Self {
+        Self(DestinationKind::Files(Box::new(files)))
     }
 
     /// A window in memory, of which files are made when triggers fire.
@@ -84,9 +83,7 @@ impl Destination {
     pub(crate) const fn take_window_files(&mut self) -> Option<WindowFiles> {
         match &mut self.0 {
             DestinationKind::Window(_, files) => files.take(),
-            DestinationKind::Files(_)
-            | DestinationKind::Switched(_)
-            | DestinationKind::Pipe(..) => None,
+            DestinationKind::Files(_) | DestinationKind::Pipe(..) => None,
         }
     }
 
@@ -284,7 +281,7 @@ impl Files {
 
     /// Notes that a trigger has fired.
     pub(crate) fn note_trigger(&mut self) {
-        if let DestinationKind::Switched(files) = &mut self.destination.0 {
+        if let DestinationKind::Files(files) = &mut self.destination.0 {
             files.note_trigger();
         }
     }
@@ -435,11 +432,7 @@ fn begin(
 ) -> Result<Writer, RecordError> {
     let compression = packing.compression;
     let mut writer = match &mut destination.0 {
-        DestinationKind::Files(next) => {
-            let file = next().map_err(RecordError::Output)?;
-            Writer::file(file, info, compression)?
-        }
-        DestinationKind::Switched(files) => {
+        DestinationKind::Files(files) => {
             let file = files.next().map_err(RecordError::Output)?;
             Writer::file(file, info, compression)?
         }

@@ -34,11 +34,7 @@ pub fn cause(fired: &FiredTrigger) -> String {
         TriggerKind::Request => format!("dump (asked for by process {})", fired.pid),
         _ => escape(&fired.condition).into_owned(),
     };
-    let place = match fired.tid {
-        0 => String::new(),
-        _ => format!(" in {}", thread(fired)),
-    };
-    format!("{what}{}{place}", event(fired))
+    format!("{what}{}{}", event(fired), thread(fired))
 }
 
 /// The event, or the span that it ended.
@@ -53,12 +49,12 @@ fn event(fired: &FiredTrigger) -> String {
     }
 }
 
-/// The thread that hit it.
-#[must_use]
-pub fn thread(fired: &FiredTrigger) -> String {
+/// The thread that hit it, if it is known.
+fn thread(fired: &FiredTrigger) -> String {
     match (fired.tid, fired.pid) {
-        (tid, pid) if tid == pid => format!("thread {tid}"),
-        (tid, pid) => format!("thread {tid} of process {pid}"),
+        (0, _) => String::new(),
+        (tid, pid) if tid == pid => format!(" in thread {tid}"),
+        (tid, pid) => format!(" in thread {tid} of process {pid}"),
     }
 }
 

@@ -4,13 +4,16 @@ use std::env;
 use std::io;
 use std::process::{ExitStatus, Stdio};
 
+use usdtrec_buildid_cache::Cache;
+
 use crate::sudo_user::SudoUser;
 use crate::terminal::{inform, say};
 
-/// Runs this command again for the user who called sudo, if there is one, with their rights. What it prints on stdout was printed already. A failure is
-/// said and is not one of root's command.
-pub(super) fn repeat() {
-    let Some(user) = SudoUser::from_environment() else {
+/// Runs this command again for the user who called sudo, if there is one and no cache was chosen, with their rights. What it prints on stdout was printed
+/// already. A failure is said and is not one of root's command.
+pub(super) fn repeat(cache: &Cache) {
+    let user = SudoUser::from_environment();
+    let Some(user) = user.filter(|_| cache.is_of_home()) else {
         return;
     };
     inform(format_args!(

@@ -1,6 +1,5 @@
 //! The files of a recording that writes several.
 
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -8,16 +7,12 @@ use crate::mutex::locked;
 
 /// Paths of several numbered files that are kept, the newest last, shared with the thread that creates them.
 #[derive(Clone, Default)]
-pub(super) struct NumberedFiles(Arc<Mutex<VecDeque<PathBuf>>>);
+pub(super) struct NumberedFiles(Arc<Mutex<Vec<PathBuf>>>);
 
 impl NumberedFiles {
-    /// Adds a file; of more than `keep` files the oldest are forgotten.
-    pub(super) fn add(&self, path: PathBuf, keep: Option<u64>) {
-        let mut files = locked(&self.0);
-        files.push_back(path);
-        while keep.is_some_and(|keep| files.len() as u64 > keep) {
-            files.pop_front();
-        }
+    /// Adds a file.
+    pub(super) fn add(&self, path: PathBuf) {
+        locked(&self.0).push(path);
     }
 
     /// Forgets a file.
@@ -27,7 +22,7 @@ impl NumberedFiles {
 
     /// The path of the newest; `None` without `--switch-output`.
     pub(super) fn last(&self) -> Option<PathBuf> {
-        locked(&self.0).back().cloned()
+        locked(&self.0).last().cloned()
     }
 
     /// All files, the newest first.

@@ -453,5 +453,5 @@ pub(super) fn destination(
         }
         return Ok(Destination::new(move || output::create(&path)));
     }
-    Ok(Destination::switched(SwitchOutputFiles::new(args, files)))
+    Ok(Destination::new(SwitchOutputFiles::new(args, files)))
 }

@@ -64,7 +64,6 @@ fn refuse(record: &RecordArgs) -> Result<(), Usage> {
         ("--cooldown", args.cooldown.is_some()),
         ("--keep", args.keep.is_some()),
     ];
-    let of_ring = [("--trigger-cmd", args.trigger_cmd.is_some())];
     let removes_files = record.switch_output.is_some() && record.switch_max_files.is_some();
     let given = |options: &[(&'static str, bool)]| {
         let mut given = options.iter().filter(|(_, is_given)| *is_given);
@@ -81,11 +80,10 @@ fn refuse(record: &RecordArgs) -> Result<(), Usage> {
                 "{option} needs --trigger: without one, no file is kept for it"
             )));
         }
-        if let Some(option) = given(&of_ring) {
-            return Err(Usage(format!(
-                "{option} needs --ring TIME: it is run when a file of the last seconds is complete"
-            )));
-        }
+        Usage::ensure(
+            args.trigger_cmd.is_none(),
+            "--trigger-cmd needs --ring TIME: it is run when a file of the last seconds is complete",
+        )?;
     }
     Usage::ensure(
         args.after.is_none() || args.ring.is_some() || has_trigger || !args.until.is_empty(),
@@ -271,19 +269,22 @@ impl NewWindowFile for NewFile {
             let path = self.path;
             let finished = self.file.finish_and_keep_old(&path);
             finished.map_err(|error| output::named(&path, &error))?;
-            self.named.add(path.clone(), None);
+            self.named.add(path.clone());
             return Ok(path);
         }
         let path = unused(self.path);
         let finished = self.file.finish(&path);
         finished.map_err(|error| output::named(&path, &error))?;
-        let mut kept = locked(&self.kept);
-        self.named.add(path.clone(), Some(kept.keep));
-        kept.add(KeptFile {
+        self.named.add(path.clone());
+        let old = locked(&self.kept).add(KeptFile {
             path: path.clone(),
             device: found.dev(),
             inode: found.ino(),
         });
+        if let Some(old) = old {
+            self.named.forget(&old.path);
+            old.remove();
+        }
         Ok(path)
     }
 }
@@ -304,14 +305,11 @@ struct KeptFile {
 }
 
 impl KeptFiles {
-    /// Adds a file, and removes the oldest that are too many.
-    fn add(&mut self, file: KeptFile) {
+    /// Adds a file. Returns the oldest if that is one too many.
+    fn add(&mut self, file: KeptFile) -> Option<KeptFile> {
         self.files.push_back(file);
-        while self.files.len() as u64 > self.keep {
-            if let Some(oldest) = self.files.pop_front() {
-                oldest.remove();
-            }
-        }
+        let is_full = self.files.len() as u64 > self.keep;
+        is_full.then(|| self.files.pop_front()).flatten()
     }
 }
 
@@ -419,11 +417,12 @@ mod tests {
             let path = folder.path().join(name);
             fs::write(&path, name).expect("a file");
             let found = path.metadata().expect("it");
-            kept.add(KeptFile {
+            let old = kept.add(KeptFile {
                 path,
                 device: found.dev(),
                 inode: found.ino(),
             });
+            old.iter().for_each(KeptFile::remove);
         };
         add("a");
         add("b");

@@ -1,11 +1,11 @@
 //! The files of `--switch-output`: `PATH.1`, `PATH.2`, …
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
-use usdtrec_record::SwitchedFiles;
+use usdtrec_record::TraceFiles;
 
 use super::numbered_files::NumberedFiles;
 use super::ring::KEEP;
@@ -34,7 +34,7 @@ impl SwitchOutputFiles {
     }
 }
 
-impl SwitchedFiles for SwitchOutputFiles {
+impl TraceFiles for SwitchOutputFiles {
     fn next(&mut self) -> io::Result<File> {
         for old in self.kept.begin_next() {
             let old = output::numbered(&self.path, old);
@@ -43,7 +43,7 @@ impl SwitchedFiles for SwitchOutputFiles {
         }
         let next = output::numbered(&self.path, self.kept.number);
         let file = output::create(&next)?;
-        self.named.add(next, None);
+        self.named.add(next);
         Ok(file)
     }
 
@@ -61,7 +61,7 @@ struct KeptNumbers {
     triggers: u64,
     /// Number of the newest.
     number: u64,
-    there: BTreeSet<u64>,
+    there: Vec<u64>,
     /// The files in which triggers fired, the newest last.
     fired: VecDeque<u64>,
 }
@@ -70,7 +70,7 @@ impl KeptNumbers {
     /// Begins the next file. Returns the numbers of those that are to be removed.
     fn begin_next(&mut self) -> Vec<u64> {
         self.number += 1;
-        self.there.insert(self.number);
+        self.there.push(self.number);
         let Self {
             newest,
             number,
@@ -82,10 +82,9 @@ impl KeptNumbers {
             return Vec::new();
         };
         let is_around = |file: u64| fired.iter().any(|fired| fired.abs_diff(file) <= 1);
-        let old = there.range(..=first).copied();
-        let old: Vec<u64> = old.filter(|file| !is_around(*file)).collect();
-        there.retain(|file| !old.contains(file));
-        old
+        there
+            .extract_if(.., |file| *file <= first && !is_around(*file))
+            .collect()
     }
 
     /// A trigger fired in the newest file.
@@ -110,10 +109,6 @@ mod tests {
         }
     }
 
-    fn there(kept: &KeptNumbers) -> Vec<u64> {
-        kept.there.iter().copied().collect()
-    }
-
     #[test]
     fn the_newest_files_and_those_around_triggers_are_kept() {
         let mut kept = KeptNumbers {
@@ -122,24 +117,24 @@ mod tests {
             ..KeptNumbers::default()
         };
         write_to(&mut kept, 4);
-        assert_eq!(there(&kept), [3, 4]);
+        assert_eq!(kept.there, [3, 4]);
         kept.note_trigger();
         kept.note_trigger();
         write_to(&mut kept, 9);
-        assert_eq!(there(&kept), [3, 4, 5, 8, 9]);
+        assert_eq!(kept.there, [3, 4, 5, 8, 9]);
         kept.note_trigger();
         write_to(&mut kept, 14);
         kept.note_trigger();
         // The files of the first trigger go with the next file.
         assert_eq!(kept.begin_next(), [3, 4, 5]);
         write_to(&mut kept, 20);
-        assert_eq!(there(&kept), [8, 9, 10, 13, 14, 15, 19, 20]);
+        assert_eq!(kept.there, [8, 9, 10, 13, 14, 15, 19, 20]);
     }
 
     #[test]
     fn all_files_are_kept_without_a_number() {
         let mut kept = KeptNumbers::default();
         write_to(&mut kept, 5);
-        assert_eq!(there(&kept), [1, 2, 3, 4, 5]);
+        assert_eq!(kept.there, [1, 2, 3, 4, 5]);
     }
 }

@@ -92,7 +92,7 @@ impl Program<'_> {
             self.find_slot(grouping, slot, none);
             let asm = &mut self.asm;
             asm.copy(Reg::R7, Reg::R0);
-            if grouping.is_of_cpu {
+            if grouping.is_of_cpu() {
                 return;
             }
             asm.set(Reg::R1, 1);
@@ -118,12 +118,8 @@ impl Program<'_> {
 
     /// Leaves the slot at `R7`.
     pub(in crate::engine::bpf) fn leave_slot(&mut self) {
-        if self
-            .common
-            .grouping
-            .as_ref()
-            .is_some_and(|grouping| grouping.is_of_cpu)
-        {
+        let grouping = self.common.grouping.as_ref();
+        if grouping.is_some_and(Grouping::is_of_cpu) {
             return;
         }
         let asm = &mut self.asm;
@@ -167,7 +163,7 @@ impl Program<'_> {
 
     /// `R2` = a place among the numbers that no other group has; jumps to `none` if there is none.
     fn next_number(&mut self, grouping: &Grouping, none: Label) {
-        if !grouping.is_of_cpu {
+        if !grouping.is_of_cpu() {
             let asm = &mut self.asm;
             asm.set_map_value(Reg::R1, Map::FirstControl, control::GROUPS);
             asm.set(Reg::R2, 1);

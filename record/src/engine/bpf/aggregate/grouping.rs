@@ -56,8 +56,6 @@ pub(in crate::engine::bpf) struct Grouping {
     pub(in crate::engine::bpf) room: u32,
     /// Number of rows of slots, a power of two: CPUs use different ones.
     pub(in crate::engine::bpf) rows: u32,
-    /// Whether each CPU has groups of its own, and a row with one slot: programs cannot fetch and exchange words, and are not preempted.
-    pub(in crate::engine::bpf) is_of_cpu: bool,
     /// Where a group has its numbers.
     pub(in crate::engine::bpf) numbers: NumberLayout,
 }
@@ -82,8 +80,7 @@ impl Grouping {
         if aggregation.has_cgroup() {
             chosen::hierarchy()?;
         }
-        let is_of_cpu = !fetches_and_exchanges();
-        let key = KeyLayout::new(&aggregation.by, is_of_cpu);
+        let key = KeyLayout::new(&aggregation.by, !fetches_and_exchanges());
         let raw = events.longest_raw.unwrap_or(BYTES);
         let room = (key.raw as usize + raw).min(MAX_BYTES) as u32;
         let is_argument = |key: &AggregateKey| matches!(key, AggregateKey::Argument(_));
@@ -100,7 +97,6 @@ impl Grouping {
             bytes,
             room,
             rows: 1,
-            is_of_cpu,
             numbers,
         };
         all.check(events)?;
@@ -111,7 +107,7 @@ impl Grouping {
 
     /// The rows for so many CPUs.
     fn rows_for(&self, cpus: u32) -> u32 {
-        if self.is_of_cpu {
+        if self.is_of_cpu() {
             return cpus.next_power_of_two();
         }
         let most = MAX_SLOT_BYTES / (SLOTS * self.slot_bytes());
@@ -135,9 +131,14 @@ impl Grouping {
         }
     }
 
+    /// Whether each CPU has groups of its own, and a row with one slot: programs cannot fetch and exchange words, and are not preempted.
+    pub(super) const fn is_of_cpu(&self) -> bool {
+        self.key.cpu.is_some()
+    }
+
     /// Number of slots of a row.
     pub(in crate::engine::bpf) const fn slots_of_row(&self) -> u32 {
-        if self.is_of_cpu { 1 } else { SLOTS }
+        if self.is_of_cpu() { 1 } else { SLOTS }
     }
 
     /// Offset in a slot of the number of a measured argument.

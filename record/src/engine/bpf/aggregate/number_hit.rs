@@ -187,7 +187,7 @@ impl AddNumber<'_> {
         let asm = &mut *self.asm;
         let fits = asm.label();
         asm.copy(Reg::R2, Reg::R1);
-        if self.grouping.is_of_cpu {
+        if self.grouping.is_of_cpu() {
             asm.load(Width::Double, Reg::R1, Reg::R9, at);
             asm.op(Op::Add, Reg::R2, Reg::R1);
             asm.store(Width::Double, Reg::R9, at, Reg::R2);
@@ -208,7 +208,7 @@ impl AddNumber<'_> {
         let asm = &mut *self.asm;
         let (again, raised) = (asm.label(), asm.label());
         asm.load(Width::Double, Reg::R0, Reg::R9, at);
-        if self.grouping.is_of_cpu {
+        if self.grouping.is_of_cpu() {
             asm.jump_if_reg(If::AtLeast, Reg::R0, Reg::R2, raised);
             asm.store(Width::Double, Reg::R9, at, Reg::R2);
             return asm.place(raised);

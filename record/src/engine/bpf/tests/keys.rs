@@ -47,7 +47,6 @@ fn grouping(is_of_cpu: bool) -> Grouping {
         bytes: KEY as u32,
         room: KEY as u32,
         rows: 64,
-        is_of_cpu,
         numbers: NumberLayout::default(),
     }
 }
