@@ -11,14 +11,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::own_record::{Magic, is_own, own_json};
-use crate::perf::record::{RecordBuilder, padded};
+use super::own_record::{Magic, is_own, own_json, padded_json};
+use crate::perf::record::RecordBuilder;
 use crate::perf::{RawRecord, RecordType, SampleId, SampleType};
 
 const MAGIC: Magic = *b"USDTTRIG";
-/// Minimum length of the JSON, bytes, so that the record has 80: perf 6.1 reads so many before it ignores it.
-const MIN_JSON: usize = 64;
-/// Maximum length of a text, bytes: the whole JSON has 4095 at most.
+/// Maximum length of a text, bytes: each byte may be six in JSON, and the size of a record is a `u16`.
 const MAX_TEXT: usize = 1024;
 
 /// What had a recorder write the file.
@@ -103,8 +101,7 @@ impl FiredTrigger {
             span: cut(&self.span),
             ..self.clone()
         };
-        let mut json = padded(&serde_json::to_vec(&cut)?);
-        json.resize(json.len().max(MIN_JSON), 0);
+        let json = padded_json(&cut)?;
         let id = SampleId {
             pid: self.pid,
             tid: self.tid,

@@ -16,6 +16,7 @@
 //! | added events | at the start of a round, ids, attrs and changed feature sections, definitions, in records of type 65, and a footer |
 //! | control groups | in chunks of metadata, of each process after its first hit, records of type 65 |
 //! | shortfalls | in chunks of metadata, what the recorder found not to work, records of type 65 |
+//! | pauses | in chunks of metadata, times in which probes were detached to keep to their budget, records of type 65 |
 //! | digests | after about a hundred rounds, a copy of their metadata in a record of type 65 |
 //! | clock readings | in a round after each reading of the clocks, records of type 65 |
 //! | losses | records of type 13, plain |
@@ -131,6 +132,7 @@ mod packed_records;
 mod packer;
 mod part;
 mod part_queue;
+mod pause;
 mod pipe;
 mod pipe_reader;
 mod pipe_writer;
@@ -172,6 +174,7 @@ pub use io_cause::IoCause;
 pub use join_error::JoinError;
 pub use joined::NamedTrace;
 pub use packed_records::{PackedPart, PackedReader, PackedRecords, RecordPacker};
+pub use pause::{MAX_PAUSED_IDS, Pause};
 pub use pipe_reader::PipeReader;
 pub use pipe_writer::PipeWriter;
 pub use plain::{PlainHead, PlainWriter};

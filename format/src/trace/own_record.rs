@@ -1,5 +1,6 @@
 //! Records of usdtrec's own among those of processes: of type 65, which perf ignores. The first eight bytes of the body say which.
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::perf::cursor::{Cursor, until_nul};
@@ -7,6 +8,9 @@ use crate::perf::{RawRecord, RecordType, SampleId, SampleType, SplitBody};
 
 /// The first bytes of the body.
 pub(super) type Magic = [u8; 8];
+
+/// Minimum length of the JSON, bytes, so that the record has 80: perf 6.1 reads so many before it ignores it.
+const MIN_JSON: usize = 64;
 
 /// What a record has after its first bytes.
 pub(super) struct OwnFields<'a> {
@@ -42,4 +46,12 @@ pub(super) fn own_json<T: DeserializeOwned>(
 ) -> Option<T> {
     let OwnFields { cursor, .. } = own_fields(record, magic, sample_type)?;
     serde_json::from_slice(until_nul(cursor.rest())).ok()
+}
+
+/// The JSON of a value as a record has it: with NUL, padded with zeros to a multiple of 8 and so that the record has 80 bytes. The size of a
+/// record is a `u16`.
+pub(super) fn padded_json(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut json = serde_json::to_vec(value)?;
+    json.resize((json.len() + 1).next_multiple_of(8).max(MIN_JSON), 0);
+    Ok(json)
 }

@@ -15,6 +15,7 @@
 
 use super::fired_trigger::is_fired_trigger;
 use super::own_record::{Magic, OwnFields, is_own, own_fields};
+use super::pause::is_pause;
 use super::shortfall::is_shortfall;
 use super::string_argument::is_string_argument;
 use super::time_mark::is_time_mark;
@@ -93,6 +94,7 @@ pub(crate) fn is_of_processes(body: &[u8]) -> bool {
         is_shortfall,
         is_string_argument,
         is_fired_trigger,
+        is_pause,
         is_time_mark,
     ];
     is_one.into_iter().any(|is_it| is_it(body))

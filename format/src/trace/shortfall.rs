@@ -16,16 +16,14 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::own_record::{Magic, is_own, own_json};
+use super::own_record::{Magic, is_own, own_json, padded_json};
 use crate::build_id::BuildId;
 use crate::definitions::path_bytes;
 use crate::escape::{escape, shown};
-use crate::perf::record::{RecordBuilder, padded};
+use crate::perf::record::RecordBuilder;
 use crate::perf::{RawRecord, RecordType, SampleId, SampleType};
 
 const MAGIC: Magic = *b"USDTLACK";
-/// Minimum length of the JSON, bytes, so that the record has 80: perf 6.1 reads so many before it ignores it.
-const MIN_JSON: usize = 64;
 /// Maximum length of the JSON, bytes: the size of a record is a `u16`.
 const MAX_JSON: usize = 60_000;
 
@@ -175,7 +173,7 @@ impl Shortfall {
         sample_type: SampleType,
         out: &mut Vec<u8>,
     ) -> Result<(), serde_json::Error> {
-        let mut json = serde_json::to_vec(self)?;
+        let mut json = padded_json(self)?;
         if json.len() > MAX_JSON {
             let short = Self {
                 path: PathBuf::new(),
@@ -183,11 +181,9 @@ impl Shortfall {
                 pids: Vec::new(),
                 ..self.clone()
             };
-            json = serde_json::to_vec(&short)?;
+            json = padded_json(&short)?;
             json.truncate(MAX_JSON);
         }
-        let mut json = padded(&json);
-        json.resize(json.len().max(MIN_JSON), 0);
         let mut record = RecordBuilder::new(out, RecordType::HEADER_EVENT_TYPE, 0);
         record.bytes(&MAGIC);
         record.bytes(&json);
@@ -261,6 +257,14 @@ mod tests {
         let record = Records::new(&bytes).next().unwrap();
         let read = Shortfall::parse(&record, IDS).unwrap();
         assert_eq!((read.events, read.processes), (Vec::<String>::new(), 4));
+        // Longer than a path may be.
+        let long = Shortfall {
+            events: vec!["x".repeat(30_000)],
+            ..shortfall()
+        };
+        let bytes = encoded(&long);
+        let record = Records::new(&bytes).next().unwrap();
+        assert!(Shortfall::parse(&record, IDS) == Some(long));
         let long = Shortfall {
             found: "x".repeat(100_000),
             ..shortfall()
