@@ -50,6 +50,7 @@ impl Recording {
         pipeline.finish(files);
         self.follower.take(attached.processes.take_new_files());
         let unread = attached.processes.unread_files();
+        self.report_planted(true);
         self.follower.finish(unread, &self.session.shortfalls);
         if let (Some(spans), Some(counts)) = (&self.session.options.engine.slow_spans, engine.spans)
         {

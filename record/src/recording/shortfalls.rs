@@ -187,6 +187,7 @@ impl Noted {
         if found.gap_ns > shortfall.gap_ns {
             shortfall.gap_ns = found.gap_ns;
             shortfall.found = found.found;
+            shortfall.effect = found.effect;
         }
         shortfall.sites = shortfall.sites.max(found.sites);
         let pid = found.pid.filter(|pid| !shortfall.pids.contains(pid));
@@ -279,6 +280,7 @@ mod tests {
         for file in 0..last {
             shortfalls.add(FoundShortfall {
                 gap_ns: Some(if file == last - 2 { 9 } else { 3 }),
+                effect: format!("effect of {file}"),
                 ..found(ShortfallKind::Followed, "/same", file)
             });
         }
@@ -294,6 +296,7 @@ mod tests {
         let rest = &all[MAX_FILES - 1];
         assert_eq!((rest.processes, rest.gap_ns), (6, Some(9)));
         assert_eq!(rest.found, format!("found in {}", last - 2));
+        assert_eq!(rest.effect, format!("effect of {}", last - 2));
         assert_eq!(rest.path, PathBuf::new());
     }
 }

@@ -60,16 +60,27 @@ impl HeldMappings {
         Some(next.remove().mapping)
     }
 
-    /// For how long the thread that mapped a file first has been held by now; `None` if it is not held, or not any more.
-    pub(super) fn held_for(&self, file: &Origin, now: u64) -> Option<Duration> {
+    /// Whether it is known if the thread that mapped a file first is held.
+    pub(super) fn knows(&self, file: &Origin) -> bool {
+        self.of_file(file).is_some()
+    }
+
+    /// For how long the thread that mapped a file first had been held at a time; `None` if it was not held, or not until now.
+    pub(super) fn held_for(&self, file: &Origin, time: u64) -> Option<Duration> {
+        let waiting = self.of_file(file)?;
+        // A file may have been planted before.
+        let held = Duration::from_nanos(time.saturating_sub(waiting.mapping.time));
+        (waiting.is_held && held < MAX_HOLD).then_some(held)
+    }
+
+    /// The mapping of the thread that mapped a file first. Each record is followed by the mapping, before the next record of the thread.
+    fn of_file(&self, file: &Origin) -> Option<&Waiting> {
         let tid = u32::try_from(file.tid).ok()?;
         let of_thread = |waiting: &&Waiting| {
             waiting.mapping.tid == tid && waiting.mapping.time >= file.mapped_at
         };
-        // Each record is followed by the mapping, before the next record of the thread.
-        let waiting = self.waiting.values().find(of_thread)?;
-        let held = Duration::from_nanos(now.saturating_sub(waiting.mapping.time));
-        (waiting.is_held && file.mapped_at > 0 && held < MAX_HOLD).then_some(held)
+        let waiting = self.waiting.values().find(of_thread);
+        waiting.filter(|_| file.mapped_at > 0)
     }
 }
 
@@ -118,6 +129,7 @@ mod tests {
             |origin: Origin, now| held.held_for(&origin, now).map(|held| held.as_nanos());
         assert_eq!(held_for(origin(7, 1_000), 4_010), Some(3_000));
         assert_eq!(held_for(origin(7, 2_000), 4_010), Some(2_000));
+        assert_eq!(held_for(origin(7, 2_000), 2_005), Some(0), "planted before");
         assert_eq!(held_for(origin(8, 1_000), 4_010), None, "another thread");
         assert_eq!(held_for(origin(7, 3_000), 4_010), None, "a later mapping");
         assert_eq!(held_for(origin(7, 0), 4_010), None, "it is not known when");

@@ -25,6 +25,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use self::held_mappings::HeldMappings;
 use self::origin::user_of;
+use self::planting::AddedFile;
 use self::queue::Queue;
 use self::reports::{PlantedFile, Reports};
 use self::search::{ENDED, Found, RefusedFile, Search};
@@ -70,6 +71,8 @@ pub(crate) struct Follower {
     /// Number of files that were queued.
     queued: u64,
     held: HeldMappings,
+    /// Files whose probes are planted, and which are not reported yet.
+    unreported: Vec<AddedFile>,
 }
 
 impl Follower {
@@ -96,6 +99,7 @@ impl Follower {
             no_gap: session.options.engine.no_gap.is_some(),
             queued: 0,
             held: HeldMappings::default(),
+            unreported: Vec::new(),
         })
     }
 

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::time::Duration;
 
 use super::reports::PlantedFile;
 use super::search::{AttachedFile, Found, RefusedFile, SelectedFile};
 use crate::clocks::trace_clock;
+use crate::engine::MAX_HOLD;
 use crate::error::{RecordError, with_source};
 use crate::recording::Recording;
 use crate::recording::late_planter::PlantedPart;
@@ -13,12 +15,15 @@ use crate::recording::pipeline::AddedFiles;
 use crate::select::probe::PlannedProbe;
 
 /// A file whose probes are part of the recording.
-struct AddedFile {
+#[derive(Debug)]
+pub(super) struct AddedFile {
     file: SelectedFile,
     /// Indexes of its probes.
     probes: Range<usize>,
     /// Whether they are planted in all processes of the file, although only some are recorded.
     is_everywhere: bool,
+    /// When they were planted, ns of the trace's clock.
+    planted_at: u64,
 }
 
 impl Recording {
@@ -42,13 +47,11 @@ impl Recording {
             self.session.enable_added()?;
         }
         let planted_at = trace_clock::now();
-        if !added.is_empty() {
-            let engine = &self.session.attached.engine;
-            self.follower.held.look(|mapping| engine.is_held(mapping));
-        }
-        for file in added {
-            self.report(&file, planted_at);
-        }
+        let added = added
+            .into_iter()
+            .map(|file| AddedFile { planted_at, ..file });
+        self.follower.unreported.extend(added);
+        self.report_planted(!self.follower.no_gap);
         while let Some(mapping) = self.follower.held.take(done) {
             self.session.attached.engine.answer(&mapping);
         }
@@ -88,10 +91,32 @@ impl Recording {
             file,
             probes,
             is_everywhere: added.is_everywhere,
+            planted_at: 0,
         }))
     }
 
-    fn report(&mut self, file: &AddedFile, planted_at: u64) {
+    /// Reports the files that were planted. A thread may be interrupted between the record of a mapping and its hold: unless `all` are to be reported,
+    /// files wait for the hold for as long as it could last.
+    pub(in crate::recording) fn report_planted(&mut self, all: bool) {
+        if self.follower.unreported.is_empty() {
+            return;
+        }
+        let engine = &self.session.attached.engine;
+        self.follower.held.look(|mapping| engine.is_held(mapping));
+        let now = trace_clock::now();
+        for file in std::mem::take(&mut self.follower.unreported) {
+            let is_late = Duration::from_nanos(now.saturating_sub(file.planted_at)) > MAX_HOLD;
+            let origin = &file.file.origin;
+            if all || is_late || origin.mapped_at == 0 || self.follower.held.knows(origin) {
+                self.report(&file);
+            } else {
+                self.follower.unreported.push(file);
+            }
+        }
+    }
+
+    fn report(&mut self, file: &AddedFile) {
+        let planted_at = file.planted_at;
         let probes = self.session.probes().get(file.probes.clone());
         let probes = probes.unwrap_or_default();
         let events: BTreeSet<String> = probes.iter().map(PlannedProbe::event).collect();

@@ -40,7 +40,9 @@ const GUARD_TIME_KILLED: Duration = Duration::from_secs(10);
 
 /// Interval at which the guard checks the recorder.
 const PERIOD: Duration = Duration::from_millis(100);
-/// The same.
+/// After this time the guard continues a process that is stopped at a new file: [`MAX_HOLD`] is not exceeded by its interval.
+pub(in crate::engine::bpf) const GUARD_HOLD: Duration = MAX_HOLD.saturating_sub(PERIOD);
+/// The interval.
 const STEP: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: PERIOD.as_nanos() as i64,
@@ -246,7 +248,7 @@ fn watch(reason: StopReason, control: &Control) -> bool {
             return matches!(stdin.lock().read(&mut [0]), Ok(1));
         }
         if reason == StopReason::NewFile {
-            let_go(io::stdout().as_fd(), MAX_HOLD.saturating_sub(PERIOD));
+            let_go(io::stdout().as_fd(), GUARD_HOLD);
             continue;
         }
         // Processes may be stopped only while the recorder drains the ring.

@@ -39,9 +39,10 @@ use super::kernel::StopKernel;
 use super::maps::MappingMaps;
 use super::new_mapping::NewMapping;
 use super::stop_program;
+use crate::clocks::trace_clock;
 use crate::engine::bpf::control::Control;
 use crate::engine::bpf::insn::Map;
-use crate::engine::bpf::lossless::stopped::Stopped;
+use crate::engine::bpf::lossless::stopped::{GUARD_HOLD, Stopped};
 use crate::engine::bpf::processes::hold::work::MAX_HOLD;
 use crate::engine::bpf::sys::ProgramKind;
 use crate::engine::bpf::tracepoint::TracepointProgram;
@@ -133,12 +134,14 @@ impl StopHold {
         self.stopped.contains(mapping.pid) && is_stopping(mapping.tid).unwrap_or(false)
     }
 
-    /// The probes of all files up to this mapping are attached, or it has none. Counts it if its process has been continued before.
+    /// The probes of all files up to this mapping are attached, or it has none. Counts it if its process has been continued before. It may have been
+    /// stopped again since.
     pub(super) fn answer(&mut self, mapping: &NewMapping, control: &Control) {
         if !mapping.is_held {
             return;
         }
-        if !self.stopped.contains(mapping.pid) {
+        let held = trace_clock::now().saturating_sub(mapping.time);
+        if Duration::from_nanos(held) >= GUARD_HOLD || !self.stopped.contains(mapping.pid) {
             control.count_unheld();
         }
         let Some(waiting) = self.waiting.get_mut(&mapping.pid) else {
