@@ -20,15 +20,17 @@ const MIN_FIRST_WIDTH: usize = 8;
 pub(crate) fn put_table(table: &Table, theme: Theme, out: &mut String) {
     let columns = table.columns.iter().enumerate();
     let columns = columns.map(|(at, _)| Shown::new(table, at, theme));
-    let mut columns: Vec<Shown> = columns.collect();
+    let mut columns: Vec<Shown<'_>> = columns.collect();
     let widths = widths(&columns, theme.columns());
     for (at, (column, &width)) in columns.iter_mut().zip(&widths).enumerate() {
         // The first column has room in lines of its own.
         let most = if at == 0 { theme.columns() } else { width };
         column.cut(most);
     }
+    let mut line = String::new();
     for number in 0..=table.rows.len() {
-        let line = line(&columns, &widths, number);
+        line.clear();
+        put_line(&columns, &widths, number, &mut line);
         match number {
             0 => theme.put_heading(line.trim_end(), out),
             _ => out.extend([line.trim_end(), "\n"]),
@@ -36,44 +38,51 @@ pub(crate) fn put_table(table: &Table, theme: Theme, out: &mut String) {
     }
 }
 
-/// A line of a table: the heading, and after it the rows.
-fn line(columns: &[Shown], widths: &[usize], number: usize) -> String {
-    let mut line = String::new();
+/// Appends a line of a table: the heading, and after it the rows.
+fn put_line(columns: &[Shown<'_>], widths: &[usize], number: usize, line: &mut String) {
     for (at, (column, &width)) in columns.iter().zip(widths).enumerate() {
         let Some(cell) = column.cells.get(number) else {
             continue;
         };
+        let used = cell.width();
         if at > 0 {
-            line.push_str(&" ".repeat(GAP));
-        } else if cell.width() > width {
+            put_blanks(GAP, line);
+        } else if used > width {
             line.push_str(cell);
             line.push('\n');
-            line.push_str(&" ".repeat(width));
+            put_blanks(width, line);
             continue;
         }
+        let blanks = width.saturating_sub(used);
         // The heading is aligned as the first row.
         let row = number.saturating_sub(1);
-        line.push_str(&match column.are_numbers.get(row) {
-            Some(true) => right(cell, width),
-            _ => left(cell, width),
-        });
+        if column.are_numbers.get(row) == Some(&true) {
+            put_blanks(blanks, line);
+            line.push_str(cell);
+        } else {
+            line.push_str(cell);
+            put_blanks(blanks, line);
+        }
     }
-    line
+}
+
+fn put_blanks(number: usize, line: &mut String) {
+    line.extend(std::iter::repeat_n(' ', number));
 }
 
 /// A column as it is shown.
-struct Shown {
+struct Shown<'t> {
     /// The heading, and the cells of the rows.
-    cells: Vec<String>,
+    cells: Vec<Cow<'t, str>>,
     /// Whether the cells of the rows are numbers.
     are_numbers: Vec<bool>,
     /// Whether each of the cells may be cut.
     may_be_cut: Vec<bool>,
 }
 
-impl Shown {
+impl<'t> Shown<'t> {
     /// A column of a table.
-    fn new(table: &Table, at: usize, theme: Theme) -> Self {
+    fn new(table: &'t Table, at: usize, theme: Theme) -> Self {
         let rows = || table.rows.iter().filter_map(|row| row.get(at));
         let heading = table.columns.get(at).map(|name| escape(name));
         let cells = heading.into_iter().chain(rows().map(TableCell::shown));
@@ -84,7 +93,7 @@ impl Shown {
             TableCell::Code(_) | TableCell::Number { .. } => false,
         };
         Self {
-            cells: cells.map(Cow::into_owned).collect(),
+            cells: cells.collect(),
             are_numbers: rows().map(TableCell::is_number).collect(),
             may_be_cut: [false].into_iter().chain(rows().map(may_be_cut)).collect(),
         }
@@ -108,18 +117,18 @@ impl Shown {
         if !self.may_be_cut.contains(&true) {
             return;
         }
-        let cells: Vec<&str> = self.cells.iter().map(String::as_str).collect();
+        let cells: Vec<&str> = self.cells.iter().map(|cell| &**cell).collect();
         let cut = cut_apart(&cells, columns);
         for ((cell, cut), may_be_cut) in self.cells.iter_mut().zip(cut).zip(&self.may_be_cut) {
             if *may_be_cut {
-                *cell = cut;
+                *cell = Cow::Owned(cut);
             }
         }
     }
 }
 
 /// The widths of columns. That of the first one is less than its widest cell if this has to have a line of its own.
-fn widths(columns: &[Shown], room: usize) -> Vec<usize> {
+fn widths(columns: &[Shown<'_>], room: usize) -> Vec<usize> {
     let Some((first, others)) = columns.split_first() else {
         return Vec::new();
     };
@@ -215,7 +224,7 @@ mod tests {
     fn shown(columns: [&str; 2], rows: &[(&str, u64)]) -> String {
         let mut table = Table::new(columns);
         table.rows.extend(rows.iter().map(|(name, count)| {
-            vec![TableCell::Code((*name).to_owned()), TableCell::count(count)]
+            vec![TableCell::Code((*name).to_owned()), TableCell::count(*count)]
         }));
         text(&table, None)
     }

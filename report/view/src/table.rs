@@ -1,6 +1,7 @@
 //! Tables of answers. Text and pages show the same ones: columns, rows and their order are written once.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use usdtrec_format::escape::escape;
 
@@ -26,9 +27,67 @@ pub enum TableCell {
     Number {
         /// As it is shown for people.
         shown: String,
-        /// In decimal, without its unit.
-        value: Option<String>,
+        /// Without its unit: what it is sorted by.
+        value: Option<SortValue>,
     },
+}
+
+/// A number that cells are sorted by.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SortValue {
+    /// An integer.
+    Integer(i128),
+    /// A float.
+    Float(f64),
+    /// A number in decimal.
+    Decimal(String),
+}
+
+impl fmt::Display for SortValue {
+    /// In decimal.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer(number) => f.write_str(itoa::Buffer::new().format(*number)),
+            Self::Float(number) => number.fmt(f),
+            Self::Decimal(number) => f.write_str(number),
+        }
+    }
+}
+
+impl From<u64> for SortValue {
+    fn from(number: u64) -> Self {
+        Self::Integer(number.into())
+    }
+}
+
+impl From<i32> for SortValue {
+    fn from(number: i32) -> Self {
+        Self::Integer(number.into())
+    }
+}
+
+impl From<usize> for SortValue {
+    fn from(number: usize) -> Self {
+        Self::Integer(number as i128)
+    }
+}
+
+impl From<i128> for SortValue {
+    fn from(number: i128) -> Self {
+        Self::Integer(number)
+    }
+}
+
+impl From<f64> for SortValue {
+    fn from(number: f64) -> Self {
+        Self::Float(number)
+    }
+}
+
+impl From<String> for SortValue {
+    fn from(number: String) -> Self {
+        Self::Decimal(number)
+    }
 }
 
 impl Table {
@@ -44,19 +103,16 @@ impl Table {
 
 impl TableCell {
     /// A number that is shown as it is.
-    pub fn count(number: impl ToString) -> Self {
-        let shown = number.to_string();
-        Self::Number {
-            value: Some(shown.clone()),
-            shown,
-        }
+    pub fn count(number: impl Into<SortValue>) -> Self {
+        let value = number.into();
+        Self::number(value.to_string(), value)
     }
 
     /// A number that is shown in another way.
-    pub fn number(shown: String, value: impl ToString) -> Self {
+    pub fn number(shown: String, value: impl Into<SortValue>) -> Self {
         Self::Number {
             shown,
-            value: Some(value.to_string()),
+            value: Some(value.into()),
         }
     }
 

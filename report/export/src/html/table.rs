@@ -140,7 +140,7 @@ fn put_cell(cell: &TableCell, row: &mut Markup) {
         TableCell::Number { shown, value } => {
             row.tag("<td class=\"n\"");
             if let Some(value) = value {
-                row.attribute("data-v", value);
+                row.attribute("data-v", &value.to_string());
             }
             row.tag(">").text(shown)
         }

@@ -16,6 +16,7 @@ const MIN_NAMES_WIDTH: usize = 10;
 const MAX_ALIGNED_WIDTH: usize = 32;
 
 /// Columns that stay together.
+#[derive(Clone)]
 pub(super) struct Block {
     pub(super) columns: Vec<String>,
     /// The cells of each row.
@@ -87,47 +88,42 @@ impl Block {
 impl FittedTable {
     /// Appends it: as one table if it fits, else with the names in one column, which have lines of their own where they are long, and as many figures in
     /// each table as fit.
-    pub(super) fn put(&self, theme: Theme, out: &mut String) {
-        let blocks: Vec<&Block> = self.blocks.iter().collect();
-        let all: usize = blocks.iter().map(|block| block.width()).sum();
+    pub(super) fn put(self, theme: Theme, out: &mut String) {
+        let widths: Vec<usize> = self.blocks.iter().map(Block::width).collect();
         let width = theme.columns();
-        if self.names.width() + all <= width + 2 {
-            return put_table(&table(&self.names, &blocks), theme, out);
+        if self.names.width() + widths.iter().sum::<usize>() <= width + 2 {
+            return put_table(&table(self.names, self.blocks), theme, out);
         }
         let names = self.names.joined();
         let room = width.saturating_sub(names.width().min(MIN_NAMES_WIDTH));
-        let mut rest = &*blocks;
+        let mut rest = self.blocks.into_iter().zip(widths).peekable();
         let mut is_first = true;
-        while !rest.is_empty() {
-            let mut used = 0;
-            let fitting = rest.iter().take_while(|block| {
-                used += block.width();
-                used <= room
-            });
-            let (these, others) = rest.split_at(fitting.count().max(1));
+        while let Some((block, mut used)) = rest.next() {
+            let mut these = vec![block];
+            while let Some((block, width)) = rest.next_if(|(_, width)| used + width <= room) {
+                used += width;
+                these.push(block);
+            }
             if !std::mem::replace(&mut is_first, false) {
                 out.push('\n');
             }
-            put_table(&table(&names, these), theme, out);
-            rest = others;
+            put_table(&table(names.clone(), these), theme, out);
         }
     }
 }
 
 /// A table of these columns.
-fn table(names: &Block, blocks: &[&Block]) -> Table {
-    let last = blocks.iter().filter_map(|block| block.last.as_deref());
-    let all: Vec<&Block> = [names]
-        .into_iter()
-        .chain(blocks.iter().copied())
-        .chain(last)
-        .collect();
-    let mut table = Table::new(all.iter().flat_map(|block| &block.columns));
-    let rows = 0..names.rows.len();
-    table.rows.extend(rows.map(|row| {
-        let cells = all.iter().filter_map(|block| block.rows.get(row));
-        cells.flatten().cloned().collect()
-    }));
+fn table(names: Block, mut blocks: Vec<Block>) -> Table {
+    let last = blocks.iter_mut().filter_map(|block| block.last.take());
+    let last: Vec<Block> = last.map(|last| *last).collect();
+    let columns = [&names].into_iter().chain(&blocks).chain(&last);
+    let mut table = Table::new(columns.flat_map(|block| &block.columns));
+    table.rows = names.rows;
+    for block in blocks.into_iter().chain(last) {
+        for (row, cells) in table.rows.iter_mut().zip(block.rows) {
+            row.extend(cells);
+        }
+    }
     table
 }
 
@@ -142,7 +138,7 @@ mod tests {
             rows: vec![
                 columns
                     .iter()
-                    .map(|_| TableCell::count("9".repeat(width)))
+                    .map(|_| TableCell::unsorted("9".repeat(width)))
                     .collect(),
             ],
             last: None,

@@ -49,6 +49,9 @@ pub(crate) fn near(number: Scalar, ends: RangeInclusive<Scalar>, form: &Form) ->
 
 /// A number with three digits.
 fn rounded(number: Scalar) -> Scalar {
+    if let Scalar::Integer(Integer(-999..=999)) = number {
+        return number;
+    }
     let three = format!("{:.2e}", number.approximate());
     let three = three.parse::<f64>().unwrap_or_default();
     match number {
