@@ -182,7 +182,7 @@ impl FoundNotes {
     }
 }
 
-/// Removes the notes of recordings that have ended of which no process has a breakpoint any more, unless a look at all processes takes too long.
+/// Removes the notes of recordings that have ended of which no process has a breakpoint any more, unless not all processes can be looked at, or not in time.
 pub(super) fn forget_settled(arch: Arch) {
     // One that restores at the same time needs them.
     let Ok(_lock) = run_directory::try_lock() else {
@@ -194,7 +194,7 @@ pub(super) fn forget_settled(arch: Arch) {
         return;
     }
     let scan = scan(arch, MAX_SCAN_TIME);
-    if scan.is_late {
+    if scan.unchecked > 0 {
         return;
     }
     ended.retain(|notes| !notes.has_any(&scan.found));
