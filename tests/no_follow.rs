@@ -37,7 +37,7 @@ fn has_none(pid: u32) {
 /// The counters of the recorded hits of a process.
 fn counters(lab: &Lab, trace: &str, pid: u32) -> Vec<i128> {
     let events = lab.events(trace);
-    let own = events.iter().filter(|event| event.pid as u32 == pid);
+    let own = events.iter().filter(|event| event.pid == pid);
     own.map(|event| event.integer(1)).collect()
 }
 
