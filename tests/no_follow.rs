@@ -49,7 +49,7 @@ fn is_as_before(target: &Ticker, pc: u64, before: u8) -> bool {
 /// Two at once, one of a process and one of all.
 #[test]
 fn nothing_that_appears_later_is_recorded_and_nothing_stays() {
-    let lab = Lab::privileged();
+    let lab = Lab::with_own_notes();
     let mut target = Ticker::start(&lab);
     let event = target.event("tick");
     let sites = sites_of(&lab, target.program());
@@ -92,6 +92,29 @@ fn nothing_that_appears_later_is_recorded_and_nothing_stays() {
         is_as_before(&target, pc, before)
     });
     assert_eq!(target.semaphores(), (0, 0));
+    // The sites stay noted, until a recorder has looked that may.
+    let has_notes = || {
+        let files = fs::read_dir(lab.notes()).expect("notes").flatten();
+        let mut names = files.map(|file| file.file_name());
+        names.any(|name| name.to_string_lossy().ends_with(".sites"))
+    };
+    assert!(has_notes());
+    let pid = target.pid().to_string();
+    let next = [
+        "record",
+        "-o",
+        "next",
+        "--duration",
+        "10ms",
+        "-p",
+        &pid,
+        "-e",
+        &event,
+    ];
+    wait_until("the notes are removed", || {
+        lab.usdtrec(next).success();
+        !has_notes()
+    });
     let fired: Vec<i128> = (0..200).collect();
     assert_eq!(counters(&lab, "all", target.pid()), fired);
     assert_eq!(counters(&lab, "one", target.pid()), fired);
@@ -106,7 +129,7 @@ fn nothing_that_appears_later_is_recorded_and_nothing_stays() {
 /// Files begin with the processes and their mappings, which the recorder cannot read any more.
 #[test]
 fn files_are_switched_without_capabilities() {
-    let lab = Lab::privileged();
+    let lab = Lab::with_own_notes();
     let mut target = Ticker::start(&lab);
     let event = target.event("tick");
     let options = ["--no-follow", "-a", "-e", &event, "-o", "t"];
@@ -132,7 +155,7 @@ fn files_are_switched_without_capabilities() {
 /// A window is written at a signal and for a request.
 #[test]
 fn windows_are_written_without_capabilities() {
-    let lab = Lab::privileged();
+    let lab = Lab::with_own_notes();
     let mut target = Ticker::start(&lab);
     let pid = target.pid().to_string();
     let event = target.event("tick");
@@ -160,7 +183,7 @@ fn windows_are_written_without_capabilities() {
 /// Aggregated hits are read from maps, and a trace in a pipe.
 #[test]
 fn all_verbs_record_without_capabilities() {
-    let lab = Lab::privileged();
+    let lab = Lab::with_own_notes();
     let program = Build::USUAL.make(&lab, "ticker.c", "ticker");
     let program = program.to_str().expect("a path");
     let event = format!("sdt_ticker:tick@{program}");
