@@ -4,17 +4,28 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::{
-    Build, Lab, Perf, Recorder, Ticker, byte_of, copy_program, run, sites_of, test, wait_until,
+    Build, Lab, Perf, Process, Recorder, Ticker, byte_of, copy_program, need_tool, run, sites_of,
+    test, wait_until,
 };
 
 /// What the recorder says of files that were mapped later.
 const LATER: &str = ", mapped later: the recording follows none";
 
+/// The sets of capabilities, as `/proc/PID/status` has them, without the bounding set.
+const SETS: [&str; 4] = ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"];
+
 /// Asserts that no thread of a process has a capability, or can get one.
 #[track_caller]
 fn has_none(pid: u32) {
+    let bounding = bounding_of(pid);
+    assert_eq!(bounding, [0], "the bounding set");
+}
+
+/// Asserts that no thread of a process has a capability, and that programs that it executes get none. Returns the bounding sets.
+#[track_caller]
+fn bounding_of(pid: u32) -> Vec<u64> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("threads");
-    let mut number = 0;
+    let (mut number, mut bounding) = (0, Vec::new());
     for thread in threads {
         let status = thread.expect("a thread").path().join("status");
         let Ok(status) = fs::read_to_string(status) else {
@@ -25,13 +36,17 @@ fn has_none(pid: u32) {
             line.unwrap_or_else(|| panic!("no {name} in:\n{status}"))
                 .trim()
         };
-        for set in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
+        for set in SETS {
             assert_eq!(line(set), "0000000000000000", "{set} {status}");
         }
+        bounding.push(u64::from_str_radix(line("CapBnd:"), 16).expect("a set"));
         assert_eq!(line("NoNewPrivs:"), "1", "{status}");
         number += 1;
     }
     assert!(number > 1, "a recorder has threads");
+    bounding.sort_unstable();
+    bounding.dedup();
+    bounding
 }
 
 /// The counters of the recorded hits of a process.
@@ -124,6 +139,33 @@ fn nothing_that_appears_later_is_recorded_and_nothing_stays() {
     let report = lab.usdtrec(["report", "-i", "all"]).success();
     let whole = report.stdout + &report.stderr;
     assert!(whole.contains(LATER), "{whole}");
+}
+
+/// The bounding set stays without CAP_SETPCAP: as a service that may not change it.
+#[test]
+fn a_bounding_set_that_may_not_be_changed_stays() {
+    const SETPCAP: u64 = 1 << 8;
+    let lab = Lab::with_own_notes();
+    need_tool("setpriv");
+    let mut target = Ticker::start(&lab);
+    let command = lab.command(["record", "--no-follow", "-a", "-o", "t"]);
+    let program = command.get_program().to_owned();
+    let mut limited = lab.at_home(Path::new("setpriv"), ["--bounding-set", "-setpcap"]);
+    limited.arg(program).args(command.get_args());
+    limited.envs(
+        command
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    limited.args(["-e", &target.event("tick")]);
+    let mut recorder = Process::spawn(limited);
+    recorder.until_error_line("[ usdtrec record:");
+    let bounding = bounding_of(recorder.pid());
+    assert!(bounding.len() == 1 && bounding[0] != 0 && bounding[0] & SETPCAP == 0);
+    target.hit("fire 4");
+    recorder.signal("INT");
+    recorder.finish().success();
+    assert_eq!(counters(&lab, "t", target.pid()), [0, 1, 2, 3]);
 }
 
 /// Files begin with the processes and their mappings, which the recorder cannot read any more.
