@@ -142,6 +142,9 @@ mod recording {
             RecordError::NoTracefs(_) => {
                 Some("mount it: mount -t tracefs tracefs /sys/kernel/tracing".to_owned())
             }
+            RecordError::KeepsCapabilities(_) | RecordError::Capabilities(_) => {
+                Some("record without --no-follow".to_owned())
+            }
             RecordError::Ring { .. } => Some(
                 "a smaller -m needs less locked memory (kernel.perf_event_mlock_kb, ulimit -l, or CAP_IPC_LOCK)"
                     .to_owned(),
@@ -222,11 +225,11 @@ mod recording {
             ),
             Searched::Host => format!(
                 "what runs and has probes: usdtrec list -a; for a program that does not run yet, name it: {by_path}, index it with: \
-                 usdtrec buildid-cache --add PATH, or wait for it with the bpf engine (without --no-wait)"
+                 usdtrec buildid-cache --add PATH, or wait for it with the bpf engine (without --no-wait and --no-follow)"
             ),
             Searched::Processes(_) => format!(
                 "if a library that has it is loaded later, name the library: {by_path}, index it with: usdtrec buildid-cache --add PATH, \
-                 or wait for it with the bpf engine (without --no-wait)"
+                 or wait for it with the bpf engine (without --no-wait and --no-follow)"
             ),
         }
     }

@@ -63,6 +63,7 @@ mod live_tables;
 mod losses;
 mod man_and_completions;
 mod metrics;
+mod no_follow;
 mod no_gap;
 mod node;
 mod nonresident;

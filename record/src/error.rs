@@ -140,6 +140,12 @@ pub enum RecordError {
     /// Perf events are not opened while recording.
     #[error("the perf engine does not follow files that appear while recording")]
     NotFollowed,
+    /// Something needs capabilities as long as it is recorded.
+    #[error("the recorder cannot drop its capabilities: {0}")]
+    KeepsCapabilities(&'static str),
+    /// The capabilities could not be dropped.
+    #[error("cannot drop the capabilities")]
+    Capabilities(#[source] io::Error),
     /// Programs cannot be used.
     #[error("the bpf engine cannot be used: {0}")]
     NoBpf(BpfRefusal),

@@ -49,6 +49,7 @@ pub use engine::{
     StoppedProcess, UsedEngine, guard, guard_stopped, release,
 };
 pub use error::{Interruption, RecordError, Removal, TargetError};
+pub use host::capabilities::without as without_capabilities;
 pub use host::cpus::parse as parse_cpus;
 pub use host::descendants::descendants;
 pub use host::limits::raise_open_files;

@@ -194,6 +194,13 @@ pub(crate) struct CaptureArgs {
     /// Files that processes begin to map while recording are recorded, too. A pattern with a path never waits. The perf engines do not follow files, and so do not wait.
     #[arg(long)]
     pub(crate) no_wait: bool,
+    /// Record no file that processes map later, and drop all capabilities when the probes are attached and verified (with -p or CMD: only with -i)
+    ///
+    /// For recorders that run as a service. Each thread gives up its effective, permitted, inheritable and ambient capabilities, and, if it has CAP_SETPCAP, the bounding set; no_new_privs is set. Without them rings are drained, files
+    /// are written and probes are removed, but processes of others cannot be read: later ones are not verified, files that they map are counted as not read, and at the end none is looked at. Root stays root: choose an output folder that root owns. Programs of
+    /// --trigger-cmd have no capabilities. Children of -p and CMD get probes of their own while recording, which needs capabilities: leave them out with -i, or record all processes with -a.
+    #[arg(long)]
+    pub(crate) no_follow: bool,
     /// Attach even if a check of the file fails
     #[arg(short, long)]
     pub(crate) force: bool,

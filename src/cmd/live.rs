@@ -166,7 +166,7 @@ impl Live<'_> {
                 aggregated.view.give_up();
             }
         })?;
-        print_attached(&attached, self.args.quiet);
+        print_attached(&attached, self.args);
         let mut reports = RunningReports::new(self.args.quiet);
         let mut printed = Ok(());
         let mut print = |counted: &Option<HitTotals>| {

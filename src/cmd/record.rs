@@ -5,6 +5,7 @@ mod call_graph;
 mod choose;
 mod messages;
 mod names;
+mod no_follow;
 mod numbered_files;
 mod once;
 mod options;

@@ -26,12 +26,13 @@ pub(super) fn documented(verb: &str) -> BTreeSet<String> {
     });
     // Other tests are about when recordings begin (schedule.rs), what patterns without a path wait for (followed.rs), the choice of processes
     // (chosen.rs), thread contexts (thread_context.rs), files that are mapped later (no_gap.rs), locks (context/), triggers (flight_recorder/), and
-    // slow spans and the callers that trace prints (slow_spans.rs).
+    // slow spans and the callers that trace prints (slow_spans.rs), and recorders without capabilities (no_follow.rs).
     let others = [
         "-h, --help",
         "--at",
         "--every",
         "--no-wait",
+        "--no-follow",
         "-G, --cgroup",
         "--container",
         "--unit",

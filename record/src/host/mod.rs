@@ -1,6 +1,7 @@
 //! The description of the recording machine in the trace.
 
 pub(crate) mod boot;
+pub(crate) mod capabilities;
 pub(super) mod cpus;
 pub(super) mod descendants;
 pub(super) mod hurry;

@@ -35,6 +35,13 @@ pub(crate) fn may_signal() -> bool {
     capabilities(None).map_or(true, |has| has.effective.contains(CapabilitySet::KILL))
 }
 
+/// Whether this process may read the memory of those of other users (`CAP_SYS_PTRACE`); also if that cannot be read.
+pub(crate) fn may_read_processes() -> bool {
+    capabilities(None).map_or(true, |has| {
+        has.effective.contains(CapabilitySet::SYS_PTRACE)
+    })
+}
+
 /// `kernel.perf_event_paranoid`: what the kernel permits to users without privileges, -1 for everything.
 pub(crate) fn paranoid() -> Option<i32> {
     let level = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");

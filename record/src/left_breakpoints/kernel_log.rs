@@ -16,9 +16,13 @@ pub(crate) struct KernelLog(File);
 impl KernelLog {
     /// From now on. `None` if it cannot be read.
     pub(crate) fn from_now() -> Option<Self> {
-        let mut log = Self::open()?;
-        log.0.seek(SeekFrom::End(0)).ok()?;
-        Some(log)
+        Self::open()?.forward()
+    }
+
+    /// The same log from now on.
+    pub(crate) fn forward(mut self) -> Option<Self> {
+        self.0.seek(SeekFrom::End(0)).ok()?;
+        Some(self)
     }
 
     /// From its beginning. `None` if it cannot be read.

@@ -19,7 +19,7 @@ use usdtrec_format::Arch;
 use super::file_site::FileSite;
 use super::scan::{FoundBreakpoint, scan};
 use crate::engine::Owner;
-use crate::host::run_directory;
+use crate::host::{privilege, run_directory};
 use crate::verify::ExpectedFiles;
 
 /// Ending of the names of these files.
@@ -182,8 +182,12 @@ impl FoundNotes {
     }
 }
 
-/// Removes the notes of recordings that have ended of which no process has a breakpoint any more, unless a look at all processes takes too long.
+/// Removes the notes of recordings that have ended of which no process has a breakpoint any more, unless other users' processes cannot be looked at, or a look
+/// at all takes too long.
 pub(super) fn forget_settled(arch: Arch) {
+    if !privilege::may_read_processes() {
+        return;
+    }
     // One that restores at the same time needs them.
     let Ok(_lock) = run_directory::try_lock() else {
         return;

@@ -1,6 +1,7 @@
 //! After the end of a recording: whether its sites are as they were.
 
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
@@ -38,7 +39,7 @@ pub(crate) struct OwnSites {
 pub struct LeftBehind {
     /// Breakpoints that no tracer is known to have.
     pub breakpoints: Vec<LeftBreakpoint>,
-    /// Number of processes that could not be looked at in time.
+    /// Number of processes that could not be looked at in time, or that this user may not read.
     pub unchecked: usize,
     /// What the kernel logged meanwhile about uprobes that it could not remove.
     pub logged: Vec<String>,
@@ -119,15 +120,17 @@ impl OwnSites {
         let mut found = Vec::new();
         for (at, &pid) in self.pids.iter().enumerate() {
             if begun.elapsed() >= MAX_LOOK_TIME {
-                left.unchecked = self.pids.len() - at;
+                left.unchecked += self.pids.len() - at;
                 break;
             }
-            found.extend(
-                self.files
-                    .planted_in(pid)
-                    .into_iter()
-                    .map(|site| (pid, site)),
-            );
+            match self.files.planted_in(pid) {
+                Ok(planted) => found.extend(planted.into_iter().map(|site| (pid, site))),
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    left.unchecked += 1;
+                }
+                // It has ended.
+                Err(_) => {}
+            }
         }
         if !found.is_empty() {
             // Others that trace the same sites have breakpoints there for good.
@@ -158,7 +161,7 @@ impl OwnSites {
         }
         self.wait(&mut left.breakpoints);
         left.logged = self.log.map(KernelLog::leaks).unwrap_or_default();
-        if !left.breakpoints.is_empty()
+        if (!left.breakpoints.is_empty() || left.unchecked > 0)
             && let Some(notes) = self.notes
         {
             notes.keep();
@@ -183,7 +186,7 @@ impl OwnSites {
     }
 
     fn is_planted(&self, left: &LeftBreakpoint) -> bool {
-        let planted = self.files.planted_in(left.pid);
+        let planted = self.files.planted_in(left.pid).unwrap_or_default();
         planted.iter().any(|site| site.address == left.address)
     }
 }

@@ -1,6 +1,6 @@
 //! Build-ids of the files that processes map, read once for each file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use usdtrec_buildid_cache::elf::{ElfError, ObjectFile};
 use usdtrec_buildid_cache::process::{open_formerly_mapped, open_mapped};
-use usdtrec_buildid_cache::{DeviceNumber, FileMapping};
+use usdtrec_buildid_cache::{DeviceNumber, FileMapping, MappedInode};
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{Mmap, MmapFile};
 
@@ -87,9 +87,26 @@ pub(crate) struct BuildIds {
     sought: SoughtFiles,
     /// Whether files are not kept. Those that cannot have probes never are.
     are_ignored: bool,
+    /// The files that were known when reading ended: no file is opened any more. `None` before.
+    ended: Option<HashSet<MappedInode>>,
 }
 
 impl BuildIds {
+    /// Opens no file any more. Others than the known ones count as not read.
+    pub(crate) fn read_no_more(&mut self, known: HashSet<MappedInode>) {
+        self.ended = Some(known);
+    }
+
+    /// The files that were opened.
+    pub(crate) fn known_inodes(&self) -> HashSet<MappedInode> {
+        let files = self.known.keys();
+        let inode = |file: &MappedFileId| MappedInode {
+            device: file.device,
+            inode: file.inode,
+        };
+        files.map(inode).collect()
+    }
+
     /// Keeps the files that are read from now on, or does not.
     pub(crate) fn keep_files(&mut self, are_kept: bool) {
         self.are_ignored = !are_kept;
@@ -185,6 +202,14 @@ impl BuildIds {
             return *build_id;
         }
         let mapped = mapped();
+        if let Some(known) = &self.ended {
+            let [_, _, is_executable] = mapped.mapping.permissions;
+            let is_known = known.contains(&mapped.mapping.mapped_inode());
+            if is_executable && !is_known && self.sought.has(&mapped.mapping) {
+                self.unread.note(file, mapped.pid, UnreadReason::Late);
+            }
+            return None;
+        }
         let object = match mapped.open() {
             Ok(object) => Some(object),
             // It is there, and is no ELF file.

@@ -36,7 +36,10 @@ impl Recording {
         self.session.attached.engine.end_holding();
         self.look_last();
         // From here on only: other tracers leave breakpoints, too.
-        let log = KernelLog::from_now();
+        let log = match self.log.take() {
+            Some(log) => log.forward(),
+            None => KernelLog::from_now(),
+        };
         self.lower_semaphores();
         let attached = &mut self.session.attached;
         // Disabling open events cannot fail. If it did, only their last hits would come too late.

@@ -39,6 +39,7 @@ pub(crate) fn synthesise(wanted: &Wanted) -> Synthesised {
         records: synthesis.out,
         unread: synthesis.build_ids.unread(),
         new_files: synthesis.build_ids.take_new(),
+        known: synthesis.build_ids.known_inodes(),
     }
 }
 
@@ -94,6 +95,8 @@ pub(crate) struct Synthesised {
     pub(crate) new_files: NewFiles,
     /// Those of them that could not be read.
     pub(crate) unread: UnreadCounts,
+    /// All files that were opened.
+    pub(crate) known: HashSet<MappedInode>,
 }
 
 /// Process ids of the target.

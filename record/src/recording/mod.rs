@@ -2,6 +2,7 @@
 
 pub(super) mod attach_callbacks;
 pub(super) mod build_ids;
+mod end_following;
 pub(super) mod ending;
 pub(super) mod filter;
 mod finishing;
@@ -42,6 +43,7 @@ use crate::engine::{GuardDeath, TextFinding};
 use crate::error::RecordError;
 use crate::host::cpus::Changes;
 use crate::host::hurry::Hurry;
+use crate::left_breakpoints::KernelLog;
 use crate::output::files::Files;
 use crate::recording::following::Follower;
 use crate::recording::losses::Tally;
@@ -50,6 +52,7 @@ use crate::recording::session::Session;
 use crate::recording::signals::Signals;
 use crate::recording::snapshot::Snapshot;
 use crate::recording::triggering::Triggering;
+use crate::window::KeptProcesses;
 
 pub use self::outcome::{End, EndedProcess, Finished, HitTotals, Outcome, Progress, TriggerEvent};
 pub(crate) use self::pipeline::Pipeline;
@@ -86,6 +89,10 @@ pub struct Recording {
     process_pace: ProcessPace,
     guard_deaths: Vec<GuardDeath>,
     triggering: Triggering,
+    /// The processes, if they cannot be read when another file begins.
+    kept: Option<KeptProcesses>,
+    /// The kernel's log, if it cannot be opened at the end.
+    log: Option<KernelLog>,
 }
 
 impl Recording {
@@ -123,6 +130,8 @@ impl Recording {
             process_pace: ProcessPace::default(),
             guard_deaths: Vec::new(),
             triggering,
+            kept: None,
+            log: None,
         })
     }
 
@@ -146,7 +155,9 @@ impl Recording {
             self.write_losses()?;
             let came = self.cpus.look();
             self.note_cpus();
-            self.session.attached.follow_to(&came);
+            if !self.session.options.following.is_off {
+                self.session.attached.follow_to(&came);
+            }
             let death = self.session.attached.engine.replace_guard();
             let is_new = |death: &GuardDeath| !self.guard_deaths.contains(death);
             let death = death.filter(is_new);
@@ -240,7 +251,7 @@ impl Recording {
     /// thread, because there may be thousands.
     fn switch_if_due(&mut self, signals: &Signals) -> Result<(), RecordError> {
         if self.snapshot.is_none() && self.is_switch_due(signals) {
-            self.snapshot = Some(Snapshot::begin(&self.session));
+            self.snapshot = Some(Snapshot::begin(&self.session, self.kept.as_ref()));
         }
         let is_drained = !self.is_behind;
         let switch = self.session.options.switch;
@@ -269,15 +280,22 @@ impl Recording {
     fn drain(&mut self) {
         let (files, pipeline) = (&mut self.files, &mut self.pipeline);
         let attached = &mut self.session.attached;
-        let mut changes = self.snapshot.as_mut().map(Snapshot::changes);
-        pipeline.begin(attached, files, changes.as_deref_mut());
+        let mut changes = (self.snapshot.is_some() || self.kept.is_some()).then(Vec::new);
+        pipeline.begin(attached, files, changes.as_mut());
         let pass_on = |records: &[u8]| {
             pipeline.take(files, records);
             let stacks = pipeline.stacks.as_mut();
             stacks.map_or_else(Vec::new, |stacks| stacks.take_used().collect())
         };
-        self.is_behind = attached.drain(pass_on, changes);
+        self.is_behind = attached.drain(pass_on, changes.as_mut());
         pipeline.end(files);
+        let changes = changes.unwrap_or_default();
+        if let Some(snapshot) = &mut self.snapshot {
+            snapshot.add(&changes);
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.take(&changes);
+        }
         if let Some(stacks) = &mut pipeline.stacks {
             attached.engine.learn_stacks(stacks.take_used());
         }

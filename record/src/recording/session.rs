@@ -158,6 +158,21 @@ impl Session {
             request.pmu,
             shortfalls.clone(),
         )?;
+        if options.following.is_off {
+            let kept = match semaphores {
+                Some(_) => {
+                    Some("the kernel counts a semaphore wrong, which is corrected in each process")
+                }
+                None if attached.engine.used() == UsedEngine::PerfTracefs => {
+                    Some("events in tracefs are removed by their names at the end")
+                }
+                None if attached.engine.held().is_some() => {
+                    Some("children are held until they have probes of their own")
+                }
+                None => None,
+            };
+            kept.map_or(Ok(()), |reason| Err(RecordError::KeepsCapabilities(reason)))?;
+        }
         let (semaphores_started, started_semaphores) = channel();
         Ok(Self {
             options,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crate::output::files::{Files, Switch};
 use crate::recording::metadata;
 use crate::recording::session::Session;
+use crate::window::KeptProcesses;
 
 /// How long a new file may be delayed because the rings are never empty.
 const NEW_FILE_LIMIT: Duration = Duration::from_secs(2);
@@ -21,9 +22,14 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     /// Starts reading the processes, in a thread of its own.
-    pub(crate) fn begin(session: &Session) -> Self {
+    /// With `kept`, takes those.
+    pub(crate) fn begin(session: &Session, kept: Option<&KeptProcesses>) -> Self {
         let wanted = session.wanted_of_running();
-        let read = move || metadata::synthesise(&wanted).records;
+        let kept = kept.map(KeptProcesses::copy);
+        let read = move || match kept {
+            Some(kept) => kept.records(),
+            None => metadata::synthesise(&wanted).records,
+        };
         Self {
             processes: std::thread::spawn(read),
             complete: None,
@@ -32,8 +38,8 @@ impl Snapshot {
     }
 
     /// Adds process records.
-    pub(crate) const fn changes(&mut self) -> &mut Vec<u8> {
-        &mut self.changes
+    pub(crate) fn add(&mut self, records: &[u8]) {
+        self.changes.extend_from_slice(records);
     }
 
     /// Whether all processes have been read, and the hits of those that had ended by then are in the old file. To be called after each pass

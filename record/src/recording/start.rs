@@ -17,7 +17,7 @@ impl Session {
     /// is one.
     ///
     /// # Errors
-    /// [`RecordError::Output`], [`RecordError::Write`], [`RecordError::Host`], [`RecordError::Kernel`].
+    /// [`RecordError::Output`], [`RecordError::Write`], [`RecordError::Host`], [`RecordError::Kernel`], [`RecordError::Capabilities`].
     pub fn start(
         self,
         mut destination: Destination,
@@ -52,8 +52,13 @@ impl Session {
         let command = command.transpose()?;
         let mut recording = Recording::new(self, files, command, started, pipeline, triggering)?;
         // A process may have mapped them since the probes were selected.
-        recording.follower.take(running.new_files);
+        recording
+            .follower
+            .take(std::mem::take(&mut running.new_files));
         recording.follower.note_unread(running.unread);
+        if recording.session.options.following.is_off {
+            recording.end_following(&running)?;
+        }
         Ok(recording)
     }
 }

@@ -23,6 +23,8 @@ pub(super) enum UnreadReason {
     Denied,
     /// Another error.
     Failed,
+    /// Nothing was read any more when it was mapped.
+    Late,
 }
 
 /// Numbers of files that were not read, and of programs.
@@ -36,6 +38,8 @@ pub(crate) struct UnreadCounts {
     pub(crate) denied: usize,
     /// Files that could not be opened for another reason.
     pub(crate) failed: usize,
+    /// Files that were mapped when nothing was read any more.
+    pub(crate) late: usize,
 }
 
 /// The files that could not be read so far.
@@ -59,6 +63,7 @@ struct UnreadFile {
     is_unmapped: bool,
     is_denied: bool,
     has_failed: bool,
+    is_late: bool,
 }
 
 impl UnreadFiles {
@@ -85,6 +90,7 @@ impl UnreadFiles {
             UnreadReason::Unmapped => unread.is_unmapped = true,
             UnreadReason::Denied => unread.is_denied = true,
             UnreadReason::Failed => unread.has_failed = true,
+            UnreadReason::Late => unread.is_late = true,
         }
     }
 
@@ -112,6 +118,7 @@ impl UnreadFiles {
             counts.unmapped += usize::from(file.is_unmapped);
             counts.denied += usize::from(file.is_denied);
             counts.failed += usize::from(file.has_failed);
+            counts.late += usize::from(file.is_late);
         }
         counts
     }
@@ -125,6 +132,7 @@ impl UnreadCounts {
             unmapped: self.unmapped + others.unmapped,
             denied: self.denied + others.denied,
             failed: self.failed + others.failed,
+            late: self.late + others.late,
         }
     }
 
@@ -134,6 +142,7 @@ impl UnreadCounts {
             UnreadReason::Unmapped => self.unmapped += 1,
             UnreadReason::Denied => self.denied += 1,
             UnreadReason::Failed => self.failed += 1,
+            UnreadReason::Late => self.late += 1,
         }
     }
 }
@@ -158,6 +167,7 @@ mod tests {
             unmapped: 1,
             denied: 1,
             failed: 0,
+            late: 0,
         };
         assert_eq!(unread.counts(), counts);
         unread.begin_program(7);

@@ -31,6 +31,8 @@ const AGAIN: Duration = Duration::from_millis(50);
 const PERIOD: Duration = Duration::from_secs(1);
 /// After which time the loader of a program is done.
 const SETTLED: Duration = Duration::from_secs(1);
+/// Maximum time of the first looks, if there are none later.
+const FIRST_TIME: Duration = Duration::from_secs(1);
 /// Maximum time of the last looks.
 pub(super) const LAST_TIME: Duration = Duration::from_millis(100);
 /// Interval between the last two looks at a process.
@@ -55,6 +57,8 @@ pub(super) enum Change {
     Ended { pid: i32 },
     /// A process has a hit.
     Hit { pid: i32 },
+    /// The recorder loses its capabilities: all are to be looked at that were not. Answered when that is done.
+    FirstLook(Sender<()>),
     /// The recording ends: all are to be looked at a last time. Answered when that is done.
     LastLook(Sender<()>),
     /// No hits will come. Answered when everything is reported; the thread ends.
@@ -82,6 +86,8 @@ pub(super) struct Checker {
     /// Processes without hits that were not checked, and why the last one could not be read.
     unchecked: u64,
     denied: Option<io::Error>,
+    /// Whether the recorder has dropped the capabilities with which it could read all processes.
+    is_powerless: bool,
     /// Whether the last looks were made: the recorder takes back what new processes would need.
     is_over: bool,
 }
@@ -138,6 +144,7 @@ impl Checker {
             ended: HashMap::new(),
             unchecked: 0,
             denied: None,
+            is_powerless: false,
             is_over: false,
         }
     }
@@ -151,6 +158,10 @@ impl Checker {
                     .saturating_duration_since(Instant::now())
             });
             match changes.recv_timeout(wait) {
+                Ok(Change::FirstLook(done)) => {
+                    self.look_first();
+                    let _ = done.send(());
+                }
                 Ok(Change::LastLook(done)) => {
                     self.look_last();
                     self.is_over = true;
@@ -199,7 +210,7 @@ impl Checker {
                 }
                 self.hit.insert(pid, Instant::now());
             }
-            Change::LastLook(_) | Change::Finish(_) => {}
+            Change::FirstLook(_) | Change::LastLook(_) | Change::Finish(_) => {}
         }
     }
 
@@ -356,6 +367,21 @@ impl Checker {
         next
     }
 
+    /// Looks at the processes that were not read, as far as time allows.
+    fn look_first(&mut self) {
+        let begun = Instant::now();
+        let unread = self.watched.iter().filter(|(_, watched)| !watched.is_read);
+        for pid in unread.map(|(pid, _)| *pid).collect::<Vec<_>>() {
+            if begun.elapsed() >= FIRST_TIME {
+                break;
+            }
+            self.due.retain(|(_, due)| *due != pid);
+            self.look_at(pid);
+        }
+        // Else there were not enough of them before, either.
+        self.is_powerless = self.denied.is_none();
+    }
+
     /// Looks at all processes, those with something to be confirmed first, as far as time allows.
     fn look_last(&mut self) {
         let deadline = Instant::now() + LAST_TIME;
@@ -412,11 +438,14 @@ impl Checker {
                 None => "without recorded hits, could not be checked in time".to_owned(),
             },
             effect: "whether the probes worked there is not known".to_owned(),
-            remedy: if is_denied {
-                "record with CAP_SYS_PTRACE".to_owned()
-            } else {
-                String::new()
-            },
+            remedy: match is_denied {
+                true if self.is_powerless => {
+                    "record with following, for which the recorder keeps its capabilities"
+                }
+                true => "record with CAP_SYS_PTRACE",
+                false => "",
+            }
+            .to_owned(),
             ..FoundShortfall::default()
         });
     }

@@ -23,7 +23,7 @@ mod words;
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -115,6 +115,13 @@ impl Verifier {
         for pid in pids {
             self.send(Change::Hit { pid });
         }
+    }
+
+    /// Looks at all processes that were not looked at. From then on some may not be readable. The channel gets a message when that is done.
+    pub(crate) fn look_first(&self) -> Receiver<()> {
+        let (done, looked) = channel();
+        self.send(Change::FirstLook(done));
+        looked
     }
 
     /// Looks at all processes once more. The probes must still be attached.

@@ -1,5 +1,6 @@
 //! Breakpoints that are at the sites of a process.
 
+use std::io;
 use std::path::PathBuf;
 
 use usdtrec_buildid_cache::FileMapping;
@@ -20,11 +21,12 @@ pub(crate) struct PlantedSite {
 }
 
 impl ExpectedFiles {
-    /// The sites in a process that have a breakpoint; none if it cannot be read.
-    pub(crate) fn planted_in(&self, pid: i32) -> Vec<PlantedSite> {
-        let Ok(memory) = ProcessMemory::open(pid) else {
-            return Vec::new();
-        };
+    /// The sites in a process that have a breakpoint.
+    ///
+    /// # Errors
+    /// As [`ProcessMemory::open`].
+    pub(crate) fn planted_in(&self, pid: i32) -> io::Result<Vec<PlantedSite>> {
+        let memory = ProcessMemory::open(pid)?;
         let maps: Vec<FileMapping> = memory.files().collect();
         let mut planted = Vec::new();
         for file in &self.0 {
@@ -49,6 +51,6 @@ impl ExpectedFiles {
                 }
             }
         }
-        planted
+        Ok(planted)
     }
 }

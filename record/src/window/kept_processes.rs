@@ -28,7 +28,7 @@ const MAX_DELAY: u64 = 1_000_000_000;
 
 /// What is known of processes, at the time of the first hits of a window.
 #[derive(Debug)]
-pub(super) struct KeptProcesses {
+pub(crate) struct KeptProcesses {
     id_type: SampleType,
     processes: BTreeMap<i32, KeptProcess>,
     /// Number of threads of all processes.
@@ -94,7 +94,7 @@ struct MappedFile {
 
 impl KeptProcesses {
     /// `id_type` is the layout of the sample ids of the records.
-    pub(super) fn new(id_type: SampleType) -> Self {
+    pub(crate) fn new(id_type: SampleType) -> Self {
         /// Number of files from which on it is worth looking for those of no process.
         const MANY_FILES: usize = 4096;
         Self {
@@ -112,7 +112,7 @@ impl KeptProcesses {
     }
 
     /// Takes records that fell out of the window, after all that did before.
-    pub(super) fn take(&mut self, records: &[u8]) {
+    pub(crate) fn take(&mut self, records: &[u8]) {
         let before = self.waiting.len();
         for record in Records::new(records) {
             let Some(bytes) = whole(records, &record) else {
@@ -309,7 +309,7 @@ impl KeptProcesses {
     }
 
     /// A copy to be [written](Self::write): it takes no more records, and holds no file that nothing else does.
-    pub(super) fn copy(&self) -> Self {
+    pub(crate) fn copy(&self) -> Self {
         Self {
             processes: self.processes.clone(),
             notes: self.notes.clone(),
@@ -335,6 +335,13 @@ impl KeptProcesses {
         let notes = self.notes.values();
         let waiting = self.waiting.iter().map(|record| &record.bytes);
         notes.chain(waiting).for_each(|bytes| sink(bytes));
+    }
+
+    /// The records that say all this.
+    pub(crate) fn records(&self) -> Vec<u8> {
+        let mut all = Vec::new();
+        self.write(|records| all.extend_from_slice(records));
+        all
     }
 
     fn put_threads(&self, pid: i32, process: &KeptProcess, out: &mut Vec<u8>) {

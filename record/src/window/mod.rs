@@ -18,11 +18,10 @@ use std::sync::Arc;
 use usdtrec_format::perf::SampleType;
 use usdtrec_format::trace::{PackedPart, PackedReader, PackedRecords};
 
-use self::kept_processes::KeptProcesses;
-
 pub(crate) use self::content::WindowContent;
 pub(crate) use self::file_maker::{FileMaker, MadeFile};
 pub use self::files::{NewWindowFile, WindowFileTime, WindowFiles, WrittenWindow};
+pub(crate) use self::kept_processes::KeptProcesses;
 pub use self::limits::WindowLimits;
 pub(crate) use self::writer::WindowWriter;
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use usdtrec_analysis::origin::TriggerFacts;
-use usdtrec_format::clock_seconds;
 use usdtrec_format::escape::escape;
 use usdtrec_format::trace::{FiredTrigger, TriggerKind};
+use usdtrec_format::{clock_seconds, counted};
 
 /// What fired, where, and when: by the wall clock and by the trace's clock.
 #[must_use]
@@ -14,16 +14,25 @@ pub fn sentence(trigger: &TriggerFacts) -> String {
     let date = trigger.wall_ns;
     let date = date.and_then(|wall| jiff::Timestamp::from_nanosecond(wall).ok());
     let date = date.map(|date| format!("{} UTC, ", date.strftime("%Y-%m-%d %H:%M:%S%.6f")));
-    let more = match fired.more {
-        0 => String::new(),
-        more => format!("; {more} more since the file before"),
-    };
+    let more = further(fired);
     format!(
         "{} ({}{}){more}",
         cause(fired),
         date.unwrap_or_default(),
         clock_seconds(fired.time_ns)
     )
+}
+
+/// How many further triggers fired since the file before, after what fired; empty for none.
+#[must_use]
+pub fn further(fired: &FiredTrigger) -> String {
+    match fired.more {
+        0 => String::new(),
+        more => format!(
+            "; {} since the file before",
+            counted(more, "further trigger")
+        ),
+    }
 }
 
 /// What fired, and where.
@@ -83,7 +92,7 @@ mod tests {
         assert_eq!(
             sentence(&trigger),
             "span:query > 100ms: db:query took 250ms in thread 8 of process 7 (2023-11-14 22:13:20.000001 UTC, 15581.656104); \
-             3 more since the file before"
+             3 further triggers since the file before"
         );
         trigger.fired = FiredTrigger {
             kind: TriggerKind::Request,

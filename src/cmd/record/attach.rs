@@ -38,6 +38,7 @@ pub(in crate::cmd) fn select(
     check_privilege()?;
     raise_open_files();
     let mut following = Following {
+        is_off: args.no_follow,
         waits: waits(args, &events)?,
         events,
         schemas: Arc::new(schemas::in_force(&args.schema)?),

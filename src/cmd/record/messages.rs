@@ -55,10 +55,19 @@ pub(in crate::cmd) fn attached_line(verb: &str, session: &Session) -> String {
     )
 }
 
-/// Says that all probes are enabled: to a service manager, and unless `quiet` on stderr, where scripts wait for the line before they start their
+/// Says that all probes are enabled: to a service manager, and unless it is to be quiet on stderr, where scripts wait for the line before they start their
 /// workload.
-pub(in crate::cmd) fn print_attached(line: &str, quiet: bool) {
-    if !quiet {
+pub(in crate::cmd) fn print_attached(line: &str, args: &CaptureArgs) {
+    if !args.quiet {
+        if args.no_follow {
+            let user = match rustix::process::geteuid().is_root() {
+                true => "; root stays, without them",
+                false => "",
+            };
+            inform(format_args!(
+                "usdtrec: dropped all capabilities: files that are mapped from now on are not recorded{user}"
+            ));
+        }
         inform(line);
     }
     service::ready(line);

@@ -17,6 +17,7 @@ use super::messages::{
     print_missing_groups, print_notice, print_scope, print_spans, print_summary,
 };
 use super::names::NameStore;
+use super::no_follow::check_folder;
 use super::numbered_files::NumberedFiles;
 use super::options::{destination, is_pipe};
 use super::schedule;
@@ -126,6 +127,7 @@ impl Once<'_> {
         let Self {
             args, options, due, ..
         } = self;
+        check_folder(args)?;
         let duration = options.duration;
         let Ready { session, held } =
             attach(&args.capture, selected, options, is_pipe(args), signals)?;
@@ -140,7 +142,7 @@ impl Once<'_> {
         if let (Some(due), false) = (due, args.capture.quiet) {
             inform(format_args!("usdtrec: {}", schedule::lateness(due)));
         }
-        print_attached(&attached, args.capture.quiet);
+        print_attached(&attached, &args.capture);
         Ok(recording)
     }
 }

@@ -18,7 +18,7 @@ use usdtrec_record::{
 
 use super::numbered_files::NumberedFiles;
 use super::switch_output::SwitchOutputFiles;
-use super::{call_graph, ring};
+use super::{call_graph, no_follow, ring};
 use crate::cli::{self, CaptureArgs, RecordArgs};
 use crate::cmd::print::spans_or_all;
 use crate::output;
@@ -60,6 +60,7 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
         check_pipe(args)?;
     }
     ring::refuse_others(args)?;
+    no_follow::refuse_every(args)?;
     let has_files = args.switch_output.is_some() || args.every.is_some();
     Usage::ensure(
         args.switch_max_files.is_none() || has_files,
@@ -140,6 +141,7 @@ pub(in crate::cmd) fn capture(
         .into());
     }
     refuse(args)?;
+    no_follow::refuse_others(args, records_named_processes(args))?;
     Ok(Options {
         target: Target::All,
         named: args.pid.clone(),
@@ -284,7 +286,7 @@ pub(super) fn waits(args: &CaptureArgs, events: &[EventSelector]) -> Result<bool
         !(args.no_wait && has_paths && process_choice(args).groups.is_empty()),
         "--no-wait has no effect: a pattern with a path never waits",
     )?;
-    Ok(!args.engine.is_perf() && !args.no_wait)
+    Ok(!args.engine.is_perf() && !args.no_wait && !args.no_follow)
 }
 
 /// Which of the options that have a usual value ask for another one.

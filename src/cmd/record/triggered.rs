@@ -4,7 +4,6 @@ use std::path::Path;
 
 use usdtrec_format::counted;
 use usdtrec_format::escape::{escape, shown};
-use usdtrec_format::trace::FiredTrigger;
 use usdtrec_record::{Outcome, TriggerEvent, WrittenWindow};
 use usdtrec_report::trigger;
 
@@ -54,7 +53,7 @@ fn print(event: &TriggerEvent, quiet: bool) {
         TriggerEvent::Noted(fired) => inform(format_args!(
             "usdtrec: {}: this file is kept, with those before and after it{}",
             trigger::cause(fired),
-            more(fired)
+            trigger::further(fired)
         )),
         TriggerEvent::NotWritten { fired, error } => say(format_args!(
             "usdtrec: {}: no file was written, recording goes on: {}",
@@ -90,17 +89,6 @@ fn line(written: &WrittenWindow) -> String {
         window.as_secs_f64(),
         took.as_secs_f64() * 1e3,
         trigger::cause(fired),
-        more(fired)
+        trigger::further(fired)
     )
-}
-
-/// How often triggers fired since the file before.
-fn more(fired: &FiredTrigger) -> String {
-    match fired.more {
-        0 => String::new(),
-        more => format!(
-            "; {} since the file before",
-            counted(more, "further trigger")
-        ),
-    }
 }

@@ -8,9 +8,11 @@
 //! For the same reason the recorder ignores that flag in its own records: stock perf crashes on records that have the
 //! flag and no build-id.
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use usdtrec_buildid_cache::MappedInode;
 use usdtrec_format::perf::{
     Comm, EventAttr, Mmap, MmapFile, RawRecord, RecordType, Records, SampleType,
 };
@@ -133,6 +135,11 @@ impl Processes {
     /// The ELF files that processes mapped for the first time since the last call.
     pub(crate) fn take_new_files(&mut self) -> NewFiles {
         self.build_ids.take_new()
+    }
+
+    /// Opens no file any more that processes map; others than the known ones count as not read.
+    pub(crate) fn read_no_more(&mut self, known: HashSet<MappedInode>) {
+        self.build_ids.read_no_more(known);
     }
 
     /// Forgets files that were left out.

@@ -129,7 +129,10 @@ impl Program {
     /// Number of breakpoints that it has.
     fn breakpoints(&self) -> usize {
         let expected = ExpectedFiles::of_probes(&self.probes());
-        expected.planted_in(self.hits.unwrap().cast_signed()).len()
+        expected
+            .planted_in(self.hits.unwrap().cast_signed())
+            .unwrap()
+            .len()
     }
 }
 

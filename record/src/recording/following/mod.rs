@@ -152,6 +152,16 @@ impl Follower {
         self.files
     }
 
+    /// Whether files are read or wait.
+    pub(crate) fn is_reading(&self) -> bool {
+        self.queue.done() < self.queued
+    }
+
+    /// No file comes any more: the thread ends.
+    pub(crate) fn close(&self) {
+        self.queue.close();
+    }
+
     /// The recording ends: nothing is planted any more.
     pub(crate) fn end(&self) {
         self.queue.end();
@@ -160,7 +170,7 @@ impl Follower {
     /// Ends the thread when it has read the files that wait. The shortfalls get those with selected probes, and numbers of those that were not
     /// read.
     pub(crate) fn finish(&mut self, unread: UnreadCounts, shortfalls: &Shortfalls) {
-        self.queue.close();
+        self.close();
         let begun = Instant::now();
         let thread = self.thread.take();
         while thread.as_ref().is_some_and(|thread| !thread.is_finished())

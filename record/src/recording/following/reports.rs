@@ -145,6 +145,7 @@ pub(super) fn unread(
         unmapped,
         denied,
         failed,
+        late,
     } = counts;
     let its = match programs {
         1 => "its",
@@ -163,6 +164,10 @@ pub(super) fn unread(
         (too_many, not_read(too_many, ", too many at once")),
         (denied, not_read(denied, " that this user may not open")),
         (failed, not_read(failed, " that could not be opened")),
+        (
+            late,
+            not_read(late, ", mapped later: the recording follows none"),
+        ),
     ];
     let found = found.into_iter().filter(|(number, _)| *number > 0);
     found.map(move |(number, found)| FoundShortfall {

@@ -19,6 +19,8 @@ pub type Completion = dyn Fn(&mut [PlannedProbe]) + Send + Sync;
 /// What is planted in files that appear while recording.
 #[derive(Clone)]
 pub struct Following {
+    /// Whether nothing is, and the recorder drops all its capabilities when the probes are attached and verified.
+    pub is_off: bool,
     /// The events, as they were selected at first.
     pub events: Vec<EventSelector>,
     /// Names and types of arguments.
@@ -39,6 +41,7 @@ pub struct Following {
 impl Default for Following {
     fn default() -> Self {
         Self {
+            is_off: false,
             events: Vec::new(),
             schemas: Arc::default(),
             force: false,
@@ -71,6 +74,7 @@ impl Following {
 impl fmt::Debug for Following {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Following")
+            .field("is_off", &self.is_off)
             .field("events", &self.events)
             .field("force", &self.force)
             .finish_non_exhaustive()

@@ -1,0 +1,63 @@
+//! A recording that follows nothing does all that needs capabilities when it begins, and drops them.
+//!
+//! What processes have mapped up to then is planted, and all processes are verified. Later the rings are drained and files are written: both need
+//! descriptors only. What is not possible any more is said: files that are mapped later are counted as not read, processes that cannot be
+//! read as not checked. The names and mappings with which a next file begins are kept in memory, because `/proc` does not show them.
+
+use std::sync::mpsc::TryRecvError;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Recording, host_error};
+use crate::error::RecordError;
+use crate::host::capabilities;
+use crate::left_breakpoints::KernelLog;
+use crate::recording::metadata::Synthesised;
+use crate::window::KeptProcesses;
+
+/// Maximum time for planting what was mapped meanwhile, and for verifying.
+const LIMIT: Duration = Duration::from_secs(2);
+/// Interval of draining the rings meanwhile.
+const STEP: Duration = Duration::from_millis(1);
+
+impl Recording {
+    /// Follows nothing from now on, and drops all capabilities. `running` is what was read of the processes that run.
+    ///
+    /// # Errors
+    /// [`RecordError::Capabilities`]; those of writing the trace.
+    pub(super) fn end_following(&mut self, running: &Synthesised) -> Result<(), RecordError> {
+        if self.session.options.switch.is_some() {
+            let id_type = self.session.attached.processes.attr.attr.id_type();
+            let mut kept = KeptProcesses::new(id_type);
+            kept.take(&running.records);
+            self.kept = Some(kept);
+        }
+        self.drain();
+        let processes = &mut self.session.attached.processes;
+        processes.read_no_more(running.known.clone());
+        let begun = Instant::now();
+        while self.follower.is_reading() && begun.elapsed() < LIMIT {
+            self.pass()?;
+        }
+        self.follower.close();
+        self.plant_found()?;
+        let looked = self.pipeline.verifier.look_first();
+        let begun = Instant::now();
+        while looked.try_recv() == Err(TryRecvError::Empty) && begun.elapsed() < LIMIT {
+            self.pass()?;
+        }
+        self.log = KernelLog::from_now();
+        capabilities::drop_all().map_err(RecordError::Capabilities)?;
+        // Before Linux 5.19 the kernel may need capabilities to read maps, too.
+        let groups = self.session.attached.engine.hit_groups();
+        groups.map_err(|source| host_error("maps without capabilities", source))?;
+        Ok(())
+    }
+
+    fn pass(&mut self) -> Result<(), RecordError> {
+        self.drain();
+        self.plant_found()?;
+        thread::sleep(STEP);
+        Ok(())
+    }
+}

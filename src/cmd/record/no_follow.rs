@@ -1,0 +1,72 @@
+//! `--no-follow`: recorders that drop their capabilities.
+
+use std::path::Path;
+
+use anyhow::bail;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
+use usdtrec_format::escape::shown;
+use usdtrec_record::without_capabilities;
+
+use crate::cli::{CaptureArgs, RecordArgs};
+use crate::terminal::Usage;
+
+/// Refuses what needs capabilities as long as it is recorded, and what follows something. `is_named` is whether the processes of -p or of a command are
+/// recorded.
+pub(super) fn refuse_others(args: &CaptureArgs, is_named: bool) -> Result<(), Usage> {
+    let is_perf = args.engine.is_perf();
+    let reason = match () {
+        () if !args.no_follow => return Ok(()),
+        () if args.no_gap.is_some() => {
+            "--no-gap has no effect beside --no-follow: no file that is mapped later is recorded"
+        }
+        () if args.no_wait && args.cgroup.len() + args.container.len() + args.unit.len() == 0 => {
+            "--no-wait has no effect beside --no-follow, which waits for no file"
+        }
+        () if args.lossless => {
+            "--lossless does not go with --no-follow: continuing stopped processes needs a capability"
+        }
+        () if args.thread_context => {
+            "--thread-context does not go with --no-follow: reading the variables of programs that start needs capabilities"
+        }
+        () if !is_perf && is_named && !args.no_inherit => {
+            "--no-follow with -p or a command needs -i, because children get probes of their own while recording; or record all processes: -a"
+        }
+        () => return Ok(()),
+    };
+    Err(Usage(reason.to_owned()))
+}
+
+/// Refuses `--every`.
+pub(super) fn refuse_every(args: &RecordArgs) -> Result<(), Usage> {
+    Usage::ensure(
+        args.every.is_none() || !args.capture.no_follow,
+        "--every does not go with --no-follow: after the first recording no probe could be attached",
+    )
+}
+
+/// Fails if without capabilities files cannot be made in the folder of the output, or those there not be opened.
+pub(super) fn check_folder(args: &RecordArgs) -> anyhow::Result<()> {
+    if !args.capture.no_follow || args.output.as_os_str() == "-" {
+        return Ok(());
+    }
+    let folder = args.output.parent().unwrap_or(Path::new(""));
+    let folder = match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    };
+    let access = match args.switch_output.is_some() || args.ring.ring.is_some() {
+        true => Access::WRITE_OK | Access::EXEC_OK,
+        false => Access::EXEC_OK,
+    };
+    let has = || accessat(CWD, folder, access, AtFlags::EACCESS);
+    if without_capabilities(has)? != Err(Errno::ACCESS) {
+        return Ok(());
+    }
+    let user = rustix::process::geteuid().as_raw();
+    bail!(
+        "{}: without capabilities user {user} may not use this folder\n  \
+         choose a folder of that user for -o, or leave out --no-follow",
+        shown(folder)
+    )
+}
