@@ -52,6 +52,6 @@ impl AddedArguments for ContextArguments {
             let survey = || Arc::new(Survey::new(session, &self.roles));
             Arc::clone(self.survey.get_or_init(survey))
         });
-        Box::new(ContextState::new(survey, self.parts))
+        Box::new(ContextState::new(survey, self.parts, &self.roles.pauses))
     }
 }
