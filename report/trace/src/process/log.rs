@@ -391,8 +391,11 @@ impl ProcessLog {
         self.left_out += other.left_out;
         self.passed_over += other.passed_over;
         self.left_out += u64::from(self.passed_over > MAX_MEMORY);
-        let changes =
-            other.namings.len() + other.placings.len() + other.cgroups.len() + other.lives.len();
+        let changes = other.namings.len()
+            + other.placings.len()
+            + other.cgroups.len()
+            + other.lives.len()
+            + other.pauses.len();
         if !self.has_room(other.memory, changes as u64) {
             return;
         }

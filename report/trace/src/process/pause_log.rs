@@ -51,6 +51,11 @@ impl PauseLog {
         memory + size_of::<PauseNote>()
     }
 
+    /// Number of records.
+    pub(crate) const fn len(&self) -> usize {
+        self.notes.len()
+    }
+
     fn intern(&mut self, ids: &[u64]) -> (Arc<[u64]>, usize) {
         if let Some(known) = self.ids.get(ids) {
             return (Arc::clone(known), 0);
