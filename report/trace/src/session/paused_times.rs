@@ -67,7 +67,7 @@ impl PausedTimes {
     pub fn within(&self, time: TimeRange) -> PausedPart {
         let first = self.0.partition_point(|pause| pause.last <= time.first);
         let pauses = self.0.iter().skip(first);
-        let pauses = pauses.take_while(|pause| pause.first < time.last);
+        let pauses = pauses.take_while(|pause| pause.first.max(time.first) < time.last);
         pauses.fold(PausedPart::default(), |part, pause| {
             let last = pause.last.min(time.last);
             PausedPart {
