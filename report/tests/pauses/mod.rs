@@ -5,13 +5,13 @@ mod happened;
 use std::path::Path;
 
 use serde_json::Value;
-use usdtrec_format::schema::ScriptCall;
+use usdtrec_format::schema::{LockAction, LockUse, ScriptCall};
 use usdtrec_format::trace::{Pause, TimeRange};
 use usdtrec_report::question::{GroupOrder, Question, SpanQuestion};
 use usdtrec_report::report::ReportOptions;
 use usdtrec_report::script::{self, ScriptOptions, SpanRowQuestion};
 use usdtrec_report::{
-    ContextQuestion, EventSelection, Format, HintWords, Sentences, Sources, TimeSpan, TraceSession,
+    ContextQuestion, EventSelection, Format, HintWords, Sentences, TimeSpan, TraceSession,
 };
 use usdtrec_testing::test;
 
@@ -36,6 +36,18 @@ fn same(recorded: &Recorded, question: &Question, format: Format) -> String {
         assert!(answer == one, "{threads} threads: {question:?}");
     }
     one
+}
+
+/// What `script` prints of a session.
+fn json_lines(session: &TraceSession) -> Vec<Value> {
+    let options = ScriptOptions {
+        format: Format::Json,
+        ..ScriptOptions::default()
+    };
+    let mut out = Vec::new();
+    script::print(session, &EventSelection::default(), &options, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    text.lines().map(parsed).collect()
 }
 
 fn parsed(text: &str) -> Value {
@@ -474,20 +486,13 @@ fn hits_after_a_pause_are_in_no_known_span() {
         to_ns: Some(START + 50_000),
     });
     let recorded = recording.finish();
-    let mut session = TraceSession::open(&recorded.path, &Sources::default()).unwrap();
+    let mut session = recorded.session();
     let with = ContextQuestion {
         with: vec!["request".to_owned()],
         holders: false,
     };
     with.add_to(&mut session).unwrap();
-    let options = ScriptOptions {
-        format: Format::Json,
-        ..ScriptOptions::default()
-    };
-    let mut out = Vec::new();
-    script::print(&session, &EventSelection::default(), &options, &mut out).unwrap();
-    let lines = String::from_utf8(out).unwrap();
-    let lines = lines.lines().map(parsed);
+    let lines = json_lines(&session).into_iter();
     let inner = lines.filter(|line| line["event"] == "sdt_app:inner");
     let values = inner.map(|line| line["args"]["request.arg1"].as_u64());
     assert_eq!(values.collect::<Vec<_>>(), [Some(10), None, Some(70), None]);
@@ -548,4 +553,59 @@ fn scripts_begin_with_no_functions_after_a_pause() {
         stacks,
         expected.map(|(times, names)| (times, names.to_owned()))
     );
+}
+
+/// Who held a lock before a pause may have released it there.
+#[test]
+fn locks_are_held_by_nobody_known_after_a_pause() {
+    let mut recording = Recording::with(Path::new("/opt/app"), |info| {
+        support::with_inner(info);
+        let probes = info.definitions.as_mut().unwrap().probes.iter_mut();
+        let uses = [
+            (LockAction::Waits, "arg1"),
+            (LockAction::Acquires, "arg1"),
+            (LockAction::Releases, "number"),
+        ];
+        for (probe, (action, lock)) in probes.zip(uses) {
+            probe.lock = Some(LockUse {
+                action,
+                lock: lock.to_owned(),
+                shared: false,
+                group: false,
+                contended: false,
+            });
+        }
+    });
+    for (at, tid, id) in [
+        (10, 101, DONE),
+        (40, 102, REQUEST),
+        (50, 102, DONE),
+        (60, 101, REQUEST),
+        (70, 102, INNER),
+        (80, 101, DONE),
+    ] {
+        recording.hit(Hit {
+            id,
+            tid,
+            time: START + at * 1000,
+            ..HIT
+        });
+    }
+    recording.pause(&Pause {
+        number: 0,
+        ids: [&PROBES[..], &[INNER]].concat(),
+        from_ns: START + 20_000,
+        to_ns: Some(START + 30_000),
+    });
+    let recorded = recording.finish();
+    let mut session = recorded.session();
+    let holders = ContextQuestion {
+        with: Vec::new(),
+        holders: true,
+    };
+    holders.add_to(&mut session).unwrap();
+    let lines = json_lines(&session);
+    let acquired = lines.iter().filter(|line| line["event"] == "sdt_app:done");
+    let holders = acquired.map(|line| line["args"]["holder.tid"].as_u64());
+    assert_eq!(holders.collect::<Vec<_>>(), [None, None, Some(102)]);
 }

@@ -58,7 +58,12 @@ impl Totals<BegunSpan> for Closing<'_> {
 
 impl ContextState {
     /// `parts` is the number of parts.
-    pub(crate) fn new(survey: Option<Arc<Survey>>, parts: usize, pauses: &PairPauses) -> Self {
+    pub(crate) fn new(
+        survey: Option<Arc<Survey>>,
+        parts: usize,
+        pauses: &PairPauses,
+        locks: LockTable,
+    ) -> Self {
         Self {
             open: OpenSpans::new(false, pauses.clone()),
             threads: OpenThreads::new(pauses.clone()),
@@ -66,7 +71,7 @@ impl ContextState {
             nesting: HashMap::default(),
             parts,
             begun: 0,
-            locks: LockTable::default(),
+            locks,
         }
     }
 
