@@ -144,6 +144,7 @@ impl OwnedSpan {
         let fate = match self.fate {
             SpanFate::Ended => "ended",
             SpanFate::Unfinished => "unfinished",
+            SpanFate::Paused => "paused",
             SpanFate::Open => "open",
         };
         let end = self.end.as_ref().map(|end| end.dict(py)).transpose()?;

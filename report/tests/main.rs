@@ -19,6 +19,7 @@ mod joined;
 mod many_groups;
 mod numbers;
 mod order;
+mod pauses;
 mod processes;
 mod report;
 mod script;

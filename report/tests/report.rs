@@ -144,12 +144,12 @@ fn csv_has_a_line_for_each_argument() {
         lines[2]
     );
     assert!(
-        lines[2].ends_with(",0,arg2,u64,4000,0,1,2,2,2,true,0,0,0"),
+        lines[2].ends_with(",0,arg2,u64,4000,0,1,2,2,2,true,0,0,0,"),
         "{}",
         lines[2]
     );
     assert!(
-        lines[4].ends_with(",arg4,f64/u32,0,,,,,,true,0,4000,0"),
+        lines[4].ends_with(",arg4,f64/u32,0,,,,,,true,0,4000,0,"),
         "{}",
         lines[4]
     );

@@ -61,6 +61,12 @@ impl TracePart {
         self.time
     }
 
+    /// What a sample id of the file is in the trace.
+    #[must_use]
+    pub fn sample_id(&self, id: u64) -> u64 {
+        self.ids.as_ref().map_or(id, |ids| ids.get(id))
+    }
+
     /// How it begins.
     #[must_use]
     pub const fn begin(&self) -> PartBegin {

@@ -70,6 +70,11 @@ pub fn find(
         filter: &filter,
     };
     let mut notices = Notices::new(session);
+    match question {
+        // The answers say it themselves.
+        Question::Summary | Question::Spans(_) => {}
+        _ => notices.set_paused(session, &filter),
+    }
     let facts = match question {
         Question::Summary => Facts::Summary(Box::new(summary(samples, &mut notices))),
         Question::Groups {

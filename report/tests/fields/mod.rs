@@ -6,7 +6,7 @@ mod recordings;
 use std::path::Path;
 
 use self::document::Answers;
-use self::recordings::{damaged, few, joined, many, silent, start};
+use self::recordings::{damaged, few, joined, many, paused, silent, start};
 use crate::support::Recorded;
 use serde_json::{Value, json};
 use usdtrec_format::Pattern;
@@ -51,7 +51,7 @@ fn questions(title: &str, keys: &[&'static str], questions: &[Question], unmet: 
         value: Some("arg2"),
         ..Answers::default()
     };
-    for recorded in [few(), many()] {
+    for recorded in [few(), many(), paused(false), paused(true)] {
         for question in questions {
             answers.add(|format| ask(&recorded, &EventSelection::default(), question, format));
         }
@@ -146,8 +146,10 @@ fn of_report() {
     let mut answers = Answers::default();
     let question = Question::Summary;
     answers.add(|format| ask(&few(), &done(), &question, format));
-    for recorded in [many(), damaged(), joined(), start().finish(), silent()] {
-        answers.add(|format| ask(&recorded, &EventSelection::default(), &question, format));
+    let paused = [paused(false), paused(true)];
+    let others = [many(), damaged(), joined(), start().finish(), silent()];
+    for recorded in others.iter().chain(&paused) {
+        answers.add(|format| ask(recorded, &EventSelection::default(), &question, format));
     }
     // No argument of these recordings is a text.
     let texts = [

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use usdtrec_format::schema::Labels;
 use usdtrec_format::trace::{
-    ClockReading, FiredTrigger, Shortfall, ShortfallKind, TriggerKind, WallQuality,
+    ClockReading, FiredTrigger, Pause, Shortfall, ShortfallKind, TriggerKind, WallQuality,
 };
 
 use usdtrec_report::{Sources, TraceSession};
@@ -41,6 +41,26 @@ pub(super) fn few() -> Recorded {
             ..HIT
         });
     }
+    recording.finish()
+}
+
+/// The same with a pause after them, in which nothing was recorded to the end, or all the time.
+pub(super) fn paused(all: bool) -> Recorded {
+    let mut recording = start();
+    for at in 0..4 {
+        recording.hit(Hit {
+            id: if at % 2 == 0 { REQUEST } else { DONE },
+            time: HIT.time + at * 1000,
+            ..HIT
+        });
+    }
+    recording.pause(&Pause {
+        number: 0,
+        ids: vec![REQUEST, REQUEST_INLINED, DONE],
+        from_ns: HIT.time + if all { 0 } else { 3000 },
+        to_ns: None,
+    });
+    recording.recorded(HIT.time, HIT.time + 9000);
     recording.finish()
 }
 

@@ -13,7 +13,7 @@ use usdtrec_format::perf::{
 use usdtrec_format::schema::Argument;
 use usdtrec_format::schema::telemetry::Telemetry;
 use usdtrec_format::trace::{
-    Clock, ClockReading, Compression, FiredTrigger, Loss, Shortfall, TraceInfo, TraceWriter,
+    Clock, ClockReading, Compression, FiredTrigger, Loss, Pause, Shortfall, TraceInfo, TraceWriter,
 };
 use usdtrec_format::{
     Arch, CapturePlan, CodePlace, Definitions, FileDefinition, ProbeDefinition, Site,
@@ -382,6 +382,14 @@ impl Recording {
         let mut record = Vec::new();
         let id = Self::id(time);
         let encoded = shortfall.encode(&id, attr(2).id_type(), &mut record);
+        encoded.unwrap();
+        self.writer.push(&record);
+    }
+
+    pub fn pause(&mut self, pause: &Pause) {
+        let mut record = Vec::new();
+        let id = Self::id(pause.to_ns.unwrap_or(pause.from_ns));
+        let encoded = pause.encode(&id, attr(2).id_type(), &mut record);
         encoded.unwrap();
         self.writer.push(&record);
     }

@@ -3,10 +3,14 @@
 use usdtrec_format::escape::{escape, shown};
 use usdtrec_trace::events::notices::{EmptyExport, Notices};
 use usdtrec_trace::list::list;
+use usdtrec_trace::session::event_name::short_name;
 use usdtrec_trace::session::joined_files::PlacedDamage;
+use usdtrec_trace::session::recorded_part::PausedProbe;
 
 use crate::hints::{Hint, HintWords};
 use crate::joined_files;
+use crate::numbers::factor;
+use crate::report::losses::recorded;
 use crate::sentences::Sentences;
 
 /// Places of damage that have a sentence each.
@@ -19,6 +23,7 @@ impl Sentences for Notices {
         let mut sentences: Vec<String> = disagreements.map(ToString::to_string).collect();
         sentences.extend(self.shortfalls.iter().map(ToString::to_string));
         sentences.extend(joined_files::sentences(self));
+        sentences.extend(self.paused.iter().map(paused));
         let first = self.placed_damage().take(MAX_DAMAGE);
         sentences.extend(first.map(|damage| damage.to_string()));
         let more = self.damage.len().saturating_sub(MAX_DAMAGE) as u64 + self.more_damage;
@@ -81,4 +86,14 @@ impl Sentences for Notices {
         sentences.extend(empty.map(str::to_owned));
         sentences
     }
+}
+
+/// That events of a probe are a part of its hits.
+fn paused(PausedProbe { event, part }: &PausedProbe) -> String {
+    let stands = match part.factor() {
+        Some(times) => format!("each of its events stands for {}", factor(times)),
+        None => "how many hits its events stand for is not known".to_owned(),
+    };
+    let event = escape(short_name(event));
+    format!("{event}: {}: {stands}", recorded(part))
 }

@@ -53,6 +53,18 @@ pub fn rate(count: u64, ns: u64) -> String {
     }
 }
 
+/// A number of which three digits are known: `543000`.
+pub(crate) fn about(number: u64) -> String {
+    let step = 10_u64.pow(number.max(1).ilog10().saturating_sub(2));
+    let rounded = (number / step + u64::from(number % step >= step.div_ceil(2))).checked_mul(step);
+    rounded.unwrap_or(number).to_string()
+}
+
+/// How often one stands for what was recorded: `45.5`.
+pub(crate) fn factor(factor: f64) -> String {
+    short(factor)
+}
+
 /// A part of a whole in percent with one digit: `25.0%`; something is never `0.0%`, and not all never `100.0%`.
 pub fn percent(part: u64, whole: u64) -> String {
     percent_of(share(part, whole))
@@ -82,6 +94,24 @@ mod tests {
         assert_eq!(rate(103_071, 10_000_000_000), "10307");
         assert_eq!(rate(5, 10_000_000_000), "0.50");
         assert_eq!(rate(5, 0), "-");
+    }
+
+    #[test]
+    fn estimates_have_three_digits() {
+        let numbers = [0, 9, 999, 1004, 1005, 543_210, 999_500, u64::MAX];
+        assert_eq!(
+            numbers.map(about),
+            [
+                "0",
+                "9",
+                "999",
+                "1000",
+                "1010",
+                "543000",
+                "1000000",
+                "18400000000000000000"
+            ]
+        );
     }
 
     #[test]

@@ -104,6 +104,7 @@ impl ComparedRecording {
             keys.push(Key::parse(name, session, &rows)?);
         }
         let mut notices = Notices::new(session);
+        notices.set_paused(session, &filter);
         let (sums, spans) = walk(session, &filter, &rows, keys, &mut notices)?;
         let losses = Losses::new(session, &rows);
         let probes = rows.rows.into_iter().zip(sums.rows).zip(&losses.rows);

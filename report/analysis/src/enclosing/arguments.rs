@@ -12,6 +12,7 @@ use usdtrec_trace::session::resolver::Resolver;
 use crate::enclosing::roles::SpanRoles;
 use crate::enclosing::state::ContextState;
 use crate::enclosing::survey::Survey;
+use crate::holders::lock_table::LockTable;
 use crate::holders::roles::LockRoles;
 
 /// The arguments of enclosing spans, and of holders of locks.
@@ -52,6 +53,8 @@ impl AddedArguments for ContextArguments {
             let survey = || Arc::new(Survey::new(session, &self.roles));
             Arc::clone(self.survey.get_or_init(survey))
         });
-        Box::new(ContextState::new(survey, self.parts))
+        let locks = LockTable::new(self.locks.pauses(session));
+        let pauses = &self.roles.pauses;
+        Box::new(ContextState::new(survey, self.parts, pauses, locks))
     }
 }

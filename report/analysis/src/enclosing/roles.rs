@@ -18,6 +18,7 @@ use crate::spans::key::{HitKey, SpanKey};
 use crate::spans::nesting::is_of_calls;
 use crate::spans::own_keys::{crosses, own_keys};
 use crate::spans::pair::Pair;
+use crate::spans::pair_pauses::PairPauses;
 use crate::spans::role::Role;
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::sketch::content_hash;
@@ -28,6 +29,8 @@ pub(crate) struct SpanRoles {
     /// Of each event, what it is to which pair.
     roles: Vec<Vec<Role>>,
     pairs: Vec<RolePair>,
+    /// When the probes of pairs were detached, by the numbers of the pairs.
+    pub(crate) pauses: PairPauses,
     rows: Rows,
     dictionary: Dictionary,
 }
@@ -90,7 +93,9 @@ impl SpanRoles {
                 is_of_calls: is_of_calls(pair, session),
             });
         }
+        let numbered = all.iter().map(|pair| pair.number).zip(&pairs);
         Ok(Self {
+            pauses: PairPauses::of_numbered(session, numbered),
             roles: Role::from_pairs(&pairs, session.events().events.len()),
             pairs: all,
             rows,

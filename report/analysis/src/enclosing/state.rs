@@ -13,6 +13,7 @@ use crate::enclosing::threads::{BegunSpan, OpenOnThread, OpenThreads};
 use crate::holders::lock_table::LockTable;
 use crate::spans::matcher::OpenSpans;
 use crate::spans::nesting::Nesting;
+use crate::spans::pair_pauses::PairPauses;
 use crate::spans::stack::{Ended, Frame, Totals};
 
 /// The spans that are open, and the locks that are held, while hits are taken.
@@ -44,6 +45,10 @@ impl Totals<BegunSpan> for Closing<'_> {
         self.threads.end(&frame.what);
     }
 
+    fn paused(&mut self, frame: Frame<BegunSpan>, _: u64) {
+        self.threads.end(&frame.what);
+    }
+
     fn finished(&mut self, frame: &mut Frame<BegunSpan>, _: Ended) {
         self.nesting.add(frame);
         self.threads.end(&frame.what);
@@ -53,15 +58,20 @@ impl Totals<BegunSpan> for Closing<'_> {
 
 impl ContextState {
     /// `parts` is the number of parts.
-    pub(crate) fn new(survey: Option<Arc<Survey>>, parts: usize) -> Self {
+    pub(crate) fn new(
+        survey: Option<Arc<Survey>>,
+        parts: usize,
+        pauses: &PairPauses,
+        locks: LockTable,
+    ) -> Self {
         Self {
-            open: OpenSpans::new(false),
-            threads: OpenThreads::default(),
+            open: OpenSpans::new(false, pauses.clone()),
+            threads: OpenThreads::new(pauses.clone()),
             survey,
             nesting: HashMap::default(),
             parts,
             begun: 0,
-            locks: LockTable::default(),
+            locks,
         }
     }
 
@@ -92,6 +102,7 @@ impl ContextState {
             span: span.clone(),
             key,
             part: step.part,
+            time: place.time,
         };
         self.threads.begin(open, place, is_flat);
         let mut closing = Closing {

@@ -102,7 +102,7 @@ impl Survey {
             resolvers.put(resolver);
             hits
         };
-        let mut open = OpenSpans::new(false);
+        let mut open = OpenSpans::new(false, roles.pauses.clone());
         let mut surveying = Surveying::default();
         // What is damaged is reported where the hits are shown.
         let Ok(_) = in_plain_order(session, &filter, show, |hits: Vec<SurveyedHit>| {

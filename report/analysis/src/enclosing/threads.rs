@@ -10,6 +10,7 @@ use usdtrec_trace::process::ProcessNumber;
 
 use crate::enclosing::survey::{KnownUntil, Survey};
 use crate::spans::matcher::MatchKey;
+use crate::spans::pair_pauses::PairPauses;
 
 /// Threads that are kept in memory; beyond them, those without an open span are forgotten.
 const MAX_THREADS: usize = 1 << 16;
@@ -32,12 +33,15 @@ pub(crate) struct OpenOnThread {
     pub(crate) span: BegunSpan,
     pub(crate) key: MatchKey,
     pub(crate) part: usize,
+    /// When it began, ns.
+    pub(crate) time: u64,
 }
 
 /// The spans that are open on each thread.
 #[derive(Debug, Default)]
 pub(crate) struct OpenThreads {
     threads: HashMap<i32, ThreadSpans>,
+    pauses: PairPauses,
 }
 
 /// The spans that are open on a thread, the oldest first.
@@ -53,6 +57,14 @@ struct ThreadSpans {
 }
 
 impl OpenThreads {
+    /// Without threads.
+    pub(crate) fn new(pauses: PairPauses) -> Self {
+        Self {
+            pauses,
+            ..Self::default()
+        }
+    }
+
     /// A span begins. `is_flat` says that it ends those that are open under its key.
     pub(crate) fn begin(&mut self, begun: OpenOnThread, place: StepPlace, is_flat: bool) {
         if self.threads.len() >= MAX_THREADS {
@@ -99,7 +111,7 @@ impl OpenThreads {
         };
         thread.run(place.process);
         if place.time >= thread.until {
-            thread.find(place, parts, survey);
+            thread.find(place, parts, survey, &self.pauses);
         }
         thread.values.clone()
     }
@@ -115,12 +127,27 @@ impl ThreadSpans {
         }
     }
 
-    fn find(&mut self, place: StepPlace, parts: usize, survey: Option<&Survey>) {
+    fn find(
+        &mut self,
+        place: StepPlace,
+        parts: usize,
+        survey: Option<&Survey>,
+        pauses: &PairPauses,
+    ) {
         let mut values = AddedValues::default();
         self.until = u64::MAX;
         for part in 0..parts {
             let mut newest = self.open.iter().rev();
             if let Some(open) = newest.find(|open| open.part == part) {
+                let pause = pauses.between(open.key.pair, open.time, u64::MAX);
+                if let Some(pause) = pause {
+                    // It may have ended in the pause, and another one may have begun.
+                    if pause.first < place.time {
+                        values.set(part, AddedPart::Unknown);
+                        continue;
+                    }
+                    self.until = self.until.min(pause.first.saturating_add(1));
+                }
                 values.set(part, AddedPart::Known(Arc::clone(&open.span.values)));
             } else if let Some(survey) = survey {
                 let KnownUntil { is_lost, until } = survey.lost(part, place.tid, place.time);

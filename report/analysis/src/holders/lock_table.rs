@@ -7,6 +7,7 @@ use usdtrec_format::schema::LockAction;
 use usdtrec_format::{Missing, Value};
 use usdtrec_trace::added::added_argument::{AddedPart, AddedPlace, AddedValues};
 use usdtrec_trace::added::hit_step::{LockStep, StepPlace};
+use usdtrec_trace::session::paused_times::PausedTimes;
 
 use crate::holders::one_lock::{HoldKind, Holder, MetHolder, OneLock, Waiter};
 use crate::holders::{CANDIDATE, HOLDER};
@@ -18,6 +19,10 @@ const MAX_LOCKS: usize = 1 << 18;
 #[derive(Debug, Default)]
 pub(crate) struct LockTable {
     locks: HashMap<LockKey, OneLock>,
+    /// When a probe of a lock was detached. In a pause, all locks are forgotten: who acquires and releases them is not known.
+    pauses: PausedTimes,
+    /// Time of the latest hit, ns; not used if there are no pauses.
+    latest: u64,
 }
 
 /// Which lock.
@@ -36,6 +41,14 @@ pub(crate) struct HolderPart {
 }
 
 impl LockTable {
+    /// Without locks.
+    pub(crate) fn new(pauses: PausedTimes) -> Self {
+        Self {
+            pauses,
+            ..Self::default()
+        }
+    }
+
     /// Takes what a hit does with a lock; `values` are those of the spans that it is in. Returns who held the lock, if it ends a wait.
     pub(crate) fn take(
         &mut self,
@@ -49,7 +62,7 @@ impl LockTable {
             pid: if step.group { 0 } else { pid },
             key: step.key,
         };
-        if self.locks.len() >= MAX_LOCKS {
+        if self.locks.len() >= MAX_LOCKS || self.is_after_pause(time) {
             self.locks.clear();
         }
         let lock = self.locks.entry(key).or_default();
@@ -84,6 +97,17 @@ impl LockTable {
             part: if step.group { CANDIDATE } else { HOLDER },
             values: AddedPart::Known(values),
         })
+    }
+}
+
+impl LockTable {
+    /// Whether a pause is between the hit before and one at this time.
+    fn is_after_pause(&mut self, time: u64) -> bool {
+        if self.pauses.is_empty() {
+            return false;
+        }
+        let latest = std::mem::replace(&mut self.latest, time);
+        self.pauses.between(latest, time).is_some()
     }
 }
 

@@ -13,6 +13,7 @@ use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::event_name::short_name;
 use usdtrec_trace::session::events::Event;
 use usdtrec_trace::session::hit::Hit;
+use usdtrec_trace::session::paused_times::PausedTimes;
 use usdtrec_trace::session::resolver::Resolver;
 
 use crate::holders::{CANDIDATE, HOLDER};
@@ -108,6 +109,13 @@ impl LockRoles {
     /// Whether something is done with a lock at an event.
     pub(crate) fn has(&self, event: usize) -> bool {
         matches!(self.of_event.get(event), Some(Some(_)))
+    }
+
+    /// When a probe at which something is done with a lock was detached.
+    pub(crate) fn pauses(&self, session: &TraceSession) -> PausedTimes {
+        let pauses = session.pauses();
+        let events = (0..self.of_event.len()).filter(|&event| self.has(event));
+        PausedTimes::of_any(events.filter_map(|event| pauses.of_event(event)))
     }
 
     /// What the hits of an event get of who held the lock: arguments of its own, and those of the spans that it was in.

@@ -12,7 +12,11 @@ use crate::rows::window_rows::{BegunHit, RowItem, WindowRows};
 use crate::spans::matcher::{OpenSpans, PendingEnd, Segment};
 use crate::spans::nesting::Nesting;
 use crate::spans::pair::Pair;
+use crate::spans::pair_pauses::PairPauses;
 use crate::spans::stack::{Ended, Frame, Totals};
+
+/// Maximum number of begins before pauses that are kept up to the end of the trace.
+const MAX_PAUSED: usize = 1 << 20;
 
 /// What an open span has of its begin; `None` if it is not selected.
 type KeptBegin = Option<Box<OwnedHit>>;
@@ -25,6 +29,7 @@ pub(crate) struct RowsAcross {
     time: TimeRange,
     /// Of each pair, whether its spans are within each other.
     nesting: Vec<Nesting>,
+    paused: PausedBegins,
     /// Hits of the windows before.
     hits: u64,
     /// Samples that belong to no event of the trace.
@@ -47,18 +52,63 @@ struct PendingHit<'h> {
     end: Option<&'h PendingEnd>,
 }
 
+/// Spans that were open when a pause of their probes began. They go to the sink at the end of the trace: where they are found depends on the windows.
+#[derive(Debug, Default)]
+struct PausedBegins {
+    begins: Vec<PausedBegin>,
+    /// Number of those beyond the maximum.
+    forgotten: u64,
+}
+
+/// A span that was open when a pause of its probes began.
+#[derive(Debug)]
+struct PausedBegin {
+    pair: usize,
+    begin: Box<OwnedHit>,
+    /// When the next span of its key began before the pause, ns.
+    next: Option<u64>,
+    /// When the pause began, ns.
+    from: u64,
+}
+
+impl PausedBegins {
+    fn push(&mut self, begin: PausedBegin) {
+        match self.begins.len() < MAX_PAUSED {
+            true => self.begins.push(begin),
+            false => self.forgotten += 1,
+        }
+    }
+}
+
 /// A span without an end at the end of the trace.
 struct Unended<'a> {
     pair: usize,
     begin: &'a OwnedHit,
-    /// When it ended at the latest, ns; `None` if it is open.
-    until: Option<u64>,
+    /// When the next span of its key began, if that ended it, ns.
+    next: Option<u64>,
+    /// When the first pause after its begin began, ns.
+    paused: Option<u64>,
+}
+
+impl Unended<'_> {
+    const fn fate(&self) -> SpanFate {
+        match (self.next, self.paused) {
+            (Some(_), _) => SpanFate::Unfinished,
+            (None, Some(_)) => SpanFate::Paused,
+            (None, None) => SpanFate::Open,
+        }
+    }
+
+    fn until(&self) -> Option<u64> {
+        self.next.or(self.paused)
+    }
 }
 
 /// Hands the spans to a sink that an end closes.
 struct Closing<'c> {
     sink: &'c mut dyn RowSink,
     nesting: Option<&'c mut Nesting>,
+    paused: &'c mut PausedBegins,
     pair: usize,
     /// `None` if spans that this hit ends are not selected.
     end: Option<RowHit<'c>>,
@@ -89,6 +139,17 @@ impl Totals<KeptBegin> for Closing<'_> {
         }
     }
 
+    fn paused(&mut self, frame: Frame<KeptBegin>, from: u64) {
+        if let Some(begin) = frame.what {
+            self.paused.push(PausedBegin {
+                pair: self.pair,
+                begin,
+                next: frame.next,
+                from,
+            });
+        }
+    }
+
     fn finished(&mut self, frame: &mut Frame<KeptBegin>, Ended { duration, own }: Ended) {
         if let Some(nesting) = &mut self.nesting {
             nesting.add(frame);
@@ -110,8 +171,8 @@ impl Totals<KeptBegin> for Closing<'_> {
 
 impl RowsAcross {
     /// Spans of so many pairs go to the sink if a part of them is in a time.
-    pub(crate) fn new(time: TimeRange, pairs: usize) -> Self {
-        Self::with(OpenSpans::new(false), time, pairs)
+    pub(crate) fn new(time: TimeRange, pairs: usize, pauses: PairPauses) -> Self {
+        Self::with(OpenSpans::new(false, pauses), time, pairs)
     }
 
     /// The same of a stream, which may never end: of more open spans than so many the older half is dropped.
@@ -124,6 +185,7 @@ impl RowsAcross {
             open,
             time,
             nesting: vec![Nesting::default(); pairs],
+            paused: PausedBegins::default(),
             hits: 0,
             unknown: 0,
         }
@@ -161,7 +223,12 @@ impl RowsAcross {
         for item in &window.items {
             match *item {
                 RowItem::Pending { end } => {
-                    if let Some(segment) = segments.next() {
+                    for segment in segments.by_ref() {
+                        // What a pause ended in the window.
+                        if segment.end.is_none() {
+                            self.carry(segment, hits, sink)?;
+                            continue;
+                        }
                         if sides.hit != Some(end) {
                             sides = PendingSides {
                                 hit: Some(end),
@@ -171,6 +238,7 @@ impl RowsAcross {
                         let unmatched = self.close(segment, hits, end, sink)?;
                         sides.unmatched |= unmatched;
                         sides.matched |= !unmatched;
+                        break;
                     }
                 }
                 RowItem::Event { hit, of_span } => {
@@ -234,6 +302,7 @@ impl RowsAcross {
         let mut closing = Closing {
             sink,
             nesting: self.nesting.get_mut(segment.key.pair as usize),
+            paused: &mut self.paused,
             pair: segment.key.pair as usize,
             end: hit,
             time: self.time,
@@ -259,28 +328,40 @@ impl RowsAcross {
         let flat = pairs.iter().zip(&self.nesting);
         let flat = flat.map(|(pair, nesting)| nesting.is_flat(pair, session));
         let flat: Vec<bool> = flat.collect();
-        let begun = self.open.frames().filter_map(|(key, frame)| {
+        let followed =
+            |pair: usize, next: Option<u64>| next.filter(|_| flat.get(pair) == Some(&true));
+        let open = self.open.frames().filter_map(|(key, frame)| {
             let pair = key.pair as usize;
-            let until = frame.next.filter(|_| flat.get(pair) == Some(&true));
-            let begin = frame.what.as_ref()?;
-            let overlaps = overlaps(self.time, frame.time, until.unwrap_or(u64::MAX));
-            overlaps.then_some(Unended { pair, begin, until })
+            let pause = self.open.pauses.between(key.pair, frame.time, u64::MAX);
+            Some(Unended {
+                pair,
+                begin: frame.what.as_ref()?,
+                next: followed(pair, frame.next),
+                paused: pause.map(|pause| pause.first),
+            })
+        });
+        let paused = self.paused.begins.iter().map(|paused| Unended {
+            pair: paused.pair,
+            begin: &paused.begin,
+            next: followed(paused.pair, paused.next),
+            paused: Some(paused.from),
+        });
+        let begun = open.chain(paused).filter(|begun| {
+            let until = begun.until().unwrap_or(u64::MAX);
+            overlaps(self.time, begun.begin.hit().row.time, until)
         });
         let mut begun: Vec<_> = begun.collect();
         begun.sort_unstable_by_key(|begun| (begun.begin.number, begun.pair));
-        for Unended { pair, begin, until } in begun {
+        for begun in begun {
             sink.span(SpanRow {
-                pair,
-                fate: match until {
-                    Some(_) => SpanFate::Unfinished,
-                    None => SpanFate::Open,
-                },
-                begin: begin.hit(),
+                pair: begun.pair,
+                fate: begun.fate(),
+                begin: begun.begin.hit(),
                 end: None,
-                until,
+                until: begun.until(),
             })?;
         }
-        Ok(self.open.forgotten)
+        Ok(self.open.forgotten + self.paused.forgotten)
     }
 }
 

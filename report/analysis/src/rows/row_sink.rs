@@ -22,6 +22,8 @@ pub enum SpanFate {
     Ended,
     /// It has no end: a span around it ended without it, or the next one began.
     Unfinished,
+    /// It was open when a pause of its probes began, in which hits were not recorded.
+    Paused,
     /// It is open at the end of the trace.
     Open,
 }
@@ -37,12 +39,12 @@ pub struct SpanRow<'a> {
     pub begin: RowHit<'a>,
     /// The hit that ends it.
     pub end: Option<SpanClose<'a>>,
-    /// Of an unfinished one, when it ended at the latest, ns.
+    /// Of an unfinished one, when it ended at the latest; of a paused one, when the pause began, ns.
     pub until: Option<u64>,
 }
 
 impl SpanRow<'_> {
-    /// When it ended, or at the latest, ns; `None` if it was open at the end of the trace.
+    /// When it ended, or at the latest, or when it was last known to be open, ns; `None` if it was open at the end of the trace.
     pub fn end_time(&self) -> Option<u64> {
         self.end.map(|end| end.hit.row.time).or(self.until)
     }

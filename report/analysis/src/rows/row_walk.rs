@@ -17,6 +17,7 @@ use crate::rows::span_question::{SpanRowQuestion, asked_pairs};
 use crate::rows::window_rows::WindowRows;
 use crate::spans::asked_keys::asked_keys;
 use crate::spans::pair::{Pair, filter_of_pairs};
+use crate::spans::pair_pauses::PairPauses;
 use crate::spans::role::Role;
 use crate::stats::keys::dictionary::Dictionary;
 
@@ -118,17 +119,20 @@ impl<'s> RowWalk<'s> {
     /// [`ReportError::Write`] with the first error of the sink.
     pub fn run(&self, sink: &mut dyn RowSink, notices: &mut Notices) -> Result<u64, ReportError> {
         let source = &self.source;
+        notices.set_paused(self.session, &source.filter);
         // Ends of a filtered-out begin are still its ends: only then does each other one find its own.
         let relaxed = source.filter.relaxed(|event| self.has_event(event));
         let relaxed = match self.session.is_whole() {
             true => relaxed.of_all_times(),
             false => relaxed,
         };
+        let pauses = PairPauses::new(self.session, &self.pairs);
         let workers = Pool::default();
         let spare = Pool::<WindowRows>::default();
         let show = |window: Window<'_>| {
             let worker = workers.take();
-            let mut worker = worker.unwrap_or_else(|| RowWorker::new(self.session));
+            let mut worker =
+                worker.unwrap_or_else(|| RowWorker::with_pauses(self.session, pauses.clone()));
             let mut rows = spare.take().unwrap_or_default();
             // Here and not where they were taken: one thread alone takes all rows.
             rows.clear();
@@ -137,7 +141,7 @@ impl<'s> RowWalk<'s> {
             rows
         };
         let mut counted = CountedRows::new(sink, self.least);
-        let mut across = RowsAcross::new(source.filter.time(), self.pairs.len());
+        let mut across = RowsAcross::new(source.filter.time(), self.pairs.len(), pauses.clone());
         let outcome = in_order(self.session, &relaxed, None, show, |mut rows| {
             across.take(&mut rows, &mut counted)?;
             spare.put(rows);

@@ -14,6 +14,7 @@ use crate::rows::window_rows::{BegunHit, RowItem, WindowRows};
 use crate::spans::key::{HitKey, SpanKey};
 use crate::spans::matcher::{MatchKey, PendingEnd, SpanMatcher};
 use crate::spans::nesting::Nesting;
+use crate::spans::pair_pauses::PairPauses;
 use crate::spans::role::Role;
 use crate::spans::stack::{Ended, Frame, Totals};
 use crate::stats::keys::dictionary::Dictionary;
@@ -93,11 +94,16 @@ struct LazyRow<'h> {
 }
 
 impl<'s> RowWorker<'s> {
-    /// A worker without open spans.
+    /// A worker without open spans, of a stream.
     pub fn new(session: &'s TraceSession) -> Self {
+        Self::with_pauses(session, PairPauses::default())
+    }
+
+    /// A worker without open spans.
+    pub(crate) fn with_pauses(session: &'s TraceSession, pauses: PairPauses) -> Self {
         Self {
             resolver: Resolver::new(session),
-            matcher: SpanMatcher::new(false),
+            matcher: SpanMatcher::new(false, pauses),
             unknown: Vec::new(),
         }
     }

@@ -1,6 +1,7 @@
 //! Facts about spans.
 
 use usdtrec_trace::session::TraceSession;
+use usdtrec_trace::session::recorded_part::RecordedPart;
 
 use crate::losses::lost;
 use crate::origin::Origin;
@@ -12,7 +13,7 @@ use crate::spans::durations::{Durations, PairStats, SlowSpan, SpanCounts};
 use crate::spans::key::SpanKey;
 use crate::spans::pair::Pair;
 use crate::spans::slowest::{BeginStacks, SlowBegin, begins};
-use crate::spans::walk::GroupBy;
+use crate::spans::walk::{GroupBy, SpanWalk};
 use crate::stats::distribution::Quantile;
 use crate::stats::keys::value::KeyValue;
 use crate::stats::number::Integer;
@@ -128,6 +129,8 @@ pub struct SpanFacts {
     pub agreed: Vec<String>,
     /// How begins and ends were matched.
     pub counts: SpanCounts,
+    /// The part of the selected time in which all of its probes were recorded; `None` if they were never detached.
+    pub part: Option<RecordedPart>,
     /// Hits of its probes that the recorder lost.
     pub lost: Option<u64>,
     /// The argument that matches begins and ends which the thread does not match.
@@ -135,12 +138,8 @@ pub struct SpanFacts {
 }
 
 impl SpanFacts {
-    pub(crate) fn new(
-        session: &TraceSession,
-        pair: &Pair,
-        key: &SpanKey,
-        stats: &PairStats,
-    ) -> Self {
+    pub(crate) fn new(walk: &SpanWalk<'_>, pair: &Pair, key: &SpanKey, stats: &PairStats) -> Self {
+        let session = walk.session;
         let names = |events: &[usize]| {
             let known = |&event: &usize| session.events().events.get(event);
             let mut names: Vec<String> = events
@@ -158,6 +157,8 @@ impl SpanFacts {
             unmatched,
             ..
         } = stats.counts;
+        let events = [&*pair.starts, &pair.dones].concat();
+        let part = RecordedPart::selected(session, walk.filter, &events);
         let is_apart = matches!(key, SpanKey::Thread(_)) && open.min(unmatched) > ended;
         Self {
             name: pair.name.clone(),
@@ -168,6 +169,11 @@ impl SpanFacts {
             dones: names(&pair.dones),
             durations: DurationFacts::new(&stats.all),
             counts: stats.counts,
+            // No span is matched while any of them is detached.
+            part: part.map(|part| RecordedPart {
+                is_same: true,
+                ..part
+            }),
             lost: lost(session, |event| {
                 pair.starts.contains(&event) || pair.dones.contains(&event)
             }),

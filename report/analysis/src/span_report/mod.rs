@@ -139,7 +139,7 @@ pub(crate) fn facts(walk: &SpanWalk<'_>, spans: &Spans) -> Vec<SpanFacts> {
     both.map(|(at, (pair, stats))| {
         let thread = SpanKey::default();
         let key = walk.options.keys.get(at).unwrap_or(&thread);
-        SpanFacts::new(walk.session, pair, key, stats)
+        SpanFacts::new(walk, pair, key, stats)
     })
     .collect()
 }

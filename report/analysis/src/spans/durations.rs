@@ -100,23 +100,49 @@ pub struct SpanCounts {
     pub followed: u64,
     /// Whether spans are within each other.
     pub(crate) nesting: Nesting,
-    /// Ends without a begin.
+    /// Ends without a begin, and without a pause before them.
     pub unmatched: u64,
+    /// Begins that were open when a pause of the probes began: it is not known when they ended.
+    pub paused_begins: u64,
+    /// Those of them after which the next span of their key began before the pause.
+    pub(crate) followed_before_pause: FollowedBeforePause,
+    /// Ends without a begin after a pause, in or before which they may have begun.
+    pub paused_ends: u64,
     /// Maximum number of spans of one thread or process that were open at once; 0 if spans are matched by something else.
     pub depth: u64,
     /// Hits without a key: its value is missing, or a text beyond those that are stored.
     pub unkeyed: u64,
 }
 
+/// Begins before a pause after which the next span of their key began: if spans follow each other, they had ended then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FollowedBeforePause {
+    /// Those that count as begins before a pause.
+    pub(crate) paused: u64,
+    /// Those that would count as followed.
+    pub(crate) followed: u64,
+}
+
 impl SpanCounts {
     /// Whether there were any hits of the probes.
     pub const fn is_seen(&self) -> bool {
-        self.ended + self.open + self.unmatched + self.unkeyed > 0
+        let touch_pauses = self.paused_begins + self.paused_ends;
+        self.ended + self.open + self.unmatched + self.unkeyed + touch_pauses > 0
     }
 
     /// Begins that were open at the end of the trace.
     pub const fn going_on(&self) -> u64 {
         self.open.saturating_sub(self.unfinished)
+    }
+
+    /// Counts what was followed before a pause as ended, if spans follow each other.
+    pub(crate) fn settle_followed(&mut self) {
+        let FollowedBeforePause { paused, followed } =
+            std::mem::take(&mut self.followed_before_pause);
+        self.paused_begins = self.paused_begins.saturating_sub(paused);
+        self.open += followed;
+        self.unfinished += followed;
+        self.followed += followed;
     }
 
     /// Adds the counts of another thread.
@@ -127,6 +153,10 @@ impl SpanCounts {
         self.followed += other.followed;
         self.nesting.merge(other.nesting);
         self.unmatched += other.unmatched;
+        self.paused_begins += other.paused_begins;
+        self.followed_before_pause.paused += other.followed_before_pause.paused;
+        self.followed_before_pause.followed += other.followed_before_pause.followed;
+        self.paused_ends += other.paused_ends;
         self.depth = self.depth.max(other.depth);
         self.unkeyed += other.unkeyed;
     }

@@ -13,6 +13,7 @@ use crate::spans::key::{HitKey, SpanKey};
 use crate::spans::matcher::{MatchKey, OpenSpans, PendingEnd, Segment, SpanMatcher};
 use crate::spans::own_keys::own_keys;
 use crate::spans::pair::Pair;
+use crate::spans::pair_pauses::PairPauses;
 use crate::spans::role::Role;
 use crate::spans::stack::{Ended, Frame, Totals};
 use crate::stats::keys::dictionary::Dictionary;
@@ -26,6 +27,7 @@ pub struct SpanEnds {
     keys: Vec<SpanKey>,
     rows: Rows,
     dictionary: Dictionary,
+    pauses: PairPauses,
 }
 
 /// State of a worker thread.
@@ -73,10 +75,11 @@ impl Totals<()> for Duration {
 }
 
 impl<'s> EndsWorker<'s> {
-    /// A worker without open spans.
-    pub fn new(session: &'s TraceSession) -> Self {
+    /// A worker without open spans; `ends` is which samples begin and end them, if any do.
+    pub fn new(session: &'s TraceSession, ends: Option<&SpanEnds>) -> Self {
+        let pauses = ends.map(|ends| ends.pauses.clone());
         Self {
-            matcher: SpanMatcher::new(false),
+            matcher: SpanMatcher::new(false, pauses.unwrap_or_default()),
             resolver: Resolver::new(session),
         }
     }
@@ -97,6 +100,7 @@ impl SpanEnds {
         }
         let rows = Rows::new(session, |_| true);
         Some(Self {
+            pauses: PairPauses::new(session, &pairs),
             keys: own_keys(&pairs, session, &rows),
             rows,
             dictionary: Dictionary::default(),
@@ -120,6 +124,11 @@ impl SpanEnds {
         }
         self.roles.extend(roles);
         self.names.extend(pairs.into_iter().map(|pair| pair.name));
+    }
+
+    /// Without open spans between windows.
+    pub fn open(&self) -> OpenSpans<()> {
+        OpenSpans::new(false, self.pauses.clone())
     }
 
     /// Whether an event begins or ends a span.

@@ -3,10 +3,14 @@
 //! A window matches what it can be sure of: an end whose begin is in the window with nothing doubtful above it. Everything else it
 //! leaves, key by key in the order of time, as [`Segment`]s, to be matched one window after the other. The result is that of matching
 //! hit by hit, however windows are cut.
+//!
+//! A pause of its probes ends the segment of a key: what is open then is matched with nothing after it. Whether a pause is between two hits depends on
+//! their times alone.
 
 use foldhash::HashMap;
 
 use crate::spans::marks::Marks;
+use crate::spans::pair_pauses::PairPauses;
 use crate::spans::stack::{Base, Frame, Stack, Totals};
 use crate::stats::keys::key::KeyWords;
 
@@ -77,6 +81,7 @@ impl<T> Segment<T> {
 pub(crate) struct SpanMatcher<T> {
     lanes: Lanes<T>,
     segments: Vec<Segment<T>>,
+    pauses: PairPauses,
 }
 
 /// The open spans of a key in a window.
@@ -86,6 +91,8 @@ struct Lane<T> {
     stack: Stack<T>,
     rise: usize,
     base: Base,
+    /// Time of its latest hit, ns; not used if there are no pauses.
+    latest: u64,
 }
 
 /// Number of lanes that are found without a lookup of their key.
@@ -128,6 +135,7 @@ impl<T> Lanes<T> {
                     stack: Stack::new(keeps_parts),
                     rise: 0,
                     base: Base::default(),
+                    latest: 0,
                 }),
             }
             *used += 1;
@@ -159,7 +167,7 @@ impl<T> Lane<T> {
 
 impl<T> SpanMatcher<T> {
     /// Without spans. With `keeps_parts`, spans know when the spans within them were.
-    pub(crate) fn new(keeps_parts: bool) -> Self {
+    pub(crate) fn new(keeps_parts: bool, pauses: PairPauses) -> Self {
         Self {
             lanes: Lanes {
                 all: Vec::new(),
@@ -169,12 +177,30 @@ impl<T> SpanMatcher<T> {
                 keeps_parts,
             },
             segments: Vec::new(),
+            pauses,
+        }
+    }
+
+    /// Ends the segment of a key if a pause is between its latest hit and one at this time.
+    #[cold]
+    fn pause(&mut self, key: MatchKey, time: u64) {
+        let lane = self.lanes.lane(key);
+        let latest = match lane.rise {
+            0 => time,
+            _ => lane.latest,
+        };
+        lane.latest = latest.max(time);
+        if self.pauses.between(key.pair, latest, time).is_some() {
+            self.segments.extend(lane.cut(None));
         }
     }
 
     /// A span begins.
     #[inline(always)]
     pub(crate) fn begin(&mut self, key: MatchKey, mut frame: Frame<T>) {
+        if !self.pauses.is_empty() {
+            self.pause(key, frame.time);
+        }
         let lane = self.lanes.lane(key);
         let oldest = lane.stack.frames().first();
         if oldest.is_none_or(|oldest| oldest.time > frame.time) {
@@ -196,6 +222,9 @@ impl<T> SpanMatcher<T> {
         marks: Marks,
         totals: &mut impl Totals<T>,
     ) -> bool {
+        if !self.pauses.is_empty() {
+            self.pause(key, time);
+        }
         let lane = self.lanes.lane(key);
         let Some(at) = lane.stack.find(marks) else {
             return false;
@@ -241,17 +270,26 @@ pub struct OpenSpans<T> {
     most: usize,
     /// Number of begins beyond the maximum.
     pub(crate) forgotten: u64,
+    pub(crate) pauses: PairPauses,
+}
+
+impl<T> Default for OpenSpans<T> {
+    /// Without spans and pauses.
+    fn default() -> Self {
+        Self::new(false, PairPauses::default())
+    }
 }
 
 impl<T> OpenSpans<T> {
     /// Without spans. With `keeps_parts`, spans know when the spans within them were.
-    pub fn new(keeps_parts: bool) -> Self {
+    pub fn new(keeps_parts: bool, pauses: PairPauses) -> Self {
         Self {
             open: HashMap::default(),
             keeps_parts,
             count: 0,
             most: MAX_OPEN,
             forgotten: 0,
+            pauses,
         }
     }
 
@@ -259,7 +297,32 @@ impl<T> OpenSpans<T> {
     pub(crate) fn bounded(most: usize) -> Self {
         Self {
             most: most.min(MAX_OPEN),
-            ..Self::new(false)
+            ..Self::default()
+        }
+    }
+
+    /// Takes out the spans of the key of a segment that were open when a pause before it began.
+    #[cold]
+    fn pause(
+        &mut self,
+        segment: &Segment<T>,
+        end: Option<&PendingEnd>,
+        totals: &mut impl Totals<T>,
+    ) {
+        let Some(stack) = self.open.get_mut(&segment.key) else {
+            return;
+        };
+        let begun = segment.begun.first().map(|frame| frame.time);
+        let hits = [segment.base.next, begun, end.map(|end| end.time)];
+        let Some(first) = hits.into_iter().flatten().min() else {
+            return;
+        };
+        let pause = |time| self.pauses.between(segment.key.pair, time, first);
+        for frame in stack.take_paused(|time| pause(time).is_some()) {
+            self.count -= 1;
+            if let Some(pause) = pause(frame.time) {
+                totals.paused(frame, pause.first);
+            }
         }
     }
 
@@ -270,6 +333,9 @@ impl<T> OpenSpans<T> {
         end: Option<&PendingEnd>,
         totals: &mut impl Totals<T>,
     ) -> SegmentOutcome {
+        if !self.pauses.is_empty() {
+            self.pause(&segment, end, totals);
+        }
         let Segment { key, begun, .. } = segment;
         if begun.is_empty() && !self.open.contains_key(&key) {
             return SegmentOutcome {

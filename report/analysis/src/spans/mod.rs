@@ -7,6 +7,8 @@
 //!
 //! What began later than the begin of an end left by `longjmp`, an exception, or an end that the runtime does not
 //! report. The key is the thread, but for well-known probes of which one thread has several spans at once ([`usdtrec_format::spans`]).
+//! Where the probes were detached for a time, nothing is matched across it: what was open then, and what ends after it without a begin, is counted
+//! apart ([`pair_pauses`]).
 //! A lost hit lets a begin match a later end; no reader can know which, so losses are shown wherever spans are.
 
 pub(crate) mod agreement;
@@ -24,6 +26,7 @@ pub mod matcher;
 pub(crate) mod nesting;
 pub(crate) mod own_keys;
 pub mod pair;
+pub mod pair_pauses;
 pub(crate) mod role;
 pub mod slowest;
 pub(crate) mod stack;

@@ -43,6 +43,8 @@ pub(crate) trait Totals<T> {
     fn unfinished(&mut self, frame: &Frame<T>, until: u64);
     /// A span ended.
     fn finished(&mut self, frame: &mut Frame<T>, ended: Ended);
+    /// A span was open when a pause of its probes began, at this time, ns.
+    fn paused(&mut self, _frame: Frame<T>, _from: u64) {}
 }
 
 /// How a span ended.
@@ -195,6 +197,17 @@ impl<T> Stack<T> {
     pub(crate) fn take(&mut self) -> Vec<Frame<T>> {
         self.marks = None;
         std::mem::take(&mut self.frames)
+    }
+
+    /// Takes out the oldest frames: those up to the first that `is_paused` does not say.
+    #[cold]
+    pub(crate) fn take_paused(&mut self, is_paused: impl Fn(u64) -> bool) -> Vec<Frame<T>> {
+        let oldest = self.frames.iter();
+        let paused = oldest.take_while(|frame| is_paused(frame.time)).count();
+        if paused > 0 {
+            self.marks = None;
+        }
+        self.frames.drain(..paused).collect()
     }
 
     /// Keeps the frames that began after a time.

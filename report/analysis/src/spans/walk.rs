@@ -23,6 +23,7 @@ use crate::spans::matcher::{
     MatchKey, OpenSpans, PendingEnd, Segment, SpanGroupWords, SpanMatcher,
 };
 use crate::spans::pair::Pair;
+use crate::spans::pair_pauses::PairPauses;
 use crate::spans::role::Role;
 use crate::spans::stack::{Ended, Frame, Totals, UNGROUPED};
 use crate::stats::coverage::Interval;
@@ -193,12 +194,13 @@ impl<'s> SpanWalk<'s> {
             false => relaxed,
         };
         let hashing = Dictionary::hashing();
+        let pauses = PairPauses::new(self.session, self.pairs);
         let workers = Pool::default();
         let show = |window: Window<'_>| {
             let mut worker = workers.take().unwrap_or_else(|| Worker {
                 state: make(),
                 resolver: Resolver::new(self.session),
-                matcher: SpanMatcher::new(self.options.covers),
+                matcher: SpanMatcher::new(self.options.covers, pauses.clone()),
                 pair_stats: self.options.pair_stats(self.pairs),
                 covers: WindowCovers::default(),
             });
@@ -208,7 +210,7 @@ impl<'s> SpanWalk<'s> {
         };
         let mut across = Across {
             walk: self,
-            open: OpenSpans::new(self.options.covers),
+            open: OpenSpans::new(self.options.covers, pauses.clone()),
             pair_stats: self.options.pair_stats(self.pairs),
             covers: Covers::new(self.pairs.len()),
             unknown: 0,
@@ -447,6 +449,20 @@ impl Totals<OpenSpan> for Counting<'_, '_> {
         }
     }
 
+    fn paused(&mut self, frame: Frame<OpenSpan>, from: u64) {
+        if !frame.what.asked {
+            return;
+        }
+        let counts = &mut self.stats.counts;
+        let is_paused = u64::from(self.walk.overlaps(frame.time, from));
+        counts.paused_begins += is_paused;
+        if let Some(next) = frame.next {
+            counts.followed_before_pause.paused += is_paused;
+            counts.followed_before_pause.followed +=
+                u64::from(self.walk.overlaps(frame.time, next));
+        }
+    }
+
     #[inline]
     fn finished(&mut self, frame: &mut Frame<OpenSpan>, Ended { duration, own }: Ended) {
         let options = self.walk.options;
@@ -563,9 +579,15 @@ impl Across<'_, '_> {
                 end: end.as_ref().unwrap_or(&none),
             };
             let taken = self.open.take(segment, end.as_ref(), &mut counting);
-            let is_unmatched =
-                |end: &PendingEnd| taken.unmatched && self.walk.overlaps(end.time, end.time);
-            stats.counts.unmatched += u64::from(end.as_ref().is_some_and(is_unmatched));
+            let mut end = end.iter();
+            if let Some(end) =
+                end.find(|end| taken.unmatched && self.walk.overlaps(end.time, end.time))
+            {
+                match self.open.pauses.begin_before(pair as u32, end.time) {
+                    true => stats.counts.paused_ends += 1,
+                    false => stats.counts.unmatched += 1,
+                }
+            }
             let keys = &self.walk.options.keys;
             if keys.get(pair).is_some_and(SpanKey::is_coarse) {
                 stats.counts.depth = stats.counts.depth.max(taken.depth as u64);
@@ -600,6 +622,7 @@ impl Across<'_, '_> {
                 if is_flat {
                     // What was given up is not open beside what followed.
                     stats.counts.depth = stats.counts.depth.min(1);
+                    stats.counts.settle_followed();
                 }
                 is_flat
             });
@@ -607,11 +630,19 @@ impl Across<'_, '_> {
         for (key, frame) in self.open.frames() {
             let pair = key.pair as usize;
             let next = frame.next.filter(|_| flat.get(pair) == Some(&true));
-            let until = next.unwrap_or(u64::MAX);
+            let pause = match next {
+                Some(_) => None,
+                None => self.open.pauses.between(key.pair, frame.time, u64::MAX),
+            };
+            let until = next.or(pause.map(|pause| pause.first));
             if let Some(stats) = self.pair_stats.get_mut(pair)
                 && frame.what.asked
-                && walk.overlaps(frame.time, until)
+                && walk.overlaps(frame.time, until.unwrap_or(u64::MAX))
             {
+                if pause.is_some() {
+                    stats.counts.paused_begins += 1;
+                    continue;
+                }
                 stats.counts.open += 1;
                 stats.counts.unfinished += u64::from(next.is_some());
                 stats.counts.followed += u64::from(next.is_some());

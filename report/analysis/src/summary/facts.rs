@@ -7,6 +7,7 @@ use usdtrec_trace::events::selection::SampleFilter;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::joined_files::PlacedDamage;
+use usdtrec_trace::session::recorded_part::RecordedPart;
 
 use crate::losses::Losses;
 use crate::origin::Origin;
@@ -77,6 +78,12 @@ impl SummaryFacts {
             .enumerate()
             .map(|(at, sums)| ProbeFacts::new(session, rows, at, sums, losses.rows[at], slices))
             .collect();
+        let recorded = recorded(session, filter, time);
+        if let Some(span) = recorded.or(time).filter(|_| !session.pauses().is_empty()) {
+            for (probe, row) in probes.iter_mut().zip(&rows.rows) {
+                probe.part = RecordedPart::new(session, &row.events, span);
+            }
+        }
         // The most events first; of equals, the file's order stays.
         probes.sort_by_key(|probe| std::cmp::Reverse(probe.count));
         let silent = |event: &str| {
@@ -90,7 +97,6 @@ impl SummaryFacts {
         } else {
             Vec::new()
         };
-        let recorded = recorded(session, filter, time);
         Self {
             unrecorded: recorded
                 .or(time)
@@ -116,6 +122,15 @@ impl SummaryFacts {
         let span = self.recorded.or(self.time);
         let length = span.map_or(0, |time| time.last.saturating_sub(time.first));
         length.saturating_sub(self.unrecorded)
+    }
+
+    /// The time that the rate of a probe is counted over, ns; 0 for too few events. What it was detached for does not count.
+    pub fn duration_of(&self, probe: &ProbeFacts) -> u64 {
+        let all = self.duration_for(probe.count);
+        match probe.part {
+            Some(part) if part.is_same => all.min(part.recorded),
+            _ => all,
+        }
     }
 
     /// The time that rates are counted over, ns; 0 for too few events.

@@ -6,6 +6,7 @@ use usdtrec_trace::added::added_argument::AddedArgument;
 use usdtrec_trace::form::Form;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
+use usdtrec_trace::session::recorded_part::RecordedPart;
 
 use crate::stats::argument::ArgumentStats;
 use crate::stats::bursts::{Episodes, Slices};
@@ -24,6 +25,8 @@ pub struct ProbeFacts {
     pub count: u64,
     /// Lost events; 0 if the trace does not say which probe lost them.
     pub lost: u64,
+    /// The part of the selected time in which it was recorded; `None` if it was never detached.
+    pub part: Option<RecordedPart>,
     /// Its processes by their names, the most samples first.
     pub processes: Vec<NamedProcesses>,
     /// Samples of processes that are too many to be counted one by one.
@@ -125,6 +128,11 @@ impl ArgumentFacts {
 }
 
 impl ProbeFacts {
+    /// About how many hits there were; `None` if it was never detached, or if it is not known.
+    pub fn estimated_hits(&self) -> Option<u64> {
+        self.part?.estimate(self.count)
+    }
+
     pub(crate) fn new(
         session: &TraceSession,
         rows: &Rows,
@@ -143,6 +151,7 @@ impl ProbeFacts {
             event: row.name.clone(),
             count: sums.count,
             lost,
+            part: None,
             processes,
             other_processes: sums.other_processes,
             episodes,

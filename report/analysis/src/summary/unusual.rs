@@ -96,6 +96,10 @@ fn cut(argument: &ArgumentFacts) -> Option<UnusualKind> {
 
 /// Bursts and pauses of a probe, with how much they stand out.
 fn of_pace(probe: &ProbeFacts) -> Vec<(f64, Unusual)> {
+    // Its events are as many as the recorder wanted.
+    if probe.part.is_some() {
+        return Vec::new();
+    }
     let length = |episode: &Episode| episode.to - episode.from;
     let mut bursts = probe.episodes.bursts.clone();
     bursts.sort_by(|a, b| b.times.total_cmp(&a.times));

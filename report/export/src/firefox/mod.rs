@@ -360,15 +360,14 @@ impl RowSink for FirefoxProfile<'_> {
             self.data.string(",\"self_ns\":");
             self.data.unsigned(own);
         }
+        if let Some(end) = span.until {
+            let begin = begin.time;
+            time = MarkerTime::Interval { begin, end };
+        }
         match span.fate {
             SpanFate::Ended => {}
-            SpanFate::Unfinished => {
-                if let Some(end) = span.until {
-                    let begin = begin.time;
-                    time = MarkerTime::Interval { begin, end };
-                }
-                self.data.string(",\"span\":\"unfinished\"");
-            }
+            SpanFate::Unfinished => self.data.string(",\"span\":\"unfinished\""),
+            SpanFate::Paused => self.data.string(",\"span\":\"paused\""),
             SpanFate::Open => self.data.string(",\"span\":\"open\""),
         }
         let stack = self.stack(span.begin);

@@ -298,6 +298,7 @@ impl RowSink for OtlpSpans<'_> {
         let fate = match span.fate {
             SpanFate::Ended => None,
             SpanFate::Unfinished => Some("unfinished"),
+            SpanFate::Paused => Some("paused"),
             SpanFate::Open => Some("open"),
         };
         attributes.extend(fate.map(|fate| Attribute {

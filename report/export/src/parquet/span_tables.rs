@@ -163,6 +163,7 @@ const fn word(fate: SpanFate) -> &'static str {
     match fate {
         SpanFate::Ended => "ended",
         SpanFate::Unfinished => "unfinished",
+        SpanFate::Paused => "paused",
         SpanFate::Open => "open",
     }
 }

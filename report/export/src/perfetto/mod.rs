@@ -327,6 +327,7 @@ impl RowSink for PerfettoTrace<'_> {
             match span.fate {
                 SpanFate::Ended => {}
                 SpanFate::Unfinished => names.text(event, AnnotationNames::SPAN, "unfinished"),
+                SpanFate::Paused => names.text(event, AnnotationNames::SPAN, "paused"),
                 SpanFate::Open => names.text(event, AnnotationNames::SPAN, "open"),
             }
         });

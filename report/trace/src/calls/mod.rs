@@ -10,6 +10,7 @@
 //! * A return that matches no call is counted and ignored.
 //! * A return that matches an older call ends what was called after it.
 //! * A fork or `execve` begins with no functions.
+//! * What was called before a pause of these probes is forgotten in it: whether it returned is not known.
 //! * Paths have two million functions together at most; what is beyond them is one group.
 
 pub mod function;
@@ -26,6 +27,7 @@ use crate::calls::paths::{CallPath, CallPaths};
 use crate::calls::role::{CallRole, roles};
 use crate::session::TraceSession;
 use crate::session::ids::SampleTarget;
+use crate::session::paused_times::PausedTimes;
 use crate::session::resolver::Resolver;
 
 /// What a hit does to the stack of functions of its thread.
@@ -55,7 +57,7 @@ pub struct CallDoubts {
     /// Returns of functions that were called before the recording, or whose calls were lost.
     pub uncalled: u64,
     /// Functions that did not return before the one that called them: left by an exception that the runtime does not report, or their returns
-    /// were lost.
+    /// were lost, or a pause began.
     pub unreturned: u64,
     /// Functions that were forgotten because too many were open at once.
     pub forgotten: u64,
@@ -81,6 +83,13 @@ impl ScriptCalls {
     /// Whether functions are called or return at an event.
     pub fn has(&self, event: usize) -> bool {
         matches!(self.roles.get(event), Some(Some(_)))
+    }
+
+    /// When probes at which functions are called or return were detached.
+    pub(crate) fn pauses(&self, session: &TraceSession) -> PausedTimes {
+        let pauses = session.pauses();
+        let events = (0..self.roles.len()).filter(|&event| self.has(event));
+        PausedTimes::of_any(events.filter_map(|event| pauses.of_event(event)))
     }
 
     /// What a sample does. `text` is a buffer.

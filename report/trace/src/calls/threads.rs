@@ -7,6 +7,7 @@ use crate::calls::function::FunctionNumber;
 use crate::calls::paths::CallPath;
 use crate::calls::{CallDoubts, CallStep, ScriptCalls};
 use crate::session::TraceSession;
+use crate::session::paused_times::PausedTimes;
 
 /// Functions that are open at once at most; beyond them all are forgotten.
 const MAX_OPEN: usize = 1 << 21;
@@ -28,6 +29,7 @@ pub(crate) struct CallHit {
 pub(crate) struct CallThreads<'c> {
     session: &'c TraceSession,
     calls: &'c ScriptCalls,
+    pauses: PausedTimes,
     threads: HashMap<i32, Thread>,
     /// Functions that are open.
     open: usize,
@@ -45,6 +47,8 @@ struct Thread {
     began: u64,
     /// Until when that is known to be so, ns.
     until: u64,
+    /// Time of its latest hit, ns; not used if there are no pauses.
+    latest: u64,
 }
 
 /// A function that was called.
@@ -71,6 +75,7 @@ impl<'c> CallThreads<'c> {
         Self {
             session,
             calls,
+            pauses: calls.pauses(session),
             threads: HashMap::default(),
             open: 0,
             doubts: CallDoubts::default(),
@@ -102,6 +107,14 @@ impl<'c> CallThreads<'c> {
             }
             thread.began = began;
             thread.until = mappings.mappings_until(pid, time);
+        }
+        if !self.pauses.is_empty() {
+            let latest = std::mem::replace(&mut thread.latest, time);
+            if self.pauses.between(latest, time).is_some() {
+                self.doubts.unreturned += thread.frames.len() as u64;
+                self.open -= thread.frames.len();
+                thread.cut(0);
+            }
         }
         let before = thread.frames.len();
         let path = match hit.step {

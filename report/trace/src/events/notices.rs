@@ -7,8 +7,10 @@ use usdtrec_format::schema::Disagreement;
 use usdtrec_format::trace::{Damage, Shortfall};
 
 use crate::events::outcome::ReadOutcome;
+use crate::events::selection::SampleFilter;
 use crate::session::TraceSession;
 use crate::session::joined_files::{JoinedFiles, PlacedDamage};
+use crate::session::recorded_part::PausedProbe;
 
 /// Places of damage that are kept of a stream, which may never end.
 const MAX_KEPT: usize = 4096;
@@ -38,6 +40,8 @@ pub struct Notices {
     pub counter_gaps: Vec<CounterGap>,
     /// What the recorder found not to work in recorded processes.
     pub shortfalls: Vec<Shortfall>,
+    /// Probes of which a part of the hits was recorded.
+    pub paused: Vec<PausedProbe>,
     /// Arguments of events that were added to a stream, for which its columns, which were printed before, have no place.
     pub without_column: BTreeSet<String>,
     /// Why an export is empty.
@@ -73,6 +77,11 @@ impl Notices {
             shortfalls: session.shortfalls().cloned().collect(),
             ..Self::default()
         }
+    }
+
+    /// Sets which of the selected probes were detached within the selected time.
+    pub fn set_paused(&mut self, session: &TraceSession, filter: &SampleFilter) {
+        self.paused = PausedProbe::selected(session, filter);
     }
 
     /// The damage with its files.

@@ -86,12 +86,15 @@ impl<'t> JoinedLog<'t> {
             return;
         }
         self.known.learn(&self.log);
-        let begun = self.trace.parts().get(self.part + 1..=part);
-        let new = begun.unwrap_or_default().iter();
-        let is_new = |part: &&TracePart| part.begin() != PartBegin::Continued;
-        self.recordings = self
-            .recordings
-            .saturating_add(new.filter(is_new).count() as u32);
+        let begun = self.trace.parts().get(self.part..=part);
+        for pair in begun.unwrap_or_default().windows(2) {
+            let [before, begun] = pair else { continue };
+            if begun.begin() != PartBegin::Continued {
+                let last = before.time().map(|time| time.last);
+                self.log.pauses.end_recording(last);
+                self.recordings = self.recordings.saturating_add(1);
+            }
+        }
         self.part = part;
     }
 
@@ -102,6 +105,9 @@ impl<'t> JoinedLog<'t> {
             return;
         };
         content.renumber_shortfalls(self.recordings.saturating_mul(SHORTFALLS));
+        content
+            .pauses
+            .renumber(self.recordings, |id| part.sample_id(id));
         let threads = |naming: &Naming| self.known.threads.contains(&naming.tid);
         let processes = |placing: &Placing| self.known.processes.contains(&placing.pid);
         match part.begin() {

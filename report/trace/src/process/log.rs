@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{Comm, Mmap, MmapFile, RawRecord, RecordType, SampleType, Task};
-use usdtrec_format::trace::{FiredTrigger, ProcessCgroup, Shortfall, StringArgument};
+use usdtrec_format::trace::{FiredTrigger, Pause, ProcessCgroup, Shortfall, StringArgument};
 
 use crate::process::cgroups::CgroupNote;
 use crate::process::mappers::{MappedFile, Mappers, RecordedFiles};
+use crate::process::pause_log::PauseLog;
 use crate::process::regions::{Region, Regions};
 use crate::process::texts::{TextId, TextPool};
 use crate::process::words::PackedU64;
@@ -40,6 +41,8 @@ pub struct ProcessLog {
     pub(crate) cgroups: Vec<CgroupNote>,
     /// What the recorder found not to work.
     shortfalls: Vec<Shortfall>,
+    /// When probes were detached.
+    pub(crate) pauses: PauseLog,
     /// What had the recorder write the file.
     fired: Option<FiredTrigger>,
     /// Which arguments are texts.
@@ -250,6 +253,9 @@ impl ProcessLog {
             self.shortfalls.push(Shortfall::parse(record, sample_type)?);
             self.memory += memory;
         }
+        if Pause::is(record) && is_known && self.has_room(PauseLog::most_memory(record), 1) {
+            self.memory += self.pauses.push(Pause::parse(record, sample_type)?);
+        }
         if FiredTrigger::is(record) && is_known && self.fired.is_none() {
             self.fired = FiredTrigger::parse(record, sample_type);
         }
@@ -385,8 +391,11 @@ impl ProcessLog {
         self.left_out += other.left_out;
         self.passed_over += other.passed_over;
         self.left_out += u64::from(self.passed_over > MAX_MEMORY);
-        let changes =
-            other.namings.len() + other.placings.len() + other.cgroups.len() + other.lives.len();
+        let changes = other.namings.len()
+            + other.placings.len()
+            + other.cgroups.len()
+            + other.lives.len()
+            + other.pauses.len();
         if !self.has_room(other.memory, changes as u64) {
             return;
         }
@@ -430,6 +439,7 @@ impl ProcessLog {
             }));
         self.lives.extend(other.lives);
         self.shortfalls.extend(other.shortfalls);
+        self.memory += self.pauses.append(other.pauses);
         self.fired = self.fired.take().or(other.fired);
         self.text_arguments.extend(other.text_arguments);
     }
@@ -449,6 +459,11 @@ impl ProcessLog {
     /// Takes out what the recorder found not to work, in the order of the file.
     pub(crate) fn take_shortfalls(&mut self) -> Vec<Shortfall> {
         std::mem::take(&mut self.shortfalls)
+    }
+
+    /// Takes out when probes were detached.
+    pub(crate) fn take_pauses(&mut self) -> PauseLog {
+        std::mem::take(&mut self.pauses)
     }
 
     /// Takes out what had the recorder write the file.

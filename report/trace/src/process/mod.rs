@@ -19,6 +19,7 @@ pub(crate) mod log;
 pub(crate) mod mappers;
 pub(crate) mod mappings;
 pub mod names;
+pub(crate) mod pause_log;
 pub mod process_field;
 pub(crate) mod regions;
 pub(crate) mod spaces;

@@ -10,6 +10,9 @@ pub mod hit;
 pub mod hit_context;
 pub mod ids;
 pub mod joined_files;
+pub mod paused_times;
+pub mod pauses;
+pub mod recorded_part;
 pub mod resolver;
 pub(crate) mod scan;
 pub(crate) mod site_index;
@@ -26,7 +29,7 @@ use std::sync::{Arc, OnceLock};
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{DeferredChain, Sample};
 use usdtrec_format::schema::Schemas;
-use usdtrec_format::trace::{Damage, FiredTrigger, Shortfall, Trace, TraceInfo};
+use usdtrec_format::trace::{Damage, DamageKind, FiredTrigger, Shortfall, Trace, TraceInfo};
 use usdtrec_format::{NoContext, ThreadContext};
 
 use crate::added::added_argument::AddedArgument;
@@ -48,6 +51,7 @@ use crate::session::head::{TimedTarget, target_of, time_of};
 use crate::session::hit::ParsedHit;
 use crate::session::ids::SampleIds;
 use crate::session::joined_files::{JoinedFiles, PlacedDamage};
+use crate::session::pauses::Pauses;
 use crate::session::scan::Scan;
 use crate::session::site_index::SitePlaces;
 use crate::symbols::Symbols;
@@ -99,6 +103,7 @@ pub struct TraceSession {
     lost: LostByEvent,
     /// By their numbers.
     shortfalls: BTreeMap<u32, Shortfall>,
+    pauses: Pauses,
     fired: Option<FiredTrigger>,
     deferred: DeferredChains,
     damage: Vec<Damage>,
@@ -187,6 +192,7 @@ impl TraceSession {
         let mut log = scan.log.into_log();
         let mut shortfalls = BTreeMap::new();
         learn_shortfalls(&mut shortfalls, log.take_shortfalls());
+        let pauses = Pauses::new(log.take_pauses(), &ids, events.events.len());
         let fired = log.take_fired();
         text_arguments::learn(&mut events, &ids, &log.take_text_arguments());
         if let Some(filter) = &sources.filter {
@@ -200,7 +206,10 @@ impl TraceSession {
             // It is empty.
             let _ = mapped.set(Mapped::new(mappings, &trace, sources));
         }
-        let damage = [trace.damage(), &scan.damage].concat();
+        let mut damage = [trace.damage(), &scan.damage].concat();
+        if pauses.are_cut() {
+            damage.push(Damage::new(0, DamageKind::ProcessRecords));
+        }
         Self {
             path: path.to_owned(),
             events,
@@ -215,6 +224,7 @@ impl TraceSession {
             time: scan.time,
             lost,
             shortfalls,
+            pauses,
             fired,
             deferred: scan.deferred,
             damage,
@@ -460,6 +470,12 @@ impl TraceSession {
     /// What the recorder found not to work in recorded processes.
     pub fn shortfalls(&self) -> impl Iterator<Item = &Shortfall> {
         self.shortfalls.values()
+    }
+
+    /// When probes were detached; of a stream, this is not known.
+    #[must_use]
+    pub const fn pauses(&self) -> &Pauses {
+        &self.pauses
     }
 
     /// From the earliest to the latest time of all samples; `None` without samples.

@@ -8,6 +8,7 @@ pub(crate) mod figure;
 pub(crate) mod groups;
 pub(crate) mod key_values;
 pub(crate) mod reasons;
+pub(crate) mod recorded_time;
 pub(crate) mod recording;
 pub(crate) mod series;
 pub(crate) mod spans;
@@ -29,18 +30,19 @@ pub use crate::answer::figure::Figure;
 pub use crate::answer::groups::{GroupRow, OtherGroupsRow, ValueStatistics};
 pub use crate::answer::key_values::KeyValues;
 pub use crate::answer::reasons::{DamageRow, NoEventsRow, ShortfallRow, UnusualRow, UnusualTime};
+pub use crate::answer::recorded_time::RecordedTime;
 pub use crate::answer::recording::{
     ClockAnswer, ClockStepRow, GapRow, RecordingAnswer, TriggerAnswer,
 };
 pub use crate::answer::series::{OtherSeriesRow, RateSeries};
 pub use crate::answer::spans::{
-    DurationStatistics, OtherSpansRow, SlowestSpan, SpanBy, SpanEvent, SpanGroupRow, SpanPairRow,
-    SpanStatistics, SpansAnswer,
+    DurationStatistics, OtherSpansRow, PausedSpans, SlowestSpan, SpanBy, SpanEvent, SpanGroupRow,
+    SpanPairRow, SpanStatistics, SpansAnswer,
 };
 pub use crate::answer::stacks::{StackPath, StacksAnswer};
 pub use crate::answer::summary::{
-    ArgumentRow, CommRow, MissingRow, NumberRow, ProbeRow, ProcessRow, SummaryAnswer, TextRow,
-    TextsAnswer,
+    ArgumentRow, CommRow, MissingRow, NumberRow, PausedProbeRow, ProbeRow, ProcessRow,
+    SummaryAnswer, TextRow, TextsAnswer,
 };
 
 /// Answers questions.

@@ -9,6 +9,7 @@ use usdtrec_analysis::span_report::facts::{
 };
 
 use crate::answer::key_values::KeyValues;
+use crate::answer::recorded_time::RecordedTime;
 use crate::cells::cells;
 use crate::text::buffer::Text;
 
@@ -81,9 +82,26 @@ pub struct SpanStatistics {
     pub unkeyed: u64,
     /// Events of these probes that were lost; `None` if that is not known.
     pub lost: Option<u64>,
+    /// When they were recorded; `None` if their probes were never detached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused: Option<PausedSpans>,
     /// How long they lasted.
     #[serde(flatten)]
     pub durations: DurationStatistics,
+}
+
+/// Spans whose probes were detached for a part of the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PausedSpans {
+    /// When they were recorded.
+    #[serde(flatten)]
+    pub recorded: RecordedTime,
+    /// About how many there were; `None` if it is not known. Long ones are less than their share.
+    pub estimated_count: Option<u64>,
+    /// Begins that were open when a pause began; not in `open`.
+    pub begins: u64,
+    /// Ends without a begin after a pause; not in `unmatched`.
+    pub ends: u64,
 }
 
 /// How long spans lasted. Durations are `None` without spans.
@@ -215,6 +233,12 @@ impl SpanStatistics {
             depth: (span.counts.depth > 0).then_some(span.counts.depth),
             unkeyed: span.counts.unkeyed,
             lost: span.lost,
+            paused: span.part.map(|part| PausedSpans {
+                recorded: RecordedTime::new(&part),
+                estimated_count: part.estimate(span.durations.count),
+                begins: span.counts.paused_begins,
+                ends: span.counts.paused_ends,
+            }),
             durations: DurationStatistics::new(&span.durations),
         }
     }

@@ -12,6 +12,7 @@ use usdtrec_trace::form::Form;
 
 use crate::answer::figure::Figure;
 use crate::answer::reasons::{DamageRow, NoEventsRow, ShortfallRow, UnusualRow};
+use crate::answer::recorded_time::RecordedTime;
 use crate::answer::recording::RecordingAnswer;
 use crate::answer::spans::SpanStatistics;
 use crate::hints::HintWords;
@@ -69,12 +70,25 @@ pub struct ProbeRow {
     pub share: f64,
     /// Number of its events that were lost; `None` if that is not known.
     pub lost: Option<u64>,
+    /// When it was recorded; `None` if it was never detached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused: Option<PausedProbeRow>,
     /// The processes that hit it, by name, those with the most events first.
     pub processes: Vec<CommRow>,
     /// Whether these are all; else there were more than 1,048,576, and some of them are counted.
     pub processes_exact: bool,
     /// Its arguments in their order.
     pub arguments: Vec<ArgumentRow>,
+}
+
+/// A probe that was detached for a part of the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PausedProbeRow {
+    /// When it was recorded.
+    #[serde(flatten)]
+    pub recorded: RecordedTime,
+    /// About how many hits there were; `None` if it is not known.
+    pub estimated_hits: Option<u64>,
 }
 
 /// Processes of one name.
@@ -217,9 +231,13 @@ impl ProbeRow {
         Self {
             event: probe.event.clone(),
             count: probe.count,
-            per_second: per_second(probe.count, facts.duration_for(probe.count)),
+            per_second: per_second(probe.count, facts.duration_of(probe)),
             share: share(probe.count, facts.events),
             lost: facts.losses.known(probe.lost),
+            paused: probe.part.map(|part| PausedProbeRow {
+                recorded: RecordedTime::new(&part),
+                estimated_hits: probe.estimated_hits(),
+            }),
             processes: probe.processes.iter().map(CommRow::new).collect(),
             processes_exact: probe.other_processes == 0,
             arguments: probe.arguments.iter().map(ArgumentRow::new).collect(),

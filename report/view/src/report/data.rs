@@ -12,11 +12,11 @@ use crate::text::scalar;
 /// A header line, and a line for each argument, or for each probe without arguments.
 pub(crate) fn csv(csv: Csv, facts: &SummaryFacts) -> String {
     let mut lines = vec![
-        "event,count,per_second,share,lost,argument,type,numbers,min,p50,p90,p99,max,exact,nan,missing,nulls"
+        "event,count,per_second,share,lost,argument,type,numbers,min,p50,p90,p99,max,exact,nan,missing,nulls,estimated_hits"
             .to_owned(),
     ];
     for probe in &facts.probes {
-        let rate = per_second(probe.count, facts.duration_for(probe.count));
+        let rate = per_second(probe.count, facts.duration_of(probe));
         let start = format!(
             "{},{},{},{},{}",
             csv.field(&probe.event),
@@ -28,11 +28,13 @@ pub(crate) fn csv(csv: Csv, facts: &SummaryFacts) -> String {
                 .known(probe.lost)
                 .map_or_else(String::new, |lost| lost.to_string())
         );
+        let hits = probe.estimated_hits();
+        let hits = hits.map_or_else(String::new, |hits| hits.to_string());
         if probe.arguments.is_empty() {
-            lines.push(format!("{start},,,,,,,,,,,,"));
+            lines.push(format!("{start},,,,,,,,,,,,,{hits}"));
         }
         for argument in &probe.arguments {
-            lines.push(format!("{start},{}", csv_argument(csv, argument)));
+            lines.push(format!("{start},{},{hits}", csv_argument(csv, argument)));
         }
     }
     lines.join("\n") + "\n"

@@ -1,12 +1,15 @@
 //! Losses, in words.
 
 use usdtrec_analysis::summary::facts::SummaryFacts;
+use usdtrec_analysis::summary::probe::ProbeFacts;
+use usdtrec_format::counted;
 use usdtrec_format::escape::escape;
 use usdtrec_trace::session::event_name::short_name as short;
+use usdtrec_trace::session::recorded_part::RecordedPart;
 
 use crate::columns::folded;
 use crate::losses::doubt;
-use crate::numbers::percent;
+use crate::numbers::{about, percent};
 use crate::theme::Theme;
 
 /// Appends the section of losses, if events were lost or the count is not exact.
@@ -32,6 +35,7 @@ pub fn lines(facts: &SummaryFacts) -> Vec<String> {
             percent(probe.lost, all)
         ));
     }
+    lines.extend(facts.probes.iter().filter_map(paused));
     if losses.others > 0 {
         lines.push(format!("of events not shown here: {}", losses.others));
     }
@@ -39,4 +43,24 @@ pub fn lines(facts: &SummaryFacts) -> Vec<String> {
         lines.push(format!("not exact: {}", escape(why)));
     }
     lines
+}
+
+/// How much of the time a probe was recorded in, and about how many hits it had.
+fn paused(probe: &ProbeFacts) -> Option<String> {
+    let part = probe.part.filter(|part| part.pauses > 0)?;
+    let hits = match probe.estimated_hits() {
+        Some(hits) => format!("about {} hits", about(hits)),
+        None => "how many hits there were is not known".to_owned(),
+    };
+    let event = escape(short(&probe.event));
+    Some(format!("{event}: {}: {hits}", recorded(&part)))
+}
+
+/// How much of the time probes were recorded in: `recorded 2.2% of the time (43 pauses, to keep to the budget)`.
+pub(crate) fn recorded(part: &RecordedPart) -> String {
+    format!(
+        "recorded {} of the time ({}, to keep to the budget)",
+        percent(part.recorded, part.time),
+        counted(part.pauses, "pause")
+    )
 }

@@ -29,7 +29,8 @@ pub fn table(facts: &SummaryFacts) -> Table {
     let mut table = Table::new(["Probe", "Events", "/s", "Share", "Processes", "Lost"]);
     let probes = facts.probes.iter();
     for probe in probes.filter(|probe| probe.count > 0 || probe.lost > 0) {
-        let [per_second, share] = rate_and_share(probe.count, facts);
+        let [_, share] = rate_and_share(probe.count, facts);
+        let per_second = rate_over(probe.count, facts.duration_of(probe));
         let lost = facts.losses.known(probe.lost);
         table.rows.push(vec![
             TableCell::Code(short(&probe.event).to_owned()),
@@ -45,15 +46,19 @@ pub fn table(facts: &SummaryFacts) -> Table {
 
 /// The rate and the share of so many events.
 pub(crate) fn rate_and_share(count: u64, facts: &SummaryFacts) -> [TableCell; 2] {
-    let duration = facts.duration_for(count);
-    let shown = rate(count, duration);
     [
-        match per_second(count, duration) {
-            Some(number) => TableCell::number(shown, number),
-            None => TableCell::unsorted(shown),
-        },
+        rate_over(count, facts.duration_for(count)),
         TableCell::number(percent(count, facts.events), count),
     ]
+}
+
+/// The rate of so many events in a time, ns.
+fn rate_over(count: u64, duration: u64) -> TableCell {
+    let shown = rate(count, duration);
+    match per_second(count, duration) {
+        Some(number) => TableCell::number(shown, number),
+        None => TableCell::unsorted(shown),
+    }
 }
 
 /// Names the probes without events; `None` if all have some.

@@ -16,7 +16,8 @@ use crate::columns::{folded, folded_from, put_table};
 use crate::head;
 use crate::hints::{Hint, HintWords, more_groups};
 use crate::measured::ambiguities;
-use crate::numbers::{duration, percent};
+use crate::numbers::{about, duration, percent};
+use crate::report::losses::recorded;
 use crate::report::shown_times::ShownTimes;
 use crate::table::{Table, TableCell};
 use crate::text::buffer::Text;
@@ -250,11 +251,34 @@ pub fn remarks(shown: &[&SpanFacts], all: &[&SpanFacts]) -> Vec<String> {
     each("ends without a beginning", &|span| {
         more(span.counts.unmatched)
     });
+    each("begins before a pause of their probes", &|span| {
+        more(span.counts.paused_begins)
+    });
+    each("ends after a pause, without a beginning", &|span| {
+        more(span.counts.paused_ends)
+    });
+    let paused = shown
+        .iter()
+        .filter_map(|span| paused(span, &name(span, all)));
+    remarks.extend(paused);
     remarks.extend(losses(shown, all));
     if shown.iter().any(|span| !span.durations.exact) {
         remarks.push("percentiles are within 0.4 %".to_owned());
     }
     remarks
+}
+
+/// How much of the time spans were recorded in, and about how many there were.
+fn paused(span: &SpanFacts, name: &str) -> Option<String> {
+    let part = span.part.filter(|part| part.pauses > 0)?;
+    let spans = match part.estimate(span.durations.count) {
+        Some(spans) => format!("about {} spans", about(spans)),
+        None => "how many spans there were is not known".to_owned(),
+    };
+    Some(format!(
+        "{name}: {}: {spans}; long ones are less than their share, and those that are longer than the time between two pauses are missing",
+        recorded(&part)
+    ))
 }
 
 /// What losses mean for spans.

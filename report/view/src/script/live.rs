@@ -64,7 +64,7 @@ pub fn print_stream<'a>(
                 options,
                 style,
                 spans,
-                open: OpenSpans::new(false),
+                open: OpenSpans::default(),
                 before: PreviousTimes::default(),
                 text: Text::default(),
                 to,
@@ -89,7 +89,10 @@ struct Printer<'a> {
 impl StreamView for Printer<'_> {
     fn show(&mut self, samples: StreamSamples<'_>) -> Result<(), ReportError> {
         let mut lines = LineWriter::new(samples.session, &self.style);
-        let mut worker = EndsWorker::new(samples.session);
+        let mut worker = EndsWorker::new(
+            samples.session,
+            self.spans.as_ref().map(|spans| &spans.ends),
+        );
         let mut shown = WindowText::new(std::mem::take(&mut self.text), 0);
         let (spans, open) = (self.spans.as_ref(), &mut self.open);
         let (before, out) = (&mut self.before, &mut *self.to.out);

@@ -77,7 +77,9 @@ pub fn print(
         let mut text = buffers.take().unwrap_or_default();
         let shown = match &spans {
             Some(spans) => {
-                let mut worker = workers.take().unwrap_or_else(|| EndsWorker::new(session));
+                let mut worker = workers
+                    .take()
+                    .unwrap_or_else(|| EndsWorker::new(session, Some(&spans.ends)));
                 let shown = spans.window(session, &filter, window, &mut lines, &mut worker, text);
                 workers.put(worker);
                 shown
@@ -93,8 +95,11 @@ pub fn print(
     let read = spans
         .as_ref()
         .map(|spans| spans.ends.relaxed(session, &filter));
-    let mut open = OpenSpans::new(false);
+    let mut open = spans
+        .as_ref()
+        .map_or_else(OpenSpans::default, |spans| spans.ends.open());
     let mut notices = Notices::new(session);
+    notices.set_paused(session, &filter);
     let outcome = std::thread::scope(|scope| {
         let mut writer = Writer::start(scope, out, &buffers);
         let read = read.as_ref().unwrap_or(&filter);

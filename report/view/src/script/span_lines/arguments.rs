@@ -42,6 +42,7 @@ pub(crate) const fn fate(span: &SpanRow<'_>) -> &'static str {
     match span.fate {
         SpanFate::Ended => "ended",
         SpanFate::Unfinished => "unfinished",
+        SpanFate::Paused => "paused",
         SpanFate::Open => "open",
     }
 }

@@ -130,6 +130,7 @@ pub(crate) fn put_duration(span: &SpanRow<'_>, out: &mut Text) {
     match (span.end, span.fate) {
         (Some(end), _) => put_time(end.duration, out),
         (None, SpanFate::Open) => out.fixed(b"<open>"),
+        (None, SpanFate::Paused) => out.fixed(b"<paused>"),
         (None, _) => out.fixed(b"<unfinished>"),
     }
 }

@@ -1,0 +1,64 @@
+//! When the probes of spans were detached.
+//!
+//! A span is matched only if none of the probes that begin and end spans of its pair was detached for a part of its time. So none is
+//! matched with the end of another one, whose begin was not recorded. A begin that was open when a pause began, and an end without a begin after any
+//! pause, touch a pause: the first may have ended in it, and the other may have begun in it or before it, however long ago that is.
+
+use std::sync::Arc;
+
+use foldhash::HashMap;
+use usdtrec_format::trace::TimeRange;
+use usdtrec_trace::session::TraceSession;
+use usdtrec_trace::session::paused_times::PausedTimes;
+
+use crate::spans::pair::Pair;
+
+/// When the probes of each pair were detached; `None` if they never were.
+#[derive(Clone, Debug, Default)]
+pub struct PairPauses(Option<Arc<HashMap<u32, PausedTimes>>>);
+
+impl PairPauses {
+    /// Those of pairs by their places.
+    pub(crate) fn new(session: &TraceSession, pairs: &[Pair]) -> Self {
+        Self::of_numbered(session, (0..).zip(pairs))
+    }
+
+    /// Those of pairs with these numbers.
+    pub(crate) fn of_numbered<'p>(
+        session: &TraceSession,
+        pairs: impl Iterator<Item = (u32, &'p Pair)>,
+    ) -> Self {
+        let pauses = session.pauses();
+        if pauses.is_empty() {
+            return Self::default();
+        }
+        let of_pairs = pairs.map(|(number, pair)| {
+            let events: Vec<usize> = pair.starts.iter().chain(&pair.dones).copied().collect();
+            (number, pauses.of_any(&events))
+        });
+        let of_pairs = of_pairs.filter(|(_, paused)| !paused.is_empty());
+        let of_pairs: HashMap<u32, PausedTimes> = of_pairs.collect();
+        Self((!of_pairs.is_empty()).then(|| Arc::new(of_pairs)))
+    }
+
+    /// Whether no probe of any pair was ever detached.
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn of_pair(&self, pair: u32) -> Option<&PausedTimes> {
+        self.0.as_ref()?.get(&pair)
+    }
+
+    /// The first pause of a pair of which a part is between two times.
+    pub(crate) fn between(&self, pair: u32, from: u64, to: u64) -> Option<TimeRange> {
+        self.of_pair(pair)?.between(from, to)
+    }
+
+    /// Whether a pause of a pair began before a time.
+    pub(crate) fn begin_before(&self, pair: u32, time: u64) -> bool {
+        let pauses = self.of_pair(pair);
+        pauses.is_some_and(|pauses| pauses.begin_before(time))
+    }
+}

@@ -1,0 +1,115 @@
+//! The times in which a probe was detached.
+
+use usdtrec_format::trace::TimeRange;
+
+/// The times in which a probe was detached, in their order; no two have a time in common. There are no samples strictly within one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PausedTimes(Box<[TimeRange]>);
+
+/// How much of a time a probe was detached in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PausedPart {
+    /// Number of pauses.
+    pub pauses: u64,
+    /// Time in them, ns.
+    pub time: u64,
+}
+
+impl PausedTimes {
+    /// Times in any order, which may overlap.
+    pub(crate) fn new(mut times: Vec<TimeRange>) -> Self {
+        times.sort_unstable_by_key(|time| (time.first, time.last));
+        let mut joined: Vec<TimeRange> = Vec::new();
+        for time in times {
+            match joined.last_mut() {
+                // What one ends and the next begins with may be the time of a sample.
+                Some(last) if time.first < last.last => last.last = last.last.max(time.last),
+                _ => joined.push(time),
+            }
+        }
+        Self(joined.into())
+    }
+
+    /// The times in which at least one of several probes was detached.
+    pub fn of_any<'p>(probes: impl Iterator<Item = &'p Self>) -> Self {
+        let mut probes = probes.filter(|times| !times.is_empty());
+        let Some(first) = probes.next() else {
+            return Self::default();
+        };
+        let mut others = probes.filter(|times| *times != first).peekable();
+        if others.peek().is_none() {
+            return first.clone();
+        }
+        let times = others.fold(first.0.to_vec(), |mut all, times| {
+            all.extend(&times.0);
+            all
+        });
+        Self::new(times)
+    }
+
+    /// Whether it was never detached.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The first pause of which a part is between two times.
+    pub fn between(&self, from: u64, to: u64) -> Option<TimeRange> {
+        let at = self.0.partition_point(|pause| pause.last <= from);
+        self.0.get(at).filter(|pause| pause.first < to).copied()
+    }
+
+    /// Whether a pause began before a time.
+    pub fn begin_before(&self, time: u64) -> bool {
+        self.0.first().is_some_and(|pause| pause.first < time)
+    }
+
+    /// How much of a time it was detached in.
+    pub fn within(&self, time: TimeRange) -> PausedPart {
+        let first = self.0.partition_point(|pause| pause.last <= time.first);
+        let pauses = self.0.iter().skip(first);
+        let pauses = pauses.take_while(|pause| pause.first.max(time.first) < time.last);
+        pauses.fold(PausedPart::default(), |part, pause| {
+            let last = pause.last.min(time.last);
+            PausedPart {
+                pauses: part.pauses + 1,
+                time: part.time + last.saturating_sub(pause.first.max(time.first)),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_all_pauses_together() {
+        let range = |&(first, last): &(u64, u64)| TimeRange::new(first, last);
+        let times = [(30, 40), (10, 20), (15, 17), (40, 50), (35, 38)];
+        let paused = PausedTimes::new(times.iter().map(range).collect());
+        assert_eq!(paused.0.len(), 3, "{paused:?}");
+        let before_second = paused.between(20, 31);
+        assert_eq!(before_second, Some(TimeRange::new(30, 40)));
+        for (from, to) in [(0, 10), (20, 30), (50, u64::MAX), (40, 40)] {
+            assert_eq!(paused.between(from, to), None, "{from} to {to}");
+        }
+        for (from, to) in [(0, 11), (10, 20), (19, 30), (12, 13), (39, 39)] {
+            assert!(paused.between(from, to).is_some(), "{from} to {to}");
+        }
+        assert!(paused.begin_before(11) && !paused.begin_before(10));
+        let within = |first, last| {
+            let part = paused.within(TimeRange::new(first, last));
+            (part.pauses, part.time)
+        };
+        assert_eq!(within(0, u64::MAX), (3, 30));
+        assert_eq!(within(15, 35), (2, 10));
+        assert_eq!(within(20, 30), (0, 0));
+        assert_eq!(within(12, 13), (1, 1));
+        assert_eq!(within(13, 12), (0, 0));
+        let other = PausedTimes::new(vec![TimeRange::new(18, 32)]);
+        let none = PausedTimes::default();
+        let any = PausedTimes::of_any([&none, &paused, &other].into_iter());
+        assert_eq!(*any.0, [TimeRange::new(10, 40), TimeRange::new(40, 50)]);
+        assert!(PausedTimes::of_any([&none].into_iter()).is_empty());
+    }
+}
