@@ -1,6 +1,7 @@
 //! A running session: the loop that waits for records, drains the rings and writes.
 
 pub(super) mod attach_callbacks;
+mod budgeting;
 pub(super) mod build_ids;
 pub(super) mod ending;
 pub(super) mod filter;
@@ -43,6 +44,7 @@ use crate::error::RecordError;
 use crate::host::cpus::Changes;
 use crate::host::hurry::Hurry;
 use crate::output::files::Files;
+use crate::recording::budgeting::Budgeting;
 use crate::recording::following::Follower;
 use crate::recording::losses::Tally;
 use crate::recording::process_pace::ProcessPace;
@@ -51,7 +53,10 @@ use crate::recording::signals::Signals;
 use crate::recording::snapshot::Snapshot;
 use crate::recording::triggering::Triggering;
 
-pub use self::outcome::{End, EndedProcess, Finished, HitTotals, Outcome, Progress, TriggerEvent};
+pub use self::outcome::{
+    BudgetEvent, End, EndedProcess, Finished, HitTotals, Outcome, PausedProbes, Progress,
+    TriggerEvent,
+};
 pub(crate) use self::pipeline::Pipeline;
 
 /// Interval at which losses are counted if they are reported while recording, and the minimum ratio of the pause after a count to its
@@ -86,6 +91,8 @@ pub struct Recording {
     process_pace: ProcessPace,
     guard_deaths: Vec<GuardDeath>,
     triggering: Triggering,
+    /// `None` without a budget.
+    budgeting: Option<Budgeting>,
 }
 
 impl Recording {
@@ -123,6 +130,7 @@ impl Recording {
             process_pace: ProcessPace::default(),
             guard_deaths: Vec::new(),
             triggering,
+            budgeting: None,
         })
     }
 
@@ -140,6 +148,7 @@ impl Recording {
             let mappings = self.session.attached.engine.take_new_mappings();
             let read = trace_clock::now();
             self.drain();
+            self.look_at_budget()?;
             // Their records were written before, and have been read.
             self.follower.hold(mappings);
             self.plant_found()?;
@@ -162,6 +171,10 @@ impl Recording {
                 changes: self.files.changes().to_vec(),
                 guard_deaths: self.guard_deaths.clone(),
                 triggered: self.triggering.take_events(),
+                budget: self
+                    .budgeting
+                    .as_mut()
+                    .map_or_else(Vec::new, Budgeting::take_events),
             });
             let end = end.or_else(|| is_triggered.then_some(End::Triggered));
             if let Some(end) = end.or_else(|| self.is_full()) {
@@ -262,6 +275,7 @@ impl Recording {
             self.files.push(&records);
         }
         self.write_texts();
+        self.write_open_pauses();
         self.files.flush()
     }
 
