@@ -111,6 +111,8 @@ impl SwitchCost {
 /// What is said of the next pause of a unit.
 struct Cycle {
     window: u64,
+    /// Part of the time in which the unit may be attached.
+    part: f64,
     /// `None` if it does not pay.
     period: Option<u64>,
 }
@@ -265,12 +267,19 @@ impl Controller {
         if let Some(counted) = counted {
             unit.loads.replace(counted);
         }
-        let Cycle { window, period } = self.cycle(number);
+        let Cycle {
+            window,
+            part,
+            period,
+        } = self.cycle(number);
+        // A window may be longer than planned if the recorder has to wait for a CPU.
+        let last = counted.map_or(0, |counted| counted.ns);
+        let owed = (last as f64 / part).min(MAX_PERIOD as f64) as u64;
         let unit = self.units.get_mut(number)?;
         unit.window = window;
         unit.state = match period {
             Some(period) => State::Paused {
-                until: since + period.saturating_sub(window),
+                until: since + period.saturating_sub(window).max(owed.saturating_sub(last)),
             },
             None => State::Gone,
         };
@@ -305,6 +314,7 @@ impl Controller {
         let sum = |sums: &HashMap<i32, f64>, tid| sums.get(&tid).copied().unwrap_or(0.0);
         let never = Cycle {
             window: WINDOW,
+            part: 0.0,
             period: None,
         };
         let Some(unit) = self.units.get(number) else {
@@ -325,9 +335,10 @@ impl Controller {
         let period = (WINDOW as f64 / part).max(pays).max(MIN_PERIOD as f64);
         // Saturates.
         let period = (period.min(MAX_PERIOD as f64)) as u64;
-        let window = ((period as f64 * part) as u64).max(WINDOW);
+        let window = ((period as f64 * part).round() as u64).max(WINDOW);
         Cycle {
             window,
+            part,
             period: Some(period.max(window)),
         }
     }
@@ -491,6 +502,21 @@ mod tests {
             assert_eq!(controller.decide(now).len(), 1);
             controller.detached(0, MS / 10, None);
         }
+    }
+
+    #[test]
+    fn a_window_that_was_too_long_is_made_up_for() {
+        let (mut controller, _) = paused(0.8, MS / 10);
+        controller.begin_attaching(0);
+        controller.attached(0, 800 * MS, MS / 10);
+        let many = threads(160_000);
+        let counted = CountedHits {
+            ns: 200 * MS,
+            ..in_a_second(&many)
+        };
+        assert!(controller.end_window(0, counted, 1000 * MS).is_some());
+        controller.detached(0, MS / 10, Some(counted));
+        assert_eq!(controller.remaining(1000 * MS), Some(7800 * MS));
     }
 
     #[test]

@@ -9,11 +9,10 @@ pub(super) fn of_thread_and_children() -> Duration {
 
 fn usage(who: libc::c_int) -> Duration {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: getrusage(2) writes the structure, or nothing; zeros are a value of it.
-    let usage = unsafe {
-        libc::getrusage(who, usage.as_mut_ptr());
-        usage.assume_init()
-    };
+    // SAFETY: getrusage(2) writes the structure, or nothing.
+    unsafe { libc::getrusage(who, usage.as_mut_ptr()) };
+    // SAFETY: zeros are a value of it.
+    let usage = unsafe { usage.assume_init() };
     [usage.ru_utime, usage.ru_stime]
         .iter()
         .map(|time| {

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,7 +11,6 @@ use usdtrec_format::perf::{SampleId, SampleType};
 use usdtrec_format::trace::{MAX_PAUSED_IDS, Pause};
 
 use super::outcome::{BudgetEvent, PausedProbes};
-use super::{Recording, host_error};
 use crate::budget::{
     Budget, Controller, CountedHits, PausePlan, PauseStage, SwitchKind, SwitchOrder, Units,
 };
@@ -92,7 +90,10 @@ impl Budgeting {
     /// # Errors
     /// [`RecordError::Host`] if a thread cannot be started.
     pub(crate) fn new(session: &Session) -> Result<Option<Self>, RecordError> {
-        let failed = |source| host_error("the budget (a thread)", source);
+        let failed = |source| RecordError::Host {
+            what: "the budget (a thread)".to_owned(),
+            source,
+        };
         let Some(budget) = session.options.engine.budget else {
             return Ok(None);
         };
@@ -170,7 +171,7 @@ impl Budgeting {
     }
 
     /// Does what is due, after a pass over all rings. Appends records to `out`. Returns the events that are detached for the first time.
-    fn look(
+    pub(super) fn look(
         &mut self,
         stage: &mut PauseStage,
         attached: &Attached,
@@ -339,8 +340,9 @@ impl Budgeting {
         unit.known_lost = unit.lost;
         if let Some(pause) = unit.pause.take() {
             unit.paused_ns += now.saturating_sub(pause.from);
-            let unit = self.units.get(number);
-            unit.map(|unit| self.put(unit, pause, Some(now), out));
+            if let Some(unit) = self.units.get(number) {
+                self.put(unit, pause, Some(now), out);
+            }
         }
     }
 
@@ -478,32 +480,5 @@ fn switch_all(
         if sender.send(SwitchDone { order, result }).is_err() || wake.write_all(&[0]).is_err() {
             return;
         }
-    }
-}
-
-impl Recording {
-    /// Has probes detached and attached again so that no thread exceeds its budget.
-    pub(super) fn look_at_budget(&mut self) -> Result<(), RecordError> {
-        let (Some(budgeting), Some(stage)) = (&mut self.budgeting, &mut self.pipeline.pauses)
-        else {
-            return Ok(());
-        };
-        let mut records = Vec::new();
-        let paused = budgeting.look(stage, &self.session.attached, &mut records);
-        let paused = paused.map_err(|source| host_error("the events' counts", source))?;
-        if !paused.is_empty() {
-            self.pipeline.verifier.pause(Arc::from(paused));
-        }
-        self.files.push(&records);
-        Ok(())
-    }
-
-    /// Writes to a file that begins which pauses last.
-    pub(super) fn write_open_pauses(&mut self) {
-        let mut records = Vec::new();
-        if let Some(budgeting) = &self.budgeting {
-            budgeting.put_open_pauses(&mut records);
-        }
-        self.files.push(&records);
     }
 }

@@ -1,6 +1,7 @@
 //! A running session: the loop that waits for records, drains the rings and writes.
 
 pub(super) mod attach_callbacks;
+mod budget_looks;
 mod budgeting;
 pub(super) mod build_ids;
 pub(super) mod ending;

@@ -94,7 +94,8 @@ impl<'a> Attacher<'a> {
                 if !is_apart && self.sites.iter().any(|site| site.unit.is_some()) {
                     let planned = self.planned(&bad, false)?;
                     let processes = self.attachment.processes.clone();
-                    let units = UnitLinks::new(planned, processes, self.linked.drain(..));
+                    let links = self.linked.drain(..).map(|linked| linked.link);
+                    let units = UnitLinks::new(planned, processes, links.collect());
                     self.attachment.units = Some(Arc::new(units));
                 }
                 let linked = self.linked.drain(..).map(|linked| linked.link.link);

@@ -4,7 +4,6 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::attachment::Linked;
 use super::links::{Links, Planted, UnitLink};
 
 /// The links, and what creates them again. Whoever ends the recording takes them even if another thread does not answer.
@@ -23,17 +22,17 @@ struct OpenLinks {
 }
 
 impl UnitLinks {
-    /// All of `linked` is attached.
+    /// `links` are open.
     pub(in crate::engine::bpf) fn new(
         planned: Links,
         processes: Option<Vec<u32>>,
-        linked: impl Iterator<Item = Linked>,
+        links: Vec<UnitLink>,
     ) -> Self {
         Self {
             planned,
             processes,
             open: Mutex::new(OpenLinks {
-                links: linked.map(|linked| linked.link).collect(),
+                links,
                 has_ended: false,
             }),
         }
