@@ -77,7 +77,10 @@ enum State {
     Detaching {
         since: u64,
     },
+    /// Detached since then, after a window of `last` ns; 0 if there was none.
     Paused {
+        since: u64,
+        last: u64,
         until: u64,
     },
     Attaching,
@@ -198,7 +201,7 @@ impl Controller {
         let units = self.units.iter().enumerate();
         let due = units.filter_map(|(unit, state)| {
             let kind = match state.state {
-                State::Paused { until } if until <= now => SwitchKind::Attach,
+                State::Paused { until, .. } if until <= now => SwitchKind::Attach,
                 State::Window { until } if until <= now => SwitchKind::Detach,
                 _ => return None,
             };
@@ -267,22 +270,16 @@ impl Controller {
         if let Some(counted) = counted {
             unit.loads.replace(counted);
         }
-        let Cycle {
-            window,
-            part,
-            period,
-        } = self.cycle(number);
-        // A window may be longer than planned if the recorder has to wait for a CPU.
         let last = counted.map_or(0, |counted| counted.ns);
-        let owed = (last as f64 / part).min(MAX_PERIOD as f64) as u64;
+        let cycle = self.plan(number, since, last);
+        // What the others have left is not what it was when their pauses began.
+        for other in (0..self.units.len()).filter(|other| *other != number) {
+            if let Some(State::Paused { since, last, .. }) = self.state(other) {
+                self.plan(other, since, last);
+            }
+        }
+        let Cycle { window, period, .. } = cycle;
         let unit = self.units.get_mut(number)?;
-        unit.window = window;
-        unit.state = match period {
-            Some(period) => State::Paused {
-                until: since + period.saturating_sub(window).max(owed.saturating_sub(last)),
-            },
-            None => State::Gone,
-        };
         let (thread, share) = unit.loads.largest().unwrap_or_default();
         Some(PausePlan {
             recorded: period.map_or(0.0, |period| window as f64 / period as f64),
@@ -292,16 +289,45 @@ impl Controller {
         })
     }
 
+    /// Plans the next window of a unit that is detached since then, after a window of `last` ns.
+    fn plan(&mut self, number: usize, since: u64, last: u64) -> Cycle {
+        let cycle = self.cycle(number);
+        // A window may be longer than planned if the recorder has to wait for a CPU.
+        let owed = (last as f64 / cycle.part).min(MAX_PERIOD as f64) as u64;
+        if let Some(unit) = self.units.get_mut(number) {
+            unit.state = match cycle.period {
+                Some(period) => State::Paused {
+                    since,
+                    last,
+                    until: since
+                        + period
+                            .saturating_sub(cycle.window)
+                            .max(owed.saturating_sub(last)),
+                },
+                None => State::Gone,
+            };
+            // What was measured before the first window may be of a thread that had only begun.
+            unit.window = if last > 0 { cycle.window } else { WINDOW };
+        }
+        cycle
+    }
+
     /// A unit could not be attached again: it is tried again after the longest pause.
     pub(crate) fn not_attached(&mut self, unit: usize, now: u64) {
-        let until = now + MAX_PERIOD;
-        self.set(unit, State::Paused { until });
+        let refused = State::Paused {
+            since: now,
+            last: 0,
+            until: now + MAX_PERIOD,
+        };
+        self.set(unit, refused);
     }
 
     /// Time until the next pause or window is over, ns; `None` if there is none.
     pub(crate) fn remaining(&self, now: u64) -> Option<u64> {
         let ends = self.units.iter().filter_map(|unit| match unit.state {
-            State::Paused { until } | State::Window { until } => Some(until.saturating_sub(now)),
+            State::Paused { until, .. } | State::Window { until } => {
+                Some(until.saturating_sub(now))
+            }
             _ => None,
         });
         ends.min()
@@ -517,6 +543,32 @@ mod tests {
         assert!(controller.end_window(0, counted, 1000 * MS).is_some());
         controller.detached(0, MS / 10, Some(counted));
         assert_eq!(controller.remaining(1000 * MS), Some(7800 * MS));
+    }
+
+    /// The first one was to wait for long, because the second one took nearly all of the budget.
+    #[test]
+    fn pauses_are_planned_anew_when_others_begin() {
+        let mut controller = Controller::new(0.02, 2);
+        for (unit, hits) in [(0, 500_000), (1, 19_999)] {
+            let threads = threads(4 * hits);
+            let counted = CountedHits {
+                ns: 4000 * MS,
+                ..in_a_second(&threads)
+            };
+            for _ in 0..40 {
+                controller.add(unit, counted);
+            }
+        }
+        assert_eq!(controller.decide(0).len(), 1);
+        controller.detached(0, MS / 10, None);
+        assert_eq!(controller.remaining(0), Some(MAX_PERIOD - WINDOW));
+        let many = threads(500_000);
+        controller.add(1, in_a_second(&many));
+        assert_eq!(controller.decide(100 * MS).len(), 1);
+        controller.detached(1, MS / 10, None);
+        // Both have half of the time each.
+        let remaining = controller.remaining(100 * MS).expect("two pauses");
+        assert!(remaining < 1000 * MS, "{remaining}");
     }
 
     #[test]
