@@ -41,11 +41,8 @@ impl Busy {
     /// Begins to record it; `who` is of whom.
     fn record(&self, lab: &Lab, provider: &str, who: &[&str]) -> Recorder {
         let event = format!("sdt_{provider}:*@{}", self.path.display());
-        let usual = ["-m", "64M", "-o", "trace", "-e", &event];
-        let has_budget = who.contains(&"--budget");
-        let budget = ["--budget", "2%"];
-        let budget = if has_budget { &[][..] } else { &budget };
-        Recorder::start(lab, [&usual, budget, who].concat())
+        let usual = ["--budget", "2%", "-m", "64M", "-o", "trace", "-e", &event];
+        Recorder::start(lab, [&usual, who].concat())
     }
 
     #[track_caller]
@@ -222,9 +219,8 @@ fn in_all_processes() {
 fn a_child_that_begins_in_a_pause() {
     let lab = Lab::privileged();
     let mut busy = Busy::start(&lab, Build::USUAL);
-    // With a larger one pauses are shorter.
-    let recorder = busy.record(&lab, "busy", &["--budget", "10%", "-p", &busy.pid()]);
-    busy.process.say("run 1500\nfork 4000");
+    let recorder = busy.record(&lab, "busy", &["-p", &busy.pid()]);
+    busy.process.say("run 1500\nfork 9000");
     busy.ran();
     let child = busy.ran();
     let said = recorder.stop().stderr;
