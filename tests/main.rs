@@ -17,6 +17,7 @@ mod archive;
 mod argument_locations;
 mod attach;
 mod bpf;
+mod budget;
 mod builds;
 mod cache;
 mod callers;

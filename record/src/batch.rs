@@ -7,7 +7,7 @@ const HEADER: usize = 8;
 /// Size of the fields that all samples of ours begin with: `IDENTIFIER`, `IP`, `TID`, `TIME`.
 const SAMPLE_FIELDS: usize = 32;
 
-/// Event, process and time of a sample.
+/// Event, thread and time of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SampleHead {
     /// Sample id.
@@ -15,6 +15,7 @@ pub(crate) struct SampleHead {
     /// ns of the trace's clock.
     pub(crate) time: u64,
     pub(crate) pid: i32,
+    pub(crate) tid: i32,
 }
 
 impl SampleHead {
@@ -29,6 +30,7 @@ impl SampleHead {
             id: word(0),
             time: word(3),
             pid: word(2) as i32,
+            tid: (word(2) >> 32) as i32,
         }
     }
 }
@@ -258,6 +260,7 @@ mod tests {
             id: 7,
             time: 99,
             pid: 3,
+            tid: 4,
         };
         let samples: Vec<Option<SampleHead>> = records.iter().map(Record::sample).collect();
         assert_eq!(samples, [Some(head), None, None]);

@@ -6,6 +6,7 @@
 
 mod aggregation;
 mod batch;
+mod budget;
 mod cgroups;
 mod chosen;
 mod clocks;
@@ -39,6 +40,7 @@ pub use aggregation::{
     AggregateKey, AggregateValue, Aggregation, CountedStack, GroupedProbe, HitGroup,
     MeasuredArgument, NoGroupName, NumberBucket, NumberEnds, NumberTotals, SpanHitCounts, SpanHits,
 };
+pub use budget::{Budget, HitCosts};
 pub use chosen::{ChoiceError, GroupName, ProcessChoice};
 pub use clocks::moment::{Moment, Waited};
 pub use command::{HeldCommand, RunningCommand};
@@ -72,7 +74,8 @@ pub use recording::session::{Options, Session};
 pub use recording::signals::Signals;
 pub use recording::target::Target;
 pub use recording::{
-    End, EndedProcess, Finished, HitTotals, Outcome, Progress, Recording, TriggerEvent,
+    BudgetEvent, End, EndedProcess, Finished, HitTotals, Outcome, PausedProbes, Progress,
+    Recording, TriggerEvent,
 };
 /// Size of a memory page on this machine, bytes.
 pub use rustix::param::page_size;

@@ -16,6 +16,8 @@ pub(crate) mod export;
 #[cfg(feature = "flame")]
 pub(crate) mod flame;
 #[cfg(feature = "record")]
+mod hit_trials;
+#[cfg(feature = "record")]
 pub(crate) mod import;
 #[cfg(feature = "record")]
 mod keyboard;

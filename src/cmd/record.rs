@@ -1,6 +1,7 @@
 //! `usdtrec record`.
 
 mod attach;
+mod budget;
 mod call_graph;
 mod choose;
 mod messages;
@@ -18,7 +19,7 @@ mod triggered;
 use std::path::Path;
 use std::process::ExitCode;
 
-use usdtrec_record::Signals;
+use usdtrec_record::{EngineChoice, Signals};
 
 use crate::cli::RecordArgs;
 
@@ -38,9 +39,14 @@ use schedule::Schedule;
 /// Runs the verb.
 pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     let schedule = Schedule::from_args(args)?;
+    let mut options = options(args)?;
+    options.engine.budget = budget::measured(args, &options)?;
+    if options.engine.budget.is_some() {
+        options.engine.choice = EngineChoice::BpfMulti;
+    }
     let once = Once {
         args,
-        options: options(args)?,
+        options,
         buildid_dir,
         due: None,
     };

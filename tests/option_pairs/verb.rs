@@ -25,8 +25,8 @@ pub(super) fn documented(verb: &str) -> BTreeSet<String> {
         name.to_owned()
     });
     // Other tests are about when recordings begin (schedule.rs), what patterns without a path wait for (followed.rs), the choice of processes
-    // (chosen.rs), thread contexts (thread_context.rs), files that are mapped later (no_gap.rs), locks (context/), triggers (flight_recorder/), and
-    // slow spans and the callers that trace prints (slow_spans.rs), and recorders without capabilities (no_follow.rs).
+    // (chosen.rs), budgets (budget.rs), thread contexts (thread_context.rs), files that are mapped later (no_gap.rs), locks (context/), triggers
+    // (flight_recorder/), slow spans and the callers that trace prints (slow_spans.rs), and recorders without capabilities (no_follow.rs).
     let others = [
         "-h, --help",
         "--at",
@@ -38,6 +38,7 @@ pub(super) fn documented(verb: &str) -> BTreeSet<String> {
         "--unit",
         "--exe",
         "--thread-context",
+        "--budget",
         "--no-gap",
         "--holders",
         "--span",

@@ -8,7 +8,7 @@ use usdtrec_format::perf::TracepointFormat;
 
 use super::bpf::{
     AttachMethod, BpfEngine, HeldProcesses, NewMapping, SkippedMethod, StackUse, TextFinding,
-    VariableLocations,
+    UnitSwitcher, VariableLocations,
 };
 use super::events::event::IdCount;
 use super::events::rings::Rings;
@@ -34,6 +34,17 @@ pub(crate) enum Engine {
 }
 
 impl Engine {
+    /// What detaches units of probes for a time and attaches them again; `None` if the recording has no budget.
+    ///
+    /// # Errors
+    /// The error of duplicating descriptors.
+    pub(crate) fn unit_switcher(&self) -> io::Result<Option<UnitSwitcher>> {
+        match self {
+            Self::Bpf(bpf) => bpf.unit_switcher(),
+            Self::Perf(_) => Ok(None),
+        }
+    }
+
     /// Whether probes can be added while recording.
     pub(crate) const fn follows(&self) -> bool {
         matches!(self, Self::Bpf(_))

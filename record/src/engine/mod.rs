@@ -14,6 +14,7 @@
 mod attached;
 mod bpf;
 mod choice;
+mod cpu_time;
 mod dispatch;
 mod events;
 mod gap_hold;
@@ -38,8 +39,8 @@ pub use bpf::{
 };
 pub(crate) use bpf::{
     Counted, Counting, HeldProcesses, LatePart, LateSettings, MAX_HOLD, ModuleBlock, NewMapping,
-    PartPlanter, Repair, StackUse, TextFinding, VariableLocation, VariableLocations,
-    stopped_processes, uprobes_of_links,
+    PartPlanter, Repair, StackUse, SwitchResult, TextFinding, UnitSwitcher, VariableLocation,
+    VariableLocations, stopped_processes, uprobes_of_links,
 };
 pub use choice::EngineChoice;
 pub(crate) use dispatch::Engine;

@@ -7,6 +7,7 @@ use super::gap_hold::GapHold;
 use super::task_filter::TaskFilter;
 use super::watch::Watch;
 use crate::aggregation::Aggregation;
+use crate::budget::Budget;
 use crate::chosen::ProcessChoice;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
@@ -41,6 +42,8 @@ pub struct EngineOptions {
     pub aggregation: Option<Aggregation>,
     /// Spans of which only slow ones are recorded; `None` if hits are. With perf events, all hits are recorded unless it is an error.
     pub slow_spans: Option<SlowSpans>,
+    /// The part of the traced threads' time that probes may take; `None` for no limit. Needs [`EngineChoice::BpfMulti`].
+    pub budget: Option<Budget>,
     /// Whether the thread context of each hit is read ([`usdtrec_format::ThreadContext`]).
     pub thread_context: bool,
 }

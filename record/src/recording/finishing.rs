@@ -8,6 +8,7 @@ use super::{End, EndedProcess, Finished, Outcome, Progress, Recording, hit_total
 use crate::error::RecordError;
 use crate::left_breakpoints::{KernelLog, OwnSites};
 use crate::makers::CodeMakers;
+use crate::recording::budgeting::Budgeting;
 use crate::recording::ending::Ending;
 use crate::recording::session::Session;
 use crate::recording::short_spans;
@@ -33,6 +34,9 @@ impl Recording {
         let is_asked = matches!(looped, Ok(End::Signal));
         signals.forget();
         self.follower.end();
+        if let Some(budgeting) = &mut self.budgeting {
+            budgeting.end();
+        }
         self.session.attached.engine.end_holding();
         self.look_last();
         // From here on only: other tracers leave breakpoints, too.
@@ -79,6 +83,7 @@ impl Recording {
             cpus,
             follower,
             mut triggering,
+            mut budgeting,
             ..
         } = self;
         let written = files.totals().samples;
@@ -117,6 +122,10 @@ impl Recording {
                 shortfalls: session.shortfalls.all().to_vec(),
                 changes: finished.changes,
                 triggered: triggering.take_events(),
+                paused: budgeting.as_ref().map_or_else(Vec::new, Budgeting::paused),
+                budget: budgeting
+                    .as_mut()
+                    .map_or_else(Vec::new, Budgeting::take_events),
                 end,
                 ended: match end {
                     End::Gone => ended(&session),

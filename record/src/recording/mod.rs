@@ -1,6 +1,8 @@
 //! A running session: the loop that waits for records, drains the rings and writes.
 
 pub(super) mod attach_callbacks;
+mod budget_looks;
+mod budgeting;
 pub(super) mod build_ids;
 mod end_following;
 pub(super) mod ending;
@@ -45,6 +47,7 @@ use crate::host::cpus::Changes;
 use crate::host::hurry::Hurry;
 use crate::left_breakpoints::KernelLog;
 use crate::output::files::Files;
+use crate::recording::budgeting::Budgeting;
 use crate::recording::following::Follower;
 use crate::recording::losses::Tally;
 use crate::recording::process_pace::ProcessPace;
@@ -54,7 +57,10 @@ use crate::recording::snapshot::Snapshot;
 use crate::recording::triggering::Triggering;
 use crate::window::KeptProcesses;
 
-pub use self::outcome::{End, EndedProcess, Finished, HitTotals, Outcome, Progress, TriggerEvent};
+pub use self::outcome::{
+    BudgetEvent, End, EndedProcess, Finished, HitTotals, Outcome, PausedProbes, Progress,
+    TriggerEvent,
+};
 pub(crate) use self::pipeline::Pipeline;
 
 /// Interval at which losses are counted if they are reported while recording, and the minimum ratio of the pause after a count to its
@@ -93,6 +99,8 @@ pub struct Recording {
     kept: Option<KeptProcesses>,
     /// The kernel's log, if it cannot be opened at the end.
     log: Option<KernelLog>,
+    /// `None` without a budget.
+    budgeting: Option<Budgeting>,
 }
 
 impl Recording {
@@ -132,6 +140,7 @@ impl Recording {
             triggering,
             kept: None,
             log: None,
+            budgeting: None,
         })
     }
 
@@ -149,6 +158,7 @@ impl Recording {
             let mappings = self.session.attached.engine.take_new_mappings();
             let read = trace_clock::now();
             self.drain();
+            self.look_at_budget()?;
             // Their records were written before, and have been read.
             self.follower.hold(mappings);
             self.plant_found()?;
@@ -173,6 +183,10 @@ impl Recording {
                 changes: self.files.changes().to_vec(),
                 guard_deaths: self.guard_deaths.clone(),
                 triggered: self.triggering.take_events(),
+                budget: self
+                    .budgeting
+                    .as_mut()
+                    .map_or_else(Vec::new, Budgeting::take_events),
             });
             let end = end.or_else(|| is_triggered.then_some(End::Triggered));
             if let Some(end) = end.or_else(|| self.is_full()) {
@@ -273,6 +287,7 @@ impl Recording {
             self.files.push(&records);
         }
         self.write_texts();
+        self.write_open_pauses();
         self.files.flush()
     }
 

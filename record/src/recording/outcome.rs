@@ -66,6 +66,10 @@ pub struct Outcome {
     pub end: End,
     /// What came of triggers since the last [`Progress`].
     pub triggered: Vec<TriggerEvent>,
+    /// The probes that were paused to keep to the budget.
+    pub paused: Vec<PausedProbes>,
+    /// What came of the budget since the last [`Progress`].
+    pub budget: Vec<BudgetEvent>,
     /// How the [named](crate::Options::named) processes ended, if the recording ended with them.
     pub ended: Vec<EndedProcess>,
 }
@@ -174,4 +178,35 @@ pub struct Progress {
     pub guard_deaths: Vec<GuardDeath>,
     /// What came of triggers since the last one.
     pub triggered: Vec<TriggerEvent>,
+    /// What came of the budget since the last one.
+    pub budget: Vec<BudgetEvent>,
+}
+
+/// Probes are paused for the first time, or stay detached from now on, to keep to the budget.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BudgetEvent {
+    /// Their events.
+    pub events: Vec<String>,
+    /// Hits a second, of all threads, while they were attached.
+    pub rate: f64,
+    /// The thread of whose time they took the largest share; its id.
+    pub thread: i32,
+    /// Its name; empty if it has ended.
+    pub thread_name: String,
+    /// That share, 1 for all of the thread's time.
+    pub share: f64,
+    /// Part of the time in which they are recorded from now on; 0 if they stay detached to the end, because detaching and attaching would cost
+    /// more than it saves.
+    pub recorded: f64,
+}
+
+/// Probes that were paused.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PausedProbes {
+    /// Their events.
+    pub events: Vec<String>,
+    /// Number of pauses.
+    pub pauses: u64,
+    /// Part of the recording in which they were recorded, 0 to 1.
+    pub recorded: f64,
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::batch::{Batch, Heads};
+use crate::budget::PauseStage;
 use crate::cgroups::Cgroups;
 use crate::engine::Attached;
 use crate::error::RecordError;
@@ -33,6 +34,8 @@ pub(crate) struct Pipeline {
     cgroups: Cgroups,
     /// Replaces copies of stacks by what unwinding finds in them.
     pub(super) stacks: Option<StackUnwinder>,
+    /// Counts hits for the budget, and drops those in pauses.
+    pub(super) pauses: Option<PauseStage>,
     heads: Heads,
 }
 
@@ -62,6 +65,7 @@ impl Pipeline {
             makers: graph.map(|_| CodeMakers::new(id_type)),
             cgroups: Cgroups::new(id_type),
             stacks: StackUnwinder::for_attached(attached, graph),
+            pauses: None,
             heads: Heads::default(),
         })
     }
@@ -69,6 +73,7 @@ impl Pipeline {
     /// The stages, in the order in which records pass them.
     fn stages(&mut self) -> Stages<'_> {
         Stages::new([
+            optional(&mut self.pauses),
             optional(&mut self.user_filter),
             optional(&mut self.triggers),
             Some(&mut self.verifier),

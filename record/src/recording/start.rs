@@ -7,6 +7,7 @@ use crate::command::HeldCommand;
 use crate::error::RecordError;
 use crate::kernel_error::KernelOperation;
 use crate::output::files::{Destination, Files};
+use crate::recording::budgeting::Budgeting;
 use crate::recording::metadata::{self, Synthesised};
 use crate::recording::session::Session;
 use crate::recording::triggering::Triggering;
@@ -24,6 +25,8 @@ impl Session {
         held: Option<HeldCommand>,
     ) -> Result<Recording, RecordError> {
         let mut pipeline = Pipeline::new(&self)?;
+        let budgeting = Budgeting::new(&self)?;
+        pipeline.pauses = budgeting.as_ref().map(Budgeting::stage);
         let window = destination.take_window_files();
         let mut files = Files::create(self.describe()?, self.options.packing(), destination)?;
         let mut running = Synthesised::default();
@@ -51,6 +54,7 @@ impl Session {
         });
         let command = command.transpose()?;
         let mut recording = Recording::new(self, files, command, started, pipeline, triggering)?;
+        recording.budgeting = budgeting;
         // A process may have mapped them since the probes were selected.
         recording
             .follower

@@ -6,6 +6,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{End, Recording, host_error};
 use crate::error::RecordError;
+use crate::recording::budgeting::Budgeting;
 use crate::recording::signals::Signals;
 
 /// Minimum time in which records accumulate in the rings of programs after the first one.
@@ -30,7 +31,7 @@ const FIRST_TIME: Duration = Duration::from_millis(200);
 /// What may end a pause before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PauseEnd {
-    /// Probes of a file that appeared are attached, or a process is held until its file is read.
+    /// Probes of a file that appeared are attached, a process is held until its file is read, or probes were detached or attached again.
     Awaited,
     /// There are process records.
     ProcessRecords,
@@ -66,6 +67,8 @@ impl Recording {
         });
         let triggered = self.triggering.remaining();
         let timeout = triggered.map_or(timeout, |remaining| remaining.min(timeout));
+        let switched = self.budgeting.as_ref().and_then(Budgeting::remaining);
+        let timeout = switched.map_or(timeout, |remaining| remaining.min(timeout));
         let timeout = Timespec::try_from(timeout).ok();
         let attached = &self.session.attached;
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
@@ -84,8 +87,14 @@ impl Recording {
         let of_processes = of_programs.end..polled.len();
         polled.extend(attached.engine.new_mappings().map(readable));
         let of_mappings = of_processes.end..polled.len();
-        let found = polled.len();
+        let found = polled.len()..;
         polled.push(readable(self.follower.descriptor()));
+        polled.extend(
+            self.budgeting
+                .as_ref()
+                .map(|budgeting| readable(budgeting.descriptor())),
+        );
+        let found = found.start..polled.len();
         polled.extend(self.triggering.descriptor().map(readable));
         polled.extend(self.cpus.descriptor().map(readable));
         polled.extend(self.files.clock_descriptor().map(readable));
@@ -112,7 +121,7 @@ impl Recording {
         // A process waits for this pass.
         let is_awaited = self.follower.holds()
             || has_records(&polled[of_mappings])
-            || has(&polled[found], PollFlags::IN);
+            || has_records(&polled[found]);
         let hung_up: Vec<bool> = polled[threads].iter().map(hung_up).collect();
         drop(polled);
         for (alive, hung_up) in self.alive.iter_mut().filter(|alive| **alive).zip(hung_up) {
@@ -125,7 +134,8 @@ impl Recording {
             return Ok(Some(End::Unread));
         }
         // A file is to be made when this pass is done.
-        let is_due = self.triggering.remaining() == Some(Duration::ZERO);
+        let switched = self.budgeting.as_ref().and_then(Budgeting::remaining);
+        let is_due = [self.triggering.remaining(), switched].contains(&Some(Duration::ZERO));
         if !self.is_behind && !is_awaited && !is_due {
             self.gather(filled)?;
         }
@@ -160,10 +170,17 @@ impl Recording {
         let attached = &self.session.attached;
         let mut polled = vec![readable(self.follower.descriptor())];
         polled.extend(attached.engine.new_mappings().map(readable));
+        polled.extend(
+            self.budgeting
+                .as_ref()
+                .map(|budgeting| readable(budgeting.descriptor())),
+        );
         let of_records = polled.len();
         if by_records {
             polled.extend(attached.readable().map(readable));
         }
+        let switched = self.budgeting.as_ref().and_then(Budgeting::remaining);
+        let time = switched.map_or(time, |remaining| remaining.min(time));
         let timeout = Timespec::try_from(time).ok();
         match poll(&mut polled, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}

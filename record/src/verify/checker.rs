@@ -59,6 +59,8 @@ pub(super) enum Change {
     Hit { pid: i32 },
     /// The recorder loses its capabilities: all are to be looked at that were not. Answered when that is done.
     FirstLook(Sender<()>),
+    /// Probes with these events are detached for a time.
+    Paused { events: Arc<[String]> },
     /// The recording ends: all are to be looked at a last time. Answered when that is done.
     LastLook(Sender<()>),
     /// No hits will come. Answered when everything is reported; the thread ends.
@@ -76,6 +78,8 @@ pub(super) struct Checker {
     pub(super) inherits: bool,
     /// The processes that are held until probes are attached to them.
     pub(super) held: Option<Arc<HeldProcesses>>,
+    /// Events whose probes are attached only at times.
+    paused: HashSet<String>,
     watched: HashMap<i32, Watched>,
     due: BTreeSet<(Instant, i32)>,
     not_before: Instant,
@@ -137,6 +141,7 @@ impl Checker {
             is_named,
             inherits: false,
             held: None,
+            paused: HashSet::new(),
             watched: HashMap::new(),
             due: BTreeSet::new(),
             not_before: Instant::now(),
@@ -182,6 +187,7 @@ impl Checker {
     fn take(&mut self, change: Change) {
         match change {
             Change::Added(files) => self.files = files,
+            Change::Paused { events } => self.paused.extend(events.iter().cloned()),
             Change::Mapped { pid, mapped } => self.map(pid, mapped),
             Change::Forked { pid, parent } => {
                 let is_sure = self.watched.get(&parent);
@@ -320,9 +326,10 @@ impl Checker {
         } else {
             looking.look()
         } {
-            Ok(Look { sites, faults }) => {
+            Ok(Look { sites, mut faults }) => {
                 watched.is_read = true;
                 watched.is_sure |= sites > 0;
+                faults.retain(|fault| !self.is_paused(fault));
                 self.compare(pid, faults)
             }
             Err(error) if is_gone(&error) => return self.end(pid),
@@ -337,6 +344,15 @@ impl Checker {
             watched.next = Instant::now() + next;
             self.due.insert((watched.next, pid));
         }
+    }
+
+    /// Whether a fault is what a pause of the site's probe looks like.
+    fn is_paused(&self, fault: &SiteFault) -> bool {
+        let of_pauses = [ShortfallKind::NoBreakpoint, ShortfallKind::Semaphore];
+        let file = self.files.0.get(fault.file);
+        let site = file.and_then(|file| file.sites.get(fault.site));
+        of_pauses.contains(&fault.fault.kind())
+            && site.is_some_and(|site| self.paused.contains(&site.event))
     }
 
     /// Reports what was found twice. Returns when to look again.

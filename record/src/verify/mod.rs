@@ -110,6 +110,11 @@ impl Verifier {
         }
     }
 
+    /// Probes are going to be detached for a time: their sites are not looked at any more.
+    pub(crate) fn pause(&self, events: Arc<[String]>) {
+        self.send(Change::Paused { events });
+    }
+
     /// Takes processes with first hits.
     pub(crate) fn take_hits(&mut self, pids: impl Iterator<Item = i32>) {
         for pid in pids {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use usdtrec_format::perf::{
     Comm, Mmap, MmapFile, RawRecord, RecordType, Records, SampleId, SampleType, Task,
 };
-use usdtrec_format::trace::{ProcessCgroup, Shortfall, StringArgument};
+use usdtrec_format::trace::{Pause, ProcessCgroup, Shortfall, StringArgument};
 
 use crate::known_thread::KnownThread;
 
@@ -54,6 +54,7 @@ pub(crate) struct KeptProcesses {
 enum NoteKey {
     Shortfall(u32),
     Text(u64, u32, Option<u64>),
+    Pause(u64),
 }
 
 #[derive(Clone, Debug)]
@@ -298,6 +299,15 @@ impl KeptProcesses {
             NoteKey::Shortfall(shortfall.number)
         } else if let Some(text) = StringArgument::parse(record, self.id_type) {
             NoteKey::Text(text.site, text.argument, text.address)
+        } else if let Some(pause) = Pause::parse(record, self.id_type) {
+            let key = NoteKey::Pause(pause.number);
+            if pause.to_ns.is_some() {
+                // It is over before the window begins.
+                let known = self.notes.remove(&key);
+                self.note_bytes -= known.map_or(0, |known| known.len());
+                return;
+            }
+            key
         } else {
             return;
         };

@@ -12,6 +12,7 @@ use usdtrec_record::{
 use usdtrec_report::{NoEventsReason, Sentences, Sources, TraceSession};
 
 use super::attach::{Ready, Selected, attach};
+use super::budget;
 use super::messages::{
     ProgressLine, RunningReports, attached_line, print_attached, print_end_reason, print_losses,
     print_missing_groups, print_notice, print_scope, print_spans, print_summary,
@@ -64,10 +65,12 @@ impl Once<'_> {
         let mut reports = RunningReports::new(quiet);
         let mut written = WrittenFiles::default();
         let finished = recording.run(signals, &mut |progress| {
-            if reports.has_new(&progress) || !progress.triggered.is_empty() {
+            let has_events = !progress.triggered.is_empty() || !progress.budget.is_empty();
+            if reports.has_new(&progress) || has_events {
                 line.interrupt(|| {
                     reports.print_new(&progress);
                     written.print(&progress.triggered, quiet);
+                    budget::print_events(&progress.budget, args);
                 });
             }
             line.draw(&progress);
@@ -83,6 +86,7 @@ impl Once<'_> {
         let outcome = outcome.with_context(|| shown(&args.output).to_string());
         if let Ok(outcome) = &outcome {
             written.print(&outcome.triggered, quiet);
+            budget::print_events(&outcome.budget, args);
             print_outcome(args, outcome, written, &mut reports);
         }
         let mut notify = |notice| print_notice(notice, quiet);
@@ -177,6 +181,7 @@ fn print_outcome(
     }
     print_spans(outcome, args.capture.quiet);
     print_losses(outcome, &args.capture);
+    budget::print_paused(outcome, args);
 }
 
 /// Prints the known reasons for probes without hits, which are read from the finished trace.

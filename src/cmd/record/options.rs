@@ -183,6 +183,7 @@ fn engine_options(args: &CaptureArgs, graph: Option<CallGraph>) -> anyhow::Resul
         thread_context: args.thread_context,
         aggregation: None,
         slow_spans: None,
+        budget: None,
     })
 }
 

@@ -33,6 +33,7 @@ mod sys;
 mod tests;
 mod thread_contexts;
 mod tracepoint;
+mod unit_switcher;
 
 use std::collections::HashMap;
 use std::io;
@@ -74,6 +75,7 @@ pub(crate) use self::samples::stack_size::StackUse;
 pub(crate) use self::sys::uprobes_of_links;
 pub(super) use self::sys::{UprobeEvent, open_uprobe};
 pub(crate) use self::thread_contexts::{ModuleBlock, VariableLocation, VariableLocations};
+pub(crate) use self::unit_switcher::{SwitchResult, UnitSwitcher};
 
 /// Probes that are attached with programs. Dropping it detaches all of them.
 #[derive(Debug)]
@@ -84,6 +86,8 @@ pub(crate) struct BpfEngine {
     objects: Objects,
     /// Settings of all programs.
     common: Common,
+    /// Whether the first part's probes are in units.
+    has_units: bool,
     /// Whether processes outside of the recorder's pid namespace are not recorded.
     in_namespace: bool,
     /// Size that each ring should have, bytes. They are smaller if the kernel has no memory.

@@ -6,7 +6,7 @@ use usdtrec_format::perf::{Attr, EventAttr};
 use usdtrec_format::{Arch, Btf};
 
 use super::super::opened::{Opened, ProbeAttr};
-use super::super::options::AttachRequest;
+use super::super::options::{AttachRequest, EngineOptions};
 use super::attach::Attaching;
 use super::attach::attacher::{AttachedSites, BadSite};
 use super::attach::site_programs::Site;
@@ -28,6 +28,7 @@ use super::samples::Samples;
 use super::setup::setup;
 use super::spans::plan_spans;
 use super::{BpfEngine, NonResident, NotFaultedIn};
+use crate::budget::Units;
 use crate::error::RecordError;
 use crate::kernel_error::{BpfObject, BpfRefusal};
 use crate::select::probe::{PlannedProbe, RefusedProbe};
@@ -83,7 +84,7 @@ impl BpfEngine {
             ..common(request, &objects)
         };
         let attaching = Attaching {
-            sites: &sites(&samples.groups),
+            sites: &sites(&samples.groups, units(&samples, options).as_ref()),
             common: with_ids(&common, &samples),
             maps: objects.maps(),
             request,
@@ -118,6 +119,7 @@ impl BpfEngine {
             refused: refused(&samples, bad),
             engine: Self {
                 children,
+                has_units: options.budget.is_some(),
                 in_namespace: kernel.namespace.is_some(),
                 parts: Parts::new(Part {
                     attachment,
@@ -203,14 +205,25 @@ fn thread_base(btf: Option<&Btf>) -> Option<ThreadBase> {
     }
 }
 
+/// Which events are detached together; `None` if none are.
+fn units(samples: &Samples, options: &EngineOptions) -> Option<Units> {
+    options.budget.as_ref()?;
+    let names = samples.groups.iter().map(|group| group.probe.event());
+    let names: Vec<String> = names.collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    Some(Units::of_events(&names))
+}
+
 /// All sites, in the order of their sample ids.
-pub(super) fn sites(groups: &[Group]) -> Vec<Site<'_>> {
-    let of_group = groups.iter().flat_map(|group| {
+pub(super) fn sites<'a>(groups: &'a [Group], units: Option<&Units>) -> Vec<Site<'a>> {
+    let of_group = groups.iter().enumerate().flat_map(|(event, group)| {
         let sites = group.probe.sites.iter().zip(&group.plans);
-        sites.map(move |(site, plan)| (group, site, plan))
+        let unit = units.and_then(|units| units.of(event));
+        sites.map(move |(site, plan)| (group, site, plan, unit))
     });
     of_group
-        .map(|(group, site, plan)| Site {
+        .map(|(group, site, plan, unit)| Site {
+            unit,
             probe: &group.probe,
             site: &site.site,
             spec: Spec {

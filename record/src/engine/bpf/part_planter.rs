@@ -144,7 +144,8 @@ impl PartPlanter {
         samples: &Samples,
         request: &AttachRequest<'_>,
     ) -> Result<AttachedPart, RecordError> {
-        let sites = sites(&samples.groups);
+        // They stay attached.
+        let sites = sites(&samples.groups, None);
         let common = with_ids(&self.common, samples);
         if let Some(apart) = self.apart.as_ref().filter(|apart| apart.is_fast()) {
             let control = new_control(samples)?;

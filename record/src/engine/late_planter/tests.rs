@@ -170,6 +170,7 @@ impl How {
     fn options(&self) -> EngineOptions {
         EngineOptions {
             slow_spans: None,
+            budget: None,
             choice: self.choice,
             cpus: None,
             ring_bytes: self.ring_bytes,

@@ -9,9 +9,10 @@ use super::super::nonresident::Touch;
 use super::super::sys::{self, Uprobes};
 use super::attach_method::AttachMethod;
 use super::attachment::{Attachment, Later, Linked};
-use super::links::{Links, PlannedLink};
+use super::links::{Links, PlannedLink, UnitLink};
 use super::site_event::{OpenSiteEvent, SiteEvent};
-use super::site_programs::{Site, SitePrograms};
+use super::site_programs::{LinkKey, Site, SitePrograms};
+use super::unit_links::UnitLinks;
 use crate::engine::events::refusal::site_meaning;
 use crate::engine::options::AttachRequest;
 use crate::engine::release::Release;
@@ -90,7 +91,14 @@ impl<'a> Attacher<'a> {
                 if is_apart {
                     self.prepare(&bad)?;
                 }
-                let linked = self.linked.drain(..).map(|linked| linked.link);
+                if !is_apart && self.sites.iter().any(|site| site.unit.is_some()) {
+                    let planned = self.planned(&bad, false)?;
+                    let processes = self.attachment.processes.clone();
+                    let links = self.linked.drain(..).map(|linked| linked.link);
+                    let units = UnitLinks::new(planned, processes, links.collect());
+                    self.attachment.units = Some(Arc::new(units));
+                }
+                let linked = self.linked.drain(..).map(|linked| linked.link.link);
                 self.attachment.links.extend(linked);
                 bad
             }
@@ -134,19 +142,19 @@ impl<'a> Attacher<'a> {
     fn check_signals(&mut self) -> Result<(), RecordError> {
         if self.asked.to_end() {
             let mut descriptors = self.attachment.take_descriptors();
-            let linked = self.linked.drain(..).map(|linked| linked.link);
+            let linked = self.linked.drain(..).map(|linked| linked.link.link);
             descriptors.links.extend(linked);
             return Err(Release::start(descriptors).interrupted());
         }
         Ok(())
     }
 
-    /// One link for the sites of one program and file.
+    /// One link for the sites of one program, file and unit.
     fn link_all(&mut self) -> Result<Vec<BadSite>, RecordError> {
         let mut bad = Vec::new();
-        for ((program, _), sites) in self.programs.together(self.sites) {
+        for (key, sites) in self.programs.together(self.sites) {
             self.check_signals()?;
-            self.link(program, &sites, &mut bad)?;
+            self.link(key, &sites, &mut bad)?;
         }
         bad.sort_by_key(|bad| bad.site);
         Ok(bad)
@@ -155,11 +163,11 @@ impl<'a> Attacher<'a> {
     /// Links sites; if the kernel refuses, each half by itself, until those that it refuses are found.
     fn link(
         &mut self,
-        program: usize,
+        key: LinkKey,
         sites: &[usize],
         bad: &mut Vec<BadSite>,
     ) -> Result<(), RecordError> {
-        let error = match self.link_once(program, sites) {
+        let error = match self.link_once(key, sites) {
             Ok(mut links) => {
                 self.linked.append(&mut links);
                 return Ok(());
@@ -172,21 +180,25 @@ impl<'a> Attacher<'a> {
             [] => {}
             [site] => bad.push(self.not_planted(*site, error)),
             _ => {
-                self.link(program, halves.0, bad)?;
-                self.link(program, halves.1, bad)?;
+                self.link(key, halves.0, bad)?;
+                self.link(key, halves.1, bad)?;
             }
         }
         Ok(())
     }
 
     /// One link, or one for each process that is still there.
-    fn link_once(&self, program: usize, sites: &[usize]) -> io::Result<Vec<Linked>> {
+    fn link_once(&self, key: LinkKey, sites: &[usize]) -> io::Result<Vec<Linked>> {
         let first = sites.first().and_then(|index| self.sites.get(*index));
         let file = &first.ok_or(io::ErrorKind::NotFound)?.probe.file();
         let uprobes = self.uprobes(sites, false)?;
-        let (program, path) = (self.programs.get(program)?, file.kernel_path());
+        let (program, path) = (self.programs.get(key.program)?, file.kernel_path());
         let link = |pid| {
             let link = planting(|| sys::link_uprobes(program, &path, &uprobes, pid))?;
+            let link = UnitLink {
+                unit: key.unit,
+                link,
+            };
             Ok(Linked { pid, link })
         };
         let Some(processes) = &self.attachment.processes else {
@@ -259,7 +271,7 @@ impl<'a> Attacher<'a> {
     /// The links that there can be, without sites that the kernel refuses.
     fn planned(&self, bad: &[BadSite], is_everywhere: bool) -> Result<Links, RecordError> {
         let mut links = Links::default();
-        for ((program, _), mut together) in self.programs.together(self.sites) {
+        for (key, mut together) in self.programs.together(self.sites) {
             together.retain(|site| bad.iter().all(|bad| bad.site != *site));
             let Some(first) = together.first().and_then(|index| self.sites.get(*index)) else {
                 continue;
@@ -271,9 +283,10 @@ impl<'a> Attacher<'a> {
             })?;
             links.add(PlannedLink {
                 programs: &self.programs.programs,
-                program,
+                program: key.program,
                 file: first.probe.file(),
                 uprobes,
+                unit: key.unit,
             });
         }
         Ok(links)

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use super::super::nonresident::Touch;
 use super::attach_method::AttachMethod;
-use super::links::Links;
+use super::links::{Links, UnitLink};
 use super::skipped_method::{NotFaultedIn, SkippedMethod};
+use super::unit_links::UnitLinks;
 use crate::engine::release::Descriptors;
 
 /// The descriptors that keep the probes attached.
@@ -25,6 +26,8 @@ pub(in crate::engine::bpf) struct Attachment {
     /// What is attached to the processes that these start.
     pub(in crate::engine::bpf) later: Option<Later>,
     pub(in crate::engine::bpf) links: Vec<OwnedFd>,
+    /// The links, if units of them are detached for a time.
+    pub(in crate::engine::bpf) units: Option<Arc<UnitLinks>>,
     pub(in crate::engine::bpf) events: Vec<File>,
     pub(in crate::engine::bpf) programs: Arc<Vec<OwnedFd>>,
 }
@@ -47,7 +50,7 @@ pub(in crate::engine::bpf) struct Later {
 pub(in crate::engine::bpf) struct Linked {
     /// Process id; 0 for all.
     pub(in crate::engine::bpf) pid: u32,
-    pub(in crate::engine::bpf) link: OwnedFd,
+    pub(in crate::engine::bpf) link: UnitLink,
 }
 
 impl Attachment {
@@ -61,6 +64,7 @@ impl Attachment {
             processes: None,
             later: None,
             links: Vec::new(),
+            units: None,
             events: Vec::new(),
             programs: Arc::default(),
         }
@@ -73,14 +77,19 @@ impl Attachment {
     /// Links, or events with a program.
     pub(in crate::engine::bpf) fn links(&self) -> usize {
         match self.attach_method {
-            AttachMethod::Multi => self.links.len(),
+            AttachMethod::Multi => {
+                self.links.len() + self.units.as_ref().map_or(0, |units| units.len())
+            }
             AttachMethod::Event => self.events.len(),
         }
     }
 
     /// The descriptors of the probes: when all of them are closed, no program runs any more.
     pub(in crate::engine::bpf) fn take_descriptors(&mut self) -> Descriptors {
-        let links = std::mem::take(&mut self.links);
+        let mut links = std::mem::take(&mut self.links);
+        if let Some(units) = &self.units {
+            links.extend(units.end());
+        }
         let events = self.events.drain(..).map(OwnedFd::from);
         match self.attach_method {
             AttachMethod::Multi => Descriptors {

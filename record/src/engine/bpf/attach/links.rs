@@ -1,5 +1,6 @@
 //! Links of sites to the loaded programs, for one process or for all.
 
+use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,10 +11,12 @@ use usdtrec_buildid_cache::elf::ObjectFile;
 use super::super::sys::{self, Uprobes};
 use crate::engine::separate_process::planting;
 
-/// One link for each program and file.
+/// One link for each program, file and unit.
 #[derive(Debug, Default)]
 pub(in crate::engine::bpf) struct Links {
     links: Vec<Link>,
+    /// The units that are not attached now.
+    paused: BTreeSet<usize>,
 }
 
 #[derive(Debug)]
@@ -25,6 +28,7 @@ struct Link {
     _file: Arc<ObjectFile>,
     path: CString,
     uprobes: Uprobes,
+    unit: Option<usize>,
 }
 
 /// A link of a program and the sites of one file.
@@ -34,12 +38,21 @@ pub(in crate::engine::bpf) struct PlannedLink<'a> {
     pub(in crate::engine::bpf) program: usize,
     pub(in crate::engine::bpf) file: &'a Arc<ObjectFile>,
     pub(in crate::engine::bpf) uprobes: Uprobes,
+    /// The unit with which its sites are detached for a time.
+    pub(in crate::engine::bpf) unit: Option<usize>,
+}
+
+/// A link that was created.
+#[derive(Debug)]
+pub(in crate::engine::bpf) struct UnitLink {
+    pub(in crate::engine::bpf) unit: Option<usize>,
+    pub(in crate::engine::bpf) link: OwnedFd,
 }
 
 /// The links that were created.
 #[derive(Debug, Default)]
 pub(in crate::engine::bpf) struct Planted {
-    pub(in crate::engine::bpf) links: Vec<OwnedFd>,
+    pub(in crate::engine::bpf) links: Vec<UnitLink>,
     /// The last refusal.
     pub(in crate::engine::bpf) error: Option<io::Error>,
 }
@@ -52,6 +65,7 @@ impl Links {
             program,
             file,
             uprobes,
+            unit,
         } = planned;
         self.links.push(Link {
             programs: Arc::clone(programs),
@@ -59,6 +73,7 @@ impl Links {
             path: file.kernel_path(),
             _file: Arc::clone(file),
             uprobes,
+            unit,
         });
     }
 
@@ -72,13 +87,36 @@ impl Links {
         self.links.len()
     }
 
-    /// Attaches to a process: creates all links, or those before the first one that the kernel refuses.
+    /// Sets whether a unit is not attached now.
+    pub(in crate::engine::bpf) fn set_paused(&mut self, unit: usize, is_paused: bool) {
+        if is_paused {
+            self.paused.insert(unit);
+        } else {
+            self.paused.remove(&unit);
+        }
+    }
+
+    /// Whether a link is created now.
+    fn is_wanted(&self, link: &Link) -> bool {
+        link.unit.is_none_or(|unit| !self.paused.contains(&unit))
+    }
+
+    /// Attaches to a process: creates all links but those of paused units, or those before the first one that the kernel refuses.
     pub(in crate::engine::bpf) fn plant_in(&self, pid: u32) -> Planted {
+        self.plant(pid, |link| self.is_wanted(link))
+    }
+
+    /// Attaches a unit to a process, or, with 0, to all.
+    pub(in crate::engine::bpf) fn plant_unit_in(&self, unit: usize, pid: u32) -> Planted {
+        self.plant(pid, |link| link.unit == Some(unit))
+    }
+
+    fn plant(&self, pid: u32, is_wanted: impl Fn(&Link) -> bool) -> Planted {
         let mut links = Vec::with_capacity(self.links.len());
         // Nothing is allocated here: the process that does it may be killed. Then it is done once more, to no effect.
         let planted = planting(|| {
             links.clear();
-            for link in &self.links {
+            for link in self.links.iter().filter(|link| is_wanted(link)) {
                 links.push(link.create(pid)?);
             }
             Ok(())
@@ -89,10 +127,10 @@ impl Links {
         }
     }
 
-    /// Attaches to all processes. Links that the kernel refuses are left out.
+    /// Attaches to all processes, but for paused units. Links that the kernel refuses are left out.
     pub(in crate::engine::bpf) fn plant_everywhere(&self) -> Planted {
         let mut planted = Planted::default();
-        for link in &self.links {
+        for link in self.links.iter().filter(|link| self.is_wanted(link)) {
             match planting(|| link.create(0)) {
                 Ok(link) => planted.links.push(link),
                 Err(error) => planted.error = Some(error),
@@ -104,9 +142,13 @@ impl Links {
 
 impl Link {
     /// Creates it, for a process or, with 0, for all.
-    fn create(&self, pid: u32) -> io::Result<OwnedFd> {
+    fn create(&self, pid: u32) -> io::Result<UnitLink> {
         let program = self.programs.get(self.program).map(AsFd::as_fd);
         let program = program.ok_or(io::ErrorKind::NotFound)?;
-        sys::link_uprobes(program, &self.path, &self.uprobes, pid)
+        let link = sys::link_uprobes(program, &self.path, &self.uprobes, pid)?;
+        Ok(UnitLink {
+            unit: self.unit,
+            link,
+        })
     }
 }

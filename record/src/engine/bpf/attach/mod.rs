@@ -8,6 +8,7 @@ pub(super) mod scope;
 pub(super) mod site_event;
 pub(super) mod site_programs;
 pub(super) mod skipped_method;
+pub(super) mod unit_links;
 
 use std::io;
 

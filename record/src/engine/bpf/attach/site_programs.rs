@@ -30,6 +30,8 @@ pub(in crate::engine::bpf) struct Site<'a> {
     pub(in crate::engine::bpf) site: &'a usdtrec_format::Site,
     /// What its program captures, without a cookie.
     pub(in crate::engine::bpf) spec: Spec<'a>,
+    /// The unit with which it is detached for a time; `None` if it stays attached.
+    pub(in crate::engine::bpf) unit: Option<usize>,
 }
 
 /// The maps that programs use.
@@ -65,6 +67,15 @@ pub(in crate::engine::bpf) struct SitePrograms {
     variants: Vec<Variant>,
     /// The programs.
     pub(in crate::engine::bpf) programs: Arc<Vec<OwnedFd>>,
+}
+
+/// What the sites of a link have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::engine::bpf) struct LinkKey {
+    /// Index of the program.
+    pub(in crate::engine::bpf) program: usize,
+    file: FileId,
+    pub(in crate::engine::bpf) unit: Option<usize>,
 }
 
 /// A variant of a program.
@@ -163,14 +174,18 @@ impl SitePrograms {
         self.get(variant.program)
     }
 
-    /// The sites of each program and file, by their indexes.
+    /// The sites of each link, by their indexes.
     pub(in crate::engine::bpf) fn together(
         &self,
         sites: &[Site<'_>],
-    ) -> HashMap<(usize, FileId), Vec<usize>> {
+    ) -> HashMap<LinkKey, Vec<usize>> {
         let mut together: HashMap<_, Vec<usize>> = HashMap::new();
         for (index, (site, variant)) in sites.iter().zip(&self.variants).enumerate() {
-            let key = (variant.program, site.probe.file().id());
+            let key = LinkKey {
+                program: variant.program,
+                file: site.probe.file().id(),
+                unit: site.unit,
+            };
             together.entry(key).or_default().push(index);
         }
         together

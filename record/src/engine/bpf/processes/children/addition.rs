@@ -1,6 +1,7 @@
-//! Links of probes that are added while recording.
+//! Links of probes that are added while recording, and of units that are detached and attached again.
 
-use std::io::{PipeWriter, Write};
+use std::io::{self, PipeWriter, Write};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
@@ -9,6 +10,22 @@ use crate::engine::bpf::attach::links::Links;
 
 /// Maximum number of processes that links are created for one after the other: each takes the kernel about 10 ms, in which hits are missing.
 const MAX_PROCESSES: usize = 4;
+
+/// What the thread that gives processes their links is asked for.
+#[derive(Debug)]
+pub(super) enum LinkRequest {
+    Add(Addition),
+    /// Takes the links of a unit, which are to be closed.
+    Detach {
+        unit: usize,
+        taken: Sender<Vec<OwnedFd>>,
+    },
+    /// Attaches a unit again.
+    Attach {
+        unit: usize,
+        attached: Sender<io::Result<()>>,
+    },
+}
 
 /// Links of added probes.
 #[derive(Debug)]
@@ -25,7 +42,7 @@ pub(super) struct Addition {
 #[derive(Debug)]
 pub(in crate::engine::bpf) struct LinkAdder {
     pub(super) table: Arc<Table>,
-    pub(super) additions: Sender<Addition>,
+    pub(super) requests: Sender<LinkRequest>,
     pub(super) wake: PipeWriter,
 }
 
@@ -49,8 +66,31 @@ impl LinkAdder {
             everywhere,
             added,
         };
-        self.additions.send(addition).is_ok()
-            && (&self.wake).write_all(&[0]).is_ok()
-            && answer.recv().unwrap_or(false)
+        self.ask(LinkRequest::Add(addition)).is_ok() && answer.recv().unwrap_or(false)
+    }
+
+    /// Takes the links of a unit, which are to be closed. Processes that begin from now on get none.
+    ///
+    /// # Errors
+    /// The recording has ended.
+    pub(in crate::engine::bpf) fn take_unit(&self, unit: usize) -> io::Result<Vec<OwnedFd>> {
+        let (taken, answer) = channel();
+        self.ask(LinkRequest::Detach { unit, taken })?;
+        answer.recv().map_err(io::Error::other)
+    }
+
+    /// Attaches a unit again to the processes with links of their own, and from now on to those that get such links.
+    ///
+    /// # Errors
+    /// The kernel refuses, or the recording has ended.
+    pub(in crate::engine::bpf) fn attach_unit(&self, unit: usize) -> io::Result<()> {
+        let (attached, answer) = channel();
+        self.ask(LinkRequest::Attach { unit, attached })?;
+        answer.recv().map_err(io::Error::other)?
+    }
+
+    fn ask(&self, request: LinkRequest) -> io::Result<()> {
+        self.requests.send(request).map_err(io::Error::other)?;
+        (&self.wake).write_all(&[0])
     }
 }

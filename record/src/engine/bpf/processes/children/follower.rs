@@ -1,7 +1,7 @@
 //! The thread that attaches to held processes.
 
 use std::collections::HashMap;
-use std::io::{PipeReader, Read};
+use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -12,12 +12,12 @@ use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::super::hold::{Call, Calls};
-use super::addition::Addition;
+use super::addition::{Addition, LinkRequest};
 use super::budget::Budget;
 use super::ended::{Ended, close};
 use super::everywhere::EverywhereReason;
 use super::table::Table;
-use crate::engine::bpf::attach::links::{Links, Planted};
+use crate::engine::bpf::attach::links::{Links, Planted, UnitLink};
 use crate::engine::bpf::control::Control;
 use crate::host::hurry::Hurry;
 use crate::host::process::pidfd;
@@ -31,15 +31,18 @@ const MAX_UNCLOSED_PROCESSES: usize = 64;
 /// Number of descriptors that are reserved for the rest of the recorder.
 const SPARE_DESCRIPTORS: u64 = 256;
 
+/// Process id of links to all processes.
+const ALL: u32 = 0;
+
 /// How long a process is held while its old links are closed, after a thread other than the first executed a program.
 const EXECUTED_PATIENCE: Duration = Duration::from_millis(500);
 
 /// What the thread is woken for.
 #[derive(Debug)]
 pub(super) struct Woken {
-    /// Has a byte for each addition.
+    /// Has a byte for each request.
     pub(super) woken: PipeReader,
-    pub(super) to_add: Receiver<Addition>,
+    pub(super) asked: Receiver<LinkRequest>,
 }
 
 /// Answers calls.
@@ -101,10 +104,12 @@ impl Follower {
             if self.table.reason().is_none() {
                 self.answer(&calls);
             }
-            self.take_additions();
+            self.take_requests();
             hurry.at_leisure(|| self.ended.go_on());
         }
-        self.table.leave(self.ended.take());
+        let left = self.ended.take().into_iter();
+        let left = left.map(|link| UnitLink { unit: None, link });
+        self.table.leave(left.collect());
     }
 
     /// Waits for calls and for processes that end. Returns `false` when it is to stop.
@@ -158,18 +163,67 @@ impl Follower {
         }
     }
 
-    /// Adds links of further probes.
-    fn take_additions(&mut self) {
-        while let Ok(addition) = self.woken.to_add.try_recv() {
-            let Addition {
-                own,
-                everywhere,
-                added,
-            } = addition;
-            let is_added = self.add(own, everywhere);
-            // The thread that waits for it may have ended.
-            let _ = added.send(is_added);
+    /// Adds links of further probes, and detaches and attaches units. The thread that waits for it may have ended.
+    fn take_requests(&mut self) {
+        while let Ok(request) = self.woken.asked.try_recv() {
+            match request {
+                LinkRequest::Add(Addition {
+                    own,
+                    everywhere,
+                    added,
+                }) => {
+                    let is_added = self.add(own, everywhere);
+                    let _ = added.send(is_added);
+                }
+                LinkRequest::Detach { unit, taken } => {
+                    self.set_paused(unit, true);
+                    let links = self.table.take_unit(unit);
+                    if let Err(unsent) = taken.send(links) {
+                        self.ended.add(unsent.0);
+                    }
+                }
+                LinkRequest::Attach { unit, attached } => {
+                    let _ = attached.send(self.attach(unit));
+                }
+            }
         }
+    }
+
+    fn set_paused(&mut self, unit: usize, is_paused: bool) {
+        self.own.set_paused(unit, is_paused);
+        self.everywhere.set_paused(unit, is_paused);
+    }
+
+    /// Attaches a unit again, to each process with links of its own, and to all processes if others have links.
+    fn attach(&mut self, unit: usize) -> io::Result<()> {
+        let mut pids: Vec<u32> = self.living.keys().copied().collect();
+        if self.table.reason().is_some() {
+            pids.push(ALL);
+        }
+        let mut created = Vec::new();
+        for pid in pids {
+            let links = if pid == ALL {
+                &self.everywhere
+            } else {
+                &self.own
+            };
+            let Planted { links, error } = links.plant_unit_in(unit, pid);
+            created.push((pid, links));
+            // One that has ended hits no more.
+            if let Some(error) = error.filter(|error| error.raw_os_error() != Some(libc::ESRCH)) {
+                let links = created.into_iter().flat_map(|(_, links)| links);
+                self.ended.add(links.map(|link| link.link).collect());
+                return Err(error);
+            }
+        }
+        for (pid, links) in created {
+            match pid {
+                ALL => self.table.leave(links),
+                pid => self.table.add(pid, links),
+            }
+        }
+        self.set_paused(unit, false);
+        Ok(())
     }
 
     /// Adds links to each process with links of its own, and to all processes if others have links. Returns `false` if the kernel refuses.
@@ -189,7 +243,8 @@ impl Follower {
         }
         if is_refused {
             let links = planted.into_iter().flat_map(|(_, links)| links);
-            self.ended.add(links.chain(of_all.links).collect());
+            let links = links.chain(of_all.links);
+            self.ended.add(links.map(|link| link.link).collect());
             return false;
         }
         for (pid, links) in planted {
@@ -228,7 +283,7 @@ impl Follower {
         };
         let planted = self.own.plant_in(pid);
         if let Some(error) = planted.error {
-            self.ended.add(planted.links);
+            self.ended.add(descriptors(planted.links));
             return match error.raw_os_error() {
                 Some(libc::ESRCH) => Ok(()),
                 _ => Err(EverywhereReason::Refused),
@@ -236,7 +291,7 @@ impl Follower {
         }
         // If it has ended, the links may be those of another process with the same id, and no process is released.
         if has_ended(&process) {
-            self.ended.add(planted.links);
+            self.ended.add(descriptors(planted.links));
             return Ok(());
         }
         self.table.add(pid, planted.links);
@@ -274,6 +329,10 @@ impl Follower {
         self.table.set_reason(reason);
         self.control.set_released(true);
     }
+}
+
+fn descriptors(links: Vec<UnitLink>) -> Vec<OwnedFd> {
+    links.into_iter().map(|link| link.link).collect()
 }
 
 /// Of `CLOCK_MONOTONIC`.

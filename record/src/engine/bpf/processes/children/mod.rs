@@ -58,7 +58,7 @@ use super::super::control::{self, Control};
 use super::hold::{HeldProcesses, Hold};
 use crate::engine::release::Descriptors;
 
-use self::addition::Addition;
+use self::addition::LinkRequest;
 use self::follower::{Follower, Woken};
 use self::table::Table;
 
@@ -77,7 +77,7 @@ pub(in crate::engine::bpf) struct Children {
     /// Closes when the thread ends.
     ended: Receiver<()>,
     table: Arc<Table>,
-    additions: Sender<Addition>,
+    requests: Sender<LinkRequest>,
     /// Wakes the thread for them.
     wake: PipeWriter,
     held: Arc<HeldProcesses>,
@@ -97,7 +97,7 @@ impl Children {
         let (stopped, stop) = io::pipe()?;
         let (woken, wake) = io::pipe()?;
         let (sender, ended) = channel();
-        let (additions, to_add) = channel();
+        let (requests, asked) = channel();
         let calls = hold
             .take_calls()
             .ok_or_else(|| io::Error::other("somebody takes the calls already"))?;
@@ -113,14 +113,14 @@ impl Children {
             later.own,
             later.everywhere,
             Arc::clone(&table),
-            Woken { woken, to_add },
+            Woken { woken, asked },
         );
         let children = Self {
             control: own()?,
             stop: Some(stop),
             ended,
             table,
-            additions,
+            requests,
             wake,
             held,
             links,
@@ -153,7 +153,7 @@ impl Children {
     pub(in crate::engine::bpf) fn adder(&self) -> io::Result<LinkAdder> {
         Ok(LinkAdder {
             table: Arc::clone(&self.table),
-            additions: self.additions.clone(),
+            requests: self.requests.clone(),
             wake: self.wake.try_clone()?,
         })
     }

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::everywhere::EverywhereReason;
+use crate::engine::bpf::attach::links::UnitLink;
 
 /// The links of processes. The end of the recording takes them even if the thread that adds them does not answer.
 #[derive(Debug, Default)]
@@ -16,9 +17,9 @@ pub(super) struct Table {
 #[derive(Debug, Default)]
 struct Entries {
     /// By process id.
-    own: HashMap<u32, Vec<OwnedFd>>,
+    own: HashMap<u32, Vec<UnitLink>>,
     /// Links of all processes, and links that are closed at the end.
-    others: Vec<OwnedFd>,
+    others: Vec<UnitLink>,
     reason: Option<EverywhereReason>,
     failed: u64,
     has_ended: bool,
@@ -35,7 +36,7 @@ impl Table {
     }
 
     /// Adds links of a process.
-    pub(super) fn add(&self, pid: u32, links: Vec<OwnedFd>) {
+    pub(super) fn add(&self, pid: u32, links: Vec<UnitLink>) {
         self.entries().own.entry(pid).or_default().extend(links);
     }
 
@@ -46,11 +47,21 @@ impl Table {
 
     /// Takes the links of a process; empty if it has no entry.
     pub(super) fn take(&self, pid: u32) -> Vec<OwnedFd> {
-        self.entries().own.remove(&pid).unwrap_or_default()
+        let links = self.entries().own.remove(&pid).unwrap_or_default();
+        links.into_iter().map(|link| link.link).collect()
+    }
+
+    /// Takes the links of a unit, in all processes.
+    pub(super) fn take_unit(&self, unit: usize) -> Vec<OwnedFd> {
+        let mut entries = self.entries();
+        let Entries { own, others, .. } = &mut *entries;
+        let all = own.values_mut().chain(std::iter::once(others));
+        let of_unit = all.flat_map(|links| links.extract_if(.., |link| link.unit == Some(unit)));
+        of_unit.map(|link| link.link).collect()
     }
 
     /// Adds links that are closed at the end.
-    pub(super) fn leave(&self, links: Vec<OwnedFd>) {
+    pub(super) fn leave(&self, links: Vec<UnitLink>) {
         self.entries().others.extend(links);
     }
 
@@ -59,7 +70,7 @@ impl Table {
         let mut entries = self.entries();
         let mut links = take(&mut entries.others);
         links.extend(take(&mut entries.own).into_values().flatten());
-        links
+        links.into_iter().map(|link| link.link).collect()
     }
 
     /// Stores why probes are attached to all processes of the files.

@@ -1,0 +1,21 @@
+//! Keeping the time that probes take traced threads within a budget: hot probes are detached for a time (a *pause*), attached for a *window*,
+//! and so on.
+//!
+//! Probes that begin and end the same spans are one *unit*, which is detached as a whole, so that spans are whole in a window; every other
+//! probe is a unit of its own. Each unit has links of its own. Of each thread the shares of all units are added up; the unit with the largest
+//! one is paused first.
+//!
+//! A share is hits times what a hit takes, by the time in which they were counted. A hit that a filter in the kernel excludes makes no
+//! record, and is not counted.
+
+mod controller;
+mod loads;
+mod options;
+mod stage;
+mod units;
+
+pub(crate) use self::controller::{Controller, PausePlan, SwitchKind, SwitchOrder};
+pub(crate) use self::loads::CountedHits;
+pub use self::options::{Budget, HitCosts};
+pub(crate) use self::stage::PauseStage;
+pub(crate) use self::units::Units;

@@ -1,0 +1,49 @@
+//! The budget that a recording has.
+
+/// The part of its time that a traced thread may spend in probes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Budget {
+    /// The part: more than 0, at most 1.
+    pub share: f64,
+    /// What a hit takes on this host.
+    pub costs: HitCosts,
+}
+
+/// What a hit takes the thread that has it, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HitCosts {
+    /// If the arguments are numbers.
+    pub number: u64,
+    /// If there are texts among the arguments.
+    pub texts: u64,
+    /// If the arguments are numbers, and the callers are recorded.
+    pub callers: u64,
+}
+
+impl HitCosts {
+    /// What a hit takes, ns.
+    pub(crate) const fn of(self, has_texts: bool, has_callers: bool) -> u64 {
+        let own = if has_texts { self.texts } else { self.number };
+        match has_callers {
+            true => own + self.callers.saturating_sub(self.number),
+            false => own,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_and_callers_are_added_to_a_hit() {
+        let costs = HitCosts {
+            number: 500,
+            texts: 800,
+            callers: 1500,
+        };
+        let all = [(false, false), (true, false), (false, true), (true, true)];
+        let found = all.map(|(texts, callers)| costs.of(texts, callers));
+        assert_eq!(found, [500, 800, 1500, 1800]);
+    }
+}

@@ -1,0 +1,94 @@
+//! Detaching units of probes for a time, and attaching them again, in a thread that may wait for the kernel.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::BpfEngine;
+use super::attach::unit_links::UnitLinks;
+use super::processes::children::LinkAdder;
+use crate::engine::cpu_time;
+use crate::engine::release::{Descriptors, Release};
+
+/// How long the kernel may take to close links before the thread goes on: as long as any sleepable program of the host runs.
+const MAX_CLOSING: Duration = Duration::from_secs(10);
+
+/// Detaches and attaches units.
+#[derive(Debug)]
+pub(crate) struct UnitSwitcher(Switched);
+
+#[derive(Debug)]
+enum Switched {
+    /// In named processes, or in all.
+    Links(Arc<UnitLinks>),
+    /// In each process with links of its own.
+    Apart(LinkAdder),
+}
+
+/// What a switch came to.
+#[derive(Debug)]
+pub(crate) struct SwitchResult {
+    /// The CPU time that it took.
+    pub(crate) cost: Duration,
+    /// Why the probes are not attached. When they are detached, there is no error.
+    pub(crate) refused: Option<io::Error>,
+}
+
+impl UnitSwitcher {
+    /// Detaches a unit, and waits until the kernel has removed its probes.
+    pub(crate) fn detach(&self, unit: usize) -> SwitchResult {
+        measured(|| {
+            let links = match &self.0 {
+                Switched::Links(links) => links.take(unit),
+                Switched::Apart(adder) => adder.take_unit(unit)?,
+            };
+            close(links);
+            Ok(())
+        })
+    }
+
+    /// Attaches a unit again. If the kernel refuses, it is attached nowhere.
+    pub(crate) fn attach(&self, unit: usize) -> SwitchResult {
+        measured(|| match &self.0 {
+            Switched::Links(links) => links.attach(unit).map_err(|not| {
+                close(not.created);
+                not.error
+            }),
+            Switched::Apart(adder) => adder.attach_unit(unit),
+        })
+    }
+}
+
+fn measured(switch: impl FnOnce() -> io::Result<()>) -> SwitchResult {
+    let before = cpu_time::of_thread_and_children();
+    let refused = switch().err();
+    SwitchResult {
+        cost: cpu_time::of_thread_and_children().saturating_sub(before),
+        refused,
+    }
+}
+
+/// Has links closed as at the end of a recording: a SIGKILL of this process does not interrupt it.
+fn close(links: Vec<OwnedFd>) {
+    let descriptors = Descriptors {
+        links,
+        events: Vec::new(),
+    };
+    Release::start(descriptors).wait(MAX_CLOSING);
+}
+
+impl BpfEngine {
+    /// What detaches units of the probes that the recording began with; `None` if it has no units.
+    ///
+    /// # Errors
+    /// The error of duplicating descriptors.
+    pub(crate) fn unit_switcher(&self) -> io::Result<Option<UnitSwitcher>> {
+        let units = self.parts.first.attachment.units.as_ref();
+        let switched = match (&self.children, units) {
+            (Some(children), _) if self.has_units => Some(Switched::Apart(children.adder()?)),
+            (_, units) => units.map(|units| Switched::Links(Arc::clone(units))),
+        };
+        Ok(switched.map(UnitSwitcher))
+    }
+}

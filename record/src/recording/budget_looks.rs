@@ -1,0 +1,33 @@
+//! Looks at what probes take after each pass over the rings.
+
+use std::sync::Arc;
+
+use super::{Recording, host_error};
+use crate::error::RecordError;
+
+impl Recording {
+    /// Has probes detached and attached again so that no thread exceeds its budget.
+    pub(super) fn look_at_budget(&mut self) -> Result<(), RecordError> {
+        let (Some(budgeting), Some(stage)) = (&mut self.budgeting, &mut self.pipeline.pauses)
+        else {
+            return Ok(());
+        };
+        let mut records = Vec::new();
+        let paused = budgeting.look(stage, &self.session.attached, &mut records);
+        let paused = paused.map_err(|source| host_error("the events' counts", source))?;
+        if !paused.is_empty() {
+            self.pipeline.verifier.pause(Arc::from(paused));
+        }
+        self.files.push(&records);
+        Ok(())
+    }
+
+    /// Writes to a file that begins which pauses last.
+    pub(super) fn write_open_pauses(&mut self) {
+        let mut records = Vec::new();
+        if let Some(budgeting) = &self.budgeting {
+            budgeting.put_open_pauses(&mut records);
+        }
+        self.files.push(&records);
+    }
+}

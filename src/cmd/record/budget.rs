@@ -1,0 +1,191 @@
+//! `--budget`: its value, what a hit costs here, and messages.
+
+use usdtrec_format::escape::escape;
+use usdtrec_record::{
+    Budget, BudgetEvent, HitCosts, Options, Outcome, PausedProbes, check_privilege,
+};
+
+use crate::cli::{self, RecordArgs};
+use crate::cmd::hit_trials::{HitTrials, TriedHits};
+use crate::sdt;
+use crate::terminal::{Usage, inform, say};
+
+/// Number of events that are named.
+const NAMED: usize = 4;
+
+/// The budget, with what a hit costs here, which is measured; `None` if there is none.
+pub(super) fn measured(args: &RecordArgs, options: &Options) -> anyhow::Result<Option<Budget>> {
+    let Some(text) = &args.budget else {
+        return Ok(None);
+    };
+    let share = share(text)?;
+    refuse(args, options)?;
+    check_privilege()?;
+    let trials = HitTrials::new()?;
+    let cost = |hits, options: &[&str]| {
+        let all = [&["--engine", "bpf-multi"], options].concat();
+        let cost = trials.cost(hits, &all)?;
+        cost.map_err(|reason| {
+            anyhow::anyhow!("--budget: what a hit costs here cannot be measured: {reason}")
+        })
+    };
+    let number = cost(&TriedHits::NUMBER, &[])?;
+    let reads_texts = options.engine.strings.limit > 0;
+    let callers = args.callers.call_graph.as_deref().unwrap_or("auto");
+    let costs = HitCosts {
+        number,
+        texts: match reads_texts {
+            true => cost(&TriedHits::TEXTS, &[])?,
+            false => number,
+        },
+        callers: match options.engine.graph {
+            Some(_) => cost(
+                &TriedHits::NUMBER,
+                &["--call-graph", callers, "--no-symbols"],
+            )?,
+            None => number,
+        },
+    };
+    Ok(Some(Budget { share, costs }))
+}
+
+/// `2%` as a part.
+fn share(text: &str) -> Result<f64, Usage> {
+    let percent = text.strip_suffix('%').and_then(|text| text.parse().ok());
+    let percent = percent.filter(|percent: &f64| *percent > 0.0 && *percent <= 100.0);
+    percent.map(|percent| percent / 100.0).ok_or_else(|| {
+        Usage(format!(
+            "--budget: expected a part of each thread's time, more than 0% and at most 100%, like 2% or 0.5%, found {text:?}"
+        ))
+    })
+}
+
+/// Refuses options that a budget does not go with.
+fn refuse(args: &RecordArgs, options: &Options) -> Result<(), Usage> {
+    use cli::Engine::{Auto, Bpf, BpfMulti};
+    let reason = match args.capture.engine {
+        Auto | Bpf | BpfMulti => match () {
+            () if args.capture.lossless => {
+                "--budget does not go with --lossless: it leaves out hits, which --lossless keeps"
+            }
+            () if options.engine.slow_spans.is_some() => {
+                "--budget does not go with --min: which hits a thread has is not known where spans are matched in the kernel"
+            }
+            () if !sdt::PLANTED => {
+                "--budget needs probes in this program, with which it measures what a hit costs; on this architecture it has none"
+            }
+            () => return Ok(()),
+        },
+        _ => {
+            "--budget needs the bpf engine with uprobe_multi links: other probes take the kernel too long to detach and attach again"
+        }
+    };
+    Err(Usage(reason.to_owned()))
+}
+
+/// Prints which probes are paused for the first time.
+pub(super) fn print_events(events: &[BudgetEvent], args: &RecordArgs) {
+    for event in events.iter().filter(|_| !args.capture.quiet) {
+        inform(format_args!("usdtrec: {}", line(event, args)));
+    }
+}
+
+fn line(event: &BudgetEvent, args: &RecordArgs) -> String {
+    let BudgetEvent {
+        events,
+        rate,
+        thread,
+        thread_name,
+        share,
+        recorded,
+    } = event;
+    let budget = args.budget.as_deref().unwrap_or_default();
+    let name = match &**thread_name {
+        "" => String::new(),
+        name => format!(" ({})", escape(name)),
+    };
+    let effect = match recorded {
+        0.0 => "not recorded any more, because detaching and attaching again would cost more than a quarter of that".to_owned(),
+        recorded => format!("recorded about {} of the time", percent(*recorded)),
+    };
+    format!(
+        "--budget {budget}: {}: {rate:.0} hits a second take about {} of the time of thread {thread}{name}: {effect}",
+        names(events),
+        percent(*share)
+    )
+}
+
+/// Prints which probes were paused, also with `-q`, as losses are; and which were not within the budget.
+pub(super) fn print_paused(outcome: &Outcome, args: &RecordArgs) {
+    for PausedProbes {
+        events,
+        pauses,
+        recorded,
+    } in &outcome.paused
+    {
+        let times = match pauses {
+            1 => "once".to_owned(),
+            times => format!("{times} times"),
+        };
+        say(format_args!(
+            "  {} paused {times} because of --budget: recorded {} of the time",
+            names(events),
+            percent(*recorded)
+        ));
+    }
+    let planted = outcome.followed.planted;
+    if args.budget.is_some() && planted > 0 {
+        say(format_args!(
+            "usdtrec: --budget has no effect on probes of files that appeared while recording: {}",
+            usdtrec_format::counted(planted, "file")
+        ));
+    }
+}
+
+fn percent(part: f64) -> String {
+    match part * 100.0 {
+        percent if percent >= 9.95 => format!("{percent:.0} %"),
+        percent => format!("{percent:.2} %"),
+    }
+}
+
+/// The first events of a unit.
+fn names(events: &[String]) -> String {
+    let names: Vec<String> = events
+        .iter()
+        .take(NAMED)
+        .map(|name| escape(name).to_string())
+        .collect();
+    let more = events.len().saturating_sub(NAMED);
+    match more {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_a_part_of_the_time() {
+        assert_eq!(share("2%").unwrap(), 0.02);
+        assert_eq!(share("100%").unwrap(), 1.0);
+        for text in ["0%", "2", "101%", "-1%", "NaN%", "inf%", "%", "", "2 %"] {
+            let said = share(text).unwrap_err().0;
+            assert!(said.starts_with("--budget: expected"), "{said}");
+        }
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        let events: Vec<String> = (0..6).map(|number| format!("sdt_a:{number}")).collect();
+        assert_eq!(
+            names(&events),
+            "sdt_a:0, sdt_a:1, sdt_a:2, sdt_a:3 and 2 more"
+        );
+        assert_eq!(names(&events[..1]), "sdt_a:0");
+        assert_eq!(percent(0.412), "41 %");
+        assert_eq!(percent(0.0493), "4.93 %");
+    }
+}
