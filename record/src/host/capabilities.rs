@@ -14,7 +14,7 @@ use rustix::thread::{
     remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
 };
 
-use super::process::Process;
+use super::process::{Process, is_gone};
 
 const NONE: CapabilitySets = CapabilitySets {
     effective: CapabilitySet::empty(),
@@ -48,7 +48,7 @@ pub(crate) fn drop_all() -> io::Result<()> {
         for tid in own.threads()? {
             let status = match fs::read_to_string(format!("/proc/self/task/{tid}/status")) {
                 Ok(status) => status,
-                Err(error) if has_ended(&error) => continue,
+                Err(error) if is_gone(&error) => continue,
                 Err(error) => return Err(error),
             };
             if let Some(kept) = kept(&status, drops_bounding) {
@@ -68,11 +68,6 @@ pub(crate) fn drop_all() -> io::Result<()> {
             }
         }
     }
-}
-
-/// Whether an error says that a thread has ended.
-fn has_ended(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
 
 /// Does something as if all capabilities were dropped, in a thread of its own.
