@@ -14,7 +14,7 @@ use rustix::thread::{
     remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
 };
 
-use super::process::Process;
+use super::process::{Process, is_gone};
 
 const NONE: CapabilitySets = CapabilitySets {
     effective: CapabilitySet::empty(),
@@ -41,26 +41,31 @@ pub(crate) fn drop_all() -> io::Result<()> {
     unsafe { signal_hook::low_level::register(signal, drop_own) }?;
     let own = Process::open(getpid().as_raw_pid())?;
     let begun = Instant::now();
+    // A thread may have started another one before it dropped its own, and after they were listed.
+    let mut is_second = false;
     loop {
         let mut keeping = None;
         for tid in own.threads()? {
-            // A thread that has ended has none.
-            let status = fs::read_to_string(format!("/proc/self/task/{tid}/status"));
-            if let Some(kept) = status
-                .ok()
-                .and_then(|status| kept(&status, drops_bounding).map(str::to_owned))
-            {
+            let status = match fs::read_to_string(format!("/proc/self/task/{tid}/status")) {
+                Ok(status) => status,
+                Err(error) if is_gone(&error) => continue,
+                Err(error) => return Err(error),
+            };
+            if let Some(kept) = kept(&status, drops_bounding) {
                 send(own.pid, tid, signal);
-                keeping = Some((tid, kept));
+                keeping = Some((tid, kept.replace('\t', " ")));
             }
         }
         match keeping {
-            None => return Ok(()),
+            None if is_second => return Ok(()),
+            None => is_second = true,
             Some((tid, kept)) if begun.elapsed() >= LIMIT => {
-                let kept = kept.replace('\t', " ");
                 return Err(io::Error::other(format!("thread {tid} still has {kept}")));
             }
-            Some(_) => thread::sleep(STEP),
+            Some(_) => {
+                is_second = false;
+                thread::sleep(STEP);
+            }
         }
     }
 }

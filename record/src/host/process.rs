@@ -60,6 +60,11 @@ pub(crate) struct Status {
     pub(crate) ignored: u64,
 }
 
+/// Whether an error of reading `/proc` says that a process or thread has ended.
+pub(crate) fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
+}
+
 impl Process {
     pub(crate) fn open(pid: i32) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

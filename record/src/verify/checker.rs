@@ -17,6 +17,7 @@ use super::expected::{ExpectedFiles, MappedExpected};
 use super::look::{FaultKey, Look, Looking, SiteFault};
 use super::words::{FaultWords, words};
 use crate::engine::HeldProcesses;
+use crate::host::process::is_gone;
 use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
 
 /// Maximum number of processes that are watched, and of those that ended and may still have hits in the rings.
@@ -523,11 +524,6 @@ fn report(
             ..FoundShortfall::default()
         });
     }
-}
-
-/// Whether an error says that a process has ended.
-fn is_gone(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
 
 #[cfg(test)]
