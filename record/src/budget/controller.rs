@@ -151,6 +151,13 @@ impl Controller {
         }
     }
 
+    /// A burst counts as a constant rate, until something else is measured.
+    pub(crate) fn count_bursts(&mut self) {
+        for unit in &mut self.units {
+            unit.loads.raise();
+        }
+    }
+
     /// Which of the attached units are to be detached, so that no thread exceeds its budget.
     pub(crate) fn decide(&mut self, now: u64) -> Vec<SwitchOrder> {
         let mut orders = Vec::new();
@@ -440,6 +447,11 @@ mod tests {
         let burst = threads(60_000);
         controller.add(0, in_a_second(&burst));
         assert!(controller.decide(0).is_empty());
+        let mut urged = Controller::new(0.02, 1);
+        urged.add(0, in_a_second(&burst));
+        urged.count_bursts();
+        assert_eq!(urged.decide(0).len(), 1);
+        let mut controller = Controller::new(0.02, 1);
         let of_many = (0..1000).map(|tid| (tid, 15_000)).collect();
         controller.add(0, in_a_second(&of_many));
         assert!(controller.decide(0).is_empty());

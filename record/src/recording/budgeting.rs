@@ -21,6 +21,9 @@ use crate::recording::session::Session;
 
 /// Interval at which shares are measured, ns.
 const LOOK_TIME: u64 = 100_000_000;
+/// The same, ns, while so much of a ring is filled: hits of other probes would be lost, too.
+const URGENT_LOOK_TIME: u64 = 10_000_000;
+const URGENT_FILL: f64 = 0.125;
 /// How long the end of the recording waits for the thread.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
@@ -187,7 +190,13 @@ impl Budgeting {
                 SwitchKind::Attach => self.attached(order.unit, &result, stage, now, out),
             }
         }
-        let is_due = now.saturating_sub(self.looked) >= LOOK_TIME;
+        let is_urgent = attached.engine.fullest_ring() >= URGENT_FILL;
+        let look_time = if is_urgent {
+            URGENT_LOOK_TIME
+        } else {
+            LOOK_TIME
+        };
+        let is_due = now.saturating_sub(self.looked) >= look_time;
         let due = self.controller.due(now);
         if is_due || !due.is_empty() {
             self.read_losses(attached)?;
@@ -207,6 +216,9 @@ impl Budgeting {
         }
         if is_due {
             self.measure(stage, now);
+            if is_urgent {
+                self.controller.count_bursts();
+            }
             detaching.extend(self.controller.decide(now));
         }
         let mut first = Vec::new();
