@@ -609,3 +609,40 @@ fn locks_are_held_by_nobody_known_after_a_pause() {
     let holders = acquired.map(|line| line["args"]["holder.tid"].as_u64());
     assert_eq!(holders.collect::<Vec<_>>(), [None, None, Some(102)]);
 }
+
+/// Where the probe that ends spans was detached alone, begins in the pause are matched with nothing after it.
+#[test]
+fn begins_in_a_pause_of_the_other_probe_are_matched_with_nothing_after_it() {
+    let mut recording = Recording::usual();
+    for (at, id) in [
+        (10, REQUEST),
+        (30, REQUEST),
+        (60, DONE),
+        (70, REQUEST),
+        (80, DONE),
+    ] {
+        recording.hit(Hit {
+            id,
+            time: START + at * 1000,
+            ..HIT
+        });
+    }
+    recording.pause(&Pause {
+        number: 0,
+        ids: vec![DONE],
+        from_ns: START + 20_000,
+        to_ns: Some(START + 50_000),
+    });
+    let recorded = recording.finish();
+    let answer = parsed(&same(&recorded, &requests(), Format::Json));
+    let span = &answer["spans"][0];
+    let of = |name: &str| number(&span[name]);
+    assert_eq!(
+        [of("count"), of("sum_ns"), of("open"), of("unmatched")],
+        [1, 10_000, 0, 0]
+    );
+    assert_eq!(
+        (&span["paused"]["begins"], &span["paused"]["ends"]),
+        (&2.into(), &1.into())
+    );
+}

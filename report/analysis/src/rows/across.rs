@@ -67,8 +67,8 @@ struct PausedBegin {
     begin: Box<OwnedHit>,
     /// When the next span of its key began before the pause, ns.
     next: Option<u64>,
-    /// When the pause began, ns.
-    from: u64,
+    /// Until when it is known to be open: the pause began, ns.
+    until: u64,
 }
 
 impl PausedBegins {
@@ -86,7 +86,7 @@ struct Unended<'a> {
     begin: &'a OwnedHit,
     /// When the next span of its key began, if that ended it, ns.
     next: Option<u64>,
-    /// When the first pause after its begin began, ns.
+    /// Until when it is known to be open, if there is a pause after its begin, ns.
     paused: Option<u64>,
 }
 
@@ -139,13 +139,13 @@ impl Totals<KeptBegin> for Closing<'_> {
         }
     }
 
-    fn paused(&mut self, frame: Frame<KeptBegin>, from: u64) {
+    fn paused(&mut self, frame: Frame<KeptBegin>, until: u64) {
         if let Some(begin) = frame.what {
             self.paused.push(PausedBegin {
                 pair: self.pair,
                 begin,
                 next: frame.next,
-                from,
+                until,
             });
         }
     }
@@ -332,19 +332,19 @@ impl RowsAcross {
             |pair: usize, next: Option<u64>| next.filter(|_| flat.get(pair) == Some(&true));
         let open = self.open.frames().filter_map(|(key, frame)| {
             let pair = key.pair as usize;
-            let pause = self.open.pauses.between(key.pair, frame.time, u64::MAX);
+            let pauses = &self.open.pauses;
             Some(Unended {
                 pair,
                 begin: frame.what.as_ref()?,
                 next: followed(pair, frame.next),
-                paused: pause.map(|pause| pause.first),
+                paused: pauses.known_until(key.pair, frame.time, u64::MAX),
             })
         });
         let paused = self.paused.begins.iter().map(|paused| Unended {
             pair: paused.pair,
             begin: &paused.begin,
             next: followed(paused.pair, paused.next),
-            paused: Some(paused.from),
+            paused: Some(paused.until),
         });
         let begun = open.chain(paused).filter(|begun| {
             let until = begun.until().unwrap_or(u64::MAX);

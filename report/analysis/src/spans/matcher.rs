@@ -317,11 +317,11 @@ impl<T> OpenSpans<T> {
         let Some(first) = hits.into_iter().flatten().min() else {
             return;
         };
-        let pause = |time| self.pauses.between(segment.key.pair, time, first);
-        for frame in stack.take_paused(|time| pause(time).is_some()) {
+        let until = |begin| self.pauses.known_until(segment.key.pair, begin, first);
+        for frame in stack.take_paused(|begin| until(begin).is_some()) {
             self.count -= 1;
-            if let Some(pause) = pause(frame.time) {
-                totals.paused(frame, pause.first);
+            if let Some(until) = until(frame.time) {
+                totals.paused(frame, until);
             }
         }
     }

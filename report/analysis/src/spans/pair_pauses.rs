@@ -56,6 +56,13 @@ impl PairPauses {
         self.of_pair(pair)?.between(from, to)
     }
 
+    /// Until when a span of a pair is known to be open that began at a time and has not ended at another one, ns; `None` if no pause is between the two.
+    pub(crate) fn known_until(&self, pair: u32, begin: u64, to: u64) -> Option<u64> {
+        let pause = self.between(pair, begin, to)?;
+        // Of a pair of which one probe was detached, the span may begin in the pause.
+        Some(pause.first.max(begin))
+    }
+
     /// Whether a pause of a pair began before a time.
     pub(crate) fn begin_before(&self, pair: u32, time: u64) -> bool {
         let pauses = self.of_pair(pair);

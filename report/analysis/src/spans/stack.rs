@@ -43,8 +43,8 @@ pub(crate) trait Totals<T> {
     fn unfinished(&mut self, frame: &Frame<T>, until: u64);
     /// A span ended.
     fn finished(&mut self, frame: &mut Frame<T>, ended: Ended);
-    /// A span was open when a pause of its probes began, at this time, ns.
-    fn paused(&mut self, _frame: Frame<T>, _from: u64) {}
+    /// A span was open when a pause of its probes began, up to which it is known to be open, ns.
+    fn paused(&mut self, _frame: Frame<T>, _until: u64) {}
 }
 
 /// How a span ended.

@@ -449,12 +449,12 @@ impl Totals<OpenSpan> for Counting<'_, '_> {
         }
     }
 
-    fn paused(&mut self, frame: Frame<OpenSpan>, from: u64) {
+    fn paused(&mut self, frame: Frame<OpenSpan>, until: u64) {
         if !frame.what.asked {
             return;
         }
         let counts = &mut self.stats.counts;
-        let is_paused = u64::from(self.walk.overlaps(frame.time, from));
+        let is_paused = u64::from(self.walk.overlaps(frame.time, until));
         counts.paused_begins += is_paused;
         if let Some(next) = frame.next {
             counts.followed_before_pause.paused += is_paused;
@@ -632,9 +632,9 @@ impl Across<'_, '_> {
             let next = frame.next.filter(|_| flat.get(pair) == Some(&true));
             let pause = match next {
                 Some(_) => None,
-                None => self.open.pauses.between(key.pair, frame.time, u64::MAX),
+                None => self.open.pauses.known_until(key.pair, frame.time, u64::MAX),
             };
-            let until = next.or(pause.map(|pause| pause.first));
+            let until = next.or(pause);
             if let Some(stats) = self.pair_stats.get_mut(pair)
                 && frame.what.asked
                 && walk.overlaps(frame.time, until.unwrap_or(u64::MAX))
