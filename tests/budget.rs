@@ -374,6 +374,10 @@ fn what_a_budget_does_not_go_with_is_refused() {
             "--budget needs the bpf engine",
         ),
         (
+            &["--budget", "2%", "--no-follow"],
+            "--budget does not go with --no-follow",
+        ),
+        (
             &["--budget", "2%", "--lossless"],
             "--budget does not go with --lossless",
         ),

@@ -224,7 +224,10 @@ mod tests {
     fn shown(columns: [&str; 2], rows: &[(&str, u64)]) -> String {
         let mut table = Table::new(columns);
         table.rows.extend(rows.iter().map(|(name, count)| {
-            vec![TableCell::Code((*name).to_owned()), TableCell::count(*count)]
+            vec![
+                TableCell::Code((*name).to_owned()),
+                TableCell::count(*count),
+            ]
         }));
         text(&table, None)
     }

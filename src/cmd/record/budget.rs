@@ -68,6 +68,9 @@ fn refuse(args: &RecordArgs, options: &Options) -> Result<(), Usage> {
             () if args.capture.lossless => {
                 "--budget does not go with --lossless: it leaves out hits, which --lossless keeps"
             }
+            () if args.capture.no_follow => {
+                "--budget does not go with --no-follow: a recorder without capabilities cannot attach probes again"
+            }
             () if options.engine.slow_spans.is_some() => {
                 "--budget does not go with --min: which hits a thread has is not known where spans are matched in the kernel"
             }
