@@ -143,7 +143,7 @@ fn the_summary_says_what_was_recorded_and_scales() {
     );
     let text = same(&recorded, &Question::Summary, Format::Text);
     let line = format!(
-        "app:done: recorded 20.0% of the time (40 pauses, to keep to the budget): about {} hits",
+        "app:done: recorded 20.0% of the time (40 pauses, to keep to the budget): about {} hits at the same rate",
         (hits + 50) / 100 * 100
     );
     let text: Vec<&str> = text.split_whitespace().collect();

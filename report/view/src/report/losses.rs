@@ -49,7 +49,7 @@ pub fn lines(facts: &SummaryFacts) -> Vec<String> {
 fn paused(probe: &ProbeFacts) -> Option<String> {
     let part = probe.part.filter(|part| part.pauses > 0)?;
     let hits = match probe.estimated_hits() {
-        Some(hits) => format!("about {} hits", about(hits)),
+        Some(hits) => format!("about {} hits at the same rate", about(hits)),
         None => "how many hits there were is not known".to_owned(),
     };
     let event = escape(short(&probe.event));

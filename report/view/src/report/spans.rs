@@ -272,7 +272,7 @@ pub fn remarks(shown: &[&SpanFacts], all: &[&SpanFacts]) -> Vec<String> {
 fn paused(span: &SpanFacts, name: &str) -> Option<String> {
     let part = span.part.filter(|part| part.pauses > 0)?;
     let spans = match part.estimate(span.durations.count) {
-        Some(spans) => format!("about {} spans", about(spans)),
+        Some(spans) => format!("about {} spans at the same rate", about(spans)),
         None => "how many spans there were is not known".to_owned(),
     };
     Some(format!(
