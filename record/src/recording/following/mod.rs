@@ -5,6 +5,7 @@
 //! attaching are done by a thread ([`search`]), which takes the files of users in turn ([`queue`]) and within limits ([`budget`]), since any
 //! user can map any file. What it has attached is added to the recording by the loop ([`planting`]), between two passes.
 
+mod added_file;
 mod budget;
 mod held_mappings;
 mod origin;
@@ -23,9 +24,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
 
+use self::added_file::AddedFile;
 use self::held_mappings::HeldMappings;
 use self::origin::user_of;
-use self::planting::AddedFile;
 use self::queue::Queue;
 use self::reports::{PlantedFile, Reports};
 use self::search::{ENDED, Found, RefusedFile, Search};

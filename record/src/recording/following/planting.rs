@@ -1,11 +1,11 @@
 //! Adds attached probes to the recording, between two passes of its loop.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 use std::time::Duration;
 
+use super::added_file::AddedFile;
 use super::reports::PlantedFile;
-use super::search::{AttachedFile, Found, RefusedFile, SelectedFile};
+use super::search::{AttachedFile, Found, RefusedFile};
 use crate::clocks::trace_clock;
 use crate::engine::MAX_HOLD;
 use crate::error::{RecordError, with_source};
@@ -13,18 +13,6 @@ use crate::recording::Recording;
 use crate::recording::late_planter::PlantedPart;
 use crate::recording::pipeline::AddedFiles;
 use crate::select::probe::PlannedProbe;
-
-/// A file whose probes are part of the recording.
-#[derive(Debug)]
-pub(super) struct AddedFile {
-    file: SelectedFile,
-    /// Indexes of its probes.
-    probes: Range<usize>,
-    /// Whether they are planted in all processes of the file, although only some are recorded.
-    is_everywhere: bool,
-    /// When they were planted, ns of the trace's clock.
-    planted_at: u64,
-}
 
 impl Recording {
     /// Adds what was attached since the last pass, and enables it: all of it at once, since the trace describes all events anew.
