@@ -150,7 +150,7 @@ fn the_summary_says_what_was_recorded_and_scales() {
     let text = text.join(" ");
     assert!(text.contains(&line), "{line}\n{text}");
     assert!(
-        text.contains("spans; long ones are less than their share"),
+        text.contains("spans at the same rate; long ones are less than their share"),
         "{text}"
     );
     let csv = same(&recorded, &Question::Summary, Format::Csv);
