@@ -11,9 +11,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::own_record::{Magic, is_own, own_json, padded_json};
-use crate::perf::record::RecordBuilder;
-use crate::perf::{RawRecord, RecordType, SampleId, SampleType};
+use super::own_record::{Magic, is_own, own_json, padded_json, put_own};
+use crate::perf::{RawRecord, SampleId, SampleType};
 
 const MAGIC: Magic = *b"USDTTRIG";
 /// Maximum length of a text, bytes: each byte may be six in JSON, and the size of a record is a `u16`.
@@ -108,10 +107,7 @@ impl FiredTrigger {
             time: self.time_ns,
             ..SampleId::default()
         };
-        let mut record = RecordBuilder::new(out, RecordType::HEADER_EVENT_TYPE, 0);
-        record.bytes(&MAGIC);
-        record.bytes(&json);
-        record.finish(&id, sample_type);
+        put_own(MAGIC, &json, &id, sample_type, out);
         Ok(())
     }
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::perf::cursor::{Cursor, until_nul};
+use crate::perf::record::RecordBuilder;
 use crate::perf::{RawRecord, RecordType, SampleId, SampleType, SplitBody};
 
 /// The first bytes of the body.
@@ -54,4 +55,18 @@ pub(super) fn padded_json(value: &impl Serialize) -> serde_json::Result<Vec<u8>>
     let mut json = serde_json::to_vec(value)?;
     json.resize((json.len() + 1).next_multiple_of(8).max(MIN_JSON), 0);
     Ok(json)
+}
+
+/// Appends a record that begins so.
+pub(super) fn put_own(
+    magic: Magic,
+    body: &[u8],
+    id: &SampleId,
+    sample_type: SampleType,
+    out: &mut Vec<u8>,
+) {
+    let mut record = RecordBuilder::new(out, RecordType::HEADER_EVENT_TYPE, 0);
+    record.bytes(&magic);
+    record.bytes(body);
+    record.finish(id, sample_type);
 }

@@ -13,9 +13,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::own_record::{Magic, is_own, own_json, padded_json};
-use crate::perf::record::RecordBuilder;
-use crate::perf::{RawRecord, RecordType, SampleId, SampleType};
+use super::own_record::{Magic, is_own, own_json, padded_json, put_own};
+use crate::perf::{RawRecord, SampleId, SampleType};
 
 const MAGIC: Magic = *b"USDTPAUS";
 /// Maximum number of sample ids, so that the size of a record, a `u16`, suffices.
@@ -61,10 +60,7 @@ impl Pause {
         out: &mut Vec<u8>,
     ) -> Result<(), serde_json::Error> {
         let json = padded_json(self)?;
-        let mut record = RecordBuilder::new(out, RecordType::HEADER_EVENT_TYPE, 0);
-        record.bytes(&MAGIC);
-        record.bytes(&json);
-        record.finish(id, sample_type);
+        put_own(MAGIC, &json, id, sample_type, out);
         Ok(())
     }
 }

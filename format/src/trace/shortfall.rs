@@ -16,12 +16,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::own_record::{Magic, is_own, own_json, padded_json};
+use super::own_record::{Magic, is_own, own_json, padded_json, put_own};
 use crate::build_id::BuildId;
 use crate::definitions::path_bytes;
 use crate::escape::{escape, shown};
-use crate::perf::record::RecordBuilder;
-use crate::perf::{RawRecord, RecordType, SampleId, SampleType};
+use crate::perf::{RawRecord, SampleId, SampleType};
 
 const MAGIC: Magic = *b"USDTLACK";
 /// Maximum length of the JSON, bytes: the size of a record is a `u16`.
@@ -184,10 +183,7 @@ impl Shortfall {
             json = padded_json(&short)?;
             json.truncate(MAX_JSON);
         }
-        let mut record = RecordBuilder::new(out, RecordType::HEADER_EVENT_TYPE, 0);
-        record.bytes(&MAGIC);
-        record.bytes(&json);
-        record.finish(id, sample_type);
+        put_own(MAGIC, &json, id, sample_type, out);
         Ok(())
     }
 }

@@ -8,9 +8,8 @@
 //! | 8 | 64 | zeros |
 //! | last | | sample id; its time is the one that has come |
 
-use super::own_record::Magic;
-use crate::perf::record::RecordBuilder;
-use crate::perf::{RecordType, SampleId, SampleType};
+use super::own_record::{Magic, put_own};
+use crate::perf::{SampleId, SampleType};
 
 const MAGIC: Magic = *b"USDTTIME";
 /// Zeros after it, bytes, so that the record has 80: perf 6.1 reads so many before it ignores it.
@@ -22,10 +21,7 @@ pub fn put_time_mark(time: u64, sample_type: SampleType, out: &mut Vec<u8>) {
         time,
         ..SampleId::default()
     };
-    let mut record = RecordBuilder::new(out, RecordType::HEADER_EVENT_TYPE, 0);
-    record.bytes(&MAGIC);
-    record.bytes(&[0; SPARE]);
-    record.finish(&id, sample_type);
+    put_own(MAGIC, &[0; SPARE], &id, sample_type, out);
 }
 
 /// Whether a record of type 65 with this body is such a one. Eight bytes of the body are enough.
