@@ -52,7 +52,7 @@ pub(crate) fn lockdown() -> Option<ErrorMeaning> {
     is_confidential.then_some(ErrorMeaning::Lockdown)
 }
 
-/// Whether the error means that the thread ended before its event was opened.
+/// Whether the error means that the thread or process ended before its event was opened, or its link created.
 pub(crate) fn has_ended(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ESRCH)
 }

@@ -13,7 +13,7 @@ use super::links::{Links, PlannedLink, UnitLink};
 use super::site_event::{OpenSiteEvent, SiteEvent};
 use super::site_programs::{LinkKey, Site, SitePrograms};
 use super::unit_links::UnitLinks;
-use crate::engine::events::refusal::site_meaning;
+use crate::engine::events::refusal::{has_ended, site_meaning};
 use crate::engine::options::AttachRequest;
 use crate::engine::release::Release;
 use crate::engine::separate_process::{end_if_killed, planting};
@@ -206,9 +206,8 @@ impl<'a> Attacher<'a> {
         };
         let links = processes.iter().map(|pid| link(*pid));
         // One that has ended hits no more.
-        let ended = |error: &io::Error| error.raw_os_error() == Some(libc::ESRCH);
         links
-            .filter(|link| !link.as_ref().is_err_and(ended))
+            .filter(|link| !link.as_ref().is_err_and(has_ended))
             .collect()
     }
 

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::links::{Links, Planted, UnitLink};
+use crate::engine::events::refusal::has_ended;
 
 /// The links, and what creates them again. Whoever ends the recording takes them even if another thread does not answer.
 #[derive(Debug)]
@@ -64,7 +65,7 @@ impl UnitLinks {
             } = self.planned.plant_unit_in(unit, pid);
             links.extend(planted);
             // One that has ended hits no more.
-            refusal = error.filter(|error| error.raw_os_error() != Some(libc::ESRCH));
+            refusal = error.filter(|error| !has_ended(error));
             if refusal.is_some() {
                 break;
             }

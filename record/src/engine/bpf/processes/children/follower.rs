@@ -19,6 +19,7 @@ use super::everywhere::EverywhereReason;
 use super::table::Table;
 use crate::engine::bpf::attach::links::{Links, Planted, UnitLink};
 use crate::engine::bpf::control::Control;
+use crate::engine::events::refusal;
 use crate::host::hurry::Hurry;
 use crate::host::process::pidfd;
 
@@ -43,6 +44,15 @@ pub(super) struct Woken {
     /// Has a byte for each request.
     pub(super) woken: PipeReader,
     pub(super) asked: Receiver<LinkRequest>,
+}
+
+/// Links that were created.
+#[derive(Default)]
+struct CreatedLinks {
+    /// Those of each process, or of [`ALL`].
+    links: Vec<(u32, Vec<UnitLink>)>,
+    /// The first refusal.
+    refusal: Option<io::Error>,
 }
 
 /// Answers calls.
@@ -196,66 +206,66 @@ impl Follower {
 
     /// Attaches a unit again, to each process with links of its own, and to all processes if others have links.
     fn attach(&mut self, unit: usize) -> io::Result<()> {
-        let mut pids: Vec<u32> = self.living.keys().copied().collect();
-        if self.table.reason().is_some() {
-            pids.push(ALL);
-        }
-        let mut created = Vec::new();
-        for pid in pids {
-            let links = if pid == ALL {
-                &self.everywhere
-            } else {
-                &self.own
-            };
-            let Planted { links, error } = links.plant_unit_in(unit, pid);
-            created.push((pid, links));
-            // One that has ended hits no more.
-            if let Some(error) = error.filter(|error| error.raw_os_error() != Some(libc::ESRCH)) {
-                let links = created.into_iter().flat_map(|(_, links)| links);
-                self.ended.add(links.map(|link| link.link).collect());
-                return Err(error);
-            }
-        }
-        for (pid, links) in created {
-            match pid {
-                ALL => self.table.leave(links),
-                pid => self.table.add(pid, links),
-            }
-        }
+        let created = self.plant_in_all(
+            |pid| self.own.plant_unit_in(unit, pid),
+            || self.everywhere.plant_unit_in(unit, ALL),
+        );
+        self.keep(created)?;
         self.set_paused(unit, false);
         Ok(())
     }
 
     /// Adds links to each process with links of its own, and to all processes if others have links. Returns `false` if the kernel refuses.
     fn add(&mut self, own: Links, everywhere: Links) -> bool {
-        let mut planted = Vec::new();
-        let mut of_all = Planted::default();
-        let mut is_refused = false;
-        for &pid in self.living.keys() {
-            let Planted { links, error } = own.plant_in(pid);
-            planted.push((pid, links));
-            // One that has ended hits no more.
-            is_refused |= error.is_some_and(|error| error.raw_os_error() != Some(libc::ESRCH));
-        }
-        if self.table.reason().is_some() && !is_refused {
-            of_all = everywhere.plant_everywhere();
-            is_refused = of_all.error.is_some();
-        }
-        if is_refused {
-            let links = planted.into_iter().flat_map(|(_, links)| links);
-            let links = links.chain(of_all.links);
-            self.ended.add(links.map(|link| link.link).collect());
+        let created = self.plant_in_all(|pid| own.plant_in(pid), || everywhere.plant_everywhere());
+        if self.keep(created).is_err() {
             return false;
         }
-        for (pid, links) in planted {
-            self.table.add(pid, links);
-        }
-        self.table.leave(of_all.links);
         self.own.append(own);
         self.everywhere.append(everywhere);
         let children = most_by_descriptors(self.own.len());
         self.most = self.most.min(self.living.len() + children);
         true
+    }
+
+    /// Creates links in each process with links of its own, and in all processes if others have links, up to the first that the kernel refuses.
+    fn plant_in_all(
+        &self,
+        own: impl Fn(u32) -> Planted,
+        everywhere: impl FnOnce() -> Planted,
+    ) -> CreatedLinks {
+        let mut created = CreatedLinks::default();
+        for &pid in self.living.keys() {
+            let Planted { links, error } = own(pid);
+            created.links.push((pid, links));
+            // One that has ended hits no more.
+            created.refusal = error.filter(|error| !refusal::has_ended(error));
+            if created.refusal.is_some() {
+                return created;
+            }
+        }
+        if self.table.reason().is_some() {
+            let Planted { links, error } = everywhere();
+            created.links.push((ALL, links));
+            created.refusal = error;
+        }
+        created
+    }
+
+    /// Adds links to the table; closes them if the kernel has refused one.
+    fn keep(&mut self, CreatedLinks { links, refusal }: CreatedLinks) -> io::Result<()> {
+        if let Some(refusal) = refusal {
+            let links = links.into_iter().flat_map(|(_, links)| links);
+            self.ended.add(descriptors(links));
+            return Err(refusal);
+        }
+        for (pid, links) in links {
+            match pid {
+                ALL => self.table.leave(links),
+                pid => self.table.add(pid, links),
+            }
+        }
+        Ok(())
     }
 
     /// Whether these processes may have links of their own.
@@ -331,7 +341,7 @@ impl Follower {
     }
 }
 
-fn descriptors(links: Vec<UnitLink>) -> Vec<OwnedFd> {
+fn descriptors(links: impl IntoIterator<Item = UnitLink>) -> Vec<OwnedFd> {
     links.into_iter().map(|link| link.link).collect()
 }
 
