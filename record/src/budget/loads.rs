@@ -5,7 +5,7 @@ use std::collections::HashMap;
 /// Part of a new share in the average: bursts that are shorter than some tenths of a second do not decide.
 const PART: f64 = 0.25;
 /// Maximum number of threads of a unit. Of more, those without hits are forgotten, and others are not taken in.
-const MAX_THREADS: usize = 1 << 14;
+pub(super) const MAX_THREADS: usize = 1 << 14;
 /// A share below which a thread without hits is forgotten.
 const FORGOTTEN: f64 = 1e-5;
 
@@ -70,8 +70,7 @@ impl Loads {
     /// Takes what was counted in place of all before.
     pub(super) fn replace(&mut self, counted: CountedHits<'_>) {
         self.rate = counted.rate();
-        let threads = counted.threads.iter().take(MAX_THREADS);
-        let threads = threads.map(|(tid, hits)| {
+        let threads = counted.threads.iter().map(|(tid, hits)| {
             let last = counted.share(*hits);
             (
                 *tid,

@@ -2,11 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use super::loads::MAX_THREADS;
 use crate::batch::Batch;
 use crate::stage::Stage;
 
-/// Maximum number of threads of a unit whose hits are counted at a time.
-const MAX_THREADS: usize = 1 << 14;
 /// Number of the last pauses of a unit into which hits may fall that are read late: by at most one pass over the rings, and a pass is shorter than
 /// a period.
 const LAST_PAUSES: usize = 8;

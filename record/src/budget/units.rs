@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use usdtrec_format::spans::pairs;
 
+use crate::select::probe::PlannedProbe;
+
 /// The unit of each event, by the places of the events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Units {
@@ -12,9 +14,16 @@ pub(crate) struct Units {
 }
 
 impl Units {
+    /// The units of probes.
+    pub(crate) fn of_probes<'p>(probes: impl Iterator<Item = &'p PlannedProbe>) -> Self {
+        let names: Vec<String> = probes.map(PlannedProbe::event).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        Self::of_events(&names)
+    }
+
     /// The units of events with these names, numbered in the order of their first events: the events that begin or end the same spans, those
     /// that share an event with them, and events of the same name are together.
-    pub(crate) fn of_events(names: &[&str]) -> Self {
+    fn of_events(names: &[&str]) -> Self {
         let mut sets = Sets((0..names.len()).collect());
         let mut by_name = HashMap::new();
         for (at, name) in names.iter().enumerate() {

@@ -34,7 +34,7 @@ pub(crate) enum Engine {
 }
 
 impl Engine {
-    /// What detaches units of probes for a time and attaches them again; `None` if the recording has no budget.
+    /// What detaches units of the probes that a recording with a budget began with, and attaches them again; `None` if there were none.
     ///
     /// # Errors
     /// The error of duplicating descriptors.

@@ -27,19 +27,21 @@ pub fn check() -> Result<(), RecordError> {
 /// Whether this process has `CAP_SYS_ADMIN`; also if that cannot be read.
 #[must_use]
 pub fn has_admin() -> bool {
-    capabilities(None).map_or(true, |has| has.effective.contains(CapabilitySet::SYS_ADMIN))
+    is_effective(CapabilitySet::SYS_ADMIN)
 }
 
 /// Whether this process may send signals to those of other users (`CAP_KILL`); also if that cannot be read.
 pub(crate) fn may_signal() -> bool {
-    capabilities(None).map_or(true, |has| has.effective.contains(CapabilitySet::KILL))
+    is_effective(CapabilitySet::KILL)
 }
 
 /// Whether this process may read the memory of those of other users (`CAP_SYS_PTRACE`); also if that cannot be read.
 pub(crate) fn may_read_processes() -> bool {
-    capabilities(None).map_or(true, |has| {
-        has.effective.contains(CapabilitySet::SYS_PTRACE)
-    })
+    is_effective(CapabilitySet::SYS_PTRACE)
+}
+
+fn is_effective(capability: CapabilitySet) -> bool {
+    capabilities(None).map_or(true, |has| has.effective.contains(capability))
 }
 
 /// `kernel.perf_event_paranoid`: what the kernel permits to users without privileges, -1 for everything.

@@ -104,9 +104,7 @@ impl Budgeting {
         let Some(switcher) = attached.engine.unit_switcher().map_err(failed)? else {
             return Ok(None);
         };
-        let names: Vec<String> = attached.probes.iter().map(|probe| probe.event()).collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let unit_of_probe = Units::of_events(&names);
+        let unit_of_probe = Units::of_probes(attached.probes.iter());
         let now = trace_clock::now();
         Ok(Some(Self {
             controller: Controller::new(budget.share, unit_of_probe.count()),

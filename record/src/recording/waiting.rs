@@ -1,5 +1,6 @@
 //! When the rings are read next.
 
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -65,10 +66,10 @@ impl Recording {
         let timeout = self.next_interval.map_or(timeout, |next| {
             timeout.min(next.saturating_duration_since(Instant::now()))
         });
-        let triggered = self.triggering.remaining();
-        let timeout = triggered.map_or(timeout, |remaining| remaining.min(timeout));
-        let switched = self.budgeting.as_ref().and_then(Budgeting::remaining);
-        let timeout = switched.map_or(timeout, |remaining| remaining.min(timeout));
+        let timeout = [self.triggering.remaining(), self.until_switch()]
+            .into_iter()
+            .flatten()
+            .fold(timeout, Duration::min);
         let timeout = Timespec::try_from(timeout).ok();
         let attached = &self.session.attached;
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
@@ -89,11 +90,7 @@ impl Recording {
         let of_mappings = of_processes.end..polled.len();
         let found = polled.len()..;
         polled.push(readable(self.follower.descriptor()));
-        polled.extend(
-            self.budgeting
-                .as_ref()
-                .map(|budgeting| readable(budgeting.descriptor())),
-        );
+        polled.extend(self.switched().map(readable));
         let found = found.start..polled.len();
         polled.extend(self.triggering.descriptor().map(readable));
         polled.extend(self.cpus.descriptor().map(readable));
@@ -134,8 +131,8 @@ impl Recording {
             return Ok(Some(End::Unread));
         }
         // A file is to be made when this pass is done.
-        let switched = self.budgeting.as_ref().and_then(Budgeting::remaining);
-        let is_due = [self.triggering.remaining(), switched].contains(&Some(Duration::ZERO));
+        let remaining = [self.triggering.remaining(), self.until_switch()];
+        let is_due = remaining.contains(&Some(Duration::ZERO));
         if !self.is_behind && !is_awaited && !is_due {
             self.gather(filled)?;
         }
@@ -170,17 +167,12 @@ impl Recording {
         let attached = &self.session.attached;
         let mut polled = vec![readable(self.follower.descriptor())];
         polled.extend(attached.engine.new_mappings().map(readable));
-        polled.extend(
-            self.budgeting
-                .as_ref()
-                .map(|budgeting| readable(budgeting.descriptor())),
-        );
+        polled.extend(self.switched().map(readable));
         let of_records = polled.len();
         if by_records {
             polled.extend(attached.readable().map(readable));
         }
-        let switched = self.budgeting.as_ref().and_then(Budgeting::remaining);
-        let time = switched.map_or(time, |remaining| remaining.min(time));
+        let time = self.until_switch().map_or(time, |left| left.min(time));
         let timeout = Timespec::try_from(time).ok();
         match poll(&mut polled, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -192,6 +184,16 @@ impl Recording {
             Some(first) if first < of_records => Some(PauseEnd::Awaited),
             Some(_) => Some(PauseEnd::ProcessRecords),
         })
+    }
+
+    /// Time until probes are to be detached or attached; `None` if none are.
+    fn until_switch(&self) -> Option<Duration> {
+        self.budgeting.as_ref().and_then(Budgeting::remaining)
+    }
+
+    /// Readable when probes were detached or attached; `None` without a budget.
+    fn switched(&self) -> Option<BorrowedFd<'_>> {
+        self.budgeting.as_ref().map(Budgeting::descriptor)
     }
 
     /// How much longer records may accumulate, at the rate of the first [`MIN_GATHER_TIME`].

@@ -1,7 +1,5 @@
 //! `--no-follow`: recorders that drop their capabilities.
 
-use std::path::Path;
-
 use anyhow::bail;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
@@ -10,6 +8,7 @@ use usdtrec_record::without_capabilities;
 
 use crate::cli::{CaptureArgs, RecordArgs};
 use crate::terminal::Usage;
+use crate::unfinished_file::folder_of;
 
 /// Refuses what needs capabilities as long as it is recorded, and what follows something. `is_named` is whether the processes of -p or of a command are
 /// recorded.
@@ -50,11 +49,7 @@ pub(super) fn check_folder(args: &RecordArgs) -> anyhow::Result<()> {
     if !args.capture.no_follow || args.output.as_os_str() == "-" {
         return Ok(());
     }
-    let folder = args.output.parent().unwrap_or(Path::new(""));
-    let folder = match folder.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => folder,
-    };
+    let folder = folder_of(&args.output);
     let access = match args.switch_output.is_some() || args.ring.ring.is_some() {
         true => Access::WRITE_OK | Access::EXEC_OK,
         false => Access::EXEC_OK,

@@ -86,8 +86,6 @@ pub(crate) struct BpfEngine {
     objects: Objects,
     /// Settings of all programs.
     common: Common,
-    /// Whether the first part's probes are in units.
-    has_units: bool,
     /// Whether processes outside of the recorder's pid namespace are not recorded.
     in_namespace: bool,
     /// Size that each ring should have, bytes. They are smaller if the kernel has no memory.

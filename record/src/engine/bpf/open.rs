@@ -119,7 +119,6 @@ impl BpfEngine {
             refused: refused(&samples, bad),
             engine: Self {
                 children,
-                has_units: options.budget.is_some(),
                 in_namespace: kernel.namespace.is_some(),
                 parts: Parts::new(Part {
                     attachment,
@@ -208,10 +207,8 @@ fn thread_base(btf: Option<&Btf>) -> Option<ThreadBase> {
 /// Which events are detached together; `None` if none are.
 fn units(samples: &Samples, options: &EngineOptions) -> Option<Units> {
     options.budget.as_ref()?;
-    let names = samples.groups.iter().map(|group| group.probe.event());
-    let names: Vec<String> = names.collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    Some(Units::of_events(&names))
+    let probes = samples.groups.iter().map(|group| &group.probe);
+    Some(Units::of_probes(probes))
 }
 
 /// All sites, in the order of their sample ids.

@@ -79,15 +79,15 @@ fn close(links: Vec<OwnedFd>) {
 }
 
 impl BpfEngine {
-    /// What detaches units of the probes that the recording began with; `None` if it has no units.
+    /// What detaches units of the probes that a recording with a budget began with; `None` if there were none.
     ///
     /// # Errors
     /// The error of duplicating descriptors.
     pub(crate) fn unit_switcher(&self) -> io::Result<Option<UnitSwitcher>> {
         let units = self.parts.first.attachment.units.as_ref();
         let switched = match (&self.children, units) {
-            (Some(children), _) if self.has_units => Some(Switched::Apart(children.adder()?)),
-            (_, units) => units.map(|units| Switched::Links(Arc::clone(units))),
+            (Some(children), _) => Some(Switched::Apart(children.adder()?)),
+            (None, units) => units.map(|units| Switched::Links(Arc::clone(units))),
         };
         Ok(switched.map(UnitSwitcher))
     }
