@@ -68,17 +68,22 @@ impl RecordedPart {
         Self::new(session, events, time)
     }
 
+    /// Whether it is known what one that was recorded stands for.
+    const fn is_known(&self) -> bool {
+        self.is_same && self.recorded > 0
+    }
+
     /// How many hits or spans one that was recorded stands for; `None` if it is not known.
     #[must_use]
     pub fn factor(&self) -> Option<f64> {
-        let is_known = self.is_same && self.recorded > 0;
-        is_known.then(|| self.time as f64 / self.recorded as f64)
+        self.is_known()
+            .then(|| self.time as f64 / self.recorded as f64)
     }
 
     /// About how many there were, if so many were recorded; `None` if it is not known.
     #[must_use]
     pub fn estimate(&self, recorded: u64) -> Option<u64> {
-        if !self.is_same || self.recorded == 0 {
+        if !self.is_known() {
             return None;
         }
         let (time, part) = (u128::from(self.time), u128::from(self.recorded));
