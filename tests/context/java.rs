@@ -7,12 +7,16 @@ use crate::common::{Lab, need_tool, run, test};
 /// The virtual machine's library, where Debian keeps it.
 const LIBRARY: &str = "/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so";
 
+/// The class of the monitor: the virtual machine's own monitors fire the probes, too.
+const CLASS: &str = "Turns$Turn";
+
 /// A thread of its own has the monitor each time until another one has waited for it for 10 ms; that one says when it has it.
 const PROGRAM: &str = r#"
 import java.util.concurrent.CountDownLatch;
 
 public class Turns {
-    static final Object monitor = new Object();
+    static final class Turn { }
+    static final Turn monitor = new Turn();
 
     static void turn() {
         synchronized (monitor) {
@@ -66,7 +70,8 @@ fn who_held_the_monitor() {
         .map(|line| serde_json::from_str(line).expect("JSON"));
     let events: Vec<Value> = events.collect();
     let of_waiters = events.iter().filter(|event| {
-        event["event"] == "sdt_hotspot:monitor__contended__entered" && event["comm"] == "waiter"
+        event["event"] == "sdt_hotspot:monitor__contended__entered"
+            && event["args"]["class_name"] == CLASS
     });
     let mut waits = 0;
     for event in of_waiters {
@@ -90,8 +95,14 @@ fn who_held_the_monitor() {
         "--holders",
         "--by",
         "holder.comm",
+        "--by",
+        "class_name",
     ];
     let printed = lab.usdtrec(report).success().stdout;
-    let is_owner = |line: &str| line.contains("owner") && line.contains("20");
+    let is_owner = |line: &str| {
+        ["owner", CLASS, "20"]
+            .iter()
+            .all(|text| line.contains(text))
+    };
     assert!(printed.lines().any(is_owner), "{printed}");
 }
