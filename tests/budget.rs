@@ -41,8 +41,23 @@ impl Busy {
     /// Begins to record it; `who` is of whom.
     fn record(&self, lab: &Lab, provider: &str, who: &[&str]) -> Recorder {
         let event = format!("sdt_{provider}:*@{}", self.path.display());
-        let usual = ["--budget", "2%", "-m", "64M", "-o", "trace", "-e", &event];
-        Recorder::start(lab, [&usual, who].concat())
+        self.record_event(lab, &event, &[&["--budget", "2%"], who].concat())
+    }
+
+    fn record_event(&self, lab: &Lab, event: &str, options: &[&str]) -> Recorder {
+        let usual = ["-m", "64M", "-o", "trace", "-e", event];
+        Recorder::start(lab, [&usual, options].concat())
+    }
+
+    /// What a recorder of an event without a budget says, while there are many hits.
+    fn said_without_budget(&mut self, lab: &Lab, event: &str, options: &[&str]) -> String {
+        let event = format!("sdt_busy:{event}@{}", self.path.display());
+        let pid = self.pid();
+        let options = [&["--no-inherit", "-p", &pid], options].concat();
+        let recorder = self.record_event(lab, &event, &options);
+        self.process.say("run 6000");
+        self.ran();
+        recorder.stop().stderr
     }
 
     #[track_caller]
@@ -189,6 +204,33 @@ fn lost(ended: &Finished) -> usize {
     let before = ended.stderr.split(" lost").next().expect("text");
     let number = before.rsplit(' ').next().expect("a word");
     number.parse().expect("a number")
+}
+
+/// Once, of the one that takes the most, with the option if that can be used.
+#[test]
+fn a_hot_probe_is_named_once_without_a_budget() {
+    let lab = Lab::privileged();
+    let mut busy = Busy::start(&lab, Build::USUAL);
+    let thread = format!(" of the time of thread {} (busy)", busy.pid());
+    let remarks = |said: &str| -> Vec<String> {
+        let lines = said.lines().filter(|line| line.contains(&thread));
+        lines.map(str::to_owned).collect()
+    };
+    let hint = "; with --budget 2% it is detached for a part of the time";
+    let said = busy.said_without_budget(&lab, "*", &[]);
+    let [remark] = &remarks(&said)[..] else {
+        panic!("{said}");
+    };
+    assert!(remark.starts_with("usdtrec: sdt_busy:"), "{remark}");
+    assert!(
+        !remark.contains("rare") && remark.ends_with(hint),
+        "{remark}"
+    );
+    let said = busy.said_without_budget(&lab, "hot", &["--engine", "bpf-perf"]);
+    let [remark] = &remarks(&said)[..] else {
+        panic!("{said}");
+    };
+    assert!(remark.ends_with(&thread), "{remark}");
 }
 
 #[test]

@@ -74,8 +74,8 @@ pub use recording::session::{Options, Session};
 pub use recording::signals::Signals;
 pub use recording::target::Target;
 pub use recording::{
-    BudgetEvent, End, EndedProcess, Finished, HitTotals, Outcome, PausedProbes, Progress,
-    Recording, TriggerEvent,
+    BudgetEvent, End, EndedProcess, Finished, HitTotals, HotProbe, Outcome, PausePlanned,
+    PausedProbes, Progress, Recording, TriggerEvent,
 };
 /// Size of a memory page on this machine, bytes.
 pub use rustix::param::page_size;

@@ -4,6 +4,8 @@ mod attach;
 mod budget;
 mod call_graph;
 mod choose;
+mod cost_trials;
+mod hot_probe;
 mod messages;
 mod names;
 mod no_follow;

@@ -99,10 +99,8 @@ fn who_held_the_monitor() {
         "class_name",
     ];
     let printed = lab.usdtrec(report).success().stdout;
-    let is_owner = |line: &str| {
-        ["owner", CLASS, "20"]
-            .iter()
-            .all(|text| line.contains(text))
-    };
-    assert!(printed.lines().any(is_owner), "{printed}");
+    let is_owner = |line: &&str| line.starts_with("owner ") && line.ends_with(CLASS);
+    let mut lines = printed.lines().skip_while(|line| !is_owner(line)).skip(1);
+    let counts = lines.next().unwrap_or_default();
+    assert_eq!(counts.split_whitespace().next(), Some("20"), "{printed}");
 }

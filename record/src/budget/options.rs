@@ -1,5 +1,8 @@
 //! The budget that a recording has.
 
+use crate::plan::call_graph::CallGraph;
+use crate::select::probe::PlannedProbe;
+
 /// The part of its time that a traced thread may spend in probes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Budget {
@@ -21,8 +24,15 @@ pub struct HitCosts {
 }
 
 impl HitCosts {
+    /// What a hit of a probe takes, ns, in a recording with these callers.
+    pub(crate) fn of_probe(self, probe: &PlannedProbe, graph: Option<CallGraph>) -> u64 {
+        let layout = probe.plan.raw.as_ref();
+        let has_texts = layout.is_some_and(|layout| layout.strings().next().is_some());
+        self.of(has_texts, probe.graph(graph).is_some())
+    }
+
     /// What a hit takes, ns.
-    pub(crate) const fn of(self, has_texts: bool, has_callers: bool) -> u64 {
+    const fn of(self, has_texts: bool, has_callers: bool) -> u64 {
         let own = if has_texts { self.texts } else { self.number };
         match has_callers {
             true => own + self.callers.saturating_sub(self.number),

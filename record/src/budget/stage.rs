@@ -151,14 +151,14 @@ impl Stage for PauseStage {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use usdtrec_format::perf::{RawRecord, RecordType};
 
     use super::*;
     use crate::batch::Heads;
 
     /// A sample of an id, a thread of process 3, and a time.
-    fn sample(id: u64, tid: u64, time: u64) -> Vec<u8> {
+    pub(in crate::budget) fn sample(id: u64, tid: u64, time: u64) -> Vec<u8> {
         let words = [id, 0x1000, 3 | tid << 32, time];
         let body: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let mut out = Vec::new();

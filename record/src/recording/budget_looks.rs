@@ -22,6 +22,14 @@ impl Recording {
         Ok(())
     }
 
+    /// Looks for a hot probe, unless one was found.
+    pub(super) fn look_at_hot_probes(&mut self) {
+        let stage = &mut self.pipeline.hot_threads;
+        let session = &self.session;
+        self.hot_probes
+            .look(stage, &session.attached, &session.options);
+    }
+
     /// Writes to a file that begins which pauses last.
     pub(super) fn write_open_pauses(&mut self) {
         let mut records = Vec::new();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use usdtrec_format::perf::{SampleId, SampleType};
 use usdtrec_format::trace::{MAX_PAUSED_IDS, Pause};
 
-use super::outcome::{BudgetEvent, PausedProbes};
+use super::outcome::{BudgetEvent, PausePlanned, PausedProbes};
 use crate::budget::{
     Budget, Controller, CountedHits, PausePlan, PauseStage, SwitchKind, SwitchOrder, Units,
 };
@@ -62,6 +62,8 @@ struct BudgetUnit {
     pauses: u64,
     paused_ns: u64,
     is_gone: bool,
+    /// Whether the kernel has refused to attach it again.
+    is_refused: bool,
 }
 
 /// A pause that has begun.
@@ -321,7 +323,7 @@ impl Budgeting {
         };
         let is_gone = plan.recorded == 0.0;
         if unit.pauses == 1 || is_gone && !unit.is_gone {
-            self.events.push(event(unit, plan));
+            self.events.push(planned(unit, plan));
         }
         unit.is_gone = is_gone;
     }
@@ -335,8 +337,15 @@ impl Budgeting {
         now: u64,
         out: &mut Vec<u8>,
     ) {
-        if result.refused.is_some() {
+        if let Some(error) = &result.refused {
             self.controller.not_attached(number, now);
+            if let Some(unit) = self.units.get_mut(number).filter(|unit| !unit.is_refused) {
+                unit.is_refused = true;
+                self.events.push(BudgetEvent::NotAttached {
+                    events: unit.events.clone(),
+                    reason: error.to_string(),
+                });
+            }
             return;
         }
         self.controller
@@ -403,25 +412,27 @@ fn units(session: &Session, budget: &Budget, of_probe: &Units) -> Vec<BudgetUnit
             unit.events.push(event);
         }
         unit.ids.extend(attr.site_ids.iter().flatten());
-        let has_callers = probe.graph(session.options.engine.graph).is_some();
-        let layout = probe.plan.raw.as_ref();
-        let has_texts = layout.is_some_and(|layout| layout.strings().next().is_some());
-        let hit_ns = budget.costs.of(has_texts, has_callers);
+        let hit_ns = budget.costs.of_probe(probe, session.options.engine.graph);
         unit.hit_ns = unit.hit_ns.max(hit_ns);
     }
     units
 }
 
-fn event(unit: &BudgetUnit, plan: PausePlan) -> BudgetEvent {
-    let name = std::fs::read_to_string(format!("/proc/{}/comm", plan.thread));
-    BudgetEvent {
+fn planned(unit: &BudgetUnit, plan: PausePlan) -> BudgetEvent {
+    BudgetEvent::Paused(PausePlanned {
         events: unit.events.clone(),
         rate: plan.rate,
         thread: plan.thread,
-        thread_name: name.unwrap_or_default().trim_end().to_owned(),
+        thread_name: thread_name(plan.thread),
         share: plan.share,
         recorded: plan.recorded,
-    }
+    })
+}
+
+/// The name of a thread; empty if it has ended.
+pub(super) fn thread_name(tid: i32) -> String {
+    let name = std::fs::read_to_string(format!("/proc/{tid}/comm"));
+    name.unwrap_or_default().trim_end().to_owned()
 }
 
 fn nanoseconds(time: Duration) -> u64 {

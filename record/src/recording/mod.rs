@@ -10,6 +10,7 @@ pub(super) mod filter;
 mod finishing;
 pub(super) mod following;
 mod hit_totals;
+mod hot_probes;
 pub(super) mod late_planter;
 pub(super) mod losses;
 pub(super) mod mapped_file_id;
@@ -49,6 +50,7 @@ use crate::left_breakpoints::KernelLog;
 use crate::output::files::Files;
 use crate::recording::budgeting::Budgeting;
 use crate::recording::following::Follower;
+use crate::recording::hot_probes::HotProbes;
 use crate::recording::losses::Tally;
 use crate::recording::process_pace::ProcessPace;
 use crate::recording::session::Session;
@@ -58,8 +60,8 @@ use crate::recording::triggering::Triggering;
 use crate::window::KeptProcesses;
 
 pub use self::outcome::{
-    BudgetEvent, End, EndedProcess, Finished, HitTotals, Outcome, PausedProbes, Progress,
-    TriggerEvent,
+    BudgetEvent, End, EndedProcess, Finished, HitTotals, HotProbe, Outcome, PausePlanned,
+    PausedProbes, Progress, TriggerEvent,
 };
 pub(crate) use self::pipeline::Pipeline;
 
@@ -101,6 +103,7 @@ pub struct Recording {
     log: Option<KernelLog>,
     /// `None` without a budget.
     budgeting: Option<Budgeting>,
+    hot_probes: HotProbes,
 }
 
 impl Recording {
@@ -118,6 +121,7 @@ impl Recording {
             session.options.engine.cpus.is_some(),
         );
         let alive = session.attached.processes.hangups().map(|_| true).collect();
+        let hot_probes = HotProbes::new(&session.options);
         let next_interval = interval(&session).map(|interval| started + interval);
         let follower = Follower::start(&session);
         let follower = follower.map_err(|source| host_error("new files (a thread)", source))?;
@@ -141,6 +145,7 @@ impl Recording {
             kept: None,
             log: None,
             budgeting: None,
+            hot_probes,
         })
     }
 
@@ -159,6 +164,7 @@ impl Recording {
             let read = trace_clock::now();
             self.drain();
             self.look_at_budget()?;
+            self.look_at_hot_probes();
             // Their records were written before, and have been read.
             self.follower.hold(mappings);
             self.plant_found()?;
@@ -187,6 +193,8 @@ impl Recording {
                     .budgeting
                     .as_mut()
                     .map_or_else(Vec::new, Budgeting::take_events),
+                needs_hit_costs: self.hot_probes.needs_costs(),
+                hot_probe: self.hot_probes.take_found(),
             });
             let end = end.or_else(|| is_triggered.then_some(End::Triggered));
             if let Some(end) = end.or_else(|| self.is_full()) {

@@ -180,11 +180,46 @@ pub struct Progress {
     pub triggered: Vec<TriggerEvent>,
     /// What came of the budget since the last one.
     pub budget: Vec<BudgetEvent>,
+    /// Whether [`hit_costs`](crate::Options::hit_costs) are needed from now on.
+    pub needs_hit_costs: bool,
+    /// A probe that takes much of a thread's time; once in a recording without a budget.
+    pub hot_probe: Option<HotProbe>,
+}
+
+/// A probe that takes more than 5 % of a thread's time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HotProbe {
+    /// Its event.
+    pub event: String,
+    /// Hits a second of the thread.
+    pub rate: f64,
+    /// The thread's id.
+    pub thread: i32,
+    /// Its name; empty if it has ended.
+    pub thread_name: String,
+    /// The share of its time, 1 for all.
+    pub share: f64,
+    /// Whether it is attached by links that a [budget](crate::EngineOptions::budget) can close.
+    pub can_pause: bool,
+}
+
+/// What came of the budget.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BudgetEvent {
+    /// Probes are paused for the first time, or stay detached from now on.
+    Paused(PausePlanned),
+    /// Probes could not be attached again for the first time. It is tried again.
+    NotAttached {
+        /// Their events.
+        events: Vec<String>,
+        /// The kernel's error.
+        reason: String,
+    },
 }
 
 /// Probes are paused for the first time, or stay detached from now on, to keep to the budget.
 #[derive(Clone, Debug, PartialEq)]
-pub struct BudgetEvent {
+pub struct PausePlanned {
     /// Their events.
     pub events: Vec<String>,
     /// Hits a second, of all threads, while they were attached.

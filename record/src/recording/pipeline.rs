@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::batch::{Batch, Heads};
-use crate::budget::PauseStage;
+use crate::budget::{HotThreads, PauseStage};
 use crate::cgroups::Cgroups;
 use crate::engine::Attached;
 use crate::error::RecordError;
@@ -36,6 +36,8 @@ pub(crate) struct Pipeline {
     pub(super) stacks: Option<StackUnwinder>,
     /// Counts hits for the budget, and drops those in pauses.
     pub(super) pauses: Option<PauseStage>,
+    /// Counts hits of threads, sometimes.
+    pub(super) hot_threads: Option<HotThreads>,
     heads: Heads,
 }
 
@@ -66,6 +68,7 @@ impl Pipeline {
             cgroups: Cgroups::new(id_type),
             stacks: StackUnwinder::for_attached(attached, graph),
             pauses: None,
+            hot_threads: None,
             heads: Heads::default(),
         })
     }
@@ -74,6 +77,7 @@ impl Pipeline {
     fn stages(&mut self) -> Stages<'_> {
         Stages::new([
             optional(&mut self.pauses),
+            optional(&mut self.hot_threads),
             optional(&mut self.user_filter),
             optional(&mut self.triggers),
             Some(&mut self.verifier),

@@ -2,12 +2,14 @@
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use usdtrec_format::perf::{EventAttr, Pmu};
 use usdtrec_format::trace::{Compression, TraceInfo};
 use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
 
+use crate::budget::HitCosts;
 use crate::engine::{
     AddedProbes, AttachRequest, Attached, EngineOptions, InKernel, InexactCounts, LatePart,
     LateSettings, NotBetter, ProbeAttr, SkippedMethod, UprobePmu, UsedEngine, missing_keeper,
@@ -65,6 +67,9 @@ pub struct Options {
     pub triggers: TriggerOptions,
     /// Options of the engine.
     pub engine: EngineOptions,
+    /// What a hit takes, once it is measured, when [`Progress`](super::Progress) says that it is needed to know whether a probe takes much of a
+    /// thread's time; `None` inside if it cannot be measured, and outside if nobody asks.
+    pub hit_costs: Option<Arc<OnceLock<Option<HitCosts>>>>,
     /// If the recording ends before the command: leave the command running, as `perf trace` does, instead of ending it, as `perf record`
     /// does.
     pub leave_command: bool,

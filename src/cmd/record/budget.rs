@@ -1,12 +1,15 @@
-//! `--budget`: its value, what a hit costs here, and messages.
+//! `--budget`: its value, and messages.
 
+use std::fmt;
+
+use anyhow::Context;
 use usdtrec_format::escape::escape;
 use usdtrec_record::{
-    Budget, BudgetEvent, HitCosts, Options, Outcome, PausedProbes, check_privilege,
+    Budget, BudgetEvent, Options, Outcome, PausePlanned, PausedProbes, check_privilege,
 };
 
-use crate::cli::{self, RecordArgs};
-use crate::cmd::hit_trials::{HitTrials, TriedHits};
+use super::cost_trials::CostTrials;
+use crate::cli::{Engine, RecordArgs};
 use crate::sdt;
 use crate::terminal::{Usage, inform, say};
 
@@ -21,32 +24,14 @@ pub(super) fn measured(args: &RecordArgs, options: &Options) -> anyhow::Result<O
     let share = share(text)?;
     refuse(args, options)?;
     check_privilege()?;
-    let trials = HitTrials::new()?;
-    let cost = |hits, options: &[&str]| {
-        let all = [&["--engine", "bpf-multi"], options].concat();
-        let cost = trials.cost(hits, &all)?;
-        cost.map_err(|reason| {
-            anyhow::anyhow!("--budget: what a hit costs here cannot be measured: {reason}")
-        })
-    };
-    let number = cost(&TriedHits::NUMBER, &[])?;
-    let reads_texts = options.engine.strings.limit > 0;
-    let callers = args.callers.call_graph.as_deref().unwrap_or("auto");
-    let costs = HitCosts {
-        number,
-        texts: match reads_texts {
-            true => cost(&TriedHits::TEXTS, &[])?,
-            false => number,
-        },
-        callers: match options.engine.graph {
-            Some(_) => cost(
-                &TriedHits::NUMBER,
-                &["--call-graph", callers, "--no-symbols"],
-            )?,
-            None => number,
-        },
-    };
+    let costs = CostTrials::new(args, options, Engine::BpfMulti).measure();
+    let costs = costs.context("--budget: what a hit costs here cannot be measured")?;
     Ok(Some(Budget { share, costs }))
+}
+
+/// Whether `--budget` can be used with the other options.
+pub(super) fn is_possible(args: &RecordArgs, options: &Options) -> bool {
+    refuse(args, options).is_ok()
 }
 
 /// `2%` as a part.
@@ -62,7 +47,7 @@ fn share(text: &str) -> Result<f64, Usage> {
 
 /// Refuses options that a budget does not go with.
 fn refuse(args: &RecordArgs, options: &Options) -> Result<(), Usage> {
-    use cli::Engine::{Auto, Bpf, BpfMulti};
+    use Engine::{Auto, Bpf, BpfMulti};
     let reason = match args.capture.engine {
         Auto | Bpf | BpfMulti => match () {
             () if args.capture.lossless => {
@@ -86,36 +71,73 @@ fn refuse(args: &RecordArgs, options: &Options) -> Result<(), Usage> {
     Err(Usage(reason.to_owned()))
 }
 
-/// Prints which probes are paused for the first time.
+/// Prints which probes are paused for the first time, and also with `-q` which could not be attached again.
 pub(super) fn print_events(events: &[BudgetEvent], args: &RecordArgs) {
-    for event in events.iter().filter(|_| !args.capture.quiet) {
-        inform(format_args!("usdtrec: {}", line(event, args)));
+    let budget = args.budget.as_deref().unwrap_or_default();
+    for event in events {
+        match event {
+            BudgetEvent::Paused(planned) if !args.capture.quiet => {
+                inform(format_args!(
+                    "usdtrec: --budget {budget}: {}",
+                    line(planned)
+                ));
+            }
+            BudgetEvent::Paused(_) => {}
+            BudgetEvent::NotAttached { events, reason } => say(format_args!(
+                "usdtrec: --budget {budget}: {} could not be attached again: {}; tried again each minute",
+                names(events),
+                escape(reason)
+            )),
+        }
     }
 }
 
-fn line(event: &BudgetEvent, args: &RecordArgs) -> String {
-    let BudgetEvent {
-        events,
-        rate,
-        thread,
-        thread_name,
-        share,
-        recorded,
-    } = event;
-    let budget = args.budget.as_deref().unwrap_or_default();
-    let name = match &**thread_name {
-        "" => String::new(),
-        name => format!(" ({})", escape(name)),
-    };
-    let effect = match recorded {
+fn line(planned: &PausePlanned) -> String {
+    let effect = match planned.recorded {
         0.0 => "not recorded any more, because detaching and attaching again would cost more than a quarter of that".to_owned(),
-        recorded => format!("recorded about {} of the time", percent(*recorded)),
+        recorded => format!("recorded about {} of the time", percent(recorded)),
     };
-    format!(
-        "--budget {budget}: {}: {rate:.0} hits a second take about {} of the time of thread {thread}{name}: {effect}",
-        names(events),
-        percent(*share)
-    )
+    let takes = Takes {
+        events: &names(&planned.events),
+        rate: planned.rate,
+        share: planned.share,
+        thread: planned.thread,
+        thread_name: &planned.thread_name,
+    };
+    format!("{takes}: {effect}")
+}
+
+/// What the hits of probes take.
+pub(super) struct Takes<'t> {
+    pub(super) events: &'t str,
+    /// Hits a second.
+    pub(super) rate: f64,
+    /// Of the thread's time, 1 for all.
+    pub(super) share: f64,
+    pub(super) thread: i32,
+    /// Empty if it is not known.
+    pub(super) thread_name: &'t str,
+}
+
+impl fmt::Display for Takes<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            events,
+            rate,
+            share,
+            thread,
+            thread_name,
+        } = self;
+        let share = percent(*share);
+        write!(
+            out,
+            "{events}: {rate:.0} hits a second take about {share} of the time of thread {thread}"
+        )?;
+        match *thread_name {
+            "" => Ok(()),
+            name => write!(out, " ({})", escape(name)),
+        }
+    }
 }
 
 /// Prints which probes were paused, also with `-q`, as losses are; and which were not within the budget.

@@ -13,6 +13,7 @@ use usdtrec_report::{NoEventsReason, Sentences, Sources, TraceSession};
 
 use super::attach::{Ready, Selected, attach};
 use super::budget;
+use super::hot_probe::HotProbeRemark;
 use super::messages::{
     ProgressLine, RunningReports, attached_line, print_attached, print_end_reason, print_losses,
     print_missing_groups, print_notice, print_scope, print_spans, print_summary,
@@ -52,25 +53,32 @@ impl Once<'_> {
     }
 
     /// Attaches the probes, records to the end, and detaches them.
-    pub(super) fn record(self, selected: Selected, signals: &Signals) -> anyhow::Result<Recorded> {
-        let Self {
-            args, buildid_dir, ..
-        } = self;
+    pub(super) fn record(
+        mut self,
+        selected: Selected,
+        signals: &Signals,
+    ) -> anyhow::Result<Recorded> {
+        let (args, buildid_dir) = (self.args, self.buildid_dir);
         let quiet = args.capture.quiet;
         let has_stacks = self.options.engine.graph.is_some();
         let stores_names = !args.no_symbols && !is_pipe(args);
         let files = NumberedFiles::default();
+        let mut hot_probe = HotProbeRemark::new(args, &mut self.options);
         let recording = self.start(selected, &files, signals)?;
         let mut line = ProgressLine::new(&args.capture);
         let mut reports = RunningReports::new(quiet);
         let mut written = WrittenFiles::default();
         let finished = recording.run(signals, &mut |progress| {
-            let has_events = !progress.triggered.is_empty() || !progress.budget.is_empty();
+            hot_probe.measure_if_needed(&progress);
+            let has_events = !progress.triggered.is_empty()
+                || !progress.budget.is_empty()
+                || progress.hot_probe.is_some();
             if reports.has_new(&progress) || has_events {
                 line.interrupt(|| {
                     reports.print_new(&progress);
                     written.print(&progress.triggered, quiet);
                     budget::print_events(&progress.budget, args);
+                    hot_probe.print(&progress);
                 });
             }
             line.draw(&progress);
@@ -83,6 +91,7 @@ impl Once<'_> {
         } = finished;
         service::stopping();
         line.clear();
+        hot_probe.end();
         let outcome = outcome.with_context(|| shown(&args.output).to_string());
         if let Ok(outcome) = &outcome {
             written.print(&outcome.triggered, quiet);

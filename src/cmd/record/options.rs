@@ -150,6 +150,7 @@ pub(in crate::cmd) fn capture(
         switch: None,
         triggers: TriggerOptions::default(),
         engine: engine_options(args, graph)?,
+        hit_costs: None,
         compression: Compression::None,
         threads: Threads::default(),
         duration: args
