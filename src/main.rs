@@ -14,6 +14,7 @@ mod functions;
 #[cfg(feature = "record")]
 mod helper;
 mod mutex;
+#[cfg(feature = "record")]
 mod old_file;
 #[cfg(feature = "record")]
 mod output;

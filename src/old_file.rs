@@ -27,7 +27,6 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// The path, or one with a number from 2 on if there is a file of its name: after the wall clock was set back, periods have the names of earlier ones.
-#[cfg(feature = "record")]
 pub(crate) fn unused(path: PathBuf) -> PathBuf {
     let is_unused = |path: &PathBuf| path.symlink_metadata().is_err();
     if is_unused(&path) {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
 use tempfile::NamedTempFile;
 
+#[cfg(feature = "record")]
 use crate::old_file::keep_old;
 use crate::stream;
 use crate::sudo_user;
@@ -105,6 +106,7 @@ impl UnfinishedFile {
     }
 
     /// Gives it its name. A file of this name is renamed to `PATH.old`.
+    #[cfg(feature = "record")]
     pub(crate) fn finish_and_keep_old(self, path: &Path) -> io::Result<()> {
         if !self.is_stream() && fs::symlink_metadata(path).is_ok() {
             keep_old(path)?;

@@ -53,6 +53,7 @@ impl WithArgs {
     }
 
     /// Whether an expression names any of these arguments.
+    #[cfg(feature = "record")]
     pub(crate) fn are_named_in(&self, text: &str) -> bool {
         let mut spans = self.with.iter();
         spans.any(|span| text.contains(&prefix(span))) || self.holders && names_holder(text)

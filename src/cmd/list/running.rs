@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
 
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
@@ -28,8 +27,9 @@ pub(in crate::cmd) struct Matching<'a> {
     pub(in crate::cmd) probes: Vec<&'a Probe>,
 }
 
+#[cfg(feature = "record")]
 impl Matching<'_> {
-    pub(super) fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &std::path::Path {
         self.running.mapped.file.path()
     }
 
