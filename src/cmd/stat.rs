@@ -149,6 +149,7 @@ impl Output {
             CountScreen::new(out, table, RowChoice::default(), TableKeys::Left)
         });
         let history = if is_screen { HISTORY } else { 0 };
+        let has_totals = is_screen || metrics.is_some();
         Ok(Self {
             out,
             view: StatView::new(format, colours, args.by.clone(), shown)
@@ -156,7 +157,8 @@ impl Output {
                 .with_spans(spans),
             screen: screen.transpose()?,
             metrics,
-            snapshots: Snapshots::new(counted, interval.unwrap_or_default(), history),
+            snapshots: Snapshots::new(counted, interval.unwrap_or_default(), history)
+                .with_totals(has_totals),
         })
     }
 }

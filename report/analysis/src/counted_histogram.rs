@@ -32,6 +32,7 @@ impl CountedHistogram {
     /// Those that were not counted earlier.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         let mut before = earlier.0.iter().peekable();
+        let mut new = Vec::with_capacity(self.0.len());
         let since = self.iter().map(|(bucket, count)| {
             while before.next_if(|(known, _)| *known < bucket).is_some() {}
             let known = before.next_if(|(known, _)| *known == bucket);
@@ -40,7 +41,8 @@ impl CountedHistogram {
                 count.saturating_sub(known.map_or(0, |known| known.1)),
             )
         });
-        Self(since.filter(|(_, count)| *count > 0).collect())
+        new.extend(since.filter(|(_, count)| *count > 0));
+        Self(new)
     }
 
     fn put_in_order(&mut self) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use usdtrec_record::HitTotals;
-use usdtrec_report::stat::{CountedEnds, SnapshotRow, StatSnapshot, StatSum};
+use usdtrec_report::stat::{CountedEnds, CountedNumbers, SnapshotRow, StatSnapshot, StatSum};
 
 use super::group_key::GroupKey;
 use super::known_stacks::KnownStacks;
@@ -17,6 +17,8 @@ pub(in crate::cmd) struct Snapshots {
     every: Duration,
     /// Number of intervals that are kept of each group. It takes four bytes of each, of 65,536 groups 15 MiB with 60 intervals.
     history: usize,
+    /// Whether the numbers since the start are wanted, too.
+    has_totals: bool,
     elapsed: Duration,
     before: BTreeMap<GroupKey, Before>,
     stacks: KnownStacks,
@@ -38,10 +40,17 @@ impl Snapshots {
             grouping,
             every,
             history,
+            has_totals: true,
             elapsed: Duration::ZERO,
             before: BTreeMap::new(),
             stacks: KnownStacks::default(),
         }
+    }
+
+    /// The same; without `has_totals`, of the time since the start there are counts, but no numbers.
+    pub(in crate::cmd) const fn with_totals(mut self, has_totals: bool) -> Self {
+        self.has_totals = has_totals;
+        self
     }
 
     /// The names of stacks, which are to be learned before these are shown.
@@ -62,7 +71,15 @@ impl Snapshots {
                 event,
                 is_span,
                 keys,
-                total: before.total(&now, &self.grouping),
+                total: StatSum {
+                    count: now.count,
+                    lost: now.lost,
+                    numbers: match self.has_totals {
+                        true => before.total_numbers(&now, &self.grouping),
+                        false => Vec::new(),
+                    },
+                    fates: now.fates,
+                },
                 interval: before.advance(now, &self.grouping, self.history),
                 history: before.history.clone(),
             });
@@ -78,17 +95,16 @@ impl Snapshots {
 }
 
 impl Before {
-    /// What was counted since the start.
-    fn total(&mut self, now: &Count, grouping: &StatGrouping) -> StatSum {
+    /// The numbers since the start.
+    fn total_numbers(
+        &mut self,
+        now: &Count,
+        grouping: &StatGrouping,
+    ) -> Vec<Option<CountedNumbers>> {
         let numbers = now.clone().into_numbers(grouping);
         let numbers = numbers.with_ends(&self.ends);
         self.ends = numbers.ends();
-        StatSum {
-            count: now.count,
-            lost: now.lost,
-            numbers: numbers.into_counted(),
-            fates: now.fates,
-        }
+        numbers.into_counted()
     }
 
     /// What was added since.

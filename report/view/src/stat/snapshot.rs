@@ -48,7 +48,8 @@ pub struct StatSum {
     pub count: u64,
     /// Hits that are not counted, because a filter could not be evaluated; 0 in groups.
     pub lost: u64,
-    /// The numbers of each measured argument, and the durations of spans where these are asked for; `None` if they are not known.
+    /// The numbers of each measured argument, and the durations of spans where these are asked for; `None` if they are not known. Empty if they were not
+    /// asked for.
     pub numbers: Vec<Option<CountedNumbers>>,
     /// What became of begins and ends; `None` but for all spans of a name.
     pub fates: Option<SpanFates>,

@@ -67,11 +67,17 @@ impl Buckets {
         let NumberEnds { min, max } = ends;
         let lower = places(!max.min(-1), !min, self.lower);
         let upper = places(min.max(0), max, self.upper);
+        let of_lower = |place: &u32| filled(self.upper + place).is_some();
+        let of_upper = |place: &u32| filled(*place).is_some();
+        let count = lower.clone().filter(of_lower).count() + upper.clone().filter(of_upper).count();
         let lower = lower
             .rev()
             .filter_map(|place| Some(bucket(place, true, filled(self.upper + place)?)));
         let upper = upper.filter_map(|place| Some(bucket(place, false, filled(place)?)));
-        lower.chain(upper).collect()
+        // Others may be filled meanwhile.
+        let mut all = Vec::with_capacity(count);
+        all.extend(lower.chain(upper));
+        all
     }
 
     /// A bucket of numbers from 0 on, by its place.
