@@ -45,6 +45,13 @@ impl Engine {
         }
     }
 
+    /// Makes room for what is kept of threads, if there is none: removes what is kept of those that have ended.
+    pub(crate) fn forget_ended_threads(&mut self) {
+        if let Self::Bpf(bpf) = self {
+            bpf.forget_ended_threads();
+        }
+    }
+
     /// Whether probes can be added while recording.
     pub(crate) const fn follows(&self) -> bool {
         matches!(self, Self::Bpf(_))

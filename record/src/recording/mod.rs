@@ -210,6 +210,7 @@ impl Recording {
         if begun < self.next_count {
             return Ok(());
         }
+        self.session.attached.engine.forget_ended_threads();
         let tally = self.count()?;
         self.files.add_losses(&tally.since(&self.tally))?;
         self.tally = tally;

@@ -268,6 +268,14 @@ impl BpfEngine {
         Some(counts.fold(SlowSpanCounts::default(), SlowSpanCounts::plus))
     }
 
+    /// Makes room for what programs keep of threads, if there is none: removes what is kept of those that have ended.
+    pub(crate) fn forget_ended_threads(&mut self) {
+        if let Some(spans) = &mut self.objects.spans {
+            // A recorder without capabilities cannot. Programs remove what they keep themselves then, which only takes longer.
+            let _ = spans.forget_ended_threads();
+        }
+    }
+
     /// Where processes have their thread contexts; `None` if these are not read.
     pub(crate) fn variable_locations(&self) -> Option<&VariableLocations> {
         let contexts = self.objects.thread_contexts.as_ref()?;

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | 0 | 8 | number of open spans |
 //! | 8 | 8 | number of spans that began beyond [`LEVELS`] and did not end |
-//! | 16 | 8 | 1 while a program has the element, where programs of several threads may want it |
+//! | 16 | 8 | 1 while a program has the element, where programs of several threads may want it; 2 if the thread alone is the key |
 //! | 24 | 8 | task of the key, where that is so |
 //! | 32 | 8 | value of the key, where that is so |
 //! | 40 | | of each level: when its span began, ns; which of its arguments are known, a bit for each; a word for each of these |
@@ -24,6 +24,8 @@ pub(super) const DEPTH: i16 = 0;
 pub(super) const BEYOND: i16 = 8;
 /// Offset of the word that is 1 while a program has the element.
 pub(super) const OWNED: i16 = 16;
+/// That word if the thread alone is the key.
+pub(super) const IS_OF_THREAD: i32 = 2;
 /// Offset of the task of the key.
 pub(super) const TASK: i16 = 24;
 /// Offset of the value of the key.
@@ -61,6 +63,11 @@ impl SpanMemory {
     /// Offset of the record of the end.
     pub(super) const fn end_at(self) -> u32 {
         self.begin_at() + self.begin
+    }
+
+    /// Offset of the number of elements of threads for which there is room, after an element of zeros.
+    pub(super) const fn room_at(self) -> u32 {
+        self.bytes().next_multiple_of(8)
     }
 
     /// Size of an element, bytes.

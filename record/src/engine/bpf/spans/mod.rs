@@ -5,8 +5,11 @@
 //! known difference. What began later is dropped. If the span was slow, both records go to the ring, else they are counted.
 //!
 //! Where the thread is part of the key, only the thread itself writes to its elements, so it does not matter where a program is preempted. Else a program takes
-//! the element before; if another one has it, the hit is counted as not matched. An element is removed when its key has no open span, so that
-//! threads which have ended leave none. The kernel uses its memory again at once: a program of a shared key makes sure that an element is still that of its key.
+//! the element before; if another one has it, the hit is counted as not matched. An element is removed when its key has no open span. The kernel uses its
+//! memory again at once: a program of a shared key makes sure that an element is still that of its key.
+//!
+//! The element of a thread alone stays for its next span, which takes half as long, while those that stay are at most half of the map. When they are more,
+//! the recorder removes those of threads that have ended.
 //!
 //! Where spans are aggregated ([`total`]), no record is written: the element of a begin has the key of its group in place of a record, in a slot as that of
 //! [`aggregate`](super::aggregate), and the end adds the duration to the numbers of the group.
@@ -15,6 +18,7 @@
 //! see a begin with an earlier time than what was there before.
 
 mod arguments;
+mod ended_threads;
 mod entry;
 mod key;
 mod marks;

@@ -8,7 +8,7 @@ use super::super::control;
 use super::super::insn::{Helper, If, Label, Map, Op, Reg, Width};
 use super::super::program::target::Target;
 use super::super::program::{Exits, Program, rooms, slots};
-use super::entry::{BEYOND, DEPTH, FRAMES, LEVELS, SpanMemory};
+use super::entry::{BEYOND, DEPTH, FRAMES, IS_OF_THREAD, LEVELS, OWNED, SpanMemory};
 use super::key::LEVEL;
 use super::role::SpanRole;
 
@@ -61,7 +61,7 @@ impl Program<'_> {
         self.begin_reads();
         self.asm.place(again);
         self.span_key(role, unkeyed);
-        self.find_element(full);
+        self.find_element(Sought::lowest(memory, role), full);
         self.asm
             .store(Width::Double, Reg::R10, slots::SPAN_ELEMENT, Reg::R0);
         self.take_element(role, full);
@@ -72,7 +72,7 @@ impl Program<'_> {
         asm.copy(Reg::R7, Reg::R0);
         asm.jump_if(If::Equal, Reg::R1, 0, lowest);
         asm.store(Width::Word, Reg::R10, LEVEL, Reg::R1);
-        self.find_element(full_level);
+        self.find_element(Sought::above(role), full_level);
         let asm = &mut self.asm;
         asm.copy(Reg::R7, Reg::R0);
         asm.place(lowest);
@@ -106,7 +106,7 @@ impl Program<'_> {
         self.count_span(HitWord::Begun, exits);
         self.asm.place(deep);
         match self.common.hit_counts.filter(|_| role.gives_up) {
-            Some(counts) => self.give_up(counts, exits),
+            Some(counts) => self.give_up(memory, role, counts, exits),
             None => {
                 let asm = &mut self.asm;
                 asm.load(Width::Double, Reg::R1, Reg::R0, BEYOND);
@@ -180,11 +180,11 @@ impl Program<'_> {
         match self.common.hit_counts {
             Some(counts) => {
                 self.store_unfinished();
-                self.remove_levels();
+                self.remove_levels(memory, role);
                 self.count_ended(counts, exits);
             }
             None => {
-                self.remove_levels();
+                self.remove_levels(memory, role);
                 let short = self.asm.label();
                 let asm = &mut self.asm;
                 asm.load(Width::Double, Reg::R1, Reg::R10, slots::SPAN_AFTER);
@@ -240,22 +240,33 @@ impl Program<'_> {
     }
 
     /// `R0` = the element of the key, which is added if there is none; jumps to `full` if there is no room.
-    fn find_element(&mut self, full: Label) {
+    fn find_element(&mut self, sought: Sought, full: Label) {
         let asm = &mut self.asm;
         let found = asm.label();
         asm.call_map(Helper::MapLookup, Map::Spans, slots::SPAN_KEY);
         asm.jump_if(If::NotEqual, Reg::R0, 0, found);
-        asm.store_value(Width::Word, Reg::R10, slots::KEY, 0);
-        asm.call_map(Helper::MapLookup, Map::SpanZeros, slots::KEY);
-        asm.jump_if(If::Equal, Reg::R0, 0, full);
-        asm.copy(Reg::R3, Reg::R0);
         asm.set_map(Reg::R1, Map::Spans);
         asm.address(Reg::R2, Reg::R10, slots::SPAN_KEY.into());
+        asm.set_map_value(Reg::R3, Map::SpanZeros, 0);
         asm.set(Reg::R4, IS_NEW);
         asm.call(Helper::MapUpdate);
         asm.call_map(Helper::MapLookup, Map::Spans, slots::SPAN_KEY);
         asm.jump_if(If::Equal, Reg::R0, 0, full);
-        asm.place(found);
+        if sought.is_of_thread {
+            asm.store_value(Width::Double, Reg::R0, OWNED, IS_OF_THREAD);
+        }
+        if let Some(room) = sought.room {
+            self.add_to_room(room, -1);
+        }
+        self.asm.place(found);
+    }
+
+    /// Adds to the room for elements that stay. `R1` and `R2` are lost.
+    fn add_to_room(&mut self, room: u32, number: i64) {
+        let asm = &mut self.asm;
+        asm.set_map_value(Reg::R1, Map::SpanZeros, room);
+        asm.set(Reg::R2, number);
+        asm.atomic_add(Reg::R1, 0, Reg::R2);
     }
 
     /// Writes the record of the hit at `R7`, and its marks.
@@ -434,8 +445,8 @@ impl Program<'_> {
         asm.jump(removal);
     }
 
-    /// Removes the level of the begin, and those above, from the map.
-    pub(super) fn remove_levels(&mut self) {
+    /// Removes the level of the begin, and those above, from the map. The element of level 0 of a thread stays as long as there is room for such ones.
+    pub(super) fn remove_levels(&mut self, memory: SpanMemory, role: &SpanRole) {
         let (done, kept) = (self.asm.label(), self.asm.label());
         let removed = self.asm.label();
         let asm = &mut self.asm;
@@ -454,12 +465,48 @@ impl Program<'_> {
         asm.place(done);
         asm.store(Width::Double, Reg::R9, DEPTH, Reg::R7);
         asm.jump_if(If::NotEqual, Reg::R7, 0, kept);
+        if role.is_of_thread() {
+            asm.set_map_value(Reg::R1, Map::SpanZeros, memory.room_at());
+            asm.load(Width::Double, Reg::R1, Reg::R1, 0);
+            asm.jump_if(If::AtLeastSigned, Reg::R1, 0, removed);
+        }
         // The program still has it: another one must not take what is removed.
         asm.store_value(Width::Word, Reg::R10, LEVEL, 0);
         asm.call_map(Helper::MapDelete, Map::Spans, slots::SPAN_KEY);
-        asm.jump(removed);
-        asm.place(kept);
+        if role.is_of_thread() {
+            self.asm.jump_if(If::NotEqual, Reg::R0, 0, removed);
+            self.add_to_room(memory.room_at(), 1);
+        }
+        self.asm.jump(removed);
+        self.asm.place(kept);
         self.leave_element();
         self.asm.place(removed);
+    }
+}
+
+/// The element of a key that is sought, or added.
+#[derive(Clone, Copy)]
+struct Sought {
+    /// Whether it is of a thread alone.
+    is_of_thread: bool,
+    /// The word with the room from which it is taken.
+    room: Option<u32>,
+}
+
+impl Sought {
+    /// That of level 0.
+    fn lowest(memory: SpanMemory, role: &SpanRole) -> Self {
+        Self {
+            is_of_thread: role.is_of_thread(),
+            room: role.is_of_thread().then(|| memory.room_at()),
+        }
+    }
+
+    /// That of another level.
+    fn above(role: &SpanRole) -> Self {
+        Self {
+            is_of_thread: role.is_of_thread(),
+            room: None,
+        }
     }
 }

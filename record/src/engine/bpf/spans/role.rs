@@ -48,6 +48,11 @@ pub(in crate::engine::bpf) struct KeyValue {
 }
 
 impl SpanRole {
+    /// Whether the thread alone is the key, so that there are no more keys than threads.
+    pub(super) fn is_of_thread(&self) -> bool {
+        self.task == SpanTask::Thread && self.value.is_none()
+    }
+
     /// Whether programs of several threads may want an element.
     pub(super) fn is_shared(&self) -> bool {
         self.task != SpanTask::Thread

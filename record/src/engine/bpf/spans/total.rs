@@ -81,10 +81,16 @@ impl Program<'_> {
     }
 
     /// Gives up all open spans of the key, counts the begin as one that is not kept, and ends the program.
-    pub(super) fn give_up(&mut self, counts: HitCounts, exits: Exits) {
+    pub(super) fn give_up(
+        &mut self,
+        memory: SpanMemory,
+        role: &SpanRole,
+        counts: HitCounts,
+        exits: Exits,
+    ) {
         self.asm
             .store_value(Width::Double, Reg::R10, slots::SPAN_LEVEL, 0);
-        self.remove_levels();
+        self.remove_levels(memory, role);
         self.hit_word(counts, HitWord::Unfinished, exits);
         let asm = &mut self.asm;
         asm.set(Reg::R2, LEVELS.into());

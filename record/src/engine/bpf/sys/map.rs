@@ -380,6 +380,14 @@ fn element_bytes(
     unsafe { bpf(command, &mut attr) }.map(drop)
 }
 
+/// Removes a key of so many bytes from a hash map.
+pub(in crate::engine::bpf) fn remove_bytes<const BYTES: usize>(
+    map: BorrowedFd<'_>,
+    key: &[u8; BYTES],
+) -> io::Result<()> {
+    element(MAP_DELETE_ELEM, map, key, None::<&mut u32>, 0)
+}
+
 /// Passes the elements of a hash map to `take`, keys and values. Those that are added meanwhile may be missing.
 pub(in crate::engine::bpf) fn read_map(
     map: BorrowedFd<'_>,
