@@ -12,6 +12,7 @@
 //! none of this: the kernel removes the probes when the process exits.
 
 use std::io;
+use std::os::fd::OwnedFd;
 
 use crate::error::Interruption;
 use crate::error::RecordError;
@@ -40,6 +41,17 @@ pub(super) fn planting<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result
             ))
         }
     }
+}
+
+/// Closes descriptors in a process of its own, or in this process if no other can be started. Waits until the kernel has removed their breakpoints.
+pub(super) fn close(mut descriptors: Vec<OwnedFd>) {
+    // Those that a process which was killed has not closed are closed by the second call. The vector is freed here.
+    let _ = planting(|| {
+        while let Some(descriptor) = descriptors.pop() {
+            drop(descriptor);
+        }
+        Ok(())
+    });
 }
 
 const KILLED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
@@ -135,8 +147,6 @@ impl Drop for Blocked {
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::OwnedFd;
-
     use super::*;
 
     #[test]

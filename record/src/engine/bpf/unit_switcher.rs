@@ -1,7 +1,6 @@
 //! Detaching units of probes for a time, and attaching them again, in a thread that may wait for the kernel.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,10 +8,7 @@ use super::BpfEngine;
 use super::attach::unit_links::UnitLinks;
 use super::processes::children::LinkAdder;
 use crate::engine::cpu_time;
-use crate::engine::release::{Descriptors, Release};
-
-/// How long the kernel may take to close links before the thread goes on: as long as any sleepable program of the host runs.
-const MAX_CLOSING: Duration = Duration::from_secs(10);
+use crate::engine::separate_process;
 
 /// Detaches and attaches units.
 #[derive(Debug)]
@@ -43,7 +39,7 @@ impl UnitSwitcher {
                 Switched::Links(links) => links.take(unit),
                 Switched::Apart(adder) => adder.take_unit(unit)?,
             };
-            close(links);
+            separate_process::close(links);
             Ok(())
         })
     }
@@ -52,7 +48,7 @@ impl UnitSwitcher {
     pub(crate) fn attach(&self, unit: usize) -> SwitchResult {
         measured(|| match &self.0 {
             Switched::Links(links) => links.attach(unit).map_err(|not| {
-                close(not.created);
+                separate_process::close(not.created);
                 not.error
             }),
             Switched::Apart(adder) => adder.attach_unit(unit),
@@ -67,15 +63,6 @@ fn measured(switch: impl FnOnce() -> io::Result<()>) -> SwitchResult {
         cost: cpu_time::of_thread_and_children().saturating_sub(before),
         refused,
     }
-}
-
-/// Has links closed as at the end of a recording: a SIGKILL of this process does not interrupt it.
-fn close(links: Vec<OwnedFd>) {
-    let descriptors = Descriptors {
-        links,
-        events: Vec::new(),
-    };
-    Release::start(descriptors).wait(MAX_CLOSING);
 }
 
 impl BpfEngine {
