@@ -26,14 +26,17 @@ for engine in bpf-multi bpf-perf; do
   start_target
   tell 'fire 0'
   # shellcheck disable=SC2154 # start_target sets target and ticker
-  until_true "the program has no breakpoint: $(cat err)" is_planted "$target" "$ticker"
+  # Of an event, the breakpoint is there before the program.
+  await err '/targets/ticker: planted'
+  is_planted "$target" "$ticker" || fail "the program has no breakpoint: $(cat err)"
   tell 'fire 5'
   mkfifo loader.in loader.out
   /targets/late <loader.in >loader.out &
   loader=$!
   exec 6>loader.in 7<loader.out
   ask 'load /targets/liblate.so'
-  until_true "the library has no breakpoint: $(cat err)" is_planted $loader /targets/liblate.so
+  await err '/targets/liblate.so: planted'
+  is_planted $loader /targets/liblate.so || fail "the library has no breakpoint: $(cat err)"
   ask 'hit 7'
   [ "$hits" = 7 ] || fail "$hits hits of 7"
   # From the first hit on.
