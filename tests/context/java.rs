@@ -99,8 +99,9 @@ fn who_held_the_monitor() {
         "class_name",
     ];
     let printed = lab.usdtrec(report).success().stdout;
-    let is_owner = |line: &&str| line.starts_with("owner ") && line.ends_with(CLASS);
-    let mut lines = printed.lines().skip_while(|line| !is_owner(line)).skip(1);
-    let counts = lines.next().unwrap_or_default();
-    assert_eq!(counts.split_whitespace().next(), Some("20"), "{printed}");
+    // The first row that names the class.
+    let (before, after) = printed.split_once(CLASS).expect(&printed);
+    let last = before.split_whitespace().next_back();
+    let count = after.split_whitespace().next();
+    assert_eq!((last, count), (Some("owner"), Some("20")), "{printed}");
 }
