@@ -25,9 +25,9 @@ for engine in bpf-multi bpf-perf; do
   await err '^\[ usdtrec record'
   start_target
   tell 'fire 0'
-  # shellcheck disable=SC2154 # start_target sets target and ticker
   # Of an event, the breakpoint is there before the program.
   await err '/targets/ticker: planted'
+  # shellcheck disable=SC2154 # start_target sets target and ticker
   is_planted "$target" "$ticker" || fail "the program has no breakpoint: $(cat err)"
   tell 'fire 5'
   mkfifo loader.in loader.out
