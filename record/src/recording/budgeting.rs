@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use usdtrec_format::perf::{SampleId, SampleType};
 use usdtrec_format::trace::{MAX_PAUSED_IDS, Pause};
 
-use super::outcome::{BudgetEvent, PausePlanned, PausedProbes};
+use super::outcome::{BudgetEvent, PausePlanned, PausedProbes, ThreadShare};
 use crate::budget::{
     Budget, Controller, CountedHits, PausePlan, PauseStage, SwitchKind, SwitchOrder, Units,
 };
@@ -421,10 +421,12 @@ fn units(session: &Session, budget: &Budget, of_probe: &Units) -> Vec<BudgetUnit
 fn planned(unit: &BudgetUnit, plan: PausePlan) -> BudgetEvent {
     BudgetEvent::Paused(PausePlanned {
         events: unit.events.clone(),
-        rate: plan.rate,
-        thread: plan.thread,
-        thread_name: thread_name(plan.thread),
-        share: plan.share,
+        takes: ThreadShare {
+            rate: plan.rate,
+            thread: plan.thread,
+            thread_name: thread_name(plan.thread),
+            share: plan.share,
+        },
         recorded: plan.recorded,
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::budgeting::thread_name;
-use super::outcome::HotProbe;
+use super::outcome::{HotProbe, ThreadShare};
 use crate::budget::HotThreads;
 use crate::clocks::trace_clock;
 use crate::engine::{AttachMethod, Attached, UsedEngine};
@@ -159,10 +159,12 @@ impl CountedHits<'_> {
             })?;
         Some(HotProbe {
             event,
-            rate: hits as f64 * 1e9 / self.ns.max(1) as f64,
-            thread,
-            thread_name: thread_name(thread),
-            share: share(taken),
+            takes: ThreadShare {
+                rate: hits as f64 * 1e9 / self.ns.max(1) as f64,
+                thread,
+                thread_name: thread_name(thread),
+                share: share(taken),
+            },
             can_pause: matches!(attached.engine.used(), UsedEngine::Bpf(AttachMethod::Multi)),
         })
     }

@@ -61,7 +61,7 @@ use crate::window::KeptProcesses;
 
 pub use self::outcome::{
     BudgetEvent, End, EndedProcess, Finished, HitTotals, HotProbe, Outcome, PausePlanned,
-    PausedProbes, Progress, TriggerEvent,
+    PausedProbes, Progress, ThreadShare, TriggerEvent,
 };
 pub(crate) use self::pipeline::Pipeline;
 

@@ -186,12 +186,10 @@ pub struct Progress {
     pub hot_probe: Option<HotProbe>,
 }
 
-/// A probe that takes more than 5 % of a thread's time.
+/// What hits take of a thread's time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct HotProbe {
-    /// Its event.
-    pub event: String,
-    /// Hits a second of the thread.
+pub struct ThreadShare {
+    /// Hits a second.
     pub rate: f64,
     /// The thread's id.
     pub thread: i32,
@@ -199,6 +197,15 @@ pub struct HotProbe {
     pub thread_name: String,
     /// The share of its time, 1 for all.
     pub share: f64,
+}
+
+/// A probe that takes more than 5 % of a thread's time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HotProbe {
+    /// Its event.
+    pub event: String,
+    /// What it takes of the thread; the rate is of that thread.
+    pub takes: ThreadShare,
     /// Whether it is attached by links that a [budget](crate::EngineOptions::budget) can close.
     pub can_pause: bool,
 }
@@ -222,14 +229,8 @@ pub enum BudgetEvent {
 pub struct PausePlanned {
     /// Their events.
     pub events: Vec<String>,
-    /// Hits a second, of all threads, while they were attached.
-    pub rate: f64,
-    /// The thread of whose time they took the largest share; its id.
-    pub thread: i32,
-    /// Its name; empty if it has ended.
-    pub thread_name: String,
-    /// That share, 1 for all of the thread's time.
-    pub share: f64,
+    /// What they took of the thread of whose time they took the largest share; the rate is of all threads, while they were attached.
+    pub takes: ThreadShare,
     /// Part of the time in which they are recorded from now on; 0 if they stay detached to the end, because detaching and attaching would cost
     /// more than it saves.
     pub recorded: f64,

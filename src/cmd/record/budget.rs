@@ -1,11 +1,9 @@
 //! `--budget`: its value, and messages.
 
-use std::fmt;
-
 use anyhow::Context;
 use usdtrec_format::escape::escape;
 use usdtrec_record::{
-    Budget, BudgetEvent, Options, Outcome, PausePlanned, PausedProbes, check_privilege,
+    Budget, BudgetEvent, Options, Outcome, PausePlanned, PausedProbes, ThreadShare, check_privilege,
 };
 
 use super::cost_trials::CostTrials;
@@ -97,47 +95,26 @@ fn line(planned: &PausePlanned) -> String {
         0.0 => "not recorded any more, because detaching and attaching again would cost more than a quarter of that".to_owned(),
         recorded => format!("recorded about {} of the time", percent(recorded)),
     };
-    let takes = Takes {
-        events: &names(&planned.events),
-        rate: planned.rate,
-        share: planned.share,
-        thread: planned.thread,
-        thread_name: &planned.thread_name,
-    };
+    let takes = taken(&names(&planned.events), &planned.takes);
     format!("{takes}: {effect}")
 }
 
-/// What the hits of probes take.
-pub(super) struct Takes<'t> {
-    pub(super) events: &'t str,
-    /// Hits a second.
-    pub(super) rate: f64,
-    /// Of the thread's time, 1 for all.
-    pub(super) share: f64,
-    pub(super) thread: i32,
-    /// Empty if it is not known.
-    pub(super) thread_name: &'t str,
-}
-
-impl fmt::Display for Takes<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            events,
-            rate,
-            share,
-            thread,
-            thread_name,
-        } = self;
-        let share = percent(*share);
-        write!(
-            out,
-            "{events}: {rate:.0} hits a second take about {share} of the time of thread {thread}"
-        )?;
-        match *thread_name {
-            "" => Ok(()),
-            name => write!(out, " ({})", escape(name)),
-        }
-    }
+/// What the hits of events take of a thread.
+pub(super) fn taken(events: &str, takes: &ThreadShare) -> String {
+    let ThreadShare {
+        rate,
+        thread,
+        thread_name,
+        share,
+    } = takes;
+    let name = match &**thread_name {
+        "" => String::new(),
+        name => format!(" ({})", escape(name)),
+    };
+    let share = percent(*share);
+    format!(
+        "{events}: {rate:.0} hits a second take about {share} of the time of thread {thread}{name}"
+    )
 }
 
 /// Prints which probes were paused, also with `-q`, as losses are; and which were not within the budget.

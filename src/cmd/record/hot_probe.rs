@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use usdtrec_format::escape::escape;
 use usdtrec_record::{HitCosts, Options, Progress};
 
-use super::budget::{self, Takes};
+use super::budget;
 use super::cost_trials::CostTrials;
 use crate::cli::RecordArgs;
 use crate::sdt;
@@ -61,14 +61,7 @@ impl HotProbeRemark {
         let Some(hot) = &progress.hot_probe else {
             return;
         };
-        let event = escape(&hot.event);
-        let takes = Takes {
-            events: &event,
-            rate: hot.rate,
-            share: hot.share,
-            thread: hot.thread,
-            thread_name: &hot.thread_name,
-        };
+        let takes = budget::taken(&escape(&hot.event), &hot.takes);
         let hint = match self.has_budget && hot.can_pause {
             true => "; with --budget 2% it is detached for a part of the time",
             false => "",
