@@ -56,7 +56,7 @@ impl Busy {
         let thread = format!(" of the time of thread {pid} (busy)");
         // With callers: a thread that waits for a CPU has few hits.
         let options = [&["--no-inherit", "-g", "-p", &pid], options].concat();
-        for ms in [6000, 60_000] {
+        for ms in [12_000, 60_000] {
             let recorder = self.record_event(lab, &event, &options);
             self.process.say(&format!("run {ms}"));
             self.ran();
