@@ -1,6 +1,7 @@
 //! Traces whose probes were detached for a part of the time, beside all events as they happened.
 
 mod happened;
+mod streamed;
 
 use std::path::Path;
 
@@ -492,10 +493,11 @@ fn hits_after_a_pause_are_in_no_known_span() {
         holders: false,
     };
     with.add_to(&mut session).unwrap();
-    let lines = json_lines(&session).into_iter();
-    let inner = lines.filter(|line| line["event"] == "sdt_app:inner");
-    let values = inner.map(|line| line["args"]["request.arg1"].as_u64());
-    assert_eq!(values.collect::<Vec<_>>(), [Some(10), None, Some(70), None]);
+    for lines in [json_lines(&session), streamed::json_lines(&recorded, &with)] {
+        let inner = lines.iter().filter(|line| line["event"] == "sdt_app:inner");
+        let values = inner.map(|line| line["args"]["request.arg1"].as_u64());
+        assert_eq!(values.collect::<Vec<_>>(), [Some(10), None, Some(70), None]);
+    }
 }
 
 /// Functions that were called before a pause are not on the stacks of hits in it and after it.
@@ -604,10 +606,14 @@ fn locks_are_held_by_nobody_known_after_a_pause() {
         holders: true,
     };
     holders.add_to(&mut session).unwrap();
-    let lines = json_lines(&session);
-    let acquired = lines.iter().filter(|line| line["event"] == "sdt_app:done");
-    let holders = acquired.map(|line| line["args"]["holder.tid"].as_u64());
-    assert_eq!(holders.collect::<Vec<_>>(), [None, None, Some(102)]);
+    for lines in [
+        json_lines(&session),
+        streamed::json_lines(&recorded, &holders),
+    ] {
+        let acquired = lines.iter().filter(|line| line["event"] == "sdt_app:done");
+        let holders = acquired.map(|line| line["args"]["holder.tid"].as_u64());
+        assert_eq!(holders.collect::<Vec<_>>(), [None, None, Some(102)]);
+    }
 }
 
 /// Where the probe that ends spans was detached alone, begins in the pause are matched with nothing after it.

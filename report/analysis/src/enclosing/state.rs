@@ -6,6 +6,7 @@ use foldhash::HashMap;
 use usdtrec_trace::added::AddedState;
 use usdtrec_trace::added::added_argument::{AddedPart, AddedValues};
 use usdtrec_trace::added::hit_step::{HitStep, LockStep, SpanStep, StepPlace};
+use usdtrec_trace::session::TraceSession;
 
 use crate::enclosing::one_hit::{begun_frame, match_key, pending_end, segment};
 use crate::enclosing::survey::Survey;
@@ -150,6 +151,12 @@ impl AddedState for ContextState {
             .values(place, self.parts, self.survey.as_deref());
         let values = with_parts(values, changed);
         self.take_locks(place, locks, values)
+    }
+
+    fn renew_pauses(&mut self, session: &TraceSession) {
+        self.open.pauses.renew(session);
+        self.threads.renew_pauses(session);
+        self.locks.renew_pauses(session);
     }
 }
 

@@ -7,6 +7,7 @@ use usdtrec_format::Value;
 use usdtrec_trace::added::added_argument::{AddedPart, AddedValues};
 use usdtrec_trace::added::hit_step::StepPlace;
 use usdtrec_trace::process::ProcessNumber;
+use usdtrec_trace::session::TraceSession;
 
 use crate::enclosing::survey::{KnownUntil, Survey};
 use crate::spans::matcher::MatchKey;
@@ -62,6 +63,14 @@ impl OpenThreads {
         Self {
             pauses,
             ..Self::default()
+        }
+    }
+
+    /// Takes pauses of a stream that have become known.
+    pub(crate) fn renew_pauses(&mut self, session: &TraceSession) {
+        self.pauses.renew(session);
+        for thread in self.threads.values_mut() {
+            thread.until = 0;
         }
     }
 

@@ -7,21 +7,25 @@ use usdtrec_format::schema::LockAction;
 use usdtrec_format::{Missing, Value};
 use usdtrec_trace::added::added_argument::{AddedPart, AddedPlace, AddedValues};
 use usdtrec_trace::added::hit_step::{LockStep, StepPlace};
-use usdtrec_trace::session::paused_times::PausedTimes;
+use usdtrec_trace::session::TraceSession;
 
 use crate::holders::one_lock::{HoldKind, Holder, MetHolder, OneLock, Waiter};
 use crate::holders::{CANDIDATE, HOLDER};
+use crate::spans::pair_pauses::PairPauses;
 
 /// Locks that are held or waited for at once at most; then all are forgotten.
 const MAX_LOCKS: usize = 1 << 18;
+
+/// The pair that stands for the probes of all locks.
+pub(crate) const ALL_LOCKS: u32 = 0;
 
 /// All locks that are held or waited for.
 #[derive(Debug, Default)]
 pub(crate) struct LockTable {
     locks: HashMap<LockKey, OneLock>,
     /// When a probe of a lock was detached. In a pause, all locks are forgotten: who acquires and releases them is not known.
-    pauses: PausedTimes,
-    /// Time of the latest hit, ns; not used if there are no pauses.
+    pauses: PairPauses,
+    /// Time of the latest hit, ns.
     latest: u64,
 }
 
@@ -42,11 +46,16 @@ pub(crate) struct HolderPart {
 
 impl LockTable {
     /// Without locks.
-    pub(crate) fn new(pauses: PausedTimes) -> Self {
+    pub(crate) fn new(pauses: PairPauses) -> Self {
         Self {
             pauses,
             ..Self::default()
         }
+    }
+
+    /// Takes pauses of a stream that have become known.
+    pub(crate) fn renew_pauses(&mut self, session: &TraceSession) {
+        self.pauses.renew(session);
     }
 
     /// Takes what a hit does with a lock; `values` are those of the spans that it is in. Returns who held the lock, if it ends a wait.
@@ -103,11 +112,8 @@ impl LockTable {
 impl LockTable {
     /// Whether a pause is between the hit before and one at this time.
     fn is_after_pause(&mut self, time: u64) -> bool {
-        if self.pauses.is_empty() {
-            return false;
-        }
         let latest = std::mem::replace(&mut self.latest, time);
-        self.pauses.between(latest, time).is_some()
+        self.pauses.between(ALL_LOCKS, latest, time).is_some()
     }
 }
 

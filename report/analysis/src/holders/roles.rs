@@ -13,10 +13,11 @@ use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::event_name::short_name;
 use usdtrec_trace::session::events::Event;
 use usdtrec_trace::session::hit::Hit;
-use usdtrec_trace::session::paused_times::PausedTimes;
 use usdtrec_trace::session::resolver::Resolver;
 
+use crate::holders::lock_table::ALL_LOCKS;
 use crate::holders::{CANDIDATE, HOLDER};
+use crate::spans::pair_pauses::{PairEvents, PairPauses};
 use crate::stats::sketch::content_hash;
 
 /// At which events something is done with locks.
@@ -112,10 +113,14 @@ impl LockRoles {
     }
 
     /// When a probe at which something is done with a lock was detached.
-    pub(crate) fn pauses(&self, session: &TraceSession) -> PausedTimes {
-        let pauses = session.pauses();
-        let events = (0..self.of_event.len()).filter(|&event| self.has(event));
-        PausedTimes::of_any(events.filter_map(|event| pauses.of_event(event)))
+    pub(crate) fn pauses(&self, session: &TraceSession) -> PairPauses {
+        let events = PairEvents {
+            number: ALL_LOCKS,
+            events: (0..self.of_event.len())
+                .filter(|&event| self.has(event))
+                .collect(),
+        };
+        PairPauses::of_events(session, [events].into())
     }
 
     /// What the hits of an event get of who held the lock: arguments of its own, and those of the spans that it was in.

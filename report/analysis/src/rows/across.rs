@@ -191,6 +191,11 @@ impl RowsAcross {
         }
     }
 
+    /// Takes when probes were detached, as far as a stream says it.
+    pub(crate) fn set_pauses(&mut self, pauses: PairPauses) {
+        self.open.pauses = pauses;
+    }
+
     /// Takes the times that are selected.
     pub(crate) const fn set_time(&mut self, time: TimeRange) {
         self.time = time;

@@ -131,8 +131,7 @@ impl<'s> RowWalk<'s> {
         let spare = Pool::<WindowRows>::default();
         let show = |window: Window<'_>| {
             let worker = workers.take();
-            let mut worker =
-                worker.unwrap_or_else(|| RowWorker::with_pauses(self.session, pauses.clone()));
+            let mut worker = worker.unwrap_or_else(|| RowWorker::new(self.session, pauses.clone()));
             let mut rows = spare.take().unwrap_or_default();
             // Here and not where they were taken: one thread alone takes all rows.
             rows.clear();

@@ -94,13 +94,8 @@ struct LazyRow<'h> {
 }
 
 impl<'s> RowWorker<'s> {
-    /// A worker without open spans, of a stream.
-    pub fn new(session: &'s TraceSession) -> Self {
-        Self::with_pauses(session, PairPauses::default())
-    }
-
     /// A worker without open spans.
-    pub(crate) fn with_pauses(session: &'s TraceSession, pauses: PairPauses) -> Self {
+    pub(crate) fn new(session: &'s TraceSession, pauses: PairPauses) -> Self {
         Self {
             resolver: Resolver::new(session),
             matcher: SpanMatcher::new(false, pauses),

@@ -19,6 +19,7 @@ use crate::rows::span_question::SpanRowQuestion;
 use crate::rows::window_rows::WindowRows;
 use crate::spans::asked_keys::asked_keys;
 use crate::spans::pair::{Pair, filter_of_pairs};
+use crate::spans::pair_pauses::PairPauses;
 use crate::spans::role::Role;
 use crate::stats::keys::dictionary::Dictionary;
 
@@ -33,6 +34,7 @@ pub struct SpanStream {
     source: RowSource,
     /// The pairs of probes that begin and end spans.
     pub pairs: Vec<Pair>,
+    pauses: PairPauses,
     /// Number of events that the session had when pairs were looked for.
     events: usize,
     window: WindowRows,
@@ -66,6 +68,7 @@ impl SpanStream {
             question,
             selection: selection.clone(),
             pairs: Vec::new(),
+            pauses: PairPauses::default(),
             events: 0,
             window: WindowRows::default(),
             latest: 0,
@@ -96,6 +99,8 @@ impl SpanStream {
             self.source.keys.extend(keys);
         }
         self.pairs.extend(new);
+        self.pauses = PairPauses::new(session, &self.pairs);
+        self.across.set_pauses(self.pauses.clone());
         self.source.roles = Role::from_pairs(&self.pairs, self.events);
         self.set_filter(session)
     }
@@ -109,6 +114,17 @@ impl SpanStream {
         self.source.filter = filter_of_pairs(&self.pairs, selection, session)?;
         self.across.set_time(self.source.filter.time());
         Ok(())
+    }
+
+    /// Takes pauses of the stream that have become known.
+    pub fn renew_pauses(&mut self, session: &TraceSession) {
+        self.pauses.renew(session);
+        self.across.set_pauses(self.pauses.clone());
+    }
+
+    /// A worker for the samples that are shown at once.
+    pub fn worker<'s>(&self, session: &'s TraceSession) -> RowWorker<'s> {
+        RowWorker::new(session, self.pauses.clone())
     }
 
     /// Whether an event begins or ends a span.

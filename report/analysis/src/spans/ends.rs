@@ -126,6 +126,12 @@ impl SpanEnds {
         self.names.extend(pairs.into_iter().map(|pair| pair.name));
     }
 
+    /// Takes pauses of a stream that have become known, also for its open spans.
+    pub fn renew_pauses(&mut self, session: &TraceSession, open: &mut OpenSpans<()>) {
+        self.pauses.renew(session);
+        open.pauses = self.pauses.clone();
+    }
+
     /// Without open spans between windows.
     pub fn open(&self) -> OpenSpans<()> {
         OpenSpans::new(false, self.pauses.clone())

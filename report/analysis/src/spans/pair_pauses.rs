@@ -13,9 +13,21 @@ use usdtrec_trace::session::paused_times::PausedTimes;
 
 use crate::spans::pair::Pair;
 
-/// When the probes of each pair were detached; `None` if they never were.
+/// When the probes of each pair were detached.
 #[derive(Clone, Debug, Default)]
-pub struct PairPauses(Option<Arc<HashMap<u32, PausedTimes>>>);
+pub struct PairPauses {
+    /// `None` if no probes of a pair ever were.
+    of_pairs: Option<Arc<HashMap<u32, PausedTimes>>>,
+    /// Of a stream, the events of each pair: their pauses become known later.
+    of_stream: Arc<[PairEvents]>,
+}
+
+/// The events of a pair, with its number.
+#[derive(Clone, Debug)]
+pub(crate) struct PairEvents {
+    pub(crate) number: u32,
+    pub(crate) events: Vec<usize>,
+}
 
 impl PairPauses {
     /// Those of pairs by their places.
@@ -28,27 +40,42 @@ impl PairPauses {
         session: &TraceSession,
         pairs: impl Iterator<Item = (u32, &'p Pair)>,
     ) -> Self {
-        let pauses = session.pauses();
-        if pauses.is_empty() {
-            return Self::default();
-        }
-        let of_pairs = pairs.map(|(number, pair)| {
-            let events: Vec<usize> = pair.starts.iter().chain(&pair.dones).copied().collect();
-            (number, pauses.of_any(&events))
+        let events = pairs.map(|(number, pair)| PairEvents {
+            number,
+            events: pair.starts.iter().chain(&pair.dones).copied().collect(),
         });
+        Self::of_events(session, events.collect())
+    }
+
+    /// Those of the events of pairs.
+    pub(crate) fn of_events(session: &TraceSession, events: Arc<[PairEvents]>) -> Self {
+        let pauses = session.pauses();
+        let of_pairs = events.iter().filter(|_| !pauses.is_empty());
+        let of_pairs = of_pairs.map(|pair| (pair.number, pauses.of_any(&pair.events)));
         let of_pairs = of_pairs.filter(|(_, paused)| !paused.is_empty());
         let of_pairs: HashMap<u32, PausedTimes> = of_pairs.collect();
-        Self((!of_pairs.is_empty()).then(|| Arc::new(of_pairs)))
+        let is_stream = session.blocks().is_empty();
+        Self {
+            of_pairs: (!of_pairs.is_empty()).then(|| Arc::new(of_pairs)),
+            of_stream: if is_stream { events } else { Arc::default() },
+        }
+    }
+
+    /// Takes those of a stream that have become known.
+    pub(crate) fn renew(&mut self, session: &TraceSession) {
+        if !self.of_stream.is_empty() {
+            *self = Self::of_events(session, Arc::clone(&self.of_stream));
+        }
     }
 
     /// Whether no probe of any pair was ever detached.
     #[inline]
     pub(crate) const fn is_empty(&self) -> bool {
-        self.0.is_none()
+        self.of_pairs.is_none()
     }
 
     fn of_pair(&self, pair: u32) -> Option<&PausedTimes> {
-        self.0.as_ref()?.get(&pair)
+        self.of_pairs.as_ref()?.get(&pair)
     }
 
     /// The first pause of a pair of which a part is between two times.

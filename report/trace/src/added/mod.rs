@@ -44,6 +44,9 @@ pub trait AddedArguments: Debug + Send + Sync {
 pub trait AddedState: Send + Sync {
     /// Takes the next hit with what it says. Returns what it gets; `None` for nothing.
     fn take(&mut self, place: StepPlace, steps: Vec<HitStep>) -> Option<Arc<AddedValues>>;
+
+    /// Takes when probes were detached, as far as a stream says it so far.
+    fn renew_pauses(&mut self, session: &TraceSession);
 }
 
 /// Adds arguments to the events of a session, in place of those that were added before.

@@ -29,7 +29,7 @@ use std::sync::{Arc, OnceLock};
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{DeferredChain, Sample};
 use usdtrec_format::schema::Schemas;
-use usdtrec_format::trace::{Damage, DamageKind, FiredTrigger, Shortfall, Trace, TraceInfo};
+use usdtrec_format::trace::{Damage, DamageKind, FiredTrigger, Pause, Shortfall, Trace, TraceInfo};
 use usdtrec_format::{NoContext, ThreadContext};
 
 use crate::added::added_argument::AddedArgument;
@@ -313,6 +313,18 @@ impl TraceSession {
         }
     }
 
+    /// Adds to a session of a stream a time in which probes were detached.
+    pub(crate) fn learn_pause(&mut self, pause: &Pause) {
+        self.pauses.learn(pause, &self.ids);
+    }
+
+    /// Adds to a session of a stream the time of samples that were read.
+    pub(crate) fn learn_time(&mut self, samples: TimeRange) {
+        let known = self.time.get_or_insert(samples);
+        known.first = known.first.min(samples.first);
+        known.last = known.last.max(samples.last);
+    }
+
     /// Adds to a session of a stream a part of call chains that was written after the samples.
     pub(crate) fn learn_chain(&mut self, chain: &DeferredChain<'_>) {
         self.deferred.add(chain);
@@ -472,7 +484,7 @@ impl TraceSession {
         self.shortfalls.values()
     }
 
-    /// When probes were detached; of a stream, this is not known.
+    /// When probes were detached; of a stream, as far as it was read.
     #[must_use]
     pub const fn pauses(&self) -> &Pauses {
         &self.pauses

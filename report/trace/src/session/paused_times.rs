@@ -16,6 +16,19 @@ pub struct PausedPart {
 }
 
 impl PausedTimes {
+    /// Adds a time of a stream; the same one without its end may be there. Of more than `most`, the older half is forgotten, and `false` is returned.
+    pub(crate) fn learn(&mut self, time: TimeRange, most: usize) -> bool {
+        let mut times = std::mem::take(&mut self.0).into_vec();
+        times.retain(|known| known.first != time.first);
+        let fits = times.len() < most;
+        if !fits {
+            times.drain(..most / 2);
+        }
+        times.push(time);
+        *self = Self::new(times);
+        fits
+    }
+
     /// Times in any order, which may overlap.
     pub(crate) fn new(mut times: Vec<TimeRange>) -> Self {
         times.sort_unstable_by_key(|time| (time.first, time.last));
@@ -81,6 +94,22 @@ impl PausedTimes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_end_replaces_an_open_pause_and_old_ones_are_forgotten() {
+        let mut paused = PausedTimes::default();
+        for first in [10, 30, 50, 70] {
+            assert!(paused.learn(TimeRange::new(first, u64::MAX), 4));
+            assert!(paused.learn(TimeRange::new(first, first + 10), 4));
+        }
+        assert_eq!(paused.0.len(), 4);
+        assert!(!paused.learn(TimeRange::new(90, u64::MAX), 4));
+        let kept = [(50, 60), (70, 80), (90, u64::MAX)];
+        assert_eq!(
+            *paused.0,
+            kept.map(|(first, last)| TimeRange::new(first, last))
+        );
+    }
 
     #[test]
     fn times_are_those_of_all_pauses_together() {

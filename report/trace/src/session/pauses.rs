@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use foldhash::HashMap;
-use usdtrec_format::trace::TimeRange;
+use usdtrec_format::trace::{Pause, TimeRange};
 
 use crate::process::pause_log::PauseLog;
 use crate::session::ids::SampleIds;
@@ -13,11 +13,14 @@ use crate::session::paused_times::PausedTimes;
 /// Maximum number of pauses of all events together that are kept. A day has some 100,000.
 const MAX_TIMES: usize = 1 << 22;
 
+/// Maximum number of pauses of an event of a stream that are kept. The latest is always kept: whether a span is across a pause is known.
+const MAX_STREAM_TIMES: usize = 1 << 16;
+
 /// When the probes of a trace were detached.
 #[derive(Debug, Default)]
 pub struct Pauses {
     /// Of each event, by its index; empty if no probe was ever detached.
-    of_event: Box<[PausedTimes]>,
+    of_event: Vec<PausedTimes>,
     are_cut: bool,
 }
 
@@ -49,11 +52,26 @@ impl Pauses {
         let of_event = of_event.into_iter().map(PausedTimes::new);
         Self {
             of_event: if is_empty {
-                Box::default()
+                Vec::new()
             } else {
                 of_event.collect()
             },
             are_cut,
+        }
+    }
+
+    /// Adds what the next record of a stream says. Ids that no event has are ignored.
+    pub(crate) fn learn(&mut self, pause: &Pause, ids: &SampleIds) {
+        let targets = pause.ids.iter().filter_map(|&id| ids.get(id));
+        let events: BTreeSet<u32> = targets.map(|target| target.event).collect();
+        let time = TimeRange::new(pause.from_ns, pause.to_ns.unwrap_or(u64::MAX));
+        for event in events.into_iter().map(|event| event as usize) {
+            if self.of_event.len() <= event {
+                self.of_event.resize(event + 1, PausedTimes::default());
+            }
+            if let Some(times) = self.of_event.get_mut(event) {
+                self.are_cut |= !times.learn(time, MAX_STREAM_TIMES);
+            }
         }
     }
 

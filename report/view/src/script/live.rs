@@ -63,8 +63,10 @@ pub fn print_stream<'a>(
             Ok(Printer {
                 options,
                 style,
+                open: spans
+                    .as_ref()
+                    .map_or_else(OpenSpans::default, |spans| spans.ends.open()),
                 spans,
-                open: OpenSpans::default(),
                 before: PreviousTimes::default(),
                 text: Text::default(),
                 to,
@@ -131,6 +133,12 @@ impl StreamView for Printer<'_> {
             out.flush()?;
         }
         Ok(())
+    }
+
+    fn renew_pauses(&mut self, session: &TraceSession) {
+        if let Some(spans) = &mut self.spans {
+            spans.ends.renew_pauses(session, &mut self.open);
+        }
     }
 
     fn add_events(

@@ -16,7 +16,7 @@ use std::path::Path;
 use usdtrec_format::perf::{
     DeferredChain, Lost, LostSamples, RawRecord, RecordType, Records, Sample, SampleId, SampleType,
 };
-use usdtrec_format::trace::{PipeReader, TraceInfo};
+use usdtrec_format::trace::{Pause, PipeReader, TraceInfo};
 
 use crate::added::hit_step::StepPlace;
 use crate::added::{AddedState, FindAdded, add_arguments, added_of};
@@ -77,6 +77,9 @@ pub trait StreamView {
         session: &TraceSession,
         filter: &SampleFilter,
     ) -> Result<BTreeSet<String>, ReportError>;
+
+    /// Called before samples are shown when it has become known that probes were detached or attached.
+    fn renew_pauses(&mut self, _session: &TraceSession) {}
 
     /// Called when all up to a time was shown; the time is `u64::MAX` at the end. Returns the time of the earliest hit that processes and mappings must
     /// still be known for.
@@ -192,6 +195,7 @@ pub fn watch<V: StreamView>(
             ..StreamSummary::default()
         },
         lost: [0; 2],
+        are_pauses_new: false,
         added: added_of(&session).map(|added| added.begin(&session)),
         session,
         find,
@@ -212,6 +216,9 @@ pub fn watch<V: StreamView>(
     }
     live.show(u64::MAX)?;
     live.view.end(&live.session)?;
+    live.streamed
+        .notices
+        .set_paused(&live.session, &live.filter);
     live.streamed.notices.shortfalls = live.session.shortfalls().cloned().collect();
     if live.streamed.shown == 0 {
         live.streamed.reasons = NoEventsReason::find(&live.session, |_| true);
@@ -234,6 +241,8 @@ struct Live<'a, V> {
     streamed: StreamSummary,
     /// Losses as LOST and as LOST_SAMPLES records say.
     lost: [u64; 2],
+    /// Whether the view does not know the latest pauses.
+    are_pauses_new: bool,
 }
 
 impl<V: StreamView> Live<'_, V> {
@@ -274,6 +283,11 @@ impl<V: StreamView> Live<'_, V> {
                     chain
                         .iter()
                         .for_each(|chain| self.session.learn_chain(chain));
+                }
+                _ if let Some(pause) = Pause::parse(&record, self.queue.id_type) => {
+                    // Samples may be earlier than the record and later than the pause.
+                    self.session.learn_pause(&pause);
+                    self.are_pauses_new = true;
                 }
                 _ => {
                     let split = SampleId::split(record.body, self.queue.id_type);
@@ -319,6 +333,15 @@ impl<V: StreamView> Live<'_, V> {
         if !self.selection.comms.is_empty() {
             // Names may have come that are requested.
             self.filter = SampleFilter::new(self.selection, &self.session)?;
+        }
+        if std::mem::take(&mut self.are_pauses_new) {
+            self.view.renew_pauses(&self.session);
+            if let Some(added) = &mut self.added {
+                added.renew_pauses(&self.session);
+            }
+        }
+        if let Some(time) = due.time() {
+            self.session.learn_time(time);
         }
         self.view.show(StreamSamples {
             session: &self.session,

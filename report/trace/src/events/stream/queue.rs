@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use usdtrec_format::perf::{RawRecord, RecordType, Records, SampleType};
+use usdtrec_format::trace::TimeRange;
 
 use crate::process::log::{ProcessLog, Scope};
 use crate::process::mappers::RecordedFiles;
@@ -111,6 +112,12 @@ impl Queue {
 }
 
 impl DueRecords {
+    /// From the earliest to the latest time of the samples; `None` without samples.
+    pub(crate) fn time(&self) -> Option<TimeRange> {
+        let (first, last) = (self.samples.first()?, self.samples.last()?);
+        Some(TimeRange::new(first.time, last.time))
+    }
+
     /// The bodies of the samples' records.
     pub(crate) fn samples(&self) -> impl Iterator<Item = &[u8]> {
         let records = self.samples.iter();

@@ -5,7 +5,6 @@ use std::io::Read;
 use std::path::Path;
 
 use usdtrec_analysis::context_question::ContextQuestion;
-use usdtrec_analysis::rows::row_window::RowWorker;
 use usdtrec_analysis::rows::span_question::SpanRowQuestion;
 use usdtrec_analysis::rows::span_stream::{SpanStream, stream_selection};
 use usdtrec_trace::error::ReportError;
@@ -79,7 +78,7 @@ impl StreamView for SpanPrinter<'_, '_> {
             return Ok(());
         };
         let session = samples.session;
-        let mut worker = RowWorker::new(session);
+        let mut worker = spans.worker(session);
         spans.begin_window(session)?;
         let mut writer = SpanWriter::new(session, &self.style, &mut self.before, self.to.out);
         samples.each(
@@ -91,6 +90,12 @@ impl StreamView for SpanPrinter<'_, '_> {
         spans.end_window(&mut worker, &mut writer)?;
         writer.finish()?;
         Ok(())
+    }
+
+    fn renew_pauses(&mut self, session: &TraceSession) {
+        if let Some(spans) = &mut self.spans {
+            spans.renew_pauses(session);
+        }
     }
 
     fn add_events(
