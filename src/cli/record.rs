@@ -44,8 +44,9 @@ pub(crate) struct RecordArgs {
     ///
     /// Of each thread the shares of all probes are added up; those with the largest one are paused first, the probes that begin and end a span
     /// together. What a hit costs is measured when recording begins. The trace says when probes were paused. Hits that --filter excludes, and probes of
-    /// files that appear while recording, are not counted. Needs uprobe_multi links (Linux 6.6).
-    #[arg(long, value_name = "PART%")]
+    /// files that appear while recording, are not counted. Needs uprobe_multi links (Linux 6.6); with 2%,optional it is recorded without a budget where
+    /// there are none, which is said.
+    #[arg(long, value_name = "PART%[,optional]")]
     pub(crate) budget: Option<String>,
     /// Begin recording, and start the command, at a time of day (12:00:00, the next one in the local time zone), at a date
     /// (2026-11-23T12:00:00Z; local without a zone), or after a time (+30s)

@@ -1,6 +1,5 @@
 //! `--budget`: its value, and messages.
 
-use anyhow::Context;
 use usdtrec_format::escape::escape;
 use usdtrec_record::{
     Budget, BudgetEvent, Options, Outcome, PausePlanned, PausedProbes, ThreadShare, check_privilege,
@@ -19,12 +18,24 @@ pub(super) fn measured(args: &RecordArgs, options: &Options) -> anyhow::Result<O
     let Some(text) = &args.budget else {
         return Ok(None);
     };
-    let share = share(text)?;
+    let Asked { share, is_optional } = asked(text)?;
     refuse(args, options)?;
     check_privilege()?;
     let costs = CostTrials::new(args, options, Engine::BpfMulti).measure();
-    let costs = costs.context("--budget: what a hit costs here cannot be measured")?;
-    Ok(Some(Budget { share, costs }))
+    match costs {
+        Ok(costs) => Ok(Some(Budget { share, costs })),
+        Err(error) if is_optional => {
+            if !args.capture.quiet {
+                let error = format!("{error:#}");
+                inform(format_args!(
+                    "usdtrec: recording without --budget {text}: {}",
+                    escape(&error)
+                ));
+            }
+            Ok(None)
+        }
+        Err(error) => Err(error.context("--budget: what a hit costs here cannot be measured")),
+    }
 }
 
 /// Whether `--budget` can be used with the other options.
@@ -32,14 +43,30 @@ pub(super) fn is_possible(args: &RecordArgs, options: &Options) -> bool {
     refuse(args, options).is_ok()
 }
 
-/// `2%` as a part.
-fn share(text: &str) -> Result<f64, Usage> {
-    let percent = text.strip_suffix('%').and_then(|text| text.parse().ok());
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Asked {
+    share: f64,
+    /// Whether to record without a budget where the kernel allows none.
+    is_optional: bool,
+}
+
+/// `2%` or `2%,optional`.
+fn asked(text: &str) -> Result<Asked, Usage> {
+    let (part, is_optional) = match text.strip_suffix(",optional") {
+        Some(part) => (part, true),
+        None => (text, false),
+    };
+    let percent = part.strip_suffix('%').and_then(|text| text.parse().ok());
     let percent = percent.filter(|percent: &f64| *percent > 0.0 && *percent <= 100.0);
-    percent.map(|percent| percent / 100.0).ok_or_else(|| {
+    let percent = percent.ok_or_else(|| {
         Usage(format!(
-            "--budget: expected a part of each thread's time, more than 0% and at most 100%, like 2% or 0.5%, found {text:?}"
+            "--budget: expected a part of each thread's time, more than 0% and at most 100%, like 2%, 0.5% or 2%,optional, found {text:?}"
         ))
+    })?;
+    Ok(Asked {
+        share: percent / 100.0,
+        is_optional,
     })
 }
 
@@ -171,9 +198,22 @@ mod tests {
 
     #[test]
     fn a_budget_is_a_part_of_the_time() {
-        assert_eq!(share("2%").unwrap(), 0.02);
-        assert_eq!(share("100%").unwrap(), 1.0);
-        for text in ["0%", "2", "101%", "-1%", "NaN%", "inf%", "%", "", "2 %"] {
+        let share = |text| asked(text).map(|asked| (asked.share, asked.is_optional));
+        assert_eq!(share("2%").unwrap(), (0.02, false));
+        assert_eq!(share("100%,optional").unwrap(), (1.0, true));
+        for text in [
+            "0%",
+            "2",
+            "101%",
+            "-1%",
+            "NaN%",
+            "inf%",
+            "%",
+            "",
+            "2 %",
+            "2%,",
+            ",optional",
+        ] {
             let said = share(text).unwrap_err().0;
             assert!(said.starts_with("--budget: expected"), "{said}");
         }
