@@ -32,6 +32,7 @@ mod hex_id;
 #[cfg(feature = "expressions")]
 mod lexer;
 mod note;
+mod number_bucket;
 mod operand;
 mod pattern;
 pub mod perf;
@@ -60,6 +61,7 @@ pub use definitions::{CapturePlan, Definitions, FileDefinition, ProbeDefinition,
 pub use grammar::{parse_operands, split_operands};
 pub use hex_id::HexId;
 pub use note::{Note, NoteError, NoteLayout, notes};
+pub use number_bucket::NumberBucket;
 pub use operand::{
     Constant, Extend, IndexedAddress, JsonOperand, Location, Operand, OperandError,
     OperandErrorKind, Relocation,

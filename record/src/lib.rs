@@ -37,8 +37,8 @@ mod verify;
 mod window;
 
 pub use aggregation::{
-    AggregateKey, AggregateValue, Aggregation, CountedStack, GroupedProbe, HitGroup,
-    MeasuredArgument, NoGroupName, NumberBucket, NumberEnds, NumberTotals, SpanHitCounts, SpanHits,
+    AggregateKey, AggregateValue, Aggregation, BucketCount, CountedStack, GroupedProbe, HitGroup,
+    MeasuredArgument, NoGroupName, NumberEnds, NumberTotals, SpanHitCounts, SpanHits,
 };
 pub use budget::{Budget, HitCosts};
 pub use chosen::{ChoiceError, GroupName, ProcessChoice};

@@ -11,7 +11,7 @@ pub use self::counted_stack::CountedStack;
 pub use self::group::{GroupedProbe, HitGroup};
 pub use self::key::{AggregateKey, AggregateValue, NoGroupName};
 pub use self::measured::MeasuredArgument;
-pub use self::numbers::{NumberBucket, NumberEnds, NumberTotals};
+pub use self::numbers::{BucketCount, NumberEnds, NumberTotals};
 pub use self::spans::{SpanHitCounts, SpanHits};
 
 use std::collections::BTreeSet;

@@ -1,5 +1,7 @@
 //! The numbers that an argument was in the hits of a group.
 
+use usdtrec_format::NumberBucket;
+
 /// What is known of the numbers that an argument was in the hits of a group. All hits that are counted are in the figures. A hit that is being
 /// counted while this is read may be in some figures, and is in the counts of a later reading.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,7 +13,7 @@ pub struct NumberTotals {
     /// The extremes since the last reading; `None` if there was no number.
     pub ends: Option<NumberEnds>,
     /// The numbers since the start by bucket, in ascending order, without empty buckets; empty without a histogram.
-    pub buckets: Vec<NumberBucket>,
+    pub buckets: Vec<BucketCount>,
     /// Number of those that are in no bucket, because there were too many buckets.
     pub unbucketed: u64,
 }
@@ -25,13 +27,11 @@ pub struct NumberEnds {
     pub max: i128,
 }
 
-/// A bucket of a histogram. It is one number, or at most 1/32 of its numbers wide.
+/// A bucket of a histogram with its count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NumberBucket {
-    /// Its least number.
-    pub from: i128,
-    /// Its end, which is not in it.
-    pub to: i128,
+pub struct BucketCount {
+    /// The bucket.
+    pub bucket: NumberBucket,
     /// Number of numbers in it.
     pub count: u64,
 }

@@ -1,21 +1,14 @@
 //! The counts of buckets of numbers.
 
-/// A bucket: one number, or between powers of two, and at most 1/32 of its numbers wide.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct CountedBucket {
-    /// Its least number.
-    pub from: i128,
-    /// Its end, which is not in it.
-    pub to: i128,
-}
+use usdtrec_format::NumberBucket;
 
 /// The counts of buckets in ascending order, without empty ones. They are copied, added and compared at each interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CountedHistogram(Vec<(CountedBucket, u64)>);
+pub struct CountedHistogram(Vec<(NumberBucket, u64)>);
 
 impl CountedHistogram {
     /// The buckets and their counts, in ascending order.
-    pub fn iter(&self) -> impl Iterator<Item = (CountedBucket, u64)> {
+    pub fn iter(&self) -> impl Iterator<Item = (NumberBucket, u64)> {
         self.0.iter().copied()
     }
 
@@ -60,8 +53,8 @@ impl CountedHistogram {
     }
 }
 
-impl FromIterator<(CountedBucket, u64)> for CountedHistogram {
-    fn from_iter<T: IntoIterator<Item = (CountedBucket, u64)>>(counts: T) -> Self {
+impl FromIterator<(NumberBucket, u64)> for CountedHistogram {
+    fn from_iter<T: IntoIterator<Item = (NumberBucket, u64)>>(counts: T) -> Self {
         let mut counts = Self(counts.into_iter().collect());
         counts.put_in_order();
         counts
@@ -73,10 +66,8 @@ mod tests {
     use super::*;
 
     fn histogram(counts: &[(i128, u64)]) -> CountedHistogram {
-        let counts = counts.iter().map(|(from, count)| {
-            let (from, to) = (*from, *from + 1);
-            (CountedBucket { from, to }, *count)
-        });
+        let counts = counts.iter();
+        let counts = counts.map(|(number, count)| (NumberBucket::from_number(*number), *count));
         counts.collect()
     }
 

@@ -130,7 +130,7 @@ impl CountedNumbers {
         let count = histogram.iter().map(|(_, count)| count).sum();
         let numbers = histogram.iter();
         let numbers: Vec<_> = numbers
-            .map(|(bucket, count)| Frequency::new(Integer(bucket.from), count))
+            .map(|(bucket, count)| Frequency::new(Integer(bucket.from()), count))
             .collect();
         NumberDistribution {
             percentiles: (count > 0).then(|| Percentiles {
@@ -138,9 +138,7 @@ impl CountedNumbers {
                 p90: self.quantile(histogram, count, 900),
                 p99: self.quantile(histogram, count, 990),
             }),
-            exact: histogram
-                .iter()
-                .all(|(bucket, _)| bucket.to - bucket.from == 1),
+            exact: histogram.iter().all(|(bucket, _)| bucket.is_one_number()),
             count,
             buckets: by_power(&numbers, BucketKind::Integer),
         }
@@ -155,26 +153,28 @@ impl CountedNumbers {
             below += u128::from(*count);
             below >= rank
         });
-        let middle = found.map_or(0, |(bucket, _)| i128::midpoint(bucket.from, bucket.to));
+        let middle = found.map_or(0, |(bucket, _)| i128::midpoint(bucket.from(), bucket.to()));
         let middle = self
             .ends
             .map_or(middle, |ends| middle.clamp(ends.min, ends.max));
         // Of negative numbers, one that is in the bucket.
-        found.map_or(middle, |(bucket, _)| middle.min(bucket.to - 1))
+        found.map_or(middle, |(bucket, _)| middle.min(bucket.to() - 1))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counted_histogram::CountedBucket;
+    use usdtrec_format::NumberBucket;
+
     use crate::stats::number::Scalar;
 
     fn numbers(all: &[(i128, i128, u64)]) -> CountedNumbers {
         let buckets = all.iter();
         let histogram = buckets.map(|(from, to, count)| {
-            let (from, to) = (*from, *to);
-            (CountedBucket { from, to }, *count)
+            let bucket = NumberBucket::from_number(*from);
+            assert_eq!(bucket.numbers(), *from..*to);
+            (bucket, *count)
         });
         let of = |number: fn(i128, i128) -> i128, start| {
             let edges = all.iter().map(|(from, to, _)| (*from, *to - 1));

@@ -1,7 +1,7 @@
 //! The numbers of measured arguments, as the view has them.
 
 use usdtrec_record::{HitGroup, MeasuredArgument, NumberTotals};
-use usdtrec_report::stat::{CountedBucket, CountedEnds, CountedNumbers};
+use usdtrec_report::stat::{CountedEnds, CountedNumbers};
 
 /// The numbers of each measured argument in hits with equal keys; `None` for those that are not known.
 #[derive(Clone, Debug, Default)]
@@ -86,10 +86,8 @@ impl Numbers {
 }
 
 fn counted(totals: &NumberTotals, has_histogram: bool) -> CountedNumbers {
-    let buckets = totals.buckets.iter().map(|bucket| {
-        let (from, to) = (bucket.from, bucket.to);
-        (CountedBucket { from, to }, bucket.count)
-    });
+    let buckets = totals.buckets.iter();
+    let buckets = buckets.map(|counted| (counted.bucket, counted.count));
     CountedNumbers {
         count: totals.count,
         sum: totals.sum,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use usdtrec_format::{StringAt, Value};
+use usdtrec_format::{NumberBucket, StringAt, Value};
 use usdtrec_record::{
-    AggregateValue, GroupedProbe, HitGroup, HitTotals, MeasuredArgument, NumberBucket, NumberEnds,
+    AggregateValue, BucketCount, GroupedProbe, HitGroup, HitTotals, MeasuredArgument, NumberEnds,
     NumberTotals, ProbeHits,
 };
 use usdtrec_report::stat::StatCounts;
@@ -129,9 +129,8 @@ fn numbers_are_in_the_interval_of_their_hits() {
         measured: vec![measured],
     });
     let mut next = |seconds: u64, count: u64, sum: i128, new: Option<i128>| {
-        let bucket = NumberBucket {
-            from: 7,
-            to: 8,
+        let bucket = BucketCount {
+            bucket: NumberBucket::from_number(7),
             count: (sum / 7) as u64,
         };
         let totals = NumberTotals {

@@ -124,8 +124,8 @@ pub(super) fn put_csv(facts: Option<&NumberFacts>, out: &mut String) {
 mod tests {
     use std::time::Duration;
 
-    use usdtrec_analysis::counted_histogram::CountedBucket;
     use usdtrec_analysis::counted_numbers::{CountedEnds, CountedNumbers};
+    use usdtrec_format::NumberBucket;
 
     use super::super::{SpanFates, StatCounts, StatKey, StatRow, StatView};
     use super::*;
@@ -133,7 +133,7 @@ mod tests {
 
     /// A span with a group of two, and what became of others.
     fn counts() -> StatCounts {
-        let bucket = |from, to| CountedBucket { from, to };
+        let bucket = NumberBucket::from_number;
         let durations = CountedNumbers {
             count: 2,
             sum: 2_503_001,
@@ -142,7 +142,7 @@ mod tests {
                 max: 2_500_000,
             }),
             histogram: Some(
-                [(bucket(2976, 3008), 1), (bucket(2_490_368, 2_555_904), 1)]
+                [(bucket(2976), 1), (bucket(2_490_368), 1)]
                     .into_iter()
                     .collect(),
             ),

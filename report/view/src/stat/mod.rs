@@ -22,7 +22,6 @@ use usdtrec_format::counted;
 use usdtrec_format::escape::escape;
 use usdtrec_trace::session::event_name::short_name;
 
-pub use usdtrec_analysis::counted_histogram::CountedBucket;
 pub use usdtrec_analysis::counted_numbers::{CountedEnds, CountedNumbers, NumberFacts};
 pub use usdtrec_analysis::stats::shape::shape;
 
@@ -320,7 +319,7 @@ fn nanoseconds(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use usdtrec_format::{StringAt, Value};
+    use usdtrec_format::{NumberBucket, StringAt, Value};
 
     use super::*;
 
@@ -437,8 +436,8 @@ mod tests {
 
     fn of_numbers(has_histogram: bool) -> StatCounts {
         let mut numbers = CountedNumbers::default();
-        for (from, to, count) in [(7, 8, 3), (1024, 1056, 2)] {
-            let bucket = CountedBucket { from, to };
+        for (from, count) in [(7, 3), (1024, 2)] {
+            let bucket = NumberBucket::from_number(from);
             numbers.add(CountedNumbers {
                 count,
                 sum: from * i128::from(count),

@@ -8,12 +8,13 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use usdtrec_format::NumberBucket;
+
 use super::super::insn::{Assembler, Helper, If, Map, Op, Reg, Width};
 use super::super::program::slots;
 use super::super::sys::{self, MapKind, MapShape};
-use super::buckets::Buckets;
 use super::number_layout::{NumberLayout, Word};
-use crate::aggregation::NumberBucket;
+use crate::aggregation::BucketCount;
 
 /// Size of the map, bytes.
 pub(super) const BYTES: usize = 12 << 20;
@@ -49,7 +50,7 @@ impl DurationBuckets {
     ///
     /// # Errors
     /// The error of bpf(2).
-    pub(super) fn read(&self, mut take: impl FnMut(u64, NumberBucket)) -> io::Result<()> {
+    pub(super) fn read(&self, mut take: impl FnMut(u64, BucketCount)) -> io::Result<()> {
         sys::read_map(self.0.as_fd(), SHAPE, |key, count| {
             let word = |bytes: &[u8]| {
                 bytes
@@ -57,12 +58,10 @@ impl DurationBuckets {
                     .map_or(0, |word| u64::from_ne_bytes(*word))
             };
             let (key, count) = (word(key), word(count));
-            let bucket = key & ((1 << BUCKET_BITS) - 1);
-            if count > 0 {
-                take(
-                    key >> BUCKET_BITS,
-                    Buckets::upper_bucket(bucket as u32, count),
-                );
+            let place = key & ((1 << BUCKET_BITS) - 1);
+            let bucket = NumberBucket::at_place(place as u32);
+            if let Some(bucket) = bucket.filter(|_| count > 0) {
+                take(key >> BUCKET_BITS, BucketCount { bucket, count });
             }
         })
     }

@@ -12,7 +12,7 @@ use super::group_paths::GroupPaths;
 use super::grouping::Grouping;
 use super::stack_layout::StackLayout;
 use super::stack_map::StackMap;
-use crate::aggregation::NumberBucket;
+use crate::aggregation::BucketCount;
 use crate::host::cpus;
 
 /// Maximum number of groups, and maximum size of all maps but the slots, bytes.
@@ -133,7 +133,7 @@ impl GroupMaps {
     /// The error of bpf(2).
     pub(in crate::engine::bpf) fn read_durations(
         &self,
-        take: impl FnMut(u64, NumberBucket),
+        take: impl FnMut(u64, BucketCount),
     ) -> io::Result<()> {
         let durations = self.durations.as_ref();
         durations.map_or(Ok(()), |durations| durations.read(take))

@@ -7,13 +7,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use usdtrec_decode::IntegerShape;
+use usdtrec_format::NumberBucket;
 
 use super::super::mapped_words::MappedWords;
 use super::super::sys::{self, MapKind, MapShape};
-use super::buckets::Buckets;
 use super::measured::{DURATION, Measured};
 use super::number_layout::{NumberLayout, RANK_OF_ZERO, Word};
-use crate::aggregation::{NumberEnds, NumberTotals};
+use crate::aggregation::{BucketCount, NumberEnds, NumberTotals};
 
 /// The numbers of groups.
 #[derive(Debug)]
@@ -82,7 +82,10 @@ impl GroupNumbers {
 
     fn of_constant(&self, place: usize, number: i128, count: u64) -> NumberTotals {
         let histogram = self.layout.histogram(place);
-        let bucket = histogram.map(|_| Buckets::of_constant(number, count));
+        let bucket = histogram.map(|_| BucketCount {
+            bucket: NumberBucket::from_number(number),
+            count,
+        });
         NumberTotals {
             count,
             sum: number * i128::from(count),

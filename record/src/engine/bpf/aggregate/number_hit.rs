@@ -5,12 +5,12 @@
 //! own ([`Grouping::is_of_cpu`]), no other hit can, and words are read and written.
 
 use usdtrec_decode::IntegerShape;
-use usdtrec_format::RawField;
+use usdtrec_format::{NumberBucket, RawField};
 
 use super::super::control;
 use super::super::insn::{Assembler, Helper, If, Map, Op, Reg, Width};
 use super::super::program::{Program, slots};
-use super::buckets::{Buckets, SUB_BITS};
+use super::buckets::Buckets;
 use super::durations::count_in_bucket;
 use super::group_map::ELEMENT_NUMBER;
 use super::grouping::Grouping;
@@ -258,7 +258,7 @@ impl AddNumber<'_> {
         asm.set(Reg::R5, 0);
         for shift in [32, 16, 8, 4, 2, 1] {
             // At least so large, it keeps the bits that make the bucket.
-            let least = SUB_BITS + shift;
+            let least = NumberBucket::SUB_BITS + shift;
             if least < bits {
                 let less = asm.label();
                 asm.set(Reg::R1, 1 << least);
@@ -268,7 +268,7 @@ impl AddNumber<'_> {
                 asm.place(less);
             }
         }
-        asm.op_value(Op::ShiftLeft, Reg::R5, SUB_BITS.cast_signed());
+        asm.op_value(Op::ShiftLeft, Reg::R5, NumberBucket::SUB_BITS.cast_signed());
         asm.op(Op::Add, Reg::R5, Reg::R2);
         asm.op(Op::Add, Reg::R5, Reg::R4);
         // From memory it is a number of which the verifier knows nothing: it need not follow each way to it on.

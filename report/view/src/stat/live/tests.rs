@@ -2,10 +2,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use unicode_width::UnicodeWidthStr as _;
-use usdtrec_analysis::counted_histogram::CountedBucket;
-use usdtrec_analysis::counted_numbers::CountedNumbers;
+use usdtrec_analysis::counted_numbers::{CountedEnds, CountedNumbers};
 use usdtrec_format::schema::{Argument, Unit};
-use usdtrec_format::{StringAt, Value};
+use usdtrec_format::{NumberBucket, StringAt, Value};
 
 use super::super::key::StatKey;
 use super::super::numbers::StatArgument;
@@ -154,13 +153,15 @@ fn numbers_have_figures() {
         ..Argument::named("took")
     };
     let shown = |has_histogram: bool, unit: bool| {
-        let (from, to) = (2500, 2501);
+        let bucket = NumberBucket::from_number(2500);
         let numbers = CountedNumbers {
             count: 2,
             sum: 5000,
-            ends: None,
-            histogram: has_histogram
-                .then(|| [(CountedBucket { from, to }, 2)].into_iter().collect()),
+            ends: Some(CountedEnds {
+                min: 2500,
+                max: 2500,
+            }),
+            histogram: has_histogram.then(|| [(bucket, 2)].into_iter().collect()),
             unbucketed: 0,
         };
         let mut with = row(Some("/a"), 2, 2, &[]);

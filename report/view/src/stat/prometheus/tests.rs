@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use usdtrec_analysis::counted_histogram::CountedBucket;
 use usdtrec_analysis::counted_numbers::{CountedEnds, CountedNumbers};
+use usdtrec_format::NumberBucket;
 use usdtrec_format::schema::{Argument, Unit};
 
 use super::super::key::StatKey;
@@ -111,7 +111,7 @@ fn further_groups_are_others_for_good() {
 /// Histograms are cumulative, have always the same bounds, and are in the base unit.
 #[test]
 fn values_are_histograms() {
-    let bucket = |from, to| CountedBucket { from, to };
+    let bucket = NumberBucket::from_number;
     let took = Argument {
         unit: Some(Unit::Microseconds),
         description: Some("time in\nthe \\ queue".to_owned()),
@@ -122,11 +122,7 @@ fn values_are_histograms() {
         count: 4,
         sum: 2500,
         ends: Some(CountedEnds { min: 3, max: 1200 }),
-        histogram: Some(
-            [(bucket(3, 4), 2), (bucket(1024, 1056), 2)]
-                .into_iter()
-                .collect(),
-        ),
+        histogram: Some([(bucket(3), 2), (bucket(1024), 2)].into_iter().collect()),
         unbucketed: 0,
     }));
     let mut others = row(None, 1);

@@ -76,7 +76,7 @@ pub(super) fn put_numbers(
 ) {
     if let Some(buckets) = &numbers.histogram {
         for end in (0..=BOUNDS).map(|power| 1_i128 << power) {
-            let within = buckets.iter().filter(|(bucket, _)| bucket.to <= end);
+            let within = buckets.iter().filter(|(bucket, _)| bucket.to() <= end);
             let count: u64 = within.map(|(_, count)| count).sum();
             let mut labels = labels.to_owned();
             put_label("le", &scale.shown(end - 1), &mut labels);
