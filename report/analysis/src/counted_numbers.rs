@@ -1,5 +1,9 @@
 //! Numbers that were counted and added up elsewhere, as by programs in the kernel.
 
+use std::ops::Range;
+
+use usdtrec_format::NumberBucket;
+
 use crate::counted_histogram::CountedHistogram;
 use crate::groups::stats::quotient;
 use crate::histogram::{Bucket, by_power};
@@ -55,8 +59,7 @@ pub struct NumberDistribution {
     pub exact: bool,
     /// Number of numbers in buckets.
     pub count: u64,
-    /// Buckets that are powers of two, from the lowest up.
-    pub buckets: Vec<Bucket>,
+    histogram: CountedHistogram,
 }
 
 /// Percentiles of numbers.
@@ -128,44 +131,59 @@ impl CountedNumbers {
 
     fn distribution(&self, histogram: &CountedHistogram) -> NumberDistribution {
         let count = histogram.iter().map(|(_, count)| count).sum();
-        let numbers = histogram.iter();
-        let numbers: Vec<_> = numbers
-            .map(|(bucket, count)| Frequency::new(Integer(bucket.from()), count))
-            .collect();
         NumberDistribution {
-            percentiles: (count > 0).then(|| Percentiles {
-                p50: self.quantile(histogram, count, 500),
-                p90: self.quantile(histogram, count, 900),
-                p99: self.quantile(histogram, count, 990),
-            }),
+            percentiles: (count > 0).then(|| self.percentiles(histogram, count)),
             exact: histogram.iter().all(|(bucket, _)| bucket.is_one_number()),
             count,
-            buckets: by_power(&numbers, BucketKind::Integer),
+            histogram: histogram.clone(),
         }
     }
 
-    /// The middle of the bucket with the least number that at least so many thousandths of `count` numbers do not exceed.
-    fn quantile(&self, histogram: &CountedHistogram, count: u64, thousandths: u64) -> i128 {
-        let rank = (u128::from(count) * u128::from(thousandths)).div_ceil(1000);
+    /// Of each, the middle of the bucket with the least number that at least its part of `count` numbers do not exceed.
+    fn percentiles(&self, histogram: &CountedHistogram, count: u64) -> Percentiles {
         let mut below = 0;
         let mut buckets = histogram.iter();
-        let found = buckets.find(|(_, count)| {
-            below += u128::from(*count);
-            below >= rank
+        let mut found = None;
+        let [p50, p90, p99] = [500, 900, 990].map(|thousandths| {
+            let rank = (u128::from(count) * thousandths).div_ceil(1000);
+            while below < rank
+                && let Some((bucket, count)) = buckets.next()
+            {
+                below += u128::from(count);
+                found = Some(bucket);
+            }
+            found.map_or(0, |bucket| self.middle(bucket))
         });
-        let middle = found.map_or(0, |(bucket, _)| i128::midpoint(bucket.from(), bucket.to()));
+        Percentiles { p50, p90, p99 }
+    }
+
+    /// The middle of a bucket, if it is between the extremes.
+    fn middle(&self, bucket: NumberBucket) -> i128 {
+        let Range { start, end } = bucket.numbers();
+        let middle = i128::midpoint(start, end);
         let middle = self
             .ends
             .map_or(middle, |ends| middle.clamp(ends.min, ends.max));
         // Of negative numbers, one that is in the bucket.
-        found.map_or(middle, |(bucket, _)| middle.min(bucket.to() - 1))
+        middle.min(end - 1)
+    }
+}
+
+impl NumberDistribution {
+    /// Buckets that are powers of two, from the lowest up.
+    #[must_use]
+    pub fn buckets(&self) -> Vec<Bucket> {
+        let numbers = self.histogram.iter();
+        let numbers: Vec<_> = numbers
+            .map(|(bucket, count)| Frequency::new(Integer(bucket.from()), count))
+            .collect();
+        by_power(&numbers, BucketKind::Integer)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use usdtrec_format::NumberBucket;
 
     use crate::stats::number::Scalar;
 
@@ -207,18 +225,12 @@ mod tests {
         };
         assert_eq!(distribution.percentiles, Some(percentiles));
         assert!(!distribution.exact);
-        let first = &distribution.buckets[0];
+        let buckets = distribution.buckets();
+        let first = &buckets[0];
         assert_eq!(first.count, 10);
         let from = crate::histogram::Edge::Number(Scalar::integer(-128));
         assert_eq!(first.from, from);
-        assert_eq!(
-            distribution
-                .buckets
-                .iter()
-                .map(|one| one.count)
-                .sum::<u64>(),
-            101
-        );
+        assert_eq!(buckets.iter().map(|one| one.count).sum::<u64>(), 101);
         assert_eq!(facts.mean, Some((10.0 * -66.0 + 7.0 + 50.0 * 64.0) / 101.0));
     }
 

@@ -89,10 +89,8 @@ pub(super) fn put_json(
     if spans.has_histogram {
         let distribution = facts.and_then(|facts| facts.distribution.as_ref());
         let buckets = distribution.map(|all| {
-            let buckets = all
-                .buckets
-                .iter()
-                .map(|bucket| bucket_of(bucket, &NANOSECONDS));
+            let buckets = all.buckets();
+            let buckets = buckets.iter().map(|bucket| bucket_of(bucket, &NANOSECONDS));
             Vec::from_iter(buckets)
         });
         object.insert("buckets".to_owned(), json!(buckets));

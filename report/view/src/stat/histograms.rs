@@ -95,6 +95,6 @@ impl StatView {
             Some(_) => &Form::Plain,
             None => &NANOSECONDS,
         };
-        put_bars(&distribution.buckets, form, self.theme, out);
+        put_bars(&distribution.buckets(), form, self.theme, out);
     }
 }

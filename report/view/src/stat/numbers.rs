@@ -199,12 +199,15 @@ impl StatArgument {
             let number = facts.and_then(|facts| figure.figure(facts));
             put(figure.name(), json!(number));
         }
-        let bucket = |bucket| bucket_of(bucket, &Form::Plain);
         if self.has_histogram {
             put("exact", json!(facts.map(is_exact)));
             let distribution = facts.and_then(|facts| facts.distribution.as_ref());
-            let buckets = distribution.map(|all| all.buckets.iter().map(bucket));
-            put("buckets", json!(buckets.map(Vec::from_iter)));
+            let buckets = distribution.map(|all| {
+                let buckets = all.buckets();
+                let buckets = buckets.iter().map(|bucket| bucket_of(bucket, &Form::Plain));
+                Vec::from_iter(buckets)
+            });
+            put("buckets", json!(buckets));
         }
     }
 
