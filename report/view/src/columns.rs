@@ -8,6 +8,7 @@ use usdtrec_format::escape::escape;
 use crate::cut_apart::cut_apart;
 use crate::fit::{GAP, Width, fit};
 use crate::table::{Table, TableCell};
+use crate::text::width::width;
 use crate::theme::Theme;
 
 /// The least width to which words and values are cut in a column after the first.
@@ -44,7 +45,7 @@ fn put_line(columns: &[Shown<'_>], widths: &[usize], number: usize, line: &mut S
         let Some(cell) = column.cells.get(number) else {
             continue;
         };
-        let used = cell.width();
+        let used = column.widths.get(number).copied().unwrap_or(0);
         if at > 0 {
             put_blanks(GAP, line);
         } else if used > width {
@@ -74,6 +75,8 @@ fn put_blanks(number: usize, line: &mut String) {
 struct Shown<'t> {
     /// The heading, and the cells of the rows.
     cells: Vec<Cow<'t, str>>,
+    /// How wide each of these is.
+    widths: Vec<usize>,
     /// Whether the cells of the rows are numbers.
     are_numbers: Vec<bool>,
     /// Whether each of the cells may be cut.
@@ -86,6 +89,7 @@ impl<'t> Shown<'t> {
         let rows = || table.rows.iter().filter_map(|row| row.get(at));
         let heading = table.columns.get(at).map(|name| escape(name));
         let cells = heading.into_iter().chain(rows().map(TableCell::shown));
+        let cells: Vec<Cow<'_, str>> = cells.collect();
         let may_be_cut = |cell: &TableCell| match cell {
             TableCell::Text(_) => true,
             // The first column has lines of its own.
@@ -93,7 +97,8 @@ impl<'t> Shown<'t> {
             TableCell::Code(_) | TableCell::Number { .. } => false,
         };
         Self {
-            cells: cells.collect(),
+            widths: cells.iter().map(|cell| width(cell)).collect(),
+            cells,
             are_numbers: rows().map(TableCell::is_number).collect(),
             may_be_cut: [false].into_iter().chain(rows().map(may_be_cut)).collect(),
         }
@@ -101,11 +106,10 @@ impl<'t> Shown<'t> {
 
     /// How wide it is, and can be.
     fn width(&self) -> Width {
-        let widest = |widths: &mut dyn Iterator<Item = usize>| widths.max().unwrap_or(0);
-        let natural = widest(&mut self.cells.iter().map(|cell| cell.width()));
-        let whole = self.cells.iter().zip(&self.may_be_cut);
+        let natural = self.widths.iter().copied().max().unwrap_or(0);
+        let whole = self.widths.iter().zip(&self.may_be_cut);
         let whole = whole.filter(|(_, may_be_cut)| !**may_be_cut);
-        let least = widest(&mut whole.map(|(cell, _)| cell.width()));
+        let least = whole.map(|(width, _)| *width).max().unwrap_or(0);
         Width {
             natural,
             least: least.max(natural.min(MIN_CUT_WIDTH)),
@@ -119,9 +123,11 @@ impl<'t> Shown<'t> {
         }
         let cells: Vec<&str> = self.cells.iter().map(|cell| &**cell).collect();
         let cut = cut_apart(&cells, columns);
-        for ((cell, cut), may_be_cut) in self.cells.iter_mut().zip(cut).zip(&self.may_be_cut) {
+        let cells = self.cells.iter_mut().zip(&mut self.widths);
+        for ((cell, cut), may_be_cut) in cells.zip(cut).zip(&self.may_be_cut) {
             if *may_be_cut {
-                *cell = Cow::Owned(cut);
+                *cell.1 = width(&cut);
+                *cell.0 = Cow::Owned(cut);
             }
         }
     }
@@ -157,7 +163,7 @@ pub(crate) fn right(text: &str, columns: usize) -> String {
 }
 
 fn blanks(text: &str, columns: usize) -> String {
-    " ".repeat(columns.saturating_sub(text.width()))
+    " ".repeat(columns.saturating_sub(width(text)))
 }
 
 /// Appends text as lines, `indent` before each.

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use unicode_width::UnicodeWidthStr as _;
 use usdtrec_format::escape::escape;
 
 use crate::columns::{left, put_table};
 use crate::table::{Table, TableCell};
+use crate::text::width::width;
 use crate::theme::Theme;
 
 /// Columns that names and keys have beside figures at least, unless they are shorter.
@@ -48,25 +48,25 @@ impl Block {
 
     /// Its width, with the blanks before each column, and with what comes last.
     fn width(&self) -> usize {
-        let width = |place: usize| {
+        let width_at = |place: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(place));
-            let cells = cells.map(|cell| cell.shown().width());
-            let heading = escape(&self.columns[place]).width();
+            let cells = cells.map(|cell| width(&cell.shown()));
+            let heading = width(&escape(&self.columns[place]));
             cells.chain([heading]).max().unwrap_or(0) + 2
         };
-        let own: usize = (0..self.columns.len()).map(width).sum();
+        let own: usize = (0..self.columns.len()).map(width_at).sum();
         own + self.last.as_ref().map_or(0, |last| last.width())
     }
 
     /// Its names and keys as one column, in which those that are short stand below each other.
     fn joined(&self) -> Self {
-        let width = |place: usize| {
+        let width_at = |place: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(place));
-            let widest = cells.map(|cell| cell.shown().width()).max().unwrap_or(0);
-            let heading = escape(&self.columns[place]).width();
+            let widest = cells.map(|cell| width(&cell.shown())).max().unwrap_or(0);
+            let heading = width(&escape(&self.columns[place]));
             Some(widest.max(heading)).filter(|width| *width <= MAX_ALIGNED_WIDTH)
         };
-        let widths: Vec<Option<usize>> = (0..self.columns.len()).map(width).collect();
+        let widths: Vec<Option<usize>> = (0..self.columns.len()).map(width_at).collect();
         let join = |cells: &mut dyn Iterator<Item = Cow<'_, str>>| {
             let cells = cells.zip(&widths);
             let cells = cells.map(|(cell, width)| left(&cell, width.unwrap_or(0)));
@@ -119,6 +119,10 @@ fn table(names: Block, mut blocks: Vec<Block>) -> Table {
     let columns = [&names].into_iter().chain(&blocks).chain(&last);
     let mut table = Table::new(columns.flat_map(|block| &block.columns));
     table.rows = names.rows;
+    let further = table.columns.len() - names.columns.len();
+    for row in &mut table.rows {
+        row.reserve_exact(further);
+    }
     for block in blocks.into_iter().chain(last) {
         for (row, cells) in table.rows.iter_mut().zip(block.rows) {
             row.extend(cells);
@@ -129,6 +133,8 @@ fn table(names: Block, mut blocks: Vec<Block>) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use unicode_width::UnicodeWidthStr as _;
+
     use super::*;
     use crate::theme::WIDTH;
 

@@ -88,8 +88,7 @@ impl Text {
     #[cold]
     fn grow(&mut self, more: usize) {
         let needed = self.len + more.max(PIECE_BYTES);
-        self.bytes
-            .resize(needed.max(2 * self.bytes.len()).max(4096), 0);
+        self.bytes.resize(needed.max(2 * self.bytes.len()), 0);
     }
 
     /// Appends a piece.

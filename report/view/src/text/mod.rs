@@ -6,3 +6,4 @@ pub(crate) mod number;
 pub mod quoted;
 pub mod scalar;
 pub(crate) mod value;
+pub(crate) mod width;

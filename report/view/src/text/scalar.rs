@@ -1,5 +1,6 @@
 //! Numbers of any kind in decimal.
 
+use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 
 use usdtrec_analysis::stats::number::{Float, Integer, Scalar};
@@ -12,7 +13,9 @@ use crate::text::buffer::Text;
 pub(crate) fn decimal(number: Scalar) -> String {
     let mut text = Text::default();
     match number {
-        Scalar::Integer(Integer(number)) => text.string(itoa::Buffer::new().format(number)),
+        Scalar::Integer(Integer(number)) => {
+            return itoa::Buffer::new().format(number).to_owned();
+        }
         Scalar::Float(number) if number.is_single() => text.float32(number.value() as f32),
         Scalar::Float(number) => text.float64(number.value()),
     }
@@ -47,16 +50,26 @@ pub(crate) fn near(number: Scalar, ends: RangeInclusive<Scalar>, form: &Form) ->
     format!("~{}", shown(number, form))
 }
 
-/// A number with three digits.
+/// A number with three digits; of two that are as near, the even one.
 fn rounded(number: Scalar) -> Scalar {
-    if let Scalar::Integer(Integer(-999..=999)) = number {
-        return number;
-    }
-    let three = format!("{:.2e}", number.approximate());
-    let three = three.parse::<f64>().unwrap_or_default();
     match number {
-        Scalar::Integer(_) => Scalar::integer(three as i128),
-        Scalar::Float(_) => Float::double(three).map_or(number, Scalar::Float),
+        Scalar::Integer(Integer(number)) => {
+            let digits = number.unsigned_abs().max(1).ilog10() + 1;
+            let step = 10_i128.pow(digits.saturating_sub(3));
+            let (three, rest) = (number / step, number % step);
+            let is_up = match (2 * rest.abs()).cmp(&step) {
+                Ordering::Less => false,
+                Ordering::Equal => three % 2 != 0,
+                Ordering::Greater => true,
+            };
+            let three = three + if is_up { number.signum() } else { 0 };
+            Scalar::integer(three * step)
+        }
+        Scalar::Float(float) => {
+            let three = format!("{:.2e}", float.value());
+            let three = three.parse::<f64>().unwrap_or_default();
+            Float::double(three).map_or(number, Scalar::Float)
+        }
     }
 }
 
@@ -73,6 +86,12 @@ mod tests {
         assert_eq!(of(49_535), "~49500");
         assert_eq!(of(-49_535), "~-49500");
         assert_eq!(of(7), "~7");
+        assert_eq!(of(0), "~0");
+        for (number, three) in [(1235, "~1240"), (1245, "~1240"), (-1235, "~-1240")] {
+            assert_eq!(of(number), three);
+        }
+        assert_eq!(of(9996), "~10000");
+        assert_eq!(of(i64::MAX), "~9220000000000000000");
         assert_eq!(
             near(integer(99_900), integer(0)..=integer(99_850), &Form::Plain),
             "~99850"

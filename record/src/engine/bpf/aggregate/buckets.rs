@@ -7,6 +7,9 @@ use usdtrec_format::NumberBucket;
 
 use crate::aggregation::{BucketCount, NumberEnds};
 
+/// Number of buckets that are not empty, of most arguments.
+const USUALLY_FILLED: usize = 64;
+
 /// The buckets of an argument in all events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::engine::bpf) struct Buckets {
@@ -58,25 +61,23 @@ impl Buckets {
 
     /// The buckets that are not empty, in ascending order. All numbers are between these ends. `counts` has the count of each bucket.
     pub(super) fn filled(self, ends: NumberEnds, counts: impl Fn(u32) -> u64) -> Vec<BucketCount> {
-        let filled = |bucket: u32| Some(counts(bucket)).filter(|count| *count > 0);
         let NumberEnds { min, max } = ends;
         let lower = places(!max.min(-1), !min, self.lower);
         let upper = places(min.max(0), max, self.upper);
-        let of_lower = |place: &u32| filled(self.upper + place).is_some();
-        let of_upper = |place: &u32| filled(*place).is_some();
-        let count = lower.clone().filter(of_lower).count() + upper.clone().filter(of_upper).count();
-        let bucket = NumberBucket::at_place;
-        let lower = lower.rev().filter_map(|place| {
-            let bucket = bucket(place)?.mirrored();
-            filled(self.upper + place).map(|count| BucketCount { bucket, count })
-        });
-        let upper = upper.filter_map(|place| {
-            let bucket = bucket(place)?;
-            filled(place).map(|count| BucketCount { bucket, count })
-        });
-        // Others may be filled meanwhile.
-        let mut all = Vec::with_capacity(count);
-        all.extend(lower.chain(upper));
+        let mut all = Vec::with_capacity((lower.len() + upper.len()).min(USUALLY_FILLED));
+        let mut put = |bucket: Option<NumberBucket>, count: u64| {
+            if let (Some(bucket), 1..) = (bucket, count) {
+                all.push(BucketCount { bucket, count });
+            }
+        };
+        for place in lower.rev() {
+            let bucket = NumberBucket::at_place(place).map(NumberBucket::mirrored);
+            put(bucket, counts(self.upper + place));
+        }
+        for place in upper {
+            put(NumberBucket::at_place(place), counts(place));
+        }
+        all.shrink_to_fit();
         all
     }
 }
