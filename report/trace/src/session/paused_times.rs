@@ -2,9 +2,14 @@
 
 use usdtrec_format::trace::TimeRange;
 
-/// The times in which a probe was detached, in their order; no two have a time in common. There are no samples strictly within one.
+/// The times in which a probe was detached. There are no samples strictly within one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PausedTimes(Box<[TimeRange]>);
+pub struct PausedTimes {
+    /// In their order; no two have a time in common.
+    times: Box<[TimeRange]>,
+    /// Of a stream, the sum of pauses before these, which are not kept.
+    forgotten: PausedPart,
+}
 
 /// How much of a time a probe was detached in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,17 +21,19 @@ pub struct PausedPart {
 }
 
 impl PausedTimes {
-    /// Adds a time of a stream; the same one without its end may be there. Of more than `most`, the older half is forgotten, and `false` is returned.
-    pub(crate) fn learn(&mut self, time: TimeRange, most: usize) -> bool {
-        let mut times = std::mem::take(&mut self.0).into_vec();
+    /// Adds a time of a stream; the same one without its end may be there. Of more than `most`, the older half is added up: the latest one is always
+    /// there, and so it is known whether any is between two hits.
+    pub(crate) fn learn(&mut self, time: TimeRange, most: usize) {
+        let mut times = std::mem::take(&mut self.times).into_vec();
         times.retain(|known| known.first != time.first);
-        let fits = times.len() < most;
-        if !fits {
-            times.drain(..most / 2);
+        if times.len() >= most {
+            for old in times.drain(..most / 2) {
+                self.forgotten.pauses += 1;
+                self.forgotten.time += old.last.saturating_sub(old.first);
+            }
         }
         times.push(time);
-        *self = Self::new(times);
-        fits
+        self.times = Self::new(times).times;
     }
 
     /// Times in any order, which may overlap.
@@ -40,7 +47,10 @@ impl PausedTimes {
                 _ => joined.push(time),
             }
         }
-        Self(joined.into())
+        Self {
+            times: joined.into(),
+            forgotten: PausedPart::default(),
+        }
     }
 
     /// The times in which at least one of several probes was detached.
@@ -53,35 +63,43 @@ impl PausedTimes {
         if others.peek().is_none() {
             return first.clone();
         }
-        let times = others.fold(first.0.to_vec(), |mut all, times| {
-            all.extend(&times.0);
-            all
-        });
-        Self::new(times)
+        let mut all = first.times.to_vec();
+        let mut forgotten = first.forgotten;
+        for other in others {
+            all.extend(&other.times);
+            if other.forgotten.time > forgotten.time {
+                forgotten = other.forgotten;
+            }
+        }
+        Self {
+            forgotten,
+            ..Self::new(all)
+        }
     }
 
     /// Whether it was never detached.
     pub const fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.times.is_empty()
     }
 
     /// The first pause of which a part is between two times.
     pub fn between(&self, from: u64, to: u64) -> Option<TimeRange> {
-        let at = self.0.partition_point(|pause| pause.last <= from);
-        self.0.get(at).filter(|pause| pause.first < to).copied()
+        let at = self.times.partition_point(|pause| pause.last <= from);
+        self.times.get(at).filter(|pause| pause.first < to).copied()
     }
 
     /// Whether a pause began before a time.
     pub fn begin_before(&self, time: u64) -> bool {
-        self.0.first().is_some_and(|pause| pause.first < time)
+        self.times.first().is_some_and(|pause| pause.first < time)
     }
 
     /// How much of a time it was detached in.
     pub fn within(&self, time: TimeRange) -> PausedPart {
-        let first = self.0.partition_point(|pause| pause.last <= time.first);
-        let pauses = self.0.iter().skip(first);
+        let first = self.times.partition_point(|pause| pause.last <= time.first);
+        let pauses = self.times.iter().skip(first);
         let pauses = pauses.take_while(|pause| pause.first.max(time.first) < time.last);
-        pauses.fold(PausedPart::default(), |part, pause| {
+        // Of a stream, the time is that from its begin.
+        pauses.fold(self.forgotten, |part, pause| {
             let last = pause.last.min(time.last);
             PausedPart {
                 pauses: part.pauses + 1,
@@ -96,19 +114,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_replaces_an_open_pause_and_old_ones_are_forgotten() {
+    fn an_end_replaces_an_open_pause_and_old_ones_are_added_up() {
         let mut paused = PausedTimes::default();
         for first in [10, 30, 50, 70] {
-            assert!(paused.learn(TimeRange::new(first, u64::MAX), 4));
-            assert!(paused.learn(TimeRange::new(first, first + 10), 4));
+            paused.learn(TimeRange::new(first, u64::MAX), 4);
+            paused.learn(TimeRange::new(first, first + 10), 4);
         }
-        assert_eq!(paused.0.len(), 4);
-        assert!(!paused.learn(TimeRange::new(90, u64::MAX), 4));
-        let kept = [(50, 60), (70, 80), (90, u64::MAX)];
-        assert_eq!(
-            *paused.0,
-            kept.map(|(first, last)| TimeRange::new(first, last))
-        );
+        let part = |paused: &PausedTimes| {
+            let PausedPart { pauses, time } = paused.within(TimeRange::new(0, 95));
+            (paused.times.len(), pauses, time)
+        };
+        assert_eq!(part(&paused), (4, 4, 40));
+        paused.learn(TimeRange::new(90, u64::MAX), 4);
+        assert_eq!(part(&paused), (3, 5, 45));
+        assert!(paused.between(45, 51).is_some() && paused.between(80, 90).is_none());
     }
 
     #[test]
@@ -116,7 +135,7 @@ mod tests {
         let range = |&(first, last): &(u64, u64)| TimeRange::new(first, last);
         let times = [(30, 40), (10, 20), (15, 17), (40, 50), (35, 38)];
         let paused = PausedTimes::new(times.iter().map(range).collect());
-        assert_eq!(paused.0.len(), 3, "{paused:?}");
+        assert_eq!(paused.times.len(), 3, "{paused:?}");
         let before_second = paused.between(20, 31);
         assert_eq!(before_second, Some(TimeRange::new(30, 40)));
         for (from, to) in [(0, 10), (20, 30), (50, u64::MAX), (40, 40)] {
@@ -138,7 +157,7 @@ mod tests {
         let other = PausedTimes::new(vec![TimeRange::new(18, 32)]);
         let none = PausedTimes::default();
         let any = PausedTimes::of_any([&none, &paused, &other].into_iter());
-        assert_eq!(*any.0, [TimeRange::new(10, 40), TimeRange::new(40, 50)]);
+        assert_eq!(*any.times, [TimeRange::new(10, 40), TimeRange::new(40, 50)]);
         assert!(PausedTimes::of_any([&none].into_iter()).is_empty());
     }
 }

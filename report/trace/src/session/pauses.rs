@@ -13,8 +13,8 @@ use crate::session::paused_times::PausedTimes;
 /// Maximum number of pauses of all events together that are kept. A day has some 100,000.
 const MAX_TIMES: usize = 1 << 22;
 
-/// Maximum number of pauses of an event of a stream that are kept. The latest is always kept: whether a span is across a pause is known.
-const MAX_STREAM_TIMES: usize = 1 << 16;
+/// Maximum number of pauses of an event of a stream that are kept.
+const MAX_STREAM_TIMES: usize = 1 << 14;
 
 /// When the probes of a trace were detached.
 #[derive(Debug, Default)]
@@ -65,12 +65,15 @@ impl Pauses {
         let targets = pause.ids.iter().filter_map(|&id| ids.get(id));
         let events: BTreeSet<u32> = targets.map(|target| target.event).collect();
         let time = TimeRange::new(pause.from_ns, pause.to_ns.unwrap_or(u64::MAX));
+        if time.first >= time.last {
+            return;
+        }
         for event in events.into_iter().map(|event| event as usize) {
             if self.of_event.len() <= event {
                 self.of_event.resize(event + 1, PausedTimes::default());
             }
             if let Some(times) = self.of_event.get_mut(event) {
-                self.are_cut |= !times.learn(time, MAX_STREAM_TIMES);
+                times.learn(time, MAX_STREAM_TIMES);
             }
         }
     }
