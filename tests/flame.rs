@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::callers::{BUILD, Calls, folded_lines, record, record_build};
-use crate::common::{Lab, need_tool, run, test};
+use crate::common::{Lab, copy_program, need_tool, run, test};
 
 /// The widths of the frames of a picture, by the names of frames from the outermost one.
 #[track_caller]
@@ -224,7 +224,7 @@ fn a_program_under_another_path_has_the_same_frames() {
             run(lab.at_home(Path::new("strip"), [&program])).success();
         }
         for (name, copy) in [("a", "releases-1"), ("b", "other-name")] {
-            fs::copy(&program, lab.file(copy)).expect("a copy");
+            copy_program(&program, lab.file(copy));
             let event = format!("sdt_callers:hit*@{}", lab.file(copy).display());
             let mut record = lab.command(["record", "-q", "-g", "-o", name, "-e", &event, "--"]);
             record.arg(lab.file(copy)).args(arguments);

@@ -6,7 +6,7 @@ use std::process::Command;
 use usdtrec_format::trace::Trace;
 
 use super::{dump, events, files, samples};
-use crate::common::{Build, Lab, Process, Recorder, Ticker, need_tool, run, test};
+use crate::common::{Build, Lab, Process, Recorder, Ticker, copy_program, need_tool, run, test};
 
 /// A file that cannot be written is said, and recording goes on.
 #[test]
@@ -95,7 +95,7 @@ fn other_users_cannot_ask() {
     assert!(fs::metadata(&socket).is_ok());
     // A copy that this user can execute.
     let program = std::env::temp_dir().join(format!("usdtrec-of-nobody-{pid}"));
-    fs::copy(env!("CARGO_BIN_EXE_usdtrec"), &program).expect("a copy");
+    copy_program(env!("CARGO_BIN_EXE_usdtrec"), &program);
     let mut command = Command::new("setpriv");
     command
         .args(["--reuid=65534", "--clear-groups"])
