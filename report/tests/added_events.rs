@@ -1,17 +1,15 @@
 //! Streams to which events are added: what is shown while they come is what is shown of the stream stored in a file.
 
-use std::path::Path;
-
 use usdtrec_format::schema::Argument;
 use usdtrec_format::trace::{Compression, PipeWriter, TraceInfo};
-use usdtrec_report::script::{self, ScriptOptions, StreamOutput};
+use usdtrec_report::script::{self, ScriptOptions};
 use usdtrec_report::{
     ContextQuestion, EventSelection, Format, HintWords, Sentences, Sources, StreamSummary,
     TraceSession,
 };
 use usdtrec_testing::test;
 
-use crate::support::{DONE, HIT, Recording, ip};
+use crate::support::{self, DONE, HIT, Recording, ip};
 
 /// Ids of the events that are added.
 const BEGIN: u64 = 2000;
@@ -86,24 +84,7 @@ fn streamed(
     selection: &EventSelection,
     options: &ScriptOptions,
 ) -> (String, StreamSummary) {
-    let mut out = Vec::new();
-    let to = StreamOutput {
-        out: &mut out,
-        lost: &mut |_, _| {},
-    };
-    let sources = Sources::default();
-    let path = Path::new("-");
-    let summary = script::print_stream(
-        bytes,
-        path,
-        &sources,
-        selection,
-        &ContextQuestion::default(),
-        options,
-        to,
-    )
-    .unwrap();
-    (String::from_utf8(out).unwrap(), summary)
+    support::script_of_stream(bytes, selection, &ContextQuestion::default(), options)
 }
 
 /// The lines of the stream as it comes, which are those of a file that has it.

@@ -1,19 +1,17 @@
 //! Streams: a pause is known when its record comes, and its end when that of its end comes.
 
-use std::path::Path;
-
 use serde_json::Value;
 use usdtrec_format::perf::{RecordType, Records, SampleId};
 use usdtrec_format::trace::{BlockReader, Compression, PipeWriter, Trace};
-use usdtrec_report::script::{self, ScriptOptions, SpanRowQuestion, StreamOutput};
+use usdtrec_report::script::{ScriptOptions, SpanRowQuestion};
 use usdtrec_report::{
-    ContextQuestion, EventSelection, Format, HintWords, Sentences, Sources, StreamSummary,
+    ContextQuestion, EventSelection, Format, HintWords, Sentences, StreamSummary,
 };
 use usdtrec_testing::test;
 
 use super::happened::{PROBES, START, end, pauses, put, record, start};
 use super::parsed;
-use crate::support::Recorded;
+use crate::support::{self, Recorded};
 
 /// The records of a trace as a stream, in the order in which a recorder writes them, with so many of them in a round.
 fn stream(recorded: &Recorded, round: usize) -> Vec<u8> {
@@ -51,15 +49,7 @@ fn print(
     context: &ContextQuestion,
     options: &ScriptOptions,
 ) -> (String, StreamSummary) {
-    let mut out = Vec::new();
-    let to = StreamOutput {
-        out: &mut out,
-        lost: &mut |_, _| {},
-    };
-    let selection = EventSelection::default();
-    let (path, sources) = (Path::new("-"), Sources::default());
-    let summary = script::print_stream(bytes, path, &sources, &selection, context, options, to);
-    (String::from_utf8(out).unwrap(), summary.unwrap())
+    support::script_of_stream(bytes, &EventSelection::default(), context, options)
 }
 
 /// The same with a record in each round.

@@ -22,9 +22,10 @@ use usdtrec_format::{
 use usdtrec_report::Format;
 use usdtrec_report::question::{GroupOrder, Question};
 use usdtrec_report::report::{self, ReportOptions};
-use usdtrec_report::script::{self, ScriptOptions};
+use usdtrec_report::script::{self, ScriptOptions, StreamOutput};
 use usdtrec_report::{
-    AnswerQuestions as _, EventSelection, HintWords, Notices, ReportError, Sources, TraceSession,
+    AnswerQuestions as _, ContextQuestion, EventSelection, HintWords, Notices, ReportError,
+    Sources, StreamSummary, TraceSession,
 };
 use usdtrec_testing::is_deep;
 
@@ -476,6 +477,23 @@ fn sample(hit: Hit) -> Vec<u8> {
         .chain(words)
         .flat_map(u64::to_le_bytes)
         .collect()
+}
+
+/// What `script` prints of a stream.
+pub fn script_of_stream(
+    bytes: &[u8],
+    selection: &EventSelection,
+    context: &ContextQuestion,
+    options: &ScriptOptions,
+) -> (String, StreamSummary) {
+    let mut out = Vec::new();
+    let to = StreamOutput {
+        out: &mut out,
+        lost: &mut |_, _| {},
+    };
+    let (path, sources) = (Path::new("-"), Sources::default());
+    let summary = script::print_stream(bytes, path, &sources, selection, context, options, to);
+    (String::from_utf8(out).unwrap(), summary.unwrap())
 }
 
 /// Numbers below what is asked, the same ones for a seed.
