@@ -110,6 +110,8 @@ pub enum Missing {
     Absent,
     /// It is of the begin of a span, which is not known: the recording began after it, or the hit was lost.
     Begin,
+    /// It is of the thread that held a lock, which is not known: its release was said after the next thread had acquired the lock.
+    Holder,
 }
 
 impl fmt::Display for Missing {
@@ -132,6 +134,7 @@ impl fmt::Display for Missing {
             Self::Truncated => f.write_str("sample cut short"),
             Self::Absent => f.write_str("none"),
             Self::Begin => f.write_str("begin not known"),
+            Self::Holder => f.write_str("holder not known"),
         }
     }
 }

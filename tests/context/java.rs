@@ -73,10 +73,17 @@ fn who_held_the_monitor() {
         event["event"] == "sdt_hotspot:monitor__contended__entered"
             && event["args"]["class_name"] == CLASS
     });
-    let mut waits = 0;
+    let mut known = 0;
+    let mut unknown = 0;
     for event in of_waiters {
-        waits += 1;
         let args = &event["args"];
+        // The virtual machine wakes the waiter first, and says that the owner has left the monitor then.
+        if event["missing"]["holder.comm"] == "holder not known" {
+            assert!(args["holder.comm"].is_null(), "{event}");
+            unknown += 1;
+            continue;
+        }
+        known += 1;
         assert_eq!(args["holder.comm"], "owner", "{event}");
         assert_ne!(args["holder.tid"], event["tid"]);
         let blocked = args["holder.blocked"].as_u64().expect("a time");
@@ -85,7 +92,8 @@ fn who_held_the_monitor() {
         assert!(args["holder.held"].is_null(), "{event}");
         assert_eq!(event["missing"]["holder.held"], "begin not known");
     }
-    assert_eq!(waits, 20);
+    assert_eq!(known + unknown, 20);
+    assert!(known >= 10, "{known} holders are known");
     let report = [
         "report",
         "-i",
@@ -99,9 +107,8 @@ fn who_held_the_monitor() {
         "class_name",
     ];
     let printed = lab.usdtrec(report).success().stdout;
-    // The first row that names the class.
-    let (before, after) = printed.split_once(CLASS).expect(&printed);
-    let last = before.split_whitespace().next_back();
-    let count = after.split_whitespace().next();
-    assert_eq!((last, count), (Some("owner"), Some("20")), "{printed}");
+    let words: Vec<&str> = printed.split_whitespace().collect();
+    let mut rows = words.windows(3).filter(|row| row[..2] == ["owner", CLASS]);
+    let count = rows.next().map(|row| row[2]);
+    assert_eq!(count, Some(known.to_string().as_str()), "{printed}");
 }

@@ -19,6 +19,18 @@ const MAX_LOCKS: usize = 1 << 18;
 /// The pair that stands for the probes of all locks.
 pub(crate) const ALL_LOCKS: u32 = 0;
 
+/// The arguments of a part: its own, then those of the spans that the holder was in.
+pub(crate) const OWN: [(&str, &str); 5] = [
+    (
+        "comm",
+        "name of the thread that held the lock the longest while this one waited",
+    ),
+    ("tid", "that thread"),
+    ("blocked", "how long it held the lock meanwhile"),
+    ("held", "how long it held the lock, then or so far"),
+    ("others", "number of further threads that held it meanwhile"),
+];
+
 /// All locks that are held or waited for.
 #[derive(Debug, Default)]
 pub(crate) struct LockTable {
@@ -101,7 +113,16 @@ impl LockTable {
         if lock.is_idle() {
             self.locks.remove(&key);
         }
-        let values = values_of_holder(&waiter?, step.of_spans.as_deref().unwrap_or_default())?;
+        let of_spans = step.of_spans.as_deref().unwrap_or_default();
+        let values = match values_of_holder(&waiter?, of_spans) {
+            Some(values) => values,
+            // Somebody held it: there was a wait.
+            None if step.contended => {
+                let unknown = Value::Missing(Missing::Holder);
+                vec![unknown; OWN.len() + of_spans.len()].into()
+            }
+            None => return None,
+        };
         Some(HolderPart {
             part: if step.group { CANDIDATE } else { HOLDER },
             values: AddedPart::Known(values),
@@ -139,4 +160,49 @@ fn values_of_holder(waiter: &Waiter, of_spans: &[AddedPlace]) -> Option<Arc<[Val
         values.map_or(absent.clone(), |values| values.value(*place))
     });
     Some(own.into_iter().chain(of_spans).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use usdtrec_trace::process::comm::ProcessNumber;
+
+    use super::*;
+
+    /// What a hit of a thread does with the one lock.
+    fn take(locks: &mut LockTable, tid: i32, action: LockAction, contended: bool) -> Vec<Value> {
+        let place = StepPlace {
+            pid: 1,
+            tid,
+            time: 100,
+            process: ProcessNumber::default(),
+        };
+        let step = LockStep {
+            action,
+            shared: false,
+            group: false,
+            contended,
+            of_spans: None,
+            provider: 0,
+            key: [1, 0],
+            comm: Value::Missing(Missing::Absent),
+        };
+        let part = locks.take(place, step, None).map(|part| part.values);
+        match part {
+            Some(AddedPart::Known(values)) => values.to_vec(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Its release is said after the next thread has acquired it.
+    #[test]
+    fn the_holder_of_a_contended_lock_may_not_be_known() {
+        let mut locks = LockTable::default();
+        for (contended, known) in [(true, OWN.len()), (false, 0)] {
+            take(&mut locks, 2, LockAction::Waits, contended);
+            let values = take(&mut locks, 2, LockAction::Acquires, contended);
+            assert_eq!(values, vec![Value::Missing(Missing::Holder); known]);
+            take(&mut locks, 1, LockAction::Releases, contended);
+            take(&mut locks, 2, LockAction::Releases, contended);
+        }
+    }
 }

@@ -15,7 +15,7 @@ use usdtrec_trace::session::events::Event;
 use usdtrec_trace::session::hit::Hit;
 use usdtrec_trace::session::resolver::Resolver;
 
-use crate::holders::lock_table::ALL_LOCKS;
+use crate::holders::lock_table::{ALL_LOCKS, OWN};
 use crate::holders::{CANDIDATE, HOLDER};
 use crate::spans::pair_pauses::{PairEvents, PairPauses};
 use crate::stats::sketch::content_hash;
@@ -38,18 +38,6 @@ struct LockRole {
     /// Whether hits get who held the lock.
     ends_waits: bool,
 }
-
-/// The arguments of a part: its own, then those of the spans that the holder was in.
-const OWN: [(&str, &str); 5] = [
-    (
-        "comm",
-        "name of the thread that held the lock the longest while this one waited",
-    ),
-    ("tid", "that thread"),
-    ("blocked", "how long it held the lock meanwhile"),
-    ("held", "how long it held the lock, then or so far"),
-    ("others", "number of further threads that held it meanwhile"),
-];
 
 impl LockRoles {
     /// # Errors
