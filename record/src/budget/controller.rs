@@ -402,15 +402,16 @@ impl Controller {
 mod tests {
     use super::*;
 
-    /// Hits of thread 7 in a second, of 1 µs each.
+    /// Hits of thread 7.
     fn threads(hits: u64) -> HashMap<i32, u64> {
         HashMap::from([(7, hits)])
     }
 
-    const fn in_a_second(threads: &HashMap<i32, u64>) -> CountedHits<'_> {
+    /// Of 1 µs each.
+    const fn in_tenth_of_second(threads: &HashMap<i32, u64>) -> CountedHits<'_> {
         CountedHits {
             threads,
-            ns: 1000 * MS,
+            ns: 100 * MS,
             hit_ns: 1000.0,
         }
     }
@@ -422,8 +423,8 @@ mod tests {
         for _ in 0..intervals {
             for (unit, share) in shares.iter().enumerate() {
                 if controller.is_attached(unit) {
-                    let threads = threads((share * 1e6) as u64);
-                    controller.add(unit, in_a_second(&threads));
+                    let threads = threads((share * 1e5) as u64);
+                    controller.add(unit, in_tenth_of_second(&threads));
                 }
             }
             let orders = controller.decide(0);
@@ -444,16 +445,16 @@ mod tests {
     #[test]
     fn a_short_burst_and_threads_within_the_budget_pause_nothing() {
         let mut controller = Controller::new(0.02, 1);
-        let burst = threads(60_000);
-        controller.add(0, in_a_second(&burst));
+        let burst = threads(6_000);
+        controller.add(0, in_tenth_of_second(&burst));
         assert!(controller.decide(0).is_empty());
         let mut urged = Controller::new(0.02, 1);
-        urged.add(0, in_a_second(&burst));
+        urged.add(0, in_tenth_of_second(&burst));
         urged.count_bursts();
         assert_eq!(urged.decide(0).len(), 1);
         let mut controller = Controller::new(0.02, 1);
-        let of_many = (0..1000).map(|tid| (tid, 15_000)).collect();
-        controller.add(0, in_a_second(&of_many));
+        let of_many = (0..1000).map(|tid| (tid, 1_500)).collect();
+        controller.add(0, in_tenth_of_second(&of_many));
         assert!(controller.decide(0).is_empty());
     }
 
@@ -502,19 +503,19 @@ mod tests {
             panic!("its window is over");
         };
         assert_eq!(order.kind, SwitchKind::Detach);
-        let (many, few) = (threads(900_000), threads(1_000));
+        let (many, few) = (threads(90_000), threads(100));
         assert!(
             controller
-                .end_window(0, in_a_second(&many), 820 * MS)
+                .end_window(0, in_tenth_of_second(&many), 820 * MS)
                 .is_some()
         );
-        let planned = controller.detached(0, MS / 10, Some(in_a_second(&many)));
+        let planned = controller.detached(0, MS / 10, Some(in_tenth_of_second(&many)));
         assert!((planned.expect("a plan").recorded - 0.0222).abs() < 1e-3);
         controller.begin_attaching(0);
         controller.attached(0, 1700 * MS, MS / 10);
         assert!(
             controller
-                .end_window(0, in_a_second(&few), 1720 * MS)
+                .end_window(0, in_tenth_of_second(&few), 1720 * MS)
                 .is_none()
         );
         assert!(controller.is_attached(0));
@@ -524,7 +525,7 @@ mod tests {
     #[test]
     fn a_unit_that_was_paused_again_soon_needs_more_quiet_windows() {
         let (mut controller, _) = paused(0.8, MS / 10);
-        let (many, few) = (threads(900_000), threads(0));
+        let (many, few) = (threads(90_000), threads(0));
         let mut now = 800 * MS;
         for needed in [1, 2, 4, 8] {
             controller.begin_attaching(0);
@@ -533,10 +534,14 @@ mod tests {
                 now += WINDOW;
                 assert!(!controller.is_attached(0));
                 assert_eq!(controller.due(now).len(), 1);
-                assert!(controller.end_window(0, in_a_second(&few), now).is_none());
+                assert!(
+                    controller
+                        .end_window(0, in_tenth_of_second(&few), now)
+                        .is_none()
+                );
                 assert_eq!(controller.is_attached(0), window == needed);
             }
-            controller.add(0, in_a_second(&many));
+            controller.add(0, in_tenth_of_second(&many));
             assert_eq!(controller.decide(now).len(), 1);
             controller.detached(0, MS / 10, None);
         }
@@ -550,7 +555,7 @@ mod tests {
         let many = threads(160_000);
         let counted = CountedHits {
             ns: 200 * MS,
-            ..in_a_second(&many)
+            ..in_tenth_of_second(&many)
         };
         assert!(controller.end_window(0, counted, 1000 * MS).is_some());
         controller.detached(0, MS / 10, Some(counted));
@@ -562,10 +567,10 @@ mod tests {
     fn pauses_are_planned_anew_when_others_begin() {
         let mut controller = Controller::new(0.02, 2);
         for (unit, hits) in [(0, 500_000), (1, 19_999)] {
-            let threads = threads(4 * hits);
+            let threads = threads(hits);
             let counted = CountedHits {
-                ns: 4000 * MS,
-                ..in_a_second(&threads)
+                ns: 1000 * MS,
+                ..in_tenth_of_second(&threads)
             };
             for _ in 0..40 {
                 controller.add(unit, counted);
@@ -574,8 +579,8 @@ mod tests {
         assert_eq!(controller.decide(0).len(), 1);
         controller.detached(0, MS / 10, None);
         assert_eq!(controller.remaining(0), Some(MAX_PERIOD - WINDOW));
-        let many = threads(500_000);
-        controller.add(1, in_a_second(&many));
+        let many = threads(50_000);
+        controller.add(1, in_tenth_of_second(&many));
         assert_eq!(controller.decide(100 * MS).len(), 1);
         controller.detached(1, MS / 10, None);
         // Both have half of the time each.

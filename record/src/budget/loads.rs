@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-/// Part of a new share in the average: bursts that are shorter than some tenths of a second do not decide.
-const PART: f64 = 0.25;
+/// Time constant of the average, ns: bursts that are shorter than some tenths of a second do not decide.
+const TIME_CONSTANT: f64 = 350e6;
 /// Maximum number of threads of a unit. Of more, those without hits are forgotten, and others are not taken in.
 pub(super) const MAX_THREADS: usize = 1 << 14;
 /// A share below which a thread without hits is forgotten.
@@ -39,6 +39,11 @@ impl CountedHits<'_> {
         hits as f64 * self.hit_ns / self.ns.max(1) as f64
     }
 
+    /// Weight of the share in the average.
+    fn weight(&self) -> f64 {
+        1.0 - (-(self.ns as f64) / TIME_CONSTANT).exp()
+    }
+
     fn rate(&self) -> f64 {
         self.threads.values().sum::<u64>() as f64 * 1e9 / self.ns.max(1) as f64
     }
@@ -48,10 +53,11 @@ impl Loads {
     /// Takes what was counted since the last time.
     pub(super) fn add(&mut self, counted: CountedHits<'_>) {
         self.rate = counted.rate();
+        let weight = counted.weight();
         for (tid, load) in &mut self.threads {
             let hits = counted.threads.get(tid).copied().unwrap_or(0);
             load.last = counted.share(hits);
-            load.average += (load.last - load.average) * PART;
+            load.average += (load.last - load.average) * weight;
         }
         self.threads
             .retain(|_, load| load.last > 0.0 || load.average >= FORGOTTEN);
@@ -59,7 +65,7 @@ impl Loads {
             if self.threads.len() < MAX_THREADS || self.threads.contains_key(tid) {
                 let last = counted.share(*hits);
                 let new = Load {
-                    average: last * PART,
+                    average: last * weight,
                     last,
                 };
                 self.threads.entry(*tid).or_insert(new);

@@ -20,7 +20,7 @@ use crate::error::RecordError;
 use crate::recording::session::Session;
 
 /// Interval at which shares are measured, ns.
-const LOOK_TIME: u64 = 100_000_000;
+const LOOK_TIME: u64 = 20_000_000;
 /// The same, ns, while so much of a ring is filled: hits of other probes would be lost, too.
 const URGENT_LOOK_TIME: u64 = 10_000_000;
 const URGENT_FILL: f64 = 0.125;
