@@ -63,7 +63,7 @@ impl FileMapping {
     }
 
     /// Parses `START-END PERMS OFFSET MAJOR:MINOR INODE PATH[ (deleted)]`; `None` for other lines.
-    fn parse(line: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(line: &[u8]) -> Option<Self> {
         // The fields before the path have no slash.
         let (fields, path) = line.split_at(line.iter().position(|&byte| byte == b'/')?);
         let mut fields = std::str::from_utf8(fields).ok()?.split_ascii_whitespace();

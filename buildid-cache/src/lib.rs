@@ -30,6 +30,7 @@ pub use file_mapping::{DeviceNumber, FileMapping, MappedInode};
 pub use find_file::{in_path, locate, open, resolve};
 pub use lookup::{IndexedProbe, WantedFile, select, suggest};
 pub use memory_mapping::MemoryMapping;
+pub use open_path::file_id;
 pub use running::{MAX_FILES_OF_USER, Running, RunningFile, running};
 pub use store::AddedFile;
 pub use walk::{WalkEvent, walk};

@@ -70,8 +70,10 @@ pub(crate) fn resolved(path: &Path) -> io::Result<PathBuf> {
     name(handle(path)?.as_fd(), path)
 }
 
-/// Device and inode of the file at a path; `None` if it does not exist.
-pub(crate) fn id(path: &Path) -> Option<FileId> {
+/// Device and inode of the file at a path; `None` if it does not exist. Unlike [`FileId::from_path`], symbolic links below `/proc/PID/root` stay
+/// below it, as the process follows them.
+#[must_use]
+pub fn file_id(path: &Path) -> Option<FileId> {
     let found = rustix::fs::fstat(handle(path).ok()?).ok()?;
     Some(FileId {
         device: found.st_dev,

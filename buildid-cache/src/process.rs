@@ -1,9 +1,8 @@
 //! Files mapped by a running process, and their probes.
 
 use std::collections::HashSet;
-use std::ffi::CStr;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +14,10 @@ use usdtrec_format::escape::shown;
 use crate::elf::{ElfError, ObjectFile, ProbeScan};
 use crate::file_mapping::FileMapping;
 use crate::open_path;
+
+/// Maximum size of `/proc/PID/maps` that is read, bytes. A process may have 65,530 mappings (`vm.max_map_count`) with paths of 4 KB each; those
+/// of large databases with many more mappings have 30 MB.
+const MAX_MAPS_BYTES: u64 = 64 << 20;
 
 /// A file with probes that a process maps.
 #[derive(Clone, Debug)]
@@ -49,11 +52,11 @@ pub struct UnreadableFile {
 /// Reads the probes of all files that a process maps.
 ///
 /// # Errors
-/// `/proc/PID/maps` cannot be read: the process does not exist, or permission is denied.
+/// `/proc/PID/maps` cannot be read: the process does not exist, permission is denied, or it has more than 64 MiB (`FileTooLarge`).
 pub fn binaries(pid: u32) -> io::Result<ProcessFiles> {
     let process = OpenProcess::open(pid)?;
     let mut seen = HashSet::new();
-    let mut mappings = process.mappings()?;
+    let mut mappings = process.mappings(|_| true)?;
     mappings.retain(|map| seen.insert((map.device, map.inode)));
     let outcomes: Vec<_> = mappings
         .par_iter()
@@ -77,16 +80,20 @@ pub fn binaries(pid: u32) -> io::Result<ProcessFiles> {
 /// Opens the file of a mapping of a process, and reads its headers.
 ///
 /// It is opened by the mapping's link in `/proc/PID/map_files`: no path that a process chose is opened. Without CAP_CHECKPOINT_RESTORE it is
-/// opened by its path below the root directory of the process, if that leads to the same inode number. The path of a file that
-/// [cannot have probes](ObjectFile::may_have_probes) is that of the mapping.
+/// opened by its path below the root directory of the process. A file with another device or inode number is refused, also by the link, since
+/// the process may have mapped another file there meanwhile; of btrfs and overlayfs, which give other devices than mappings have, only the
+/// inode numbers are compared. The path of a file that [cannot have probes](ObjectFile::may_have_probes) is that of the mapping.
 ///
 /// # Errors
-/// [`ElfError`].
+/// [`ElfError`]; `NotFound` if it is another file.
 pub fn open_mapped(pid: u32, mapping: &FileMapping) -> Result<ObjectFile, ElfError> {
     let process = OpenProcess::open(pid)?;
     let (proc, mapping) = (&process.directory, Mapping(mapping));
     let (file, is_inside) = mapping.open(proc, process.handle.as_fd())?;
-    let file = ObjectFile::from_file(file, mapping.0.path.clone())?;
+    if !Likeness::of(&file, mapping.0).is_inode() {
+        return Err(mapping.is_another(proc));
+    }
+    let file = ObjectFile::from_mapped(file, mapping.0.path.clone())?;
     Ok(match file.may_have_probes() {
         true => mapping.named(file, proc, is_inside).file,
         false => file,
@@ -106,12 +113,10 @@ pub fn open_formerly_mapped(mapping: &FileMapping) -> Result<ObjectFile, ElfErro
         Mode::empty(),
     );
     let found = found.map_err(io::Error::from)?;
-    let id = rustix::fs::fstat(&found).map_err(io::Error::from)?;
-    let device = rustix::fs::makedev(mapping.device.major, mapping.device.minor);
-    if (id.st_dev, id.st_ino) != (device, mapping.inode) {
+    if Likeness::of(&found, mapping) != Likeness::Same {
         return Err(ElfError::Io(io::ErrorKind::NotFound.into()));
     }
-    ObjectFile::from_file(open_path::open_readable(found.as_fd(), path)?, path.clone())
+    ObjectFile::from_mapped(open_path::open_readable(found.as_fd(), path)?, path.clone())
 }
 
 impl MappedFile {
@@ -137,29 +142,30 @@ impl OpenProcess {
         Ok(Self { directory, handle })
     }
 
-    /// The content of one of its files in `/proc/PID`.
+    /// Its mappings of files, those with the same device, inode and path once: the first one that is wanted.
     ///
     /// # Errors
-    /// The file cannot be read: the process has ended, or permission is denied.
-    pub(crate) fn content(&self, name: &CStr) -> io::Result<Vec<u8>> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        let mut content = Vec::new();
-        File::from(openat(&self.handle, name, flags, Mode::empty())?).read_to_end(&mut content)?;
-        Ok(content)
-    }
-
-    /// Its mappings of files.
-    ///
-    /// # Errors
-    /// As of [`Self::content`].
-    pub(crate) fn mappings(&self) -> io::Result<Vec<FileMapping>> {
-        Ok(FileMapping::parse_all(&self.content(c"maps")?).collect())
+    /// `maps` cannot be read: the process has ended, or permission is denied. `FileTooLarge` if there are very many.
+    pub(crate) fn mappings(
+        &self,
+        is_wanted: impl Fn(&FileMapping) -> bool,
+    ) -> io::Result<Vec<FileMapping>> {
+        first_mappings(self.maps()?, MAX_MAPS_BYTES, is_wanted)
     }
 
     /// Whether it still has a mapping.
-    pub(crate) fn maps(&self, mapping: &FileMapping) -> bool {
-        self.mappings()
-            .is_ok_and(|mappings| mappings.contains(mapping))
+    pub(crate) fn has(&self, mapping: &FileMapping) -> bool {
+        let Ok(maps) = self.maps() else {
+            return false;
+        };
+        let lines = BufReader::new(maps.take(MAX_MAPS_BYTES)).split(b'\n');
+        let mut mappings = lines.map_while(Result::ok);
+        mappings.any(|line| FileMapping::parse(&line).as_ref() == Some(mapping))
+    }
+
+    fn maps(&self) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        Ok(openat(&self.handle, c"maps", flags, Mode::empty())?.into())
     }
 
     /// The number of its mount namespace; `None` without permission.
@@ -168,13 +174,13 @@ impl OpenProcess {
         Some(found.st_ino)
     }
 
-    /// The user that its files in `/proc` belong to: its effective one, if it may be traced by that user (proc(5)).
+    /// Its effective user. That is the owner of `/proc/PID`, also if the process is not dumpable, when what is in there belongs to root
+    /// (fs/proc/base.c, `task_dump_owner`).
     ///
     /// # Errors
     /// The process has ended.
     pub(crate) fn owner(&self) -> io::Result<u32> {
-        let found = rustix::fs::statat(&self.handle, c"maps", AtFlags::empty())?;
-        Ok(found.st_uid)
+        Ok(rustix::fs::fstat(&self.handle)?.st_uid)
     }
 
     /// Reads a file that it maps.
@@ -184,6 +190,71 @@ impl OpenProcess {
     pub(crate) fn read(&self, mapping: &FileMapping) -> Result<MappedFile, ElfError> {
         let mapping = Mapping(mapping);
         mapping.read(&self.directory, self.handle.as_fd())
+    }
+}
+
+/// Reads the mappings of files in `maps`, of at most `limit` bytes: of those with the same device, inode and path the first one that is wanted.
+fn first_mappings(
+    maps: impl io::Read,
+    limit: u64,
+    is_wanted: impl Fn(&FileMapping) -> bool,
+) -> io::Result<Vec<FileMapping>> {
+    let mut maps = maps.take(limit);
+    let mut mappings = Vec::new();
+    let mut known = HashSet::new();
+    for line in BufReader::new(&mut maps).split(b'\n') {
+        let mapping = FileMapping::parse(&line?).filter(&is_wanted);
+        mappings.extend(
+            mapping.filter(|found| known.insert((found.mapped_inode(), found.path.clone()))),
+        );
+    }
+    if maps.limit() > 0 {
+        return Ok(mappings);
+    }
+    Err(io::Error::new(
+        io::ErrorKind::FileTooLarge,
+        format!("the process has more mappings than are read ({limit} bytes)"),
+    ))
+}
+
+/// Whether an open file is that of a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Likeness {
+    /// Device and inode are the same.
+    Same,
+    /// The file system gives another device than mappings have. The inode is the same.
+    SameInode,
+    /// The file system gives another device than mappings have, and the inode is another one, which some overlays give, too.
+    Unknown,
+    /// It is another file.
+    Other,
+}
+
+impl Likeness {
+    /// Whether the inode is the same, and the device as far as the file system gives that of mappings.
+    const fn is_inode(self) -> bool {
+        matches!(self, Self::Same | Self::SameInode)
+    }
+
+    fn of(file: impl AsFd, mapping: &FileMapping) -> Self {
+        /// Types of file systems (statfs(2)) that give other devices than mappings have: btrfs and overlayfs.
+        const OTHER_DEVICES: [u64; 2] = [0x9123_683e, 0x794c_7630];
+        let Ok(found) = rustix::fs::fstat(&file) else {
+            return Self::Other;
+        };
+        let device = rustix::fs::makedev(mapping.device.major, mapping.device.minor);
+        let is_inode = found.st_ino == mapping.inode;
+        if is_inode && found.st_dev == device {
+            return Self::Same;
+        }
+        let system = rustix::fs::fstatfs(&file);
+        if !system.is_ok_and(|system| OTHER_DEVICES.contains(&(system.f_type as u64))) {
+            return Self::Other;
+        }
+        match is_inode {
+            true => Self::SameInode,
+            false => Self::Unknown,
+        }
     }
 }
 
@@ -210,7 +281,7 @@ impl Mapping<'_> {
     /// Opens the mapped file and finds a path for it.
     fn open_object(&self, proc: &Path, handle: BorrowedFd<'_>) -> Result<OpenedMapping, ElfError> {
         let (file, is_inside) = self.open(proc, handle)?;
-        let file = ObjectFile::from_file(file, self.0.path.clone())?;
+        let file = ObjectFile::from_mapped(file, self.0.path.clone())?;
         Ok(self.named(file, proc, is_inside))
     }
 
@@ -220,7 +291,7 @@ impl Mapping<'_> {
         let inside = proc
             .join("root")
             .join(self.0.path.strip_prefix("/").unwrap_or(&self.0.path));
-        let is_it = |path: &PathBuf| open_path::id(path) == Some(id);
+        let is_it = |path: &PathBuf| open_path::file_id(path) == Some(id);
         let mut paths = [self.0.path.clone(), inside].into_iter();
         let path = (!self.0.deleted).then(|| paths.find(is_it)).flatten();
         let deleted = path.is_none() && !is_inside;
@@ -240,27 +311,20 @@ impl Mapping<'_> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let link = Path::new("map_files").join(self.0.map_files_name());
         let error = match openat(handle, &link, flags, Mode::empty()) {
-            Ok(found) => {
-                return Ok((
-                    open_path::open_readable(found.as_fd(), &proc.join(link))?,
-                    false,
-                ));
-            }
+            Ok(found) => return Ok((self.readable(found.as_fd(), &proc.join(link))?, false)),
             Err(error) => io::Error::from(error),
         };
-        // map_files needs CAP_CHECKPOINT_RESTORE. Without it, the path is used if it leads to the same inode number.
+        // map_files needs CAP_CHECKPOINT_RESTORE. Without it, the path is used if it leads to the same device and inode number.
         let below = self.0.path.strip_prefix("/").unwrap_or(&self.0.path);
         let by_path = openat(handle, c"root", flags, Mode::empty()).map_err(io::Error::from);
         let by_path =
             by_path.and_then(|root| open_path::below(root.as_fd(), below, ResolveFlags::IN_ROOT));
         if !self.0.deleted
             && let Ok(found) = by_path
-            && rustix::fs::fstat(&found).is_ok_and(|found| found.st_ino == self.0.inode)
+            && Likeness::of(&found, self.0).is_inode()
         {
-            return Ok((
-                open_path::open_readable(found.as_fd(), &proc.join("root").join(below))?,
-                true,
-            ));
+            let path = proc.join("root").join(below);
+            return Ok((self.readable(found.as_fd(), &path)?, true));
         }
         Err(ElfError::Io(io::Error::new(
             error.kind(),
@@ -270,5 +334,123 @@ impl Mapping<'_> {
                 shown(&proc.join(link))
             ),
         )))
+    }
+
+    /// Opens a file for reading, if it may be the mapped one: the process may have mapped another one since.
+    fn readable(&self, found: BorrowedFd<'_>, path: &Path) -> Result<File, ElfError> {
+        let likeness = Likeness::of(found, self.0);
+        if likeness == Likeness::Other {
+            return Err(self.is_another(path));
+        }
+        match open_path::open_readable(found, path) {
+            // What is said of this file would be believed of the mapped one.
+            Err(ElfError::NotElf(_)) if likeness != Likeness::Same => Err(self.is_another(path)),
+            outcome => outcome,
+        }
+    }
+
+    /// The error of a file that is not the mapped one.
+    fn is_another(&self, path: &Path) -> ElfError {
+        ElfError::Io(io::Error::new(
+            io::ErrorKind::NotFound,
+            format!(
+                "{} is not the file of the mapping of {}",
+                shown(path),
+                shown(&self.0.path)
+            ),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
+    use super::*;
+    use crate::file_mapping::DeviceNumber;
+
+    /// A mapping of a file, as its metadata say.
+    fn mapping_of(file: &File) -> FileMapping {
+        let metadata = file.metadata().unwrap();
+        let line = format!(
+            "1000-2000 r-xp 00000000 {:x}:{:x} {} /a",
+            rustix::fs::major(metadata.dev()),
+            rustix::fs::minor(metadata.dev()),
+            metadata.ino()
+        );
+        FileMapping::parse(line.as_bytes()).unwrap()
+    }
+
+    /// A file of another device with the same inode number is another file, except where the file system gives another device.
+    #[test]
+    fn a_mapped_file_has_its_device_and_inode() {
+        // procfs gives the device that it has.
+        let file = File::open("/proc/self/maps").unwrap();
+        let mapping = mapping_of(&file);
+        assert_eq!(Likeness::of(&file, &mapping), Likeness::Same);
+        let other = FileMapping {
+            inode: mapping.inode + 1,
+            ..mapping.clone()
+        };
+        assert_eq!(Likeness::of(&file, &other), Likeness::Other);
+        let DeviceNumber { major, minor } = mapping.device;
+        let other = FileMapping {
+            device: DeviceNumber {
+                major,
+                minor: minor + 1,
+            },
+            ..mapping
+        };
+        assert_eq!(Likeness::of(&file, &other), Likeness::Other);
+    }
+
+    /// A mapping's link leads to what the process maps there when it is opened.
+    #[test]
+    fn another_file_at_the_addresses_of_a_mapping_is_refused() {
+        let pid = std::process::id();
+        let process = OpenProcess::open(pid).unwrap();
+        let program = std::env::current_exe().unwrap();
+        let is_program = |map: &FileMapping| map.path == program;
+        let mapping = process.mappings(is_program).unwrap().remove(0);
+        let read = open_mapped(pid, &mapping).unwrap();
+        assert_eq!(read.id().inode, mapping.inode);
+        let other = FileMapping {
+            inode: mapping.inode + 1,
+            ..mapping
+        };
+        match open_mapped(pid, &other) {
+            // Without CAP_CHECKPOINT_RESTORE it is the error of opening the link.
+            Err(ElfError::Io(_)) => {}
+            outcome => panic!("{outcome:?}"),
+        }
+    }
+
+    #[test]
+    fn each_file_of_maps_is_taken_once_and_very_many_are_refused() {
+        let maps = "1000-2000 r--p 00000000 fe:01 7 /a\n\
+                    2000-3000 r-xp 00001000 fe:01 7 /a\n\
+                    3000-4000 r-xp 00002000 fe:01 7 /a\n\
+                    4000-5000 rw-p 00000000 00:00 0 \n\
+                    5000-6000 r-xp 00000000 fe:01 7 /b\n\
+                    6000-7000 r-xp 00000000 fe:02 7 /a\n";
+        let read = |limit| first_mappings(maps.as_bytes(), limit, |map| map.permissions[2]);
+        let starts: Vec<u64> = read(1 << 10)
+            .unwrap()
+            .iter()
+            .map(|map| map.range.start)
+            .collect();
+        assert_eq!(starts, [0x2000, 0x5000, 0x6000]);
+        let error = read(maps.len() as u64 - 1).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+    }
+
+    /// What is in `/proc/PID` belongs to root if a process is not dumpable, and the directory does not.
+    #[test]
+    fn the_owner_is_that_of_the_process() {
+        let process = OpenProcess::open(std::process::id()).unwrap();
+        assert_eq!(
+            process.owner().unwrap(),
+            rustix::process::geteuid().as_raw()
+        );
     }
 }

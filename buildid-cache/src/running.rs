@@ -1,6 +1,7 @@
 //! The files with probes that the processes of this host run, in whatever mount namespace.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::io;
 
 use rayon::prelude::*;
@@ -11,6 +12,12 @@ use crate::process::{MappedFile, OpenProcess};
 
 /// Maximum number of different files that are read of what the processes of one user map. Any user can map any number of files.
 pub const MAX_FILES_OF_USER: usize = 10_000;
+
+/// Number of processes whose mappings are in memory at a time. Each may have 64 MiB of them.
+const PROCESSES_AT_ONCE: usize = 8;
+
+/// Maximum number of files of a user that are distinguished of those that are not read.
+const MAX_UNREAD: usize = 1 << 18;
 
 /// Maximum number of processes by which a file is opened.
 const MAX_TRIES: usize = 8;
@@ -35,6 +42,8 @@ pub struct Running {
     pub processes: usize,
     /// Number of processes whose mappings may not be read (proc_pid_maps(5): those of other users).
     pub denied: usize,
+    /// Number of processes that have more mappings than are read.
+    pub oversized: usize,
     /// Number of files that could not be read.
     pub unreadable: usize,
     /// Users with more than [`MAX_FILES_OF_USER`] files, and how many of each were not read.
@@ -53,21 +62,27 @@ pub fn running() -> io::Result<Running> {
     }
     pids.retain(|&pid| pid != std::process::id());
     pids.sort_unstable();
-    let looked: Vec<_> = pids.par_iter().map(|&pid| (pid, look(pid))).collect();
     let mut running = Running::default();
     let mut wanted = Wanted::default();
-    for (pid, outcome) in looked {
-        match outcome {
-            Ok(process) => {
-                running.processes += 1;
-                wanted.add(pid, process);
+    for pids in pids.chunks(PROCESSES_AT_ONCE) {
+        let looked: Vec<_> = pids.par_iter().map(|&pid| (pid, look(pid))).collect();
+        for (pid, outcome) in looked {
+            match outcome.map_err(|error| error.kind()) {
+                Ok(process) => {
+                    running.processes += 1;
+                    wanted.add(pid, process);
+                }
+                Err(io::ErrorKind::PermissionDenied) => running.denied += 1,
+                Err(io::ErrorKind::FileTooLarge) => running.oversized += 1,
+                // It has ended.
+                Err(_) => {}
             }
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => running.denied += 1,
-            // It has ended.
-            Err(_) => {}
         }
     }
-    running.unread = wanted.unread;
+    let unread = wanted.unread.iter();
+    running.unread = unread
+        .map(|(user, files)| (*user, files.number()))
+        .collect();
     let files: Vec<WantedFile> = wanted.files.into_values().collect();
     let read: Vec<ReadFile> = files.into_par_iter().map(WantedFile::read).collect();
     let mut found: HashMap<FileId, RunningFile> = HashMap::new();
@@ -108,12 +123,10 @@ struct Process {
 fn look(pid: u32) -> io::Result<Process> {
     const EXECUTABLE: usize = 2;
     let process = OpenProcess::open(pid)?;
-    let mut mappings = process.mappings()?;
-    mappings.retain(|map| map.permissions[EXECUTABLE]);
     Ok(Process {
         owner: process.owner()?,
         mount_namespace: process.mount_namespace(),
-        mappings,
+        mappings: process.mappings(|map| map.permissions[EXECUTABLE])?,
     })
 }
 
@@ -142,8 +155,33 @@ struct Wanted {
     files: HashMap<MappedName, WantedFile>,
     /// Number of files of each user.
     of_user: HashMap<u32, usize>,
-    /// Number of files of each user that are not read.
-    unread: BTreeMap<u32, usize>,
+    /// The files of each user that are not read.
+    unread: HashMap<u32, LeftOutFiles>,
+}
+
+/// Files that are not read.
+#[derive(Default)]
+struct LeftOutFiles {
+    /// Hashes of their names: a name may have 4 KB.
+    hashes: HashSet<u64>,
+    /// Number of mappings of further ones.
+    more: usize,
+}
+
+impl LeftOutFiles {
+    fn add(&mut self, name: &MappedName) {
+        if self.hashes.len() >= MAX_UNREAD {
+            self.more += 1;
+            return;
+        }
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        self.hashes.insert(hasher.finish());
+    }
+
+    fn number(&self) -> usize {
+        self.hashes.len() + self.more
+    }
 }
 
 impl Wanted {
@@ -158,7 +196,7 @@ impl Wanted {
             if !self.files.contains_key(&name) {
                 let count = self.of_user.entry(process.owner).or_default();
                 if *count == MAX_FILES_OF_USER {
-                    *self.unread.entry(process.owner).or_default() += 1;
+                    self.unread.entry(process.owner).or_default().add(&name);
                     continue;
                 }
                 *count += 1;
@@ -212,7 +250,7 @@ impl WantedFile {
                 Err(error) if error.is_other_file() => Outcome::Nothing,
                 Err(_) => {
                     // Else it has ended, or unmapped the file.
-                    if process.maps(mapping) {
+                    if process.has(mapping) {
                         file = ReadFile {
                             inode,
                             outcome: Outcome::Unreadable,
@@ -224,5 +262,34 @@ impl WantedFile {
             return ReadFile { inode, outcome };
         }
         file
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Executable mappings of files with these numbers.
+    fn process(files: std::ops::Range<usize>) -> Process {
+        let line = |file: usize| format!("1000-2000 r-xp 00000000 fe:01 {} /{file}", file + 1);
+        let mappings = files.map(|file| FileMapping::parse(line(file).as_bytes()));
+        Process {
+            owner: 1000,
+            mount_namespace: None,
+            mappings: mappings.map(Option::unwrap).collect(),
+        }
+    }
+
+    /// Many processes may map a file that is left out.
+    #[test]
+    fn files_that_are_left_out_are_counted_once() {
+        let mut wanted = Wanted::default();
+        wanted.add(1, process(0..MAX_FILES_OF_USER));
+        assert!(wanted.unread.is_empty());
+        for pid in 2..5 {
+            wanted.add(pid, process(MAX_FILES_OF_USER - 1..MAX_FILES_OF_USER + 2));
+        }
+        assert_eq!(wanted.files.len(), MAX_FILES_OF_USER);
+        assert_eq!(wanted.unread[&1000].number(), 2);
     }
 }

@@ -102,7 +102,7 @@ impl ObjectFile {
         if self.headers().relocatable {
             return Err(ElfError::Relocatable.into());
         }
-        if self.headers().is_debug_file() {
+        if self.headers().is_debug_file {
             return Err(ElfError::DebugFile.into());
         }
         if self.build_id() != indexed {

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use object::elf::{SHT_DYNSYM, SHT_STRTAB, SHT_SYMTAB, SHT_SYMTAB_SHNDX};
 use object::read::ReadRef;
 
 use super::error::ElfError;
 use super::object_file::ObjectFile;
+use super::section::SYMBOL_KINDS;
 
 /// Maximum total size of symbol and string tables read from one file, bytes. Chromium with all symbols has 100 MB.
 const SYMBOLS_LIMIT: u64 = 256 << 20;
@@ -60,7 +60,7 @@ impl ObjectFile {
     pub fn symbol_tables(&self) -> Result<Excerpt, ElfError> {
         let mut excerpt = Excerpt::of_headers(self)?;
         let mut room = SYMBOLS_LIMIT;
-        let kinds = [SHT_SYMTAB, SHT_DYNSYM, SHT_STRTAB, SHT_SYMTAB_SHNDX].map(|kind| kind.0);
+        let kinds = SYMBOL_KINDS.map(|kind| kind.0);
         for section in &self.headers().sections {
             if kinds.contains(&section.kind) {
                 let content = self.content(section, room)?;

@@ -1,5 +1,6 @@
 //! The headers of an ELF file, independent of class and byte order: type, segments, sections and build-id.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -15,17 +16,48 @@ use usdtrec_format::{Arch, BuildId, NoteLayout};
 
 use super::error::ElfError;
 use super::note_sections;
-use super::section::Section;
+use super::section::{SYMBOL_KINDS, Section};
 
 /// Maximum size of a section that is read, bytes. libjvm's notes have 60 KB; a larger size means a damaged or hostile file.
 pub(super) const SECTION_LIMIT: u64 = 64 << 20;
-/// Maximum number of program or section headers. Programs with a section for each function have tens of thousands; a file with more than
-/// 65,279 has the number in its first section header (ELF gABI, `e_shnum`).
-const MAX_HEADERS: u64 = 1 << 20;
+/// Maximum number of note sections, and of other sections that are kept. Programs have up to a dozen note sections, or one for each object
+/// file that they are linked of (`ld --unique`).
+const MAX_KEPT_SECTIONS: u64 = 1024;
+/// Maximum number of bytes in which the build-id is searched for, of one segment or section and in all. libjvm's notes have 60 KB.
+const BUILD_ID_RANGE: u64 = 1 << 18;
+const BUILD_ID_ROOM: u64 = 1 << 22;
 /// Maximum number of `PT_LOAD` segments that are searched for each site. Programs have up to a dozen.
 const MAX_SEGMENTS: usize = 256;
 /// Number of bytes at the beginning of a file that are read at once: the header, the program headers, and usually the build-id.
 const BEGINNING: usize = 1024;
+
+/// How much of the headers of a file is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeaderLimits {
+    /// Maximum number of program headers. Programs have up to two dozen, core files one for each mapping. `execve(2)` refuses more than 64 KiB of
+    /// them (fs/binfmt_elf.c, `load_elf_phdrs`).
+    segments: u64,
+    /// Maximum number of section headers. Programs with a section for each function have tens of thousands; a file with more than 65,279 has
+    /// the number in its first section header (ELF gABI, `e_shnum`).
+    sections: u64,
+    /// Maximum size of the section names, bytes.
+    names: u64,
+}
+
+impl HeaderLimits {
+    /// Of a file that the user of the recorder names.
+    pub(super) const NAMED: Self = Self {
+        segments: 1 << 20,
+        sections: 1 << 20,
+        names: SECTION_LIMIT,
+    };
+    /// Of a file that a process maps. Any user can map any number of sparse files.
+    pub(super) const MAPPED: Self = Self {
+        segments: 1 << 12,
+        sections: 1 << 17,
+        names: 1 << 23,
+    };
+}
 
 /// The headers of an ELF file.
 #[derive(Debug)]
@@ -42,12 +74,14 @@ pub(super) struct Headers {
     pub(super) layout: NoteLayout,
     /// `PT_LOAD` segments.
     pub(super) segments: Vec<Segment>,
-    /// Sections.
+    /// Symbol tables, string tables, and the first section of each [wanted name](is_wanted_name).
     pub(super) sections: Vec<Section>,
     /// Where the file may have SDT notes.
     pub(super) notes: Vec<Section>,
     /// GNU build-id.
     pub(super) build_id: Option<BuildId>,
+    /// Whether the file is a separate debug file, whose code sections have no content. It repeats the notes of its program.
+    pub(super) is_debug_file: bool,
     /// File offset and size in bytes of the program headers, the section headers and the dynamic section.
     pub(super) tables: [(u64, usize); 3],
 }
@@ -91,7 +125,7 @@ impl Segment {
 impl Headers {
     /// Reads the headers of an ELF file with positioned reads. The file is not mapped: truncating a mapped file would kill this
     /// process with SIGBUS. `len` is the length of the file, bytes.
-    pub(super) fn read(file: &File, len: u64) -> Result<Self, ElfError> {
+    pub(super) fn read(file: &File, len: u64, limits: HeaderLimits) -> Result<Self, ElfError> {
         let mut beginning = [0; BEGINNING];
         let count = file.read_at(&mut beginning, 0)?;
         let beginning = beginning.get(..count).unwrap_or_default();
@@ -108,23 +142,28 @@ impl Headers {
             at: 0,
         };
         match ident[4] {
-            1 => Self::parse::<FileHeader32<Endianness>>(positioned),
-            2 => Self::parse::<FileHeader64<Endianness>>(positioned),
+            1 => Self::parse::<FileHeader32<Endianness>>(positioned, limits),
+            2 => Self::parse::<FileHeader64<Endianness>>(positioned, limits),
             class => Err(ElfError::Header(format!(
                 "ELF class {class}, expected 1 or 2"
             ))),
         }
     }
 
-    fn parse<Elf: FileHeader<Endian = Endianness>>(file: Positioned<'_>) -> Result<Self, ElfError> {
+    fn parse<Elf: FileHeader<Endian = Endianness>>(
+        file: Positioned<'_>,
+        limits: HeaderLimits,
+    ) -> Result<Self, ElfError> {
         let cache = ReadCache::new(file);
         let data = &cache;
         let header = Elf::parse(data)?;
         let endian = header.endian()?;
         let class64 = header.is_class_64();
         let big_endian = header.is_big_endian();
-        check_count("program headers", header.phnum(endian, data)? as u64)?;
-        check_count("section headers", header.shnum(endian, data)? as u64)?;
+        let program_headers = header.phnum(endian, data)? as u64;
+        check_count("program headers", program_headers, limits.segments)?;
+        let section_headers = header.shnum(endian, data)? as u64;
+        check_count("section headers", section_headers, limits.sections)?;
         let program_headers = header.program_headers(endian, data)?;
         let section_headers = header.section_headers(endian, data)?;
         let mut build_id = BuildIdFinder::<Elf>::new(endian);
@@ -141,11 +180,8 @@ impl Headers {
                 build_id.search(data, offset, size, section.sh_addralign(endian));
             }
         }
-        let names = section_names(header, endian, data, section_headers)?;
-        let sections = section_headers.iter();
-        let sections: Vec<Section> = sections
-            .map(|section| neutral_section::<Elf>(section, endian, names))
-            .collect();
+        let names = section_names(header, endian, data, section_headers, limits)?;
+        let kept = KeptSections::of::<Elf>(section_headers, endian, names)?;
         Ok(Self {
             arch: Arch::from_elf(header.e_machine(endian).0, class64, big_endian),
             relocatable: header.e_type(endian) == ET_REL,
@@ -166,11 +202,12 @@ impl Headers {
                 big_endian,
             },
             segments: load_segments::<Elf>(program_headers, endian),
-            notes: match sections.len() {
+            notes: match section_headers.len() {
                 0 => note_sections::of_segments::<Elf>(program_headers, endian),
-                _ => note_sections::of_sections(&sections),
+                _ => note_sections::apart(kept.notes),
             },
-            sections,
+            sections: kept.sections,
+            is_debug_file: kept.has_code && !kept.has_code_content,
             build_id: build_id.found,
             tables: [
                 (header.e_phoff(endian).into(), size_of_val(program_headers)),
@@ -180,26 +217,19 @@ impl Headers {
         })
     }
 
-    /// The section of this name.
+    /// The first section of this name, if it is a [wanted](is_wanted_name) one.
     pub(super) fn section(&self, name: &[u8]) -> Option<&Section> {
         self.sections.iter().find(|section| section.name == name)
     }
-
-    /// Whether the file is a separate debug file, whose code sections have no content. It repeats the notes of its program.
-    pub(super) fn is_debug_file(&self) -> bool {
-        let mut code = self.sections.iter().filter(|section| section.code);
-        let has_code = code.clone().next().is_some();
-        has_code && code.all(|section| section.no_bits)
-    }
 }
 
-/// Refuses more than [`MAX_HEADERS`] headers of a kind.
-fn check_count(what: &str, count: u64) -> Result<(), ElfError> {
-    if count <= MAX_HEADERS {
+/// Refuses more than `most` headers or sections of a kind.
+fn check_count(what: &str, count: u64, most: u64) -> Result<(), ElfError> {
+    if count <= most {
         return Ok(());
     }
     Err(ElfError::Header(format!(
-        "{count} {what}, expected at most {MAX_HEADERS}"
+        "{count} {what}, expected at most {most}"
     )))
 }
 
@@ -246,7 +276,7 @@ impl ReadCacheOps for Positioned<'_> {
 struct BuildIdFinder<Elf: FileHeader> {
     endian: Elf::Endian,
     found: Option<BuildId>,
-    /// Remaining number of bytes that may be read. Note segments can overlap, and all data read stays in memory until the end.
+    /// Remaining number of bytes that may be read. Note segments can overlap, and all data read stays in memory until all headers are read.
     room: u64,
 }
 
@@ -255,11 +285,12 @@ impl<Elf: FileHeader> BuildIdFinder<Elf> {
         Self {
             endian,
             found: None,
-            room: SECTION_LIMIT,
+            room: BUILD_ID_ROOM,
         }
     }
 
-    /// Searches one range of notes, unless the build-id is already known. A damaged note ends the search of the range without an error.
+    /// Searches the beginning of one range of notes, unless the build-id is already known. A damaged note ends the search of the range without
+    /// an error.
     fn search<'data>(
         &mut self,
         data: impl ReadRef<'data>,
@@ -267,6 +298,7 @@ impl<Elf: FileHeader> BuildIdFinder<Elf> {
         size: u64,
         align: <Elf as FileHeader>::Word,
     ) {
+        let size = size.min(BUILD_ID_RANGE);
         if self.found.is_some() || size > self.room {
             return;
         }
@@ -309,6 +341,7 @@ fn section_names<'data, Elf: FileHeader>(
     endian: Elf::Endian,
     data: impl ReadRef<'data>,
     sections: &[Elf::SectionHeader],
+    limits: HeaderLimits,
 ) -> Result<&'data [u8], ElfError> {
     if sections.is_empty() {
         return Ok(&[]);
@@ -320,9 +353,10 @@ fn section_names<'data, Elf: FileHeader>(
     let Some((offset, size)) = range else {
         return Ok(&[]);
     };
-    if size > SECTION_LIMIT {
+    if size > limits.names {
         return Err(ElfError::Header(format!(
-            "section names claim {size} bytes"
+            "section names claim {size} bytes, expected at most {}",
+            limits.names
         )));
     }
     data.read_bytes_at(offset, size).map_err(|()| {
@@ -364,30 +398,201 @@ fn dynamic_section<Elf: FileHeader>(
     (offset, if size <= MAX { size as usize } else { 0 })
 }
 
+/// The sections that are kept of a file, which may have very many.
+#[derive(Default)]
+struct KeptSections {
+    /// Symbol tables, string tables, and the first section of each wanted name.
+    sections: Vec<Section>,
+    /// Those that may have SDT notes.
+    notes: Vec<Section>,
+    has_code: bool,
+    /// Whether a code section has content.
+    has_code_content: bool,
+}
+
+impl KeptSections {
+    fn of<Elf: FileHeader<Endian = Endianness>>(
+        headers: &[Elf::SectionHeader],
+        endian: Endianness,
+        names: &[u8],
+    ) -> Result<Self, ElfError> {
+        let mut kept = Self::default();
+        let mut known: HashSet<&[u8]> = HashSet::new();
+        for header in headers {
+            let kind = header.sh_type(endian);
+            let name = section_name(names, header.sh_name(endian) as usize);
+            let is_empty = kind == SHT_NOBITS;
+            if is_code(header.sh_flags(endian).0) {
+                kept.has_code = true;
+                kept.has_code_content |= !is_empty;
+            }
+            let is_note = note_sections::is_note(kind, name);
+            let mut is_first = || is_wanted_name(name) && known.insert(name);
+            if !is_note && !SYMBOL_KINDS.contains(&kind) && !is_first() {
+                continue;
+            }
+            let section = neutral_section::<Elf>(header, endian, name);
+            match is_note {
+                true => kept.notes.push(section),
+                false => kept.sections.push(section),
+            }
+            check_count("note sections", kept.notes.len() as u64, MAX_KEPT_SECTIONS)?;
+            let number = kept.sections.len() as u64;
+            check_count("tables and named sections", number, MAX_KEPT_SECTIONS)?;
+        }
+        Ok(kept)
+    }
+}
+
+/// Whether a section of this name is asked for: symbols, relocations of the loader, unwind tables, debugging information.
+fn is_wanted_name(name: &[u8]) -> bool {
+    const NAMES: [&[u8]; 7] = [
+        b".dynsym",
+        b".dynstr",
+        b".symtab",
+        b".rela.dyn",
+        b".rel.dyn",
+        b".rela.plt",
+        b".stapsdt.base",
+    ];
+    const BEGINNINGS: [&[u8]; 4] = [b".eh_frame", b".debug_", b".zdebug_", b".gnu_debug"];
+    let begins = |beginning: &&[u8]| name.starts_with(beginning);
+    NAMES.contains(&name) || BEGINNINGS.iter().any(begins)
+}
+
+const fn is_code(flags: u64) -> bool {
+    let code = SHF_ALLOC.0 | SHF_EXECINSTR.0;
+    flags & code == code
+}
+
+/// A name in the table of names.
+fn section_name(names: &[u8], offset: usize) -> &[u8] {
+    let name = names.get(offset..).unwrap_or_default();
+    // No section that is searched for has a longer name; a hostile table could give many sections one long name.
+    let name = &name[..name.len().min(64)];
+    let end = name.iter().position(|&byte| byte == 0);
+    &name[..end.unwrap_or(name.len())]
+}
+
 fn neutral_section<Elf: FileHeader>(
     header: &Elf::SectionHeader,
     endian: Elf::Endian,
-    names: &[u8],
+    name: &[u8],
 ) -> Section {
-    let name = names
-        .get(header.sh_name(endian) as usize..)
-        .unwrap_or_default();
-    // No section that is searched for has a longer name; a hostile table could give many sections one long name.
-    let name = &name[..name.len().min(64)];
-    let end = name
-        .iter()
-        .position(|&byte| byte == 0)
-        .unwrap_or(name.len());
     let flags: u64 = header.sh_flags(endian).0;
-    let code = SHF_ALLOC.0 | SHF_EXECINSTR.0;
     Section {
-        name: name[..end].to_vec(),
-        kind: header.sh_type(endian).0,
+        name: name.to_vec(),
         address: header.sh_addr(endian).into(),
         offset: header.sh_offset(endian).into(),
         size: header.sh_size(endian).into(),
+        kind: header.sh_type(endian).0,
         no_bits: header.sh_type(endian) == SHT_NOBITS,
-        code: flags & code == code,
         compressed: flags & SHF_COMPRESSED.0 != 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use object::elf::{SHT_NULL, SHT_PROGBITS, SHT_STRTAB, SHT_SYMTAB, SectionType};
+
+    use super::*;
+    use crate::elf::ObjectFile;
+
+    const HEADER: usize = 64;
+    const SECTION: usize = 64;
+    const NAMES: &[u8] = b"\0.names\0.text.a\0.note.a\0.debug_info\0";
+
+    /// Type and name of a section.
+    type Kind = (SectionType, &'static str);
+
+    /// A file with the sections of these types and names; the first are those of an ELF file without content.
+    fn file(kinds: impl Iterator<Item = Kind>) -> File {
+        let all = [(SHT_NULL, ""), (SHT_STRTAB, ".names")].into_iter();
+        let all: Vec<Kind> = all.chain(kinds).collect();
+        let names = HEADER + all.len() * SECTION;
+        let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
+        bytes.resize(16, 0);
+        bytes.extend([3_u16, 62].map(u16::to_le_bytes).concat());
+        bytes.extend(1_u32.to_le_bytes());
+        bytes.extend([0, 0, HEADER as u64].map(u64::to_le_bytes).concat());
+        bytes.extend(0_u32.to_le_bytes());
+        // The number of sections is in the first one.
+        bytes.extend([64, 56, 0, 64, 0, 1].map(u16::to_le_bytes).concat());
+        for (at, (kind, name)) in all.iter().enumerate() {
+            let mut named = NAMES.windows(name.len() + 1);
+            let is_it = |end: &[u8]| end.strip_suffix(b"\0") == Some(name.as_bytes());
+            let name = named.position(is_it).unwrap() as u32;
+            let (offset, size) = match at {
+                0 => (0, all.len()),
+                1 => (names, NAMES.len()),
+                at => (at, 1),
+            };
+            bytes.extend([name, kind.0].map(u32::to_le_bytes).concat());
+            let words = [0, 0, offset as u64, size as u64, 0, 1, 0];
+            bytes.extend(words.map(u64::to_le_bytes).concat());
+        }
+        bytes.extend(NAMES);
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&bytes).unwrap();
+        file
+    }
+
+    fn mapped(file: File) -> Result<ObjectFile, ElfError> {
+        ObjectFile::from_mapped(file, "a".into())
+    }
+
+    fn many(kind: Kind, number: usize) -> File {
+        file(std::iter::repeat_n(kind, number))
+    }
+
+    #[test]
+    fn few_of_very_many_sections_are_kept() {
+        let number = 70_000;
+        let progbits = many((SHT_PROGBITS, ".text.a"), number);
+        let read = mapped(progbits).unwrap();
+        assert_eq!(read.headers().sections.len(), 1, "the names");
+        let read = mapped(many((SHT_PROGBITS, ".debug_info"), number)).unwrap();
+        assert_eq!(read.headers().sections.len(), 2, "the first of the name");
+        assert_eq!(read.section(".debug_info").unwrap().offset, 2);
+        for kind in [(SHT_NOTE, ".note.a"), (SHT_SYMTAB, ".text.a")] {
+            let error = mapped(many(kind, number)).unwrap_err().to_string();
+            assert!(error.contains("expected at most 1024"), "{error}");
+            let few = mapped(many(kind, 1000)).unwrap();
+            let kept = few.headers().notes.len() + few.headers().sections.len();
+            assert_eq!(kept, 1001);
+        }
+    }
+
+    /// A file that a process maps is refused before its headers are read.
+    #[test]
+    fn less_is_read_of_mapped_files() {
+        let number = HeaderLimits::MAPPED.sections as usize;
+        let kind = (SHT_PROGBITS, ".text.a");
+        let error = mapped(many(kind, number)).unwrap_err().to_string();
+        assert!(error.contains("expected at most 131072"), "{error}");
+        let named = ObjectFile::from_file(many(kind, number), "a".into());
+        assert_eq!(named.unwrap().headers().sections.len(), 1);
+        assert!(mapped(many(kind, number - 2)).is_ok());
+    }
+
+    #[test]
+    fn a_debug_file_has_no_code() {
+        let code = (SHF_ALLOC.0 | SHF_EXECINSTR.0) as u8;
+        let read = |kind| {
+            let file = file([(kind, ".text.a")].into_iter());
+            let flags = (HEADER + 2 * SECTION + 8) as u64;
+            file.write_all_at(&[code], flags).unwrap();
+            mapped(file).unwrap()
+        };
+        assert!(read(SHT_NOBITS).headers().is_debug_file);
+        assert!(!read(SHT_PROGBITS).headers().is_debug_file);
+        assert!(
+            !mapped(many((SHT_NOBITS, ".text.a"), 1))
+                .unwrap()
+                .headers()
+                .is_debug_file
+        );
     }
 }

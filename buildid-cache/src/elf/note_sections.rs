@@ -1,30 +1,30 @@
 //! Where an ELF file may have SDT notes.
 
-use object::elf::{PT_NOTE, SHT_NOTE};
+use object::elf::{PT_NOTE, SHT_NOTE, SectionType};
 use object::endian::Endianness;
 use object::read::elf::{FileHeader, ProgramHeader};
 
 use super::section::Section;
 
+/// Maximum number of note segments. Programs have up to three.
+const MAX_SEGMENTS: usize = 256;
 /// The section that `sys/sdt.h` writes.
 pub(super) const USUAL: &[u8] = b".note.stapsdt";
 
-/// The note sections of a file, whatever their names, as `readelf -n` reads them; and the usual one, whatever its type.
-pub(super) fn of_sections(sections: &[Section]) -> Vec<Section> {
-    let is_note = |section: &&Section| {
-        !section.no_bits && section.kind == SHT_NOTE.0 || section.name == USUAL
-    };
-    apart(sections.iter().filter(is_note).cloned().collect())
+/// Whether a section may have SDT notes: note sections, whatever their names, as `readelf -n` reads them; and the usual one, whatever its type.
+pub(super) fn is_note(kind: SectionType, name: &[u8]) -> bool {
+    kind == SHT_NOTE || name == USUAL
 }
 
-/// The note segments of a file without section headers, each as a section.
+/// The note segments of a file without section headers, each as a section, of very many the first ones.
 pub(super) fn of_segments<Elf: FileHeader<Endian = Endianness>>(
     headers: &[Elf::ProgramHeader],
     endian: Endianness,
 ) -> Vec<Section> {
     let notes = headers
         .iter()
-        .filter(|header| header.p_type(endian) == PT_NOTE);
+        .filter(|header| header.p_type(endian) == PT_NOTE)
+        .take(MAX_SEGMENTS);
     let sections = notes.map(|header| {
         let (offset, size) = header.file_range(endian);
         Section {
@@ -34,7 +34,6 @@ pub(super) fn of_segments<Elf: FileHeader<Endian = Endianness>>(
             offset,
             size,
             no_bits: false,
-            code: false,
             compressed: false,
         }
     });
@@ -42,7 +41,7 @@ pub(super) fn of_segments<Elf: FileHeader<Endian = Endianness>>(
 }
 
 /// Sections in the order of the file, without those that overlap an earlier one, so that no note is read twice.
-fn apart(mut sections: Vec<Section>) -> Vec<Section> {
+pub(super) fn apart(mut sections: Vec<Section>) -> Vec<Section> {
     sections.sort_by_key(|section| section.offset);
     let mut end = 0;
     sections.retain(|section| {

@@ -11,7 +11,7 @@ use usdtrec_format::{Arch, BuildId};
 
 use super::error::ElfError;
 use super::file_id::FileId;
-use super::headers::Headers;
+use super::headers::{HeaderLimits, Headers};
 use super::section::Section;
 use crate::open_path;
 
@@ -54,11 +54,20 @@ impl ObjectFile {
     /// # Errors
     /// [`ElfError`].
     pub fn from_file(file: File, path: PathBuf) -> Result<Self, ElfError> {
+        Self::read(file, path, HeaderLimits::NAMED)
+    }
+
+    /// As [`from_file`](Self::from_file), of a file that a process maps, which may be hostile and one of very many: less of it is read.
+    pub(crate) fn from_mapped(file: File, path: PathBuf) -> Result<Self, ElfError> {
+        Self::read(file, path, HeaderLimits::MAPPED)
+    }
+
+    fn read(file: File, path: PathBuf, limits: HeaderLimits) -> Result<Self, ElfError> {
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Err(ElfError::NotElf("not a regular file"));
         }
-        let headers = Headers::read(&file, metadata.len())?;
+        let headers = Headers::read(&file, metadata.len(), limits)?;
         Ok(Self {
             id: FileId::from(&metadata),
             len: metadata.len(),
@@ -149,7 +158,8 @@ impl ObjectFile {
         &self.headers
     }
 
-    /// The first section of this name.
+    /// The first section of this name, if it is one that is asked for: of symbols, relocations, unwind tables or debugging information. Others are not
+    /// kept, since a file may have very many.
     #[must_use]
     pub fn section(&self, name: &str) -> Option<&Section> {
         self.headers.section(name.as_bytes())

@@ -80,7 +80,7 @@ fn scan_object(object: &ObjectFile) -> Result<ProbeScan, ElfError> {
             probes: Vec::new(),
         },
         damaged: Vec::new(),
-        debug_file: headers.is_debug_file(),
+        debug_file: headers.is_debug_file,
     };
     let resolver = SiteResolver::new(headers, found.debug_file);
     let mut probes = ProbeList::default();

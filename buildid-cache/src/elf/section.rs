@@ -1,5 +1,11 @@
 //! One section of an ELF file.
 
+use object::elf::{SHT_DYNSYM, SHT_STRTAB, SHT_SYMTAB, SHT_SYMTAB_SHNDX, SectionType};
+
+/// Types of the sections that are needed to read symbols.
+pub(super) const SYMBOL_KINDS: [SectionType; 4] =
+    [SHT_SYMTAB, SHT_DYNSYM, SHT_STRTAB, SHT_SYMTAB_SHNDX];
+
 /// A section header.
 #[derive(Clone, Debug)]
 pub struct Section {
@@ -15,8 +21,6 @@ pub struct Section {
     pub size: u64,
     /// Whether it has no content in the file (`SHT_NOBITS`).
     pub no_bits: bool,
-    /// Whether it is loaded code (`SHF_ALLOC` and `SHF_EXECINSTR`).
-    pub code: bool,
     /// Whether the content is compressed (`SHF_COMPRESSED`).
     pub compressed: bool,
 }

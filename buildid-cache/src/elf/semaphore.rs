@@ -4,8 +4,13 @@
 //! kernel knows a semaphore by its file offset, and finds its memory by the first writable mapping of that page (kernel/events/uprobes.c,
 //! `valid_ref_ctr_vma`). A breakpoint is written into each mapping of the site's page that is not writable, executable or not.
 
+use object::elf::{FileHeader32, FileHeader64};
+use object::endian::Endianness;
+use object::read::elf::{FileHeader, SectionHeader};
 use usdtrec_format::{Arch, Site};
 
+use super::error::ElfError;
+use super::excerpt::Excerpt;
 use super::headers::Segment;
 use super::object_file::ObjectFile;
 
@@ -98,15 +103,8 @@ impl ObjectFile {
     fn unused_ranges(&self) -> Vec<[u64; 2]> {
         let headers = self.headers();
         let mut ranges = vec![IDENT_PADDING];
-        let loaded = headers.sections.iter().filter(|section| {
-            section.address != 0 && !section.no_bits && section.offset != 0 && section.size != 0
-        });
-        let mut loaded: Vec<[u64; 2]> = loaded
-            .map(|section| {
-                let end = section.offset.saturating_add(section.size);
-                [section.offset, end]
-            })
-            .collect();
+        // Headers that cannot be read again show no gaps.
+        let mut loaded = self.loaded_sections().unwrap_or_default();
         loaded.sort_unstable();
         let mut end = loaded.first().map_or(0, |first| first[0]);
         for [start, next] in loaded {
@@ -123,6 +121,30 @@ impl ObjectFile {
         });
         ranges
     }
+
+    /// Ranges of file offsets of the loaded sections. They are read again, since not all sections are kept.
+    fn loaded_sections(&self) -> Result<Vec<[u64; 2]>, ElfError> {
+        let headers = Excerpt::of_headers(self)?;
+        Ok(match self.is_class64() {
+            true => loaded_sections::<FileHeader64<Endianness>>(&headers)?,
+            false => loaded_sections::<FileHeader32<Endianness>>(&headers)?,
+        })
+    }
+}
+
+fn loaded_sections<Elf: FileHeader<Endian = Endianness>>(
+    headers: &Excerpt,
+) -> object::read::Result<Vec<[u64; 2]>> {
+    let header = Elf::parse(headers)?;
+    let endian = header.endian()?;
+    let sections = header.section_headers(endian, headers)?.iter();
+    let ranges = sections.filter_map(|section| {
+        let (offset, size) = section.file_range(endian)?;
+        let address: u64 = section.sh_addr(endian).into();
+        let is_loaded = address != 0 && offset != 0 && size != 0;
+        is_loaded.then(|| [offset, offset.saturating_add(size)])
+    });
+    Ok(ranges.collect())
 }
 
 impl Segment {
@@ -218,6 +240,43 @@ mod tests {
             Some(0x5555_0000_0000)
         );
         assert_eq!(file.unused_bytes(3), [9, 10, 11]);
+    }
+
+    /// A section header: type SHT_PROGBITS, address, offset and size.
+    fn section(address: u64, offset: u64, size: u64) -> Vec<u8> {
+        let mut header = Vec::new();
+        header.extend([0_u32, 1].map(u32::to_le_bytes).concat());
+        for word in [0, address, offset, size, 0, 0, 0] {
+            header.extend(word.to_le_bytes());
+        }
+        header.resize(64, 0);
+        header
+    }
+
+    /// Gaps between sections that are loaded are unused, also of sections whose names nobody asks for.
+    #[test]
+    fn gaps_between_sections_are_unused() {
+        const SECTIONS: u64 = 0x8000;
+        let made = file(&[segment(R, 0, 0, 0x2000)]);
+        let mut bytes = made.bytes_at(0, 0x10_000).unwrap();
+        let sections = [
+            section(0x1000, 0x1000, 0x100),
+            section(0, 0x1100, 0x80),
+            section(0x1108, 0x1108, 0x10),
+        ];
+        bytes[40..48].copy_from_slice(&SECTIONS.to_le_bytes());
+        // Three sections, and the number of that with the names.
+        bytes[60..64].copy_from_slice(&[3, 0, 1, 0]);
+        bytes[SECTIONS as usize..][..3 * 64].copy_from_slice(&sections.concat());
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&bytes).unwrap();
+        let file = ObjectFile::open(file.path()).unwrap();
+        let after_header = file.unused_bytes(100);
+        let in_gap: Vec<u64> = after_header
+            .into_iter()
+            .filter(|at| *at >= 0x1000)
+            .collect();
+        assert_eq!(in_gap, (0x1100..0x1108).collect::<Vec<u64>>());
     }
 
     /// Each of the two faults alone, and neither.
