@@ -146,7 +146,9 @@ fn files_without_a_name_are_planted() {
     for how in ["memory", "unlinked", "memory", "unlinked"] {
         let load = format!("{how} {}", library.display());
         let line = load_and_hit(&mut recorder, &mut loader, &load, 4);
-        assert!(line.contains(" (deleted): planted"), "{line}");
+        // It may be read just before its name is removed.
+        let is_named = how == "unlinked" && line.contains(".gone: planted");
+        assert!(is_named || line.contains(" (deleted): planted"), "{line}");
         tell(&mut loader, "unload");
     }
     let said = stop(recorder);

@@ -14,7 +14,6 @@
 mod attached;
 mod bpf;
 mod choice;
-mod cpu_time;
 mod dispatch;
 mod events;
 mod gap_hold;

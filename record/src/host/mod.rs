@@ -2,6 +2,7 @@
 
 pub(crate) mod boot;
 pub(crate) mod capabilities;
+pub(super) mod cpu_time;
 pub(super) mod cpus;
 pub(super) mod descendants;
 pub(super) mod hurry;

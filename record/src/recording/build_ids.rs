@@ -129,6 +129,11 @@ impl BuildIds {
         self.sought = files;
     }
 
+    /// Notes that process records were lost, which may have reported mappings.
+    pub(crate) const fn note_lost(&mut self, records: u64) {
+        self.unread.note_lost(records);
+    }
+
     /// A process begins another program.
     pub(crate) fn begin_program(&mut self, pid: i32) {
         self.unread.begin_program(pid);
@@ -272,17 +277,14 @@ fn executes(pid: i32) -> bool {
 impl Mapped {
     /// Opens the file: as the process maps it, or, if that has ended, by its path.
     fn open(&self) -> Result<ObjectFile, ElfError> {
-        let is_it = |object: &ObjectFile| object.id().inode == self.mapping.inode;
         let gone = || ElfError::Io(io::ErrorKind::NotFound.into());
         let by_process = u32::try_from(self.pid).map_err(|_| gone())?;
         match open_mapped(by_process, &self.mapping) {
             // The id of the process may be that of another by now.
-            Ok(object) if is_it(&object) => Ok(object),
-            Ok(_) => Err(gone()),
             Err(ElfError::Io(error)) => {
                 open_formerly_mapped(&self.mapping).map_err(|_| ElfError::Io(error))
             }
-            Err(error) => Err(error),
+            outcome => outcome,
         }
     }
 

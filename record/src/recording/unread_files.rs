@@ -40,6 +40,8 @@ pub(crate) struct UnreadCounts {
     pub(crate) failed: usize,
     /// Files that were mapped when nothing was read any more.
     pub(crate) late: usize,
+    /// Process records that were lost, each of which may have reported a mapping.
+    pub(crate) lost_records: u64,
 }
 
 /// The files that could not be read so far.
@@ -94,6 +96,11 @@ impl UnreadFiles {
         }
     }
 
+    /// Notes lost process records.
+    pub(super) const fn note_lost(&mut self, records: u64) {
+        self.more.lost_records = self.more.lost_records.saturating_add(records);
+    }
+
     /// A process begins another program.
     pub(super) fn begin_program(&mut self, pid: i32) {
         if !self.running.is_empty() {
@@ -133,6 +140,7 @@ impl UnreadCounts {
             denied: self.denied + others.denied,
             failed: self.failed + others.failed,
             late: self.late + others.late,
+            lost_records: self.lost_records.saturating_add(others.lost_records),
         }
     }
 
@@ -166,8 +174,7 @@ mod tests {
             programs: 2,
             unmapped: 1,
             denied: 1,
-            failed: 0,
-            late: 0,
+            ..UnreadCounts::default()
         };
         assert_eq!(unread.counts(), counts);
         unread.begin_program(7);
@@ -182,6 +189,16 @@ mod tests {
             ..UnreadCounts::default()
         };
         assert_eq!((unread.counts(), unread.entries), (left, 0));
+    }
+
+    #[test]
+    fn lost_records_are_added_up() {
+        let mut unread = UnreadFiles::default();
+        unread.note_lost(3);
+        unread.note_lost(u64::MAX - 1);
+        assert_eq!(unread.counts().lost_records, u64::MAX);
+        let counts = unread.counts().with(UnreadCounts::default());
+        assert_eq!(counts.lost_records, u64::MAX);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc as Shared, OnceLock};
 
-use usdtrec_buildid_cache::FileMapping;
-use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
+use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_buildid_cache::{FileMapping, file_id};
 use usdtrec_format::perf::{Mmap, MmapFile};
 use usdtrec_format::{Arch, BuildId, Site};
 
@@ -160,7 +160,7 @@ impl ExpectedFile {
             return false;
         };
         let inside = PathBuf::from(format!("/proc/{pid}/root")).join(below);
-        FileId::from_path(&inside) == Some(self.file.id())
+        file_id(&inside) == Some(self.file.id())
     }
 }
 

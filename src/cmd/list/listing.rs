@@ -210,9 +210,16 @@ pub(in crate::cmd) fn warn_about_unread(running: &Running) {
             counted(running.unreadable, "file")
         ));
     }
+    if running.oversized > 0 {
+        say(format_args!(
+            "usdtrec: left out, because they have too many mappings: {}",
+            counted(running.oversized, "process")
+        ));
+    }
     for (user, files) in &running.unread {
         say(format_args!(
-            "usdtrec: {files} files that processes of uid {user} map are left out: they map more than {MAX_FILES_OF_USER}"
+            "usdtrec: left out, because the processes of uid {user} map more than {MAX_FILES_OF_USER} files: {}",
+            counted(*files, "file")
         ));
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::BpfEngine;
 use super::attach::unit_links::UnitLinks;
 use super::processes::children::LinkAdder;
-use crate::engine::cpu_time;
 use crate::engine::separate_process;
+use crate::host::cpu_time;
 
 /// Detaches and attaches units.
 #[derive(Debug)]

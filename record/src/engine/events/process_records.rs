@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use usdtrec_buildid_cache::MappedInode;
 use usdtrec_format::perf::{
-    Comm, EventAttr, Mmap, MmapFile, RawRecord, RecordType, Records, SampleType,
+    Comm, EventAttr, Lost, Mmap, MmapFile, RawRecord, RecordType, Records, SampleType,
 };
 
 use super::super::watch::Watch;
@@ -172,6 +172,9 @@ impl Processes {
             for record in Records::new(records) {
                 if let Some(comm) = Comm::parse(&record, sample_type).filter(|comm| comm.exec) {
                     build_ids.begin_program(comm.pid);
+                }
+                if let Some(lost) = Lost::parse(&record, sample_type) {
+                    build_ids.note_lost(lost.lost);
                 }
                 match mapping(record, sample_type) {
                     Some(mapping) => with_build_id(mapping, build_ids).encode(sample_type, filled),

@@ -67,6 +67,8 @@ pub(crate) struct Follower {
     unread: usize,
     /// Those that could not be read of processes that ran at the start.
     unread_at_start: UnreadCounts,
+    /// Whether files that appear can be planted.
+    is_on: bool,
     /// Whether processes are held until their files are done. Then these do not take turns.
     no_gap: bool,
     /// Number of files that were queued.
@@ -97,6 +99,7 @@ impl Follower {
             files: FollowedFiles::default(),
             unread: 0,
             unread_at_start: UnreadCounts::default(),
+            is_on: session.attached.engine.follows() && !session.options.following.is_off,
             no_gap: session.options.engine.no_gap.is_some(),
             queued: 0,
             held: HeldMappings::default(),
@@ -179,7 +182,8 @@ impl Follower {
         {
             thread::sleep(Duration::from_millis(1));
         }
-        self.unread += self.queue.len();
+        // One of them may be read just now.
+        self.unread += self.queued.saturating_sub(self.queue.done()) as usize;
         while let Some(found) = self.next() {
             let refused = match found {
                 Found::Refused(refused) => refused,
@@ -190,7 +194,10 @@ impl Follower {
             };
             self.refuse(refused, shortfalls);
         }
-        let unread = unread.with(self.unread_at_start);
+        let mut unread = unread.with(self.unread_at_start);
+        if !self.is_on {
+            unread.lost_records = 0;
+        }
         for unread in reports::unread(self.unread, unread) {
             shortfalls.add(unread);
         }

@@ -62,20 +62,17 @@ pub(super) struct Taken {
 }
 
 impl Queue {
-    /// Adds a file of a user. Returns the one that is left out if there is no room: it, or another one of the user.
+    /// Adds a file of a user. Returns the one that is left out if there is no room: it, another one of the user, or one of the user who has the most.
     pub(super) fn add(&self, user: u32, file: NewFile) -> Option<NewFile> {
         let mut state = self.state();
-        let number = state.number;
-        let waiting = state.users.entry(user).or_default();
-        let is_full = number >= MAX_WAITING || waiting.files.len() >= MAX_OF_USER;
-        let mut left_out = None;
-        if !is_full {
-            state.number += 1;
-        } else if let Some(at) = dispensable(&waiting.files, file.pid) {
-            left_out = waiting.files.remove(at);
-        } else {
-            return Some(file);
-        }
+        let left_out = match state.has_room(user) {
+            true => None,
+            false => match state.take_dispensable(user, file.pid) {
+                None => return Some(file),
+                left_out => left_out,
+            },
+        };
+        state.number += usize::from(left_out.is_none());
         state.users.entry(user).or_default().files.push_back(file);
         // Else the thread would wait for the lock at once.
         drop(state);
@@ -143,7 +140,8 @@ impl Queue {
     }
 
     /// Number of files that wait.
-    pub(super) fn len(&self) -> usize {
+    #[cfg(test)]
+    fn len(&self) -> usize {
         self.state().number
     }
 
@@ -153,6 +151,32 @@ impl Queue {
 }
 
 impl State {
+    /// Number of files of a user that wait.
+    fn of_user(&self, user: u32) -> usize {
+        let waiting = self.users.get(&user);
+        waiting.map_or(0, |waiting| waiting.files.len())
+    }
+
+    fn has_room(&self, user: u32) -> bool {
+        self.number < MAX_WAITING && self.of_user(user) < MAX_OF_USER
+    }
+
+    /// Removes a file to make room for one of a process of a user: the last one of the user who has the most, if the queue is full and that has
+    /// more; else one of the user's own, of a process that has more.
+    fn take_dispensable(&mut self, user: u32, pid: i32) -> Option<NewFile> {
+        let own = self.of_user(user);
+        if self.number >= MAX_WAITING {
+            let most = self.users.values_mut();
+            let most = most.max_by_key(|waiting| waiting.files.len());
+            let most = most.filter(|most| most.files.len() > own + 1);
+            if let Some(most) = most {
+                return most.files.pop_back();
+            }
+        }
+        let own = &mut self.users.get_mut(&user)?.files;
+        own.remove(dispensable(own.iter(), pid)?)
+    }
+
     /// A file of the user whose turn it is.
     fn take_due(&mut self, now: Instant) -> Option<Taken> {
         let is_ending = self.is_ending;
@@ -217,6 +241,26 @@ mod tests {
         let order: Vec<i32> = (0..4).map(|_| taken(&queue)).collect();
         assert_eq!(order, [0, 6000, 5000, 1]);
         assert_eq!(queue.len(), MAX_OF_USER - 2);
+    }
+
+    /// Users who fill the queue do not keep out the files of another one.
+    #[test]
+    fn users_leave_room_for_others() {
+        let queue = Queue::default();
+        for (user, files) in [(1, 3), (2, 4)] {
+            for number in 1..=files {
+                assert!(queue.add(user, file(number)).is_none());
+            }
+        }
+        // As if many others had one file each.
+        queue.state().number = MAX_WAITING;
+        let left_out = |user| queue.add(user, file(-1)).unwrap().pid;
+        assert_eq!(left_out(5), 4, "the last one of the user with the most");
+        assert_eq!([left_out(5), left_out(2)], [3, -1]);
+        let numbers = [1, 2, 5].map(|user| queue.state().of_user(user));
+        assert_eq!(numbers, [3, 2, 2]);
+        assert_eq!(left_out(5), -1, "nobody has more than one file more");
+        assert_eq!(queue.len(), MAX_WAITING);
     }
 
     #[test]

@@ -146,6 +146,7 @@ pub(super) fn unread(
         denied,
         failed,
         late,
+        lost_records,
     } = counts;
     let its = match programs {
         1 => "its",
@@ -170,11 +171,29 @@ pub(super) fn unread(
         ),
     ];
     let found = found.into_iter().filter(|(number, _)| *number > 0);
-    found.map(move |(number, found)| FoundShortfall {
+    let found = found.map(move |(number, found)| FoundShortfall {
         kind: ShortfallKind::NotRead,
         processes: number as u64,
         found,
         effect: "hits of its probes, if it has selected ones, are not recorded".to_owned(),
+        ..FoundShortfall::default()
+    });
+    found.chain(lost(lost_records))
+}
+
+/// What is said of lost process records.
+fn lost(records: u64) -> Option<FoundShortfall> {
+    let were = match records {
+        0 => return None,
+        1 => "was",
+        _ => "were",
+    };
+    let records_lost = counted(records, "process record");
+    Some(FoundShortfall {
+        kind: ShortfallKind::NotRead,
+        processes: records,
+        found: format!("{records_lost} {were} lost: files that were mapped then may not be read"),
+        effect: "hits of their probes, if they have selected ones, are not recorded".to_owned(),
         ..FoundShortfall::default()
     })
 }
@@ -274,6 +293,7 @@ mod tests {
         let counts = UnreadCounts {
             programs: 1,
             denied: 2,
+            lost_records: 4,
             ..UnreadCounts::default()
         };
         let found: Vec<String> = unread(3, counts).map(|unread| unread.found).collect();
@@ -282,7 +302,8 @@ mod tests {
             [
                 "1 program ended before its file was read",
                 "not read: 3 files, too many at once",
-                "not read: 2 files that this user may not open"
+                "not read: 2 files that this user may not open",
+                "4 process records were lost: files that were mapped then may not be read"
             ]
         );
         assert_eq!(unread(0, UnreadCounts::default()).count(), 0);

@@ -5,10 +5,9 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::time::Instant;
 
 use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
-use usdtrec_buildid_cache::locate;
+use usdtrec_buildid_cache::{file_id, locate};
 use usdtrec_format::{Binary, BuildId, Probe};
 
 use super::budget::Budget;
@@ -16,6 +15,7 @@ use super::origin::{Origin, owner, user_of};
 use super::queue::{Queue, Taken};
 use super::settings::Following;
 use crate::error::{RecordError, with_source};
+use crate::host::cpu_time::WorkTime;
 use crate::host::hurry::Hurry;
 use crate::recording::build_ids::NewFile;
 use crate::recording::late_planter::{LatePlanter, PlantedPart};
@@ -133,11 +133,11 @@ impl Search {
     pub(super) fn run(mut self) {
         let _hurry = self.no_gap.then(Hurry::begin);
         while let Some(taken) = self.queue.take() {
-            let (user, begun) = (taken.user, Instant::now());
+            let (user, work) = (taken.user, WorkTime::begin());
             let found = self.look(taken);
             // Attaching mostly waits for the kernel, and is limited by the budget. A held process does not wait for pauses.
             if !matches!(found, Some(Found::Planted(_))) && !self.no_gap {
-                self.queue.note_time(user, begun.elapsed());
+                self.queue.note_time(user, work.taken());
             }
             let is_awaited = found.is_some() || self.no_gap;
             // The recording has ended.
@@ -321,7 +321,7 @@ fn is_at(file: &NewFile, path: &PathBuf) -> bool {
     let id = Some(file.object.id());
     let inside = || {
         let below = path.strip_prefix("/").ok()?;
-        FileId::from_path(&PathBuf::from(format!("/proc/{}/root", file.pid)).join(below))
+        file_id(&PathBuf::from(format!("/proc/{}/root", file.pid)).join(below))
     };
     file.path == *path || FileId::from_path(path) == id || inside() == id
 }
