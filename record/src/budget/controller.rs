@@ -83,6 +83,10 @@ enum State {
         last: u64,
         until: u64,
     },
+    /// Detached: the kernel has refused to attach it. It is tried again then.
+    Refused {
+        until: u64,
+    },
     Attaching,
     /// Attached for a time.
     Window {
@@ -109,6 +113,11 @@ impl SwitchCost {
         self.last
             .map(|last| self.before.map_or(last, |before| before.min(last)))
     }
+
+    /// Whether it was measured twice.
+    const fn is_known(self) -> bool {
+        self.before.is_some()
+    }
 }
 
 /// What is said of the next pause of a unit.
@@ -118,6 +127,14 @@ struct Cycle {
     part: f64,
     /// `None` if it does not pay.
     period: Option<u64>,
+}
+
+/// The sums of the shares of each thread.
+struct Sums {
+    /// Of the units that are attached until further notice.
+    attached: HashMap<i32, f64>,
+    /// Of those that are paused and attached by turns.
+    cycled: HashMap<i32, f64>,
 }
 
 impl Controller {
@@ -169,7 +186,7 @@ impl Controller {
 
     /// Of the thread with the largest sum above the budget, the attached unit with the largest share.
     fn heaviest(&self) -> Option<usize> {
-        let sums = self.sums(|state| state == State::Attached);
+        let sums = self.sum(|state| state == State::Attached);
         let over = sums.iter().filter(|(_, share)| **share > self.budget);
         let (tid, _) =
             over.max_by(|one, other| one.1.total_cmp(other.1).then(other.0.cmp(one.0)))?;
@@ -208,7 +225,9 @@ impl Controller {
         let units = self.units.iter().enumerate();
         let due = units.filter_map(|(unit, state)| {
             let kind = match state.state {
-                State::Paused { until, .. } if until <= now => SwitchKind::Attach,
+                State::Paused { until, .. } | State::Refused { until } if until <= now => {
+                    SwitchKind::Attach
+                }
                 State::Window { until } if until <= now => SwitchKind::Detach,
                 _ => return None,
             };
@@ -230,7 +249,7 @@ impl Controller {
         counted: CountedHits<'_>,
         now: u64,
     ) -> Option<SwitchOrder> {
-        let others = self.sums(|state| state == State::Attached);
+        let others = self.sum(|state| state == State::Attached);
         let limit = self.budget * QUIET;
         let unit = self.units.get_mut(number)?;
         unit.loads.replace(counted);
@@ -278,14 +297,9 @@ impl Controller {
             unit.loads.replace(counted);
         }
         let last = counted.map_or(0, |counted| counted.ns);
-        let cycle = self.plan(number, since, last);
-        // What the others have left is not what it was when their pauses began.
-        for other in (0..self.units.len()).filter(|other| *other != number) {
-            if let Some(State::Paused { since, last, .. }) = self.state(other) {
-                self.plan(other, since, last);
-            }
-        }
-        let Cycle { window, period, .. } = cycle;
+        let sums = self.sums();
+        let Cycle { window, period, .. } = self.plan(number, &sums, since, last);
+        self.plan_pauses();
         let unit = self.units.get_mut(number)?;
         let (thread, share) = unit.loads.largest().unwrap_or_default();
         Some(PausePlan {
@@ -296,9 +310,19 @@ impl Controller {
         })
     }
 
+    /// Plans the ends of all pauses: what other units leave of the budget is not what it was when they began.
+    pub(crate) fn plan_pauses(&mut self) {
+        let sums = self.sums();
+        for number in 0..self.units.len() {
+            if let Some(State::Paused { since, last, .. }) = self.state(number) {
+                self.plan(number, &sums, since, last);
+            }
+        }
+    }
+
     /// Plans the next window of a unit that is detached since then, after a window of `last` ns.
-    fn plan(&mut self, number: usize, since: u64, last: u64) -> Cycle {
-        let cycle = self.cycle(number);
+    fn plan(&mut self, number: usize, sums: &Sums, since: u64, last: u64) -> Cycle {
+        let cycle = self.cycle(number, sums);
         // A window may be longer than planned if the recorder has to wait for a CPU.
         let owed = (last as f64 / cycle.part).min(MAX_PERIOD as f64) as u64;
         if let Some(unit) = self.units.get_mut(number) {
@@ -321,18 +345,14 @@ impl Controller {
 
     /// A unit could not be attached again: it is tried again after the longest pause.
     pub(crate) fn not_attached(&mut self, unit: usize, now: u64) {
-        let refused = State::Paused {
-            since: now,
-            last: 0,
-            until: now + MAX_PERIOD,
-        };
-        self.set(unit, refused);
+        let until = now + MAX_PERIOD;
+        self.set(unit, State::Refused { until });
     }
 
     /// Time until the next pause or window is over, ns; `None` if there is none.
     pub(crate) fn remaining(&self, now: u64) -> Option<u64> {
         let ends = self.units.iter().filter_map(|unit| match unit.state {
-            State::Paused { until, .. } | State::Window { until } => {
+            State::Paused { until, .. } | State::Refused { until } | State::Window { until } => {
                 Some(until.saturating_sub(now))
             }
             _ => None,
@@ -341,9 +361,7 @@ impl Controller {
     }
 
     /// The next window and period of a unit.
-    fn cycle(&self, number: usize) -> Cycle {
-        let attached = self.sums(|state| state == State::Attached);
-        let cycled = self.sums(|state| !matches!(state, State::Attached | State::Gone));
+    fn cycle(&self, number: usize, Sums { attached, cycled }: &Sums) -> Cycle {
         let sum = |sums: &HashMap<i32, f64>, tid| sums.get(&tid).copied().unwrap_or(0.0);
         let never = Cycle {
             window: WINDOW,
@@ -354,15 +372,16 @@ impl Controller {
             return never;
         };
         let parts = unit.loads.shares().map(|(tid, _)| {
-            let left = (self.budget - sum(&attached, tid)).max(0.0);
-            left / sum(&cycled, tid).max(f64::MIN_POSITIVE)
+            let left = (self.budget - sum(attached, tid)).max(0.0);
+            left / sum(cycled, tid).max(f64::MIN_POSITIVE)
         });
         let part = parts.fold(1.0, f64::min);
         // What attaching takes is not known before the first time.
         let detaching = unit.detaching.ns().unwrap_or(0);
         let cost = detaching + unit.attaching.ns().unwrap_or(detaching);
         let pays = cost as f64 * COST_PART / self.budget;
-        if pays > MAX_PERIOD as f64 {
+        // Other work may be in the first measurement.
+        if pays > MAX_PERIOD as f64 && unit.detaching.is_known() {
             return never;
         }
         let period = (WINDOW as f64 / part).max(pays).max(MIN_PERIOD as f64);
@@ -376,8 +395,18 @@ impl Controller {
         }
     }
 
+    /// The sums by which pauses are planned.
+    fn sums(&self) -> Sums {
+        Sums {
+            attached: self.sum(|state| state == State::Attached),
+            cycled: self.sum(|state| {
+                !matches!(state, State::Attached | State::Refused { .. } | State::Gone)
+            }),
+        }
+    }
+
     /// The sums of the shares of each thread, of the units in some states.
-    fn sums(&self, is_meant: impl Fn(State) -> bool) -> HashMap<i32, f64> {
+    fn sum(&self, is_meant: impl Fn(State) -> bool) -> HashMap<i32, f64> {
         let mut sums = HashMap::new();
         for unit in self.units.iter().filter(|unit| is_meant(unit.state)) {
             for (tid, share) in unit.loads.shares() {
@@ -488,7 +517,15 @@ mod tests {
         let (controller, planned) = paused(0.8, 5 * MS);
         assert!((planned.expect("a plan").recorded - 0.025).abs() < 1e-3);
         assert_eq!(controller.remaining(0), Some(1950 * MS));
-        let (controller, planned) = paused(0.8, 200 * MS);
+        let (mut controller, planned) = paused(0.8, 200 * MS);
+        assert!(planned.expect("a plan").recorded > 0.0, "measured once");
+        assert_eq!(controller.remaining(0), Some(MAX_PERIOD - WINDOW));
+        let many = threads(80_000);
+        controller.begin_attaching(0);
+        controller.attached(0, MAX_PERIOD, 200 * MS);
+        let counted = in_tenth_of_second(&many);
+        assert!(controller.end_window(0, counted, MAX_PERIOD).is_some());
+        let planned = controller.detached(0, 200 * MS, Some(counted));
         assert_eq!(planned.expect("a plan").recorded, 0.0);
         assert_eq!(controller.remaining(0), None);
         assert!(controller.due(u64::MAX).is_empty());
@@ -588,6 +625,25 @@ mod tests {
         assert!(remaining < 1000 * MS, "{remaining}");
     }
 
+    /// Another unit had a burst when the pause began.
+    #[test]
+    fn a_pause_is_shorter_when_others_take_less_again() {
+        let mut controller = Controller::new(0.02, 2);
+        let (hot, burst, few) = (threads(50_000), threads(1_900), threads(10));
+        controller.add(1, in_tenth_of_second(&burst));
+        controller.count_bursts();
+        controller.add(0, in_tenth_of_second(&hot));
+        let orders = controller.decide(0);
+        assert_eq!(orders.len(), 1);
+        controller.detached(0, MS / 10, None);
+        assert!(controller.remaining(0) > Some(5000 * MS));
+        for _ in 0..40 {
+            controller.add(1, in_tenth_of_second(&few));
+        }
+        controller.plan_pauses();
+        assert!(controller.remaining(0) < Some(1000 * MS));
+    }
+
     #[test]
     fn what_others_take_of_the_budget_is_left_to_them() {
         let (mut controller, detached) = decided(&[0.01, 0.5], 20);
@@ -606,6 +662,8 @@ mod tests {
         controller.begin_attaching(0);
         assert_eq!(controller.remaining(0), None);
         controller.not_attached(0, 1000 * MS);
+        controller.plan_pauses();
         assert_eq!(controller.remaining(1000 * MS), Some(MAX_PERIOD));
+        assert_eq!(controller.due(1000 * MS + MAX_PERIOD).len(), 1);
     }
 }

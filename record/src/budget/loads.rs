@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// Time constant of the average, ns: bursts that are shorter than some tenths of a second do not decide.
+/// Time constant of the average, ns: a short burst of hits does not decide, unless it would take the budget of a third of a second.
 const TIME_CONSTANT: f64 = 350e6;
 /// Maximum number of threads of a unit. Of more, those without hits are forgotten, and others are not taken in.
 pub(super) const MAX_THREADS: usize = 1 << 14;

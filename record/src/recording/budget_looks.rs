@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::budgeting::Switched;
 use super::{Recording, host_error};
 use crate::error::RecordError;
 
@@ -13,10 +14,17 @@ impl Recording {
             return Ok(());
         };
         let mut records = Vec::new();
-        let paused = budgeting.look(stage, &self.session.attached, &mut records);
-        let paused = paused.map_err(|source| host_error("the events' counts", source))?;
-        if !paused.is_empty() {
-            self.pipeline.verifier.pause(Arc::from(paused));
+        let switched = budgeting.look(stage, &self.session.attached, &mut records);
+        let switched = switched.map_err(|source| host_error("the events' counts", source))?;
+        let Switched {
+            first_paused,
+            attached,
+        } = switched;
+        if !first_paused.is_empty() {
+            self.pipeline.verifier.pause(Arc::from(first_paused));
+        }
+        if let Some(triggers) = &mut self.pipeline.triggers {
+            triggers.end_pause(&attached);
         }
         self.files.push(&records);
         Ok(())

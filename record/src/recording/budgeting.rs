@@ -24,6 +24,8 @@ const LOOK_TIME: u64 = 20_000_000;
 /// The same, ns, while so much of a ring is filled: hits of other probes would be lost, too.
 const URGENT_LOOK_TIME: u64 = 10_000_000;
 const URGENT_FILL: f64 = 0.125;
+/// Interval at which the ends of all pauses are planned again, ns.
+const PLAN_TIME: u64 = 1_000_000_000;
 /// How long the end of the recording waits for the thread.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
@@ -36,8 +38,11 @@ pub(crate) struct Budgeting {
     unit_of_probe: Units,
     switches: Switches,
     id_type: SampleType,
+    /// When the probes were enabled, and when the recording ended.
     began: u64,
+    ended: Option<u64>,
     looked: u64,
+    planned: u64,
     /// Number of the next pause.
     next: u64,
     events: Vec<BudgetEvent>,
@@ -64,6 +69,15 @@ struct BudgetUnit {
     is_gone: bool,
     /// Whether the kernel has refused to attach it again.
     is_refused: bool,
+}
+
+/// What a look has changed.
+#[derive(Debug, Default)]
+pub(super) struct Switched {
+    /// Events that are detached for the first time.
+    pub(super) first_paused: Vec<String>,
+    /// Sample ids of the probes whose pauses are over: no later hit of them has been read.
+    pub(super) attached: Vec<u64>,
 }
 
 /// A pause that has begun.
@@ -115,10 +129,18 @@ impl Budgeting {
             switches: Switches::start(switcher).map_err(failed)?,
             id_type: attached.processes.attr.attr.id_type(),
             began: now,
+            ended: None,
             looked: now,
+            planned: now,
             next: 0,
             events: Vec::new(),
         }))
+    }
+
+    /// The probes are enabled.
+    pub(super) fn begin(&mut self) {
+        self.began = trace_clock::now();
+        self.looked = self.began;
     }
 
     /// What counts hits, and drops those in pauses.
@@ -145,7 +167,7 @@ impl Budgeting {
 
     /// The probes that were paused.
     pub(super) fn paused(&self) -> Vec<PausedProbes> {
-        let now = trace_clock::now();
+        let now = self.ended.unwrap_or_else(trace_clock::now);
         let all = now.saturating_sub(self.began).max(1);
         let paused = self.units.iter().filter(|unit| unit.pauses > 0);
         let paused = paused.map(|unit| {
@@ -170,24 +192,32 @@ impl Budgeting {
 
     /// Waits for the thread, but not for long. Nothing is detached or attached any more.
     pub(super) fn end(&mut self) {
+        self.ended.get_or_insert_with(trace_clock::now);
         self.switches.end();
     }
 
-    /// Does what is due, after a pass over all rings. Appends records to `out`. Returns the events that are detached for the first time.
+    /// Does what is due, after a pass over all rings. Appends records to `out`.
     pub(super) fn look(
         &mut self,
         stage: &mut PauseStage,
         attached: &Attached,
         out: &mut Vec<u8>,
-    ) -> io::Result<Vec<String>> {
+    ) -> io::Result<Switched> {
         let done = self.switches.take();
         // After what is done; all hits up to now may have been read, and no later one.
         let now = trace_clock::now();
         let mut detaching = Vec::new();
+        let mut switched = Switched::default();
         for SwitchDone { order, result } in done {
             match order.kind {
                 SwitchKind::Detach => self.detached(order.unit, &result, stage),
-                SwitchKind::Attach => self.attached(order.unit, &result, stage, now, out),
+                SwitchKind::Attach => {
+                    if self.attached(order.unit, &result, stage, now, out)
+                        && let Some(unit) = self.units.get(order.unit)
+                    {
+                        switched.attached.extend(&unit.ids);
+                    }
+                }
             }
         }
         let is_urgent = attached.engine.fullest_ring() >= URGENT_FILL;
@@ -220,12 +250,16 @@ impl Budgeting {
                 self.controller.count_bursts();
             }
             detaching.extend(self.controller.decide(now));
+            if now.saturating_sub(self.planned) >= PLAN_TIME {
+                self.planned = now;
+                self.controller.plan_pauses();
+            }
         }
-        let mut first = Vec::new();
         for order in detaching {
-            first.extend(self.begin_pause(order, stage, out));
+            let first = self.begin_pause(order, stage, out);
+            switched.first_paused.extend(first);
         }
-        Ok(first)
+        Ok(switched)
     }
 
     /// Reads how many hits were lost.
@@ -328,7 +362,7 @@ impl Budgeting {
         unit.is_gone = is_gone;
     }
 
-    /// A unit is attached again, or was refused.
+    /// A unit is attached again, or was refused. Returns whether it is attached.
     fn attached(
         &mut self,
         number: usize,
@@ -336,7 +370,7 @@ impl Budgeting {
         stage: &mut PauseStage,
         now: u64,
         out: &mut Vec<u8>,
-    ) {
+    ) -> bool {
         if let Some(error) = &result.refused {
             self.controller.not_attached(number, now);
             if let Some(unit) = self.units.get_mut(number).filter(|unit| !unit.is_refused) {
@@ -346,14 +380,14 @@ impl Budgeting {
                     reason: error.to_string(),
                 });
             }
-            return;
+            return false;
         }
         self.controller
             .attached(number, now, nanoseconds(result.cost));
         stage.end(number, now);
         stage.take_hits(number);
         let Some(unit) = self.units.get_mut(number) else {
-            return;
+            return false;
         };
         unit.window_from = Some(now);
         unit.known_lost = unit.lost;
@@ -363,6 +397,7 @@ impl Budgeting {
                 self.put(unit, pause, Some(now), out);
             }
         }
+        true
     }
 
     /// Appends the records of a pause.

@@ -122,6 +122,7 @@ impl Recording {
                 shortfalls: session.shortfalls.all().to_vec(),
                 changes: finished.changes,
                 triggered: triggering.take_events(),
+                has_budget: session.options.engine.budget.is_some(),
                 paused: budgeting.as_ref().map_or_else(Vec::new, Budgeting::paused),
                 budget: budgeting
                     .as_mut()

@@ -66,7 +66,9 @@ pub struct Outcome {
     pub end: End,
     /// What came of triggers since the last [`Progress`].
     pub triggered: Vec<TriggerEvent>,
-    /// The probes that were paused to keep to the budget.
+    /// Whether there was a budget.
+    pub has_budget: bool,
+    /// The probes that were paused to keep to it.
     pub paused: Vec<PausedProbes>,
     /// What came of the budget since the last [`Progress`].
     pub budget: Vec<BudgetEvent>,
@@ -231,8 +233,8 @@ pub struct PausePlanned {
     pub events: Vec<String>,
     /// What they took of the thread of whose time they took the largest share; the rate is of all threads, while they were attached.
     pub takes: ThreadShare,
-    /// Part of the time in which they are recorded from now on; 0 if they stay detached to the end, because detaching and attaching would cost
-    /// more than it saves.
+    /// Part of the time in which they are recorded from now on; 0 if they stay detached to the end, because detaching and attaching them
+    /// once a minute would cost more than a quarter of the budget.
     pub recorded: f64,
 }
 

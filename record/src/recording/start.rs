@@ -25,7 +25,7 @@ impl Session {
         held: Option<HeldCommand>,
     ) -> Result<Recording, RecordError> {
         let mut pipeline = Pipeline::new(&self)?;
-        let budgeting = Budgeting::new(&self)?;
+        let mut budgeting = Budgeting::new(&self)?;
         pipeline.pauses = budgeting.as_ref().map(Budgeting::stage);
         let window = destination.take_window_files();
         let mut files = Files::create(self.describe()?, self.options.packing(), destination)?;
@@ -40,6 +40,9 @@ impl Session {
         // If the command is not the target, the probes are enabled before it starts.
         self.attached.engine.enable().map_err(start_failed)?;
         let started = Instant::now();
+        if let Some(budgeting) = &mut budgeting {
+            budgeting.begin();
+        }
         files.note_start();
         if let Some(semaphores) = &self.semaphores {
             semaphores.begin(&pipeline.processes());

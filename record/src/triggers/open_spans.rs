@@ -74,6 +74,12 @@ impl OpenSpans {
         self.hits.push(hit);
     }
 
+    /// Forgets all begins, and the ends that wait for one.
+    pub(super) fn forget(&mut self) {
+        self.open.clear();
+        self.waiting.clear();
+    }
+
     /// Ends a pass: calls `ended` for each span of which the end was read.
     pub(super) fn end_pass(&mut self, mut ended: impl FnMut(EndedSpan)) {
         let waited = take(&mut self.waiting);
@@ -214,6 +220,19 @@ mod tests {
         let expected: [Vec<u64>; 4] = [vec![], vec![20, 5], vec![], vec![]];
         assert_eq!(durations(&mut open, &passes), expected);
         assert!(open.waiting.is_empty());
+    }
+
+    /// Between the begin and the end that follow each other, probes were detached.
+    #[test]
+    fn spans_across_a_pause_are_forgotten() {
+        let mut open = OpenSpans::new(false);
+        let begun: &[SpanHit] = &[hit(true, 1, 10, &[])];
+        assert_eq!(durations(&mut open, &[begun]), [Vec::<u64>::new()]);
+        open.forget();
+        let ends: &[SpanHit] = &[hit(false, 1, 900, &[])];
+        assert_eq!(durations(&mut open, &[ends]), [Vec::<u64>::new()]);
+        let whole: &[SpanHit] = &[hit(true, 1, 910, &[]), hit(false, 1, 915, &[])];
+        assert_eq!(durations(&mut open, &[whole]), [vec![5]]);
     }
 
     #[test]

@@ -67,6 +67,11 @@ impl SpanMatcher {
         self.open.add(SpanHit { begins, ..hit });
     }
 
+    /// Forgets the open spans.
+    pub(super) fn forget(&mut self) {
+        self.open.forget();
+    }
+
     /// Ends a pass over all rings: calls `fired` for each span that was long.
     pub(super) fn end_pass(&mut self, condition: &str, mut fired: impl FnMut(FiredTrigger)) {
         let Self {

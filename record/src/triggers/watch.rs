@@ -1,6 +1,6 @@
 //! The stage that looks for hits which fire triggers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use usdtrec_decode::{Filter, SampleField};
@@ -298,6 +298,21 @@ impl TriggerWatch {
                     tid: sample.tid,
                     ..FiredTrigger::default()
                 });
+        }
+    }
+}
+
+impl TriggerWatch {
+    /// A pause of probes, by their sample ids, is over: a span that began before has no end that is known.
+    pub(crate) fn end_pause(&mut self, ids: &[u64]) {
+        let sites = ids.iter().filter_map(|id| self.sites.get(id));
+        let spans: BTreeSet<usize> = sites
+            .flat_map(|site| site.spans.iter().map(|(span, _)| *span))
+            .collect();
+        for span in spans {
+            if let Some(span) = self.spans.get_mut(span) {
+                span.forget();
+            }
         }
     }
 }

@@ -119,7 +119,7 @@ pub(super) fn print_events(events: &[BudgetEvent], args: &RecordArgs) {
 
 fn line(planned: &PausePlanned) -> String {
     let effect = match planned.recorded {
-        0.0 => "not recorded any more, because detaching and attaching again would cost more than a quarter of that".to_owned(),
+        0.0 => "not recorded any more, because detaching and attaching it once a minute would cost more than a quarter of the budget".to_owned(),
         recorded => format!("recorded about {} of the time", percent(recorded)),
     };
     let takes = taken(&names(&planned.events), &planned.takes);
@@ -145,7 +145,7 @@ pub(super) fn taken(events: &str, takes: &ThreadShare) -> String {
 }
 
 /// Prints which probes were paused, also with `-q`, as losses are; and which were not within the budget.
-pub(super) fn print_paused(outcome: &Outcome, args: &RecordArgs) {
+pub(super) fn print_paused(outcome: &Outcome) {
     for PausedProbes {
         events,
         pauses,
@@ -163,7 +163,7 @@ pub(super) fn print_paused(outcome: &Outcome, args: &RecordArgs) {
         ));
     }
     let planted = outcome.followed.planted;
-    if args.budget.is_some() && planted > 0 {
+    if outcome.has_budget && planted > 0 {
         say(format_args!(
             "usdtrec: --budget has no effect on probes of files that appeared while recording: {}",
             usdtrec_format::counted(planted, "file")

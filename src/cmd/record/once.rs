@@ -190,7 +190,7 @@ fn print_outcome(
     }
     print_spans(outcome, args.capture.quiet);
     print_losses(outcome, &args.capture);
-    budget::print_paused(outcome, args);
+    budget::print_paused(outcome);
 }
 
 /// Prints the known reasons for probes without hits, which are read from the finished trace.
