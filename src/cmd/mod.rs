@@ -20,6 +20,8 @@ mod hit_trials;
 #[cfg(feature = "record")]
 pub(crate) mod import;
 #[cfg(feature = "record")]
+mod kept_ends;
+#[cfg(feature = "record")]
 mod keyboard;
 pub(crate) mod list;
 #[cfg(feature = "record")]

@@ -11,12 +11,13 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use usdtrec_record::{AggregateKey, Aggregation, CallGraph, CallGraphMethod, HitTotals};
 use usdtrec_report::stat::{self, CountReader, StackNamer};
 
+use super::kept_ends::keep_ends;
 use super::live::{Aggregated, CountView, Live};
 use super::stat::known_stacks::KnownStacks;
 use crate::mutex::locked;
 use crate::terminal::Usage;
 
-/// Maximum number of counts that wait. They are totals, so those of an interval that is left out are in the next one.
+/// Maximum number of counts that wait. They are totals, so those of an interval that is left out are in the next one; its extremes are added to that.
 const MAX_WAITING: usize = 16;
 
 /// How stacks are found that are keys: programs follow frame pointers.
@@ -125,6 +126,26 @@ impl NamedCounts<'_> {
 }
 
 impl Queue {
+    /// Appends counts. Of too many, the first are left out.
+    fn push(&mut self, counted: HitTotals) {
+        self.waiting.push_back(counted);
+        if self.waiting.len() > MAX_WAITING
+            && let Some(left_out) = self.waiting.pop_front()
+            && let Some(next) = self.waiting.front_mut()
+        {
+            keep_ends(&left_out, next);
+        }
+    }
+
+    /// All counts, after those that wait still, which are not shown.
+    fn last_of_all(&mut self, last: &HitTotals) -> HitTotals {
+        let mut last = last.clone();
+        for left_out in self.waiting.drain(..) {
+            keep_ends(&left_out, &mut last);
+        }
+        last
+    }
+
     fn note(&mut self, shown: io::Result<()>) {
         if let Err(error) = shown {
             self.has_failed = true;
@@ -144,10 +165,7 @@ struct Counting<'c, 'v>(&'c NamedCounts<'v>);
 impl CountView for Counting<'_, '_> {
     fn show(&mut self, counted: &HitTotals) -> io::Result<()> {
         let mut queue = locked(&self.0.queue);
-        if queue.waiting.len() >= MAX_WAITING {
-            queue.waiting.pop_front();
-        }
-        queue.waiting.push_back(counted.clone());
+        queue.push(counted.clone());
         queue.take_failure()
     }
 
@@ -159,13 +177,14 @@ impl CountView for Counting<'_, '_> {
         counts.changed.notify_all();
         let queue = counts.changed.wait_while(queue, |queue| !queue.is_over);
         let mut queue = queue.unwrap_or_else(PoisonError::into_inner);
-        let (failed, has_ended) = (queue.take_failure(), queue.has_ended);
-        drop(queue);
-        match has_ended {
-            true => failed,
-            // The stream could not be read.
-            false => failed.and(locked(&counts.view).end(counted)),
+        let failed = queue.take_failure();
+        if queue.has_ended {
+            return failed;
         }
+        // The stream could not be read.
+        let last = counted.map(|counted| queue.last_of_all(counted));
+        drop(queue);
+        failed.and(locked(&counts.view).end(last.as_ref()))
     }
 
     fn give_up(&mut self) {
@@ -198,5 +217,27 @@ impl Drop for Naming<'_, '_> {
     fn drop(&mut self) {
         locked(&self.0.queue).is_over = true;
         self.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kept_ends::tests::{counted, ends};
+    use super::*;
+
+    #[test]
+    fn counts_that_are_left_out_keep_their_extremes() {
+        let mut queue = Queue::default();
+        for time in 0..MAX_WAITING as u64 + 2 {
+            let number = i128::from(time);
+            queue.push(counted(time, &[(7, Some((number, number)))]));
+        }
+        assert_eq!(queue.waiting.len(), MAX_WAITING);
+        let first = &queue.waiting[0];
+        assert_eq!((first.time, ends(first)), (2, vec![Some((0, 2))]));
+        let last = queue.last_of_all(&counted(99, &[(7, None)]));
+        let greatest = MAX_WAITING as i128 + 1;
+        assert_eq!((last.time, ends(&last)), (99, vec![Some((0, greatest))]));
+        assert!(queue.waiting.is_empty());
     }
 }

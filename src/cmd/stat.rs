@@ -149,7 +149,8 @@ impl Output {
             CountScreen::new(out, table, RowChoice::default(), TableKeys::Left)
         });
         let history = if is_screen { HISTORY } else { 0 };
-        let has_totals = is_screen || metrics.is_some();
+        // Tables show only how many hits there were since the start.
+        let has_totals = metrics.is_some();
         Ok(Self {
             out,
             view: StatView::new(format, colours, args.by.clone(), shown)

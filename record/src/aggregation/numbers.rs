@@ -27,6 +27,17 @@ pub struct NumberEnds {
     pub max: i128,
 }
 
+impl NumberEnds {
+    /// Those of the numbers of both.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        Self {
+            min: self.min.min(other.min),
+            max: self.max.max(other.max),
+        }
+    }
+}
+
 /// A bucket of a histogram with its count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BucketCount {

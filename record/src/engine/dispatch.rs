@@ -108,6 +108,17 @@ impl Engine {
         }
     }
 
+    /// Whether they can be read. Nothing is taken from them.
+    ///
+    /// # Errors
+    /// The error of bpf(2).
+    pub(crate) fn check_hit_groups(&self) -> io::Result<()> {
+        match self {
+            Self::Bpf(bpf) => bpf.check_hit_groups(),
+            Self::Perf(_) => Ok(()),
+        }
+    }
+
     /// What was counted of spans at the sites that begin and end them, where spans are aggregated.
     pub(crate) fn span_sites(&self) -> Vec<SpanSite> {
         match self {

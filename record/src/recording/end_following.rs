@@ -49,9 +49,8 @@ impl Recording {
         self.log = KernelLog::from_now();
         capabilities::drop_all().map_err(RecordError::Capabilities)?;
         // Before Linux 5.19 the kernel may need capabilities to read maps, too.
-        let groups = self.session.attached.engine.hit_groups();
-        groups.map_err(|source| host_error("maps without capabilities", source))?;
-        Ok(())
+        let checked = self.session.attached.engine.check_hit_groups();
+        checked.map_err(|source| host_error("maps without capabilities", source))
     }
 
     fn pass(&mut self) -> Result<(), RecordError> {

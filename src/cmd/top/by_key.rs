@@ -128,7 +128,8 @@ impl ByKey {
             })
         };
         Ok(Self {
-            snapshots: Snapshots::new(grouping, delay, if history { HISTORY } else { 0 }),
+            snapshots: Snapshots::new(grouping, delay, if history { HISTORY } else { 0 })
+                .with_totals(false),
             output,
             left: args.iterations,
         })

@@ -148,11 +148,15 @@ impl BpfEngine {
         self.objects.rings.fullest() as f64 / 256.0
     }
 
-    /// Enables the programs.
+    /// Enables the programs. Processes are held from the first time on; parts that are added later do not begin that again, since it may have
+    /// ended, without a guard or with the recording.
     pub(crate) fn enable(&self) {
+        let is_first = self.objects.control.not_looked().is_none();
         self.objects.control.set_looked();
         self.parts.set_enabled(true);
-        self.objects.begin_holding();
+        if is_first {
+            self.objects.begin_holding();
+        }
     }
 
     /// Readable when recorded processes have mapped files which are not known; `None` if they are not held then.
@@ -331,6 +335,18 @@ impl BpfEngine {
         for part in self.parts.iter_mut() {
             part.samples.repeat_texts();
         }
+    }
+
+    /// Reads the maps of the groups of hits and takes nothing from them: the extremes since the last reading stay for the next one.
+    ///
+    /// # Errors
+    /// The error of bpf(2).
+    pub(crate) fn check_hit_groups(&self) -> io::Result<()> {
+        let Some(maps) = &self.objects.hit_groups else {
+            return Ok(());
+        };
+        maps.read(|_| ())?;
+        maps.read_durations(|_, _| ())
     }
 
     /// The groups of hits that programs have counted.

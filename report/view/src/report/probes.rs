@@ -29,14 +29,13 @@ pub fn table(facts: &SummaryFacts) -> Table {
     let mut table = Table::new(["Probe", "Events", "/s", "Share", "Processes", "Lost"]);
     let probes = facts.probes.iter();
     for probe in probes.filter(|probe| probe.count > 0 || probe.lost > 0) {
-        let [_, share] = rate_and_share(probe.count, facts);
         let per_second = rate_over(probe.count, facts.duration_of(probe));
         let lost = facts.losses.known(probe.lost);
         table.rows.push(vec![
             TableCell::Code(short(&probe.event).to_owned()),
             TableCell::count(probe.count),
             per_second,
-            share,
+            share(probe.count, facts),
             TableCell::Text(processes(&probe.processes, probe.other_processes > 0)),
             lost.map_or_else(|| TableCell::unsorted("?"), TableCell::count),
         ]);
@@ -48,8 +47,13 @@ pub fn table(facts: &SummaryFacts) -> Table {
 pub(crate) fn rate_and_share(count: u64, facts: &SummaryFacts) -> [TableCell; 2] {
     [
         rate_over(count, facts.duration_for(count)),
-        TableCell::number(percent(count, facts.events), count),
+        share(count, facts),
     ]
+}
+
+/// The share of so many events in all.
+fn share(count: u64, facts: &SummaryFacts) -> TableCell {
+    TableCell::number(percent(count, facts.events), count)
 }
 
 /// The rate of so many events in a time, ns.

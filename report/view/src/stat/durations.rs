@@ -75,6 +75,12 @@ fn figure(figure: NumberFigure, facts: &NumberFacts) -> Option<i128> {
     }
 }
 
+/// The names of the members of JSON objects, those of CSV columns among them.
+pub(super) fn members() -> impl Iterator<Item = String> {
+    let figures = FIGURES.iter().map(|figure| format!("{}_ns", figure.name()));
+    figures.chain(["exact", "buckets"].map(str::to_owned))
+}
+
 /// Adds the members of a JSON object.
 pub(super) fn put_json(
     spans: StatSpans,

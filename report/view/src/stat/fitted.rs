@@ -48,14 +48,52 @@ impl Block {
 
     /// Its width, with the blanks before each column, and with what comes last.
     fn width(&self) -> usize {
-        let width_at = |place: usize| {
+        let own: usize = self.widths().sum();
+        own + self.last.as_ref().map_or(0, |last| last.width())
+    }
+
+    /// The width of each column, with the blanks before it.
+    fn widths(&self) -> impl Iterator<Item = usize> {
+        self.columns.iter().enumerate().map(|(place, name)| {
             let cells = self.rows.iter().filter_map(|row| row.get(place));
             let cells = cells.map(|cell| width(&cell.shown()));
-            let heading = width(&escape(&self.columns[place]));
-            cells.chain([heading]).max().unwrap_or(0) + 2
-        };
-        let own: usize = (0..self.columns.len()).map(width_at).sum();
-        own + self.last.as_ref().map_or(0, |last| last.width())
+            cells.chain([width(&escape(name))]).max().unwrap_or(0) + 2
+        })
+    }
+
+    /// It as blocks of at most this width, or of one column.
+    fn divided(self, room: usize) -> Vec<Self> {
+        let mut blocks = Vec::new();
+        let mut rest = Some(self);
+        while let Some(mut block) = rest {
+            rest = block.split_off(room);
+            blocks.push(block);
+        }
+        blocks
+    }
+
+    /// Removes the columns after those that fit, and what comes last; `None` if all fit. One column stays.
+    fn split_off(&mut self, room: usize) -> Option<Self> {
+        if self.width() <= room {
+            return None;
+        }
+        let mut used = 0;
+        let fitting = self.widths().take_while(|width| {
+            used += width;
+            used <= room
+        });
+        let fitting = fitting.count().max(1);
+        let last = self.last.take();
+        if fitting >= self.columns.len() {
+            return last.map(|last| *last);
+        }
+        let rows = self.rows.iter_mut();
+        let rows = rows.map(|row| row.split_off(fitting.min(row.len())));
+        Some(Self {
+            rows: rows.collect(),
+            columns: self.columns.split_off(fitting),
+            last,
+        })
     }
 
     /// Its names and keys as one column, in which those that are short stand below each other.
@@ -87,16 +125,22 @@ impl Block {
 
 impl FittedTable {
     /// Appends it: as one table if it fits, else with the names in one column, which have lines of their own where they are long, and as many figures in
-    /// each table as fit.
+    /// each table as fit. A block is in several tables only if it is wider than one.
     pub(super) fn put(self, theme: Theme, out: &mut String) {
-        let widths: Vec<usize> = self.blocks.iter().map(Block::width).collect();
+        let widths = self.blocks.iter().map(Block::width);
         let width = theme.columns();
-        if self.names.width() + widths.iter().sum::<usize>() <= width + 2 {
+        if self.names.width() + widths.sum::<usize>() <= width + 2 {
             return put_table(&table(self.names, self.blocks), theme, out);
         }
         let names = self.names.joined();
         let room = width.saturating_sub(names.width().min(MIN_NAMES_WIDTH));
-        let mut rest = self.blocks.into_iter().zip(widths).peekable();
+        let blocks = self.blocks.into_iter();
+        let blocks = blocks.flat_map(|block| block.divided(room));
+        let blocks = blocks.map(|block| {
+            let width = block.width();
+            (block, width)
+        });
+        let mut rest = blocks.peekable();
         let mut is_first = true;
         while let Some((block, mut used)) = rest.next() {
             let mut these = vec![block];
@@ -187,5 +231,41 @@ mod tests {
             assert_eq!(text.matches("Lost").count(), 1, "{text}");
             assert!(text.contains(key), "{text}");
         }
+    }
+
+    /// Figures that are wider than a line together are in several tables, each with the names.
+    #[test]
+    fn wide_blocks_are_divided() {
+        let columns = ["sum", "mean", "min", "p50", "p90", "p99", "max"];
+        let name = vec![TableCell::Code("app:req".to_owned())];
+        let names = Block::new(["Probe"], [name].into_iter());
+        let mut counts = block(&["Events", "/s"], 9);
+        counts.last = Some(Box::new(block(&["Lost"], 60)));
+        let table = FittedTable {
+            names,
+            blocks: vec![counts, block(&columns, 20)],
+        };
+        let mut out = String::new();
+        table.put(Theme::new(false), &mut out);
+        assert!(out.lines().all(|line| line.width() <= WIDTH), "{out}");
+        let words = out.split_whitespace();
+        let headings = words.filter(|word| !word.starts_with(['9', 'a']));
+        let headings: Vec<&str> = headings.collect();
+        let right = "Probe Events /s Probe Lost Probe sum mean min Probe p50 p90 p99 Probe max";
+        assert_eq!(headings.join(" "), right, "{out}");
+        assert_eq!(out.matches("app:req").count(), 5, "{out}");
+        assert_eq!(out.matches(&"9".repeat(20)).count(), 3 + 7, "{out}");
+    }
+
+    /// A column that is wider than a line stays whole.
+    #[test]
+    fn wide_columns_are_blocks() {
+        let widths = |block: Block| {
+            let blocks = block.divided(10);
+            Vec::from_iter(blocks.iter().map(Block::width))
+        };
+        assert_eq!(widths(block(&["a", "b"], 20)), [22, 22]);
+        assert_eq!(widths(block(&["a", "b", "c"], 3)), [10, 5]);
+        assert_eq!(widths(block(&["a", "b"], 3)), [10]);
     }
 }

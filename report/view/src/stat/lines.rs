@@ -1,29 +1,66 @@
 //! Lines of JSON and CSV.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 use usdtrec_analysis::stats::ratio::per_second;
 use usdtrec_format::escape::escape_json;
 
 use super::key::with_mark;
-use super::{SpanFates, StatCounts, StatKey, StatRow, StatView, durations, nanoseconds};
+use super::{
+    SpanFates, StatArgument, StatCounts, StatKey, StatRow, StatView, durations, nanoseconds,
+};
+
+/// The members that objects have besides those of keys, spans and arguments. Columns have the same names.
+const MEMBERS: [&str; 8] = [
+    "elapsed_ns",
+    "interval_ns",
+    "event",
+    "cut",
+    "others",
+    "count",
+    "per_second",
+    "lost",
+];
 
 impl StatView {
+    /// The member or column of each key: its name, after `key.` if another one is called so.
+    fn key_members(&self) -> Vec<String> {
+        let mut taken: BTreeSet<String> = MEMBERS.map(str::to_owned).into();
+        if self.spans.is_some() {
+            let fates = SpanFates::default().named();
+            taken.insert("span".to_owned());
+            taken.extend(fates.map(|fate| fate.name.to_owned()));
+            taken.extend(durations::members());
+        }
+        taken.extend(self.measured.iter().flat_map(StatArgument::members));
+        let members = self.keys.iter().map(|key| {
+            let mut member = key.clone();
+            while !taken.insert(member.clone()) {
+                member.insert_str(0, "key.");
+            }
+            member
+        });
+        members.collect()
+    }
+
     /// Appends an object for each row.
     pub(super) fn put_json(&self, counts: &StatCounts, out: &mut String) {
+        let keys = self.key_members();
         for row in &counts.rows {
-            let line = Value::Object(self.object(counts, row)).to_string();
+            let line = Value::Object(self.object(counts, row, &keys)).to_string();
             out.extend([&*escape_json(&line), "\n"]);
         }
     }
 
-    fn object(&self, counts: &StatCounts, row: &StatRow) -> Map<String, Value> {
+    fn object(&self, counts: &StatCounts, row: &StatRow, keys: &[String]) -> Map<String, Value> {
         let mut object = Map::new();
         let mut put = |name: &str, value: Value| object.insert(name.to_owned(), value);
         put("elapsed_ns", json!(nanoseconds(counts.elapsed)));
         put("interval_ns", json!(nanoseconds(counts.interval)));
         put(if row.is_span { "span" } else { "event" }, json!(row.event));
         let mut cut = Map::new();
-        for (place, name) in self.keys.iter().enumerate() {
+        for (place, name) in keys.iter().enumerate() {
             let key = key_of(row, place);
             put(name, key.map_or(Value::Null, |key| key.cell().json()));
             if key.is_some_and(StatKey::is_cut) {
@@ -61,8 +98,8 @@ impl StatView {
         if self.spans.is_some() {
             out.push_str("span,");
         }
-        for name in &self.keys {
-            out.extend([&*csv.field(name), ","]);
+        for name in self.key_members() {
+            out.extend([&*csv.field(&name), ","]);
         }
         if !self.keys.is_empty() {
             out.push_str("others,");
@@ -138,4 +175,74 @@ fn key_of(row: &StatRow, place: usize) -> Option<&StatKey> {
 /// Whether a row is of hits in no group.
 const fn is_others(row: &StatRow) -> bool {
     row.keys.is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::StatSpans;
+    use super::*;
+    use crate::format::Format;
+
+    fn shown(format: Format, keys: &[&str], with_spans: bool) -> String {
+        let values = (0..keys.len()).map(|place| StatKey::Number(place as u32));
+        let row = StatRow {
+            event: "sdt_app:req".to_owned(),
+            is_span: false,
+            keys: Some(values.collect()),
+            count: 99,
+            lost: 0,
+            numbers: vec![None],
+            fates: None,
+        };
+        let counts = StatCounts {
+            elapsed: Duration::from_secs(1),
+            interval: Duration::from_secs(1),
+            rows: vec![row],
+        };
+        let argument = StatArgument {
+            name: "key".to_owned(),
+            has_histogram: true,
+        };
+        let keys = keys.iter().map(|key| (*key).to_owned()).collect();
+        let view = StatView::new(format, false, keys, vec![argument]);
+        let spans = with_spans.then_some(StatSpans {
+            has_histogram: true,
+        });
+        view.with_spans(spans).show(&counts)
+    }
+
+    /// Keys are arguments, which can have any name.
+    #[test]
+    fn no_two_members_or_columns_have_the_same_name() {
+        let keys = [
+            "lost", "count", "others", "url", "open", "mean_ns", "buckets",
+        ];
+        for with_spans in [false, true] {
+            let json: Value =
+                serde_json::from_str(&shown(Format::Json, &keys, with_spans)).unwrap();
+            assert_eq!((&json["count"], &json["url"]), (&json!(99), &json!(3)));
+            assert_eq!(json["key.lost"], 0);
+            // `--hist key` has a member of this name.
+            assert_eq!(
+                (&json["key.count"], &json["key.key.count"]),
+                (&Value::Null, &json!(1))
+            );
+            let [own, other] = match with_spans {
+                true => ["key.open", "open"],
+                false => ["open", "key.open"],
+            };
+            assert_eq!((&json[own], &json[other]), (&json!(4), &Value::Null));
+            let csv = shown(Format::Csv, &keys, with_spans);
+            let columns: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
+            let different: BTreeSet<&&str> = columns.iter().collect();
+            assert_eq!(different.len(), columns.len(), "{csv}");
+            for key in ["key.lost", "key.key.count", "key.others", "url", own] {
+                assert!(columns.contains(&key), "{key}: {csv}");
+            }
+        }
+        let twice = shown(Format::Csv, &["url", "url"], false);
+        assert!(twice.contains(",url,key.url,others,"), "{twice}");
+    }
 }

@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 use usdtrec_analysis::counted_numbers::NumberFacts;
-use usdtrec_analysis::stats::number::Scalar;
 use usdtrec_trace::form::Form;
 
 use crate::answer::distributions::bucket_of;
@@ -11,7 +10,6 @@ use crate::numbers::{duration, memory};
 use crate::report::groups::{decimals, float};
 use crate::table::TableCell;
 use crate::text::quoted::Csv;
-use crate::text::scalar::near;
 
 /// An argument whose numbers are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,15 +106,14 @@ impl NumberFigure {
             return unknown();
         };
         let is_near = self.is_percentile() && !is_exact(facts);
-        match facts.ends.filter(|_| is_near) {
-            Some(ends) => {
-                let ends = Scalar::integer(ends.min)..=Scalar::integer(ends.max);
-                let shown = near(Scalar::integer(number), ends, &Form::Plain);
-                TableCell::number(shown, number)
-            }
-            None if is_near => TableCell::number(format!("~{number}"), number),
-            None => TableCell::count(number),
+        if !is_near {
+            return TableCell::count(number);
         }
+        let rounded = four_digits(number);
+        let shown = facts
+            .ends
+            .map_or(rounded, |ends| rounded.clamp(ends.min, ends.max));
+        TableCell::number(format!("~{shown}"), number)
     }
 }
 
@@ -145,6 +142,13 @@ impl NumberFigure {
             _ => self.cell(facts),
         }
     }
+}
+
+/// A percentile with four digits: it is within 1/64 of itself, and three digits would change it by up to a third of that.
+fn four_digits(number: i128) -> i128 {
+    let digits = number.unsigned_abs().max(1).ilog10() + 1;
+    let step = 10_i128.pow(digits.saturating_sub(4));
+    (number + number.signum() * (step / 2)) / step * step
 }
 
 /// Whether percentiles are exact.
@@ -189,6 +193,14 @@ impl StatArgument {
         figures.map(move |figure| figure.cell_in(&Form::Plain, facts))
     }
 
+    /// The names of the members of JSON objects, those of CSV columns among them.
+    pub(super) fn members(&self) -> impl Iterator<Item = String> {
+        let figures = self.figures().iter().map(|figure| figure.name());
+        let others = ["count", "exact", "buckets"].into_iter();
+        let names = others.chain(figures);
+        names.map(|name| format!("{}.{name}", self.name))
+    }
+
     /// Adds the members of a JSON object.
     pub(super) fn put_json(&self, facts: Option<&NumberFacts>, object: &mut Map<String, Value>) {
         let mut put = |name: &str, value: Value| {
@@ -229,6 +241,27 @@ impl StatArgument {
         }
         if self.has_histogram {
             out.extend([",", &*text(&|facts| is_exact(facts).to_string())]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::four_digits;
+
+    #[test]
+    fn percentiles_have_four_digits() {
+        for (number, shown) in [
+            (0, 0),
+            (7, 7),
+            (1030, 1030),
+            (-1030, -1030),
+            (49_534, 49_530),
+            (49_535, 49_540),
+            (-49_535, -49_540),
+            (99_996, 100_000),
+        ] {
+            assert_eq!(four_digits(number), shown, "{number}");
         }
     }
 }

@@ -25,7 +25,13 @@ pub(in crate::engine::bpf) struct GroupNumbers {
     groups: u32,
     /// The extremes since the start of numbers with a histogram, by group and place: no bucket beyond them is read.
     ends: Mutex<HashMap<(usize, usize), NumberEnds>>,
+    /// The groups with constants at the last reading.
+    constants: Mutex<CountsBefore>,
 }
+
+/// The counts of groups at the last reading, by their places among the numbers: programs write no extremes of constants.
+#[derive(Debug, Default)]
+struct CountsBefore(HashMap<u64, u64>);
 
 /// A group whose numbers are read.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +61,7 @@ impl GroupNumbers {
             layout: layout.clone(),
             groups,
             ends: Mutex::default(),
+            constants: Mutex::default(),
         })
     }
 
@@ -69,17 +76,33 @@ impl GroupNumbers {
         group: CountedGroup,
         measured: &[Measured],
     ) -> Vec<Option<NumberTotals>> {
+        let is_constant = |measured: &Measured| matches!(measured, Measured::Constant(_));
+        let was_hit = measured.iter().any(is_constant) && self.was_hit(group);
         let totals = measured.iter().enumerate();
         totals
             .map(|(place, measured)| match measured {
                 Measured::Missing => Some(NumberTotals::default()),
-                Measured::Constant(number) => Some(self.of_constant(place, *number, group.count)),
+                Measured::Constant(number) => {
+                    let all = self.of_constant(place, *number, group.count);
+                    Some(NumberTotals {
+                        ends: all.ends.filter(|_| was_hit),
+                        ..all
+                    })
+                }
                 Measured::Read(field) => self.of_field(place, field.shape, group),
                 Measured::Duration => self.of_duration(place, group),
             })
             .collect()
     }
 
+    /// Whether a group with constants was hit since the last call for it.
+    fn was_hit(&self, group: CountedGroup) -> bool {
+        let before = self.constants.lock();
+        let mut before = before.unwrap_or_else(PoisonError::into_inner);
+        before.advance(group)
+    }
+
+    /// The numbers of a constant, with the extremes since the start.
     fn of_constant(&self, place: usize, number: i128, count: u64) -> NumberTotals {
         let histogram = self.layout.histogram(place);
         let bucket = histogram.map(|_| BucketCount {
@@ -146,10 +169,7 @@ impl GroupNumbers {
             return known.get(&of).copied();
         };
         let all = known.entry(of).or_insert(NumberEnds { min, max });
-        *all = NumberEnds {
-            min: all.min.min(min),
-            max: all.max.max(max),
-        };
+        *all = all.with(NumberEnds { min, max });
         Some(*all)
     }
 
@@ -172,6 +192,13 @@ impl AsFd for GroupNumbers {
     }
 }
 
+impl CountsBefore {
+    /// Whether the count of a group is greater than at the last call for it.
+    fn advance(&mut self, CountedGroup { number, count }: CountedGroup) -> bool {
+        count > self.0.insert(number, count).unwrap_or(0)
+    }
+}
+
 /// The words of the extremes.
 #[derive(Clone, Copy, Debug)]
 struct Ranks {
@@ -180,7 +207,9 @@ struct Ranks {
 }
 
 impl Ranks {
-    /// The extremes; `None` if there was no number. If they are read between the changes of both by a hit, what the one is is the other.
+    /// The extremes; `None` if there was no number. If they are read between the changes of both by a hit, what the one is is the other. Hits raise the
+    /// greatest first, and the recorder takes the least first: of two hits that are being counted meanwhile, the greater one can be the least that is taken, and
+    /// the other one the greatest.
     fn numbers(self, signed: bool) -> Option<NumberEnds> {
         let number = |rank: u64| match signed {
             true => i128::from((rank ^ RANK_OF_ZERO).cast_signed()),
@@ -191,7 +220,7 @@ impl Ranks {
             (0, 0) => return None,
             (0, _) if least > greatest => (greatest, greatest),
             (_, 0) if least > greatest => (least, least),
-            _ => (least, greatest),
+            _ => (least.min(greatest), least.max(greatest)),
         };
         Some(NumberEnds {
             min: number(least),
@@ -217,10 +246,23 @@ mod tests {
         assert_eq!(ends(!3, 9, false), Some((3, 9)));
         assert_eq!(ends(!3, 0, false), Some((3, 3)));
         assert_eq!(ends(0, 9, false), Some((9, 9)));
+        assert_eq!(ends(!10, 5, false), Some((5, 10)));
         let rank = |number: i64| number.cast_unsigned() ^ RANK_OF_ZERO;
         let (low, high) = (rank(i64::MIN), rank(i64::MAX));
         let both = (i64::MIN.into(), i64::MAX.into());
         assert_eq!(ends(!low, high, true), Some(both));
         assert_eq!(ends(!rank(-1), rank(-1), true), Some((-1, -1)));
+        assert_eq!(ends(!rank(3), rank(-4), true), Some((-4, 3)));
+    }
+
+    #[test]
+    fn constants_are_extremes_only_after_a_hit() {
+        let mut before = CountsBefore::default();
+        let mut advance = |number, count| before.advance(CountedGroup { number, count });
+        assert!(!advance(7, 0), "a group that is added, and not counted yet");
+        assert!(advance(7, 3));
+        assert!(advance(8, 3), "another group");
+        assert!(!advance(7, 3));
+        assert!(advance(7, 4));
     }
 }

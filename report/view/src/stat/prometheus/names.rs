@@ -2,6 +2,9 @@
 
 use usdtrec_format::schema::{Argument, Unit};
 
+/// What the names of samples of histograms and summaries end with, after that of the metric.
+const SAMPLES: [&str; 3] = ["_sum", "_count", "_bucket"];
+
 /// Labels that samples have besides those of keys, and labels with a meaning of their own.
 const RESERVED: [&str; 6] = ["provider", "probe", "span", "others", "le", "quantile"];
 
@@ -34,13 +37,17 @@ pub(super) struct ValueOf<'a> {
 }
 
 impl ValueOf<'_> {
-    /// The name of a metric that begins with `usdtrec_KIND`.
+    /// The name of a metric that begins with `usdtrec_KIND`. It is that of no sample of another metric.
     pub(super) fn metric(&self, kind: &str) -> String {
         let parts = [kind, self.provider, self.probe, &self.argument.name].map(words);
         let name = format!("usdtrec_{}", parts.join("_"));
-        match unit_name(self.argument.unit.as_ref()) {
+        let name = match unit_name(self.argument.unit.as_ref()) {
             Some(unit) if !name.ends_with(&format!("_{unit}")) => format!("{name}_{unit}"),
             _ => name,
+        };
+        match SAMPLES.iter().any(|sample| name.ends_with(sample)) {
+            true => format!("{name}_value"),
+            false => name,
         }
     }
 }
@@ -131,6 +138,15 @@ mod tests {
             ("maxSize", Some(Unit::Kibibytes), "max_size_bytes"),
             ("n", Some(Unit::Other("rows".to_owned())), "n_rows"),
             ("arg1", None, "arg1"),
+            ("bytesSum", None, "bytes_sum_value"),
+            ("count", None, "count_value"),
+            ("count", Some(Unit::Bytes), "count_bytes"),
+            (
+                "n",
+                Some(Unit::Other("bucket".to_owned())),
+                "n_bucket_value",
+            ),
+            ("account", None, "account"),
         ];
         for (name, unit, end) in right {
             assert_eq!(metric(name, unit), format!("{begin}_{end}"));

@@ -161,6 +161,35 @@ fn values_are_histograms() {
     assert_eq!(of_others, 1, "their hits, and no numbers: {shown}");
 }
 
+/// A hit that comes while counts are read is in its bucket, and in the count of the next reading.
+#[test]
+fn no_bucket_has_more_than_all() {
+    let bucket = NumberBucket::from_number;
+    let mut probe = row(None, 4);
+    probe.keys = Some(Vec::new());
+    probe.total.numbers.push(Some(CountedNumbers {
+        count: 4,
+        sum: 17,
+        ends: Some(CountedEnds { min: 3, max: 4 }),
+        histogram: Some([(bucket(3), 3), (bucket(4), 2)].into_iter().collect()),
+        unbucketed: 0,
+    }));
+    let mut snapshot = snapshot(vec![probe]);
+    let measured = vec![Some(Argument::named("n"))];
+    snapshot.measured.insert("sdt_app:req".to_owned(), measured);
+    let shown = PrometheusView::new(&[]).show(&snapshot);
+    let name = "usdtrec_value_app_req_n";
+    let labels = "provider=\"app\",probe=\"req\"";
+    for line in [
+        format!("{name}_bucket{{{labels},le=\"3\"}} 3\n"),
+        format!("{name}_bucket{{{labels},le=\"7\"}} 5\n"),
+        format!("{name}_bucket{{{labels},le=\"+Inf\"}} 5\n"),
+        format!("{name}_count{{{labels}}} 5\n"),
+    ] {
+        assert!(shown.contains(&line), "{line}{shown}");
+    }
+}
+
 /// Two arguments whose names are the same words have metrics of their own.
 #[test]
 fn metrics_of_arguments_are_each_once() {

@@ -67,27 +67,30 @@ impl ValueFamilies {
     }
 }
 
-/// Appends the samples of a histogram, or of a sum and a count.
+/// Appends the samples of a histogram, or of a sum and a count. Buckets are read after the count, so that they may have further numbers: the count is that of
+/// all buckets then.
 pub(super) fn put_numbers(
     family: &mut Family,
     scale: &Scale,
     numbers: &CountedNumbers,
     labels: &str,
 ) {
+    let mut count = numbers.count;
     if let Some(buckets) = &numbers.histogram {
+        count = count.max(buckets.iter().map(|(_, count)| count).sum());
         for end in (0..=BOUNDS).map(|power| 1_i128 << power) {
             let within = buckets.iter().filter(|(bucket, _)| bucket.to() <= end);
-            let count: u64 = within.map(|(_, count)| count).sum();
+            let within: u64 = within.map(|(_, count)| count).sum();
             let mut labels = labels.to_owned();
             put_label("le", &scale.shown(end - 1), &mut labels);
-            family.put("_bucket", &labels, &count.to_string());
+            family.put("_bucket", &labels, &within.to_string());
         }
         let mut labels = labels.to_owned();
         put_label("le", "+Inf", &mut labels);
-        family.put("_bucket", &labels, &numbers.count.to_string());
+        family.put("_bucket", &labels, &count.to_string());
     }
     family.put("_sum", labels, &scale.shown(numbers.sum));
-    family.put("_count", labels, &numbers.count.to_string());
+    family.put("_count", labels, &count.to_string());
 }
 
 fn help(what: &str, value: ValueOf<'_>) -> String {
