@@ -451,7 +451,8 @@ fn statements_that_fail_before_a_pause_are_unfinished() {
         }),
         ..ScriptOptions::default()
     };
-    let (text, _) = recorded.script(&EventSelection::default(), &options);
+    let [(text, _), (streamed, _)] = streamed::both(&recorded, 1, &options);
+    assert_eq!(streamed::sorted(&streamed), streamed::sorted(&text));
     let of = |fate: &str| text.lines().filter(|line| line.contains(fate)).count();
     assert_eq!(
         (of("<unfinished>"), of("<paused>"), of("<open>")),

@@ -5,6 +5,7 @@
     reason = "a public item of a module is one of the tests"
 )]
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use usdtrec_format::perf::{
@@ -481,7 +482,7 @@ fn sample(hit: Hit) -> Vec<u8> {
 
 /// What `script` prints of a stream.
 pub fn script_of_stream(
-    bytes: &[u8],
+    stream: impl Read,
     selection: &EventSelection,
     context: &ContextQuestion,
     options: &ScriptOptions,
@@ -492,7 +493,7 @@ pub fn script_of_stream(
         lost: &mut |_, _| {},
     };
     let (path, sources) = (Path::new("-"), Sources::default());
-    let summary = script::print_stream(bytes, path, &sources, selection, context, options, to);
+    let summary = script::print_stream(stream, path, &sources, selection, context, options, to);
     (String::from_utf8(out).unwrap(), summary.unwrap())
 }
 

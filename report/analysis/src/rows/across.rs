@@ -3,19 +3,22 @@
 use std::io;
 
 use usdtrec_format::trace::TimeRange;
+use usdtrec_trace::process::hit_names::HitNames;
 use usdtrec_trace::session::TraceSession;
 
 use crate::rows::hit_row::{HitTable, OwnedHit, RowHit};
+use crate::rows::paused_begins::{PairNesting, PausedBegin, PausedBegins, Unended};
 use crate::rows::row_sink::{RowSide, RowSink, SpanClose, SpanFate, SpanRow};
 use crate::rows::row_window::overlaps;
+use crate::rows::unmatched_segments::{PauseLook, UnmatchedSegments};
 use crate::rows::window_rows::{BegunHit, RowItem, WindowRows};
-use crate::spans::matcher::{OpenSpans, PendingEnd, Segment};
-use crate::spans::nesting::Nesting;
+use crate::spans::matcher::{OpenSpans, PausedFrame, PendingEnd, Segment};
+use crate::spans::nesting::{Nesting, is_of_calls};
 use crate::spans::pair::Pair;
 use crate::spans::pair_pauses::PairPauses;
 use crate::spans::stack::{Ended, Frame, Totals};
 
-/// Maximum number of begins before pauses that are kept up to the end of the trace.
+/// Maximum number of spans of a file that were open when a pause began and are kept up to its end.
 const MAX_PAUSED: usize = 1 << 20;
 
 /// What an open span has of its begin; `None` if it is not selected.
@@ -27,8 +30,8 @@ pub(crate) struct RowsAcross {
     open: OpenSpans<KeptBegin>,
     /// The times that are selected: those of a part of each span.
     time: TimeRange,
-    /// Of each pair, whether its spans are within each other.
-    nesting: Vec<Nesting>,
+    /// Of each pair.
+    nesting: Vec<PairNesting>,
     paused: PausedBegins,
     /// Hits of the windows before.
     hits: u64,
@@ -52,62 +55,10 @@ struct PendingHit<'h> {
     end: Option<&'h PendingEnd>,
 }
 
-/// Spans that were open when a pause of their probes began. They go to the sink at the end of the trace: where they are found depends on the windows.
-#[derive(Debug, Default)]
-struct PausedBegins {
-    begins: Vec<PausedBegin>,
-    /// Number of those beyond the maximum.
-    forgotten: u64,
-}
-
-/// A span that was open when a pause of its probes began.
-#[derive(Debug)]
-struct PausedBegin {
-    pair: usize,
-    begin: Box<OwnedHit>,
-    /// When the next span of its key began before the pause, ns.
-    next: Option<u64>,
-    /// Until when it is known to be open: the pause began, ns.
-    until: u64,
-}
-
-impl PausedBegins {
-    fn push(&mut self, begin: PausedBegin) {
-        match self.begins.len() < MAX_PAUSED {
-            true => self.begins.push(begin),
-            false => self.forgotten += 1,
-        }
-    }
-}
-
-/// A span without an end at the end of the trace.
-struct Unended<'a> {
-    pair: usize,
-    begin: &'a OwnedHit,
-    /// When the next span of its key began, if that ended it, ns.
-    next: Option<u64>,
-    /// Until when it is known to be open, if there is a pause after its begin, ns.
-    paused: Option<u64>,
-}
-
-impl Unended<'_> {
-    const fn fate(&self) -> SpanFate {
-        match (self.next, self.paused) {
-            (Some(_), _) => SpanFate::Unfinished,
-            (None, Some(_)) => SpanFate::Paused,
-            (None, None) => SpanFate::Open,
-        }
-    }
-
-    fn until(&self) -> Option<u64> {
-        self.next.or(self.paused)
-    }
-}
-
 /// Hands the spans to a sink that an end closes.
 struct Closing<'c> {
     sink: &'c mut dyn RowSink,
-    nesting: Option<&'c mut Nesting>,
+    nesting: &'c mut [PairNesting],
     paused: &'c mut PausedBegins,
     pair: usize,
     /// `None` if spans that this hit ends are not selected.
@@ -140,19 +91,21 @@ impl Totals<KeptBegin> for Closing<'_> {
     }
 
     fn paused(&mut self, frame: Frame<KeptBegin>, until: u64) {
-        if let Some(begin) = frame.what {
-            self.paused.push(PausedBegin {
-                pair: self.pair,
-                begin,
-                next: frame.next,
-                until,
-            });
-        }
+        let Some(begin) = frame.what.filter(|_| self.written.is_ok()) else {
+            return;
+        };
+        let paused = PausedBegin {
+            pair: self.pair,
+            begin,
+            next: frame.next,
+            until,
+        };
+        self.written = self.paused.add(paused, self.nesting, self.time, self.sink);
     }
 
     fn finished(&mut self, frame: &mut Frame<KeptBegin>, Ended { duration, own }: Ended) {
-        if let Some(nesting) = &mut self.nesting {
-            nesting.add(frame);
+        if let Some(pair) = self.nesting.get_mut(self.pair) {
+            pair.nesting.add(frame);
         }
         let end = frame.time.saturating_add(duration);
         if let (Some(begun), Some(hit)) = (&frame.what, self.end)
@@ -170,25 +123,43 @@ impl Totals<KeptBegin> for Closing<'_> {
 }
 
 impl RowsAcross {
-    /// Spans of so many pairs go to the sink if a part of them is in a time.
-    pub(crate) fn new(time: TimeRange, pairs: usize, pauses: PairPauses) -> Self {
-        Self::with(OpenSpans::new(false, pauses), time, pairs)
+    /// Spans of these pairs go to the sink if a part of them is in a time.
+    pub(crate) fn new(
+        time: TimeRange,
+        pairs: &[Pair],
+        session: &TraceSession,
+        pauses: PairPauses,
+    ) -> Self {
+        let open = OpenSpans::new(false, pauses);
+        let mut across = Self::with(open, time, PausedBegins::new(MAX_PAUSED, false));
+        across.set_pairs(pairs, session);
+        across
     }
 
     /// The same of a stream, which may never end: of more open spans than so many the older half is dropped.
     pub(crate) fn of_stream(time: TimeRange, most_open: usize) -> Self {
-        Self::with(OpenSpans::bounded(most_open), time, 0)
+        let paused = PausedBegins::new(most_open, true);
+        Self::with(OpenSpans::bounded(most_open), time, paused)
     }
 
-    fn with(open: OpenSpans<KeptBegin>, time: TimeRange, pairs: usize) -> Self {
+    fn with(open: OpenSpans<KeptBegin>, time: TimeRange, paused: PausedBegins) -> Self {
         Self {
             open,
             time,
-            nesting: vec![Nesting::default(); pairs],
-            paused: PausedBegins::default(),
+            nesting: Vec::new(),
+            paused,
             hits: 0,
             unknown: 0,
         }
+    }
+
+    /// Takes the pairs of probes. Those that it has keep their numbers.
+    pub(crate) fn set_pairs(&mut self, pairs: &[Pair], session: &TraceSession) {
+        let new = pairs.get(self.nesting.len()..).unwrap_or_default();
+        self.nesting.extend(new.iter().map(|pair| PairNesting {
+            nesting: Nesting::default(),
+            are_calls: is_of_calls(pair, session),
+        }));
     }
 
     /// Takes when probes were detached, as far as a stream says it.
@@ -201,12 +172,46 @@ impl RowsAcross {
         self.time = time;
     }
 
-    /// Drops the older half of the open spans if those of a window are too many besides them.
-    pub(crate) fn make_room(&mut self, window: &WindowRows) {
+    /// The names of the begins that are kept.
+    pub(crate) fn kept_names(&mut self) -> Vec<HitNames<'_>> {
+        let open = self.open.all_mut().flatten();
+        let paused = self.paused.begins.iter_mut();
+        let paused = paused.map(|paused| &mut paused.begin);
+        let begins = open.chain(paused);
+        begins.map(|begin| begin.names_mut()).collect()
+    }
+
+    /// Makes room if the open spans of a window are too many besides those that are open: what was open when a pause began, up to the time of the
+    /// latest hit so far, goes to a sink. If that is not enough, the older half is dropped.
+    pub(crate) fn make_room(
+        &mut self,
+        window: &WindowRows,
+        latest: u64,
+        sink: &mut dyn RowSink,
+    ) -> io::Result<()> {
         let begun = window.segments.iter().map(|segment| segment.begun.len());
-        if self.open.is_full(begun.sum()) {
+        let begun = begun.sum();
+        if !self.open.is_full(begun) {
+            return Ok(());
+        }
+        let paused = self.open.take_paused(latest).into_iter();
+        let paused = paused.filter_map(|PausedFrame { pair, frame, until }| {
+            Some(PausedBegin {
+                pair: pair as usize,
+                begin: frame.what?,
+                next: frame.next,
+                until,
+            })
+        });
+        let mut paused: Vec<PausedBegin> = paused.collect();
+        paused.sort_unstable_by_key(PausedBegin::place);
+        for begin in paused {
+            self.paused.add(begin, &self.nesting, self.time, sink)?;
+        }
+        if self.open.is_full(begun) {
             self.open.forget_older();
         }
+        Ok(())
     }
 
     /// Takes the rows of the next window.
@@ -215,17 +220,18 @@ impl RowsAcross {
         window: &mut WindowRows,
         sink: &mut dyn RowSink,
     ) -> io::Result<()> {
-        if self.nesting.len() < window.nesting.len() {
-            self.nesting
-                .resize(window.nesting.len(), Nesting::default());
-        }
-        for (all, of_window) in self.nesting.iter_mut().zip(&window.nesting) {
-            all.merge(*of_window);
+        for (pair, of_window) in self.nesting.iter_mut().zip(&window.nesting) {
+            pair.nesting.merge(*of_window);
         }
         let hits = &window.hits;
-        let mut segments = std::mem::take(&mut window.segments).into_iter();
+        let segments = std::mem::take(&mut window.segments);
+        let looks = self.paused.at_once && !self.open.pauses.is_empty();
+        let mut segments = UnmatchedSegments::new(segments, looks);
         let mut sides = PendingSides::default();
         for item in &window.items {
+            if segments.has_looks() {
+                self.look(&mut segments, item.time(hits), hits, sink)?;
+            }
             match *item {
                 RowItem::Pending { end } => {
                     for segment in segments.by_ref() {
@@ -261,11 +267,39 @@ impl RowsAcross {
                 item => in_window(item, hits, sink)?,
             }
         }
+        self.look(&mut segments, None, hits, sink)?;
         for segment in segments {
             self.carry(segment, hits, sink)?;
         }
         self.hits += hits.len() as u64;
         self.unknown += window.unknown;
+        Ok(())
+    }
+
+    /// Hands over what pauses ended, as far as hits of a window before a time say it; all hits if the time is `None`.
+    fn look(
+        &mut self,
+        segments: &mut UnmatchedSegments,
+        before: Option<u64>,
+        hits: &HitTable,
+        sink: &mut dyn RowSink,
+    ) -> io::Result<()> {
+        while let Some(PauseLook { time, key }) = segments.next_look(before) {
+            while let Some(segment) = segments.next_cut(time) {
+                self.carry(segment, hits, sink)?;
+            }
+            let mut closing = Closing {
+                sink,
+                nesting: &mut self.nesting,
+                paused: &mut self.paused,
+                pair: key.pair as usize,
+                end: None,
+                time: self.time,
+                written: Ok(()),
+            };
+            self.open.pause(key, time, &mut closing);
+            closing.written?;
+        }
         Ok(())
     }
 
@@ -306,7 +340,7 @@ impl RowsAcross {
     ) -> io::Result<bool> {
         let mut closing = Closing {
             sink,
-            nesting: self.nesting.get_mut(segment.key.pair as usize),
+            nesting: &mut self.nesting,
             paused: &mut self.paused,
             pair: segment.key.pair as usize,
             end: hit,
@@ -324,49 +358,26 @@ impl RowsAcross {
     }
 
     /// Hands over what has no end at the end of the trace. Returns how many begins were not matched because too many were open.
-    pub(crate) fn finish(
-        self,
-        pairs: &[Pair],
-        session: &TraceSession,
-        sink: &mut dyn RowSink,
-    ) -> io::Result<u64> {
-        let flat = pairs.iter().zip(&self.nesting);
-        let flat = flat.map(|(pair, nesting)| nesting.is_flat(pair, session));
-        let flat: Vec<bool> = flat.collect();
-        let followed =
-            |pair: usize, next: Option<u64>| next.filter(|_| flat.get(pair) == Some(&true));
+    pub(crate) fn finish(self, sink: &mut dyn RowSink) -> io::Result<u64> {
         let open = self.open.frames().filter_map(|(key, frame)| {
             let pair = key.pair as usize;
+            let nesting = self.nesting.get(pair).copied().unwrap_or_default();
             let pauses = &self.open.pauses;
             Some(Unended {
                 pair,
                 begin: frame.what.as_ref()?,
-                next: followed(pair, frame.next),
+                next: nesting.followed(frame.next),
                 paused: pauses.known_until(key.pair, frame.time, u64::MAX),
             })
         });
-        let paused = self.paused.begins.iter().map(|paused| Unended {
-            pair: paused.pair,
-            begin: &paused.begin,
-            next: followed(paused.pair, paused.next),
-            paused: Some(paused.until),
-        });
-        let begun = open.chain(paused).filter(|begun| {
-            let until = begun.until().unwrap_or(u64::MAX);
-            overlaps(self.time, begun.begin.hit().row.time, until)
-        });
-        let mut begun: Vec<_> = begun.collect();
-        begun.sort_unstable_by_key(|begun| (begun.begin.number, begun.pair));
+        let paused = self.paused.begins.iter();
+        let paused = paused.map(|paused| paused.unended(&self.nesting));
+        let mut begun: Vec<_> = open.chain(paused).collect();
+        begun.sort_unstable_by_key(Unended::place);
         for begun in begun {
-            sink.span(SpanRow {
-                pair: begun.pair,
-                fate: begun.fate(),
-                begin: begun.begin.hit(),
-                end: None,
-                until: begun.until(),
-            })?;
+            begun.put(self.time, sink)?;
         }
-        Ok(self.open.forgotten + self.paused.forgotten)
+        Ok(self.open.forgotten)
     }
 }
 

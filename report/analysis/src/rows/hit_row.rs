@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use usdtrec_format::Value;
+use usdtrec_trace::process::hit_names::HitNames;
 use usdtrec_trace::process::names::NameId;
 use usdtrec_trace::process::process_field::ProcessFacts;
 use usdtrec_trace::unwind::stack::StackPart;
@@ -124,6 +125,15 @@ impl OwnedHit {
             row: &self.row,
             values: &self.values,
             stack: &self.stack,
+        }
+    }
+
+    /// The numbers of its names, which are replaced when others are forgotten.
+    pub(crate) const fn names_mut(&mut self) -> HitNames<'_> {
+        HitNames {
+            comm: &mut self.row.comm,
+            cgroup: &mut self.row.process.cgroup,
+            exe: &mut self.row.process.exe,
         }
     }
 }

@@ -67,6 +67,6 @@ pub trait RowSink {
     fn event(&mut self, hit: RowHit<'_>, side: RowSide) -> io::Result<()>;
 
     /// Takes a span. Spans come in the order of the hits that end them; those without an end come when that is known, and at the end of the
-    /// trace those that are open, in the order of their begins.
+    /// trace those that are open, in the order of their begins. Those that pauses ended come with these, or in a stream after the next hit of their key.
     fn span(&mut self, span: SpanRow<'_>) -> io::Result<()>;
 }

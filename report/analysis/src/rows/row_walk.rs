@@ -140,7 +140,8 @@ impl<'s> RowWalk<'s> {
             rows
         };
         let mut counted = CountedRows::new(sink, self.least);
-        let mut across = RowsAcross::new(source.filter.time(), self.pairs.len(), pauses.clone());
+        let time = source.filter.time();
+        let mut across = RowsAcross::new(time, &self.pairs, self.session, pauses.clone());
         let outcome = in_order(self.session, &relaxed, None, show, |mut rows| {
             across.take(&mut rows, &mut counted)?;
             spare.put(rows);
@@ -148,7 +149,7 @@ impl<'s> RowWalk<'s> {
         })?;
         notices.unknown += across.unknown;
         notices.add(outcome);
-        let forgotten = across.finish(&self.pairs, self.session, &mut counted)?;
+        let forgotten = across.finish(&mut counted)?;
         notices.add_forgotten(forgotten);
         Ok(counted.rows)
     }

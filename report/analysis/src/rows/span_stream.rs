@@ -6,6 +6,7 @@ use usdtrec_format::{Missing, Value};
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::selection::EventSelection;
 use usdtrec_trace::events::stream::SpanTotals;
+use usdtrec_trace::process::hit_names::HitNames;
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
@@ -40,6 +41,8 @@ pub struct SpanStream {
     window: WindowRows,
     /// Latest time of all samples so far.
     latest: u64,
+    /// The same of the windows before.
+    taken: u64,
     across: RowsAcross,
     totals: SpanTotals,
 }
@@ -72,6 +75,7 @@ impl SpanStream {
             events: 0,
             window: WindowRows::default(),
             latest: 0,
+            taken: 0,
             totals: SpanTotals::default(),
         };
         stream.add_events(session)?;
@@ -100,6 +104,7 @@ impl SpanStream {
         }
         self.pairs.extend(new);
         self.pauses = PairPauses::new(session, &self.pairs);
+        self.across.set_pairs(&self.pairs, session);
         self.across.set_pauses(self.pauses.clone());
         self.source.roles = Role::from_pairs(&self.pairs, self.events);
         self.set_filter(session)
@@ -125,6 +130,11 @@ impl SpanStream {
     /// A worker for the samples that are shown at once.
     pub fn worker<'s>(&self, session: &'s TraceSession) -> RowWorker<'s> {
         RowWorker::new(session, self.pauses.clone())
+    }
+
+    /// The names of the begins that are kept, whose numbers are replaced when others are forgotten.
+    pub fn kept_names(&mut self) -> Vec<HitNames<'_>> {
+        self.across.kept_names()
     }
 
     /// Whether an event begins or ends a span.
@@ -180,9 +190,11 @@ impl SpanStream {
         sink: &mut dyn RowSink,
     ) -> Result<(), ReportError> {
         worker.end_window(&mut self.window);
-        self.across.make_room(&self.window);
         let mut counted = CountedRows::new(sink, self.question.least);
+        self.across
+            .make_room(&self.window, self.taken, &mut counted)?;
         self.across.take(&mut self.window, &mut counted)?;
+        self.taken = self.latest;
         self.totals.shown += counted.rows;
         self.totals.shorter += counted.shorter;
         Ok(())
@@ -192,13 +204,9 @@ impl SpanStream {
     ///
     /// # Errors
     /// [`ReportError::Write`] with the first error of the sink.
-    pub fn end(
-        self,
-        session: &TraceSession,
-        sink: &mut dyn RowSink,
-    ) -> Result<SpanTotals, ReportError> {
+    pub fn end(self, sink: &mut dyn RowSink) -> Result<SpanTotals, ReportError> {
         let mut counted = CountedRows::new(sink, self.question.least);
-        let forgotten = self.across.finish(&self.pairs, session, &mut counted)?;
+        let forgotten = self.across.finish(&mut counted)?;
         Ok(SpanTotals {
             shown: self.totals.shown + counted.rows,
             forgotten,

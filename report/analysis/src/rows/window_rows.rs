@@ -35,6 +35,18 @@ pub(crate) enum RowItem {
     },
 }
 
+impl RowItem {
+    /// When it happens, ns.
+    pub(crate) fn time(self, hits: &HitTable) -> Option<u64> {
+        let hit = match self {
+            Self::Unfinished { until, .. } => return Some(until),
+            Self::Ended { end, .. } | Self::Pending { end } => end,
+            Self::Event { hit, .. } => hit,
+        };
+        hits.hit(hit).map(|hit| hit.row.time)
+    }
+}
+
 /// The rows of a window.
 #[derive(Debug, Default)]
 pub(crate) struct WindowRows {

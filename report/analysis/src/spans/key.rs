@@ -3,6 +3,7 @@
 use std::hash::BuildHasher;
 
 use foldhash::quality::RandomState;
+use usdtrec_format::perf::Sample;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::hit::Hit;
 use usdtrec_trace::session::resolver::Resolver;
@@ -121,9 +122,10 @@ impl SpanKey {
                 KeyWords::new(marks.word(), tid)
             }
             Self::Values(keys, state) => {
-                let mut words = keys
-                    .iter()
-                    .map(|key| key.words(rows, resolver, target, sample, dictionary));
+                let mut words = keys.iter().map(|key| {
+                    let words = key.words(rows, resolver, target, sample, dictionary);
+                    with_text(key, words, sample, resolver, state)
+                });
                 let first = words.next().filter(|words| words.is_distinct())?;
                 let mut all = first;
                 for more in words {
@@ -153,5 +155,37 @@ impl SpanKey {
             words,
             marks: Marks::default(),
         })
+    }
+}
+
+/// The words of a value with a hash of the name of its thread in place of the name's number, which is another one in a stream when others are forgotten.
+fn with_text(
+    key: &Key,
+    words: KeyWords,
+    sample: &Sample<'_>,
+    resolver: &mut Resolver<'_>,
+    state: &RandomState,
+) -> KeyWords {
+    let thread = match key {
+        Key::Comm => sample.tid,
+        Key::Pid => sample.pid,
+        _ => return words,
+    };
+    let name = resolver.name(thread, sample.time);
+    let processes = resolver.session().processes();
+    let Some(name) = name.and_then(|name| processes.name(name)) else {
+        return words;
+    };
+    let hash = state.hash_one(name.unescaped());
+    match key {
+        Key::Comm => KeyWords {
+            word: hash,
+            ..words
+        },
+        // Not the kind of what is not known.
+        _ => KeyWords {
+            kind: hash | 1 << 63,
+            ..words
+        },
     }
 }

@@ -63,6 +63,13 @@ pub struct Segment<T> {
 }
 
 impl<T> Segment<T> {
+    /// Time of the first hit, ns; `None` without any.
+    pub(crate) fn first(&self) -> Option<u64> {
+        let begun = self.begun.first().map(|frame| frame.time);
+        let end = self.end.as_ref().map(|end| end.time);
+        [self.base.next, begun, end].into_iter().flatten().min()
+    }
+
     /// The same segment with something else that is known of its begins.
     pub(crate) fn map<U>(self, mut what: impl FnMut(T) -> U) -> Segment<U> {
         let begun = self.begun.into_iter();
@@ -260,6 +267,15 @@ pub(crate) struct SegmentOutcome {
     pub(crate) unmatched: bool,
 }
 
+/// A span that was open when a pause of its probes began.
+#[derive(Debug)]
+pub(crate) struct PausedFrame<T> {
+    pub(crate) pair: u32,
+    pub(crate) frame: Frame<T>,
+    /// Up to which it is known to be open, ns.
+    pub(crate) until: u64,
+}
+
 /// Spans that are open between windows.
 #[derive(Debug)]
 pub struct OpenSpans<T> {
@@ -301,23 +317,13 @@ impl<T> OpenSpans<T> {
         }
     }
 
-    /// Takes out the spans of the key of a segment that were open when a pause before it began.
+    /// Takes out the spans of a key that were open when a pause began before a hit at a time.
     #[cold]
-    fn pause(
-        &mut self,
-        segment: &Segment<T>,
-        end: Option<&PendingEnd>,
-        totals: &mut impl Totals<T>,
-    ) {
-        let Some(stack) = self.open.get_mut(&segment.key) else {
+    pub(crate) fn pause(&mut self, key: MatchKey, hit: u64, totals: &mut impl Totals<T>) {
+        let Some(stack) = self.open.get_mut(&key) else {
             return;
         };
-        let begun = segment.begun.first().map(|frame| frame.time);
-        let hits = [segment.base.next, begun, end.map(|end| end.time)];
-        let Some(first) = hits.into_iter().flatten().min() else {
-            return;
-        };
-        let until = |begin| self.pauses.known_until(segment.key.pair, begin, first);
+        let until = |begin| self.pauses.known_until(key.pair, begin, hit);
         for frame in stack.take_paused(|begin| until(begin).is_some()) {
             self.count -= 1;
             if let Some(until) = until(frame.time) {
@@ -334,7 +340,11 @@ impl<T> OpenSpans<T> {
         totals: &mut impl Totals<T>,
     ) -> SegmentOutcome {
         if !self.pauses.is_empty() {
-            self.pause(&segment, end, totals);
+            let ended = end.map(|end| end.time);
+            let hits = segment.first().into_iter().chain(ended);
+            if let Some(first) = hits.min() {
+                self.pause(segment.key, first, totals);
+            }
         }
         let Segment { key, begun, .. } = segment;
         if begun.is_empty() && !self.open.contains_key(&key) {
@@ -382,6 +392,31 @@ impl<T> OpenSpans<T> {
     pub(crate) fn frames(&self) -> impl Iterator<Item = (MatchKey, &Frame<T>)> {
         let all = self.open.iter();
         all.flat_map(|(key, stack)| stack.frames().iter().map(|frame| (*key, frame)))
+    }
+
+    /// What is known of the open spans.
+    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.open.values_mut().flat_map(Stack::all_mut)
+    }
+
+    /// Takes out the spans that were open when a pause began before a time, up to which all hits were taken.
+    pub(crate) fn take_paused(&mut self, time: u64) -> Vec<PausedFrame<T>> {
+        let mut paused = Vec::new();
+        for (key, stack) in &mut self.open {
+            let until = |begin| self.pauses.known_until(key.pair, begin, time);
+            let frames = stack.take_paused(|begin| until(begin).is_some());
+            paused.extend(frames.into_iter().filter_map(|frame| {
+                let until = until(frame.time)?;
+                Some(PausedFrame {
+                    pair: key.pair,
+                    frame,
+                    until,
+                })
+            }));
+        }
+        self.open.retain(|_, stack| stack.len() > 0);
+        self.count -= paused.len();
+        paused
     }
 
     /// Drops the older half of the open spans, which are less likely to end.

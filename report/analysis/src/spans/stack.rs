@@ -220,6 +220,11 @@ impl<T> Stack<T> {
         &self.frames
     }
 
+    /// What is known of the spans of all frames.
+    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.frames.iter_mut().map(|frame| &mut frame.what)
+    }
+
     /// The newest frame of these marks.
     #[inline]
     pub(crate) fn find(&mut self, marks: Marks) -> Option<usize> {

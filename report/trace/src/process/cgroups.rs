@@ -115,8 +115,14 @@ impl Cgroups {
         self.paths.get(id)
     }
 
-    /// Forgets where processes of a stream no longer were at a time, and the processes that do not live any more. Paths get new numbers.
-    pub(crate) fn forget_before(&mut self, time: u64, lives: impl Fn(i32) -> bool) {
+    /// Forgets where processes of a stream no longer were at a time, and the processes that do not live any more. Paths get new numbers, and so do
+    /// those that are `used` elsewhere.
+    pub(crate) fn forget_before<'n>(
+        &mut self,
+        time: u64,
+        lives: impl Fn(i32) -> bool,
+        used: impl Iterator<Item = &'n mut NameId>,
+    ) {
         let mut newer = None;
         let mut kept = BTreeMap::new();
         // Of each process, the last one up to the time holds.
@@ -131,7 +137,9 @@ impl Cgroups {
         }
         let facts = kept.values_mut();
         let paths = facts.flat_map(|facts| [&mut facts.path, &mut facts.exe]);
-        self.paths.keep(paths.flatten());
+        // As long as those of the notes.
+        let used = used.map(|id| &mut *id);
+        self.paths.keep(paths.flatten().chain(used));
         self.notes = kept;
     }
 }
@@ -190,7 +198,11 @@ mod tests {
             (8, 15, "/d"),
             (9, 26, "/e"),
         ]);
-        cgroups.forget_before(25, |pid| pid == 7);
+        // What is forgotten of a process, and what stays.
+        let mut used = [12, 20].map(|time| cgroups.at(7, time).facts.path.unwrap());
+        cgroups.forget_before(25, |pid| pid == 7, used.iter_mut());
+        let used = used.map(|id| cgroups.path(id).unwrap().unescaped());
+        assert_eq!(used, ["/a", "/b"]);
         assert_eq!(path(&cgroups, 7, 12), None);
         assert_eq!(path(&cgroups, 7, 25), Some("/b"));
         assert_eq!(path(&cgroups, 7, 30), Some("/c"));

@@ -11,6 +11,7 @@
 pub(crate) mod cgroups;
 pub mod comm;
 pub(crate) mod cover;
+pub mod hit_names;
 pub(crate) mod index;
 pub(crate) mod interner;
 pub(crate) mod joined_log;
@@ -42,6 +43,7 @@ pub use crate::process::mappings::Mappings;
 pub use crate::process::names::{EscapedName, NameId};
 
 use crate::process::cgroups::{CgroupSpan, Cgroups};
+use crate::process::hit_names::HitNames;
 use crate::process::living::LivingThreads;
 use crate::process::log::{Naming, Renamed};
 use crate::process::names::Names;
@@ -169,21 +171,26 @@ impl Processes {
     }
 
     /// Forgets what is of no use for samples of a stream after a time, once that may be much: what threads and processes that ended were
-    /// called and had mapped. Names and files have new numbers then, and the old ones of the files are returned, in the new order.
-    pub(crate) fn forget_before(
+    /// called and had mapped. Names and files have new numbers then: those of the names of `hits` are replaced, and the old ones of the files are
+    /// returned, in the new order.
+    pub(crate) fn forget_before<'h>(
         &mut self,
         mappings: &mut Mappings,
         time: u64,
+        hits: impl FnOnce() -> Vec<HitNames<'h>>,
     ) -> Option<Vec<DsoId>> {
         let living = self.living.as_mut().filter(|living| living.is_due())?;
         let processes = living.processes();
         // A process is called as its main thread, which may end before others.
         let lives = |tid: i32| living.has(tid) || processes.contains(&tid);
+        let mut hits = hits();
         self.threads.forget_before(time, lives);
-        self.cgroups.forget_before(time, lives);
+        let paths = hits.iter_mut().flat_map(HitNames::paths_mut);
+        self.cgroups.forget_before(time, lives, paths);
         let files = mappings.forget_before(time, &processes);
         living.forgot(self.threads.len() + mappings.len());
-        self.names.keep(self.threads.names_mut());
+        let comms = hits.iter_mut().filter_map(|hit| hit.comm.as_mut());
+        self.names.keep(self.threads.names_mut().chain(comms));
         Some(files)
     }
 

@@ -37,7 +37,8 @@ impl Known {
     }
 
     fn forget_before(&mut self, time: u64) -> Option<Vec<DsoId>> {
-        self.processes.forget_before(&mut self.mappings, time)
+        self.processes
+            .forget_before(&mut self.mappings, time, Vec::new)
     }
 
     fn comm(&self, tid: i32, time: u64) -> CommSpan {

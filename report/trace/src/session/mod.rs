@@ -42,6 +42,7 @@ use crate::session::scan::{LostByEvent, SampleBlock};
 use usdtrec_format::trace::TimeRange;
 
 use crate::error::ReportError;
+use crate::process::hit_names::HitNames;
 use crate::process::log::ProcessLog;
 use crate::process::mappers::{Mappers, RecordedFiles};
 use crate::process::mappings::Mappings;
@@ -300,13 +301,19 @@ impl TraceSession {
     }
 
     /// Forgets from time to time what is of no use for samples after a time. Numbers of names, files and functions that were given
-    /// out before mean nothing after that.
-    pub(crate) fn forget_before(&mut self, time: u64) {
+    /// out before mean nothing after that, but for the names of `hits`, whose numbers are replaced.
+    pub(crate) fn forget_before<'h>(
+        &mut self,
+        time: u64,
+        hits: impl FnOnce() -> Vec<HitNames<'h>>,
+    ) {
         self.deferred.forget_before(time);
         let Some(mapped) = self.mapped.get_mut() else {
             return;
         };
-        let files = self.processes.forget_before(&mut mapped.mappings, time);
+        let files = self
+            .processes
+            .forget_before(&mut mapped.mappings, time, hits);
         if let Some(files) = files {
             mapped.symbols.keep(&files);
             mapped.unwind_tables.keep(&files);

@@ -13,8 +13,15 @@ use crate::session::paused_times::PausedTimes;
 /// Maximum number of pauses of all events together that are kept. A day has some 100,000.
 const MAX_TIMES: usize = 1 << 22;
 
-/// Maximum number of pauses of an event of a stream that are kept.
-const MAX_STREAM_TIMES: usize = 1 << 14;
+/// Maximum numbers of pauses of a stream that are kept one by one. Each round with a pause copies them.
+const MAX_OF_STREAM: MostKept = MostKept {
+    of_event: 1 << 12,
+    together: 1 << 18,
+};
+
+/// Number of pauses for each event of a stream that are kept one by one, even if those of all events are too many. With so many, adding up the older halves
+/// makes room for at least half as many again, although the latest one of each event stays.
+const LEAST_KEPT: usize = 4;
 
 /// When the probes of a trace were detached.
 #[derive(Debug, Default)]
@@ -22,6 +29,16 @@ pub struct Pauses {
     /// Of each event, by its index; empty if no probe was ever detached.
     of_event: Vec<PausedTimes>,
     are_cut: bool,
+    /// Number of times of all events that are kept one by one.
+    kept: usize,
+}
+
+/// Maximum numbers of pauses that are kept one by one; of more, the older ones are added up.
+#[derive(Clone, Copy, Debug)]
+struct MostKept {
+    of_event: usize,
+    /// Of all events, if they are not very many.
+    together: usize,
 }
 
 impl Pauses {
@@ -49,13 +66,11 @@ impl Pauses {
             }
         }
         let is_empty = of_event.iter().all(Vec::is_empty);
-        let of_event = of_event.into_iter().map(PausedTimes::new);
+        let of_event = of_event.into_iter().filter(|_| !is_empty);
+        let of_event: Vec<PausedTimes> = of_event.map(PausedTimes::new).collect();
         Self {
-            of_event: if is_empty {
-                Vec::new()
-            } else {
-                of_event.collect()
-            },
+            kept: of_event.iter().map(PausedTimes::len).sum(),
+            of_event,
             are_cut,
         }
     }
@@ -68,13 +83,25 @@ impl Pauses {
         if time.first >= time.last {
             return;
         }
-        for event in events.into_iter().map(|event| event as usize) {
-            if self.of_event.len() <= event {
-                self.of_event.resize(event + 1, PausedTimes::default());
-            }
-            if let Some(times) = self.of_event.get_mut(event) {
-                times.learn(time, MAX_STREAM_TIMES);
-            }
+        for event in events {
+            self.learn_of(event as usize, time, MAX_OF_STREAM);
+        }
+    }
+
+    /// Adds a time of an event of a stream.
+    fn learn_of(&mut self, event: usize, time: TimeRange, most: MostKept) {
+        if self.of_event.len() <= event {
+            self.of_event.resize(event + 1, PausedTimes::default());
+        }
+        let Some(times) = self.of_event.get_mut(event) else {
+            return;
+        };
+        self.kept -= times.len();
+        times.learn(time, most.of_event);
+        self.kept += times.len();
+        if self.kept > most.together.max(LEAST_KEPT * self.of_event.len()) {
+            self.of_event.iter_mut().for_each(PausedTimes::forget_older);
+            self.kept = self.of_event.iter().map(PausedTimes::len).sum();
         }
     }
 
@@ -97,5 +124,54 @@ impl Pauses {
     /// When at least one of the probes of several events was detached.
     pub fn of_any(&self, events: &[usize]) -> PausedTimes {
         PausedTimes::of_any(events.iter().filter_map(|&event| self.of_event(event)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Events with many pauses and with few: all of them have their latest one, and together they keep no more than the maximum.
+    #[test]
+    fn a_stream_keeps_a_bounded_number_of_pauses_of_all_events() {
+        const EVENTS: u64 = 100;
+        let most = MostKept {
+            of_event: 50,
+            together: 400,
+        };
+        let mut pauses = Pauses::default();
+        for at in 0..10_000_u64 {
+            let event = if at % 3 == 0 { at % EVENTS } else { at % 7 };
+            let time = TimeRange::new(at * 10, at * 10 + 4);
+            pauses.learn_of(event as usize, time, most);
+            let kept = pauses.of_event.iter().map(PausedTimes::len);
+            assert_eq!(pauses.kept, kept.sum::<usize>());
+            assert!(pauses.kept <= most.together);
+            let latest = pauses.of_event(event as usize).unwrap();
+            assert_eq!(latest.between(time.first, time.last), Some(time));
+        }
+        let parts = pauses.of_event.iter();
+        let parts = parts.map(|times| times.within(TimeRange::ALL));
+        let all = parts.fold((0, 0), |(pauses, time), part| {
+            (pauses + part.pauses, time + part.time)
+        });
+        assert_eq!(all, (10_000, 40_000));
+    }
+
+    /// More events than pauses that are kept: the latest one of each is.
+    #[test]
+    fn the_latest_pause_of_each_event_of_a_stream_is_kept() {
+        let most = MostKept {
+            of_event: 50,
+            together: 10,
+        };
+        let mut pauses = Pauses::default();
+        for at in 0..1000_u64 {
+            let time = TimeRange::new(at * 10, at * 10 + 4);
+            pauses.learn_of((at % 100) as usize, time, most);
+        }
+        assert!(pauses.kept <= LEAST_KEPT * 100, "{}", pauses.kept);
+        let kept = pauses.of_event.iter().map(PausedTimes::len);
+        assert!(kept.min() >= Some(1));
     }
 }

@@ -25,6 +25,7 @@ use crate::events::no_events::NoEventsReason;
 use crate::events::notices::Notices;
 use crate::events::selection::{EventSelection, SampleFilter};
 use crate::events::stream::queue::{DueRecords, Queue, Settled};
+use crate::process::hit_names::HitNames;
 use crate::question_error::QuestionError;
 use crate::session::hit::{Hit, ParsedHit};
 use crate::session::hit_context::HitContext;
@@ -85,6 +86,12 @@ pub trait StreamView {
     /// still be known for.
     fn settle(&mut self, _session: &TraceSession, until: u64) -> Result<u64, ReportError> {
         Ok(until)
+    }
+
+    /// The names of the hits that are kept from round to round. Names that no thread has any more are forgotten from time to time, and the others get new
+    /// numbers.
+    fn kept_names(&mut self) -> Vec<HitNames<'_>> {
+        Vec::new()
     }
 
     /// Called after each part of the stream. Returns whether to go on.
@@ -352,7 +359,9 @@ impl<V: StreamView> Live<'_, V> {
         })?;
         let needed = self.view.settle(&self.session, until)?;
         if until != u64::MAX {
-            self.session.forget_before(needed.min(until));
+            let view = &mut self.view;
+            self.session
+                .forget_before(needed.min(until), || view.kept_names());
         }
         Ok(())
     }

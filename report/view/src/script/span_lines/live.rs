@@ -11,6 +11,7 @@ use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::order::before::PreviousTimes;
 use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
 use usdtrec_trace::events::stream::{SpanTotals, StreamSamples, StreamSummary, StreamView, watch};
+use usdtrec_trace::process::hit_names::HitNames;
 use usdtrec_trace::session::hit::Hit;
 use usdtrec_trace::session::{Sources, TraceSession};
 
@@ -113,6 +114,11 @@ impl StreamView for SpanPrinter<'_, '_> {
         Ok(hidden)
     }
 
+    fn kept_names(&mut self) -> Vec<HitNames<'_>> {
+        let spans = self.spans.as_mut();
+        spans.map_or_else(Vec::new, SpanStream::kept_names)
+    }
+
     fn lose(&mut self, session: &TraceSession, event: Option<usize>, lost: u64) {
         self.to.lose(session, event, lost);
     }
@@ -120,7 +126,7 @@ impl StreamView for SpanPrinter<'_, '_> {
     fn end(&mut self, session: &TraceSession) -> Result<(), ReportError> {
         if let Some(spans) = self.spans.take() {
             let mut writer = SpanWriter::new(session, &self.style, &mut self.before, self.to.out);
-            *self.totals = spans.end(session, &mut writer)?;
+            *self.totals = spans.end(&mut writer)?;
             writer.finish()?;
         }
         Ok(())
