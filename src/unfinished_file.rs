@@ -45,7 +45,6 @@ impl UnfinishedFile {
     ///
     /// # Errors
     /// Those of [`create`](Self::create).
-    #[cfg(feature = "record")]
     pub(crate) fn create_readable(path: &Path) -> io::Result<Self> {
         Self::create_with(path, 0o644)
     }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::cli::DemoArgs;
+use crate::terminal::Usage;
 use crate::{sdt, shell};
 use stage::Stage;
 
@@ -14,7 +15,11 @@ use stage::Stage;
 const EVENTS_SHOWN: usize = 12;
 
 /// Runs the verb, in a temporary directory with its own cache.
-pub(crate) fn run(args: &DemoArgs, _buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &DemoArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    Usage::ensure(
+        buildid_dir.is_none(),
+        "--buildid-dir has no effect on demo: it makes a build-id cache of its own, and removes it",
+    )?;
     if args.workload {
         println!("{} requests", workload::run());
         return Ok(ExitCode::SUCCESS);

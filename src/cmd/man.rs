@@ -28,7 +28,7 @@ fn write_all(command: &Command, folder: &Path) -> anyhow::Result<()> {
     let man = Man::new(command.clone());
     let path = folder.join(man.get_filename());
     let written = || -> io::Result<()> {
-        let mut file = UnfinishedFile::create(&path)?;
+        let mut file = UnfinishedFile::create_readable(&path)?;
         file.file().write_all(&page(command, &man)?)?;
         file.finish(&path)
     };
