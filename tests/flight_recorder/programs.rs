@@ -88,18 +88,20 @@ pub(super) fn programs_of(pid: u32) -> Vec<Vec<[u8; INSTRUCTION]>> {
 }
 
 /// The same without the immediates that differ between any two recordings: the numbers of maps and addresses, which are 64-bit immediates in two
-/// instructions, and those that samples are numbered from, which are added and large.
+/// instructions, and those that samples are numbered from, which are added and larger than offsets in a stack.
 pub(super) fn without_numbers(programs: &[Vec<[u8; INSTRUCTION]>]) -> Vec<Vec<[u8; INSTRUCTION]>> {
     /// `BPF_LD | BPF_IMM | BPF_DW`.
     const LOAD_64: u8 = 0x18;
     /// `BPF_ALU64 | BPF_ADD | BPF_K`.
     const ADD: u8 = 0x07;
+    /// `MAX_BPF_STACK`, bytes.
+    const MAX_STACK: u32 = 512;
     let is_large = |instruction: &[u8; INSTRUCTION]| {
         let immediate = instruction
             .last_chunk()
             .copied()
             .map_or(0, i32::from_le_bytes);
-        immediate > 0xffff
+        immediate.unsigned_abs() > MAX_STACK
     };
     let program = |program: &Vec<[u8; INSTRUCTION]>| {
         let mut masked = program.clone();
