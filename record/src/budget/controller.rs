@@ -519,7 +519,7 @@ mod tests {
         assert_eq!(controller.remaining(0), Some(1950 * MS));
         let (mut controller, planned) = paused(0.8, 200 * MS);
         assert!(planned.expect("a plan").recorded > 0.0, "measured once");
-        assert_eq!(controller.remaining(0), Some(MAX_PERIOD - WINDOW));
+        assert_eq!(controller.remaining(0), Some(MAX_PERIOD - 1500 * MS));
         let many = threads(80_000);
         controller.begin_attaching(0);
         controller.attached(0, MAX_PERIOD, 200 * MS);
