@@ -158,7 +158,7 @@ impl SpanKey {
     }
 }
 
-/// The words of a value with a hash of the name of its thread in place of the name's number, which is another one in a stream when others are forgotten.
+/// The words of a value; of a stream, whose names get other numbers when some are forgotten, with a hash of the name of its thread in place of its number.
 fn with_text(
     key: &Key,
     words: KeyWords,
@@ -166,9 +166,10 @@ fn with_text(
     resolver: &mut Resolver<'_>,
     state: &RandomState,
 ) -> KeyWords {
+    let renumbers = resolver.session().processes().renumbers_names();
     let thread = match key {
-        Key::Comm => sample.tid,
-        Key::Pid => sample.pid,
+        Key::Comm if renumbers => sample.tid,
+        Key::Pid if renumbers => sample.pid,
         _ => return words,
     };
     let name = resolver.name(thread, sample.time);

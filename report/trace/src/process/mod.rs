@@ -170,6 +170,12 @@ impl Processes {
         self.living = Some(LivingThreads::default());
     }
 
+    /// Whether names get new numbers when others are forgotten: those of a stream do.
+    #[must_use]
+    pub const fn renumbers_names(&self) -> bool {
+        self.living.is_some()
+    }
+
     /// Forgets what is of no use for samples of a stream after a time, once that may be much: what threads and processes that ended were
     /// called and had mapped. Names and files have new numbers then: those of the names of `hits` are replaced, and the old ones of the files are
     /// returned, in the new order.
