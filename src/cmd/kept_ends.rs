@@ -34,7 +34,7 @@ pub(in crate::cmd) fn keep_ends(left_out: &HitTotals, next: &mut HitTotals) {
         ends.resize(group.numbers.len().max(ends.len()), None);
         for (ends, totals) in ends.iter_mut().zip(&group.numbers) {
             let new = totals.as_ref().and_then(|totals| totals.ends);
-            *ends = of_both(*ends, new);
+            *ends = NumberEnds::of_both(*ends, new);
         }
     }
     if kept.is_empty() {
@@ -45,7 +45,7 @@ pub(in crate::cmd) fn keep_ends(left_out: &HitTotals, next: &mut HitTotals) {
         let ends = ends.into_iter().flatten();
         for (totals, ends) in group.numbers.iter_mut().zip(ends) {
             if let Some(totals) = totals {
-                totals.ends = of_both(totals.ends, *ends);
+                totals.ends = NumberEnds::of_both(totals.ends, *ends);
             }
         }
     }
@@ -54,13 +54,6 @@ pub(in crate::cmd) fn keep_ends(left_out: &HitTotals, next: &mut HitTotals) {
 fn has_ends(group: &HitGroup) -> bool {
     let mut totals = group.numbers.iter().flatten();
     totals.any(|totals| totals.ends.is_some())
-}
-
-fn of_both(one: Option<NumberEnds>, other: Option<NumberEnds>) -> Option<NumberEnds> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.with(other)),
-        (one, other) => one.or(other),
-    }
 }
 
 #[cfg(test)]

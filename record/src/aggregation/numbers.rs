@@ -30,10 +30,13 @@ pub struct NumberEnds {
 impl NumberEnds {
     /// Those of the numbers of both.
     #[must_use]
-    pub fn with(self, other: Self) -> Self {
-        Self {
-            min: self.min.min(other.min),
-            max: self.max.max(other.max),
+    pub fn of_both(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(Self {
+                min: one.min.min(other.min),
+                max: one.max.max(other.max),
+            }),
+            (one, other) => one.or(other),
         }
     }
 }

@@ -300,9 +300,7 @@ impl TriggerWatch {
                 });
         }
     }
-}
 
-impl TriggerWatch {
     /// A pause of probes, by their sample ids, is over: a span that began before has no end that is known.
     pub(crate) fn end_pause(&mut self, ids: &[u64]) {
         let sites = ids.iter().filter_map(|id| self.sites.get(id));

@@ -139,12 +139,6 @@ impl Queue {
         self.end();
     }
 
-    /// Number of files that wait.
-    #[cfg(test)]
-    fn len(&self) -> usize {
-        self.state().number
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -235,12 +229,12 @@ mod tests {
         }
         let left_out = queue.add(1000, file(-1)).unwrap();
         assert_eq!(left_out.pid, -1, "too many of one user");
-        assert_eq!(queue.len(), MAX_OF_USER);
+        assert_eq!(queue.state().number, MAX_OF_USER);
         assert!(queue.add(0, file(5000)).is_none());
         assert!(queue.add(u32::MAX, file(6000)).is_none());
         let order: Vec<i32> = (0..4).map(|_| taken(&queue)).collect();
         assert_eq!(order, [0, 6000, 5000, 1]);
-        assert_eq!(queue.len(), MAX_OF_USER - 2);
+        assert_eq!(queue.state().number, MAX_OF_USER - 2);
     }
 
     /// Users who fill the queue do not keep out the files of another one.
@@ -260,7 +254,7 @@ mod tests {
         let numbers = [1, 2, 5].map(|user| queue.state().of_user(user));
         assert_eq!(numbers, [3, 2, 2]);
         assert_eq!(left_out(5), -1, "nobody has more than one file more");
-        assert_eq!(queue.len(), MAX_WAITING);
+        assert_eq!(queue.state().number, MAX_WAITING);
     }
 
     #[test]
@@ -272,7 +266,7 @@ mod tests {
         assert_eq!(queue.add(0, file(1)).unwrap().pid, 1);
         let left_out = queue.add(0, file(2)).unwrap();
         assert_eq!(left_out.pid, 1, "another one is left out");
-        assert_eq!(queue.len(), MAX_OF_USER);
+        assert_eq!(queue.state().number, MAX_OF_USER);
         queue.close();
         let taken: Vec<i32> = (0..MAX_OF_USER).map(|_| taken(&queue)).collect();
         assert!(taken[..MAX_OF_USER - 1].iter().all(|pid| *pid == 1));

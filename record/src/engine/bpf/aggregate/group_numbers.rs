@@ -165,12 +165,9 @@ impl GroupNumbers {
     /// changes them before it is counted.
     fn ends_since_start(&self, of: (usize, usize), ends: Option<NumberEnds>) -> Option<NumberEnds> {
         let mut known = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(NumberEnds { min, max }) = ends else {
-            return known.get(&of).copied();
-        };
-        let all = known.entry(of).or_insert(NumberEnds { min, max });
-        *all = all.with(NumberEnds { min, max });
-        Some(*all)
+        let all = NumberEnds::of_both(known.get(&of).copied(), ends)?;
+        known.insert(of, all);
+        Some(all)
     }
 
     /// The word at an offset.
