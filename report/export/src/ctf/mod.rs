@@ -12,9 +12,7 @@
 //! have arguments of different types: so no field has a value that is not one. Spans are not written, because they are pairs of events.
 
 pub(crate) mod event_classes;
-pub(crate) mod field_layout;
 pub(crate) mod field_names;
-pub(crate) mod layout;
 pub(crate) mod packets;
 pub(crate) mod tsdl;
 

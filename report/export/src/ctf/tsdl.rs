@@ -1,12 +1,17 @@
-//! The metadata, in TSDL, the language of version 1.8.
+//! The metadata, in TSDL, the language of version 1.8: what the files of a trace consist of. Packets and events are written in this order
+//! (`packets.rs`, `mod.rs`).
+//!
+//! Tests compare every value that babeltrace2 reads.
 
 use std::fmt::Write;
 
+use usdtrec_analysis::origin::Origin;
 use usdtrec_trace::session::TraceSession;
 
-use crate::ctf::event_classes::{EventClasses, FieldType};
-use crate::ctf::field_layout::{FieldKind, FieldLayout, FieldRole};
-use crate::ctf::layout::{ClockLayout, EventLayout, PACKET_HEADER, StreamLayout, environment};
+use crate::argument_parts::ArgumentPart;
+use crate::ctf::event_classes::{EventClass, EventClasses, FieldType};
+use crate::ctf::field_names::FieldNames;
+use crate::ctf::packets::StreamKey;
 
 /// Types.
 const TYPES: &str = "\
@@ -20,43 +25,99 @@ typealias floating_point { exp_dig = 11; mant_dig = 53; align = 8; } := f64_t;
 
 ";
 
-/// What the names of a structure begin with.
-#[derive(Clone, Copy)]
-enum NameHead {
-    /// Nothing: readers know the names.
-    Known,
-    /// An underscore, which readers drop: so no name is a reserved word.
-    Underscore,
-}
+/// The trace, with what all packets begin with.
+const TRACE: &str = "\
+trace {
+\tmajor = 1;
+\tminor = 8;
+\tbyte_order = le;
+\tpacket.header := struct {
+\t\tu32_t magic;
+\t\tu32_t stream_id;
+\t};
+};
+
+";
+
+/// What is between the header of a packet and its events, without the field that only some streams have, and without its end.
+const PACKET_CONTEXT: &str = "\
+\tpacket.context := struct {
+\t\ttime_t timestamp_begin;
+\t\ttime_t timestamp_end;
+\t\tu64_t content_size;
+\t\tu64_t packet_size;
+";
+
+/// What an event begins with.
+const EVENT_HEAD: &str = "\
+\tevent.header := struct {
+\t\tu32_t id;
+\t\ttime_t timestamp;
+\t};
+\tevent.context := struct {
+\t\ts32_t _pid;
+\t\ts32_t _tid;
+\t\tstring _comm;
+\t};
+";
 
 /// The metadata of a trace.
 pub(crate) fn metadata(session: &TraceSession, classes: &EventClasses) -> String {
-    let mut out = String::from("/* CTF 1.8 */\n\n");
-    out.push_str(TYPES);
-    out.push_str("trace {\n\tmajor = 1;\n\tminor = 8;\n\tbyte_order = le;\n");
-    let header = PACKET_HEADER.map(FieldLayout::from);
-    put_struct("packet.header", &header, NameHead::Known, &mut out);
-    out.push_str("};\n\nenv {\n");
+    let mut out = format!("/* CTF 1.8 */\n\n{TYPES}{TRACE}env {{\n");
     for (key, value) in environment(session) {
         let _ = writeln!(out, "\t{key} = {};", quoted(&value));
     }
     out.push_str("};\n\n");
-    put_clock(ClockLayout::new(session), &mut out);
-    for stream in StreamLayout::all() {
-        put_stream(&stream, &mut out);
+    put_clock(session, &mut out);
+    for (stream, field, events) in [
+        (StreamKey::Cpu(0), "\t\tu32_t cpu_id;\n", EVENT_HEAD),
+        (StreamKey::NoCpu, "", EVENT_HEAD),
+        (StreamKey::Losses, "\t\tu64_t events_discarded;\n", ""),
+    ] {
+        let _ = writeln!(
+            out,
+            "stream {{\n\tid = {};\n{PACKET_CONTEXT}{field}\t}};\n{events}}};\n",
+            stream.class()
+        );
     }
     for (number, class) in classes.all().iter().enumerate() {
-        if let Some(event) = EventLayout::new(session, class) {
-            put_event(number, &event, &mut out);
-        }
+        put_event(session, number, class, &mut out);
     }
     out
 }
 
-fn put_clock(ClockLayout { name, origin }: ClockLayout, out: &mut String) {
+/// Where the trace is from.
+fn environment(session: &TraceSession) -> [(&'static str, String); 8] {
+    let origin = Origin::new(session);
+    [
+        ("hostname", origin.host),
+        ("sysname", "Linux".to_owned()),
+        ("kernel_release", origin.kernel),
+        ("machine", origin.machine),
+        ("tracer_name", "usdtrec".to_owned()),
+        ("producer", origin.producer),
+        ("command", origin.command.join(" ")),
+        // A text: it can be beyond the integers that readers have.
+        ("lost_events", origin.lost.to_string()),
+    ]
+}
+
+/// Appends the clock of all times, whose cycles are nanoseconds.
+fn put_clock(session: &TraceSession, out: &mut String) {
+    const SECOND: i128 = 1_000_000_000;
+    let clock = session.info().clock;
+    let name = match clock.map(|clock| clock.id) {
+        Some(0) => "realtime",
+        Some(1) => "monotonic",
+        Some(4) => "monotonic_raw",
+        Some(7) => "boottime",
+        _ => "trace_clock",
+    };
     let _ = writeln!(out, "clock {{\n\tname = {name};\n\tfreq = 1000000000;");
-    if let Some(origin) = origin {
-        let (seconds, rest) = (origin.seconds, origin.nanoseconds);
+    // Where it begins: time from 1970 until it was 0.
+    if let Some(known) = clock.filter(|clock| clock.wall_ns != 0) {
+        let offset = i128::from(known.wall_ns) - i128::from(known.clock_ns);
+        let (seconds, rest) = (offset.div_euclid(SECOND), offset.rem_euclid(SECOND));
         let _ = writeln!(
             out,
             "\toffset_s = {seconds};\n\toffset = {rest};\n\tabsolute = TRUE;"
@@ -68,62 +129,65 @@ fn put_clock(ClockLayout { name, origin }: ClockLayout, out: &mut String) {
     );
 }
 
-fn put_stream(stream: &StreamLayout, out: &mut String) {
-    let _ = writeln!(out, "stream {{\n\tid = {};", stream.class);
-    put_struct("packet.context", &stream.context, NameHead::Known, out);
-    if let Some(events) = &stream.events {
-        put_struct("event.header", &events.header, NameHead::Known, out);
-        put_struct("event.context", &events.context, NameHead::Underscore, out);
-    }
-    out.push_str("};\n\n");
-}
-
-fn put_event(number: usize, event: &EventLayout<'_>, out: &mut String) {
+/// Appends an event class, unless the trace has no such event. Fields have the names of their arguments, as far as the format allows,
+/// after an underscore, which readers drop: so no name is a reserved word.
+fn put_event(session: &TraceSession, number: usize, class: &EventClass, out: &mut String) {
+    let Some(event) = session.events().events.get(class.event) else {
+        return;
+    };
+    let stream = match event.has_cpu() {
+        true => StreamKey::Cpu(0),
+        false => StreamKey::NoCpu,
+    };
     let _ = writeln!(
         out,
-        "event {{\n\tname = {};\n\tid = {number};\n\tstream_id = {};",
-        quoted(event.name),
-        event.stream
+        "event {{\n\tname = {};\n\tid = {number};\n\tstream_id = {};\n\tfields := struct {{",
+        quoted(&event.name),
+        stream.class()
     );
-    put_struct("fields", &event.fields, NameHead::Underscore, out);
-    out.push_str("};\n\n");
-}
-
-fn put_struct(what: &str, fields: &[FieldLayout], head: NameHead, out: &mut String) {
-    let _ = writeln!(out, "\t{what} := struct {{");
-    let head = match head {
-        NameHead::Known => "",
-        NameHead::Underscore => "_",
-    };
-    for FieldLayout { name, kind } in fields {
-        let _ = write!(out, "\t\t{} {head}{name}", type_name(kind));
-        if let FieldKind::Texts { count } = kind {
-            let _ = write!(out, "[{head}{count}]");
-        }
-        out.push_str(";\n");
+    let mut names = FieldNames::default();
+    let arguments = event.arguments.iter();
+    let arguments: Vec<String> = arguments
+        .map(|argument| names.name(&argument.name))
+        .collect();
+    for field in &class.fields {
+        let Some(argument) = arguments.get(field.argument as usize) else {
+            continue;
+        };
+        let name = match suffix(field.part) {
+            None => argument.clone(),
+            Some(suffix) => names.name(&format!("{argument}_{suffix}")),
+        };
+        let _ = writeln!(out, "\t\t{} _{name};", type_name(field.kind));
     }
-    out.push_str("\t};\n");
+    if event.has_chain() {
+        let count = names.name("stack_length");
+        let stack = names.name("stack");
+        let _ = writeln!(out, "\t\tu32_t _{count};\n\t\tstring _{stack}[_{count}];");
+    }
+    out.push_str("\t};\n};\n\n");
 }
 
-const fn type_name(kind: &FieldKind) -> &'static str {
+/// What follows the name of the argument in that of a field.
+const fn suffix(part: ArgumentPart) -> Option<&'static str> {
+    match part {
+        ArgumentPart::Value => None,
+        ArgumentPart::Missing => Some("missing"),
+        ArgumentPart::Number => Some("number"),
+        ArgumentPart::Demangled => Some("demangled"),
+        ArgumentPart::Cut => Some("cut"),
+        ArgumentPart::Bytes => Some("bytes"),
+    }
+}
+
+const fn type_name(kind: FieldType) -> &'static str {
     match kind {
-        FieldKind::Role(role) => role_type(*role),
-        FieldKind::Count => "u32_t",
-        FieldKind::Id => "s32_t",
-        FieldKind::Texts { .. } | FieldKind::Value(FieldType::Text) => "string",
-        FieldKind::Value(FieldType::Unsigned) => "u64_t",
-        FieldKind::Value(FieldType::Signed) => "s64_t",
-        FieldKind::Value(FieldType::Float) => "f64_t",
-        FieldKind::Value(FieldType::Bool) => "u8_t",
-        FieldKind::Value(FieldType::Address) => "address_t",
-    }
-}
-
-const fn role_type(role: FieldRole) -> &'static str {
-    match role.bits() {
-        _ if role.is_time() => "time_t",
-        32 => "u32_t",
-        _ => "u64_t",
+        FieldType::Unsigned => "u64_t",
+        FieldType::Signed => "s64_t",
+        FieldType::Float => "f64_t",
+        FieldType::Bool => "u8_t",
+        FieldType::Address => "address_t",
+        FieldType::Text => "string",
     }
 }
 
