@@ -6,7 +6,9 @@
 //! `Documentation/arch/arm64/pointer-authentication.rst`, bits from those of an address up to 54. Tags:
 //! `Documentation/arch/arm64/tagged-pointers.rst`.
 
-use super::architecture::{Architecture, ElfHeader, Family, Nops, alias, numbered, register};
+use super::architecture::{
+    Architecture, ElfHeader, Family, Nops, alias, numbered, register, register_with,
+};
 use super::known::{Arch, Uprobes};
 use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 
@@ -21,16 +23,8 @@ pub(super) static AARCH64: Architecture = Architecture {
     kernel: Arch::Aarch64,
     registers: &[
         &[
-            register("pc", 8)
-                .perf(32)
-                .dwarf(32)
-                .pt_regs(256)
-                .fetch("pc"),
-            register("sp", 8)
-                .perf(31)
-                .dwarf(31)
-                .pt_regs(248)
-                .fetch("sp"),
+            register_with!("pc", 8, perf 32, dwarf 32, pt_regs 256, fetch "pc"),
+            register_with!("sp", 8, perf 31, dwarf 31, pt_regs 248, fetch "sp"),
         ],
         numbered!(
             "x", 8, perf 0, dwarf 0, pt_regs 0, fetch "x",

@@ -159,14 +159,17 @@ pub(crate) const fn alias(
     }
 }
 
-/// Numbered registers: the prefix of their names, their width, then what is given for number 0 of perf's bits, DWARF's numbers,
-/// `struct pt_regs` (of 8 bytes each) and the prefix of the kernel's names, then their numbers.
+/// Numbered registers: the prefix of their names and a suffix if they have one, their width, then what is given for number 0 of perf's
+/// bits, DWARF's numbers, `struct pt_regs` (of 8 bytes each) and the prefix of the kernel's names, then their numbers.
 macro_rules! numbered {
     ($prefix:literal, $bytes:literal, [$($n:literal)*]) => {
         &[$($crate::arch::architecture::register(concat!($prefix, $n), $bytes)),*]
     };
     ($prefix:literal, $bytes:literal, dwarf $dwarf:literal, [$($n:literal)*]) => {
         &[$($crate::arch::architecture::register(concat!($prefix, $n), $bytes).dwarf($dwarf + $n)),*]
+    };
+    ($prefix:literal $suffix:literal, $bytes:literal, dwarf $dwarf:literal, [$($n:literal)*]) => {
+        &[$($crate::arch::architecture::register(concat!($prefix, $n, $suffix), $bytes).dwarf($dwarf + $n)),*]
     };
     (
         $prefix:literal, $bytes:literal,
@@ -183,3 +186,11 @@ macro_rules! numbered {
     };
 }
 pub(crate) use numbered;
+
+/// A register on one line where its calls would take several: its name, its width, then the calls.
+macro_rules! register_with {
+    ($name:literal, $bytes:literal $(, $call:ident $argument:literal)*) => {
+        $crate::arch::architecture::register($name, $bytes)$(.$call($argument))*
+    };
+}
+pub(crate) use register_with;

@@ -5,7 +5,9 @@
 //! DWARF for the Arm Architecture, 4.1. No red zone: Procedure Call Standard, 6.2.1. Uprobes: `arch_uprobe_analyze_insn`,
 //! `arch/arm64/kernel/probes/uprobes.c`, refuses 32-bit programs (`EOPNOTSUPP`); if they start later, nothing says so.
 
-use super::architecture::{Architecture, ElfHeader, Nops, alias, numbered, register};
+use super::architecture::{
+    Architecture, ElfHeader, Nops, alias, numbered, register, register_with,
+};
 use super::known::{Arch, Uprobes};
 use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 
@@ -19,25 +21,13 @@ pub(super) static ARM: Architecture = Architecture {
     rust_name: "arm",
     kernel: Arch::Aarch64,
     registers: &[
-        &[register("pc", 4)
-            .perf(15)
-            .dwarf(15)
-            .pt_regs(256)
-            .fetch("pc")],
+        &[register_with!("pc", 4, perf 15, dwarf 15, pt_regs 256, fetch "pc")],
         numbered!("r", 4, perf 0, dwarf 0, pt_regs 0, fetch "r", [0 1 2 3 4 5 6 7 8 9 10]),
         &[
             register("fp", 4).perf(11).dwarf(11).pt_regs(88).fetch("fp"),
             register("ip", 4).perf(12).dwarf(12).pt_regs(96).fetch("ip"),
-            register("sp", 4)
-                .perf(13)
-                .dwarf(13)
-                .pt_regs(104)
-                .fetch("sp"),
-            register("lr", 4)
-                .perf(14)
-                .dwarf(14)
-                .pt_regs(112)
-                .fetch("lr"),
+            register_with!("sp", 4, perf 13, dwarf 13, pt_regs 104, fetch "sp"),
+            register_with!("lr", 4, perf 14, dwarf 14, pt_regs 112, fetch "lr"),
         ],
         numbered!("d", 8, dwarf 256, [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31]),
         // Of two numberings the older is not used any more, and the newer has none.

@@ -4,7 +4,9 @@
 //! `regoffset_table`, `arch/powerpc/kernel/ptrace/ptrace.c`. DWARF's numbers and red zone: 64-Bit ELF V2 ABI, 2.4 and 2.2.3.3.
 //! Addresses: `DEFAULT_MAP_WINDOW_USER64`, `arch/powerpc/include/asm/task_size_64.h`.
 
-use super::architecture::{Architecture, ElfHeader, Family, Nops, alias, numbered, register};
+use super::architecture::{
+    Architecture, ElfHeader, Family, Nops, alias, numbered, register, register_with,
+};
 use super::known::{Arch, Uprobes};
 use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 
@@ -24,21 +26,9 @@ pub(super) static PPC64LE: Architecture = Architecture {
             [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31]
         ),
         &[
-            register("ctr", 8)
-                .perf(35)
-                .dwarf(66)
-                .pt_regs(280)
-                .fetch("ctr"),
-            register("lr", 8)
-                .perf(36)
-                .dwarf(65)
-                .pt_regs(288)
-                .fetch("link"),
-            register("xer", 8)
-                .perf(37)
-                .dwarf(76)
-                .pt_regs(296)
-                .fetch("xer"),
+            register_with!("ctr", 8, perf 35, dwarf 66, pt_regs 280, fetch "ctr"),
+            register_with!("lr", 8, perf 36, dwarf 65, pt_regs 288, fetch "link"),
+            register_with!("xer", 8, perf 37, dwarf 76, pt_regs 296, fetch "xer"),
             // DWARF has a number for each of its fields alone.
             register("cr", 4).perf(38).pt_regs(304).fetch("ccr"),
         ],

@@ -6,7 +6,7 @@
 
 use super::architecture::{
     Alias, Architecture, ElfHeader, Family, Nops, RegisterInfo, ThreadStorage, alias, numbered,
-    register,
+    register, register_with,
 };
 use super::known::{Arch, Uprobes};
 use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
@@ -34,48 +34,15 @@ pub(super) static X86_64: Architecture = Architecture {
             register("rsp", 8).perf(7).dwarf(7).pt_regs(152).fetch("sp"),
             register("r8", 8).perf(16).dwarf(8).pt_regs(72).fetch("r8"),
             register("r9", 8).perf(17).dwarf(9).pt_regs(64).fetch("r9"),
-            register("r10", 8)
-                .perf(18)
-                .dwarf(10)
-                .pt_regs(56)
-                .fetch("r10"),
-            register("r11", 8)
-                .perf(19)
-                .dwarf(11)
-                .pt_regs(48)
-                .fetch("r11"),
-            register("r12", 8)
-                .perf(20)
-                .dwarf(12)
-                .pt_regs(24)
-                .fetch("r12"),
-            register("r13", 8)
-                .perf(21)
-                .dwarf(13)
-                .pt_regs(16)
-                .fetch("r13"),
-            register("r14", 8)
-                .perf(22)
-                .dwarf(14)
-                .pt_regs(8)
-                .fetch("r14"),
-            register("r15", 8)
-                .perf(23)
-                .dwarf(15)
-                .pt_regs(0)
-                .fetch("r15"),
+            register_with!("r10", 8, perf 18, dwarf 10, pt_regs 56, fetch "r10"),
+            register_with!("r11", 8, perf 19, dwarf 11, pt_regs 48, fetch "r11"),
+            register_with!("r12", 8, perf 20, dwarf 12, pt_regs 24, fetch "r12"),
+            register_with!("r13", 8, perf 21, dwarf 13, pt_regs 16, fetch "r13"),
+            register_with!("r14", 8, perf 22, dwarf 14, pt_regs 8, fetch "r14"),
+            register_with!("r15", 8, perf 23, dwarf 15, pt_regs 0, fetch "r15"),
         ],
         APX,
-        &[
-            register("st(0)", 10).dwarf(33),
-            register("st(1)", 10).dwarf(34),
-            register("st(2)", 10).dwarf(35),
-            register("st(3)", 10).dwarf(36),
-            register("st(4)", 10).dwarf(37),
-            register("st(5)", 10).dwarf(38),
-            register("st(6)", 10).dwarf(39),
-            register("st(7)", 10).dwarf(40),
-        ],
+        numbered!("st(" ")", 10, dwarf 33, [0 1 2 3 4 5 6 7]),
         numbered!("mm", 8, dwarf 41, [0 1 2 3 4 5 6 7]),
         numbered!("xmm", 16, dwarf 17, [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15]),
         numbered!("xmm", 16, dwarf 51, [16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31]),
