@@ -79,7 +79,7 @@ impl Definitions {
 }
 
 /// A file with probes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileDefinition {
     /// Absolute path at the time of recording. In JSON it is a string, or a list of bytes if it is not UTF-8.
     #[serde(with = "path_bytes")]
@@ -135,7 +135,7 @@ pub(crate) mod path_bytes {
 
 /// An event of the trace: the sites of one probe in one file that have the same capture plan. A probe whose
 /// sites need different registers or stack sizes has one definition, and one attr, for each such plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeDefinition {
     /// perf's event name, `sdt_PROVIDER:NAME`.
     pub event: String,
@@ -192,7 +192,7 @@ pub struct CapturePlan {
 }
 
 /// A site and its sample ids (`PERF_SAMPLE_IDENTIFIER`).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteDefinition {
     /// Addresses and argument string.
     #[serde(flatten)]

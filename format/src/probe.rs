@@ -42,7 +42,7 @@ impl Probe {
 
 /// A location of a probe. Addresses are link-time virtual addresses, adjusted for prelink
 /// (by the difference of `.stapsdt.base` in the note and in the section table).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Site {
     /// Address of the nop.
     pub pc: u64,

@@ -14,7 +14,7 @@ use crate::perf::feature::Feature;
 use crate::perf::header::Section;
 
 /// An open trace: the contents of its head, and a list of its blocks. It does not change when a recorder appends to the file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Trace {
     pub(crate) source: TraceFiles,
     pub(crate) info: TraceInfo,
@@ -46,25 +46,10 @@ impl Trace {
     /// A trace that consists of a head without blocks.
     pub(crate) fn of_head(info: TraceInfo, damage: Vec<Damage>) -> Self {
         Self {
-            source: TraceFiles::none(),
             info,
-            blocks: Vec::new(),
-            serial: false,
-            digests: Vec::new(),
-            losses: None,
-            counted: None,
             damage,
-            uncommitted: None,
             finished: true,
-            cpus_changed: false,
-            recorded: None,
-            clocks: Vec::new(),
-            sample_time: None,
-            index_end: None,
-            code_names: None,
-            group_reads: None,
-            sections: Vec::new(),
-            parts: Vec::new(),
+            ..Self::default()
         }
     }
 

@@ -13,7 +13,7 @@ use super::closed_file::ClosedFile;
 use super::read_error::ReadError;
 
 /// Open files, concatenated, with their lengths when they were opened. Most traces are one file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct TraceFiles {
     parts: Vec<Part>,
     len: u64,
@@ -68,14 +68,6 @@ impl TraceFiles {
         };
         source.update_len()?;
         Ok(source)
-    }
-
-    /// No files.
-    pub(crate) const fn none() -> Self {
-        Self {
-            parts: Vec::new(),
-            len: 0,
-        }
     }
 
     /// Takes the current lengths again.

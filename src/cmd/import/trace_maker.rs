@@ -6,11 +6,9 @@ use std::fs::File;
 use usdtrec_format::perf::{
     Attr, Comm, EventAttr, Pmu, RawRecord, RecordType, SampleId, SampleType, TracepointFormat,
 };
-use usdtrec_format::schema::telemetry::Telemetry;
 use usdtrec_format::trace::{Compression, TraceInfo, TraceWriter, WriteError};
 use usdtrec_format::{
-    Arch, CapturePlan, CodePlace, Definitions, FileDefinition, ProbeDefinition, RawLayout, Site,
-    SiteDefinition,
+    Arch, CapturePlan, Definitions, FileDefinition, ProbeDefinition, RawLayout, SiteDefinition,
 };
 
 use super::event::ImportedEvent;
@@ -219,9 +217,8 @@ fn definition(
 ) -> ProbeDefinition {
     let file = FileDefinition {
         path: shape.file.clone().into(),
-        build_id: None,
         arch: arch(),
-        by_any_pattern: false,
+        ..FileDefinition::default()
     };
     let at = files.iter().position(|known| *known == file);
     let at = at.unwrap_or_else(|| {
@@ -233,12 +230,6 @@ fn definition(
         event: shape.event.clone(),
         provider: shape.provider.clone(),
         name: shape.name.clone(),
-        description: None,
-        needs: None,
-        call: None,
-        lock: None,
-        telemetry: Telemetry::default(),
-        filter: None,
         file: at,
         plan: CapturePlan {
             raw: Some(layout.clone()),
@@ -247,19 +238,11 @@ fn definition(
         arguments: arguments
             .map(super::shapes::ShapeArgument::described)
             .collect(),
-        shown: None,
         sites: vec![SiteDefinition {
-            site: Site {
-                pc: 0,
-                base: 0,
-                semaphore: 0,
-                offset: None,
-                semaphore_offset: None,
-                args: String::new(),
-            },
             ids: vec![layout.id.into()],
-            place: CodePlace::default(),
+            ..SiteDefinition::default()
         }],
+        ..ProbeDefinition::default()
     }
 }
 
