@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::own_record::{Magic, is_own, own_json, padded_json, put_own};
 use crate::perf::{RawRecord, SampleId, SampleType};
 
-const MAGIC: Magic = *b"USDTTRIG";
+pub(super) const MAGIC: Magic = *b"USDTTRIG";
 /// Maximum length of a text, bytes: each byte may be six in JSON, and the size of a record is a `u16`.
 const MAX_TEXT: usize = 1024;
 
@@ -117,11 +117,6 @@ fn cut(text: &str) -> String {
     let chars = text.char_indices();
     let fits = chars.take_while(|(at, char)| at + char.len_utf8() <= MAX_TEXT);
     fits.map(|(_, char)| char).collect()
-}
-
-/// Whether a record of type 65 with this body is a [`FiredTrigger`]. Eight bytes of the body are enough.
-pub(crate) fn is_fired_trigger(body: &[u8]) -> bool {
-    body.starts_with(&MAGIC)
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ impl IdMap {
                 // The id that is lost; `LOST_SAMPLES` has it in its sample id.
                 RecordType::SAMPLE | RecordType::LOST => Some(0),
                 RecordType::HEADER_EVENT_TYPE => {
-                    string_argument::is_string_argument(body).then_some(HEADER)
+                    body.starts_with(&string_argument::MAGIC).then_some(HEADER)
                 }
                 RecordType::LOST_SAMPLES => body.len().checked_sub(size_of::<u64>()),
                 _ => None,

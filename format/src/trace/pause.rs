@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::own_record::{Magic, is_own, own_json, padded_json, put_own};
 use crate::perf::{RawRecord, SampleId, SampleType};
 
-const MAGIC: Magic = *b"USDTPAUS";
+pub(super) const MAGIC: Magic = *b"USDTPAUS";
 /// Maximum number of sample ids, so that the size of a record, a `u16`, suffices.
 pub const MAX_PAUSED_IDS: usize = 2048;
 
@@ -63,11 +63,6 @@ impl Pause {
         put_own(MAGIC, &json, id, sample_type, out);
         Ok(())
     }
-}
-
-/// Whether a record of type 65 with this body is a [`Pause`]. Eight bytes of the body are enough.
-pub(crate) fn is_pause(body: &[u8]) -> bool {
-    body.starts_with(&MAGIC)
 }
 
 #[cfg(test)]

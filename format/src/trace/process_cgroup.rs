@@ -13,12 +13,8 @@
 //! | | | path of the program likewise; padded to at least 80 bytes of the whole record |
 //! | last | | sample id; its time is that from which the process was there |
 
-use super::fired_trigger::is_fired_trigger;
 use super::own_record::{Magic, OwnFields, is_own, own_fields};
-use super::pause::is_pause;
-use super::shortfall::is_shortfall;
-use super::string_argument::is_string_argument;
-use super::time_mark::is_time_mark;
+use super::{fired_trigger, pause, shortfall, string_argument, time_mark};
 use crate::perf::cursor::until_nul;
 use crate::perf::record::{RecordBuilder, padded};
 use crate::perf::{RawRecord, RecordType, SampleId, SampleType};
@@ -82,22 +78,17 @@ impl<'a> ProcessCgroup<'a> {
     }
 }
 
-/// Whether a record of type 65 with this body is a [`ProcessCgroup`]. Eight bytes of the body are enough.
-pub(crate) fn is_process_cgroup(body: &[u8]) -> bool {
-    body.starts_with(&MAGIC)
-}
-
 /// Whether a record of type 65 with this body is read with the records of processes. Eight bytes of the body are enough.
 pub(crate) fn is_of_processes(body: &[u8]) -> bool {
-    let is_one = [
-        is_process_cgroup,
-        is_shortfall,
-        is_string_argument,
-        is_fired_trigger,
-        is_pause,
-        is_time_mark,
+    let magics = [
+        MAGIC,
+        shortfall::MAGIC,
+        string_argument::MAGIC,
+        fired_trigger::MAGIC,
+        pause::MAGIC,
+        time_mark::MAGIC,
     ];
-    is_one.into_iter().any(|is_it| is_it(body))
+    magics.iter().any(|magic| body.starts_with(magic))
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use crate::definitions::path_bytes;
 use crate::escape::{escape, shown};
 use crate::perf::{RawRecord, SampleId, SampleType};
 
-const MAGIC: Magic = *b"USDTLACK";
+pub(super) const MAGIC: Magic = *b"USDTLACK";
 /// Maximum length of the JSON, bytes: the size of a record is a `u16`.
 const MAX_JSON: usize = 60_000;
 
@@ -186,11 +186,6 @@ impl Shortfall {
         put_own(MAGIC, &json, id, sample_type, out);
         Ok(())
     }
-}
-
-/// Whether a record of type 65 with this body is a [`Shortfall`]. Eight bytes of the body are enough.
-pub(crate) fn is_shortfall(body: &[u8]) -> bool {
-    body.starts_with(&MAGIC)
 }
 
 fn is_empty(path: &std::path::Path) -> bool {

@@ -20,7 +20,7 @@ use super::own_record::{Magic, OwnFields, is_own, own_fields};
 use crate::perf::record::RecordBuilder;
 use crate::perf::{RawRecord, RecordType, SampleId, SampleType};
 
-const MAGIC: Magic = *b"USDTTEXT";
+pub(super) const MAGIC: Magic = *b"USDTTEXT";
 /// Zeros after the fields, bytes, so that the record has 80: perf 6.1 reads so many before it ignores it.
 const SPARE: usize = 40;
 
@@ -69,11 +69,6 @@ impl StringArgument {
         record.bytes(&[0; SPARE]);
         record.finish(id, sample_type);
     }
-}
-
-/// Whether a record of type 65 with this body is a [`StringArgument`]. Eight bytes of the body are enough.
-pub(crate) fn is_string_argument(body: &[u8]) -> bool {
-    body.starts_with(&MAGIC)
 }
 
 #[cfg(test)]

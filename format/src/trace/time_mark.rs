@@ -11,7 +11,7 @@
 use super::own_record::{Magic, put_own};
 use crate::perf::{SampleId, SampleType};
 
-const MAGIC: Magic = *b"USDTTIME";
+pub(super) const MAGIC: Magic = *b"USDTTIME";
 /// Zeros after it, bytes, so that the record has 80: perf 6.1 reads so many before it ignores it.
 const SPARE: usize = 64;
 
@@ -22,11 +22,6 @@ pub fn put_time_mark(time: u64, sample_type: SampleType, out: &mut Vec<u8>) {
         ..SampleId::default()
     };
     put_own(MAGIC, &[0; SPARE], &id, sample_type, out);
-}
-
-/// Whether a record of type 65 with this body is such a one. Eight bytes of the body are enough.
-pub(crate) fn is_time_mark(body: &[u8]) -> bool {
-    body.starts_with(&MAGIC)
 }
 
 #[cfg(test)]
@@ -41,7 +36,7 @@ mod tests {
         put_time_mark(77, IDS, &mut bytes);
         assert!(bytes.len() >= 80);
         let record = Records::new(&bytes).next().expect("a record");
-        assert!(is_time_mark(record.body));
+        assert!(record.body.starts_with(&MAGIC));
         let split = SampleId::split(record.body, IDS).expect("an id");
         assert_eq!(split.id.time, 77);
     }
