@@ -119,10 +119,7 @@ impl RecordPacker {
                 ends_round: next.ends_round,
             });
         }
-        match self.queue.take_refusal() {
-            Some(what) => Err(WriteError::Record(what)),
-            None => Ok(()),
-        }
+        self.queue.check_refusal()
     }
 }
 

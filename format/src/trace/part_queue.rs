@@ -9,18 +9,20 @@ use super::compression::Compression;
 use super::ingest::Ingest;
 use super::pack_pool::PackPool;
 use super::part::Part;
-use super::write_error::InvalidRecord;
+use super::write_error::WriteError;
 use crate::perf::SampleType;
 
 /// Number of parts in hand for each helper thread.
 const PARTS: usize = 4;
+/// Number of parts whose buffers are kept when all parts of a round are reused.
+const SPARE: usize = 16;
 
 /// Records that are not written yet.
 pub(crate) struct PartQueue {
     ingest: Ingest,
     pub(crate) pool: PackPool,
     /// Records that were flushed in parts.
-    parts: VecDeque<Part>,
+    pub(crate) parts: VecDeque<Part>,
     /// Empty buffers that keep their memory, for samples and for metadata.
     spare: Vec<[RecordBuffer; 2]>,
 }
@@ -102,8 +104,21 @@ impl PartQueue {
         self.spare.push(part.into_buffers());
     }
 
-    /// Why records were refused since the last call.
-    pub(crate) fn take_refusal(&mut self) -> Option<InvalidRecord> {
-        self.ingest.take_refusal()
+    /// Uses the memory of all parts again, which were written.
+    pub(crate) fn reuse_all(&mut self) {
+        let written = self.parts.drain(..).map(Part::into_buffers);
+        self.spare.extend(written);
+        self.spare.truncate(SPARE);
+    }
+
+    /// The error of records that were refused since the last call.
+    ///
+    /// # Errors
+    /// [`WriteError::Record`].
+    pub(crate) fn check_refusal(&mut self) -> Result<(), WriteError> {
+        match self.ingest.take_refusal() {
+            Some(what) => Err(WriteError::Record(what)),
+            None => Ok(()),
+        }
     }
 }

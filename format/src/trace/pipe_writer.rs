@@ -3,16 +3,13 @@
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 
-use super::buffer::RecordBuffer;
 use super::chunk::RECORD_HEADER;
 use super::clock_readings::{self, ClockReading};
 use super::compression::Compression;
 use super::footer::{MIN_RECORD, put_ignored_record};
 use super::head::{check_attrs, feature_bodies};
 use super::index::IndexEntry;
-use super::ingest::Ingest;
-use super::pack_pool::PackPool;
-use super::part::Part;
+use super::part_queue::PartQueue;
 use super::section_records::MAX_RECORD;
 use super::sink::Sink;
 use super::write_error::{EventFault, WriteError};
@@ -29,20 +26,13 @@ const MAX_BODY: usize = u16::MAX as usize / 8 * 8 - RECORD_HEADER;
 /// Approximate maximum length of an `EVENT_DESC` record, bytes. There may be several.
 const DESC_PART: usize = 32 << 10;
 
-/// Number of parts whose buffers are kept.
-const SPARE: usize = 16;
-
 /// Writes a trace in pipe mode, which stock perf and [`PipeReader`](super::PipeReader) read while it is written.
 ///
 /// There is no index and no footer: each record is valid as soon as it is written.
 pub struct PipeWriter<W: Write> {
     pipe: Append<W>,
-    ingest: Ingest,
-    pool: PackPool,
     /// Records since the last round.
-    parts: Vec<Part>,
-    /// Empty buffers that keep their memory, for samples and for metadata.
-    spare: Vec<[RecordBuffer; 2]>,
+    queue: PartQueue,
     totals: Totals,
     /// The events so far.
     events: Vec<EventAttr>,
@@ -77,10 +67,7 @@ impl<W: Write> PipeWriter<W> {
                 at: 0,
                 broken: false,
             },
-            ingest: Ingest::new(id_type),
-            pool: PackPool::new(compression).map_err(WriteError::Compressor)?,
-            parts: Vec::new(),
-            spare: Vec::new(),
+            queue: PartQueue::new(id_type, compression).map_err(WriteError::Compressor)?,
             totals: Totals::default(),
             events: info.events.clone(),
             formats: WrittenFormats::default(),
@@ -125,38 +112,32 @@ impl<W: Write> PipeWriter<W> {
 
     /// Buffers whole records, as [`TraceWriter::push`](super::TraceWriter::push) does.
     pub fn push(&mut self, records: &[u8]) {
-        self.ingest.push(records);
+        self.queue.push(records);
     }
 
     /// Allows several threads to compress, as [`TraceWriter::set_threads`](super::TraceWriter::set_threads) does.
     pub fn set_threads(&mut self, threads: NonZeroUsize, at_once: bool) {
-        self.pool.set_threads(threads, at_once);
+        self.queue.set_threads(threads, at_once);
     }
 
     /// Length of the records that are not written yet, bytes.
     #[must_use]
     pub fn pending(&self) -> usize {
-        self.unflushed() + self.parts.iter().map(Part::len).sum::<usize>()
+        self.queue.pending()
     }
 
     /// Length of the records that were pushed since the last flush or part, bytes.
     #[must_use]
     pub fn unflushed(&self) -> usize {
-        self.ingest.pending()
+        self.queue.unflushed()
     }
 
     /// Begins to compress the records that were pushed, if there are helpers. They are written with the next round, so that a reader, which
     /// cannot go back, has a pass over all rings as one round.
     pub fn compress_part(&mut self) {
-        if self.pool.most_helpers() > 0 && self.unflushed() != 0 {
-            self.take_part(false);
+        if self.queue.pool.most_helpers() > 0 && self.unflushed() != 0 {
+            self.queue.begin_part(false);
         }
-    }
-
-    fn take_part(&mut self, is_last: bool) {
-        let empty = self.spare.pop().unwrap_or_default();
-        let part = Part::take(&mut self.ingest, empty, &mut self.pool, is_last);
-        self.parts.push(part);
     }
 
     /// Totals of the records flushed so far.
@@ -182,10 +163,7 @@ impl<W: Write> PipeWriter<W> {
             self.write_round()?;
             self.unsettled = pending != 0;
         }
-        match self.ingest.take_refusal() {
-            Some(what) => Err(WriteError::Record(what)),
-            None => Ok(()),
-        }
+        self.queue.check_refusal()
     }
 
     /// As [`flush`](Self::flush), but writes the end of a round even if there are no records, so that a reader sees time pass.
@@ -240,7 +218,7 @@ impl<W: Write> PipeWriter<W> {
 
     fn write_round(&mut self) -> Result<(), WriteError> {
         if self.unflushed() != 0 {
-            self.take_part(true);
+            self.queue.begin_part(true);
         }
         let at = self.pipe.at;
         let mut sink = Sink::new(&mut self.pipe, &mut self.out, at);
@@ -249,17 +227,16 @@ impl<W: Write> PipeWriter<W> {
             totals.samples += u64::from(entry.counts.samples);
             totals.raw_bytes += u64::from(entry.raw_len);
         };
-        for part in &self.parts {
-            part.write_metadata(&mut self.pool, &mut sink, &mut placed)?;
+        let PartQueue { parts, pool, .. } = &mut self.queue;
+        for part in &*parts {
+            part.write_metadata(pool, &mut sink, &mut placed)?;
         }
-        for part in &mut self.parts {
-            part.write_samples(&mut self.pool, &mut sink, &mut placed)?;
+        for part in parts {
+            part.write_samples(pool, &mut sink, &mut placed)?;
         }
         RecordBuilder::new(sink.out(), RecordType::FINISHED_ROUND, 0).end();
         sink.drain()?;
-        self.spare
-            .extend(self.parts.drain(..).map(Part::into_buffers));
-        self.spare.truncate(SPARE);
+        self.queue.reuse_all();
         self.totals.file_bytes = self.pipe.at;
         self.flush_output()
     }

@@ -251,10 +251,7 @@ impl<S: Storage> TraceWriter<S> {
         while let Some(NextPart { part, ends_round }) = self.queue.next(ends_round) {
             self.write_part(part, ends_round)?;
         }
-        match self.queue.take_refusal() {
-            Some(what) => Err(WriteError::Record(what)),
-            None => Ok(()),
-        }
+        self.queue.check_refusal()
     }
 
     /// Writes and commits a part; if that fails, it is the first part again.
