@@ -18,6 +18,7 @@ use crate::diff::significance::Level;
 use crate::diff::slices::{Counts, SLICES, add, total};
 use crate::stacks::path::Step;
 use crate::stacks::sliced::SlicedPath;
+use crate::stacks::tree::sort_children;
 use crate::stats::keys::stack::SameFiles;
 use crate::stats::ratio::share;
 
@@ -95,7 +96,13 @@ impl DiffTree {
             tree.add(path, |sides| &mut sides.b, |own| &mut own.b, &mut places)?;
         }
         tree.share();
-        tree.sort();
+        // The greatest shares in both first, equals by their names.
+        let order = |node: &DiffNode| {
+            let both = node.shares.a + node.shares.b;
+            let name = node.step.as_ref().map(Step::order);
+            (Reverse((both * 1e12) as u64), name)
+        };
+        sort_children(&mut tree.nodes, |node| &mut node.children, order);
         Ok(tree)
     }
 
@@ -174,24 +181,6 @@ impl DiffTree {
                 Some(_) => ShareVerdict::Within,
                 None => ShareVerdict::Untested,
             };
-        }
-    }
-
-    /// Sorts children by their shares in both, equals by their names.
-    fn sort(&mut self) {
-        for at in 0..self.nodes.len() {
-            let node = self.nodes.get_mut(at);
-            let mut children =
-                node.map_or_else(Vec::new, |node| std::mem::take(&mut node.children));
-            children.sort_by_cached_key(|&child| {
-                let child = self.nodes.get(child);
-                let both = child.map_or(0.0, |child| child.shares.a + child.shares.b);
-                let name = child.and_then(|child| child.step.as_ref()).map(Step::order);
-                (Reverse((both * 1e12) as u64), name)
-            });
-            if let Some(node) = self.nodes.get_mut(at) {
-                node.children = children;
-            }
         }
     }
 }

@@ -59,7 +59,9 @@ impl<'t> CallTree<'t> {
                 last.own = last.own.saturating_add(path.weight);
             }
         }
-        tree.sort();
+        // The greatest weight first, equals by their names.
+        let order = |node: &CallNode<'_>| (Reverse(node.weight), node.step.map(Step::order));
+        sort_children(&mut tree.nodes, |node| &mut node.children, order);
         tree
     }
 
@@ -69,27 +71,25 @@ impl<'t> CallTree<'t> {
         }
     }
 
-    /// Sorts children by their weights, equals by their names.
-    fn sort(&mut self) {
-        for at in 0..self.nodes.len() {
-            let node = self.nodes.get_mut(at);
-            let mut children =
-                node.map_or_else(Vec::new, |node| std::mem::take(&mut node.children));
-            children.sort_by_cached_key(|&child| {
-                let child = self.nodes.get(child);
-                let weight = child.map_or(0, |child| child.weight);
-                let name = child.and_then(|child| child.step).map(Step::order);
-                (Reverse(weight), name)
-            });
-            if let Some(node) = self.nodes.get_mut(at) {
-                node.children = children;
-            }
-        }
-    }
-
     /// A node.
     pub fn node(&self, at: usize) -> Option<&CallNode<'t>> {
         self.nodes.get(at)
+    }
+}
+
+/// Sorts the children of each node, which are places of nodes.
+pub(crate) fn sort_children<N, K: Ord>(
+    nodes: &mut [N],
+    children: fn(&mut N) -> &mut Vec<usize>,
+    order: impl Fn(&N) -> K,
+) {
+    for at in 0..nodes.len() {
+        let unsorted = nodes.get_mut(at).map(children);
+        let mut sorted = unsorted.map(std::mem::take).unwrap_or_default();
+        sorted.sort_by_cached_key(|&child| nodes.get(child).map(&order));
+        if let Some(node) = nodes.get_mut(at) {
+            *children(node) = sorted;
+        }
     }
 }
 
