@@ -4,8 +4,7 @@ use serde_json::{Map, Value, json};
 use usdtrec_analysis::counted_numbers::NumberFacts;
 use usdtrec_trace::form::Form;
 
-use super::numbers::{NumberFigure, is_exact};
-use crate::answer::distributions::bucket_of;
+use super::numbers::{NumberFigure, buckets, is_exact};
 use crate::table::TableCell;
 
 /// How spans are shown.
@@ -20,7 +19,7 @@ pub(super) const NANOSECONDS: Form = Form::Time(1);
 
 /// The figures of JSON and CSV, in the order of those of `report --span`.
 const FIGURES: [NumberFigure; 7] = [
-    NumberFigure::Mean,
+    NumberFigure::WholeMean,
     NumberFigure::Min,
     NumberFigure::P50,
     NumberFigure::P90,
@@ -66,15 +65,6 @@ const fn heading(figure: NumberFigure) -> &'static str {
     }
 }
 
-/// A figure, ns; `None` if it is not known.
-fn figure(figure: NumberFigure, facts: &NumberFacts) -> Option<i128> {
-    match figure {
-        NumberFigure::Mean if facts.count == 0 => None,
-        NumberFigure::Mean => Some(facts.sum / i128::from(facts.count)),
-        figure => figure.integer(facts),
-    }
-}
-
 /// The names of the members of JSON objects, those of CSV columns among them.
 pub(super) fn members() -> impl Iterator<Item = String> {
     let figures = FIGURES.iter().map(|figure| format!("{}_ns", figure.name()));
@@ -87,38 +77,29 @@ pub(super) fn put_json(
     facts: Option<&NumberFacts>,
     object: &mut Map<String, Value>,
 ) {
-    for of in FIGURES {
-        let number = facts.and_then(|facts| figure(of, facts));
-        object.insert(format!("{}_ns", of.name()), json!(number));
+    for figure in FIGURES {
+        let number = facts.and_then(|facts| figure.integer(facts));
+        object.insert(format!("{}_ns", figure.name()), json!(number));
     }
     object.insert("exact".to_owned(), json!(facts.map(is_exact)));
     if spans.has_histogram {
-        let distribution = facts.and_then(|facts| facts.distribution.as_ref());
-        let buckets = distribution.map(|all| {
-            let buckets = all.buckets();
-            let buckets = buckets.iter().map(|bucket| bucket_of(bucket, &NANOSECONDS));
-            Vec::from_iter(buckets)
-        });
-        object.insert("buckets".to_owned(), json!(buckets));
+        object.insert("buckets".to_owned(), buckets(facts, &NANOSECONDS));
     }
 }
 
 /// Appends the names of CSV columns, each after a comma.
 pub(super) fn put_csv_heading(out: &mut String) {
-    for of in FIGURES {
-        out.extend([",", of.name(), "_ns"]);
+    for figure in FIGURES {
+        out.extend([",", figure.name(), "_ns"]);
     }
     out.push_str(",exact");
 }
 
 /// Appends the fields of a CSV line, each after a comma. They are empty if `facts` is `None`.
 pub(super) fn put_csv(facts: Option<&NumberFacts>, out: &mut String) {
-    for of in FIGURES {
-        let number = facts.and_then(|facts| figure(of, facts));
-        out.extend([
-            ",",
-            &*number.map_or_else(String::new, |number| number.to_string()),
-        ]);
+    for figure in FIGURES {
+        let number = facts.map(|facts| figure.decimal(facts));
+        out.extend([",", &*number.unwrap_or_default()]);
     }
     let exact = facts.map_or_else(String::new, |facts| is_exact(facts).to_string());
     out.extend([",", &*exact]);

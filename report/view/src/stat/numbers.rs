@@ -25,6 +25,8 @@ pub struct StatArgument {
 pub(super) enum NumberFigure {
     Sum,
     Mean,
+    /// The mean without its fraction.
+    WholeMean,
     Min,
     P50,
     P90,
@@ -49,7 +51,7 @@ impl NumberFigure {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Sum => "sum",
-            Self::Mean => "mean",
+            Self::Mean | Self::WholeMean => "mean",
             Self::Min => "min",
             Self::P50 => "p50",
             Self::P90 => "p90",
@@ -70,6 +72,7 @@ impl NumberFigure {
         match self {
             Self::Sum => (facts.count > 0).then_some(facts.sum),
             Self::Mean => None,
+            Self::WholeMean => (facts.count > 0).then(|| facts.sum / i128::from(facts.count)),
             Self::Min => facts.ends.map(|ends| ends.min),
             Self::Max => facts.ends.map(|ends| ends.max),
             Self::P50 => percentiles.map(|all| all.p50),
@@ -87,7 +90,7 @@ impl NumberFigure {
     }
 
     /// The figure in decimal; empty if it is not known.
-    fn decimal(self, facts: &NumberFacts) -> String {
+    pub(super) fn decimal(self, facts: &NumberFacts) -> String {
         match self.figure(facts) {
             Some(Figure::Integer(number)) => number.to_string(),
             Some(Figure::Float(number)) => float(number),
@@ -157,6 +160,16 @@ pub(super) fn is_exact(facts: &NumberFacts) -> bool {
     distribution.is_none_or(|distribution| distribution.exact)
 }
 
+/// The buckets of a histogram in JSON; `null` if they are not known.
+pub(super) fn buckets(facts: Option<&NumberFacts>, form: &Form) -> Value {
+    let distribution = facts.and_then(|facts| facts.distribution.as_ref());
+    json!(distribution.map(|all| {
+        let buckets = all.buckets();
+        let buckets = buckets.iter().map(|bucket| bucket_of(bucket, form));
+        Vec::from_iter(buckets)
+    }))
+}
+
 impl StatArgument {
     const fn figures(&self) -> &'static [NumberFigure] {
         match self.has_histogram {
@@ -213,13 +226,7 @@ impl StatArgument {
         }
         if self.has_histogram {
             put("exact", json!(facts.map(is_exact)));
-            let distribution = facts.and_then(|facts| facts.distribution.as_ref());
-            let buckets = distribution.map(|all| {
-                let buckets = all.buckets();
-                let buckets = buckets.iter().map(|bucket| bucket_of(bucket, &Form::Plain));
-                Vec::from_iter(buckets)
-            });
-            put("buckets", json!(buckets));
+            put("buckets", buckets(facts, &Form::Plain));
         }
     }
 
