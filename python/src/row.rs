@@ -141,16 +141,10 @@ impl OwnedEvent {
 
 impl OwnedSpan {
     fn dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let fate = match self.fate {
-            SpanFate::Ended => "ended",
-            SpanFate::Unfinished => "unfinished",
-            SpanFate::Paused => "paused",
-            SpanFate::Open => "open",
-        };
         let end = self.end.as_ref().map(|end| end.dict(py)).transpose()?;
         let row = PyDict::new(py);
         row.set_item("span", &*self.span)?;
-        row.set_item("fate", fate)?;
+        row.set_item("fate", self.fate.word())?;
         row.set_item("duration_ns", self.duration_ns)?;
         row.set_item("self_ns", self.self_ns)?;
         row.set_item("begin", self.begin.dict(py)?)?;

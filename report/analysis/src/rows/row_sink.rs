@@ -28,6 +28,18 @@ pub enum SpanFate {
     Open,
 }
 
+impl SpanFate {
+    /// The fate in a word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Ended => "ended",
+            Self::Unfinished => "unfinished",
+            Self::Paused => "paused",
+            Self::Open => "open",
+        }
+    }
+}
+
 /// A span.
 #[derive(Clone, Copy, Debug)]
 pub struct SpanRow<'a> {

@@ -364,11 +364,9 @@ impl RowSink for FirefoxProfile<'_> {
             let begin = begin.time;
             time = MarkerTime::Interval { begin, end };
         }
-        match span.fate {
-            SpanFate::Ended => {}
-            SpanFate::Unfinished => self.data.string(",\"span\":\"unfinished\""),
-            SpanFate::Paused => self.data.string(",\"span\":\"paused\""),
-            SpanFate::Open => self.data.string(",\"span\":\"open\""),
+        if span.fate != SpanFate::Ended {
+            let fate = format!(",\"span\":\"{}\"", span.fate.word());
+            self.data.string(&fate);
         }
         let stack = self.stack(span.begin);
         self.cause(span.begin, stack);

@@ -295,16 +295,12 @@ impl RowSink for OtlpSpans<'_> {
                 value: TypedValue::Unsigned(end.own),
             });
         }
-        let fate = match span.fate {
-            SpanFate::Ended => None,
-            SpanFate::Unfinished => Some("unfinished"),
-            SpanFate::Paused => Some("paused"),
-            SpanFate::Open => Some("open"),
-        };
-        attributes.extend(fate.map(|fate| Attribute {
-            key: "span".to_owned(),
-            value: TypedValue::Text(fate.into()),
-        }));
+        if span.fate != SpanFate::Ended {
+            attributes.push(Attribute {
+                key: "span".to_owned(),
+                value: TypedValue::Text(span.fate.word().into()),
+            });
+        }
         let given = self
             .trace_of(span.begin)
             .or_else(|| self.trace_of(span.end?.hit))

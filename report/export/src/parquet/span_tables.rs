@@ -3,7 +3,7 @@
 use std::io;
 
 use foldhash::HashMap;
-use usdtrec_analysis::rows::row_sink::{SpanFate, SpanRow};
+use usdtrec_analysis::rows::row_sink::SpanRow;
 use usdtrec_analysis::spans::pair::Pair;
 use usdtrec_trace::session::TraceSession;
 
@@ -125,7 +125,7 @@ pub(crate) fn put_facts(
     cells.count(end_time);
     cells.count(span.end.map(|end| end.duration));
     cells.count(span.end.map(|end| end.own));
-    cells.text(Some(word(span.fate)));
+    cells.text(Some(span.fate.word()));
     cells.int32(Some(begin.pid));
     cells.int32(Some(begin.tid));
     cells.text(begin.comm.map(|id| name(session, id)));
@@ -156,14 +156,5 @@ impl SpanArguments {
                 }
             }
         }
-    }
-}
-
-const fn word(fate: SpanFate) -> &'static str {
-    match fate {
-        SpanFate::Ended => "ended",
-        SpanFate::Unfinished => "unfinished",
-        SpanFate::Paused => "paused",
-        SpanFate::Open => "open",
     }
 }

@@ -324,11 +324,8 @@ impl RowSink for PerfettoTrace<'_> {
         };
         self.put(head, Some(span.begin), |event, names| {
             names.put(event, span.begin, Side::Begin);
-            match span.fate {
-                SpanFate::Ended => {}
-                SpanFate::Unfinished => names.text(event, AnnotationNames::SPAN, "unfinished"),
-                SpanFate::Paused => names.text(event, AnnotationNames::SPAN, "paused"),
-                SpanFate::Open => names.text(event, AnnotationNames::SPAN, "open"),
+            if span.fate != SpanFate::Ended {
+                names.text(event, AnnotationNames::SPAN, span.fate.word());
             }
         });
         if let Some(time) = end_time {

@@ -1,7 +1,7 @@
 //! What the lines of spans have in common: which hit a line is about, and the arguments of begin and end.
 
 use usdtrec_analysis::rows::hit_row::RowHit;
-use usdtrec_analysis::rows::row_sink::{SpanFate, SpanRow};
+use usdtrec_analysis::rows::row_sink::SpanRow;
 use usdtrec_analysis::spans::pair::Pair;
 use usdtrec_format::Value;
 use usdtrec_trace::fields::{Field, Fields};
@@ -35,16 +35,6 @@ pub(crate) struct SpanArgument {
 /// The hit that a span's line is about: that which ends it, or without one the begin.
 pub(crate) fn last_hit<'a>(span: &SpanRow<'a>) -> RowHit<'a> {
     span.end.map_or(span.begin, |end| end.hit)
-}
-
-/// What became of a span, in a word.
-pub(crate) const fn fate(span: &SpanRow<'_>) -> &'static str {
-    match span.fate {
-        SpanFate::Ended => "ended",
-        SpanFate::Unfinished => "unfinished",
-        SpanFate::Paused => "paused",
-        SpanFate::Open => "open",
-    }
 }
 
 /// The arguments that are shown of each event; none of events without a part in spans.

@@ -9,7 +9,7 @@ use usdtrec_trace::fields::{Field, Fields};
 use usdtrec_trace::session::TraceSession;
 
 use crate::script::options::ScriptOptions;
-use crate::script::span_lines::arguments::{SpanArgument, fate, of_events, of_hit};
+use crate::script::span_lines::arguments::{SpanArgument, of_events, of_hit};
 use crate::text::buffer::Text;
 use crate::text::quoted::Csv;
 
@@ -111,7 +111,7 @@ impl SpanCsv {
             out.unsigned(end.duration);
         }
         out.byte(b',');
-        out.string(fate(span));
+        out.string(span.fate.word());
         let sides = [Some(span.begin), span.end.map(|end| end.hit)];
         for ((side, hit), columns) in ["begin", "end"].iter().zip(sides).zip(&self.columns) {
             for (field, _) in COLUMNS {

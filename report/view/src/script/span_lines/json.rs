@@ -9,7 +9,7 @@ use usdtrec_trace::session::TraceSession;
 
 use crate::json_arguments::{JsonArgument, put_arguments};
 use crate::script::options::ScriptOptions;
-use crate::script::span_lines::arguments::{fate, of_events};
+use crate::script::span_lines::arguments::of_events;
 use crate::text::buffer::{Piece, Text};
 use crate::text::quoted::json_string;
 
@@ -63,7 +63,7 @@ impl SpanJson {
             None => out.fixed(b"null"),
         }
         out.fixed(b",\"fate\":\"");
-        out.string(fate(span));
+        out.string(span.fate.word());
         out.fixed(b"\",\"begin\":");
         self.hit(session, span.begin, out);
         out.fixed(b",\"end\":");
