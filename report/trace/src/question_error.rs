@@ -250,6 +250,17 @@ pub enum QuestionError {
     NoDays,
 }
 
+impl QuestionError {
+    /// No event that is selected has an argument of this name; see [`NoArgument`](Self::NoArgument).
+    pub fn no_argument(name: &str, known: String, fields: &[&'static str]) -> Self {
+        Self::NoArgument {
+            name: name.to_owned(),
+            known,
+            fields: fields.to_vec(),
+        }
+    }
+}
+
 fn or<'a>(names: &'a str, none: &'a str) -> &'a str {
     if names.is_empty() { none } else { names }
 }

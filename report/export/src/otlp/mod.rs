@@ -111,12 +111,7 @@ impl<'a> OtlpSpans<'a> {
         });
         let events = events.collect();
         if let (Some(name), false) = (trace, has_trace) {
-            return Err(QuestionError::NoArgument {
-                name: name.to_owned(),
-                known: String::new(),
-                fields: Vec::new(),
-            }
-            .into());
+            return Err(QuestionError::no_argument(name, String::new(), &[]).into());
         }
         Ok(Self {
             session,

@@ -73,12 +73,7 @@ impl RedactedArguments {
                 let mut known: Vec<&str> = known.map(|argument| &*argument.name).collect();
                 known.sort_unstable();
                 known.dedup();
-                return Err(QuestionError::NoArgument {
-                    name: name.clone(),
-                    known: list(known),
-                    fields: Vec::new(),
-                }
-                .into());
+                return Err(QuestionError::no_argument(name, list(known), &[]).into());
             }
         }
         let mac = Hmac::<Sha256>::new_from_slice(&redaction.key).ok();

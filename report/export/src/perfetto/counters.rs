@@ -55,12 +55,7 @@ impl Counters {
             .iter()
             .find(|name| all.iter().all(|event| event.argument(name).is_none()))
         {
-            return Err(QuestionError::NoArgument {
-                name: name.clone(),
-                known: String::new(),
-                fields: Vec::new(),
-            }
-            .into());
+            return Err(QuestionError::no_argument(name, String::new(), &[]).into());
         }
         if names.is_empty() {
             return Ok(Self::default());

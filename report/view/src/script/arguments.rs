@@ -131,12 +131,7 @@ pub(crate) fn check(
         .copied()
         .flatten()
         .map(|argument| &*argument.name);
-    Err(QuestionError::NoArgument {
-        name: name.to_owned(),
-        known: list(known),
-        fields: others.to_vec(),
-    }
-    .into())
+    Err(QuestionError::no_argument(name, list(known), others).into())
 }
 
 #[cfg(test)]

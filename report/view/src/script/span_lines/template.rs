@@ -292,24 +292,21 @@ fn named_part(
         .flat_map(|pair| pair.starts.iter().chain(&pair.dones));
     let events = of_pairs.filter_map(|event| session.events().events.get(*event));
     let known = events.flat_map(|event| &event.arguments);
-    Err(QuestionError::NoArgument {
-        name: name.to_owned(),
-        known: list(known.map(|argument| &*argument.name)),
-        fields: vec![
-            "span",
-            "span_ns",
-            "span_name",
-            "begin.NAME",
-            "end.NAME",
-            "comm",
-            "tid",
-            "pid",
-            "cpu",
-            "time",
-            "tod",
-            "event",
-            "args",
-        ],
-    }
-    .into())
+    let known = list(known.map(|argument| &*argument.name));
+    let fields = [
+        "span",
+        "span_ns",
+        "span_name",
+        "begin.NAME",
+        "end.NAME",
+        "comm",
+        "tid",
+        "pid",
+        "cpu",
+        "time",
+        "tod",
+        "event",
+        "args",
+    ];
+    Err(QuestionError::no_argument(name, known, &fields).into())
 }
