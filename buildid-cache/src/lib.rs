@@ -20,6 +20,7 @@ mod open_path;
 mod probes_text;
 pub mod process;
 mod running;
+pub mod served;
 mod store;
 mod walk;
 

@@ -13,7 +13,7 @@ use usdtrec_format::escape::shown;
 
 use crate::elf::{ElfError, ObjectFile, ProbeScan};
 use crate::file_mapping::FileMapping;
-use crate::open_path;
+use crate::{open_path, served};
 
 /// Maximum size of `/proc/PID/maps` that is read, bytes. A process may have 65,530 mappings (`vm.max_map_count`) with paths of 4 KB each; those
 /// of large databases with many more mappings have 30 MB.
@@ -54,7 +54,7 @@ pub struct UnreadableFile {
 /// # Errors
 /// `/proc/PID/maps` cannot be read: the process does not exist, permission is denied, or it has more than 64 MiB (`FileTooLarge`).
 pub fn binaries(pid: u32) -> io::Result<ProcessFiles> {
-    let process = OpenProcess::open(pid)?;
+    let process = Arc::new(OpenProcess::open(pid)?);
     let mut seen = HashSet::new();
     let mut mappings = process.mappings(|_| true)?;
     mappings.retain(|map| seen.insert((map.device, map.inode)));
@@ -85,8 +85,16 @@ pub fn binaries(pid: u32) -> io::Result<ProcessFiles> {
 /// inode numbers are compared. The path of a file that [cannot have probes](ObjectFile::may_have_probes) is that of the mapping.
 ///
 /// # Errors
-/// [`ElfError`]; `NotFound` if it is another file.
+/// [`ElfError`]; `NotFound` if it is another file; `TimedOut` if its file system [does not answer](served).
 pub fn open_mapped(pid: u32, mapping: &FileMapping) -> Result<ObjectFile, ElfError> {
+    if !served::is_served(pid, mapping.device) {
+        return open_unlimited(pid, mapping);
+    }
+    let mapping = mapping.clone();
+    served::in_time(move || open_unlimited(pid, &mapping))?
+}
+
+fn open_unlimited(pid: u32, mapping: &FileMapping) -> Result<ObjectFile, ElfError> {
     let process = OpenProcess::open(pid)?;
     let (proc, mapping) = (&process.directory, Mapping(mapping));
     let (file, is_inside) = mapping.open(proc, process.handle.as_fd())?;
@@ -103,8 +111,16 @@ pub fn open_mapped(pid: u32, mapping: &FileMapping) -> Result<ObjectFile, ElfErr
 /// Opens the file of a mapping of a process that has ended: by its path, if that leads to the same device and inode number from here.
 ///
 /// # Errors
-/// [`ElfError`], also if it is another file.
+/// [`ElfError`], also if it is another file; `TimedOut` if its file system [does not answer](served).
 pub fn open_formerly_mapped(mapping: &FileMapping) -> Result<ObjectFile, ElfError> {
+    if !served::is_served(std::process::id(), mapping.device) {
+        return open_by_path(mapping);
+    }
+    let mapping = mapping.clone();
+    served::in_time(move || open_by_path(&mapping))?
+}
+
+fn open_by_path(mapping: &FileMapping) -> Result<ObjectFile, ElfError> {
     let path = &mapping.path;
     let found = openat(
         CWD,
@@ -128,6 +144,7 @@ impl MappedFile {
 
 /// A process whose files are read. Files opened relative to the handle belong to this process even if its id is reused.
 pub(crate) struct OpenProcess {
+    pid: u32,
     directory: PathBuf,
     handle: OwnedFd,
 }
@@ -139,7 +156,11 @@ impl OpenProcess {
         let directory = PathBuf::from(format!("/proc/{pid}"));
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = openat(CWD, &directory, flags, Mode::empty())?;
-        Ok(Self { directory, handle })
+        Ok(Self {
+            pid,
+            directory,
+            handle,
+        })
     }
 
     /// Its mappings of files, those with the same device, inode and path once: the first one that is wanted.
@@ -186,10 +207,17 @@ impl OpenProcess {
     /// Reads a file that it maps.
     ///
     /// # Errors
-    /// [`ElfError`], also if the file that is mapped cannot be opened.
-    pub(crate) fn read(&self, mapping: &FileMapping) -> Result<MappedFile, ElfError> {
-        let mapping = Mapping(mapping);
-        mapping.read(&self.directory, self.handle.as_fd())
+    /// [`ElfError`], also if the file that is mapped cannot be opened; `TimedOut` if its file system [does not answer](served).
+    pub(crate) fn read(self: &Arc<Self>, mapping: &FileMapping) -> Result<MappedFile, ElfError> {
+        if !served::is_served(self.pid, mapping.device) {
+            return self.read_unlimited(mapping);
+        }
+        let (own, mapping) = (Arc::clone(self), mapping.clone());
+        served::in_time(move || own.read_unlimited(&mapping))?
+    }
+
+    fn read_unlimited(&self, mapping: &FileMapping) -> Result<MappedFile, ElfError> {
+        Mapping(mapping).read(&self.directory, self.handle.as_fd())
     }
 }
 

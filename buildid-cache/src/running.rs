@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::io;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -237,7 +238,7 @@ impl WantedFile {
             outcome: Outcome::Nothing,
         };
         for (pid, mapping) in &self.mapped_by {
-            let Ok(process) = OpenProcess::open(*pid) else {
+            let Ok(process) = OpenProcess::open(*pid).map(Arc::new) else {
                 continue;
             };
             let inode = Some(mapping.mapped_inode());
@@ -248,11 +249,12 @@ impl WantedFile {
                     processes: self.processes,
                 }),
                 Err(error) if error.is_other_file() => Outcome::Nothing,
-                Err(_) => {
+                Err(error) => {
                     // Else it has ended, or unmapped the file.
                     if process.has(mapping) {
                         file = ReadFile {
-                            inode,
+                            // Its file system may answer later.
+                            inode: inode.filter(|_| !error.is_timeout()),
                             outcome: Outcome::Unreadable,
                         };
                     }

@@ -6,6 +6,7 @@ mod ended;
 mod hostile_paths;
 mod kinds;
 mod postgresql;
+mod silent_files;
 mod starts;
 mod upgrades;
 

@@ -32,6 +32,12 @@ impl From<object::read::Error> for ElfError {
 }
 
 impl ElfError {
+    /// Whether the [file system has not answered](crate::served).
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::TimedOut)
+    }
+
     /// Whether the file is of a kind that cannot have probes, so that directory scans skip it without a message.
     #[must_use]
     pub fn is_other_file(&self) -> bool {

@@ -263,6 +263,7 @@ fn unread_reason(error: &ElfError, pid: i32) -> UnreadReason {
     };
     match error.kind() {
         io::ErrorKind::PermissionDenied => UnreadReason::Denied,
+        io::ErrorKind::TimedOut => UnreadReason::NoAnswer,
         _ if !executes(pid) => UnreadReason::Ended,
         io::ErrorKind::NotFound => UnreadReason::Unmapped,
         _ => UnreadReason::Failed,
@@ -280,6 +281,7 @@ impl Mapped {
         let gone = || ElfError::Io(io::ErrorKind::NotFound.into());
         let by_process = u32::try_from(self.pid).map_err(|_| gone())?;
         match open_mapped(by_process, &self.mapping) {
+            Err(error) if error.is_timeout() => Err(error),
             // The id of the process may be that of another by now.
             Err(ElfError::Io(error)) => {
                 open_formerly_mapped(&self.mapping).map_err(|_| ElfError::Io(error))

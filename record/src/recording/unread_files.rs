@@ -21,6 +21,8 @@ pub(super) enum UnreadReason {
     Unmapped,
     /// This user may not open it.
     Denied,
+    /// Its file system has not answered in time.
+    NoAnswer,
     /// Another error.
     Failed,
     /// Nothing was read any more when it was mapped.
@@ -36,6 +38,8 @@ pub(crate) struct UnreadCounts {
     pub(crate) unmapped: usize,
     /// Files that this user may not open.
     pub(crate) denied: usize,
+    /// Files whose file systems have not answered in time.
+    pub(crate) unanswered: usize,
     /// Files that could not be opened for another reason.
     pub(crate) failed: usize,
     /// Files that were mapped when nothing was read any more.
@@ -64,6 +68,7 @@ struct UnreadFile {
     programs: Vec<u32>,
     is_unmapped: bool,
     is_denied: bool,
+    is_unanswered: bool,
     has_failed: bool,
     is_late: bool,
 }
@@ -91,6 +96,7 @@ impl UnreadFiles {
             }
             UnreadReason::Unmapped => unread.is_unmapped = true,
             UnreadReason::Denied => unread.is_denied = true,
+            UnreadReason::NoAnswer => unread.is_unanswered = true,
             UnreadReason::Failed => unread.has_failed = true,
             UnreadReason::Late => unread.is_late = true,
         }
@@ -124,6 +130,7 @@ impl UnreadFiles {
         for file in self.files.values() {
             counts.unmapped += usize::from(file.is_unmapped);
             counts.denied += usize::from(file.is_denied);
+            counts.unanswered += usize::from(file.is_unanswered);
             counts.failed += usize::from(file.has_failed);
             counts.late += usize::from(file.is_late);
         }
@@ -138,6 +145,7 @@ impl UnreadCounts {
             programs: self.programs + others.programs,
             unmapped: self.unmapped + others.unmapped,
             denied: self.denied + others.denied,
+            unanswered: self.unanswered + others.unanswered,
             failed: self.failed + others.failed,
             late: self.late + others.late,
             lost_records: self.lost_records.saturating_add(others.lost_records),
@@ -149,6 +157,7 @@ impl UnreadCounts {
             UnreadReason::Ended => self.programs += 1,
             UnreadReason::Unmapped => self.unmapped += 1,
             UnreadReason::Denied => self.denied += 1,
+            UnreadReason::NoAnswer => self.unanswered += 1,
             UnreadReason::Failed => self.failed += 1,
             UnreadReason::Late => self.late += 1,
         }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use object::read::ReadCache;
 use object::{Object, ObjectSection, ObjectSymbol};
 use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
+use usdtrec_buildid_cache::{DeviceNumber, served};
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{ChainCut, Mmap, MmapFile};
 use usdtrec_unwind::{Code, CopiedCode, CopiedOriginal, MappedCode, Segments, UnwindTables};
@@ -175,40 +176,37 @@ impl MappedFile {
         place: RecordedMapping,
         read: impl FnOnce(&ObjectFile) -> Option<T>,
     ) -> Option<T> {
-        let RecordedMapping {
-            pid, start, end, ..
-        } = place;
         let path = Path::new(OsStr::from_bytes(&self.path));
         if let Some(open) = &self.open {
             self.keep(open, path);
             return read(open);
         }
-        let below = path.strip_prefix("/").ok()?;
-        let views = [
-            PathBuf::from(format!("/proc/{pid}/map_files/{start:x}-{end:x}")),
-            PathBuf::from(format!("/proc/{pid}/root")).join(below),
-            path.to_owned(),
-        ];
-        // The process chose the path: what else it leads to is not opened.
-        let may_be_it = |view: &&PathBuf| match self.identity {
-            MmapFile::Inode { inode, .. } => {
-                FileId::from_path(view).is_some_and(|id| id.inode == inode)
-            }
-            _ => true,
-        };
-        let views = views.iter().filter(may_be_it);
-        let mut opened = views.filter_map(|view| ObjectFile::open(view).ok());
-        let object = opened.find(|object| self.is_it(object))?;
+        let object = self.opened(place)?;
         self.keep(&object, path);
         read(&object)
+    }
+
+    fn opened(&self, place: RecordedMapping) -> Option<ObjectFile> {
+        let (path, identity) = (self.path.clone(), self.identity);
+        let pid = u32::try_from(place.pid).ok()?;
+        match identity {
+            MmapFile::Inode { major, minor, .. }
+                if served::is_served(pid, DeviceNumber { major, minor }) =>
+            {
+                served::in_time(move || opened(&path, identity, place)).ok()?
+            }
+            _ => opened(&path, identity, place),
+        }
     }
 
     /// Whether a file that was opened by another path is this one.
     pub(super) fn is_of(&self, object: &ObjectFile) -> bool {
         let is_there = |major, minor| object.id().device == libc::makedev(major, minor);
         match self.identity {
-            MmapFile::Inode { major, minor, .. } => is_there(major, minor) && self.is_it(object),
-            _ => self.is_it(object),
+            MmapFile::Inode { major, minor, .. } => {
+                is_there(major, minor) && is_it(object, self.identity)
+            }
+            _ => is_it(object, self.identity),
         }
     }
 
@@ -231,14 +229,38 @@ impl MappedFile {
     const fn has_no_file(&self) -> bool {
         matches!(self.identity, MmapFile::Inode { inode: 0, .. })
     }
+}
 
-    fn is_it(&self, object: &ObjectFile) -> bool {
-        match self.identity {
-            MmapFile::BuildId(build_id) => object.build_id() == Some(build_id),
-            MmapFile::Inode { inode, .. } => object.id().inode == inode,
-            MmapFile::Unknown => false,
-        }
+fn is_it(object: &ObjectFile, identity: MmapFile) -> bool {
+    match identity {
+        MmapFile::BuildId(build_id) => object.build_id() == Some(build_id),
+        MmapFile::Inode { inode, .. } => object.id().inode == inode,
+        MmapFile::Unknown => false,
     }
+}
+
+/// Opens a file by a mapping of it.
+fn opened(path: &[u8], identity: MmapFile, place: RecordedMapping) -> Option<ObjectFile> {
+    let RecordedMapping {
+        pid, start, end, ..
+    } = place;
+    let path = Path::new(OsStr::from_bytes(path));
+    let below = path.strip_prefix("/").ok()?;
+    let views = [
+        PathBuf::from(format!("/proc/{pid}/map_files/{start:x}-{end:x}")),
+        PathBuf::from(format!("/proc/{pid}/root")).join(below),
+        path.to_owned(),
+    ];
+    // The process chose the path: what else it leads to is not opened.
+    let may_be_it = |view: &&PathBuf| match identity {
+        MmapFile::Inode { inode, .. } => {
+            FileId::from_path(view).is_some_and(|id| id.inode == inode)
+        }
+        _ => true,
+    };
+    let views = views.iter().filter(may_be_it);
+    let mut opened = views.filter_map(|view| ObjectFile::open(view).ok());
+    opened.find(|object| is_it(object, identity))
 }
 
 /// Reads the tables of a file.

@@ -144,6 +144,7 @@ pub(super) fn unread(
         programs,
         unmapped,
         denied,
+        unanswered,
         failed,
         late,
         lost_records,
@@ -164,6 +165,10 @@ pub(super) fn unread(
         (unmapped, not_read(unmapped, ", unmapped first")),
         (too_many, not_read(too_many, ", too many at once")),
         (denied, not_read(denied, " that this user may not open")),
+        (
+            unanswered,
+            not_read(unanswered, " whose file system did not answer in time"),
+        ),
         (failed, not_read(failed, " that could not be opened")),
         (
             late,
