@@ -135,6 +135,15 @@ fn open_by_path(mapping: &FileMapping) -> Result<ObjectFile, ElfError> {
     ObjectFile::from_mapped(open_path::open_readable(found.as_fd(), path)?, path.clone())
 }
 
+/// The mappings of files with code that a process has, those of a file under one path once.
+///
+/// # Errors
+/// `/proc/PID/maps` cannot be read, as for [`binaries`].
+pub fn code_mappings(pid: u32) -> io::Result<Vec<FileMapping>> {
+    const EXECUTABLE: usize = 2;
+    OpenProcess::open(pid)?.mappings(|map| map.permissions[EXECUTABLE])
+}
+
 impl MappedFile {
     /// Whether it has neither probes nor damaged notes.
     pub(crate) fn has_nothing(&self) -> bool {

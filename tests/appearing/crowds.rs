@@ -1,12 +1,15 @@
 //! Very many files of one process, and very many processes of one file.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use usdtrec_testing::is_deep;
 
-use super::{PLANTED, Place, check, program, run_until_planted, waiting_recorder};
-use crate::common::{Build, Lab, Process, Recorder, test};
+use super::{OwnHits, PLANTED, Place, check, program, run_until_planted, waiting_recorder};
+use crate::common::{Build, Lab, Process, Recorder, test, wait_until};
 
 /// How many there are.
 fn many(deep: usize) -> usize {
@@ -43,6 +46,45 @@ fn a_process_maps_very_many_files_without_probes() {
     recorder.signal("INT");
     recorder.finish().success();
     check(&lab, &place, &own);
+}
+
+/// The ring of process records is full when a program begins: its file is found nevertheless.
+#[test]
+fn a_program_is_planted_whose_records_were_lost() {
+    let lab = Lab::privileged();
+    let program = program(&lab, "-DPROVIDER=appearing_lost");
+    let crowd = crowd(&lab, "-DPROVIDER=appearing_lost_crowd");
+    let mut recorder = waiting_recorder(&lab, "appearing_lost:hit", &[]);
+    recorder.signal("STOP");
+    // A ring has the records of one CPU.
+    let on_first_cpu = |program: &Path, arguments: &[&str]| {
+        let mut command = Command::new("taskset");
+        command.args(["--cpu-list", "0"]).arg(program);
+        command.args(arguments);
+        Process::spawn(command)
+    };
+    let mut crowd = on_first_cpu(&crowd, &["files", "3000", "/bin/true"]);
+    assert_eq!(crowd.line().as_deref(), Some("ready"));
+    let mut process = on_first_cpu(&program, &["0", "0"]);
+    wait_until("the program", || {
+        fs::read_link(format!("/proc/{}/exe", process.pid())).is_ok_and(|exe| exe == program)
+    });
+    recorder.signal("CONT");
+    recorder.until_error_line(PLANTED);
+    // For hits that are recorded.
+    thread::sleep(Duration::from_millis(50));
+    process.say("");
+    let own = OwnHits::parse(&process.line().expect("its hits"));
+    process.finish().success();
+    recorder.signal("INT");
+    let said = recorder.finish().success();
+    said.complains("process records were lost");
+    crowd.say("");
+    assert_eq!(crowd.line().as_deref(), Some("3000"));
+    let events = lab.events("trace");
+    let times: Vec<u64> = events.iter().map(|hit| hit.integer(3) as u64).collect();
+    assert!(!times.is_empty());
+    assert!(own.times.ends_with(&times), "{times:?} of {:?}", own.times);
 }
 
 /// One file, planted before they run and while they do.

@@ -19,7 +19,7 @@ use super::sought_files::SoughtFiles;
 use super::unread_files::{UnreadCounts, UnreadFiles, UnreadReason};
 
 /// Maximum number of known files.
-const MAX_KNOWN_FILES: usize = 1 << 16;
+pub(super) const MAX_KNOWN_FILES: usize = 1 << 16;
 
 /// Maximum number of files that are kept open until they are taken.
 const MAX_NEW_FILES: usize = 256;
@@ -132,6 +132,11 @@ impl BuildIds {
     /// Notes that process records were lost, which may have reported mappings.
     pub(crate) const fn note_lost(&mut self, records: u64) {
         self.unread.note_lost(records);
+    }
+
+    /// Number of process records that were lost.
+    pub(crate) const fn lost_records(&self) -> u64 {
+        self.unread.lost_records()
     }
 
     /// A process begins another program.

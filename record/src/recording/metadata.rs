@@ -100,7 +100,7 @@ pub(crate) struct Synthesised {
 }
 
 /// Process ids of the target.
-fn pids(target: &Target) -> Vec<i32> {
+pub(super) fn pids(target: &Target) -> Vec<i32> {
     let ids = |ids: &[u32]| {
         ids.iter()
             .filter_map(|&id| i32::try_from(id).ok())

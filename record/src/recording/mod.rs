@@ -18,6 +18,8 @@ pub(super) mod metadata;
 mod outcome;
 mod pipeline;
 mod process_pace;
+mod reread_looks;
+mod rereading;
 pub(super) mod session;
 pub(super) mod short_spans;
 pub(super) mod shortfalls;
@@ -53,6 +55,7 @@ use crate::recording::following::Follower;
 use crate::recording::hot_probes::HotProbes;
 use crate::recording::losses::Tally;
 use crate::recording::process_pace::ProcessPace;
+use crate::recording::rereading::Rereading;
 use crate::recording::session::Session;
 use crate::recording::signals::Signals;
 use crate::recording::snapshot::Snapshot;
@@ -95,6 +98,7 @@ pub struct Recording {
     /// Files that appear.
     follower: Follower,
     process_pace: ProcessPace,
+    rereading: Rereading,
     guard_deaths: Vec<GuardDeath>,
     triggering: Triggering,
     /// The processes, if they cannot be read when another file begins.
@@ -140,6 +144,7 @@ impl Recording {
             cpus,
             follower,
             process_pace: ProcessPace::default(),
+            rereading: Rereading::default(),
             guard_deaths: Vec::new(),
             triggering,
             kept: None,
@@ -163,6 +168,7 @@ impl Recording {
             let mappings = self.session.attached.engine.take_new_mappings();
             let read = trace_clock::now();
             self.drain();
+            self.read_again();
             self.look_at_budget()?;
             self.look_at_hot_probes();
             // Their records were written before, and have been read.

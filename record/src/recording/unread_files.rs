@@ -107,6 +107,11 @@ impl UnreadFiles {
         self.more.lost_records = self.more.lost_records.saturating_add(records);
     }
 
+    /// Number of lost process records.
+    pub(super) const fn lost_records(&self) -> u64 {
+        self.more.lost_records
+    }
+
     /// A process begins another program.
     pub(super) fn begin_program(&mut self, pid: i32) {
         if !self.running.is_empty() {

@@ -152,6 +152,16 @@ impl Processes {
         self.build_ids.seek(files);
     }
 
+    /// Number of process records that were lost.
+    pub(crate) fn lost_records(&self) -> u64 {
+        self.build_ids.lost_records()
+    }
+
+    /// The files that were opened.
+    pub(crate) fn known_inodes(&self) -> HashSet<MappedInode> {
+        self.build_ids.known_inodes()
+    }
+
     /// What could not be read of the files that processes mapped.
     pub(crate) fn unread_files(&self) -> UnreadCounts {
         self.build_ids.unread()

@@ -107,6 +107,11 @@ impl Follower {
         })
     }
 
+    /// Whether files that appear can be planted.
+    pub(crate) const fn is_on(&self) -> bool {
+        self.is_on
+    }
+
     /// Queues files that were mapped. Returns those for which there was no room.
     pub(crate) fn take(&mut self, new: NewFiles) -> Vec<MappedFileId> {
         let NewFiles { files, too_many } = new;

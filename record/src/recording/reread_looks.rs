@@ -1,0 +1,30 @@
+//! Has what processes map read again, between two passes.
+
+use std::time::Instant;
+
+use super::Recording;
+use super::rereading::Reading;
+
+impl Recording {
+    /// Has the files read whose records may have been lost, and has those planted that were found.
+    pub(super) fn read_again(&mut self) {
+        let processes = &self.session.attached.processes;
+        let lost = processes.lost_records();
+        if self.follower.is_on() && self.rereading.is_due(lost, Instant::now()) {
+            let options = &self.session.options;
+            let read = options.following.read.as_deref();
+            let mut known = processes.known_inodes();
+            known.extend(read.into_iter().flatten());
+            known.extend(&self.rereading.known);
+            let reading = Reading {
+                target: options.target.clone(),
+                inherit: options.inherit,
+                known,
+            };
+            self.rereading.begin(lost, reading);
+        }
+        if let Some(found) = self.rereading.take() {
+            self.follower.take(found);
+        }
+    }
+}
