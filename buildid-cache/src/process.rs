@@ -87,11 +87,8 @@ pub fn binaries(pid: u32) -> io::Result<ProcessFiles> {
 /// # Errors
 /// [`ElfError`]; `NotFound` if it is another file; `TimedOut` if its file system [does not answer](served).
 pub fn open_mapped(pid: u32, mapping: &FileMapping) -> Result<ObjectFile, ElfError> {
-    if !served::is_served(pid, mapping.device) {
-        return open_unlimited(pid, mapping);
-    }
-    let mapping = mapping.clone();
-    served::in_time(move || open_unlimited(pid, &mapping))?
+    let (device, mapping) = (mapping.device, mapping.clone());
+    served::limited(pid, device, move || open_unlimited(pid, &mapping))?
 }
 
 fn open_unlimited(pid: u32, mapping: &FileMapping) -> Result<ObjectFile, ElfError> {
@@ -113,11 +110,8 @@ fn open_unlimited(pid: u32, mapping: &FileMapping) -> Result<ObjectFile, ElfErro
 /// # Errors
 /// [`ElfError`], also if it is another file; `TimedOut` if its file system [does not answer](served).
 pub fn open_formerly_mapped(mapping: &FileMapping) -> Result<ObjectFile, ElfError> {
-    if !served::is_served(std::process::id(), mapping.device) {
-        return open_by_path(mapping);
-    }
-    let mapping = mapping.clone();
-    served::in_time(move || open_by_path(&mapping))?
+    let (device, mapping) = (mapping.device, mapping.clone());
+    served::limited(std::process::id(), device, move || open_by_path(&mapping))?
 }
 
 fn open_by_path(mapping: &FileMapping) -> Result<ObjectFile, ElfError> {
@@ -140,8 +134,7 @@ fn open_by_path(mapping: &FileMapping) -> Result<ObjectFile, ElfError> {
 /// # Errors
 /// `/proc/PID/maps` cannot be read, as for [`binaries`].
 pub fn code_mappings(pid: u32) -> io::Result<Vec<FileMapping>> {
-    const EXECUTABLE: usize = 2;
-    OpenProcess::open(pid)?.mappings(|map| map.permissions[EXECUTABLE])
+    OpenProcess::open(pid)?.code_mappings()
 }
 
 impl MappedFile {
@@ -183,6 +176,15 @@ impl OpenProcess {
         first_mappings(self.maps()?, MAX_MAPS_BYTES, is_wanted)
     }
 
+    /// Those with code.
+    ///
+    /// # Errors
+    /// As [`mappings`](Self::mappings).
+    pub(crate) fn code_mappings(&self) -> io::Result<Vec<FileMapping>> {
+        const EXECUTABLE: usize = 2;
+        self.mappings(|map| map.permissions[EXECUTABLE])
+    }
+
     /// Whether it still has a mapping.
     pub(crate) fn has(&self, mapping: &FileMapping) -> bool {
         let Ok(maps) = self.maps() else {
@@ -218,15 +220,9 @@ impl OpenProcess {
     /// # Errors
     /// [`ElfError`], also if the file that is mapped cannot be opened; `TimedOut` if its file system [does not answer](served).
     pub(crate) fn read(self: &Arc<Self>, mapping: &FileMapping) -> Result<MappedFile, ElfError> {
-        if !served::is_served(self.pid, mapping.device) {
-            return self.read_unlimited(mapping);
-        }
-        let (own, mapping) = (Arc::clone(self), mapping.clone());
-        served::in_time(move || own.read_unlimited(&mapping))?
-    }
-
-    fn read_unlimited(&self, mapping: &FileMapping) -> Result<MappedFile, ElfError> {
-        Mapping(mapping).read(&self.directory, self.handle.as_fd())
+        let (own, device, mapping) = (Arc::clone(self), mapping.device, mapping.clone());
+        let read = move || Mapping(&mapping).read(&own.directory, own.handle.as_fd());
+        served::limited(self.pid, device, read)?
     }
 }
 

@@ -122,12 +122,11 @@ struct Process {
 
 /// Reads what a process maps.
 fn look(pid: u32) -> io::Result<Process> {
-    const EXECUTABLE: usize = 2;
     let process = OpenProcess::open(pid)?;
     Ok(Process {
         owner: process.owner()?,
         mount_namespace: process.mount_namespace(),
-        mappings: process.mappings(|map| map.permissions[EXECUTABLE])?,
+        mappings: process.code_mappings()?,
     })
 }
 

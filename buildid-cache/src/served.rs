@@ -41,8 +41,7 @@ struct Known {
 }
 
 /// Whether the file system of a device is served, as the mounts of a process say.
-#[must_use]
-pub fn is_served(pid: u32, device: DeviceNumber) -> bool {
+fn is_served(pid: u32, device: DeviceNumber) -> bool {
     // That of a block device.
     if device.major != 0 {
         return false;
@@ -94,12 +93,24 @@ fn is_served_kind(kind: &str) -> bool {
     TYPES.contains(&kind)
 }
 
-/// Does work with a file of a served file system: in a thread, for which nobody waits any longer when the time is over. It ends when the file system answers.
-/// If the server has taken the request, does not answer, and ignores interrupts, this process cannot end before.
+/// Does work with a file that a process maps. That of a served file system is not waited for for longer than 0.1 s.
 ///
 /// # Errors
 /// `TimedOut`: the file system has not answered in time, or too many threads wait for answers. The error of starting a thread.
-pub fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+pub fn limited<T: Send + 'static>(
+    pid: u32,
+    device: DeviceNumber,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<T> {
+    match is_served(pid, device) {
+        true => in_time(work),
+        false => Ok(work()),
+    }
+}
+
+/// Does work with a file of a served file system: in a thread, for which nobody waits any longer when the time is over. It ends when the file system answers.
+/// If the server has taken the request, does not answer, and ignores interrupts, this process cannot end before.
+fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     run(&THREADS, ANSWER_TIME, work)
 }

@@ -186,16 +186,16 @@ impl MappedFile {
         read(&object)
     }
 
+    /// Opens it by a mapping of it.
     fn opened(&self, place: RecordedMapping) -> Option<ObjectFile> {
         let (path, identity) = (self.path.clone(), self.identity);
         let pid = u32::try_from(place.pid).ok()?;
+        let open = move || opened(&path, identity, place);
         match identity {
-            MmapFile::Inode { major, minor, .. }
-                if served::is_served(pid, DeviceNumber { major, minor }) =>
-            {
-                served::in_time(move || opened(&path, identity, place)).ok()?
+            MmapFile::Inode { major, minor, .. } => {
+                served::limited(pid, DeviceNumber { major, minor }, open).ok()?
             }
-            _ => opened(&path, identity, place),
+            _ => open(),
         }
     }
 
