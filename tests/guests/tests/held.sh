@@ -27,7 +27,7 @@ if [ "$found" != "$expected" ]; then
   fail "$found events, $expected hits: $(cat err)"
 fi
 newer 6 18 || skip 'children cannot be held before Linux 6.18'
-# Linux 7.3 allocates no task work on processors without cmpxchg16b, as guests have.
+# Linux 7.1 allocates no task work on processors without cmpxchg16b, as guests have.
 grep -q 'and their children alone' err || skip "children are not held: $(head -n 1 err)"
 for pause in 0 1000 100000; do
   begin

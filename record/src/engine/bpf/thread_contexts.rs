@@ -1,6 +1,6 @@
 //! Where processes have their thread contexts: a map that the recorder fills.
 //!
-//! Programs on `fork`, `execve` and `exit` keep it right: a child has the variable where its parent has it, and so from its first hit on; after
+//! Programs on the start of a process, `execve` and `exit` keep it right: a child has the variable where its parent has it, and so from its first hit on; after
 //! `execve` and the end of a process, nothing is known, so that no hit is read with what was known of another program.
 
 use std::io;
@@ -13,7 +13,7 @@ use super::kernel::members::Members;
 use super::preemption;
 use super::processes::follow::{ended, leave, members, missing};
 use super::sys::{self, MapKind, MapShape};
-use super::tracepoint::TracepointProgram;
+use super::tracepoint::{NEW_TASK, TracepointProgram};
 
 /// Maximum number of processes with a variable at a time.
 const MAX_PROCESSES: u32 = 16_384;
@@ -22,8 +22,6 @@ const KEY: i16 = -4;
 const CHILD: i16 = -8;
 const LOCATION: i16 = -48;
 const IDS: i16 = -56;
-/// `BPF_NOEXIST`.
-const NOEXIST: i64 = 1;
 
 /// Where the threads of a process have a thread-local variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +113,7 @@ impl ThreadContexts {
         let map = sys::create_map(MapKind::Hash, shape)?;
         let mut links = Vec::new();
         for (tracepoint, code) in [
-            ("sched_process_fork", forked(members)),
+            (NEW_TASK, started(members)),
             ("sched_process_exec", executed(members)),
             ("sched_process_exit", ended(members)),
         ] {
@@ -135,28 +133,26 @@ impl AsFd for ThreadContexts {
     }
 }
 
-/// `sched_process_fork(parent, child)`: a child has the variable where its parent has it.
-fn forked(members: Members) -> Option<Code> {
+/// [`NEW_TASK`]: a child has the variable where its parent has it, or nothing is known of it.
+fn started(members: Members) -> Option<Code> {
     let mut asm = Assembler::default();
-    let out = asm.label();
+    let (out, unknown) = (asm.label(), asm.label());
     asm.copy(Reg::R6, Reg::R1);
-    preemption::disable(&mut asm, members.preemption);
     members.use_ids(&mut asm, IDS, out);
     asm.store_process(KEY);
+    members.child_id(&mut asm, IDS, out);
+    asm.store(Width::Word, Reg::R10, CHILD, Reg::R3);
     asm.call_map(Helper::MapLookup, Map::ThreadContexts, KEY);
-    asm.jump_if(If::Equal, Reg::R0, 0, out);
+    asm.jump_if(If::Equal, Reg::R0, 0, unknown);
     for word in (0..VariableLocation::WORDS as i16).map(|word| 8 * word) {
         asm.load(Width::Double, Reg::R1, Reg::R0, word);
         asm.store(Width::Double, Reg::R10, LOCATION + word, Reg::R1);
     }
-    members.child_id(&mut asm, IDS, out);
-    asm.store(Width::Word, Reg::R10, CHILD, Reg::R3);
-    asm.address(Reg::R3, Reg::R10, LOCATION.into());
-    // A new thread is of a process that the map has.
-    asm.set(Reg::R4, NOEXIST);
-    asm.call_map(Helper::MapUpdate, Map::ThreadContexts, CHILD);
+    asm.update_map(Map::ThreadContexts, CHILD, LOCATION);
+    asm.jump(out);
+    asm.place(unknown);
+    asm.call_map(Helper::MapDelete, Map::ThreadContexts, CHILD);
     asm.place(out);
-    preemption::enable(&mut asm, members.preemption);
     leave(asm)
 }
 

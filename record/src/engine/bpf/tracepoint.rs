@@ -6,6 +6,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use super::insn::{Code, Map};
 use super::sys::{self, ProgramKind};
 
+/// The tracepoint of new processes and threads, `sched_wakeup_new(task)`: the current task has started `task`, which has not run yet. Interrupts are
+/// disabled there. `sched_process_fork` can be preempted from Linux 7.0 on, and then programs on it are not run for other threads of the CPU.
+pub(super) const NEW_TASK: &str = "sched_wakeup_new";
+
 /// A program that is attached to a tracepoint, or to the return of a function.
 #[derive(Debug)]
 pub(super) struct TracepointProgram {

@@ -1,7 +1,7 @@
 //! Following processes: programs on the kernel's tracepoints update the map of recorded processes, so that a child is recorded from its
 //! first hit on, and a reused process id is not.
 //!
-//! With programs nothing is inherited: a map has the recorded processes, and programs on fork and exit update it. Hits
+//! With programs nothing is inherited: a map has the recorded processes, and programs on their start and exit update it. Hits
 //! of other processes are never recorded, and no perf event for each thread and CPU is needed.
 
 use std::io;
@@ -13,10 +13,9 @@ use super::super::control::Control;
 use super::super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
 use super::super::kernel::RunningKernel;
 use super::super::kernel::members::Members;
-use super::super::preemption;
 use super::super::program::{FOLLOWED, Who};
 use super::super::sys;
-use super::super::tracepoint::TracepointProgram;
+use super::super::tracepoint::{NEW_TASK, TracepointProgram};
 use super::hold::Hold;
 use crate::engine::task_filter::TaskFilter;
 use crate::host::descendants::descendants;
@@ -27,10 +26,6 @@ const MAX_TASKS: u32 = 65_536;
 const KEY: i16 = -4;
 const VALUE: i16 = -8;
 const IDS: i16 = -16;
-/// The tracepoint of new processes.
-const FORK: &str = "sched_process_fork";
-/// `BPF_NOEXIST`.
-const NOEXIST: i64 = 1;
 
 /// The map of the recorded processes or threads, and the links that update it.
 #[derive(Debug)]
@@ -40,8 +35,8 @@ pub(in crate::engine::bpf) struct Tracked {
     pub(in crate::engine::bpf) hold: Option<Hold>,
     /// Why processes cannot be held although this was requested.
     pub(in crate::engine::bpf) not_held: Option<io::Error>,
-    /// The program on `fork`.
-    fork: Option<OwnedFd>,
+    /// The program on [`NEW_TASK`].
+    new_task: Option<OwnedFd>,
     _links: Vec<OwnedFd>,
 }
 
@@ -61,7 +56,7 @@ impl Tracked {
             map: sys::create_ids(entries)?,
             hold: None,
             not_held: None,
-            fork: None,
+            new_task: None,
             _links: Vec::new(),
         };
         let ids = match filter {
@@ -97,27 +92,27 @@ impl Tracked {
         if let Some(control) = hold {
             match Hold::new(control, self.map.as_fd(), members, btf) {
                 Ok(mut hold) => {
-                    self.fork = hold.take_fork();
+                    self.new_task = hold.take_new_task();
                     self.hold = Some(hold);
                 }
                 Err(error) => self.not_held = Some(error),
             }
         }
         let children = children && self.hold.is_none();
-        let forks = children.then(|| (FORK, forked(members)));
+        let starts = children.then(|| (NEW_TASK, started(members)));
         let ends = ("sched_process_exit", ended(members));
-        for (tracepoint, code) in forks.into_iter().chain([ends]) {
+        for (tracepoint, code) in starts.into_iter().chain([ends]) {
             let id = btf.tracepoint(tracepoint).ok_or_else(missing)?;
             let attached = TracepointProgram::attach(id, code, |_| self.map.as_fd())?;
             self._links.push(attached.link);
-            if tracepoint == FORK {
-                self.fork = Some(attached.program);
+            if tracepoint == NEW_TASK {
+                self.new_task = Some(attached.program);
             }
         }
         Ok(())
     }
 
-    /// Adds the processes that these have started since they were named, and before the program on `fork` knew them.
+    /// Adds the processes that these have started since they were named, and before the program on [`NEW_TASK`] knew them.
     fn add_late(&self, named: &[u32]) {
         for id in descendants(named) {
             // There is one entry for each process at most; of a process that has ended meanwhile it stays, as it does of a named one.
@@ -125,11 +120,11 @@ impl Tracked {
         }
     }
 
-    /// Number of processes that the program on `fork` was not run for. From Linux 7.0 on such a program may be preempted, and is not run for another
-    /// thread on the CPU meanwhile.
+    /// Number of processes that the program on [`NEW_TASK`] was not run for, as the kernel counts them.
     pub(in crate::engine::bpf) fn missed(&self) -> u64 {
-        let fork = self.fork.as_ref();
-        fork.and_then(|fork| sys::recursion_misses(fork.as_fd()).ok())
+        let program = self.new_task.as_ref();
+        program
+            .and_then(|program| sys::recursion_misses(program.as_fd()).ok())
             .unwrap_or(0)
     }
 }
@@ -177,42 +172,42 @@ impl Members {
         }
     }
 
-    /// `R3` = the process id of the child of the current task; `R6` is the context of `sched_process_fork(parent, child)`, `slot` one of 8 bytes. `R7` and `R8`
-    /// are lost. In a pid namespace it jumps to `out` if the child is a new thread, or in another namespace.
+    /// `R3` = the process id of the child of the current task; `R6` is the context of [`NEW_TASK`], `slot` one of 8 bytes. `R7` and `R8`
+    /// are lost. Jumps to `out` if the child is a new thread, or in another pid namespace than the recorder.
     pub(in crate::engine::bpf) fn child_id(self, asm: &mut Assembler, slot: i16, out: Label) {
+        asm.load(Width::Double, Reg::R7, Reg::R6, 0);
         match self.namespace {
-            Some(namespace) => {
-                asm.load(Width::Double, Reg::R7, Reg::R6, 8);
-                namespace.child_id(asm, slot, out);
-            }
+            Some(namespace) => namespace.child_id(asm, slot, out),
             None => {
-                asm.load(Width::Double, Reg::R3, Reg::R6, 8);
+                asm.call(Helper::PidTgid);
+                asm.op_value(Op::ShiftRight, Reg::R0, 32);
+                asm.copy(Reg::R3, Reg::R7);
                 load(asm, Width::Word, self.tgid);
+                asm.jump_if_reg(If::Equal, Reg::R3, Reg::R0, out);
             }
         }
     }
 }
 
-/// `sched_process_fork(parent, child)`: adds the child of a process in the map.
+/// [`NEW_TASK`]: adds the child of a process in the map. The process id of another child is removed: that its previous process ended may have
+/// been missed.
 ///
 /// Members are loaded by pointers of known types: lockdown forbids `bpf_probe_read_kernel`.
-fn forked(members: Members) -> Option<Code> {
+fn started(members: Members) -> Option<Code> {
     let mut asm = Assembler::default();
-    let out = asm.label();
+    let (out, other) = (asm.label(), asm.label());
     asm.copy(Reg::R6, Reg::R1);
-    preemption::disable(&mut asm, members.preemption);
     members.use_ids(&mut asm, IDS, out);
     asm.store_process(KEY);
-    asm.call_map(Helper::MapLookup, Map::Tracked, KEY);
-    asm.jump_if(If::Equal, Reg::R0, 0, out);
     members.child_id(&mut asm, IDS, out);
     asm.store(Width::Word, Reg::R10, VALUE, Reg::R3);
-    asm.address(Reg::R3, Reg::R10, VALUE.into());
-    // A new thread is of a process that the map has. Replacing its element would let a lookup at the same time miss it, and its hit.
-    asm.set(Reg::R4, NOEXIST);
-    asm.call_map(Helper::MapUpdate, Map::Tracked, VALUE);
+    asm.call_map(Helper::MapLookup, Map::Tracked, KEY);
+    asm.jump_if(If::Equal, Reg::R0, 0, other);
+    asm.update_map(Map::Tracked, VALUE, VALUE);
+    asm.jump(out);
+    asm.place(other);
+    asm.call_map(Helper::MapDelete, Map::Tracked, VALUE);
     asm.place(out);
-    preemption::enable(&mut asm, members.preemption);
     leave(asm)
 }
 

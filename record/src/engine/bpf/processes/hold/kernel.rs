@@ -4,6 +4,7 @@ use usdtrec_format::Btf;
 
 use super::work::schedule_function;
 use crate::engine::bpf::kernel::members::Members;
+use crate::engine::bpf::tracepoint::NEW_TASK;
 
 /// Offsets and functions of the running kernel that the programs need.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +16,7 @@ pub(super) struct Kernel {
     pub(super) schedule: u32,
     /// The types of the tracepoints.
     pub(super) fork: u32,
+    pub(super) new_task: u32,
     pub(super) exec: u32,
     pub(super) exit: u32,
 }
@@ -26,6 +28,7 @@ impl Kernel {
             exec_task: btf.member("signal_struct", &["group_exec_task"])?,
             schedule: schedule_function(btf)?,
             fork: btf.tracepoint("sched_process_fork")?,
+            new_task: btf.tracepoint(NEW_TASK)?,
             exec: btf.tracepoint("sched_process_exec")?,
             exit: btf.tracepoint("sched_process_exit")?,
         })

@@ -14,7 +14,7 @@
 //! are counted and reported. So is work that could not be queued or ran too late, which the child's instruction pointer
 //! shows.
 //!
-//! Whether the kernel can allocate such work is tested on the recorder's own process: 7.3 cannot on processors without
+//! Whether the kernel can allocate such work is tested on the recorder's own process: 7.1 and later cannot on processors without
 //! `cmpxchg16b`. If it cannot, `-p` and `-- CMD` attach to all processes of the file from the start, and each hit of
 //! another process costs the trap and a map lookup, about half a microsecond.
 //!
@@ -46,13 +46,13 @@ use self::kernel::Kernel;
 /// Twice the maximum number of processes that are held at a time.
 const MAX_MAP_ENTRIES: u32 = 16_384;
 
-/// The maps of the hold, and the programs on `fork`, `execve` and `exit`.
+/// The maps of the hold, and the programs on new tasks, `execve` and `exit`.
 #[derive(Debug)]
 pub(in crate::engine::bpf) struct Hold {
     /// The calls; `None` after they were taken.
     calls: Option<Calls>,
-    /// The program on `fork`; `None` after it was taken.
-    fork: Option<OwnedFd>,
+    /// The program on new tasks; `None` after it was taken.
+    new_task: Option<OwnedFd>,
     _links: Vec<OwnedFd>,
 }
 
@@ -80,26 +80,27 @@ impl Hold {
         };
         work::try_out(kernel.schedule, calls.works(), control)?;
         let mut links = Vec::new();
-        let mut fork = None;
+        let mut new_task = None;
         for (tracepoint, code) in [
+            (kernel.new_task, program::started(kernel)),
             (kernel.fork, program::forked(kernel)),
             (kernel.exec, program::executed(kernel)),
             (kernel.exit, program::left(kernel)),
         ] {
             let program = load(ProgramKind::Tracepoint(tracepoint), code)?;
             links.push(sys::link_tracepoint(program.as_fd())?);
-            fork.get_or_insert(program);
+            new_task.get_or_insert(program);
         }
         Ok(Self {
             calls: Some(calls),
-            fork,
+            new_task,
             _links: links,
         })
     }
 
-    /// Takes the program on `fork`.
-    pub(in crate::engine::bpf) const fn take_fork(&mut self) -> Option<OwnedFd> {
-        self.fork.take()
+    /// Takes the program on new tasks.
+    pub(in crate::engine::bpf) const fn take_new_task(&mut self) -> Option<OwnedFd> {
+        self.new_task.take()
     }
 
     /// Takes the calls.

@@ -24,9 +24,28 @@ const CALL_BYTES: i32 = 16;
 
 /// `sched_process_fork(parent, child)`: adds the child of a process in the map, and holds it.
 pub(super) fn forked(kernel: Kernel) -> Option<Code> {
+    hold_child(kernel, 8, |_, _| ())
+}
+
+/// `sched_wakeup_new(child)`: does the same for a child that the program on `fork` was not run for. Here the work is queued when the child may already
+/// run on another CPU, so that it can come too late, which is counted.
+pub(super) fn started(kernel: Kernel) -> Option<Code> {
+    hold_child(kernel, 0, |asm, out| {
+        asm.call_map(Helper::MapLookup, Map::Tracked, KEY);
+        asm.jump_if(If::NotEqual, Reg::R0, 0, out);
+    })
+}
+
+/// Adds the child of a process in the map, and holds it. `argument` is the offset of the child's `task_struct`; `skip` jumps to a label for children, whose
+/// process id is in its slot, that are left out.
+fn hold_child(
+    kernel: Kernel,
+    argument: i16,
+    skip: impl FnOnce(&mut Assembler, Label),
+) -> Option<Code> {
     let mut asm = Assembler::default();
     let (out, work) = (asm.label(), asm.label());
-    asm.load(Width::Double, Reg::R7, Reg::R1, 8);
+    asm.load(Width::Double, Reg::R7, Reg::R1, argument);
     preemption::disable(&mut asm, kernel.members.preemption);
     is_tracked(&mut asm, out);
     read_word(&mut asm, Reg::R7, kernel.members.tgid, out);
@@ -34,6 +53,7 @@ pub(super) fn forked(kernel: Kernel) -> Option<Code> {
     // A new thread.
     asm.jump_if_reg(If::Equal, Reg::R1, Reg::R2, out);
     asm.store(Width::Word, Reg::R10, KEY, Reg::R1);
+    skip(&mut asm, out);
     track(&mut asm);
     hold(&mut asm, kernel, Labels { out, work });
     finish(asm, kernel, Labels { out, work })

@@ -52,7 +52,7 @@ pub(in crate::engine::bpf::processes) fn no_work() -> io::Error {
     io::Error::other("there is no task work for programs (Linux 6.18)")
 }
 
-/// Queues work for this process, which must run before the system call returns. Linux 7.3 cannot allocate it on processors without
+/// Queues work for this process, which must run before the system call returns. Linux 7.1 and later cannot allocate it on processors without
 /// `cmpxchg16b`.
 pub(in crate::engine::bpf::processes) fn try_out(
     schedule: u32,
