@@ -1,6 +1,7 @@
 //! A ring that programs write to (`BPF_MAP_TYPE_RINGBUF`, Documentation/bpf/ringbuf.rst).
 //!
-//! Its descriptor is mapped as a page with the reader's position, a page with the writers' position, and the data twice. A record is a
+//! Its descriptor is mapped as a page with the reader's position, a page with the writers' position, and the data twice; of the second
+//! time only what the longest record needs is mapped: the rest would count as resident memory again. A record is a
 //! `u32` length (bit 31: busy, bit 30: discarded), a `u32`, and the bytes; each record is at a multiple of 8.
 
 use std::io;
@@ -14,12 +15,14 @@ use super::super::sys;
 const BUSY: u32 = 1 << 31;
 const DISCARDED: u32 = 1 << 30;
 const HEADER: usize = 8;
+/// Maximum length of a record with its header, bytes: those of the trace have a length of 16 bits. A multiple of the size of a page.
+const MAX_RECORD_BYTES: usize = 64 << 10;
 
 /// The ring.
 ///
 /// Invariants: (1) `consumer` is a page that begins with our position, `producer` a page that begins with the writers',
-/// followed by the `len` bytes of data twice, `len` a power of two; (2) between our position and the writers' the kernel
-/// changes only records that are busy; (3) only we move our position.
+/// followed by the `len` bytes of data and the first `repeated` of them again, `len` a power of two; (2) between our position
+/// and the writers' the kernel changes only records that are busy; (3) only we move our position.
 ///
 /// A record that is busy holds up all records after it. Between reserving and submitting programs call nothing that
 /// waits or faults, and a signal, `SIGKILL` included, is seen to only after the program. So a record is busy for as long as its thread
@@ -32,6 +35,7 @@ pub(in crate::engine::bpf) struct Ring {
     producer: MmapRaw,
     page: usize,
     len: usize,
+    repeated: usize,
 }
 
 /// Result of a pass over the ring.
@@ -55,10 +59,11 @@ impl Ring {
         let entries = u32::try_from(len).map_err(io::Error::other)?;
         let descriptor = sys::create_ring(entries, node)?;
         let fd = descriptor.as_raw_fd();
+        let repeated = len.min(MAX_RECORD_BYTES);
         let consumer = MmapOptions::new().len(page).map_raw(fd)?;
         let producer = MmapOptions::new()
             .offset(page as u64)
-            .len(page + 2 * len)
+            .len(page + len + repeated)
             .map_raw_read_only(fd)?;
         Ok(Self {
             descriptor,
@@ -66,6 +71,7 @@ impl Ring {
             producer,
             page,
             len,
+            repeated,
         })
     }
 
@@ -110,7 +116,7 @@ impl Ring {
                 self.consumer().store(position, Ordering::Release);
                 return Left::Busy;
             }
-            let bytes = ((length & !DISCARDED) as usize).min(self.len - HEADER);
+            let bytes = ((length & !DISCARDED) as usize).min(self.repeated - HEADER);
             if length & DISCARDED == 0 {
                 take(self.bytes(start + HEADER, bytes));
             }
@@ -134,7 +140,7 @@ impl Ring {
         if length & BUSY == 0 {
             return false;
         }
-        let bytes = ((length & !(BUSY | DISCARDED)) as usize).min(self.len - HEADER);
+        let bytes = ((length & !(BUSY | DISCARDED)) as usize).min(self.repeated - HEADER);
         let after = position + (bytes + HEADER).next_multiple_of(8) as u64;
         self.consumer().store(after, Ordering::Release);
         true
@@ -166,8 +172,8 @@ impl Ring {
     /// Bytes of a record that is complete. Thanks to the data's second mapping they never wrap.
     fn bytes(&self, start: usize, len: usize) -> &[u8] {
         let at = self.producer.as_ptr().wrapping_add(self.page + start);
-        // SAFETY: invariants 1 and 2: `start` is at most `len + HEADER`, so that the record ends inside the second mapping;
-        // it does not change before our position passes it, which happens only when this borrow is over.
+        // SAFETY: invariants 1 and 2: `start` is at most `self.len` and `len` less than `repeated`, so that the record ends inside
+        // the second mapping; it does not change before our position passes it, which happens only when this borrow is over.
         unsafe { std::slice::from_raw_parts(at, len) }
     }
 }
