@@ -41,6 +41,8 @@ fn a_signal_and_a_request_write_all_hits_so_far() {
     let request = fired(&second);
     assert_eq!((request.kind, request.uid), (TriggerKind::Request, Some(0)));
     assert!(request.pid > 0 && request.time_ns > signal.time_ns);
+    // Those that no file has any more count, too.
+    hits.extend(ticker.hit("fire 3"));
     recorder
         .stop()
         .complains("wrote 2 files")

@@ -274,7 +274,10 @@ impl Writer {
         match self {
             Self::File(writer, _) => writer.finish(losses),
             Self::Pipe(writer, ..) => writer.finish(losses),
-            Self::Window(window) => Ok(window.totals()),
+            Self::Window(mut window) => {
+                window.flush(true)?;
+                Ok(window.totals())
+            }
         }
     }
 }
