@@ -237,3 +237,87 @@ pub(in crate::engine::bpf) fn leave(mut asm: Assembler) -> Option<Code> {
     asm.exit_with(0);
     asm.finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+    use crate::engine::bpf::kernel::btf;
+    use crate::engine::bpf::kernel::pid_namespace::PidNamespace;
+    use crate::engine::bpf::preemption::Preemption;
+    use crate::host::privilege;
+
+    /// The processes of a filter; `None` where no programs can be loaded, which is a failure with `CI=true`.
+    fn tracked(filter: &TaskFilter) -> Option<Tracked> {
+        if !privilege::has_admin() {
+            let is_ci = std::env::var("CI").as_deref() == Ok("true");
+            assert!(!is_ci, "expected root");
+            return None;
+        }
+        let btf = btf::from_sysfs();
+        let kernel = RunningKernel {
+            btf: btf.as_ref(),
+            preemption: Preemption::from_btf(btf.as_ref()).unwrap(),
+            namespace: PidNamespace::own(btf.as_ref()).unwrap(),
+        };
+        Some(Tracked::new(filter, kernel, None).unwrap())
+    }
+
+    /// A process that ends with its standard input.
+    fn child() -> Child {
+        let mut cat = Command::new("cat");
+        cat.stdin(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Ends it. Returns its id.
+    fn end(mut child: Child) -> u32 {
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        child.id()
+    }
+
+    #[test]
+    fn children_are_tracked_until_they_end() {
+        let Some(tracked) = tracked(&TaskFilter::Processes(vec![std::process::id()])) else {
+            return;
+        };
+        let child = child();
+        let is_tracked = |id| sys::value_of(tracked.as_fd(), id).is_ok();
+        assert!(is_tracked(child.id()));
+        std::thread::spawn(|| ()).join().unwrap();
+        assert!(is_tracked(std::process::id()), "a thread has started");
+        let id = end(child);
+        assert!(!is_tracked(id));
+        assert_eq!(tracked.missed(), 0);
+    }
+
+    /// As if the ends of processes with the next ids had been missed.
+    #[test]
+    fn a_process_of_others_is_not_tracked_by_its_id() {
+        let named = child();
+        let filter = TaskFilter::Processes(vec![named.id()]);
+        let found = tracked(&filter).is_none_or(|tracked| removes_next_id(&tracked));
+        end(named);
+        assert!(found);
+    }
+
+    /// Whether a process of others had one of the next ids, which is removed then.
+    fn removes_next_id(tracked: &Tracked) -> bool {
+        const IDS: u32 = 1000;
+        let is_tracked = |id| sys::value_of(tracked.as_fd(), id).is_ok();
+        // Ids begin again after the greatest.
+        (0..3).any(|_| {
+            let last = end(child());
+            for id in last..last + IDS {
+                sys::insert(tracked.as_fd(), id).unwrap();
+            }
+            let other = child();
+            let is_next = (last..last + IDS).contains(&other.id());
+            assert!(!is_next || !is_tracked(other.id()));
+            assert!(is_tracked(last + IDS - 1), "the id of no process");
+            end(other);
+            is_next
+        })
+    }
+}
