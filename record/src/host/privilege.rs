@@ -49,3 +49,15 @@ pub(crate) fn paranoid() -> Option<i32> {
     let level = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
     level.ok()?.trim().parse().ok()
 }
+
+/// Whether this user can record in a test.
+///
+/// # Panics
+/// With `CI=true`, if not: no test is left out there.
+#[cfg(test)]
+pub(crate) fn can_test() -> bool {
+    let can = has_admin();
+    let is_ci = std::env::var("CI").as_deref() == Ok("true");
+    assert!(can || !is_ci, "expected root");
+    can
+}

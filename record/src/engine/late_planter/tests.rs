@@ -30,14 +30,6 @@ use crate::select::probe::PlannedProbe;
 use crate::select::{EventSelector, Request, select};
 use crate::verify::ExpectedFiles;
 
-/// Whether this user can record.
-fn can_record() -> bool {
-    let can = privilege::has_admin();
-    let is_ci = std::env::var("CI").as_deref() == Ok("true");
-    assert!(can || !is_ci, "expected root");
-    can
-}
-
 /// Compiles `asked.c` for a provider.
 fn compile(directory: &Path, provider: &str) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/targets/asked.c");
@@ -334,7 +326,7 @@ fn adds_to(how: &How, first: Option<&mut Program>, later: &mut Program, stranger
 
 #[test]
 fn hits_of_added_probes_are_recorded_once_from_when_they_are_enabled() {
-    if !can_record() {
+    if !privilege::can_test() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -361,7 +353,7 @@ fn hits_of_added_probes_are_recorded_once_from_when_they_are_enabled() {
 /// Added probes are attached to children that have links of their own, too.
 #[test]
 fn a_child_that_runs_gets_added_probes() {
-    if !can_record() {
+    if !privilege::can_test() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -382,7 +374,7 @@ fn a_child_that_runs_gets_added_probes() {
 /// The kernel plants in the file behind the descriptor, which needs no path.
 #[test]
 fn a_file_without_a_path_is_planted() {
-    if !can_record() {
+    if !privilege::can_test() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -413,7 +405,7 @@ fn a_file_without_a_path_is_planted() {
 #[test]
 fn lost_hits_of_added_probes_are_counted() {
     const HITS: u64 = 20_000;
-    if !can_record() {
+    if !privilege::can_test() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -453,7 +445,7 @@ fn lost_hits_of_added_probes_are_counted() {
 
 #[test]
 fn the_end_of_a_recording_ends_attaching() {
-    if !can_record() {
+    if !privilege::can_test() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
