@@ -94,6 +94,36 @@ fn brackets_nest_by_thread() {
     assert_eq!(slowest[1]["args"]["arg1"], 2);
 }
 
+/// Hits are read otherwise where a filter needs more of them than what they are matched by.
+#[test]
+fn spans_are_the_same_with_a_filter_that_is_true_of_all_hits() {
+    let all = EventSelection {
+        filter: Some("tid > 0".to_owned()),
+        ..EventSelection::default()
+    };
+    for seed in 1..20 {
+        let mut random = support::random(seed);
+        let hits: Vec<_> = (0..500)
+            .map(|at| (at, 101 + random(3) as i32, random(5) < 3, random(9)))
+            .collect();
+        let recorded = recording(&hits);
+        let answer = |selection: &EventSelection| {
+            let text = ask(
+                &recorded,
+                selection,
+                question("request..done"),
+                Format::Json,
+            )
+            .unwrap();
+            let answer: Value = serde_json::from_str(&text).unwrap();
+            answer["spans"].clone()
+        };
+        let unfiltered = answer(&EventSelection::default());
+        assert!(unfiltered[0]["count"].as_u64() > Some(100), "{unfiltered}");
+        assert_eq!(unfiltered, answer(&all), "seed {seed}");
+    }
+}
+
 #[test]
 fn keys_groups_and_least_times() {
     // Crossing, not nested: only the argument distinguishes them.

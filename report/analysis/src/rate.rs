@@ -14,7 +14,7 @@ use usdtrec_trace::events::notices::Notices;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::hit::Hit;
 
-use crate::groups::kept::{Bounded, ChosenGroups, CountedGroups, Grouping};
+use crate::groups::counted_groups::{Bounded, ChosenGroups, CountedGroups, Grouping};
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::keys::key::{Key, KeyWords};
 use crate::stats::sketch::Combine;

@@ -1,12 +1,12 @@
 //! `report --sort`: samples counted by groups, as perf report shows them.
 
-pub(crate) mod kept;
-pub(crate) mod near;
+pub(crate) mod counted_groups;
+pub(crate) mod recent_groups;
 pub(crate) mod reused_pids;
 pub mod stats;
 pub mod table;
 
-use crate::groups::kept::{Bounded, ChosenGroups, CountedGroups, Grouping};
+use crate::groups::counted_groups::{Bounded, ChosenGroups, CountedGroups, Grouping};
 use crate::groups::stats::{Sum, ValueFacts};
 use crate::groups::table::{CountedGroup, GroupWalk, Groups, SampleCount};
 use crate::origin::Origin;

@@ -6,8 +6,8 @@ use usdtrec_trace::events::site_samples::SiteSamples;
 use usdtrec_trace::session::hit::Hit;
 use usdtrec_trace::session::resolver::Resolver;
 
-use crate::groups::kept::{Bounded, ChosenGroups, Grouping};
-use crate::groups::near::RecentGroups;
+use crate::groups::counted_groups::{Bounded, ChosenGroups, Grouping};
+use crate::groups::recent_groups::RecentGroups;
 use crate::groups::stats::{ValueRange, ValueStats};
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::keys::key::{KeyWords, argument_value};

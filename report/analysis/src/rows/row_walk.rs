@@ -9,8 +9,8 @@ use usdtrec_trace::pool::Pool;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 
-use crate::rows::across::RowsAcross;
 use crate::rows::counted_rows::CountedRows;
+use crate::rows::joined_windows::RowsAcross;
 use crate::rows::row_sink::RowSink;
 use crate::rows::row_window::{RowSource, RowWorker};
 use crate::rows::span_question::{SpanRowQuestion, asked_pairs};

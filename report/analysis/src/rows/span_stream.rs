@@ -12,8 +12,8 @@ use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::Hit;
 
-use crate::rows::across::RowsAcross;
 use crate::rows::counted_rows::CountedRows;
+use crate::rows::joined_windows::RowsAcross;
 use crate::rows::row_sink::RowSink;
 use crate::rows::row_window::{RowSource, RowWorker};
 use crate::rows::span_question::SpanRowQuestion;

@@ -6,8 +6,8 @@ use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::events::Event;
 
+use crate::spans::options::GroupBy;
 use crate::spans::pair::Pair;
-use crate::spans::walk::GroupBy;
 use crate::stats::keys::key::Key;
 
 /// A key that was requested as `NAME`, or as `EVENT.NAME` of one side.

@@ -4,7 +4,8 @@ use crate::question::GroupOrder;
 use crate::span_report::facts::{DurationFacts, OtherSpans, SpanGroupFacts};
 use crate::span_report::request::Ranking;
 use crate::spans::durations::{Durations, PairStats};
-use crate::spans::walk::{GroupBy, GroupChoice, OTHERS, SpanWalk, Spans};
+use crate::spans::options::{GroupBy, GroupChoice, OTHERS};
+use crate::spans::walk::{SpanWalk, Spans};
 use crate::stats::keys::key::Key;
 
 /// Groups of a pair.

@@ -2,7 +2,7 @@
 
 use crate::question::{GroupOrder, SpanQuestion};
 use crate::samples::SelectedSamples;
-use crate::spans::walk::BoundedFigure;
+use crate::spans::options::BoundedFigure;
 use crate::stats::sketch::Combine;
 
 /// In which order groups are, and how many are wanted.

@@ -32,7 +32,30 @@ pub(crate) struct OwnTime {
     pub(crate) before: u64,
 }
 
+/// Number of spans for which memory is used again.
+const MAX_SPARE_PARTS: usize = 64;
+
 impl Children {
+    /// Replaces them by others. Memory is used again.
+    #[inline(always)]
+    pub(crate) fn replace(&mut self, new: Self) {
+        self.time = new.time;
+        self.older = new.older;
+        if new.parts.is_empty() {
+            self.parts.clear();
+        } else {
+            self.parts = new.parts;
+        }
+    }
+
+    /// Gives back the memory of many.
+    #[inline]
+    pub(crate) fn drop_many(&mut self) {
+        if self.parts.capacity() > MAX_SPARE_PARTS {
+            self.parts = Vec::new();
+        }
+    }
+
     /// Adds one, which is later than the others.
     pub(crate) fn push(&mut self, span: Interval, keeps_parts: bool) {
         self.time = self.time.saturating_add(span.len());

@@ -8,16 +8,16 @@ use usdtrec_format::perf::Sample;
 use usdtrec_trace::session::ids::SampleTarget;
 use usdtrec_trace::session::resolver::Resolver;
 
-/// Arguments with a mark each; the marks of further ones are combined.
-const APART: usize = 4;
-
 /// Hashes of arguments that begin and end of a span have in common. 0 means that a value is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Marks([u64; APART]);
+pub(crate) struct Marks([u64; Self::APART]);
 
 impl Marks {
+    /// Arguments with a mark each; the marks of further ones are combined.
+    pub(crate) const APART: usize = 4;
+
     /// The marks of this number of arguments without known values.
-    fn unknown(arguments: usize) -> Self {
+    pub(crate) fn unknown(arguments: usize) -> Self {
         Self(std::array::from_fn(|at| u64::from(at >= arguments)))
     }
 
@@ -34,12 +34,12 @@ impl Marks {
     }
 
     /// The marks as words.
-    pub(crate) const fn words(self) -> [u64; APART] {
+    pub(crate) const fn words(self) -> [u64; Self::APART] {
         self.0
     }
 
     /// The marks of these words.
-    pub(crate) const fn from_words(words: [u64; APART]) -> Self {
+    pub(crate) const fn from_words(words: [u64; Self::APART]) -> Self {
         Self(words)
     }
 
@@ -90,8 +90,8 @@ impl Agreement {
         for (at, (&place, &numbers)) in places.iter().zip(&self.numbers).enumerate() {
             let value = resolver.value(site, place, sample);
             let mark = value.map_or(0, |value| self.mark(value, numbers));
-            let slot = &mut marks.0[at.min(APART - 1)];
-            *slot = if at < APART {
+            let slot = &mut marks.0[at.min(Marks::APART - 1)];
+            *slot = if at < Marks::APART {
                 mark
             } else {
                 slot.rotate_left(7) ^ mark
@@ -104,9 +104,15 @@ impl Agreement {
     pub(crate) fn mark(&self, value: &Value, numbers: bool) -> u64 {
         match value {
             Value::String(text) => self.state.hash_one(&*text.bytes) | 1,
-            Value::Unsigned(number) if numbers => self.state.hash_one(*number) | 1,
-            Value::Signed(number) if numbers => self.state.hash_one(*number as u64) | 1,
+            Value::Unsigned(number) if numbers => self.mark_of_number(*number),
+            Value::Signed(number) if numbers => self.mark_of_number(number.cast_unsigned()),
             _ => 0,
         }
+    }
+
+    /// The mark of a number, of which the lowest 64 bits are given.
+    #[inline]
+    pub(crate) fn mark_of_number(&self, bits: u64) -> u64 {
+        self.state.hash_one(bits) | 1
     }
 }

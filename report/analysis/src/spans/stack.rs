@@ -59,7 +59,10 @@ pub(crate) struct Ended {
 /// Open spans of one key.
 #[derive(Debug)]
 pub(crate) struct Stack<T> {
+    /// Those that are open, the oldest first, and then some whose memory is used again.
     frames: Vec<Frame<T>>,
+    /// Number of those that are open.
+    len: usize,
     marks: Option<Box<MarkIndex>>,
     keeps_parts: bool,
 }
@@ -112,6 +115,26 @@ impl<T> Frame<T> {
         }
     }
 
+    /// Replaces it by a new one, in which no span has ended.
+    // Part by part: what was just written part by part is slow to read as a whole.
+    #[inline(always)]
+    fn replace(&mut self, new: Self) {
+        let Self {
+            time,
+            marks,
+            group,
+            children,
+            next,
+            what,
+        } = new;
+        self.time = time;
+        self.marks = marks;
+        self.group = group;
+        self.children.replace(children);
+        self.next = next;
+        self.what = what;
+    }
+
     /// The same frame with something else that is known of its span.
     pub(crate) fn map<U>(self, what: impl FnOnce(T) -> U) -> Frame<U> {
         Frame {
@@ -130,26 +153,31 @@ impl<T> Stack<T> {
     pub(crate) const fn new(keeps_parts: bool) -> Self {
         Self {
             frames: Vec::new(),
+            len: 0,
             marks: None,
             keeps_parts,
         }
     }
 
     pub(crate) const fn len(&self) -> usize {
-        self.frames.len()
+        self.len
     }
 
     /// Adds a span that begins.
-    // Inlined, a frame is written once, where it stays: it is as large as three cache lines.
+    // Inlined, a frame is written once, where it stays: it is larger than two cache lines.
     #[inline(always)]
     pub(crate) fn push(&mut self, frame: Frame<T>) {
         let Frame { time, marks, .. } = frame;
-        let newest = self.frames.last_mut();
+        let newest = self.newest_mut();
         let is_late = newest.as_ref().is_some_and(|newest| newest.time > time);
         if let Some(newest) = newest.filter(|_| !is_late) {
             newest.next.get_or_insert(time);
         }
-        self.frames.push(frame);
+        match self.frames.get_mut(self.len) {
+            Some(closed) => closed.replace(frame),
+            None => self.push_new(frame),
+        }
+        self.len += 1;
         if is_late {
             self.move_last();
         } else if let Some(index) = &mut self.marks {
@@ -157,9 +185,20 @@ impl<T> Stack<T> {
         }
     }
 
+    #[cold]
+    #[inline(never)]
+    fn push_new(&mut self, frame: Frame<T>) {
+        self.frames.push(frame);
+    }
+
+    fn newest_mut(&mut self) -> Option<&mut Frame<T>> {
+        self.frames.get_mut(self.len.checked_sub(1)?)
+    }
+
     /// Moves the last frame before those that began after it and are known already: a recorder that waits for its end writes its begin late.
     #[cold]
     fn move_last(&mut self) {
+        self.frames.truncate(self.len);
         let Some(frame) = self.frames.pop() else {
             return;
         };
@@ -178,17 +217,20 @@ impl<T> Stack<T> {
         self.frames.insert(place, Frame { next, ..frame });
     }
 
-    /// Drops the newest frame where it is.
+    /// Drops the newest frame. Its memory stays.
     #[inline]
     fn drop_newest(&mut self) {
-        let Some(left) = self.frames.len().checked_sub(1) else {
+        let Some(newest) = self.len.checked_sub(1) else {
             return;
         };
-        if let (Some(index), Some(newest)) = (&mut self.marks, self.frames.last()) {
-            index.pop(newest.marks);
+        if let Some(frame) = self.frames.get_mut(newest) {
+            frame.children.drop_many();
+            if let Some(index) = &mut self.marks {
+                index.pop(frame.marks);
+            }
         }
-        self.frames.truncate(left);
-        if left <= NEAR / 2 {
+        self.len = newest;
+        if self.len <= NEAR / 2 {
             self.marks = None;
         }
     }
@@ -196,39 +238,45 @@ impl<T> Stack<T> {
     /// All frames, the oldest first.
     pub(crate) fn take(&mut self) -> Vec<Frame<T>> {
         self.marks = None;
+        self.frames.truncate(self.len);
+        self.len = 0;
         std::mem::take(&mut self.frames)
     }
 
     /// Takes out the oldest frames: those up to the first that `is_paused` does not say.
     #[cold]
     pub(crate) fn take_paused(&mut self, is_paused: impl Fn(u64) -> bool) -> Vec<Frame<T>> {
-        let oldest = self.frames.iter();
+        let oldest = self.frames().iter();
         let paused = oldest.take_while(|frame| is_paused(frame.time)).count();
         if paused > 0 {
             self.marks = None;
         }
+        self.len -= paused;
         self.frames.drain(..paused).collect()
     }
 
     /// Keeps the frames that began after a time.
     pub(crate) fn keep_after(&mut self, time: u64) {
         self.marks = None;
+        self.frames.truncate(self.len);
         self.frames.retain(|frame| frame.time > time);
+        self.len = self.frames.len();
     }
 
     pub(crate) fn frames(&self) -> &[Frame<T>] {
-        &self.frames
+        self.frames.get(..self.len).unwrap_or_default()
     }
 
     /// What is known of the spans of all frames.
     pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.frames.iter_mut().map(|frame| &mut frame.what)
+        let open = self.frames.iter_mut().take(self.len);
+        open.map(|frame| &mut frame.what)
     }
 
     /// The newest frame of these marks.
     #[inline]
     pub(crate) fn find(&mut self, marks: Marks) -> Option<usize> {
-        let last = self.frames.len().checked_sub(1)?;
+        let last = self.len.checked_sub(1)?;
         if self.frames[last].marks == marks {
             return Some(last);
         }
@@ -236,19 +284,19 @@ impl<T> Stack<T> {
     }
 
     fn find_older(&mut self, marks: Marks) -> Option<usize> {
-        let near = self.frames.iter().rev().take(NEAR);
+        let frames = self.frames.get(..self.len).unwrap_or_default();
+        let near = frames.iter().rev().take(NEAR);
         let near = near.into_iter().position(|frame| frame.marks == marks);
-        if near.is_some() || self.frames.len() <= NEAR {
-            return near.map(|near| self.frames.len() - 1 - near);
+        if near.is_some() || frames.len() <= NEAR {
+            return near.map(|near| frames.len() - 1 - near);
         }
-        let frames = &self.frames;
         let make = || MarkIndex::from_marks(frames.iter().map(|frame| frame.marks));
         self.marks.get_or_insert_with(make).find(marks)
     }
 
     /// The first of the newest frames without a known difference, if a value is not known on one of the two sides.
     pub(crate) fn find_compatible(&self, marks: Marks) -> Option<usize> {
-        let newest = self.frames.iter().enumerate().rev().take(NEAR);
+        let newest = self.frames().iter().enumerate().rev().take(NEAR);
         let mut fits = newest.filter(|(_, frame)| {
             (marks.is_partial() || frame.marks.is_partial()) && frame.marks.is_compatible(marks)
         });
@@ -264,15 +312,15 @@ impl<T> Stack<T> {
         totals: &mut impl Totals<T>,
         base: &mut Base,
     ) {
-        while self.frames.len() > at + 1
-            && let Some(newest) = self.frames.last_mut()
+        while self.len > at + 1
+            && let Some(newest) = self.newest_mut()
         {
             totals.unfinished(newest, time);
             let children = std::mem::take(&mut newest.children);
             self.drop_newest();
             self.outer(base).append(children);
         }
-        let Some(frame) = self.frames.last_mut() else {
+        let Some(frame) = self.newest_mut() else {
             return;
         };
         let duration = time.saturating_sub(frame.time);
@@ -289,7 +337,7 @@ impl<T> Stack<T> {
 
     /// The spans that ended directly in the newest frame, or outside all.
     fn outer<'c>(&'c mut self, base: &'c mut Base) -> &'c mut Children {
-        match self.frames.last_mut() {
+        match self.newest_mut() {
             Some(newest) => &mut newest.children,
             None => &mut base.children,
         }
@@ -297,7 +345,7 @@ impl<T> Stack<T> {
 
     /// Adds what happened after its newest frame began, and outside all later ones.
     pub(crate) fn add_base(&mut self, base: Base) {
-        if let Some(newest) = self.frames.last_mut() {
+        if let Some(newest) = self.newest_mut() {
             newest.children.append(base.children);
             newest.next = newest.next.or(base.next);
         }

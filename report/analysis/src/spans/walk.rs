@@ -1,10 +1,6 @@
 //! Reads a trace and matches its spans.
 
-use std::cmp::Reverse;
-use std::sync::Arc;
-
 use usdtrec_format::perf::Sample;
-use usdtrec_trace::added::added_argument::AddedValues;
 use usdtrec_trace::events::order::place::{PlacedBody, SamplePlace};
 use usdtrec_trace::events::order::{Window, in_order};
 use usdtrec_trace::events::outcome::ReadOutcome;
@@ -13,109 +9,26 @@ use usdtrec_trace::pool::Pool;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::{Hit, ParsedHit};
+use usdtrec_trace::session::hit_context::HitContext;
 use usdtrec_trace::session::ids::SampleTarget;
 use usdtrec_trace::session::resolver::Resolver;
 
+use crate::spans::counting::{Counting, OpenSpan, overlaps};
 use crate::spans::covers::{Covers, WindowCovers};
-use crate::spans::durations::{EndedSpan, MAX_HEAT_GROUPS, MAX_SPAN_GROUPS, PairStats, SlowSpan};
+use crate::spans::durations::PairStats;
 use crate::spans::key::{HitKey, SpanKey};
 use crate::spans::matcher::{
     MatchKey, OpenSpans, PendingEnd, Segment, SpanGroupWords, SpanMatcher,
 };
+use crate::spans::options::{GroupChoice, OTHERS, SpanOptions};
 use crate::spans::pair::Pair;
 use crate::spans::pair_pauses::PairPauses;
+use crate::spans::plain_hits::PlainHits;
 use crate::spans::role::Role;
-use crate::spans::stack::{Ended, Frame, Totals, UNGROUPED};
-use crate::stats::coverage::Interval;
+use crate::spans::stack::{Frame, UNGROUPED};
 use crate::stats::keys::dictionary::Dictionary;
-use crate::stats::keys::key::{Key, KeyWords};
-use crate::stats::sketch::{Chosen, Sketch, content_hash};
-use crate::stats::timeline::Timeline;
-
-/// How spans are matched and counted.
-#[derive(Debug, Default)]
-pub(crate) struct SpanOptions {
-    /// The key of each pair.
-    pub(crate) keys: Vec<SpanKey>,
-    /// The keys that spans are grouped by.
-    pub(crate) by: Vec<GroupBy>,
-    /// Shorter ones do not count, ns.
-    pub(crate) min: u64,
-    /// Number of the slowest spans to keep.
-    pub(crate) slowest: usize,
-    /// Time intervals to count spans by, too.
-    pub(crate) heat: Option<Timeline>,
-    /// Which groups are kept.
-    pub(crate) kept: GroupChoice,
-    /// Whether it is found in which time spans were open.
-    pub(crate) covers: bool,
-}
-
-impl SpanOptions {
-    /// Maximum number of groups with statistics of their own.
-    pub(crate) const fn most_groups(&self) -> usize {
-        match self.heat {
-            Some(_) => MAX_HEAT_GROUPS,
-            None => MAX_SPAN_GROUPS,
-        }
-    }
-
-    fn pair_stats(&self, pairs: &[Pair]) -> Vec<PairStats> {
-        vec![PairStats::new(self.most_groups()); pairs.len()]
-    }
-}
-
-/// Which groups are kept.
-#[derive(Debug, Default)]
-pub(crate) enum GroupChoice {
-    /// All, up to the maximum.
-    #[default]
-    All,
-    /// No group: only the bounds of the figures of each pair's groups are found.
-    Bounded(Vec<Sketch>, BoundedFigure),
-    /// Some groups of each pair; all others are one group.
-    Chosen(Vec<Chosen>),
-}
-
-/// A figure of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BoundedFigure {
-    /// Number of its spans.
-    Count,
-    /// Sum of their times.
-    Sum,
-    /// Sum without the time of nested spans.
-    Own,
-    /// The longest.
-    Max,
-}
-
-/// The group of all that are not chosen.
-pub(crate) const OTHERS: [KeyWords; 1] = [KeyWords::new(u64::MAX, u64::MAX)];
-
-/// A key that spans are grouped by.
-#[derive(Clone, Debug)]
-pub struct GroupBy {
-    /// As it was requested.
-    pub name: String,
-    pub key: Key,
-    /// Whether it is a key of the hit that ends the span, not of the one that begins it.
-    pub of_end: bool,
-    /// The argument, if both hits have an argument of this name and the question does not say which is meant.
-    pub(crate) of_both: Option<String>,
-}
-
-impl GroupBy {
-    /// A key of the hit that begins the span.
-    pub(crate) fn of_begin(key: Key) -> Self {
-        Self {
-            name: key.name().to_owned(),
-            key,
-            of_end: false,
-            of_both: None,
-        }
-    }
-}
+use crate::stats::keys::key::KeyWords;
+use crate::stats::sketch::content_hash;
 
 /// The spans of a trace.
 #[derive(Debug)]
@@ -155,18 +68,6 @@ struct Worker<'s, A> {
     covers: WindowCovers,
 }
 
-/// A span that began.
-#[derive(Clone, Debug)]
-struct OpenSpan {
-    /// Whether it is selected: those that are not must be matched all the same.
-    asked: bool,
-    /// What it is grouped by; words of keys of the end are empty.
-    group: Box<[KeyWords]>,
-    place: SamplePlace,
-    /// What its begin gets besides its own arguments.
-    added: Option<Arc<AddedValues>>,
-}
-
 /// What remains of a window to be matched across windows.
 struct WindowRest {
     segments: Vec<Segment<OpenSpan>>,
@@ -174,6 +75,21 @@ struct WindowRest {
     covers: WindowCovers,
     /// Samples that belong to no event.
     unknown: u64,
+}
+
+/// What hits begin and end.
+struct FoundRoles<'w> {
+    /// Of each event.
+    roles: Vec<Vec<Role>>,
+    plain: PlainHits<'w>,
+    hashing: Dictionary,
+}
+
+/// A hit, with its place in the trace, and what is known of it from others.
+struct PlacedHit<'a> {
+    body: &'a [u8],
+    place: SamplePlace,
+    context: HitContext<'a>,
 }
 
 impl<'s> SpanWalk<'s> {
@@ -193,7 +109,16 @@ impl<'s> SpanWalk<'s> {
             true => relaxed.of_all_times(),
             false => relaxed,
         };
-        let hashing = Dictionary::hashing();
+        // Without filters and groups nothing of a hit is asked for but its key.
+        let is_plain = self.filter.is_simple() && self.options.by.is_empty();
+        let found = FoundRoles {
+            plain: match is_plain {
+                true => PlainHits::new(self.session, &self.options.keys, &roles),
+                false => PlainHits::none(),
+            },
+            roles,
+            hashing: Dictionary::hashing(),
+        };
         let pauses = PairPauses::new(self.session, self.pairs);
         let workers = Pool::default();
         let show = |window: Window<'_>| {
@@ -204,7 +129,7 @@ impl<'s> SpanWalk<'s> {
                 pair_stats: self.options.pair_stats(self.pairs),
                 covers: WindowCovers::default(),
             });
-            let left = self.window(&mut worker, &roles, &hashing, window, &add);
+            let left = self.window(&mut worker, &found, window, &add);
             workers.put(worker);
             left
         };
@@ -243,78 +168,24 @@ impl<'s> SpanWalk<'s> {
     fn window<A>(
         &self,
         worker: &mut Worker<'s, A>,
-        roles: &[Vec<Role>],
-        hashing: &Dictionary,
+        found: &FoundRoles<'_>,
         window: Window<'_>,
         add: &impl Fn(&mut A, &mut Resolver<'s>, SampleTarget, &Sample<'_>),
     ) -> WindowRest {
         let mut unknown = 0;
         for number in 0..window.sample_count() {
             let PlacedBody { body, place } = window.get(number).unwrap_or_default();
-            let Some(ParsedHit { target, sample }) = self.session.sample(body) else {
-                unknown += 1;
-                continue;
-            };
-            let resolver = &mut worker.resolver;
             let context = window.context(number);
-            resolver.set_context(context);
-            let asked = self.filter.event(target.event as usize)
-                && (self.filter.is_simple() || self.filter.late(target, &sample, resolver));
-            let is_in_time = self.filter.time().contains(sample.time);
-            if asked && is_in_time {
-                add(&mut worker.state, resolver, target, &sample);
-            }
-            let hit = Hit {
-                target,
-                sample: &sample,
+            let hit = PlacedHit {
+                body,
+                place,
+                context,
             };
-            let mut unkeyed = None;
-            for role in roles.get(target.event as usize).into_iter().flatten() {
-                let Some(stats) = worker.pair_stats.get_mut(role.pair as usize) else {
-                    continue;
-                };
-                let Some(HitKey { words, marks }) = self.key(role.pair, resolver, hit, hashing)
-                else {
-                    // An event that ends a span and begins the next is one hit.
-                    if unkeyed.replace(role.pair) != Some(role.pair) {
-                        stats.counts.unkeyed += u64::from(is_in_time);
-                    }
-                    continue;
-                };
-                let key = MatchKey {
-                    pair: role.pair,
-                    words,
-                };
-                if role.begins {
-                    let group = self.begun_group(role.pair, resolver, hit, hashing);
-                    let begun = OpenSpan {
-                        asked: asked || self.begins_unasked(target, &sample, resolver),
-                        group: group.words,
-                        place,
-                        added: context.added.cloned(),
-                    };
-                    let mut frame = Frame::new(sample.time, marks, begun);
-                    frame.group = group.hash;
-                    worker.matcher.begin(key, frame);
-                } else {
-                    let end = PendingEnd {
-                        time: sample.time,
-                        marks,
-                        asked: self.filter.ends(target, &sample, resolver),
-                        group: self.end_group(resolver, hit, hashing),
-                    };
-                    let mut counting = Counting {
-                        walk: self,
-                        pair: role.pair as usize,
-                        stats,
-                        covers: &mut worker.covers,
-                        end: &end,
-                    };
-                    if !worker.matcher.end(key, end.time, marks, &mut counting) {
-                        worker.matcher.leave(key, end);
-                    }
-                }
-            }
+            let is_known = match found.plain.is_empty() {
+                false => self.plain_hit(worker, found, hit, add),
+                true => self.other_hit(worker, found, hit, add),
+            };
+            unknown += u64::from(!is_known);
         }
         WindowRest {
             segments: worker.matcher.take(),
@@ -323,10 +194,139 @@ impl<'s> SpanWalk<'s> {
         }
     }
 
-    /// Whether a span, of which a part must be in the time that is selected, counts.
-    fn overlaps(&self, begin: u64, end: u64) -> bool {
-        let time = self.filter.time();
-        begin <= time.last && end >= time.first
+    /// Matches a hit, of which only what is needed is read where [`PlainHits`] has it; `false` if it belongs to no event.
+    #[inline]
+    fn plain_hit<A>(
+        &self,
+        worker: &mut Worker<'s, A>,
+        found: &FoundRoles<'_>,
+        hit: PlacedHit<'_>,
+        add: &impl Fn(&mut A, &mut Resolver<'s>, SampleTarget, &Sample<'_>),
+    ) -> bool {
+        let Some(ParsedHit { target, sample }) = self.session.sample(hit.body) else {
+            return false;
+        };
+        let Some(roles) = found.plain.roles(target) else {
+            return self.other_hit(worker, found, hit, add);
+        };
+        let PlacedHit { place, context, .. } = hit;
+        if self.filter.event(target.event as usize) && self.filter.time().contains(sample.time) {
+            worker.resolver.set_context(context);
+            add(&mut worker.state, &mut worker.resolver, target, &sample);
+        }
+        for role in roles {
+            let Role { pair, begins } = role.role;
+            let words = KeyWords::new(0, u64::from(sample.tid.cast_unsigned()));
+            let key = MatchKey { pair, words };
+            let marks = role.marks(sample.raw);
+            if begins {
+                let begun = OpenSpan {
+                    asked: true,
+                    group: Box::default(),
+                    place,
+                    added: context.added.cloned(),
+                };
+                let frame = Frame::new(sample.time, marks, begun);
+                worker.matcher.begin(key, frame);
+            } else {
+                let end = PendingEnd {
+                    time: sample.time,
+                    marks,
+                    asked: true,
+                    group: SpanGroupWords::default(),
+                };
+                self.end(worker, key, end);
+            }
+        }
+        true
+    }
+
+    /// Matches a hit that is decoded; `false` if it belongs to no event.
+    fn other_hit<A>(
+        &self,
+        worker: &mut Worker<'s, A>,
+        found: &FoundRoles<'_>,
+        PlacedHit {
+            body,
+            place,
+            context,
+        }: PlacedHit<'_>,
+        add: &impl Fn(&mut A, &mut Resolver<'s>, SampleTarget, &Sample<'_>),
+    ) -> bool {
+        let Some(ParsedHit { target, sample }) = self.session.sample(body) else {
+            return false;
+        };
+        let resolver = &mut worker.resolver;
+        resolver.set_context(context);
+        let asked = self.filter.event(target.event as usize)
+            && (self.filter.is_simple() || self.filter.late(target, &sample, resolver));
+        let is_in_time = self.filter.time().contains(sample.time);
+        if asked && is_in_time {
+            add(&mut worker.state, resolver, target, &sample);
+        }
+        let hit = Hit {
+            target,
+            sample: &sample,
+        };
+        let mut unkeyed = None;
+        for role in found.roles.get(target.event as usize).into_iter().flatten() {
+            let resolver = &mut worker.resolver;
+            let Some(HitKey { words, marks }) = self.key(role.pair, resolver, hit, &found.hashing)
+            else {
+                // An event that ends a span and begins the next is one hit.
+                if unkeyed.replace(role.pair) != Some(role.pair)
+                    && let Some(stats) = worker.pair_stats.get_mut(role.pair as usize)
+                {
+                    stats.counts.unkeyed += u64::from(is_in_time);
+                }
+                continue;
+            };
+            let key = MatchKey {
+                pair: role.pair,
+                words,
+            };
+            if role.begins {
+                let group = self.begun_group(role.pair, resolver, hit, &found.hashing);
+                let begun = OpenSpan {
+                    asked: asked || self.begins_unasked(target, &sample, resolver),
+                    group: group.words,
+                    place,
+                    added: context.added.cloned(),
+                };
+                let mut frame = Frame::new(sample.time, marks, begun);
+                frame.group = group.hash;
+                worker.matcher.begin(key, frame);
+            } else {
+                let end = PendingEnd {
+                    time: sample.time,
+                    marks,
+                    asked: self.filter.ends(target, &sample, resolver),
+                    group: self.end_group(resolver, hit, &found.hashing),
+                };
+                self.end(worker, key, end);
+            }
+        }
+        true
+    }
+
+    /// Ends a span, or leaves the end to be matched across windows.
+    #[inline]
+    fn end<A>(&self, worker: &mut Worker<'s, A>, key: MatchKey, end: PendingEnd) {
+        let pair = key.pair as usize;
+        let Some(stats) = worker.pair_stats.get_mut(pair) else {
+            return;
+        };
+        let mut counting = Counting {
+            options: self.options,
+            time: self.filter.time(),
+            pair,
+            stats,
+            covers: &mut worker.covers,
+            end: &end,
+        };
+        if !worker.matcher.end(key, end.time, end.marks, &mut counting) {
+            worker.matcher.leave(key, end);
+        }
     }
 
     /// Whether a beginning counts although its event is not among those requested, as with `--span a..b -e b`.
@@ -432,125 +432,6 @@ impl<'s> SpanWalk<'s> {
     }
 }
 
-/// Counts the spans that end.
-struct Counting<'c, 's> {
-    walk: &'c SpanWalk<'s>,
-    pair: usize,
-    stats: &'c mut PairStats,
-    covers: &'c mut WindowCovers,
-    end: &'c PendingEnd,
-}
-
-impl Totals<OpenSpan> for Counting<'_, '_> {
-    fn unfinished(&mut self, frame: &Frame<OpenSpan>, until: u64) {
-        if frame.what.asked && self.walk.overlaps(frame.time, until) {
-            self.stats.counts.open += 1;
-            self.stats.counts.unfinished += 1;
-        }
-    }
-
-    fn paused(&mut self, frame: Frame<OpenSpan>, until: u64) {
-        if !frame.what.asked {
-            return;
-        }
-        let counts = &mut self.stats.counts;
-        let is_paused = u64::from(self.walk.overlaps(frame.time, until));
-        counts.paused_begins += is_paused;
-        if let Some(next) = frame.next {
-            counts.followed_before_pause.paused += is_paused;
-            counts.followed_before_pause.followed +=
-                u64::from(self.walk.overlaps(frame.time, next));
-        }
-    }
-
-    #[inline]
-    fn finished(&mut self, frame: &mut Frame<OpenSpan>, Ended { duration, own }: Ended) {
-        let options = self.walk.options;
-        self.stats.counts.nesting.add(frame);
-        let span = Interval {
-            begin: frame.time,
-            end: frame.time.saturating_add(duration),
-        };
-        if !frame.what.asked || !self.end.asked || !self.walk.overlaps(span.begin, span.end) {
-            return;
-        }
-        self.stats.counts.ended += 1;
-        if duration < options.min {
-            return;
-        }
-        let whole = self.whole_group(frame);
-        let ended = EndedSpan {
-            duration,
-            own,
-            interval: options.heat.map(|heat| heat.place(frame.time) as u32),
-        };
-        let group = match whole.is_empty() {
-            true => &frame.what.group,
-            false => &whole,
-        };
-        match &options.kept {
-            GroupChoice::Bounded(sketches, figure) => {
-                let figure = match figure {
-                    BoundedFigure::Count => 1,
-                    BoundedFigure::Own => own,
-                    BoundedFigure::Sum | BoundedFigure::Max => duration,
-                };
-                if let Some(sketch) = sketches.get(self.pair) {
-                    sketch.add(self.hash(frame), figure);
-                }
-                self.stats.add(ended, &[]);
-            }
-            _ => {
-                let is_kept = self.stats.add(ended, group);
-                if options.covers {
-                    let has_own = frame.children.time > 0;
-                    let own = has_own.then(|| frame.children.around(span));
-                    let group = if is_kept { &**group } else { &[] };
-                    self.covers.add(self.pair, group, span, own.as_ref());
-                }
-            }
-        }
-        if options.slowest > 0 {
-            let slow = SlowSpan {
-                duration,
-                time: Reverse(frame.time),
-                begin: Reverse(frame.what.place),
-                added: frame.what.added.clone(),
-            };
-            self.stats.keep(slow, options.slowest);
-        }
-    }
-}
-
-impl Counting<'_, '_> {
-    /// The hash of a span's group, the same in every run.
-    fn hash(&self, frame: &Frame<OpenSpan>) -> u64 {
-        match self.end.group.words.is_empty() {
-            true => frame.group,
-            false => content_hash((frame.group, self.end.group.hash)),
-        }
-    }
-
-    /// The group of a span, where its end has a part of it; else empty.
-    fn whole_group(&self, frame: &Frame<OpenSpan>) -> Box<[KeyWords]> {
-        let end = &self.end.group.words;
-        if end.is_empty() {
-            return Box::default();
-        }
-        let options = self.walk.options;
-        if let GroupChoice::Chosen(chosen) = &options.kept
-            && let Some(chosen) = chosen.get(self.pair)
-            && !chosen.has(self.hash(frame))
-        {
-            return OTHERS.into();
-        }
-        let begun = &frame.what.group;
-        let both = begun.iter().zip(end).zip(&options.by);
-        both.map(|((&begun, &end), by)| if by.of_end { end } else { begun })
-            .collect()
-    }
-}
-
 /// The spans that are matched across windows.
 struct Across<'w, 's> {
     walk: &'w SpanWalk<'s>,
@@ -572,17 +453,17 @@ impl Across<'_, '_> {
             let end = segment.end.take();
             let none = PendingEnd::default();
             let mut counting = Counting {
-                walk: self.walk,
+                options: self.walk.options,
+                time: self.walk.filter.time(),
                 pair,
                 stats,
                 covers: &mut left.covers,
                 end: end.as_ref().unwrap_or(&none),
             };
             let taken = self.open.take(segment, end.as_ref(), &mut counting);
-            let mut end = end.iter();
-            if let Some(end) =
-                end.find(|end| taken.unmatched && self.walk.overlaps(end.time, end.time))
-            {
+            let time = self.walk.filter.time();
+            let unmatched = end.filter(|end| taken.unmatched && overlaps(time, end.time, end.time));
+            if let Some(end) = unmatched {
                 match self.open.pauses.begin_before(pair as u32, end.time) {
                     true => stats.counts.paused_ends += 1,
                     false => stats.counts.unmatched += 1,
@@ -637,7 +518,7 @@ impl Across<'_, '_> {
             let until = next.or(pause);
             if let Some(stats) = self.pair_stats.get_mut(pair)
                 && frame.what.asked
-                && walk.overlaps(frame.time, until.unwrap_or(u64::MAX))
+                && overlaps(walk.filter.time(), frame.time, until.unwrap_or(u64::MAX))
             {
                 if pause.is_some() {
                     stats.counts.paused_begins += 1;

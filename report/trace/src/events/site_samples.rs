@@ -1,6 +1,6 @@
 //! Samples of one event and site, whose parts are at the same places: they are read part by part instead of sample by sample.
 
-use usdtrec_decode::RawInteger;
+pub use usdtrec_decode::RawInteger;
 use usdtrec_format::IntegerBits;
 use usdtrec_format::perf::Sample;
 

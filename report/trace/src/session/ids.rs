@@ -11,7 +11,7 @@ pub struct SampleTarget {
     /// Index of the event.
     pub event: u32,
     /// Index of the site; `None` if the id alone does not say.
-    pub(crate) site: Option<u32>,
+    pub site: Option<u32>,
 }
 
 /// The ids of a trace. Ids are counted up by the kernel, so those of one trace are mostly close together.

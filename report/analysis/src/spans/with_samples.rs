@@ -9,9 +9,10 @@ use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::ids::SampleTarget;
 use usdtrec_trace::session::resolver::Resolver;
 
+use crate::spans::options::{GroupBy, SpanOptions};
 use crate::spans::own_keys::own_keys;
 use crate::spans::pair::Pair;
-use crate::spans::walk::{GroupBy, SpanOptions, SpanWalk, Spans};
+use crate::spans::walk::{SpanWalk, Spans};
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::keys::key::Key;
 

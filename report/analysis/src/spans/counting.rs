@@ -1,0 +1,157 @@
+//! Counts the spans that end.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use usdtrec_format::trace::TimeRange;
+use usdtrec_trace::added::added_argument::AddedValues;
+use usdtrec_trace::events::order::place::SamplePlace;
+
+use crate::spans::covers::WindowCovers;
+use crate::spans::durations::{EndedSpan, PairStats, SlowSpan};
+use crate::spans::matcher::PendingEnd;
+use crate::spans::options::{BoundedFigure, GroupChoice, OTHERS, SpanOptions};
+use crate::spans::stack::{Ended, Frame, Totals};
+use crate::stats::coverage::Interval;
+use crate::stats::keys::key::KeyWords;
+use crate::stats::sketch::content_hash;
+
+/// A span that began.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenSpan {
+    /// Whether it is selected: those that are not must be matched all the same.
+    pub(crate) asked: bool,
+    /// What it is grouped by; words of keys of the end are empty.
+    pub(crate) group: Box<[KeyWords]>,
+    pub(crate) place: SamplePlace,
+    /// What its begin gets besides its own arguments.
+    pub(crate) added: Option<Arc<AddedValues>>,
+}
+
+/// Counts the spans that end.
+pub(crate) struct Counting<'c> {
+    pub(crate) options: &'c SpanOptions,
+    /// Only spans of which a part is in it count.
+    pub(crate) time: TimeRange,
+    /// Index of the pair.
+    pub(crate) pair: usize,
+    pub(crate) stats: &'c mut PairStats,
+    pub(crate) covers: &'c mut WindowCovers,
+    /// What ends them.
+    pub(crate) end: &'c PendingEnd,
+}
+
+impl Totals<OpenSpan> for Counting<'_> {
+    fn unfinished(&mut self, frame: &Frame<OpenSpan>, until: u64) {
+        if frame.what.asked && overlaps(self.time, frame.time, until) {
+            self.stats.counts.open += 1;
+            self.stats.counts.unfinished += 1;
+        }
+    }
+
+    fn paused(&mut self, frame: Frame<OpenSpan>, until: u64) {
+        if !frame.what.asked {
+            return;
+        }
+        let counts = &mut self.stats.counts;
+        let is_paused = u64::from(overlaps(self.time, frame.time, until));
+        counts.paused_begins += is_paused;
+        if let Some(next) = frame.next {
+            counts.followed_before_pause.paused += is_paused;
+            counts.followed_before_pause.followed +=
+                u64::from(overlaps(self.time, frame.time, next));
+        }
+    }
+
+    #[inline]
+    fn finished(&mut self, frame: &mut Frame<OpenSpan>, Ended { duration, own }: Ended) {
+        let options = self.options;
+        self.stats.counts.nesting.add(frame);
+        let span = Interval {
+            begin: frame.time,
+            end: frame.time.saturating_add(duration),
+        };
+        if !frame.what.asked || !self.end.asked || !overlaps(self.time, span.begin, span.end) {
+            return;
+        }
+        self.stats.counts.ended += 1;
+        if duration < options.min {
+            return;
+        }
+        let whole = self.whole_group(frame);
+        let ended = EndedSpan {
+            duration,
+            own,
+            interval: options.heat.map(|heat| heat.place(frame.time) as u32),
+        };
+        let group = match whole.is_empty() {
+            true => &frame.what.group,
+            false => &whole,
+        };
+        match &options.kept {
+            GroupChoice::Bounded(sketches, figure) => {
+                let figure = match figure {
+                    BoundedFigure::Count => 1,
+                    BoundedFigure::Own => own,
+                    BoundedFigure::Sum | BoundedFigure::Max => duration,
+                };
+                if let Some(sketch) = sketches.get(self.pair) {
+                    sketch.add(self.hash(frame), figure);
+                }
+                self.stats.add(ended, &[]);
+            }
+            _ => {
+                let is_kept = self.stats.add(ended, group);
+                if options.covers {
+                    let has_own = frame.children.time > 0;
+                    let own = has_own.then(|| frame.children.around(span));
+                    let group = if is_kept { &**group } else { &[] };
+                    self.covers.add(self.pair, group, span, own.as_ref());
+                }
+            }
+        }
+        if options.slowest > 0 {
+            let slow = SlowSpan {
+                duration,
+                time: Reverse(frame.time),
+                begin: Reverse(frame.what.place),
+                added: frame.what.added.clone(),
+            };
+            self.stats.keep(slow, options.slowest);
+        }
+    }
+}
+
+impl Counting<'_> {
+    /// The hash of a span's group, the same in every run.
+    fn hash(&self, frame: &Frame<OpenSpan>) -> u64 {
+        match self.end.group.words.is_empty() {
+            true => frame.group,
+            false => content_hash((frame.group, self.end.group.hash)),
+        }
+    }
+
+    /// The group of a span, where its end has a part of it; else empty.
+    fn whole_group(&self, frame: &Frame<OpenSpan>) -> Box<[KeyWords]> {
+        let end = &self.end.group.words;
+        if end.is_empty() {
+            return Box::default();
+        }
+        let options = self.options;
+        if let GroupChoice::Chosen(chosen) = &options.kept
+            && let Some(chosen) = chosen.get(self.pair)
+            && !chosen.has(self.hash(frame))
+        {
+            return OTHERS.into();
+        }
+        let begun = &frame.what.group;
+        let both = begun.iter().zip(end).zip(&options.by);
+        both.map(|((&begun, &end), by)| if by.of_end { end } else { begun })
+            .collect()
+    }
+}
+
+/// Whether a part of a span is in a time.
+pub(crate) const fn overlaps(time: TimeRange, begin: u64, end: u64) -> bool {
+    begin <= time.last && end >= time.first
+}

@@ -1,0 +1,94 @@
+//! How spans are matched and counted.
+
+use crate::spans::durations::{MAX_HEAT_GROUPS, MAX_SPAN_GROUPS, PairStats};
+use crate::spans::key::SpanKey;
+use crate::spans::pair::Pair;
+use crate::stats::keys::key::{Key, KeyWords};
+use crate::stats::sketch::{Chosen, Sketch};
+use crate::stats::timeline::Timeline;
+
+/// How spans are matched and counted.
+#[derive(Debug, Default)]
+pub(crate) struct SpanOptions {
+    /// The key of each pair.
+    pub(crate) keys: Vec<SpanKey>,
+    /// The keys that spans are grouped by.
+    pub(crate) by: Vec<GroupBy>,
+    /// Shorter ones do not count, ns.
+    pub(crate) min: u64,
+    /// Number of the slowest spans to keep.
+    pub(crate) slowest: usize,
+    /// Time intervals to count spans by, too.
+    pub(crate) heat: Option<Timeline>,
+    /// Which groups are kept.
+    pub(crate) kept: GroupChoice,
+    /// Whether it is found in which time spans were open.
+    pub(crate) covers: bool,
+}
+
+impl SpanOptions {
+    /// Maximum number of groups with statistics of their own.
+    pub(crate) const fn most_groups(&self) -> usize {
+        match self.heat {
+            Some(_) => MAX_HEAT_GROUPS,
+            None => MAX_SPAN_GROUPS,
+        }
+    }
+
+    /// Statistics of each pair, without spans.
+    pub(crate) fn pair_stats(&self, pairs: &[Pair]) -> Vec<PairStats> {
+        vec![PairStats::new(self.most_groups()); pairs.len()]
+    }
+}
+
+/// Which groups are kept.
+#[derive(Debug, Default)]
+pub(crate) enum GroupChoice {
+    /// All, up to the maximum.
+    #[default]
+    All,
+    /// No group: only the bounds of the figures of each pair's groups are found.
+    Bounded(Vec<Sketch>, BoundedFigure),
+    /// Some groups of each pair; all others are one group.
+    Chosen(Vec<Chosen>),
+}
+
+/// A figure of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BoundedFigure {
+    /// Number of its spans.
+    Count,
+    /// Sum of their times.
+    Sum,
+    /// Sum without the time of nested spans.
+    Own,
+    /// The longest.
+    Max,
+}
+
+/// The group of all that are not chosen.
+pub(crate) const OTHERS: [KeyWords; 1] = [KeyWords::new(u64::MAX, u64::MAX)];
+
+/// A key that spans are grouped by.
+#[derive(Clone, Debug)]
+pub struct GroupBy {
+    /// As it was requested.
+    pub name: String,
+    pub key: Key,
+    /// Whether it is a key of the hit that ends the span, not of the one that begins it.
+    pub of_end: bool,
+    /// The argument, if both hits have an argument of this name and the question does not say which is meant.
+    pub(crate) of_both: Option<String>,
+}
+
+impl GroupBy {
+    /// A key of the hit that begins the span.
+    pub(crate) fn of_begin(key: Key) -> Self {
+        Self {
+            name: key.name().to_owned(),
+            key,
+            of_end: false,
+            of_both: None,
+        }
+    }
+}
