@@ -17,10 +17,12 @@ use usdtrec_trace::calls::ScriptCalls;
 use usdtrec_trace::calls::function::ScriptFunction;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::order::before::PreviousTimes;
+use usdtrec_trace::events::site_samples::RawInteger;
 use usdtrec_trace::fields::{Field, Fields};
 use usdtrec_trace::form::Form;
 use usdtrec_trace::process::process_field::ProcessValue;
 use usdtrec_trace::session::TraceSession;
+use usdtrec_trace::session::events::EventSite;
 use usdtrec_trace::session::ids::SampleTarget;
 use usdtrec_trace::session::resolver::{CodeLocation, Resolver};
 use usdtrec_trace::symbols::known_inlining::FoundInlining;
@@ -183,6 +185,8 @@ struct Head {
 struct Middle {
     ip: Option<u64>,
     text: Piece,
+    /// Where the arguments that are shown are in samples, if all are plain integers there.
+    integers: Option<Vec<RawInteger>>,
 }
 
 const SECOND: u64 = 1_000_000_000;
@@ -384,9 +388,24 @@ impl<'s> TextLines<'s> {
         if middle.ip != Some(sample.ip) {
             let arguments = self.resolver.argument_count(site);
             *middle = event.middle(sample.ip, arguments);
+            let sites = &self.resolver.session().events().sites;
+            middle.integers = sites.get(site).and_then(|site| event.integers(site));
         }
         out.piece(&middle.text);
         if !event.fields.has(Field::Args) {
+            return;
+        }
+        if let Some(integers) = &middle.integers {
+            for (number, (argument, integer)) in event.arguments.iter().zip(integers).enumerate() {
+                if number > 0 {
+                    out.piece(&argument.name);
+                }
+                if let Some(integer) = integer.read(sample.raw) {
+                    out.integer(integer);
+                } else if let Some(value) = self.resolver.value(site, argument.place, sample) {
+                    out.formed(&argument.form, value);
+                }
+            }
             return;
         }
         let values = self.resolver.values(site, sample);
@@ -487,7 +506,18 @@ impl TextEvent {
         Middle {
             ip: Some(ip),
             text: Piece::new(text.as_slice()),
+            integers: None,
         }
+    }
+
+    /// Where the arguments that are shown are in samples of a site, if all are plain integers there.
+    fn integers(&self, site: &EventSite) -> Option<Vec<RawInteger>> {
+        let shown = self.arguments.iter();
+        let integers = shown.map(|shown| match (shown.is_added, &shown.form) {
+            (false, Form::Plain) => site.decoder.raw_integer(shown.place),
+            _ => None,
+        });
+        integers.collect()
     }
 
     /// The first argument that is shown of a site that has so many.

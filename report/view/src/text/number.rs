@@ -1,5 +1,7 @@
 //! Numbers as text.
 
+use usdtrec_format::IntegerBits;
+
 use crate::text::buffer::Text;
 
 /// A byte in each of eight.
@@ -57,6 +59,15 @@ impl Text {
             self.byte(b'-');
         }
         self.unsigned(number.unsigned_abs());
+    }
+
+    /// Appends an integer in decimal.
+    #[inline]
+    pub(crate) fn integer(&mut self, integer: IntegerBits) {
+        match integer.is_negative {
+            true => self.signed(integer.bits.cast_signed()),
+            false => self.unsigned(integer.bits),
+        }
     }
 
     /// Appends a number below 10^8 in decimal.

@@ -185,9 +185,9 @@ pub(super) fn printable(name: &str) -> String {
 
 /// The width of the column of the last intervals, where so many columns are left by others: these are not cut for more than a few intervals.
 pub(super) fn history_width(left: usize) -> Width {
-    const FEW: usize = 20;
+    const MIN_INTERVALS: usize = 20;
     Width {
-        natural: left.clamp(FEW, HISTORY),
+        natural: left.clamp(MIN_INTERVALS, HISTORY),
         least: LEAST_TEXT,
     }
 }
